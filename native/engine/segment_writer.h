@@ -1,0 +1,56 @@
+// Appends packets of one capture port to its segments and their indexes. The only code that
+// writes them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pcap_format.h"
+#include "result.h"
+
+namespace capfleet {
+
+struct SegmentWriterOptions {
+  std::string directory;  ///< the port's folder (…/<capture>/cap0); must exist
+  uint32_t port = 0;
+  PcapFileHeader header;
+  uint64_t segmentBytes = uint64_t{1} << 30;  ///< roll before a segment would exceed this
+};
+
+/// What a finished or growing segment holds; the catalogue stores it in capture.json.
+struct SegmentSummary {
+  uint32_t number = 0;  ///< 1 for 00000001.pcap
+  int64_t minNs = 0;
+  int64_t maxNs = 0;
+  uint64_t packets = 0;
+  uint64_t bytes = 0;  ///< of the .pcap file
+};
+
+/// Not thread-safe. Every failure is final: the writer then only accepts destruction.
+class SegmentWriter {
+ public:
+  static Result<SegmentWriter> open(SegmentWriterOptions options);
+  SegmentWriter(SegmentWriter&&) noexcept;
+  SegmentWriter& operator=(SegmentWriter&&) noexcept;
+  ~SegmentWriter();
+
+  /// Appends one packet in arrival order. `captured` is copied.
+  /// REQUIRES: captured.size() <= kMaxCapturedLength, 0 <= timestampNs < kTimestampEndNs.
+  Status append(int64_t timestampNs, uint32_t originalLength, std::span<const uint8_t> captured);
+
+  /// Writes the open block, then syncs data before the index entries that describe it.
+  Status flush();
+
+  /// Flushes and closes. Returns one summary per segment, oldest first.
+  Result<std::vector<SegmentSummary>> close();
+
+ private:
+  struct State;
+  explicit SegmentWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace capfleet
