@@ -1,0 +1,50 @@
+// A file of the store or an input: an owned descriptor whose failures are Errors with the path.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "result.h"
+
+namespace capfleet {
+
+/// The Error for a failed system call: kStoreFull when the disk or quota is full, otherwise
+/// kStoreUnavailable. `action` completes "cannot <action> <path>".
+Error storeError(const char* action, const std::string& path, int errorNumber);
+
+/// Not thread-safe, except readAt(), which any number of threads may call at once.
+class File {
+ public:
+  /// Opens an existing file for reading.
+  static Result<File> openForRead(const std::string& path);
+  /// Creates a file for writing; fails when it exists.
+  static Result<File> create(const std::string& path);
+
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  const std::string& path() const { return path_; }
+
+  /// Fills `out` from `offset` on. The count is smaller than out.size() only at the end of file.
+  Result<size_t> readAt(uint64_t offset, std::span<uint8_t> out) const;
+  /// Size in bytes; fails with kStoreUnavailable when this is not a regular file.
+  Result<uint64_t> size() const;
+  /// Appends all bytes at the file position.
+  Status write(std::span<const uint8_t> bytes);
+  /// Asks the kernel to start writing back `bytes` from `offset`, and does not wait.
+  void startWriteBack(uint64_t offset, uint64_t bytes);
+  /// Returns when data and size are on stable storage.
+  Status sync();
+
+ private:
+  File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  int descriptor_;
+  std::string path_;
+};
+
+/// Makes new names in a folder durable.
+Status syncDirectory(const std::string& path);
+
+}  // namespace capfleet

@@ -1,0 +1,119 @@
+/**
+ * Reading a YAML configuration: one document, checked whole, frozen. Every complaint names the
+ * path of the setting ("devices[2].streems: unknown key").
+ */
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { LineCounter, parseDocument } from 'yaml'
+import { z } from 'zod'
+import { CapfleetError } from './error.ts'
+
+/** A secret is never in the configuration itself: it comes from a file or the environment. */
+export const secretSchema = z.union([
+  z.strictObject({ file: z.string() }),
+  z.strictObject({ env: z.string() }),
+])
+export type SecretSource = z.infer<typeof secretSchema>
+
+/** Reads and checks `path`. Fails with bad-config listing every problem. */
+export async function loadConfig<Schema extends z.ZodType>(
+  path: string,
+  schema: Schema,
+): Promise<z.infer<Schema>> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new CapfleetError(
+      'bad-config',
+      `cannot read the configuration ${path}: ${(cause as Error).message}`,
+      { cause },
+    )
+  }
+  return parseConfig(text, path, schema)
+}
+
+/** As loadConfig, for a text already read; `path` is used in messages. */
+export function parseConfig<Schema extends z.ZodType>(
+  text: string,
+  path: string,
+  schema: Schema,
+): z.infer<Schema> {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: true })
+  const [syntaxError] = document.errors
+  if (syntaxError) throw new CapfleetError('bad-config', `${path}: ${syntaxError.message}`)
+  const parsed = schema.safeParse(document.toJS({ maxAliasCount: 100 }) ?? {})
+  if (!parsed.success) {
+    const problems = parsed.error.issues.flatMap((issue) => describeIssue(issue, schema))
+    throw new CapfleetError('bad-config', `${path}: ${problems.join('; ')}`, { members: { problems } })
+  }
+  return deepFreeze(parsed.data)
+}
+
+/** The secret's text without a final newline. File names are relative to the configuration's folder. */
+export async function readSecret(source: SecretSource, configPath: string, setting: string): Promise<string> {
+  if ('env' in source) {
+    const value = process.env[source.env]
+    if (value === undefined) {
+      throw new CapfleetError('bad-config', `${setting}: the environment variable ${source.env} is not set`)
+    }
+    return value
+  }
+  const file = resolve(dirname(configPath), source.file)
+  try {
+    return (await readFile(file, 'utf8')).replace(/\r?\n$/, '')
+  } catch (cause) {
+    throw new CapfleetError('bad-config', `${setting}: cannot read ${file}: ${(cause as Error).message}`, {
+      cause,
+    })
+  }
+}
+
+function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): string[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map(
+      (key) => `${pathText([...issue.path, key])}: unknown key${caseHint(schema, issue.path, key)}`,
+    )
+  }
+  return [`${pathText(issue.path) || 'document'}: ${issue.message}`]
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`
+    return text === '' ? String(part) : `${text}.${String(part)}`
+  }, '')
+}
+
+/** "readonly" for "readOnly" is the most likely mistake; say the right spelling. */
+function caseHint(schema: z.ZodType, path: readonly PropertyKey[], key: string): string {
+  const known = keysAt(schema, path).find((name) => name.toLowerCase() === key.toLowerCase())
+  return known === undefined ? '' : ` (did you mean ${known}?)`
+}
+
+function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  let node: unknown = unwrap(schema)
+  for (const part of path) {
+    if (node instanceof z.ZodArray) node = unwrap(node.element)
+    else if (node instanceof z.ZodObject) node = unwrap(node.shape[String(part)])
+    else return []
+  }
+  return node instanceof z.ZodObject ? Object.keys(node.shape) : []
+}
+
+function unwrap(schema: unknown): unknown {
+  let node = schema
+  while (node instanceof z.ZodDefault || node instanceof z.ZodPrefault || node instanceof z.ZodOptional) {
+    node = node.def.innerType
+  }
+  return node
+}
+
+function deepFreeze<Value>(value: Value): Value {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const child of Object.values(value)) deepFreeze(child)
+  }
+  return value
+}

@@ -1,0 +1,81 @@
+/**
+ * Every failure that a caller can see, by stable code. The table is the contract (README's error
+ * table is tested against it); codes are never renamed. http-app.ts turns a CapfleetError into
+ * an RFC 9457 problem body, the command line prints its message.
+ */
+interface ErrorKind {
+  /** HTTP status of the answer, when no byte of a body has been sent. */
+  readonly status: number
+  readonly title: string
+  /** Whether the same request can succeed later without a change by the caller. */
+  readonly retry: boolean
+}
+
+export const ERROR_KINDS = {
+  'bad-parameter': { status: 400, title: 'A parameter is missing, malformed or out of range', retry: false },
+  'bad-bpf': { status: 400, title: 'FilterBPF does not compile', retry: false },
+  'bad-timezone': { status: 400, title: 'TSZone names no time zone', retry: false },
+  'ambiguous-timezone': { status: 400, title: 'TSZone names several time zones', retry: false },
+  'bad-capture-file': { status: 400, title: 'The input is not a capture file', retry: false },
+  unauthenticated: { status: 401, title: 'Credentials are missing or wrong', retry: false },
+  'insufficient-scope': { status: 403, title: 'The user may not do this', retry: false },
+  'cross-site': { status: 403, title: 'A web page of another site may not change state', retry: false },
+  'not-found': { status: 404, title: 'No such path', retry: false },
+  'unknown-capture': { status: 404, title: 'No capture has this name', retry: false },
+  'unknown-device': { status: 404, title: 'No device has this name', retry: false },
+  'method-not-allowed': { status: 405, title: 'The path does not take this method', retry: false },
+  'ambiguous-capture': { status: 409, title: 'Several devices hold a capture of this name', retry: false },
+  'capture-active': { status: 409, title: 'The capture is being recorded', retry: true },
+  'capture-exists': { status: 409, title: 'A capture of this name exists', retry: false },
+  'capture-in-use': { status: 409, title: 'The capture is being downloaded', retry: true },
+  'mixed-link-type': { status: 409, title: 'One PCAP cannot hold several link types', retry: false },
+  'internal-error': { status: 500, title: 'A defect of capfleet', retry: false },
+  'store-corrupt': { status: 500, title: 'A file of the store is damaged', retry: false },
+  'device-unreachable': { status: 502, title: 'A device cannot be reached', retry: true },
+  'device-protocol': { status: 502, title: 'A device answered against the protocol', retry: true },
+  'device-rejected': { status: 502, title: "A device refused the gateway's own request", retry: false },
+  'device-timeout': { status: 504, title: 'A device did not answer in time', retry: true },
+  'download-slots-exhausted': {
+    status: 503,
+    title: 'All download slots of the device are in use',
+    retry: true,
+  },
+  'queue-timeout': { status: 503, title: 'No download slot became free in time', retry: true },
+  draining: { status: 503, title: 'The program is shutting down', retry: true },
+  'scheduler-unavailable': { status: 503, title: 'The scheduler (Redis) cannot be reached', retry: true },
+  'store-unavailable': { status: 503, title: 'The store cannot be read or written', retry: true },
+  'store-full': { status: 507, title: 'The store has no space left', retry: true },
+  'bad-config': { status: 500, title: 'A setting is missing, unknown or malformed', retry: false },
+} as const satisfies Record<string, ErrorKind>
+
+export type ErrorCode = keyof typeof ERROR_KINDS
+
+/** Facts beside the message; all but `cause` appear in the problem body. */
+export interface ErrorDetails {
+  /** The query parameter or setting at fault. */
+  readonly param?: string | undefined
+  /** Where in that parameter's text, counted in characters from 0. */
+  readonly position?: number | undefined
+  /** When to try again, for the Retry-After header. */
+  readonly retryAfterS?: number | undefined
+  /** Further members of the problem body, such as `readers` or `candidates`. */
+  readonly members?: Readonly<Record<string, unknown>> | undefined
+  readonly cause?: unknown
+}
+
+/** The one error class. `message` is a sentence for the caller: what is wrong and how to mend it. */
+export class CapfleetError extends Error {
+  readonly code: ErrorCode
+  readonly details: ErrorDetails
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.name = 'CapfleetError'
+    this.code = code
+    this.details = details
+  }
+
+  get kind(): ErrorKind {
+    return ERROR_KINDS[this.code]
+  }
+}

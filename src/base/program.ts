@@ -1,0 +1,40 @@
+/** The life of a long-running program: signals, the parent's end, a clean exit status. */
+import { CapfleetError } from './error.ts'
+
+/**
+ * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel
+ * abort `signal`; a second signal ends the process at once. An error is printed as one line.
+ */
+export async function runProgram(main: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const stop = new AbortController()
+  let stopping = false
+  const onSignal = (): void => {
+    if (stopping) process.exit(130)
+    stopping = true
+    stop.abort()
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+  if (process.connected) process.on('disconnect', () => stop.abort())
+  try {
+    await main(stop.signal)
+    process.exitCode = 0
+  } catch (error) {
+    process.stderr.write(`capfleet: ${describeError(error)}\n`)
+    process.exitCode = 1
+  } finally {
+    if (process.connected) process.disconnect()
+  }
+}
+
+/** One line for the user; a stack only for what is a defect. */
+export function describeError(error: unknown): string {
+  if (error instanceof CapfleetError) return `${error.message} [${error.code}]`
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
