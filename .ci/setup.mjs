@@ -1,0 +1,109 @@
+// Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
+// the Node.js that runs capfleet), the native build. Quick when nothing is missing.
+//   node .ci/setup.mjs [--test]     --test adds what `npm test` and `npm run bench` need
+// Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)))
+const forTests = process.argv.includes('--test')
+
+const RUN_PACKAGES = [
+  'cmake', 'g++', 'make', 'libpcap-dev', 'libzstd-dev', 'libisal-dev', 'libdeflate-dev', 'zlib1g-dev',
+  'libxxhash-dev', 'redis-server', 'netbase',
+]
+const TEST_PACKAGES = [
+  'libgtest-dev', 'clang-format', 'tcpdump', 'tshark', 'wireshark-common', 'curl', 'gzip', 'pigz', 'zstd', 'nginx-light',
+]
+
+function say(text) {
+  process.stderr.write(`setup: ${text}\n`)
+}
+
+function fail(text) {
+  say(text)
+  process.exit(1)
+}
+
+/** Runs a command with its output on stderr: stdout belongs to the program that follows. */
+function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { cwd: ROOT, stdio: ['ignore', 2, 2], ...options })
+  if (result.error) fail(`cannot run ${command}: ${result.error.message}`)
+  return result.status === 0
+}
+
+function output(command, args) {
+  const result = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8' })
+  return result.status === 0 ? result.stdout : ''
+}
+
+function missingPackages(names) {
+  const installed = spawnSync('dpkg-query', ['-W', '-f', '${Package} ${db:Status-Status}\n', ...names], { encoding: 'utf8' })
+  if (installed.error) fail(`this set-up knows Debian 12 only (no dpkg-query); install by hand: ${names.join(' ')}`)
+  const present = new Set(
+    installed.stdout.split('\n').filter((line) => line.endsWith(' installed')).map((line) => line.split(' ')[0]),
+  )
+  return names.filter((name) => !present.has(name))
+}
+
+function installPackages(names) {
+  const missing = missingPackages(names)
+  if (missing.length === 0) return
+  const root = process.getuid() === 0
+  if (!root && spawnSync('sudo', ['-n', 'true']).status !== 0) {
+    fail(`Debian packages are missing; run this, then try again:\n  sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`)
+  }
+  say(`installing Debian packages: ${missing.join(' ')}`)
+  const apt = (args) => {
+    const command = ['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', '-o', 'Dpkg::Use-Pty=0', ...args]
+    return root ? run(command[0], command.slice(1)) : run('sudo', ['-n', ...command])
+  }
+  const install = () => apt(['install', '-y', '--no-install-recommends', ...missing])
+  apt(['update'])
+  if (!install()) fail('apt-get failed; its message is above')
+}
+
+/** node_modules follows the lock file: a stamp inside it remembers which one it was made from. */
+function installModules() {
+  const stamp = join(ROOT, 'node_modules', '.capfleet-lock')
+  const wanted = createHash('sha256').update(readFileSync(join(ROOT, 'package-lock.json'))).digest('hex')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  say('installing npm packages (npm ci)')
+  const npm = process.env.npm_execpath
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+  const done = npm ? run(process.execPath, [npm, ...args]) : run('npm', args)
+  if (!done) fail('npm ci failed; its message is above')
+  writeFileSync(stamp, wanted)
+}
+
+function nodePackage() {
+  const name = `node-linux-${process.arch}`
+  const folder = join(ROOT, 'node_modules', name)
+  if (!existsSync(join(folder, 'include'))) fail(`no Node.js package for this machine (${name}); capfleet runs on Linux x64 and arm64`)
+  return folder
+}
+
+function buildNative(folder, options) {
+  const build = join(ROOT, 'native', folder)
+  const jobs = String(Math.max(2, Number(output('nproc', [])) || 2))
+  if (!existsSync(join(build, 'Makefile'))) {
+    say(`configuring native/${folder}`)
+    const definitions = Object.entries(options).map(([name, value]) => `-D${name}=${value}`)
+    if (!run('cmake', ['-S', 'native', '-B', build, '-G', 'Unix Makefiles', ...definitions])) fail('cmake failed; its message is above')
+  }
+  if (!/Building|Linking/.test(output('make', ['-n', '-C', build]))) return
+  say(`building native/${folder}`)
+  if (!run('cmake', ['--build', build, '--parallel', jobs])) fail('the native build failed; its message is above')
+}
+
+installPackages(forTests ? [...RUN_PACKAGES, ...TEST_PACKAGES] : RUN_PACKAGES)
+installModules()
+buildNative('build', {
+  CMAKE_BUILD_TYPE: 'Release',
+  NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),
+  NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
+})
+if (forTests) buildNative('build-test', { CMAKE_BUILD_TYPE: 'RelWithDebInfo', CAPFLEET_TESTS: 'ON' })

@@ -1,0 +1,26 @@
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { CapfleetError } from '../base/error.ts'
+
+/** A password from the terminal (asked twice, not shown) or, when stdin is a pipe, its first line. */
+export async function readPassword(user: string): Promise<string> {
+  if (!process.stdin.isTTY) return (await text(process.stdin)).split(/\r?\n/)[0] ?? ''
+  const first = await askHidden(`Password for ${user}: `)
+  const second = await askHidden('Again: ')
+  if (first !== second)
+    throw new CapfleetError('bad-parameter', 'the two passwords differ; nothing was changed')
+  return first
+}
+
+async function askHidden(question: string): Promise<string> {
+  process.stderr.write(question)
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true })
+  try {
+    return await lines.question('')
+  } finally {
+    lines.close()
+    process.stderr.write('\n')
+  }
+}

@@ -1,0 +1,11 @@
+import { putUser, type Role } from '../base/users-file.ts'
+import { readPassword } from './password-prompt.ts'
+
+/** `capfleet user add`: puts a user with a hashed password into a users file. */
+export async function addUser(name: string, options: { file: string; role: Role }): Promise<void> {
+  const password = await readPassword(name)
+  const outcome = await putUser(options.file, { name, role: options.role }, password)
+  process.stderr.write(
+    `${outcome} user ${name} (${options.role}) in ${options.file}; programs read it at start\n`,
+  )
+}

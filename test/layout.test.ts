@@ -1,0 +1,150 @@
+// The folder tree is the architecture: who may import whom, where files may lie, what they are called.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, normalize } from 'node:path'
+import { test } from 'node:test'
+import { REPOSITORY_ROOT, repositoryFiles } from './support/repository-files.ts'
+
+const TOP_LEVEL = new Set([
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'README.md',
+  'LICENSE',
+  'CHANGELOG.md',
+  'src',
+  'appliance',
+  'native',
+  'config',
+  'test',
+  'helm',
+])
+
+/** Folder (or file) -> what it may import besides itself and packages. "*" = everything in src. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  'src/base': [],
+  'src/query': ['src/base/error.ts'],
+  'src/pcap': ['src/base/error.ts'],
+  'src/fleet': ['src/base', 'src/query'],
+  'src/lease': ['src/base'],
+  'src/auth': ['src/base'],
+  'src/download': ['src/base', 'src/query', 'src/pcap', 'src/fleet', 'src/lease'],
+  'src/routes': ['src/base', 'src/query', 'src/pcap', 'src/fleet', 'src/lease', 'src/auth', 'src/download'],
+  'src/demo-traffic': [],
+  'src/command': ['src/base', 'appliance'],
+  src: ['src', 'appliance'],
+  appliance: ['src/base', 'src/query', 'native/addon.ts'],
+  'native/addon.ts': ['src/base/error.ts'],
+}
+
+/** Only these may load the engine: the gateway must run where no engine is built. */
+const files = repositoryFiles().filter((path) => existsSync(join(REPOSITORY_ROOT, path)))
+const sources = files.filter((path) => /^(src|appliance)\/.*\.ts$|^native\/addon\.ts$/.test(path))
+
+function read(path: string): string {
+  return readFileSync(join(REPOSITORY_ROOT, path), 'utf8')
+}
+
+/** Relative imports of a file, as paths from the root; static and dynamic. */
+function importsOf(path: string): string[] {
+  const specifiers = read(path).matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)
+  return [...specifiers].map((match) => normalize(join(dirname(path), match[1] ?? '')))
+}
+
+function ruleFor(path: string): string {
+  const folder = dirname(path)
+  if (path in MAY_IMPORT) return path
+  const rule = Object.keys(MAY_IMPORT)
+    .filter((name) => folder === name || folder.startsWith(`${name}/`))
+    .sort((a, b) => b.length - a.length)[0]
+  // Files directly in src/ are the entry points; a new folder below src needs a rule of its own.
+  assert.ok(rule && (rule !== 'src' || folder === 'src'), `${path} lies in a folder without import rule`)
+  return rule
+}
+
+function importProblems(path: string, imports: readonly string[]): string[] {
+  const rule = ruleFor(path)
+  const allowed = MAY_IMPORT[rule] ?? []
+  return imports
+    .filter((target) => dirname(target) !== rule && !target.startsWith(`${rule}/`))
+    .filter((target) => !allowed.some((name) => target === name || target.startsWith(`${name}/`)))
+    .map((target) => `${path} imports ${target}`)
+}
+
+test('nothing but the fixed names lies at the top level', () => {
+  const names = new Set(files.map((path) => path.split('/')[0] ?? ''))
+  assert.deepEqual(
+    [...names].filter((name) => !TOP_LEVEL.has(name) && !name.startsWith('.')),
+    [],
+  )
+})
+
+test('every file imports only what its folder may import', () => {
+  assert.ok(sources.length > 20, 'the sources were found')
+  assert.deepEqual(
+    sources.flatMap((path) => importProblems(path, importsOf(path))),
+    [],
+  )
+})
+
+test('the import check sees a forbidden import', () => {
+  assert.deepEqual(importProblems('src/query/x.ts', ['src/base/error.ts', 'src/base/log.ts']), [
+    'src/query/x.ts imports src/base/log.ts',
+  ])
+})
+
+test('the gateway loads no native code', () => {
+  const seen = new Set<string>()
+  const visit = (path: string): void => {
+    if (seen.has(path)) return
+    seen.add(path)
+    importsOf(path).forEach(visit)
+  }
+  visit('src/gateway.ts')
+  assert.ok(seen.size > 20)
+  assert.deepEqual(
+    [...seen].filter((path) => path.startsWith('native/') || path.startsWith('appliance/')),
+    [],
+  )
+})
+
+test('engine sources include no Node header', () => {
+  const engine = files.filter((path) => /^native\/engine\/.*\.(cc|h)$/.test(path))
+  assert.ok(engine.length > 10)
+  assert.deepEqual(
+    engine.filter((path) => /#include [<"](napi|node|uv|v8)/.test(read(path))),
+    [],
+  )
+})
+
+test('file names are unique', () => {
+  const names = files
+    .filter((path) => /^(src|appliance|native)\/.*\.(ts|cc|h|lua)$/.test(path))
+    .map((path) => basename(path))
+  assert.deepEqual(
+    names.filter((name, index) => names.indexOf(name) !== index),
+    [],
+  )
+})
+
+test('files are small: one idea each', () => {
+  const limit = (path: string): number => (path.endsWith('.ts') ? 300 : 500)
+  const long = files
+    .filter((path) => /^(src|appliance|native)\/.*\.(ts|cc|h|lua)$/.test(path))
+    .filter((path) => read(path).split('\n').length > limit(path))
+  assert.deepEqual(long, [])
+})
+
+test('tests mirror the tree', () => {
+  const mirrored = files.filter((path) => /^test\/(src|appliance|native)\/.*\.test\.ts$/.test(path))
+  assert.ok(mirrored.length > 10)
+  const astray = mirrored.filter((path) => {
+    const folder = dirname(path).slice('test/'.length)
+    return !existsSync(join(REPOSITORY_ROOT, folder))
+  })
+  assert.deepEqual(astray, [])
+})
+
+test('the lock file names no download address', () => {
+  assert.ok(!read('package-lock.json').includes('"resolved"'))
+})
