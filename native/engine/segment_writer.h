@@ -17,7 +17,10 @@ struct SegmentWriterOptions {
   std::string directory;  ///< the port's folder (…/<capture>/cap0); must exist
   uint32_t port = 0;
   PcapFileHeader header;
-  uint64_t segmentBytes = uint64_t{1} << 30;  ///< roll before a segment would exceed this
+  /// Roll before a segment would exceed this; a segment holds at least one packet all the same.
+  uint64_t segmentBytes = uint64_t{1} << 30;
+  /// False for files that need not survive a crash: nothing is synced.
+  bool durable = true;
 };
 
 /// What a finished or growing segment holds; the catalogue stores it in capture.json.
@@ -29,9 +32,12 @@ struct SegmentSummary {
   uint64_t bytes = 0;  ///< of the .pcap file
 };
 
-/// Not thread-safe. Every failure is final: the writer then only accepts destruction.
+/// Not thread-safe. Fails with kStoreFull or kStoreUnavailable; every failure is final: the writer
+/// then only accepts destruction. Destruction without close() leaves the last packets unwritten.
 class SegmentWriter {
  public:
+  /// Fails when the folder does not exist. Files are made when their first packet comes; one that
+  /// exists already is never touched, append() then fails.
   static Result<SegmentWriter> open(SegmentWriterOptions options);
   SegmentWriter(SegmentWriter&&) noexcept;
   SegmentWriter& operator=(SegmentWriter&&) noexcept;
@@ -41,8 +47,12 @@ class SegmentWriter {
   /// REQUIRES: captured.size() <= kMaxCapturedLength, 0 <= timestampNs < kTimestampEndNs.
   Status append(int64_t timestampNs, uint32_t originalLength, std::span<const uint8_t> captured);
 
-  /// Writes the open block, then syncs data before the index entries that describe it.
+  /// Ends the open block, then syncs data before the index entries that describe it.
   Status flush();
+
+  /// Writes out what is buffered and frees the buffer (1 MiB). The open block stays open, and
+  /// nothing is synced. For owners of many writers of which few are busy.
+  Status releaseBuffer();
 
   /// Flushes and closes. Returns one summary per segment, oldest first.
   Result<std::vector<SegmentSummary>> close();

@@ -1,0 +1,119 @@
+// A download: stored packets of some streams over a time range, as the bytes of one PCAP file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bpf_program.h"
+#include "compression_stage.h"
+#include "ordered_scan.h"
+
+namespace capfleet {
+
+struct DownloadOptions {
+  /// Paths of segments without ending, per stream in recording order. Packets with equal
+  /// timestamps come in the order of the streams, then of the recording.
+  std::vector<std::vector<std::string>> streams;
+  int64_t beginNs = 0;  ///< beginNs <= timestamp < endNs
+  int64_t endNs = 0;
+  std::optional<BpfProgram> filter;
+  uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet; at least 1
+  std::optional<int64_t> tsMaxNs;  ///< end this long after the first packet; at least 1
+  bool toMicroseconds = false;
+  Compression compression;
+  uint32_t emptyLinkTypeWord = 1;  ///< of the file header when no segment is given
+};
+
+struct DownloadTotals {
+  uint64_t packets = 0;  ///< handed out
+  uint64_t bytes = 0;    ///< of those, as PCAP records before compression
+  uint64_t outputBytes = 0;
+  uint64_t readPackets = 0;  ///< of the range, before the filter
+  uint64_t readBytes = 0;
+  uint64_t corruptBlocks = 0;  ///< left out
+  std::optional<int64_t> firstNs;
+  std::optional<int64_t> lastNs;
+};
+
+/// Thread-safe. Owned by shared_ptr, because running tasks hold it. Its slabs are bounded whatever
+/// the data: 8 MiB of packets (10 with gzip, 14 with zstd) and as much again compressed. When the
+/// consumer does not pull or does not release, the work stops without holding a thread.
+class Download : public std::enable_shared_from_this<Download> {
+ public:
+  /// The next part of the body, or null at its end. The bytes are valid until release().
+  using Answer = Result<SlabPtr>;
+  using Callback = std::function<void(Answer)>;
+
+  /// Reads the indexes and starts the scan; blocks for that. Fails with kMixedLinkType,
+  /// kStoreUnavailable, kStoreCorrupt. `workers` must outlive all that it is given to do.
+  static Result<std::shared_ptr<Download>> open(DownloadOptions options, WorkerPool& workers,
+                                                std::shared_ptr<BufferPool> slabs);
+  /// Closes. The slabs not released are abandoned.
+  ~Download();
+  Download(const Download&) = delete;
+  Download& operator=(const Download&) = delete;
+
+  /// Calls `done` exactly once: before returning, or later on any thread. The first part is the
+  /// PCAP file header. Fails as open() does, and with kCancelled once closed; after a failure or
+  /// the end it answers the same again. REQUIRES: no other call waits for its answer.
+  void next(Callback done);
+  /// Gives a part back, so that its memory can be filled again. Any other slab is ignored.
+  void release(const Slab* slab);
+  /// Stops the work at once; a waiting next() is answered with kCancelled. May be called again.
+  void close();
+
+  DownloadTotals totals() const;
+  uint32_t linkTypeWord() const { return header_.linkTypeWord; }
+  uint32_t snaplen() const { return header_.snaplen; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Download(PcapFileHeader header, Compression compression, WorkerPool::Queue queue,
+           std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks);
+  Status start(std::unique_ptr<ScanContext> context, std::optional<int64_t> maxSpanNs);
+  Status pushFileHeader(bool toMicroseconds);
+
+  void pump();
+  void collect();
+  void append(PacketBatch batch);
+  void closeGroup();
+  bool shouldFlush() const;
+  void update();
+  void answerPending();
+  std::optional<Answer> findAnswer();
+  SlabPtr handOut(BodyPart part);
+  void giveBack(SlabPtr slab);
+  void dropAll();
+
+  const PcapFileHeader header_;
+  const Compression compression_;
+  WorkerPool::Queue queue_;
+  const std::shared_ptr<BufferPool> pool_;
+  std::shared_ptr<OrderedScan> scan_;
+  std::shared_ptr<CompressionStage> stage_;  ///< null without compression
+  std::vector<PacketBatch> group_;  ///< being collected; belongs to the thread that pumps
+  bool isWholeGroup_ = false;
+
+  mutable std::mutex mutex_;
+  bool isPumping_ = false;
+  bool mustPumpAgain_ = false;
+  std::deque<BodyPart> ready_;
+  std::vector<SlabPtr> handedOut_;
+  const Slab* headerSlab_ = nullptr;  ///< counts against no budget
+  Callback pending_;
+  Clock::time_point waitingSince_;
+  DownloadTotals totals_;
+  std::optional<Error> error_;
+  bool isEnded_ = false;
+  bool isClosed_ = false;
+};
+
+}  // namespace capfleet

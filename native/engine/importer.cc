@@ -1,0 +1,215 @@
+#include "importer.h"
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "capture_file_reader.h"
+#include "capture_ports.h"
+#include "file.h"
+#include "import_sorter.h"
+
+namespace capfleet {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+constexpr uint32_t kPacketsPerClockLook = 1024;
+/// Entries are found by a 32-bit offset; far above what makes sense.
+constexpr uint64_t kMaxSortBytes = uint64_t{1} << 30;
+constexpr const char* kScratchName = "/.sort";
+
+Error cancelled() { return {Code::kCancelled, "the import was cancelled"}; }
+
+Result<std::unique_ptr<CaptureFileReader>> openCaptureFile(const std::string& path) {
+  auto stream = InputStream::open(path);
+  if (!stream) return stream.error();
+  auto reader = CaptureFileReader::open(std::move(*stream));
+  if (!reader) return Error{reader.error().code, path + " " + reader.error().message};
+  return reader;
+}
+
+/// One import, from the first file to the result.
+class Import {
+ public:
+  Import(const ImportOptions& options, const std::function<bool(const ImportProgress&)>& onProgress)
+      : options_(options),
+        onProgress_(onProgress),
+        sorter_({.directory = options.directory,
+                 .scratchDirectory = options.directory + kScratchName,
+                 .segmentBytes = options.segmentBytes,
+                 .sortBytes = options.sortBytes}) {}
+
+  Result<ImportResult> run() {
+    if (auto status = checkFiles(); !status) return status.error();
+    for (const std::string& path : options_.files) {
+      if (auto status = importFile(path); !status) return status.error();
+    }
+    auto status = sorter_.finish([this] { return reportProgress(); });
+    if (!status) return status.error();
+    if (auto removed = removeScratch(); !removed) return removed.error();
+    if (auto synced = syncDirectory(options_.directory); !synced) return synced.error();
+    if (!tellProgress()) return cancelled();
+    collectStreams();
+    return std::move(result_);
+  }
+
+ private:
+  /// Opens every input before anything is written.
+  Status checkFiles() {
+    for (const std::string& path : options_.files) {
+      if (auto reader = openCaptureFile(path); !reader) return reader.error();
+      std::error_code error;
+      const uint64_t bytes = fs::file_size(path, error);
+      if (!error) progress_.totalInputBytes += bytes;
+    }
+    return ok();
+  }
+
+  Status importFile(const std::string& path) {
+    auto reader = openCaptureFile(path);
+    if (!reader) return reader.error();
+    reader_ = std::move(*reader);
+    portOfInterface_.fill(0);
+    if (auto status = importPackets(path); !status) return status;
+    finishedInputBytes_ += reader_->stream().inputBytes();
+    reader_.reset();
+    return ok();
+  }
+
+  Status importPackets(const std::string& path) {
+    CaptureRecord record;
+    for (;;) {
+      const uint64_t offset = reader_->stream().offset();
+      switch (reader_->next(record)) {
+        case ReadStep::kPacket:
+          if (auto status = addPacket(record); !status) return status;
+          break;
+        case ReadStep::kInterface:
+          if (!assignPort(record)) {
+            addDamage(path, {offset, "there are more interfaces than capture ports (256)"});
+            return ok();
+          }
+          break;
+        case ReadStep::kOutOfTimeRange:
+          ++result_.packetsOutOfTimeRange;
+          break;
+        case ReadStep::kDamage:
+          addDamage(path, reader_->damage());
+          return ok();
+        case ReadStep::kEnd:
+          return ok();
+      }
+    }
+  }
+
+  bool assignPort(const CaptureRecord& record) {
+    const auto port = ports_.assign(record.interfaceIndex, record.linkTypeWord);
+    if (port) portOfInterface_[record.interfaceIndex] = *port;
+    return port.has_value();
+  }
+
+  Status addPacket(const CaptureRecord& record) {
+    const uint32_t port = portOfInterface_[record.interfaceIndex];
+    if (auto status = sorter_.add(port, headerOf(port), record); !status) return status;
+    ++progress_.packets;
+    if (progress_.packets % kPacketsPerClockLook == 0 && !reportProgress()) return cancelled();
+    return ok();
+  }
+
+  /// The snaplen is the format's limit, whatever the input says: libpcap cuts packets that are
+  /// longer than it, and inputs with different ones share a port.
+  PcapFileHeader headerOf(uint32_t port) const {
+    return {.linkTypeWord = ports_.linkTypeWord(port).value_or(0), .snaplen = kMaxCapturedLength};
+  }
+
+  void addDamage(const std::string& path, ReadDamage damage) {
+    result_.damages.push_back({.file = path,
+                               .offset = damage.offset,
+                               .compressed = reader_->stream().isCompressed(),
+                               .message = std::move(damage.message)});
+  }
+
+  /// Calls onProgress when it is time. False when the caller wants to stop.
+  bool reportProgress() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < nextProgress_) return true;
+    nextProgress_ = now + kProgressInterval;
+    return tellProgress();
+  }
+
+  bool tellProgress() {
+    progress_.inputBytes = finishedInputBytes_ + (reader_ ? reader_->stream().inputBytes() : 0);
+    return !onProgress_ || onProgress_(progress_);
+  }
+
+  Status removeScratch() {
+    const std::string path = options_.directory + kScratchName;
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) return storeError("remove", path, error.value());
+    return ok();
+  }
+
+  void collectStreams() {
+    result_.packets = progress_.packets;
+    for (uint32_t port = 0; port < CapturePorts::kMaxPorts; ++port) {
+      if (!ports_.linkTypeWord(port)) continue;
+      result_.streams.push_back({port, headerOf(port), sorter_.segments(port)});
+    }
+  }
+
+  const ImportOptions& options_;
+  const std::function<bool(const ImportProgress&)>& onProgress_;
+  ImportSorter sorter_;
+  CapturePorts ports_;
+  std::unique_ptr<CaptureFileReader> reader_;
+  std::array<uint32_t, CaptureFileReader::kMaxInterfaces> portOfInterface_{};
+  ImportProgress progress_;
+  uint64_t finishedInputBytes_ = 0;
+  std::chrono::steady_clock::time_point nextProgress_{};
+  ImportResult result_;
+};
+
+Status checkOptions(const ImportOptions& options) {
+  if (options.files.empty()) {
+    return Error{Code::kBadParameter, "files is empty; name at least one capture file"};
+  }
+  if (options.sortBytes > kMaxSortBytes) {
+    return Error{Code::kBadParameter, "sortBytes is above 1 GiB"};
+  }
+  std::error_code error;
+  const bool isEmpty = fs::is_empty(options.directory, error);
+  if (error) return storeError("open", options.directory, error.value());
+  if (!isEmpty) {
+    return Error{Code::kBadParameter,
+                 "directory " + options.directory + " is not empty; give a new folder"};
+  }
+  return ok();
+}
+
+/// After a failure. Best effort: the failure itself is what the caller must hear of.
+void emptyDirectory(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    fs::remove_all(entry.path(), error);
+  }
+}
+
+}  // namespace
+
+Result<ImportResult> importCaptureFiles(
+    const ImportOptions& options, const std::function<bool(const ImportProgress&)>& onProgress) {
+  if (auto status = checkOptions(options); !status) return status.error();
+  auto result = Import(options, onProgress).run();
+  if (!result) emptyDirectory(options.directory);
+  return result;
+}
+
+}  // namespace capfleet

@@ -1,0 +1,230 @@
+#include "slice_scan.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "xxh3.h"
+
+namespace capfleet {
+namespace {
+
+/// After this much a scan lets others have the thread.
+constexpr uint64_t kPauseBytes = uint64_t{4} << 20;
+
+/// Takes a block's bytes, which lie in the slab at or behind its end, into the batch. Behind the
+/// end means that a corrupt block was left out before it.
+void appendWhole(const uint8_t* from, const BlockEntry& entry, PacketBatch& batch) {
+  Slab& slab = *batch.slab;
+  uint8_t* const to = slab.bytes.get() + slab.size;
+  if (to != from) std::memmove(to, from, entry.bytes);
+  slab.size += entry.bytes;
+  batch.count(entry.packets, entry.minNs, entry.maxNs);
+}
+
+}  // namespace
+
+SliceScan::SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
+                     std::optional<int64_t> maxSpanNs)
+    : context_(context),
+      beginNs_(slice.beginNs),
+      endNs_(std::min(slice.endNs, endNs)),
+      maxSpanNs_(maxSpanNs) {
+  inputs_.reserve(slice.inputs.size());
+  for (const SliceInput& from : slice.inputs) {
+    const Run& run = context.plan.runs[from.run];
+    const uint32_t sharedBlock = from.firstIsShared ? from.firstBlock : kNoBlock;
+    inputs_.push_back({&run, from.firstBlock, from.endBlock, sharedBlock, nullptr, 0, nullptr, 0});
+    const int64_t keyNs = std::max(run.blocks[from.firstBlock].entry.minNs, beginNs_);
+    heap_.push({keyNs, static_cast<uint32_t>(inputs_.size() - 1)});
+  }
+}
+
+SliceScan::~SliceScan() {
+  for (Input& input : inputs_) {
+    if (input.block) context_.reader.give(std::move(input.block));
+  }
+}
+
+Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
+  while (!heap_.empty() && heap_.top().keyNs < endNs_ && !context_.isCancelled) {
+    if (bytesSincePause_ >= kPauseBytes) {
+      bytesSincePause_ = 0;
+      return ScanStep::kPause;
+    }
+    Input& input = inputs_[heap_.top().input];
+    if (input.block) {
+      if (!appendFromTop(batch)) return ScanStep::kFull;
+      continue;
+    }
+    if (Status status = openFile(input); !status) return status.error();
+    if (canCopyWhole(input, input.nextBlock)) {
+      Result<bool> copied = copyWholeBlocks(input, batch, counts);
+      if (!copied) return copied.error();
+      if (!*copied) return ScanStep::kFull;
+      continue;
+    }
+    if (Status status = loadBlock(input, counts); !status) return status.error();
+  }
+  return ScanStep::kDone;
+}
+
+Status SliceScan::openFile(Input& input) {
+  const uint32_t segment = input.run->blocks[input.nextBlock].segment;
+  if (input.file && input.fileSegment == segment) return ok();
+  Result<std::shared_ptr<File>> file = context_.reader.open(segment);
+  if (!file) return file.error();
+  input.file = std::move(*file);
+  input.fileSegment = segment;
+  return ok();
+}
+
+/// Whether the block needs no look at its packets: nothing to merge with, filter or change.
+bool SliceScan::canCopyWhole(const Input& input, uint32_t block) const {
+  const BlockEntry& entry = input.run->blocks[block].entry;
+  return heap_.size() == 1 && !maxSpanNs_ && context_.transform.keepsEverything() &&
+         (entry.flags & kBlockUnordered) == 0 && entry.minNs >= beginNs_ && entry.maxNs < endNs_;
+}
+
+/// The following blocks that one read can fetch into the room of the batch.
+SliceScan::BlockGroup SliceScan::nextGroup(Input& input, size_t room) const {
+  const std::vector<PlannedBlock>& blocks = input.run->blocks;
+  const PlannedBlock& first = blocks[input.nextBlock];
+  BlockGroup group{input.nextBlock, input.nextBlock, 0};
+  while (group.end < input.endBlock && canCopyWhole(input, group.end)) {
+    const PlannedBlock& next = blocks[group.end];
+    const bool isNeighbour =
+        next.segment == first.segment && next.entry.offset == first.entry.offset + group.bytes;
+    if (!isNeighbour || group.bytes + next.entry.bytes > room) break;
+    group.bytes += next.entry.bytes;
+    group.end++;
+  }
+  return group;
+}
+
+/// Reads as many whole blocks as fit straight into the slab. False when none fits.
+Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts) {
+  const BlockGroup group = nextGroup(input, batch.room());
+  if (group.bytes == 0) return false;
+  Slab& slab = *batch.slab;
+  const uint8_t* from = slab.bytes.get() + slab.size;
+  Result<size_t> got = input.file->readAt(input.run->blocks[group.first].entry.offset,
+                                          {slab.bytes.get() + slab.size, group.bytes});
+  if (!got) return got.error();
+  size_t left = *got;
+  for (uint32_t i = group.first; i < group.end; i++) {
+    const BlockEntry& entry = input.run->blocks[i].entry;
+    if (entry.bytes > left || xxh3({from, entry.bytes}) != entry.checksum) {
+      countCorrupt(input, i, counts);
+    } else {
+      appendWhole(from, entry, batch);
+      counts.packets += entry.packets;
+      counts.bytes += entry.bytes;
+    }
+    from += entry.bytes;
+    left -= std::min<size_t>(left, entry.bytes);
+  }
+  input.nextBlock = group.end;
+  bytesSincePause_ += group.bytes;
+  updateTop(input);
+  return true;
+}
+
+/// Loads the next block and moves to its first record of the slice.
+Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
+  const BlockEntry& entry = input.run->blocks[input.nextBlock].entry;
+  auto loaded = context_.reader.load(*input.file, entry);
+  if (!loaded) return loaded.error();
+  bytesSincePause_ += entry.bytes;
+  if (!*loaded) {
+    countCorrupt(input, input.nextBlock, counts);
+    finishBlock(input);
+    return ok();
+  }
+  input.block = std::move(*loaded);
+  const auto begin = input.block->timestampsNs.begin();
+  const auto end = input.block->timestampsNs.end();
+  const auto first = std::lower_bound(begin, end, beginNs_);
+  const auto last = std::lower_bound(first, end, endNs_);
+  input.position = static_cast<uint32_t>(first - begin);
+  counts.packets += static_cast<uint64_t>(last - first);
+  counts.bytes += input.block->offsets[static_cast<size_t>(last - begin)] -
+                  input.block->offsets[input.position];
+  if (first == end) {
+    finishBlock(input);
+  } else {
+    updateTop(input);
+  }
+  return ok();
+}
+
+/// Appends from the top input until another is next. False when the batch is full.
+bool SliceScan::appendFromTop(PacketBatch& batch) {
+  Input& input = inputs_[heap_.top().input];
+  const uint32_t last = maxSpanNs_ ? input.position + 1 : runEnd(input);
+  input.position = appendPackets(*input.block, input.position, last, context_.transform, batch);
+  if (maxSpanNs_ && batch.packets > 0) {
+    // Subtracted, because the sum may not fit into 64 bits.
+    if (endNs_ - batch.firstNs > *maxSpanNs_) endNs_ = batch.firstNs + *maxSpanNs_;
+    maxSpanNs_.reset();
+  }
+  const bool isFull = input.position < last;
+  if (input.position == input.block->packets()) {
+    finishBlock(input);
+  } else {
+    updateTop(input);
+  }
+  return !isFull;
+}
+
+/// The first record of the top input that is not next: another input's comes before it, or the
+/// slice ends. Searched in growing steps, because inputs mostly alternate after few packets.
+uint32_t SliceScan::runEnd(const Input& input) const {
+  int64_t boundNs = endNs_;
+  if (heap_.size() > 1) {
+    const MergeHeap::Entry& other = heap_.runnerUp();
+    // Of equal timestamps this input's come first if it stands before the other.
+    const bool isBefore = heap_.top().input < other.input;
+    boundNs = std::min(boundNs, isBefore ? other.keyNs + 1 : other.keyNs);
+  }
+  const std::vector<int64_t>& timestampsNs = input.block->timestampsNs;
+  size_t step = 1;
+  size_t low = input.position;
+  while (low + step < timestampsNs.size() && timestampsNs[low + step] < boundNs) {
+    low += step;
+    step *= 2;
+  }
+  const auto begin = timestampsNs.begin();
+  const auto end = begin + static_cast<ptrdiff_t>(std::min(low + step, timestampsNs.size()));
+  const auto from = begin + static_cast<ptrdiff_t>(low);
+  const auto found = std::lower_bound(from, end, boundNs);
+  assert(found != begin + input.position);
+  return static_cast<uint32_t>(found - begin);
+}
+
+/// Drops the loaded block, if any, and makes the following one next.
+void SliceScan::finishBlock(Input& input) {
+  if (input.block) context_.reader.give(std::move(input.block));
+  input.nextBlock++;
+  updateTop(input);
+}
+
+/// Gives the top input the key of what it has next; an exhausted input leaves the heap.
+void SliceScan::updateTop(const Input& input) {
+  if (input.block) {
+    heap_.replaceTop(input.block->timestampsNs[input.position]);
+    return;
+  }
+  if (input.nextBlock < input.endBlock) {
+    heap_.replaceTop(std::max(input.run->blocks[input.nextBlock].entry.minNs, beginNs_));
+    return;
+  }
+  inputs_[heap_.top().input].file.reset();
+  heap_.popTop();
+}
+
+/// A block that two slices read is counted by the first.
+void SliceScan::countCorrupt(const Input& input, uint32_t block, ScanCounts& counts) {
+  if (block != input.sharedBlock) counts.corruptBlocks++;
+}
+
+}  // namespace capfleet

@@ -1,0 +1,114 @@
+#!/usr/bin/env node
+/**
+ * The command line. Programs are loaded only when they are run, so that the gateway never loads
+ * the engine.
+ */
+import { Command, Option } from 'commander'
+import { aborted, describeError, runProgram } from './base/program.ts'
+import { ROLES, type Role } from './base/users-file.ts'
+
+const DEFAULT_DEMO_PORT = 8080
+
+const program = new Command('capfleet')
+  .description('One URL in front of many packet-capture appliances, and the appliance too.')
+  .showHelpAfterError('(run with --help to see what is possible)')
+  .configureHelp({ sortSubcommands: false })
+
+const configOption = (example: string): Option =>
+  new Option('--config <file>', `YAML file; every setting is in ${example}`).env('CAPFLEET_CONFIG').makeOptionMandatory()
+
+program
+  .command('gateway')
+  .description('serve the fleet: routes, queues and merges downloads of many devices')
+  .addOption(configOption('config/gateway.example.yaml'))
+  .action(({ config }: { config: string }) =>
+    serve('gateway', async () => (await import('./gateway.ts')).startGatewayFromFile(config)),
+  )
+
+program
+  .command('appliance')
+  .description("serve a device's HTTP API over its store")
+  .addOption(configOption('config/appliance.example.yaml'))
+  .action(({ config }: { config: string }) =>
+    serve('appliance', async () => (await import('../appliance/appliance.ts')).startApplianceFromFile(config)),
+  )
+
+program
+  .command('recorder')
+  .description("run the only writer of a device's store; the appliance and `import` talk to it")
+  .addOption(configOption('config/appliance.example.yaml'))
+  .action(({ config }: { config: string }) =>
+    serve('recorder', async () => (await import('../appliance/recorder.ts')).startRecorderFromFile(config)),
+  )
+
+program
+  .command('demo')
+  .description('run three appliances with captures and a gateway on this machine, until Ctrl-C')
+  .addOption(new Option('--port <port>', 'of the gateway; 0 = any free one').env('CAPFLEET_PORT').default(String(DEFAULT_DEMO_PORT)))
+  .addOption(new Option('--home <folder>', 'where the demo keeps its files').env('CAPFLEET_HOME').default('./.capfleet'))
+  .option('--import <files...>', 'capture files to serve instead of generated traffic, spread over the devices')
+  .action((options: { port: string; home: string; import?: string[] }) =>
+    runProgram(async (signal) => {
+      const { runDemo } = await import('./demo.ts')
+      await runDemo({ home: options.home, port: parsePort(options.port), importFiles: options.import ?? [] }, signal)
+    }),
+  )
+
+program
+  .command('import')
+  .description('put capture files (PCAP or pcapng, also gzip or zstd) into a store as captures')
+  .argument('<files...>', 'capture files')
+  .requiredOption('--store <folder>', "the appliance's store")
+  .option('--name <name>', 'one capture of this name from all files; without it each file becomes a capture of its own')
+  .option('--description <text>', 'kept with the capture')
+  .action((files: string[], options: { store: string; name?: string; description?: string }) =>
+    runProgram(async (signal) => {
+      const { importFiles } = await import('./command/import-command.ts')
+      await importFiles(files, options, signal)
+    }),
+  )
+
+program
+  .command('user')
+  .description('manage the users file of an appliance or a gateway')
+  .command('add')
+  .description('add a user or change password and role; the password is asked for, or read from a pipe')
+  .argument('<name>')
+  .requiredOption('--file <file>', 'the users file; made when missing')
+  .addOption(new Option('--role <role>', 'viewer sees lists, user downloads, full also deletes').choices(ROLES).default('user'))
+  .action((name: string, options: { file: string; role: Role }) =>
+    runProgram(async () => {
+      const { addUser } = await import('./command/user-command.ts')
+      await addUser(name, options)
+    }),
+  )
+
+/** A server program: says on stdout where it answers, then runs until it is told to stop. */
+interface RunningProgram {
+  readonly address: string
+  /** How long running downloads may go on. */
+  readonly drainMs: number
+  close(drainMs: number): Promise<void>
+}
+
+function serve(name: string, start: () => Promise<RunningProgram>): Promise<void> {
+  return runProgram(async (signal) => {
+    const running = await start()
+    process.stdout.write(`capfleet ${name} ready ${running.address}\n`)
+    await aborted(signal)
+    await running.close(running.drainMs)
+  })
+}
+
+function parsePort(text: string): number {
+  const port = Number(text)
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
+  program.error(`error: the port must be 0 to 65535, got "${text}"`)
+}
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  process.stderr.write(`capfleet: ${describeError(error)}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,60 @@
+/** A capfleet program as a child of this one: started, watched, stopped. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { CapfleetError } from '../base/error.ts'
+
+const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
+
+export interface ChildProgram {
+  readonly name: string
+  readonly pid: number
+  /** What its ready line says after "ready": an address. */
+  readonly address: string
+  /** Resolves when the process has ended, for whatever reason. */
+  readonly ended: Promise<void>
+  /** Asks it to end and waits; after `graceMs` it is killed. */
+  stop(graceMs: number): Promise<void>
+}
+
+/**
+ * Starts `capfleet <args>` and waits for its line "capfleet <program> ready <address>". Its own
+ * process group keeps Ctrl-C from reaching it before its parent decides the order of stopping; the
+ * IPC channel tells it when the parent dies. stderr goes to `logPath`.
+ */
+export async function startChildProgram(name: string, args: readonly string[], logPath: string): Promise<ChildProgram> {
+  await mkdir(dirname(logPath), { recursive: true })
+  await using log = await open(logPath, 'w')
+  const child = spawn(process.execPath, [CLI, ...args], {
+    stdio: ['ignore', 'pipe', log.fd, 'ipc'],
+    detached: true,
+  })
+  const ended = once(child, 'exit').then(() => undefined)
+  const address = await readyAddress(child)
+  if (address === undefined || child.pid === undefined) {
+    await ended
+    throw new CapfleetError('internal-error', `${name} did not start; its log is ${logPath}`)
+  }
+  return { name, pid: child.pid, address, ended, stop: (graceMs) => stopChild(child, ended, graceMs) }
+}
+
+/** The address of the ready line; undefined when stdout ends without one. */
+async function readyAddress(child: ChildProcess): Promise<string | undefined> {
+  if (child.stdout === null) return undefined
+  for await (const line of createInterface({ input: child.stdout })) {
+    const match = /^capfleet \S+ ready (\S+)$/.exec(line)
+    if (match) return match[1]
+  }
+  return undefined
+}
+
+async function stopChild(child: ChildProcess, ended: Promise<void>, graceMs: number): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const kill = setTimeout(() => child.kill('SIGKILL'), graceMs)
+  child.kill('SIGTERM')
+  await ended
+  clearTimeout(kill)
+}

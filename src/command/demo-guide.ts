@@ -1,0 +1,32 @@
+/** What the demo prints when it is ready: lines to paste into a shell. */
+import { DEMO_SITES, DEMO_USER } from './demo-home.ts'
+
+export interface CaptureRange {
+  readonly beginNs: bigint
+  readonly endNs: bigint
+  /** A capture to show, and the device that holds it. */
+  readonly captureName: string
+  readonly device: string
+}
+
+/** The fleet-wide example shows the first seconds, not minutes of output. */
+const EXAMPLE_NS = 10_000_000_000n
+
+export function demoGuide(at: { gatewayUrl: string; password: string; range: CaptureRange }): string {
+  const { gatewayUrl, range } = at
+  const curl = `curl -fsS -u ${DEMO_USER}:${at.password}`
+  const exampleEndNs = range.beginNs + EXAMPLE_NS < range.endNs ? range.beginNs + EXAMPLE_NS : range.endNs
+  return `
+Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL; Ctrl-C stops everything. Try:
+
+  # all devices, one time-ordered PCAP
+  ${curl} "${gatewayUrl}/api/v1/pcap/timerange?TSBegin=${range.beginNs}&TSEnd=${exampleEndNs}" | tcpdump -nr -
+
+  # one device's capture, filtered and compressed
+  ${curl} "${gatewayUrl}/devices/${range.device}/api/v1/pcap/single?StreamName=${range.captureName}&FilterBPF=tcp+port+443&Compression=zstd" | zstd -dc | tcpdump -nr -
+
+  # all captures
+  ${curl} "${gatewayUrl}/stream/list"
+
+`
+}

@@ -1,0 +1,72 @@
+/** Pseudo-random numbers that are the same on every machine for the same seed. Not for secrets. */
+export class Random {
+  #a: number
+  #b: number
+  #c: number
+  #counter = 1
+
+  /** `label` separates independent sequences of one seed. */
+  constructor(seed: number, label = '') {
+    this.#a = seed | 0
+    this.#b = hashText(label)
+    this.#c = 0x9e3779b9
+    // The first outputs of nearby seeds are alike.
+    for (let i = 0; i < 16; i++) this.uint32()
+  }
+
+  /** A whole number from 0 to 2^32 - 1 ("small fast counter" generator of PractRand). */
+  uint32(): number {
+    const sum = (this.#a + this.#b + this.#counter) | 0
+    this.#counter = (this.#counter + 1) | 0
+    this.#a = this.#b ^ (this.#b >>> 9)
+    this.#b = (this.#c + (this.#c << 3)) | 0
+    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0
+    return sum >>> 0
+  }
+
+  /** A number from 0 (included) to 1 (excluded). */
+  unit(): number {
+    return this.uint32() / 4_294_967_296
+  }
+
+  /** A whole number from 0 to `limit` - 1. */
+  below(limit: number): number {
+    return Math.floor(this.unit() * limit)
+  }
+
+  /** A whole number from `least` to `most`, both included. */
+  between(least: number, most: number): number {
+    return least + this.below(most - least + 1)
+  }
+
+  chance(probability: number): boolean {
+    return this.unit() < probability
+  }
+
+  /** One of `items`; earlier ones more often the larger `skew` is (1 = all alike). */
+  pick<T>(items: readonly T[], skew = 1): T {
+    const item = items[Math.floor(this.unit() ** skew * items.length)]
+    if (item === undefined) throw new TypeError('pick needs at least one item')
+    return item
+  }
+
+  /** Waiting time with this mean, in the same unit, never more than ten times the mean. */
+  exponential(mean: number): number {
+    return Math.min(-Math.log(1 - this.unit()), 10) * mean
+  }
+
+  bytes(count: number): Buffer {
+    const bytes = Buffer.allocUnsafe(count)
+    let position = 0
+    for (; position + 4 <= count; position += 4) bytes.writeUInt32LE(this.uint32(), position)
+    for (; position < count; position++) bytes[position] = this.uint32()
+    return bytes
+  }
+}
+
+/** FNV-1a. */
+function hashText(text: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return hash | 0
+}

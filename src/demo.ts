@@ -1,0 +1,107 @@
+/**
+ * The whole product on one machine: three appliances with captures, each with its recorder, and a
+ * gateway with its private Redis. Every part is the real program with a real configuration file.
+ */
+import { writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { stringify } from 'yaml'
+import { aborted } from './base/program.ts'
+import { type ChildProgram, startChildProgram } from './command/child-program.ts'
+import { loadGeneratedTraffic, loadImportedFiles } from './command/demo-captures.ts'
+import { demoGuide } from './command/demo-guide.ts'
+import { clearStores, DEMO_USER, type DemoHome, prepareDemoHome } from './command/demo-home.ts'
+
+export interface DemoOptions {
+  readonly home: string
+  /** 0 = any free port. */
+  readonly port: number
+  /** Capture files to serve instead of generated traffic; may be empty. */
+  readonly importFiles: readonly string[]
+}
+
+/** Running streams of the demo get this long when it is stopped. */
+const STOP_GRACE_MS = 5_000
+
+/** Runs until `signal` aborts or the gateway ends; no child outlives it. */
+export async function runDemo(options: DemoOptions, signal: AbortSignal): Promise<void> {
+  const home = await prepareDemoHome(resolve(options.home), options.importFiles.length > 0 ? 'imported' : 'generated')
+  if (options.importFiles.length > 0) await clearStores(home)
+  await using children = new AsyncDisposableStack()
+  const start = async (name: string, args: readonly string[]): Promise<ChildProgram> => {
+    const child = await startChildProgram(name, args, join(home.folder, 'log', `${name}.log`))
+    children.defer(() => child.stop(STOP_GRACE_MS))
+    return child
+  }
+  for (const device of home.devices) await start(`${device.name}-recorder`, ['recorder', '--config', device.configPath])
+  const range =
+    options.importFiles.length > 0
+      ? await loadImportedFiles(home.devices, options.importFiles, signal)
+      : await loadGeneratedTraffic(home, signal)
+  const appliances: ChildProgram[] = []
+  for (const device of home.devices) appliances.push(await start(device.name, ['appliance', '--config', device.configPath]))
+  if (signal.aborted) return
+  const gateway = await start('gateway', ['gateway', '--config', await writeGatewayConfig(options, home, appliances)])
+  const gatewayUrl = gateway.address
+  await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
+  process.stdout.write(`capfleet ready ${gatewayUrl}\n`)
+  process.stderr.write(demoGuide({ gatewayUrl, password: home.password, range }))
+  for (const child of appliances) void announceEnd(child, signal)
+  await Promise.race([aborted(signal), gateway.ended])
+  if (!signal.aborted) process.stderr.write(`capfleet: the gateway ended; its log is in ${home.folder}/log\n`)
+}
+
+/** A device that dies stays dead: the demo is for seeing what the gateway makes of it. */
+async function announceEnd(child: ChildProgram, signal: AbortSignal): Promise<void> {
+  await child.ended
+  if (!signal.aborted) process.stderr.write(`capfleet: device ${child.name} (process ${child.pid}) ended\n`)
+}
+
+async function writeGatewayConfig(
+  options: DemoOptions,
+  home: DemoHome,
+  appliances: readonly ChildProgram[],
+): Promise<string> {
+  const path = join(home.folder, 'gateway.yaml')
+  const config = {
+    listen: { host: '127.0.0.1', port: options.port },
+    home: join(home.folder, 'gateway'),
+    timeZone: 'UTC',
+    auth: { users: home.gatewayUsersPath },
+    devices: home.devices.map((device, index) => ({
+      name: device.name,
+      site: device.site,
+      url: appliances[index]?.address,
+      user: device.user,
+      password: { file: join(home.folder, device.name, 'password') },
+    })),
+  }
+  await writeFile(path, stringify(config))
+  return path
+}
+
+
+/** demo.json for scripts, netrc for `curl --netrc-file`. */
+async function writeDemoFiles(
+  folder: string,
+  home: DemoHome,
+  gatewayUrl: string,
+  appliances: readonly ChildProgram[],
+): Promise<void> {
+  const demo = {
+    gatewayUrl,
+    user: DEMO_USER,
+    password: home.password,
+    token: null,
+    devices: home.devices.map(({ name, user, password }, index) => ({
+      name,
+      url: appliances[index]?.address,
+      user,
+      password,
+      pid: appliances[index]?.pid,
+    })),
+  }
+  const options = { mode: 0o600 }
+  await writeFile(join(folder, 'demo.json'), `${JSON.stringify(demo, null, 2)}\n`, options)
+  const netrc = `machine ${new URL(gatewayUrl).hostname}\nlogin ${DEMO_USER}\npassword ${home.password}\n`
+  await writeFile(join(folder, 'netrc'), netrc, options)
+}

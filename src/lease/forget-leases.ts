@@ -1,0 +1,14 @@
+import type { Redis } from 'ioredis'
+
+/**
+ * Deletes the scheduler's whole state. Only for a private Redis at its start: whoever held leases
+ * there was a gateway that has ended, and its streams ended with it.
+ */
+export async function forgetLeases(redis: Redis, keyPrefix: string): Promise<void> {
+  let cursor = '0'
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', `{${keyPrefix}}:*`, 'COUNT', 1_000)
+    if (keys.length > 0) await redis.unlink(...keys)
+    cursor = next
+  } while (cursor !== '0')
+}

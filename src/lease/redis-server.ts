@@ -1,0 +1,224 @@
+/**
+ * The private Redis of a gateway that has none: a child process on a Unix socket, kept running
+ * until `close`, its data in `<home>/redis`. One gateway per home.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { CapfleetError } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+
+export interface PrivateRedis {
+  readonly socketPath: string
+  /** Of the running server; changes when it was restarted. */
+  readonly pid: number | undefined
+  /** Ends the server and waits until its data is on disk. */
+  close(): Promise<void>
+}
+
+/** sockaddr_un holds 108 bytes with the final zero. */
+const SOCKET_PATH_BYTES_MAX = 107
+const START_LIMIT_MS = 10_000
+/** An earlier gateway's server gets so long to notice that its parent is gone. */
+const PREDECESSOR_LIMIT_MS = 5_000
+const RESTART_FIRST_MS = 100
+const RESTART_MOST_MS = 5_000
+const STOP_LIMIT_MS = 10_000
+const POLL_MS = 50
+
+/** Fails with bad-config when no server program is found or another gateway uses this home. */
+export async function startPrivateRedis(home: string, log: Log): Promise<PrivateRedis> {
+  const binary = findServer()
+  const folder = join(home, 'redis')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const socket = await chooseSocket(folder, log)
+  await waitForPredecessor(socket.path, home)
+  const server = new SupervisedServer(binary, serverArguments(folder, socket.path), log)
+  server.start()
+  try {
+    await waitUntilReady(socket.path, server)
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  return {
+    socketPath: socket.path,
+    get pid() {
+      return server.pid
+    },
+    close: async () => {
+      await server.stop()
+      await socket.remove()
+    },
+  }
+}
+
+function findServer(): string {
+  for (const name of ['redis-server', 'valkey-server']) {
+    if (spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0) return name
+  }
+  throw new CapfleetError(
+    'bad-config',
+    'redis.url is not set and neither redis-server nor valkey-server is installed; install one (apt-get install redis-server) or set redis.url',
+    { param: 'redis.url' },
+  )
+}
+
+function serverArguments(folder: string, socketPath: string): string[] {
+  const settings = {
+    port: '0',
+    unixsocket: socketPath,
+    unixsocketperm: '700',
+    dir: folder,
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+    save: '',
+    maxmemory: '0',
+    'maxmemory-policy': 'noeviction',
+    daemonize: 'no',
+    loglevel: 'warning',
+  }
+  return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
+}
+
+async function chooseSocket(folder: string, log: Log) {
+  const path = join(folder, 'redis.sock')
+  if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX) return { path, remove: async () => undefined }
+  const short = await mkdtemp(join(tmpdir(), 'capfleet-'))
+  log.warn('redis.socket-elsewhere', { wanted: path, used: short, reason: 'path too long for a socket' })
+  return { path: join(short, 'redis.sock'), remove: () => rm(short, { recursive: true, force: true }) }
+}
+
+/** A new server would take the socket from a running one, and two would write the same files. */
+async function waitForPredecessor(socketPath: string, home: string): Promise<void> {
+  const limitMs = performance.now() + PREDECESSOR_LIMIT_MS
+  while (await answers(socketPath)) {
+    if (performance.now() > limitMs) {
+      throw new CapfleetError(
+        'bad-config',
+        `home: another gateway uses ${home} (its Redis answers at ${socketPath}); stop it or choose another home`,
+        { param: 'home' },
+      )
+    }
+    await sleep(POLL_MS)
+  }
+}
+
+async function waitUntilReady(socketPath: string, server: SupervisedServer): Promise<void> {
+  const limitMs = performance.now() + START_LIMIT_MS
+  while (!(await answers(socketPath))) {
+    if (performance.now() > limitMs) {
+      throw new CapfleetError(
+        'scheduler-unavailable',
+        `the private Redis did not start: ${server.lastWords() || 'it said nothing'}`,
+      )
+    }
+    await sleep(POLL_MS)
+  }
+}
+
+/** Whether a server takes commands there (not: still loads its data). */
+async function answers(socketPath: string): Promise<boolean> {
+  const redis = new Redis(socketPath, {
+    lazyConnect: true,
+    retryStrategy: null,
+    enableReadyCheck: false,
+    connectTimeout: 1_000,
+    commandTimeout: 1_000,
+  })
+  redis.on('error', () => undefined)
+  try {
+    await redis.connect()
+    return (await redis.ping()) === 'PONG'
+  } catch {
+    return false
+  } finally {
+    redis.disconnect()
+  }
+}
+
+/** Starts the server again whenever it ends without being asked to. */
+class SupervisedServer {
+  readonly #binary: string
+  readonly #arguments: readonly string[]
+  readonly #log: Log
+  readonly #stopping = new AbortController()
+  #child: ChildProcess | undefined
+  #restartMs = RESTART_FIRST_MS
+  #restart: NodeJS.Timeout | undefined
+  #output = ''
+
+  constructor(binary: string, args: readonly string[], log: Log) {
+    this.#binary = binary
+    this.#arguments = args
+    this.#log = log
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
+  lastWords(): string {
+    return this.#output.trim().split('\n').slice(-3).join(' | ')
+  }
+
+  start(): void {
+    // setpriv replaces itself by the server, which then ends with this process however that ends.
+    const [command, ...prefix] = endsWithParent()
+      ? ['setpriv', '--pdeathsig', 'TERM', this.#binary]
+      : [this.#binary]
+    // A process group of its own: Ctrl-C in a terminal must not stop it before the gateway.
+    const child = spawn(command ?? this.#binary, [...prefix, ...this.#arguments], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    })
+    this.#child = child
+    const startedMs = performance.now()
+    void this.#listen(child)
+    child.once('error', (error) => this.#log.error('redis.spawn-failed', { message: error.message }))
+    child.once('exit', (code, signal) => this.#onExit(code, signal, performance.now() - startedMs))
+    this.#log.info('redis.started', { pid: child.pid })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    clearTimeout(this.#restart)
+    const child = this.#child
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    const limit = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS)
+    await ended
+    clearTimeout(limit)
+  }
+
+  async #listen(child: ChildProcess): Promise<void> {
+    const streams = [child.stdout, child.stderr].filter((stream) => stream !== null)
+    await Promise.all(
+      streams.map(async (stream) => {
+        for await (const text of stream.setEncoding('utf8')) {
+          this.#output = (this.#output + text).slice(-4_096)
+        }
+      }),
+    )
+  }
+
+  #onExit(code: number | null, signal: NodeJS.Signals | null, livedMs: number): void {
+    if (this.#stopping.signal.aborted) return
+    if (livedMs > RESTART_MOST_MS) this.#restartMs = RESTART_FIRST_MS
+    this.#log.error('redis.ended', { code, signal, restartMs: this.#restartMs, output: this.lastWords() })
+    this.#restart = setTimeout(() => this.start(), this.#restartMs)
+    this.#restartMs = Math.min(this.#restartMs * 2, RESTART_MOST_MS)
+  }
+}
+
+function endsWithParent(): boolean {
+  return spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true'], { stdio: 'ignore' }).status === 0
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,44 @@
+import { CapfleetError } from '../base/error.ts'
+import type { PcapHeader } from './pcap-header.ts'
+
+/** A named stream whose file header is known. */
+interface HeadedInput {
+  readonly name: string
+  readonly header: PcapHeader
+}
+
+/**
+ * The header of one PCAP that can hold the packets of all inputs: their link type and resolution,
+ * and the largest snaplen. Throws mixed-link-type (with the names) when the link types differ, and
+ * device-protocol when the resolutions do: all devices were asked for the same one.
+ */
+export function commonHeader(inputs: readonly HeadedInput[]): PcapHeader {
+  const first = inputs[0]?.header
+  if (first === undefined) throw new TypeError('commonHeader needs at least one input')
+  if (inputs.some(({ header }) => header.linkType !== first.linkType)) throw mixedLinkTypes(inputs)
+  if (inputs.some(({ header }) => header.nanoseconds !== first.nanoseconds)) throw mixedResolutions(inputs)
+  return { ...first, snaplen: Math.max(...inputs.map(({ header }) => header.snaplen)) }
+}
+
+function mixedLinkTypes(inputs: readonly HeadedInput[]): CapfleetError {
+  const list = inputs.map(({ name, header }) => `${name} ${describeLinkType(header.linkType)}`).join(', ')
+  return new CapfleetError(
+    'mixed-link-type',
+    `One PCAP cannot hold several link types (${list}); ask for devices of one link type by Device=`,
+    {
+      param: 'Device',
+      members: { linkTypes: Object.fromEntries(inputs.map((i) => [i.name, i.header.linkType])) },
+    },
+  )
+}
+
+function mixedResolutions(inputs: readonly HeadedInput[]): CapfleetError {
+  const list = inputs.map(({ name, header }) => `${name} ${header.nanoseconds ? 'nsec' : 'usec'}`).join(', ')
+  return new CapfleetError('device-protocol', `The devices answered in different resolutions: ${list}`)
+}
+
+/** The type, and the FCS bits above it only where there are any. */
+function describeLinkType(word: number): string {
+  const type = word & 0xffff
+  return word === type ? String(type) : `${type} (0x${word.toString(16)})`
+}

@@ -1,0 +1,70 @@
+import { CapfleetError } from '../base/error.ts'
+import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from './pcap-header.ts'
+
+const CAPTURED_LENGTH_OFFSET = 8
+
+/**
+ * Follows the bytes of one little-endian PCAP and knows whether the last one fed ends a record, so
+ * that a relay can tell a whole stream from a cut one. It looks at captured lengths only and keeps
+ * at most one record header. Feed every byte once, in order, from the file header on.
+ */
+export class RecordBoundary {
+  readonly #source: string
+  /** Bytes of the current element (file header or packet) that are still to come. */
+  #missingBytes = PCAP_HEADER_BYTES
+  /** A record header that is split over chunks, and how much of it is here. */
+  readonly #split = new DataView(new ArrayBuffer(RECORD_HEADER_BYTES))
+  #splitBytes = 0
+  #fedBytes = 0
+
+  /** `source` is named in errors. */
+  constructor(source: string) {
+    this.#source = source
+  }
+
+  /** True when the bytes so far are a whole file: the header, and nothing or whole records after it. */
+  get atBoundary(): boolean {
+    return this.#missingBytes === 0 && this.#splitBytes === 0
+  }
+
+  /** Throws device-protocol when a record claims more than 262,144 captured bytes. */
+  feed(chunk: Uint8Array): void {
+    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    const end = chunk.byteLength
+    let position = 0
+    while (position < end) {
+      if (this.#missingBytes > 0) {
+        const taken = Math.min(this.#missingBytes, end - position)
+        this.#missingBytes -= taken
+        position += taken
+      } else if (this.#splitBytes === 0 && end - position >= RECORD_HEADER_BYTES) {
+        this.#missingBytes = this.#capturedLength(view, position, this.#fedBytes + position)
+        position += RECORD_HEADER_BYTES
+      } else {
+        position += this.#feedSplitHeader(chunk.subarray(position), this.#fedBytes + position)
+      }
+    }
+    this.#fedBytes += end
+  }
+
+  /** Takes bytes of a record header that no single chunk holds; returns how many. */
+  #feedSplitHeader(bytes: Uint8Array, offset: number): number {
+    const taken = Math.min(RECORD_HEADER_BYTES - this.#splitBytes, bytes.byteLength)
+    new Uint8Array(this.#split.buffer).set(bytes.subarray(0, taken), this.#splitBytes)
+    this.#splitBytes += taken
+    if (this.#splitBytes === RECORD_HEADER_BYTES) {
+      this.#missingBytes = this.#capturedLength(this.#split, 0, offset + taken - RECORD_HEADER_BYTES)
+      this.#splitBytes = 0
+    }
+    return taken
+  }
+
+  #capturedLength(view: DataView, position: number, offset: number): number {
+    const capturedLength = view.getUint32(position + CAPTURED_LENGTH_OFFSET, true)
+    if (capturedLength <= MAX_CAPTURED_LENGTH) return capturedLength
+    throw new CapfleetError(
+      'device-protocol',
+      `${this.#source} sent a record that claims ${capturedLength} captured bytes at offset ${offset}, at most ${MAX_CAPTURED_LENGTH} are possible`,
+    )
+  }
+}

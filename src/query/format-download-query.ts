@@ -1,0 +1,36 @@
+import type { DownloadQuery } from './download-query.ts'
+
+/**
+ * The canonical V1 query string (without "?") that asks an appliance for the same packets: times in
+ * nanoseconds, defaults left out. `waitS` and `ignored` are the caller's matter and not in it.
+ */
+export function formatDownloadQuery(query: DownloadQuery): string {
+  const pairs: [string, string | undefined][] = [
+    ['StreamName', query.captureName],
+    ...formatRange(query),
+    ['FilterBPF', query.filterBpf],
+    ['TSMax', query.tsMaxNs?.toString()],
+    ['Slice', query.sliceBytes?.toString()],
+    ['TSResolution', query.timeResolution === 'nsec' ? undefined : query.timeResolution],
+    ['Compression', query.compression === 'none' ? undefined : query.compression],
+  ]
+  return pairs
+    .filter((pair): pair is [string, string] => pair[1] !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&')
+}
+
+function formatRange({ kind, beginNs, endNs }: DownloadQuery): [string, string][] {
+  if (kind === 'single') return []
+  if (kind === 'splittime') {
+    return [
+      ['Start', String(beginNs)],
+      ['Stop', String(endNs)],
+    ]
+  }
+  return [
+    ['TSBegin', String(beginNs)],
+    ['TSEnd', String(endNs)],
+    ['TSUnit', 'nanos'],
+  ]
+}

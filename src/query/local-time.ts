@@ -1,0 +1,71 @@
+import { LRUCache } from 'lru-cache'
+
+/** A reading of a calendar and a clock on the wall, to the second. */
+export interface LocalTime {
+  readonly year: number
+  /** 1 to 12. */
+  readonly month: number
+  readonly day: number
+  readonly hour: number
+  readonly minute: number
+  readonly second: number
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * The instants (epoch milliseconds, ascending) at which a clock in `zone` shows `local`: one as a
+ * rule, none when the clock is put forward over it, two when it is put back.
+ * REQUIRES: a real date, and a zone name that Intl knows.
+ */
+export function instantsOf(local: LocalTime, zone: string): number[] {
+  const asUtcMs = Date.UTC(local.year, local.month - 1, local.day, local.hour, local.minute, local.second)
+  // A change of offset is further than a day from the next one, so that these two offsets are all.
+  const offsets = new Set([offsetMs(asUtcMs - DAY_MS, zone), offsetMs(asUtcMs + DAY_MS, zone)])
+  return [...offsets]
+    .map((offset) => asUtcMs - offset)
+    .filter((instantMs) => instantMs + offsetMs(instantMs, zone) === asUtcMs)
+    .sort((a, b) => a - b)
+}
+
+/** Whether the calendar has this day and the clock this reading (no 30 February, no 24:00, no :60). */
+export function isRealTime(local: LocalTime): boolean {
+  const date = new Date(
+    Date.UTC(local.year, local.month - 1, local.day, local.hour, local.minute, local.second),
+  )
+  return (
+    date.getUTCMonth() === local.month - 1 &&
+    date.getUTCDate() === local.day &&
+    date.getUTCHours() === local.hour &&
+    date.getUTCMinutes() === local.minute &&
+    date.getUTCSeconds() === local.second
+  )
+}
+
+/** What a clock in `zone` is ahead of UTC at that instant. */
+function offsetMs(instantMs: number, zone: string): number {
+  const parts: Record<string, number> = {}
+  for (const { type, value } of formatterFor(zone).formatToParts(instantMs)) parts[type] = Number(value)
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts
+  return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(instantMs / 1000) * 1000
+}
+
+/** Making a formatter costs more than using it. Names come from requests, so the cache is bounded. */
+const formatters = new LRUCache<string, Intl.DateTimeFormat>({ max: 64 })
+
+function formatterFor(zone: string): Intl.DateTimeFormat {
+  const cached = formatters.get(zone)
+  if (cached) return cached
+  const formatter = new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', {
+    timeZone: zone,
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+    hourCycle: 'h23',
+  })
+  formatters.set(zone, formatter)
+  return formatter
+}

@@ -1,0 +1,51 @@
+import { CapfleetError } from '../base/error.ts'
+
+/** More parameters than any request needs; keeps hostile addresses cheap. */
+const MAX_PAIRS = 64
+
+/**
+ * The parameters of a raw query string (without "?"), decoded, in their order. Empty pairs ("&&", a
+ * trailing "&") are skipped and "+" is a space: existing scripts send both.
+ * Fails with bad-parameter for a malformed %XX and for a name given twice.
+ */
+export function parseQueryString(raw: string): Map<string, string> {
+  const parameters = new Map<string, string>()
+  for (const pair of raw.split('&')) {
+    if (pair === '') continue
+    const equals = pair.indexOf('=')
+    const name = decode(equals < 0 ? pair : pair.slice(0, equals), 'the name of a parameter')
+    if (name === '') {
+      throw new CapfleetError('bad-parameter', `"${pair}" has no parameter name; write name=value`, {
+        param: '',
+      })
+    }
+    if (parameters.has(name)) {
+      throw new CapfleetError('bad-parameter', `${name} is given twice; give it once`, { param: name })
+    }
+    if (parameters.size === MAX_PAIRS) {
+      throw new CapfleetError(
+        'bad-parameter',
+        `more than ${MAX_PAIRS} parameters; "${name}" is one too many`,
+        {
+          param: name,
+        },
+      )
+    }
+    parameters.set(name, equals < 0 ? '' : decode(pair.slice(equals + 1), name))
+  }
+  return parameters
+}
+
+function decode(text: string, parameter: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (cause) {
+    const position = text.search(/%(?![0-9A-Fa-f]{2})/)
+    const where = position < 0 ? '' : ` at character ${position}`
+    throw new CapfleetError(
+      'bad-parameter',
+      `${parameter} holds a malformed percent sequence${where}; write a literal % as %25 and text as UTF-8`,
+      { param: parameter, position: position < 0 ? undefined : position, cause },
+    )
+  }
+}

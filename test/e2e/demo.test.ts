@@ -1,0 +1,96 @@
+// The product as a user meets it: the demo from its command, curl and tcpdump at the other end.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import {
+  type DemoProcess,
+  pipeline,
+  processesNaming,
+  startDemo,
+  temporaryHome,
+} from '../support/demo-process.ts'
+
+/** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */
+const BEGIN_S = 1_793_610_000
+const MINUTES = 5
+
+describe('the demo fleet', () => {
+  let home: Awaited<ReturnType<typeof temporaryHome>>
+  let demo: DemoProcess
+  let curl: string
+
+  const start = async (): Promise<void> => {
+    demo = await startDemo(home.path)
+    curl = `curl -sS -f -u ${demo.facts.user}:${demo.facts.password}`
+  }
+  before(async () => {
+    home = await temporaryHome()
+    await start()
+  })
+  after(async () => {
+    await demo[Symbol.asyncDispose]()
+    await home[Symbol.asyncDispose]()
+  })
+
+  test('gives the time-ordered merge of three devices from one URL', async () => {
+    const range = `TSBegin=${BEGIN_S}&TSEnd=${BEGIN_S + MINUTES * 60}&TSUnit=sec`
+    const merged = await pipeline(`${curl} "${demo.facts.gatewayUrl}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | cut -d' ' -f1`)
+    assert.deepEqual(merged.codes, [0, 0, 0])
+    const times = merged.stdout.trim().split('\n')
+    assert.ok(times.length >= 300_000, `${times.length} packets`)
+    assert.deepEqual(times, times.toSorted(), 'in time order')
+    const single = demo.facts.devices.map(
+      ({ url, user, password }) => `curl -sSf -u ${user}:${password} "${url}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
+    )
+    const counts = await Promise.all(single.map((script) => pipeline(script)))
+    for (const { stdout } of counts) assert.ok(Number(stdout) >= 100_000)
+    assert.equal(times.length, counts.reduce((sum, { stdout }) => sum + Number(stdout), 0))
+  })
+
+  test("gives one device's capture, filtered and compressed", async () => {
+    const url = `${demo.facts.gatewayUrl}/devices/nyc1/api/v1/pcap/single?StreamName=demo&Compression=zstd`
+    const filtered = await pipeline(`${curl} "${url}&FilterBPF=tcp+port+443" | zstd -dc | tcpdump -nr - 2>/dev/null | wc -l`)
+    const oracle = await pipeline(`${curl} "${url}" | zstd -dc | tcpdump -nr - tcp port 443 2>/dev/null | wc -l`)
+    assert.deepEqual([filtered.codes, oracle.codes], [[0, 0, 0, 0], [0, 0, 0, 0]])
+    assert.ok(Number(filtered.stdout) > 1000)
+    assert.equal(filtered.stdout, oracle.stdout)
+  })
+
+  test('a device that is killed in a merge breaks the download, and the next one names it', async () => {
+    const url = `${demo.facts.gatewayUrl}/api/v1/pcap/timerange?TSBegin=${BEGIN_S}&TSEnd=${BEGIN_S + MINUTES * 60}&TSUnit=sec`
+    const victim = demo.facts.devices[1]
+    assert.ok(victim)
+    // tcpdump's first line of output means that the stream runs; then the device dies.
+    const cut = await pipeline(
+      `${curl} --limit-rate 20M "${url}" | tcpdump -nr - 2>/dev/null | { read -r line; kill -KILL ${victim.pid}; cat >/dev/null; }`,
+    )
+    assert.notEqual(cut.codes[0], 0, 'curl')
+    assert.equal(cut.codes[1], 1, 'tcpdump')
+    const startedMs = performance.now()
+    const next = await fetch(url, {
+      headers: { authorization: `Basic ${btoa(`${demo.facts.user}:${demo.facts.password}`)}` },
+    })
+    assert.equal(next.status, 502)
+    const problem = (await next.json()) as { code: string; detail: string; devices: string[] }
+    assert.equal(problem.code, 'device-unreachable')
+    assert.deepEqual(problem.devices, [victim.name])
+    assert.match(problem.detail, new RegExp(victim.name))
+    assert.ok(performance.now() - startedMs < 15_000)
+  })
+
+  test('Ctrl-C leaves no process behind, and a second start takes seconds', async () => {
+    assert.ok((await processesNaming(home.path)).length >= 6)
+    assert.equal(await demo.stop('SIGINT'), 0)
+    assert.deepEqual(await processesNaming(home.path), [])
+    await start()
+    assert.ok(demo.startedMs < 10_000, `${demo.startedMs} ms`)
+  })
+
+  test('a demo that is killed leaves no process behind either', async () => {
+    await demo.stop('SIGKILL')
+    const deadlineMs = performance.now() + 10_000
+    while ((await processesNaming(home.path)).length > 0) {
+      assert.ok(performance.now() < deadlineMs, 'processes are still there')
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  })
+})

@@ -1,0 +1,185 @@
+#include "segment_writer.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "seed.h"
+#include "stored_packets.h"
+#include "temp_directory.h"
+
+namespace capfleet::test {
+namespace {
+
+SegmentWriterOptions optionsFor(const TempDirectory& directory, uint64_t segmentBytes = 1 << 30) {
+  SegmentWriterOptions options;
+  options.directory = directory.path();
+  options.port = 3;
+  options.header.linkTypeWord = 1;
+  options.segmentBytes = segmentBytes;
+  return options;
+}
+
+std::vector<StoredPacket> randomPackets(std::mt19937_64& random, size_t count, size_t maxBytes) {
+  std::vector<StoredPacket> packets;
+  for (size_t i = 0; i < count; ++i) {
+    const auto bytes = Bytes(randomBelow(random, maxBytes + 1), static_cast<uint8_t>(i));
+    packets.push_back({static_cast<int64_t>(random() % uint64_t{kTimestampEndNs}),
+                       static_cast<uint32_t>(random()), bytes});
+  }
+  return packets;
+}
+
+Status appendAll(SegmentWriter& writer, const std::vector<StoredPacket>& packets) {
+  for (const StoredPacket& packet : packets) {
+    auto status = writer.append(packet.timestampNs, packet.originalLength, packet.captured);
+    if (!status) return status;
+  }
+  return ok();
+}
+
+TEST(SegmentWriter, StoresEveryPacketExactlyOverManyBlocksAndSegments) {
+  auto random = seededRandom();
+  const TempDirectory directory;
+  auto writer = SegmentWriter::open(optionsFor(directory, 3'000'000));
+  ASSERT_TRUE(writer);
+  auto packets = randomPackets(random, 20'000, 1500);
+  packets[77].captured.assign(kMaxCapturedLength, 0xAB);
+  ASSERT_TRUE(appendAll(*writer, packets));
+  const auto segments = writer->close();
+  ASSERT_TRUE(segments);
+  EXPECT_GT(segments->size(), 3u);
+  EXPECT_EQ(storedPackets(directory.path()), packets);
+}
+
+TEST(SegmentWriter, SummarisesEachSegmentAndRollsBeforeItWouldGrowTooLarge) {
+  auto random = seededRandom();
+  const TempDirectory directory;
+  const uint64_t segmentBytes = 40'000;
+  auto writer = SegmentWriter::open(optionsFor(directory, segmentBytes));
+  ASSERT_TRUE(writer);
+  const auto packets = randomPackets(random, 500, 1500);
+  ASSERT_TRUE(appendAll(*writer, packets));
+  const auto segments = writer->close();
+  ASSERT_TRUE(segments);
+  uint64_t count = 0;
+  uint32_t number = 0;
+  for (const SegmentSummary& segment : *segments) {
+    EXPECT_EQ(segment.number, ++number);
+    char name[16];
+    std::snprintf(name, sizeof name, "/%08u", segment.number);
+    EXPECT_EQ(segment.bytes, std::filesystem::file_size(directory.path() + name + ".pcap"));
+    EXPECT_LE(segment.bytes, segmentBytes);
+    int64_t minNs = INT64_MAX, maxNs = INT64_MIN;
+    for (uint64_t i = count; i < count + segment.packets; ++i) {
+      minNs = std::min(minNs, packets[i].timestampNs);
+      maxNs = std::max(maxNs, packets[i].timestampNs);
+    }
+    EXPECT_EQ(segment.minNs, minNs);
+    EXPECT_EQ(segment.maxNs, maxNs);
+    count += segment.packets;
+  }
+  EXPECT_EQ(count, packets.size());
+}
+
+TEST(SegmentWriter, GivesAPacketThatIsLargerThanASegmentASegmentOfItsOwn) {
+  const TempDirectory directory;
+  auto writer = SegmentWriter::open(optionsFor(directory, 100));
+  ASSERT_TRUE(writer);
+  const std::vector<StoredPacket> packets(3, {1, 500, Bytes(500, 1)});
+  ASSERT_TRUE(appendAll(*writer, packets));
+  const auto segments = writer->close();
+  ASSERT_TRUE(segments);
+  EXPECT_EQ(segments->size(), 3u);
+  EXPECT_EQ(storedPackets(directory.path()), packets);
+}
+
+TEST(SegmentWriter, MakesNoFileWithoutAPacket) {
+  const TempDirectory directory;
+  auto writer = SegmentWriter::open(optionsFor(directory));
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->flush());
+  const auto segments = writer->close();
+  ASSERT_TRUE(segments);
+  EXPECT_TRUE(segments->empty());
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(SegmentWriter, ShowsEverythingThatWasFlushedWhileItGoesOn) {
+  auto random = seededRandom();
+  const TempDirectory directory;
+  auto writer = SegmentWriter::open(optionsFor(directory));
+  ASSERT_TRUE(writer);
+  std::vector<StoredPacket> all;
+  for (int round = 0; round < 20; ++round) {
+    const auto packets = randomPackets(random, randomBelow(random, 700), 1500);
+    ASSERT_TRUE(appendAll(*writer, packets));
+    all.insert(all.end(), packets.begin(), packets.end());
+    ASSERT_TRUE(writer->flush());
+    ASSERT_EQ(storedPackets(directory.path()), all);
+  }
+}
+
+TEST(SegmentWriter, KeepsBlocksWholeWhenItsBufferIsReleasedInTheMiddle) {
+  auto random = seededRandom();
+  const TempDirectory directory;
+  auto writer = SegmentWriter::open(optionsFor(directory));
+  ASSERT_TRUE(writer);
+  const auto packets = randomPackets(random, 3000, 400);
+  for (const StoredPacket& packet : packets) {
+    ASSERT_TRUE(writer->append(packet.timestampNs, packet.originalLength, packet.captured));
+    if (randomBelow(random, 20) == 0) {
+      ASSERT_TRUE(writer->releaseBuffer());
+    }
+  }
+  ASSERT_TRUE(writer->close());
+  EXPECT_EQ(storedPackets(directory.path()), packets);
+  const auto index = readSegmentIndex(directory.path() + "/00000001");
+  ASSERT_TRUE(index);
+  EXPECT_LE(index->blocks.size(), 4u) << "releasing must not cut blocks short";
+}
+
+TEST(SegmentWriter, RefusesAFolderThatDoesNotExist) {
+  SegmentWriterOptions options;
+  options.directory = "/nonexistent-capfleet-folder";
+  const auto writer = SegmentWriter::open(options);
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().code, Code::kStoreUnavailable);
+  EXPECT_NE(writer.error().message.find(options.directory), std::string::npos);
+}
+
+TEST(SegmentWriter, NeverWritesOverAnExistingSegment) {
+  const TempDirectory directory;
+  directory.file("00000001.pcap", {1, 2, 3});
+  auto writer = SegmentWriter::open(optionsFor(directory));
+  ASSERT_TRUE(writer);
+  const auto status = writer->append(1, 1, Bytes(1));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kStoreUnavailable);
+  EXPECT_EQ(readFile(directory.path() + "/00000001.pcap"), (Bytes{1, 2, 3}));
+}
+
+TEST(SegmentWriter, SaysThatTheStoreIsFull) {
+  // /dev/full answers every write with ENOSPC; the first segment is made a link to it.
+  const TempDirectory directory;
+  auto options = optionsFor(directory);
+  auto writer = SegmentWriter::open(options);
+  ASSERT_TRUE(writer);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignoreBefore = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limited = before;
+  limited.rlim_cur = 100'000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  Status status = ok();
+  for (int i = 0; i < 3000 && status; ++i) status = writer->append(i, 1000, Bytes(1000));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignoreBefore);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kStoreUnavailable);
+  EXPECT_NE(status.error().message.find("00000001.pcap"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace capfleet::test

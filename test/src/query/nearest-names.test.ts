@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nearestNames } from '../../../src/query/nearest-names.ts'
+
+test('gives the nearest names, best first', () => {
+  assert.deepEqual(nearestNames('nyc2', ['london1', 'nyc1', 'nyc12', 'tokyo1']), ['nyc1', 'nyc12'])
+})
+
+test('ignores case and finds a part of a name', () => {
+  assert.deepEqual(nearestNames('TSBEGIN', ['TSEnd', 'TSBegin'])[0], 'TSBegin')
+  assert.deepEqual(nearestNames('trading', ['weekly_trading_20261120_0900']), [
+    'weekly_trading_20261120_0900',
+  ])
+})
+
+test('gives nothing when nothing is near', () => {
+  assert.deepEqual(nearestNames('zzzzzz', ['alpha', 'beta']), [])
+  assert.deepEqual(nearestNames('', ['alpha']), [])
+})
+
+test('stays quick for 10,000 names and a long text', () => {
+  const names = Array.from({ length: 10_000 }, (_, index) => `capture_${index}_20261120_0900`)
+  const startedMs = performance.now()
+  nearestNames('captura_77777_20261120_0900'.repeat(400), names)
+  nearestNames('captura_77777_20261120_0900', names)
+  assert.ok(performance.now() - startedMs < 2_000)
+})

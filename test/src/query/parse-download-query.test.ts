@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { CapfleetError, type ErrorCode } from '../../../src/base/error.ts'
+import type { DownloadKind, DownloadQuery } from '../../../src/query/download-query.ts'
+import { formatDownloadQuery } from '../../../src/query/format-download-query.ts'
+import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { COMPRESSIONS } from '../../../src/query/query-values.ts'
+
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
+const context = { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n }
+const parse = (kind: DownloadKind, raw: string): DownloadQuery => parseDownloadQuery(kind, raw, context)
+
+test('a bare single is everything, uncompressed, in nanoseconds', () => {
+  assert.deepEqual(parse('single', 'StreamName=trading_20261120_0930'), {
+    kind: 'single',
+    captureName: 'trading_20261120_0930',
+    beginNs: 0n,
+    endNs: 2n ** 32n * 1_000_000_000n,
+    timeUnit: undefined,
+    filterBpf: undefined,
+    tsMaxNs: undefined,
+    sliceBytes: undefined,
+    timeResolution: 'nsec',
+    compression: 'none',
+    waitS: undefined,
+    ignored: [],
+  })
+})
+
+test('a time range with every parameter', () => {
+  const query = parse(
+    'timerange',
+    'TSBegin=20261120_173000&&TSEnd=20261120_180000&TSUnit=YYYYMMDD_HHMMSS&TSZone=singapore&TSMax=5000ULL' +
+      '&Slice=96&FilterBPF=tcp+port+443&FilterBPFDecap=false&TSMode=nic&Compression=zstd&TSResolution=usec' +
+      '&Wait=30&rand=0.123&Strict=1&',
+  )
+  assert.deepEqual(query, {
+    kind: 'timerange',
+    captureName: undefined,
+    beginNs: BigInt(Date.UTC(2026, 10, 20, 9, 30)) * 1_000_000n,
+    endNs: BigInt(Date.UTC(2026, 10, 20, 10)) * 1_000_000n,
+    timeUnit: 'YYYYMMDD_HHMMSS',
+    filterBpf: 'tcp port 443',
+    tsMaxNs: 5000n,
+    sliceBytes: 96,
+    timeResolution: 'usec',
+    compression: 'zstd',
+    waitS: 30,
+    ignored: [],
+  })
+})
+
+test('Start and Stop are nanoseconds whatever their size', () => {
+  const query = parse('splittime', 'StreamName=a&Start=5ULL&Stop=1763600000ULL&&')
+  assert.deepEqual([query.beginNs, query.endNs, query.timeUnit], [5n, 1_763_600_000n, undefined])
+})
+
+test('TSMode of a time range may be a unit, and TSUnit wins over it', () => {
+  for (const mode of ['nsec', 'nanos', 'usec', 'msec', 'msecs', 'sec']) {
+    assert.ok(parse('timerange', `TSBegin=1&TSEnd=2&TSMode=${mode}`))
+  }
+  const bySec = parse('timerange', 'TSBegin=1&TSEnd=2&TSMode=sec')
+  assert.deepEqual([bySec.beginNs, bySec.endNs, bySec.timeUnit], [1_000_000_000n, 2_000_000_000n, 'sec'])
+  assert.equal(parse('timerange', 'TSBegin=1&TSEnd=2&TSMode=sec&TSUnit=msecs').endNs, 2_000_000n)
+})
+
+test('TSUint is TSUnit', () => {
+  assert.equal(parse('timerange', 'TSBegin=1&TSEnd=2&TSUint=sec').endNs, 2_000_000_000n)
+})
+
+test('names the unit that was detected', () => {
+  assert.equal(parse('timerange', 'TSBegin=1763600000&TSEnd=1763600001').timeUnit, 'sec')
+  assert.equal(parse('timerange', 'TSBegin=1763600000&TSEnd=1763600001000').timeUnit, 'sec, msecs')
+  assert.equal(parse('timerange', 'TSBegin=-15m&TSEnd=now').timeUnit, undefined)
+})
+
+test('lists unknown parameters, and not the caller’s own', () => {
+  assert.deepEqual(parse('single', 'StreamName=a&tsbegin=5&foo=1&rand=3').ignored, ['tsbegin', 'foo'])
+  const options = { ...context, callerParameters: ['Device'] }
+  assert.deepEqual(parseDownloadQuery('single', 'StreamName=a&Device=nyc1', options).ignored, [])
+})
+
+test('an empty FilterBPF or FilterFrame is none', () => {
+  assert.equal(parse('single', 'StreamName=a&FilterBPF=&FilterFrame=').filterBpf, undefined)
+  assert.equal(parse('single', 'StreamName=a&FilterBPF=+').filterBpf, undefined)
+})
+
+test('takes every value of Compression', () => {
+  for (const compression of COMPRESSIONS) {
+    assert.equal(parse('single', `StreamName=a&Compression=${compression}`).compression, compression)
+  }
+})
+
+test('an empty range is a range', () => {
+  assert.equal(parse('timerange', 'TSBegin=7&TSEnd=7').endNs, 7n)
+})
+
+const RANGE = 'TSBegin=1&TSEnd=2&TSUnit=sec'
+const broken: readonly [DownloadKind, string, string, ErrorCode?][] = [
+  ['single', '', 'StreamName'],
+  ['single', 'StreamName=', 'StreamName'],
+  ['single', 'streamname=a', 'StreamName'],
+  ['single', 'StreamName=a&StreamName=b', 'StreamName'],
+  ['single', 'StreamName=../etc', 'StreamName'],
+  ['single', 'StreamName=..', 'StreamName'],
+  ['single', 'StreamName=.hidden', 'StreamName'],
+  ['single', 'StreamName=a%2Fb', 'StreamName'],
+  ['single', 'StreamName=a%00', 'StreamName'],
+  ['single', 'StreamName=a%0a', 'StreamName'],
+  ['single', `StreamName=${'a'.repeat(129)}`, 'StreamName'],
+  ['single', 'StreamName=a&Compression=gzip', 'Compression'],
+  ['single', 'StreamName=a&Compression=', 'Compression'],
+  ['single', 'StreamName=a&Compression=0', 'Compression'],
+  ['single', 'StreamName=a&Compression=10', 'Compression'],
+  ['single', 'StreamName=a&Compression=ZSTD', 'Compression'],
+  ['single', 'StreamName=a&Slice=0', 'Slice'],
+  ['single', 'StreamName=a&Slice=12289', 'Slice'],
+  ['single', 'StreamName=a&Slice=-1', 'Slice'],
+  ['single', 'StreamName=a&Slice=1.5', 'Slice'],
+  ['single', 'StreamName=a&TSMax=0', 'TSMax'],
+  ['single', 'StreamName=a&TSMax=9223372036854775808', 'TSMax'],
+  ['single', 'StreamName=a&TSResolution=msec', 'TSResolution'],
+  ['single', 'StreamName=a&Wait=601', 'Wait'],
+  ['single', 'StreamName=a&FilterBPFDecap=true', 'FilterBPFDecap'],
+  ['single', 'StreamName=a&FilterBPFDecap=yes', 'FilterBPFDecap'],
+  ['single', 'StreamName=a&FilterFrame=capture.port==1', 'FilterFrame'],
+  ['single', 'StreamName=a&FilterRE=GET', 'FilterRE'],
+  ['single', 'StreamName=a&FilterPort=1', 'FilterPort'],
+  ['single', 'StreamName=a&TSMode=sec', 'TSMode'],
+  ['single', 'StreamName=a&TSMode=vendorA7130', 'TSMode'],
+  ['single', 'StreamName=a&TSMode=unknown', 'TSMode'],
+  ['single', 'StreamName=a&MaxBytes=5', 'MaxBytes'],
+  ['single', 'StreamName=a&MaxPackets=5', 'MaxPackets'],
+  ['single', 'StreamName=a&Follow=1', 'Follow'],
+  ['single', 'StreamName=a&Strict=maybe', 'Strict'],
+  ['single', 'StreamName=a&Strict=1&Copression=zstd', 'Copression'],
+  ['single', 'StreamName=a&FilterBPF=tcp%00', 'FilterBPF'],
+  ['single', `StreamName=a&FilterBPF=${'a'.repeat(16_385)}`, 'FilterBPF'],
+  ['single', 'StreamName=a&FilterBPF=%zz', 'FilterBPF'],
+  ['timerange', 'TSEnd=2', 'TSBegin'],
+  ['timerange', 'TSBegin=2', 'TSEnd'],
+  ['timerange', 'TSBegin=2&TSEnd=1', 'TSBegin'],
+  ['timerange', 'TSBegin=x&TSEnd=1', 'TSBegin'],
+  ['timerange', 'TSBegin=1&TSEnd=1x', 'TSEnd'],
+  ['timerange', 'TSBegin=1&TSEnd=2&TSUnit=hours', 'TSUnit'],
+  ['timerange', 'TSBegin=1&TSEnd=2&TSUnit=constructor', 'TSUnit'],
+  ['timerange', 'TSBegin=1&TSEnd=2&TSUint=hours', 'TSUint'],
+  ['timerange', 'TSBegin=1&TSEnd=2&TSUnit=sec&TSUint=sec', 'TSUint'],
+  ['timerange', `${RANGE}&TSZone=Atlantis`, 'TSZone', 'bad-timezone'],
+  ['timerange', `${RANGE}&TSZone=West`, 'TSZone', 'ambiguous-timezone'],
+  ['timerange', `${RANGE}&from=1`, 'from'],
+  ['timerange', 'TSBegin=1&TSEnd=9999999999&TSUnit=sec', 'TSEnd'],
+  ['splittime', 'StreamName=a&Start=1', 'Stop'],
+  ['splittime', 'StreamName=a&Stop=1', 'Start'],
+  ['splittime', 'Start=1&Stop=2', 'StreamName'],
+  ['splittime', 'StreamName=a&Start=2&Stop=1', 'Start'],
+]
+for (const [kind, raw, param, code = 'bad-parameter'] of broken) {
+  test(`refuses ${kind}?${raw.slice(0, 60)}, naming ${param}`, () => {
+    assert.throws(
+      () => parse(kind, raw),
+      (error) => {
+        assert.ok(error instanceof CapfleetError, String(error))
+        assert.equal(error.code, code)
+        assert.equal(error.details.param, param)
+        assert.ok(error.message.startsWith(param))
+        return true
+      },
+    )
+  })
+}
+
+const kinds = fc.constantFrom<DownloadKind>('single', 'timerange', 'splittime')
+const names = fc.constantFrom(
+  'StreamName',
+  'TSBegin',
+  'TSEnd',
+  'TSUnit',
+  'TSZone',
+  'TSMax',
+  'Start',
+  'Stop',
+  'Slice',
+  'Strict',
+  'FilterBPF',
+  'TSMode',
+  'Compression',
+  'TSResolution',
+  'Wait',
+  'rand',
+  'FilterFrame',
+)
+const values = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(
+    '1',
+    '1763600000',
+    '20261120_093000',
+    'now',
+    '-15m',
+    'sec',
+    'zstd',
+    'West',
+    '%',
+    '%ff',
+    '1ULL',
+  ),
+  fc.bigInt({ min: 0n, max: 2n ** 70n }).map(String),
+)
+const queryStrings = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 200 }),
+  fc
+    .array(fc.tuple(names, values), { maxLength: 12 })
+    .map((pairs) => pairs.map((p) => p.join('=')).join('&')),
+)
+
+test(`accepts or throws CapfleetError, nothing else (SEED=${SEED})`, () => {
+  let accepted = 0
+  fc.assert(
+    fc.property(kinds, queryStrings, (kind, raw) => {
+      try {
+        const query = parse(kind, raw)
+        assert.ok(query.beginNs >= 0n && query.beginNs <= query.endNs)
+        accepted++
+      } catch (error) {
+        assert.ok(error instanceof CapfleetError, String(error))
+        assert.notEqual(error.code, 'internal-error')
+      }
+    }),
+    { numRuns: 5_000, seed: SEED },
+  )
+  assert.ok(accepted > 0)
+})
+
+const instants = fc.bigInt({ min: 0n, max: 2n ** 32n * 1_000_000_000n })
+const rangeOf = ([a, b]: [bigint, bigint]): { beginNs: bigint; endNs: bigint } =>
+  a < b ? { beginNs: a, endNs: b } : { beginNs: b, endNs: a }
+const queries: fc.Arbitrary<DownloadQuery> = fc
+  .record({
+    kind: kinds,
+    captureName: fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/),
+    times: fc.tuple(instants, instants),
+    filterBpf: fc.option(
+      fc.string({ unit: 'grapheme' }).filter((text) => text.trim() !== '' && !/\p{Cc}/u.test(text)),
+      { nil: undefined },
+    ),
+    tsMaxNs: fc.option(fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }), { nil: undefined }),
+    sliceBytes: fc.option(fc.integer({ min: 1, max: 12_288 }), { nil: undefined }),
+    timeResolution: fc.constantFrom('nsec' as const, 'usec' as const),
+    compression: fc.constantFrom(...COMPRESSIONS),
+  })
+  .map(({ times, ...query }) => {
+    const range =
+      query.kind === 'single' ? { beginNs: 0n, endNs: 2n ** 32n * 1_000_000_000n } : rangeOf(times)
+    return {
+      ...query,
+      ...range,
+      captureName: query.kind === 'timerange' ? undefined : query.captureName,
+      timeUnit: query.kind === 'timerange' ? 'nanos' : undefined,
+      waitS: undefined,
+      ignored: [],
+    }
+  })
+
+test(`a formatted query reads back as it was (SEED=${SEED})`, () => {
+  fc.assert(
+    fc.property(queries, (query) => {
+      assert.deepEqual(parse(query.kind, `${formatDownloadQuery(query)}&Strict=1`), query)
+    }),
+    { numRuns: 1_000, seed: SEED },
+  )
+})
+
+test('throws within a millisecond on average', () => {
+  const startedMs = performance.now()
+  for (let round = 0; round < 20; round++) {
+    for (const [kind, raw] of broken) assert.throws(() => parse(kind, raw))
+  }
+  assert.ok((performance.now() - startedMs) / (20 * broken.length) < 1)
+})

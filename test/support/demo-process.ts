@@ -1,0 +1,84 @@
+/** The demo fleet as a user starts it, in a temporary home on any free port. */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { REPOSITORY_ROOT } from './repository-files.ts'
+
+export interface DemoFacts {
+  readonly gatewayUrl: string
+  readonly user: string
+  readonly password: string
+  readonly devices: readonly { name: string; url: string; user: string; password: string; pid: number }[]
+}
+
+export interface DemoProcess extends AsyncDisposable {
+  readonly home: string
+  readonly facts: DemoFacts
+  /** What it printed on stderr, up to now complete when stopped. */
+  readonly startedMs: number
+  /** Sends a signal and waits for the end; the exit code. */
+  stop(signal: NodeJS.Signals): Promise<number | null>
+}
+
+export async function startDemo(home: string, args: readonly string[] = []): Promise<DemoProcess> {
+  const begunMs = performance.now()
+  const child = spawn(process.execPath, ['src/cli.ts', 'demo', '--port', '0', '--home', home, ...args], {
+    cwd: REPOSITORY_ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = once(child, 'exit')
+  const errors = text(child.stderr)
+  for await (const line of createInterface({ input: child.stdout })) if (line.startsWith('capfleet ready ')) break
+  if (child.exitCode !== null) throw new Error(`the demo did not start: ${await errors}`)
+  const startedMs = performance.now() - begunMs
+  const stop = async (signal: NodeJS.Signals): Promise<number | null> => {
+    child.kill(signal)
+    await exited
+    return child.exitCode
+  }
+  const facts = JSON.parse(await readFile(join(home, 'demo.json'), 'utf8')) as DemoFacts
+  return {
+    home,
+    facts,
+    startedMs,
+    stop,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) await stop('SIGTERM')
+    },
+  }
+}
+
+export async function temporaryHome(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'capfleet-demo-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+}
+
+/** Command lines of the running processes that name `word`, this process aside. */
+export async function processesNaming(word: string): Promise<string[]> {
+  const found: string[] = []
+  for (const pid of await readdir('/proc')) {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue
+    const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+    if (commandLine.includes(word)) found.push(commandLine.replaceAll('\0', ' '))
+  }
+  return found
+}
+
+/** Runs a bash pipeline; its output and the exit code of each command in it. */
+export function pipeline(script: string): Promise<{ stdout: string; stderr: string; codes: number[] }> {
+  return new Promise((resolve) => {
+    execFile(
+      'bash',
+      ['-c', `${script}; echo "codes: \${PIPESTATUS[*]}" >&2`],
+      { maxBuffer: 1 << 28 },
+      (_error, stdout, stderr) => {
+        const codes = /codes: ([\d ]+)\n$/.exec(stderr)?.[1] ?? ''
+        resolve({ stdout, stderr, codes: codes.split(' ').map(Number) })
+      },
+    )
+  })
+}
