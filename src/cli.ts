@@ -9,13 +9,15 @@ import { ROLES, type Role } from './base/users-file.ts'
 
 const DEFAULT_DEMO_PORT = 8080
 
-const program = new Command('capfleet')
+const program: Command = new Command('capfleet')
   .description('One URL in front of many packet-capture appliances, and the appliance too.')
   .showHelpAfterError('(run with --help to see what is possible)')
   .configureHelp({ sortSubcommands: false })
 
 const configOption = (example: string): Option =>
-  new Option('--config <file>', `YAML file; every setting is in ${example}`).env('CAPFLEET_CONFIG').makeOptionMandatory()
+  new Option('--config <file>', `YAML file; every setting is in ${example}`)
+    .env('CAPFLEET_CONFIG')
+    .makeOptionMandatory()
 
 program
   .command('gateway')
@@ -30,7 +32,9 @@ program
   .description("serve a device's HTTP API over its store")
   .addOption(configOption('config/appliance.example.yaml'))
   .action(({ config }: { config: string }) =>
-    serve('appliance', async () => (await import('../appliance/appliance.ts')).startApplianceFromFile(config)),
+    serve('appliance', async () =>
+      (await import('../appliance/appliance.ts')).startApplianceFromFile(config),
+    ),
   )
 
 program
@@ -44,13 +48,27 @@ program
 program
   .command('demo')
   .description('run three appliances with captures and a gateway on this machine, until Ctrl-C')
-  .addOption(new Option('--port <port>', 'of the gateway; 0 = any free one').env('CAPFLEET_PORT').default(String(DEFAULT_DEMO_PORT)))
-  .addOption(new Option('--home <folder>', 'where the demo keeps its files').env('CAPFLEET_HOME').default('./.capfleet'))
-  .option('--import <files...>', 'capture files to serve instead of generated traffic, spread over the devices')
+  .addOption(
+    new Option('--port <port>', 'of the gateway; 0 = any free one')
+      .env('CAPFLEET_PORT')
+      .default(String(DEFAULT_DEMO_PORT)),
+  )
+  .addOption(
+    new Option('--home <folder>', 'where the demo keeps its files')
+      .env('CAPFLEET_HOME')
+      .default('./.capfleet'),
+  )
+  .option(
+    '--import <files...>',
+    'capture files to serve instead of generated traffic, spread over the devices',
+  )
   .action((options: { port: string; home: string; import?: string[] }) =>
     runProgram(async (signal) => {
       const { runDemo } = await import('./demo.ts')
-      await runDemo({ home: options.home, port: parsePort(options.port), importFiles: options.import ?? [] }, signal)
+      await runDemo(
+        { home: options.home, port: parsePort(options.port), importFiles: options.import ?? [] },
+        signal,
+      )
     }),
   )
 
@@ -59,7 +77,10 @@ program
   .description('put capture files (PCAP or pcapng, also gzip or zstd) into a store as captures')
   .argument('<files...>', 'capture files')
   .requiredOption('--store <folder>', "the appliance's store")
-  .option('--name <name>', 'one capture of this name from all files; without it each file becomes a capture of its own')
+  .option(
+    '--name <name>',
+    'one capture of this name from all files; without it each file becomes a capture of its own',
+  )
   .option('--description <text>', 'kept with the capture')
   .action((files: string[], options: { store: string; name?: string; description?: string }) =>
     runProgram(async (signal) => {
@@ -75,7 +96,11 @@ program
   .description('add a user or change password and role; the password is asked for, or read from a pipe')
   .argument('<name>')
   .requiredOption('--file <file>', 'the users file; made when missing')
-  .addOption(new Option('--role <role>', 'viewer sees lists, user downloads, full also deletes').choices(ROLES).default('user'))
+  .addOption(
+    new Option('--role <role>', 'viewer sees lists, user downloads, full also deletes')
+      .choices(ROLES)
+      .default('user'),
+  )
   .action((name: string, options: { file: string; role: Role }) =>
     runProgram(async () => {
       const { addUser } = await import('./command/user-command.ts')

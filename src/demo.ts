@@ -24,7 +24,10 @@ const STOP_GRACE_MS = 5_000
 
 /** Runs until `signal` aborts or the gateway ends; no child outlives it. */
 export async function runDemo(options: DemoOptions, signal: AbortSignal): Promise<void> {
-  const home = await prepareDemoHome(resolve(options.home), options.importFiles.length > 0 ? 'imported' : 'generated')
+  const home = await prepareDemoHome(
+    resolve(options.home),
+    options.importFiles.length > 0 ? 'imported' : 'generated',
+  )
   if (options.importFiles.length > 0) await clearStores(home)
   await using children = new AsyncDisposableStack()
   const start = async (name: string, args: readonly string[]): Promise<ChildProgram> => {
@@ -32,15 +35,21 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
     children.defer(() => child.stop(STOP_GRACE_MS))
     return child
   }
-  for (const device of home.devices) await start(`${device.name}-recorder`, ['recorder', '--config', device.configPath])
+  for (const device of home.devices)
+    await start(`${device.name}-recorder`, ['recorder', '--config', device.configPath])
   const range =
     options.importFiles.length > 0
       ? await loadImportedFiles(home.devices, options.importFiles, signal)
       : await loadGeneratedTraffic(home, signal)
   const appliances: ChildProgram[] = []
-  for (const device of home.devices) appliances.push(await start(device.name, ['appliance', '--config', device.configPath]))
+  for (const device of home.devices)
+    appliances.push(await start(device.name, ['appliance', '--config', device.configPath]))
   if (signal.aborted) return
-  const gateway = await start('gateway', ['gateway', '--config', await writeGatewayConfig(options, home, appliances)])
+  const gateway = await start('gateway', [
+    'gateway',
+    '--config',
+    await writeGatewayConfig(options, home, appliances),
+  ])
   const gatewayUrl = gateway.address
   await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
   process.stdout.write(`capfleet ready ${gatewayUrl}\n`)
@@ -78,7 +87,6 @@ async function writeGatewayConfig(
   await writeFile(path, stringify(config))
   return path
 }
-
 
 /** demo.json for scripts, netrc for `curl --netrc-file`. */
 async function writeDemoFiles(

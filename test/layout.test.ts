@@ -31,7 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/download': ['src/base', 'src/query', 'src/pcap', 'src/fleet', 'src/lease'],
   'src/routes': ['src/base', 'src/query', 'src/pcap', 'src/fleet', 'src/lease', 'src/auth', 'src/download'],
   'src/demo-traffic': [],
-  'src/command': ['src/base', 'appliance'],
+  'src/command': ['src/base', 'src/demo-traffic', 'appliance'],
   src: ['src', 'appliance'],
   appliance: ['src/base', 'src/query', 'native/addon.ts'],
   'native/addon.ts': ['src/base/error.ts'],

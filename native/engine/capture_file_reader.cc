@@ -1,5 +1,7 @@
 #include "capture_file_reader.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cstdio>
 
 #include "pcap_file_reader.h"
@@ -22,6 +24,7 @@ std::string describeStart(std::span<const uint8_t> start) {
 }  // namespace
 
 Result<std::unique_ptr<CaptureFileReader>> CaptureFileReader::open(InputStream stream) {
+  assert(stream.bufferBytes() >= kMinBufferBytes);
   const auto start = stream.peek(4);
   if (start.size() < 4 && stream.failure()) {
     return Error{Code::kBadCaptureFile, "cannot be read: " + stream.failure()->message};

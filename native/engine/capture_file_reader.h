@@ -39,9 +39,13 @@ class CaptureFileReader {
  public:
   /// A section may describe this many interfaces: as many as a capture can have ports.
   static constexpr uint32_t kMaxInterfaces = 256;
+  /// The least buffer of a stream: the largest PCAP record of any variant. A pcapng block that is
+  /// larger than the buffer is damage, so streams of pcapng need room for options too.
+  static constexpr size_t kMinBufferBytes = size_t{264} * 1024;
 
-  /// Reads the file header from `stream`, which must begin at offset 0. Fails with kBadCaptureFile
-  /// when these are not the bytes of a capture file; the message continues "<path> ...".
+  /// Reads the file header from `stream`, which must begin at offset 0 and have a
+  /// buffer of kMinBufferBytes. Fails with kBadCaptureFile when these are not the bytes of a
+  /// capture file; the message continues "<path> ...".
   static Result<std::unique_ptr<CaptureFileReader>> open(InputStream stream);
 
   virtual ~CaptureFileReader() = default;

@@ -20,9 +20,8 @@ struct CompressionStage::Job {
   std::optional<Error> error;
 };
 
-CompressionStage::CompressionStage(Compression compression, uint32_t slabs,
-                                   WorkerPool::Queue queue, std::shared_ptr<BufferPool> pool,
-                                   Callbacks callbacks)
+CompressionStage::CompressionStage(Compression compression, uint32_t slabs, WorkerPool::Queue queue,
+                                   std::shared_ptr<BufferPool> pool, Callbacks callbacks)
     : compression_(compression),
       slabs_(slabs),
       queue_(std::move(queue)),
@@ -39,9 +38,15 @@ void CompressionStage::submit(std::vector<PacketBatch> group) {
     job->summary.bytes += batch.slab->size;
     job->raw.push_back(std::move(batch.slab));
   }
-  const std::lock_guard lock(mutex_);
-  jobs_.push_back(std::move(job));
-  startJobs();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!isCancelled_) {
+      jobs_.push_back(std::move(job));
+      startJobs();
+      return;
+    }
+  }
+  for (SlabPtr& slab : job->raw) callbacks_.giveRaw(std::move(slab));
 }
 
 /// Starts waiting jobs in order, as long as slabs for their results are free. Called with the lock.

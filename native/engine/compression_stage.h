@@ -27,8 +27,8 @@ struct BodyPart {
   static BodyPart of(PacketBatch batch);
 };
 
-/// Thread-safe. Owned by shared_ptr, because running tasks hold it. A group is compressed as soon as
-/// slabs for its result are free, so the first group in order never waits for a later one.
+/// Thread-safe. Owned by shared_ptr, because running tasks hold it. A group is compressed as soon
+/// as slabs for its result are free, so the first group in order never waits for a later one.
 class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
  public:
   struct Callbacks {

@@ -25,10 +25,11 @@ struct DownloadOptions {
   int64_t endNs = 0;
   std::optional<BpfProgram> filter;
   uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet; at least 1
-  std::optional<int64_t> tsMaxNs;  ///< end this long after the first packet; at least 1
+  std::optional<int64_t> tsMaxNs;            ///< end this long after the first packet; at least 1
   bool toMicroseconds = false;
   Compression compression;
-  uint32_t emptyLinkTypeWord = 1;  ///< of the file header when no segment is given
+  uint32_t emptyLinkTypeWord = 1;    ///< of the file header when no segment is given
+  uint64_t scanBytes = kSliceBytes;  ///< of the store per scan of a thread; tests make it small
 };
 
 struct DownloadTotals {
@@ -78,7 +79,7 @@ class Download : public std::enable_shared_from_this<Download> {
 
   Download(PcapFileHeader header, Compression compression, WorkerPool::Queue queue,
            std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks);
-  Status start(std::unique_ptr<ScanContext> context, std::optional<int64_t> maxSpanNs);
+  void start(std::unique_ptr<ScanContext> context, OrderedScanOptions options);
   Status pushFileHeader(bool toMicroseconds);
 
   void pump();
@@ -86,12 +87,11 @@ class Download : public std::enable_shared_from_this<Download> {
   void append(PacketBatch batch);
   void closeGroup();
   bool shouldFlush() const;
-  void update();
   void answerPending();
   std::optional<Answer> findAnswer();
   SlabPtr handOut(BodyPart part);
   void giveBack(SlabPtr slab);
-  void dropAll();
+  bool isClosed() const;
 
   const PcapFileHeader header_;
   const Compression compression_;
@@ -99,8 +99,7 @@ class Download : public std::enable_shared_from_this<Download> {
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<OrderedScan> scan_;
   std::shared_ptr<CompressionStage> stage_;  ///< null without compression
-  std::vector<PacketBatch> group_;  ///< being collected; belongs to the thread that pumps
-  bool isWholeGroup_ = false;
+  std::vector<PacketBatch> group_;           ///< being collected; belongs to the thread that pumps
 
   mutable std::mutex mutex_;
   bool isPumping_ = false;
@@ -111,8 +110,7 @@ class Download : public std::enable_shared_from_this<Download> {
   Callback pending_;
   Clock::time_point waitingSince_;
   DownloadTotals totals_;
-  std::optional<Error> error_;
-  bool isEnded_ = false;
+  bool isCollected_ = false;  ///< all packets are in ready_, the stage or the consumer's hands
   bool isClosed_ = false;
 };
 

@@ -28,6 +28,8 @@ OrderedScan::OrderedScan(std::unique_ptr<ScanContext> context, OrderedScanOption
   assert(options_.slabs > kReservedSlabs && options_.slicesAtOnce > 0);
 }
 
+OrderedScan::~OrderedScan() = default;
+
 void OrderedScan::start() {
   const std::lock_guard lock(mutex_);
   startSlices();

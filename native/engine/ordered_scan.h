@@ -31,6 +31,7 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
   OrderedScan(std::unique_ptr<ScanContext> context, OrderedScanOptions options,
               WorkerPool::Queue queue, std::shared_ptr<BufferPool> slabs,
               std::function<void()> onChange);
+  ~OrderedScan();
   void start();
 
   /// The next packets in order, or nullopt when none are ready now. The slab goes back by give().

@@ -1,13 +1,12 @@
 #include "run_reader.h"
 
-#include "segment_index.h"
 #include "segment_path.h"
 
 namespace capfleet {
 
 Status RunReader::openNextSegment() {
   const std::string path = segmentPath(run_.directory, ++openedSegments_) + ".pcap";
-  auto stream = InputStream::open(path, kMaxBlockBytes);
+  auto stream = InputStream::open(path, CaptureFileReader::kMinBufferBytes);
   if (!stream) return Error{Code::kStoreUnavailable, stream.error().message};
   auto reader = CaptureFileReader::open(std::move(*stream));
   if (!reader) return Error{Code::kStoreCorrupt, path + " " + reader.error().message};

@@ -16,7 +16,7 @@ struct SortedRun {
   uint32_t segmentCount = 0;
 };
 
-/// Not thread-safe. Uses one buffer of kMaxBlockBytes.
+/// Not thread-safe. Uses one buffer of CaptureFileReader::kMinBufferBytes.
 class RunReader {
  public:
   explicit RunReader(SortedRun run) : run_(std::move(run)) {}

@@ -6,14 +6,14 @@
 namespace capfleet {
 namespace {
 
-constexpr uint64_t kSliceBytes = uint64_t{4} << 20;
-/// Blocks at a time cut are read by both slices, one per run; larger slices keep that share small.
-constexpr uint64_t kSliceBytesPerRun = uint64_t{2} << 20;
-constexpr uint64_t kMaxSliceBytes = uint64_t{64} << 20;
+/// Blocks at a time cut are read by both slices, one per run. Slices that grow with the number of
+/// runs keep that share small, up to this many times the wanted size.
+constexpr uint64_t kMostGrowth = 16;
 
 struct Range {
   int64_t beginNs;
   int64_t endNs;
+  uint64_t sliceBytes;
 };
 
 int64_t firstNsOf(const Run& run) { return run.blocks.front().entry.minNs; }
@@ -62,14 +62,14 @@ void addBlockSlices(uint32_t run, Range range, SlicePlan& plan) {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < blocks.size(); i++) {
     bytes += blocks[i].entry.bytes;
-    if (bytes < kSliceBytes && i + 1 < blocks.size()) continue;
+    if (bytes < range.sliceBytes && i + 1 < blocks.size()) continue;
     plan.slices.push_back({range.beginNs, range.endNs, {{run, first, i + 1, false}}});
     first = i + 1;
     bytes = 0;
   }
 }
 
-/// How many runs lie side by side, on average over the cluster's time.
+/// How many runs lie side by side, on average over the cluster's time, rounded up.
 uint64_t overlapOf(const Cluster& cluster, const SlicePlan& plan) {
   double sumNs = 0;
   int64_t firstNs = std::numeric_limits<int64_t>::max();
@@ -92,8 +92,8 @@ std::vector<int64_t> findCuts(const Cluster& cluster, const SlicePlan& plan, Ran
     }
   }
   std::sort(starts.begin(), starts.end());
-  const uint64_t wanted =
-      std::clamp(overlapOf(cluster, plan) * kSliceBytesPerRun, kSliceBytes, kMaxSliceBytes);
+  const uint64_t growth = std::min((overlapOf(cluster, plan) + 1) / 2, kMostGrowth);
+  const uint64_t wanted = range.sliceBytes * growth;
   std::vector<int64_t> cuts{range.beginNs};
   uint64_t bytes = 0;
   for (const auto& [startNs, blockBytes] : starts) {
@@ -151,9 +151,10 @@ void addTimeSlices(const Cluster& cluster, Range range, SlicePlan& plan) {
 
 }  // namespace
 
-SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs) {
+SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+                     uint64_t sliceBytes) {
   SlicePlan plan;
-  const Range range{beginNs, endNs};
+  const Range range{beginNs, endNs, sliceBytes};
   for (const IndexedStream& stream : streams) addRuns(stream, range, plan);
   for (const Cluster& cluster : findClusters(plan)) {
     if (cluster.size() == 1) {

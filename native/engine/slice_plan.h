@@ -53,7 +53,12 @@ struct IndexedSegment {
 };
 using IndexedStream = std::vector<IndexedSegment>;
 
-/// Plans the download of [beginNs, endNs) of these streams.
-SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs);
+/// Enough for one thread to be worth the hand-over.
+inline constexpr uint64_t kSliceBytes = uint64_t{4} << 20;
+
+/// Plans the download of [beginNs, endNs) of these streams. Slices hold about `sliceBytes` of the
+/// store, more where several runs overlap or many packets share a timestamp.
+SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+                     uint64_t sliceBytes = kSliceBytes);
 
 }  // namespace capfleet

@@ -25,7 +25,11 @@ export interface ChildProgram {
  * process group keeps Ctrl-C from reaching it before its parent decides the order of stopping; the
  * IPC channel tells it when the parent dies. stderr goes to `logPath`.
  */
-export async function startChildProgram(name: string, args: readonly string[], logPath: string): Promise<ChildProgram> {
+export async function startChildProgram(
+  name: string,
+  args: readonly string[],
+  logPath: string,
+): Promise<ChildProgram> {
   await mkdir(dirname(logPath), { recursive: true })
   await using log = await open(logPath, 'w')
   const child = spawn(process.execPath, [CLI, ...args], {

@@ -1,5 +1,11 @@
 import { CapfleetError } from '../base/error.ts'
-import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, type PcapHeader, parsePcapHeader, RECORD_HEADER_BYTES } from './pcap-header.ts'
+import {
+  MAX_CAPTURED_LENGTH,
+  PCAP_HEADER_BYTES,
+  type PcapHeader,
+  parsePcapHeader,
+  RECORD_HEADER_BYTES,
+} from './pcap-header.ts'
 
 /** What has been taken from one input so far. */
 export interface InputTotals {

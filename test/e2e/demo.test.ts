@@ -33,24 +33,40 @@ describe('the demo fleet', () => {
 
   test('gives the time-ordered merge of three devices from one URL', async () => {
     const range = `TSBegin=${BEGIN_S}&TSEnd=${BEGIN_S + MINUTES * 60}&TSUnit=sec`
-    const merged = await pipeline(`${curl} "${demo.facts.gatewayUrl}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | cut -d' ' -f1`)
+    const merged = await pipeline(
+      `${curl} "${demo.facts.gatewayUrl}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | cut -d' ' -f1`,
+    )
     assert.deepEqual(merged.codes, [0, 0, 0])
     const times = merged.stdout.trim().split('\n')
     assert.ok(times.length >= 300_000, `${times.length} packets`)
     assert.deepEqual(times, times.toSorted(), 'in time order')
     const single = demo.facts.devices.map(
-      ({ url, user, password }) => `curl -sSf -u ${user}:${password} "${url}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
+      ({ url, user, password }) =>
+        `curl -sSf -u ${user}:${password} "${url}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
     )
     const counts = await Promise.all(single.map((script) => pipeline(script)))
     for (const { stdout } of counts) assert.ok(Number(stdout) >= 100_000)
-    assert.equal(times.length, counts.reduce((sum, { stdout }) => sum + Number(stdout), 0))
+    assert.equal(
+      times.length,
+      counts.reduce((sum, { stdout }) => sum + Number(stdout), 0),
+    )
   })
 
   test("gives one device's capture, filtered and compressed", async () => {
     const url = `${demo.facts.gatewayUrl}/devices/nyc1/api/v1/pcap/single?StreamName=demo&Compression=zstd`
-    const filtered = await pipeline(`${curl} "${url}&FilterBPF=tcp+port+443" | zstd -dc | tcpdump -nr - 2>/dev/null | wc -l`)
-    const oracle = await pipeline(`${curl} "${url}" | zstd -dc | tcpdump -nr - tcp port 443 2>/dev/null | wc -l`)
-    assert.deepEqual([filtered.codes, oracle.codes], [[0, 0, 0, 0], [0, 0, 0, 0]])
+    const filtered = await pipeline(
+      `${curl} "${url}&FilterBPF=tcp+port+443" | zstd -dc | tcpdump -nr - 2>/dev/null | wc -l`,
+    )
+    const oracle = await pipeline(
+      `${curl} "${url}" | zstd -dc | tcpdump -nr - tcp port 443 2>/dev/null | wc -l`,
+    )
+    assert.deepEqual(
+      [filtered.codes, oracle.codes],
+      [
+        [0, 0, 0, 0],
+        [0, 0, 0, 0],
+      ],
+    )
     assert.ok(Number(filtered.stdout) > 1000)
     assert.equal(filtered.stdout, oracle.stdout)
   })

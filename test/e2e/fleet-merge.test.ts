@@ -40,7 +40,9 @@ describe('the merge of three devices', () => {
     const path = `/api/v1/pcap/timerange?${query}`
     const { facts } = demo
     const merged = await download(facts.gatewayUrl + path, facts.user, facts.password)
-    const parts = await Promise.all(facts.devices.map(({ url, user, password }) => download(url + path, user, password)))
+    const parts = await Promise.all(
+      facts.devices.map(({ url, user, password }) => download(url + path, user, password)),
+    )
     return { merged, parts }
   }
 
@@ -78,7 +80,14 @@ describe('the merge of three devices', () => {
     const beginMs = random.integer(-1000, LENGTH_MS)
     const lengthMs = random.pick([0, 1, 50, 500, 2000, 5000])
     const beginNs = BEGIN_NS + BigInt(beginMs) * 1_000_000n + BigInt(random.integer(0, 999_999))
-    const filter = random.pick(['', '', '&FilterBPF=tcp+port+443', '&FilterBPF=udp', '&Slice=64', '&FilterBPF=ip6'])
+    const filter = random.pick([
+      '',
+      '',
+      '&FilterBPF=tcp+port+443',
+      '&FilterBPF=udp',
+      '&Slice=64',
+      '&FilterBPF=ip6',
+    ])
     return `TSBegin=${beginNs}&TSEnd=${beginNs + BigInt(lengthMs) * 1_000_000n}${filter}`
   }
 

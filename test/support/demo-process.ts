@@ -32,7 +32,8 @@ export async function startDemo(home: string, args: readonly string[] = []): Pro
   })
   const exited = once(child, 'exit')
   const errors = text(child.stderr)
-  for await (const line of createInterface({ input: child.stdout })) if (line.startsWith('capfleet ready ')) break
+  for await (const line of createInterface({ input: child.stdout }))
+    if (line.startsWith('capfleet ready ')) break
   if (child.exitCode !== null) throw new Error(`the demo did not start: ${await errors}`)
   const startedMs = performance.now() - begunMs
   const stop = async (signal: NodeJS.Signals): Promise<number | null> => {

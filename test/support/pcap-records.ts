@@ -16,7 +16,8 @@ export interface PcapContent {
 /** Throws when the bytes are not exactly one whole little-endian PCAP. */
 export function readPcap(bytes: Buffer): PcapContent {
   const magic = bytes.readUInt32LE(0)
-  if (magic !== 0xa1b23c4d && magic !== 0xa1b2c3d4) throw new Error(`not a little-endian PCAP: ${magic.toString(16)}`)
+  if (magic !== 0xa1b23c4d && magic !== 0xa1b2c3d4)
+    throw new Error(`not a little-endian PCAP: ${magic.toString(16)}`)
   const nanoseconds = magic === 0xa1b23c4d
   const records: PcapRecord[] = []
   let offset = 24
@@ -36,5 +37,7 @@ export function readPcap(bytes: Buffer): PcapContent {
 
 /** One line a record, for comparing lists with a readable difference. */
 export function recordLines(records: readonly PcapRecord[]): string[] {
-  return records.map(({ ns, originalLength, captured }) => `${ns} ${originalLength} ${captured.toString('base64')}`)
+  return records.map(
+    ({ ns, originalLength, captured }) => `${ns} ${originalLength} ${captured.toString('base64')}`,
+  )
 }

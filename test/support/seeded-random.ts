@@ -10,7 +10,9 @@ export interface SeededRandom {
 }
 
 /** mulberry32: 32 bits of state are enough to choose test cases. */
-export function seededRandom(seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32))): SeededRandom {
+export function seededRandom(
+  seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32)),
+): SeededRandom {
   let state = seed >>> 0
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0

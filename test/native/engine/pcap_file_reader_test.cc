@@ -24,8 +24,7 @@ TEST(PcapFileReader, ReadsBothByteOrdersAndAllResolutions) {
           {0, 1'700'000'000 * kNanosPerSecond + 999'999 * nanosPerUnit, 60, {1, 2, 3}},
           {0, 4'000'000'000 * kNanosPerSecond + 5 * nanosPerUnit, 0, {}}};
       EXPECT_EQ(steps.packets, expected);
-      EXPECT_EQ(steps.interfaces,
-                (std::vector<std::pair<uint32_t, uint32_t>>{{0, 0x24000071}}));
+      EXPECT_EQ(steps.interfaces, (std::vector<std::pair<uint32_t, uint32_t>>{{0, 0x24000071}}));
     }
   }
 }
@@ -36,7 +35,8 @@ TEST(PcapFileReader, CarriesFractionsOfMoreThanASecond) {
   EXPECT_EQ(readSteps(nanos.bytes()).packets.at(0).timestampNs, 10'000'000'000 + 4'294'967'295);
   PcapBytes micros({.magic = kMicros});
   micros.packet(10, UINT32_MAX, {}, 0);
-  EXPECT_EQ(readSteps(micros.bytes()).packets.at(0).timestampNs, 10'000'000'000 + 4'294'967'295'000);
+  EXPECT_EQ(readSteps(micros.bytes()).packets.at(0).timestampNs,
+            10'000'000'000 + 4'294'967'295'000);
 }
 
 TEST(PcapFileReader, CountsPacketsBeyondTheEndOfTime) {
@@ -103,8 +103,8 @@ TEST(PcapFileReader, ReadsTheSameFromPiecesOfAnySize) {
 TEST(PcapFileReader, ReadsThroughABufferOfOneRecord) {
   PcapBytes file;
   for (uint32_t i = 0; i < 9; ++i) file.packet(i, i, Bytes(kMaxCapturedLength - i, 1), 1);
-  const auto steps = readSteps(std::make_unique<MemorySource>(file.bytes()),
-                               kRecordHeaderBytes + kMaxCapturedLength);
+  const auto steps =
+      readSteps(std::make_unique<MemorySource>(file.bytes()), CaptureFileReader::kMinBufferBytes);
   EXPECT_EQ(steps.packets.size(), 9u);
   EXPECT_FALSE(steps.damage);
 }

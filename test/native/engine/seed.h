@@ -9,7 +9,8 @@ namespace capfleet::test {
 
 inline std::mt19937_64 seededRandom() {
   const char* given = std::getenv("SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  const uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   std::cout << "SEED=" << seed << "\n";
   return std::mt19937_64(seed);
 }

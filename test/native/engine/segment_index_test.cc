@@ -21,12 +21,27 @@ Bytes entryBytes(const BlockEntry& entry) {
 }
 
 const PcapFileHeader kHeader{.linkTypeWord = 0x24000001, .snaplen = 262144};
-const BlockEntry kFirst{.offset = 24, .minNs = 5, .maxNs = 9, .bytes = 200, .packets = 3,
-                        .checksum = 0x1122334455667788, .flags = kBlockUnordered};
-const BlockEntry kSecond{.offset = 224, .minNs = 1, .maxNs = kTimestampEndNs - 1, .bytes = 16,
-                         .packets = 1, .checksum = 7, .flags = 0};
-const BlockEntry kThird{.offset = 240, .minNs = 2, .maxNs = 2, .bytes = kMaxBlockBytes,
-                        .packets = 1, .checksum = 8, .flags = 0};
+const BlockEntry kFirst{.offset = 24,
+                        .minNs = 5,
+                        .maxNs = 9,
+                        .bytes = 200,
+                        .packets = 3,
+                        .checksum = 0x1122334455667788,
+                        .flags = kBlockUnordered};
+const BlockEntry kSecond{.offset = 224,
+                         .minNs = 1,
+                         .maxNs = kTimestampEndNs - 1,
+                         .bytes = 16,
+                         .packets = 1,
+                         .checksum = 7,
+                         .flags = 0};
+const BlockEntry kThird{.offset = 240,
+                        .minNs = 2,
+                        .maxNs = 2,
+                        .bytes = kMaxBlockBytes,
+                        .packets = 1,
+                        .checksum = 8,
+                        .flags = 0};
 
 class SegmentIndexFile : public testing::Test {
  protected:

@@ -1,0 +1,32 @@
+import type Koa from 'koa'
+import type { RequestState } from '../src/base/http-app.ts'
+import type { Log } from '../src/base/log.ts'
+import type { Metrics } from '../src/base/metrics.ts'
+import type { ApplianceConfig } from './appliance-config.ts'
+import type { CaptureCatalogue } from './capture-catalogue.ts'
+import type { DownloadMetrics } from './download-metrics.ts'
+import type { FilterCompiler } from './filter-compiler.ts'
+import type { RecorderClient } from './recorder-client.ts'
+import type { StreamLimit } from './stream-limit.ts'
+
+/** What the handlers work with; made once by appliance.ts. */
+export interface ApplianceParts {
+  readonly config: ApplianceConfig
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly catalogue: CaptureCatalogue
+  readonly compiler: FilterCompiler
+  readonly slots: StreamLimit
+  readonly recorder: RecorderClient
+  readonly downloads: DownloadMetrics
+  /** Aborted, with a CapfleetError as reason, when the program is to end: no new download starts. */
+  readonly draining: AbortSignal
+}
+
+export type ApplianceContext = Koa.ParameterizedContext<RequestState>
+export type ApplianceHandler = (parts: ApplianceParts, ctx: ApplianceContext) => Promise<void>
+
+/** The clock that relative times and time_current mean: epoch nanoseconds, exact to a millisecond. */
+export function nowNs(): bigint {
+  return BigInt(Date.now()) * 1_000_000n
+}

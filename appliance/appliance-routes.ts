@@ -1,0 +1,61 @@
+import { CapfleetError } from '../src/base/error.ts'
+import type { Role } from '../src/base/users-file.ts'
+import type { ApplianceHandler } from './appliance-parts.ts'
+import { listCaptures } from './capture-list.ts'
+import { deleteCapture } from './delete-capture.ts'
+import { storedDownload } from './stored-download.ts'
+import { answerTime, answerVersion } from './system-information.ts'
+
+export interface ApplianceRoute {
+  readonly path: string
+  /** Paths that change something take no HEAD: it must have no effect. */
+  readonly methods: readonly ('GET' | 'HEAD')[]
+  /** "system" is open unless auth.anonymousSystem is false, then a viewer's. */
+  readonly role: Role | 'open' | 'system'
+  readonly handler: ApplianceHandler
+}
+
+const READ = ['GET', 'HEAD'] as const
+const CHANGE = ['GET'] as const
+
+/** THE TABLE, in the order of the API reference. */
+export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = [
+  // 4.2 device management
+  { path: '/pcap/del', methods: CHANGE, role: 'full', handler: deleteCapture },
+  // 4.3 system
+  { path: '/api/v1/system/time_current', methods: READ, role: 'system', handler: answerTime },
+  { path: '/api/v1/system/version', methods: READ, role: 'system', handler: answerVersion },
+  // 4.4 downloads
+  { path: '/api/v1/pcap/single', methods: READ, role: 'user', handler: storedDownload('single') },
+  { path: '/api/v1/pcap/timerange', methods: READ, role: 'user', handler: storedDownload('timerange') },
+  { path: '/api/v1/pcap/splittime', methods: READ, role: 'user', handler: storedDownload('splittime') },
+  // 4.5 legacy
+  { path: '/stream/list', methods: READ, role: 'viewer', handler: listCaptures },
+  // operations
+  { path: '/livez', methods: READ, role: 'open', handler: answerAlive },
+  { path: '/metrics', methods: READ, role: 'open', handler: answerMetrics },
+]
+
+const routesByPath = new Map(APPLIANCE_ROUTES.map((route) => [route.path, route]))
+
+/** The row of a request; paths have no variable parts. Fails with not-found, method-not-allowed. */
+export function routeOf(method: string, path: string): ApplianceRoute {
+  const route = routesByPath.get(path)
+  if (route === undefined) {
+    throw new CapfleetError('not-found', `there is nothing at ${path}; the paths are listed in the README`)
+  }
+  if (!route.methods.some((name) => name === method)) {
+    throw new CapfleetError('method-not-allowed', `${path} takes ${route.methods.join(' and ')} only`)
+  }
+  return route
+}
+
+async function answerAlive(...[, ctx]: Parameters<ApplianceHandler>): Promise<void> {
+  ctx.type = 'text/plain'
+  ctx.body = 'alive\n'
+}
+
+async function answerMetrics(...[parts, ctx]: Parameters<ApplianceHandler>): Promise<void> {
+  ctx.type = parts.metrics.contentType
+  ctx.body = await parts.metrics.text()
+}

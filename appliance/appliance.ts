@@ -1,0 +1,85 @@
+/** The appliance: a device's HTTP API over its store. */
+import type { RequestListener } from 'node:http'
+import { CapfleetError } from '../src/base/error.ts'
+import { createHttpApp } from '../src/base/http-app.ts'
+import { listen } from '../src/base/http-server.ts'
+import { createLog, type Log } from '../src/base/log.ts'
+import { Metrics } from '../src/base/metrics.ts'
+import { UsersFile } from '../src/base/users-file.ts'
+import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
+import type { ApplianceParts } from './appliance-parts.ts'
+import { routeOf } from './appliance-routes.ts'
+import { requireRole } from './basic-auth.ts'
+import { CaptureCatalogue } from './capture-catalogue.ts'
+import { DownloadMetrics } from './download-metrics.ts'
+import { FilterCompiler } from './filter-compiler.ts'
+import { RecorderClient } from './recorder-client.ts'
+import { storePaths } from './store-paths.ts'
+import { StreamLimit } from './stream-limit.ts'
+
+export interface RunningAppliance {
+  /** Without a final slash. */
+  readonly url: string
+  /** Takes no new download, lets running ones end for `drainMs`, then cuts the rest. */
+  close(drainMs: number): Promise<void>
+}
+
+/** Paths in `config` are absolute. Fails with bad-config, also when there is no user. */
+export async function startAppliance(
+  config: ApplianceConfig,
+  options: { readonly log?: Log } = {},
+): Promise<RunningAppliance> {
+  const log = options.log ?? createLog('appliance', config.logLevel)
+  const users = await UsersFile.load(config.auth.users)
+  const draining = new AbortController()
+  const parts = createParts(config, log, draining.signal)
+  const server = await listen(createHandler(parts, users), config.listen)
+  log.info('appliance.started', { url: server.url, store: config.store })
+  return {
+    url: server.url,
+    async close(drainMs) {
+      draining.abort(
+        new CapfleetError('draining', 'the appliance is shutting down; try again', { retryAfterS: 5 }),
+      )
+      await server.close(drainMs)
+      log.info('appliance.stopped')
+    },
+  }
+}
+
+/** For the command line. */
+export async function startApplianceFromFile(
+  configPath: string,
+): Promise<RunningAppliance & { readonly address: string; readonly drainMs: number }> {
+  const config = await loadApplianceConfig(configPath)
+  const appliance = await startAppliance(config)
+  return { ...appliance, address: appliance.url, drainMs: config.downloads.drainMs }
+}
+
+function createParts(config: ApplianceConfig, log: Log, draining: AbortSignal): ApplianceParts {
+  const metrics = new Metrics()
+  const slots = new StreamLimit()
+  return {
+    config,
+    log,
+    metrics,
+    catalogue: new CaptureCatalogue(storePaths(config.store), log),
+    compiler: new FilterCompiler(),
+    slots,
+    recorder: new RecorderClient(config.store),
+    downloads: new DownloadMetrics(metrics, slots),
+    draining,
+  }
+}
+
+function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
+  const app = createHttpApp(parts)
+  const { anonymousSystem } = parts.config.auth
+  app.use(async (ctx) => {
+    const { role, handler } = routeOf(ctx.method, ctx.path)
+    if (role === 'system' && !anonymousSystem) await requireRole(ctx, users, 'viewer')
+    else if (role !== 'open' && role !== 'system') await requireRole(ctx, users, role)
+    await handler(parts, ctx)
+  })
+  return app.callback()
+}

@@ -1,0 +1,152 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CapfleetError } from '../src/base/error.ts'
+import type { Log } from '../src/base/log.ts'
+import { nearestNames } from '../src/query/nearest-names.ts'
+import { type CaptureRecord, captureRecordSchema } from './capture-record.ts'
+import { CAPTURE_RECORD_NAME, HIDDEN_PREFIX, type StorePaths } from './store-paths.ts'
+
+/** The end of a full name after its base name: the start in the device's zone, and what keeps it unique. */
+const FULL_NAME_ENDING = /_\d{8}_\d{4}(_\d+){0,2}$/
+/** Files read at once: enough to keep a disk busy, few enough for any limit of open files. */
+const READS_AT_ONCE = 32
+/**
+ * A folder's time stamp can be this coarse. Until it is older, a further change may leave it as it
+ * is, and what was read cannot be trusted for ever.
+ */
+const MTIME_GRAIN_MS = 50
+
+/** A consistent view of all captures. */
+interface Snapshot {
+  /** Newest first. */
+  readonly records: readonly CaptureRecord[]
+  readonly byName: ReadonlyMap<string, CaptureRecord>
+  /** The newest capture of each base name. */
+  readonly byBaseName: ReadonlyMap<string, CaptureRecord>
+}
+
+interface CachedRecord {
+  readonly stamp: string
+  readonly record: CaptureRecord
+}
+
+/**
+ * What captures the store holds. The folder's time stamp tells whether something came or went, so
+ * that a request costs one stat(2), with 10,000 captures too. Names of requests are looked up here
+ * and never made into a path. Fails with store-unavailable when the store cannot be read.
+ */
+export class CaptureCatalogue {
+  readonly #folder: string
+  readonly #log: Log
+  #cache = new Map<string, CachedRecord>()
+  #snapshot: Snapshot | undefined
+  /** Folder time stamp that the snapshot belongs to; undefined = read again. */
+  #stamp: string | undefined
+  #refreshing: Promise<Snapshot> | undefined
+
+  constructor(paths: StorePaths, log: Log) {
+    this.#folder = paths.captures
+    this.#log = log
+  }
+
+  /** All complete captures, newest first. */
+  async list(): Promise<readonly CaptureRecord[]> {
+    return (await this.#current()).records
+  }
+
+  /** By full name, or by base name its newest capture. Fails with unknown-capture and near names. */
+  async find(name: string): Promise<CaptureRecord> {
+    const { byName, byBaseName } = await this.#current()
+    const record = byName.get(name) ?? byBaseName.get(name)
+    if (record === undefined) throw unknownCapture(name, byName.keys())
+    return record
+  }
+
+  /** By full name only: for deleting. Fails with unknown-capture. */
+  async findExact(name: string): Promise<CaptureRecord> {
+    const { byName } = await this.#current()
+    const record = byName.get(name)
+    if (record === undefined) throw unknownCapture(name, byName.keys())
+    return record
+  }
+
+  /** The folder that holds the capture's segments. */
+  folderOf(record: CaptureRecord): string {
+    return join(this.#folder, record.name)
+  }
+
+  async #current(): Promise<Snapshot> {
+    try {
+      const { mtimeNs } = await stat(this.#folder, { bigint: true })
+      if (this.#snapshot !== undefined && this.#stamp === String(mtimeNs)) return this.#snapshot
+      this.#refreshing ??= this.#refresh().finally(() => {
+        this.#refreshing = undefined
+      })
+      return await this.#refreshing
+    } catch (cause) {
+      throw new CapfleetError('store-unavailable', `the store cannot be read: ${String(cause)}`, { cause })
+    }
+  }
+
+  async #refresh(): Promise<Snapshot> {
+    const readAtMs = Date.now()
+    const { mtimeNs, mtimeMs } = await stat(this.#folder, { bigint: true })
+    const names = (await readdir(this.#folder)).filter((name) => !name.startsWith(HIDDEN_PREFIX))
+    const cache = new Map<string, CachedRecord>()
+    const waiting = names.values()
+    const reader = async (): Promise<void> => {
+      for (const name of waiting) {
+        const cached = await this.#read(name)
+        if (cached) cache.set(name, cached)
+      }
+    }
+    await Promise.all(Array.from({ length: READS_AT_ONCE }, reader))
+    this.#cache = cache
+    this.#snapshot = snapshotOf([...cache.values()].map(({ record }) => record))
+    this.#stamp = readAtMs - Number(mtimeMs) > MTIME_GRAIN_MS ? String(mtimeNs) : undefined
+    return this.#snapshot
+  }
+
+  /** undefined for what is no capture, or gone meanwhile. */
+  async #read(name: string): Promise<CachedRecord | undefined> {
+    const path = join(this.#folder, name, CAPTURE_RECORD_NAME)
+    try {
+      const { ino, mtimeNs } = await stat(path, { bigint: true })
+      const stamp = `${ino} ${mtimeNs}`
+      const cached = this.#cache.get(name)
+      if (cached?.stamp === stamp) return cached
+      const record = captureRecordSchema.parse(JSON.parse(await readFile(path, 'utf8')))
+      if (record.name === name) return { stamp, record }
+      this.#log.error('catalogue.wrong-name', { folder: name, name: record.name })
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code !== 'ENOENT') {
+        this.#log.error('catalogue.unreadable', { capture: name, err })
+      }
+    }
+    return undefined
+  }
+}
+
+function snapshotOf(unordered: readonly CaptureRecord[]): Snapshot {
+  const records = unordered.toSorted(newestFirst)
+  const byBaseName = new Map<string, CaptureRecord>()
+  for (const record of records) {
+    const base = record.name.replace(FULL_NAME_ENDING, '')
+    if (base !== record.name && !byBaseName.has(base)) byBaseName.set(base, record)
+  }
+  return { records, byName: new Map(records.map((record) => [record.name, record])), byBaseName }
+}
+
+function newestFirst(a: CaptureRecord, b: CaptureRecord): number {
+  if (a.startNs !== b.startNs) return a.startNs > b.startNs ? -1 : 1
+  return a.name < b.name ? -1 : 1
+}
+
+function unknownCapture(name: string, names: Iterable<string>): CapfleetError {
+  const near = nearestNames(name, names)
+  const hint = near.length === 0 ? '; /stream/list lists them' : `; did you mean ${near.join(', ')}?`
+  return new CapfleetError('unknown-capture', `no capture is called "${name}"${hint}`, {
+    param: 'StreamName',
+    members: { candidates: near },
+  })
+}

@@ -1,0 +1,64 @@
+/** capture.json: what a store knows of one capture. Nanoseconds and counts are decimal strings in it. */
+import { z } from 'zod'
+import { CAPTURE_NAME } from '../src/query/capture-name-rule.ts'
+
+const count = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform(BigInt)
+
+const segmentSchema = z.object({
+  number: z.int().min(1),
+  minNs: count,
+  maxNs: count,
+  packets: count,
+  bytes: count,
+})
+
+const streamSchema = z.object({
+  port: z.int().min(0).max(255),
+  linkType: z.int().min(0).max(0xffff_ffff),
+  snaplen: z.int().min(0).max(0xffff_ffff),
+  /** In recording order. */
+  segments: z.array(segmentSchema),
+})
+
+const damageSchema = z.object({
+  file: z.string(),
+  offset: count,
+  compressed: z.boolean(),
+  message: z.string(),
+})
+
+export const captureRecordSchema = z.object({
+  format: z.literal(1),
+  name: z.string().regex(CAPTURE_NAME),
+  type: z.enum(['import', 'capture']),
+  state: z.enum(['active', 'closed']),
+  description: z.string(),
+  /** When the capture was started or imported: RFC 3339, UTC. */
+  createdAt: z.string(),
+  /** [startNs, endNs) holds every packet; both 0 when there is none. */
+  startNs: count,
+  endNs: count,
+  packets: count,
+  /** Of the segment files. */
+  bytes: count,
+  streams: z.array(streamSchema),
+  /** Base names of the imported files. */
+  sources: z.array(z.string()),
+  /** Packets of them that PCAP cannot carry: before 1970 or after 2106-02-07. */
+  packetsOutOfTimeRange: count,
+  /** Parts of them that could not be read. */
+  damages: z.array(damageSchema),
+})
+
+export type CaptureRecord = z.infer<typeof captureRecordSchema>
+export type StreamRecord = CaptureRecord['streams'][number]
+
+/** JSON with every bigint as a decimal string. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value, (_key, member: unknown) =>
+    typeof member === 'bigint' ? member.toString() : member,
+  )
+}

@@ -1,0 +1,40 @@
+import type { DownloadTotals } from '../native/addon.ts'
+import type { Metrics } from '../src/base/metrics.ts'
+import type { StreamLimit } from './stream-limit.ts'
+
+export interface EndedDownload {
+  readonly kind: string
+  readonly outcome: string
+  readonly totals: DownloadTotals
+}
+
+/** Counts downloads; gauges show the slots at the time of the scrape. */
+export class DownloadMetrics {
+  readonly #downloads
+  readonly #bytes
+  readonly #packets
+  readonly #corruptBlocks
+
+  constructor(metrics: Metrics, slots: StreamLimit) {
+    this.#downloads = metrics.counter('downloads_total', 'Ended downloads', ['kind', 'outcome'])
+    this.#bytes = metrics.counter('download_bytes_total', 'Bytes of download bodies')
+    this.#packets = metrics.counter('download_packets_total', 'Packets delivered')
+    this.#corruptBlocks = metrics.counter(
+      'corrupt_blocks_total',
+      'Stored blocks that downloads left out because they are damaged',
+    )
+    metrics.gauge('download_slots_used', 'Downloads running now', [], (gauge) =>
+      gauge.set(slots.readers.size),
+    )
+    metrics.gauge('download_slots_waiting', 'Requests that wait for a slot', [], (gauge) =>
+      gauge.set(slots.waiting),
+    )
+  }
+
+  ended({ kind, outcome, totals }: EndedDownload): void {
+    this.#downloads.inc({ kind, outcome })
+    this.#bytes.inc(Number(totals.outputBytes))
+    this.#packets.inc(Number(totals.packets))
+    this.#corruptBlocks.inc(Number(totals.corruptBlocks))
+  }
+}

@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import type { z } from 'zod'
+import { CapfleetError } from '../src/base/error.ts'
+import type { CaptureRecord } from './capture-record.ts'
+import { toJson } from './capture-record.ts'
+import {
+  parseRecorderError,
+  type RecorderRequest,
+  recorderAnswerSchema,
+  recorderResultSchemas,
+} from './recorder-protocol.ts'
+import { openSocketFolder } from './socket-folder.ts'
+import type { ImportRequest, ImportWatch } from './store-writer.ts'
+
+/**
+ * Commands to the recorder of a store; each opens a connection of its own. All fail with
+ * store-unavailable when no recorder runs, and otherwise as StoreWriter says.
+ */
+export class RecorderClient {
+  readonly #storePath: string
+
+  constructor(storePath: string) {
+    this.#storePath = storePath
+  }
+
+  info(signal?: AbortSignal): Promise<{ readonly pid: number }> {
+    return this.#command({ command: 'info' }, recorderResultSchemas.info, { signal })
+  }
+
+  /** Aborting cancels the import. */
+  importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<CaptureRecord> {
+    const { name, files, description } = request
+    return this.#command(
+      { command: 'import', name, files: [...files], description },
+      recorderResultSchemas.import,
+      watch,
+    )
+  }
+
+  deleteCapture(name: string, signal?: AbortSignal): Promise<{ readonly bytesFreed: bigint }> {
+    return this.#command({ command: 'delete', name }, recorderResultSchemas.delete, { signal })
+  }
+
+  async #command<Schema extends z.ZodType>(
+    request: RecorderRequest,
+    schema: Schema,
+    watch: ImportWatch,
+  ): Promise<z.infer<Schema>> {
+    watch.signal?.throwIfAborted()
+    const socket = await connect(this.#storePath)
+    const cancel = (): void => void socket.destroy()
+    watch.signal?.addEventListener('abort', cancel, { once: true })
+    try {
+      socket.write(`${toJson(request)}\n`)
+      return schema.parse(await readResult(socket, watch))
+    } finally {
+      watch.signal?.removeEventListener('abort', cancel)
+      socket.destroy()
+    }
+  }
+}
+
+async function connect(storePath: string): Promise<Socket> {
+  try {
+    using folder = openSocketFolder(storePath)
+    const socket = createConnection(folder.socketPath)
+    await once(socket, 'connect')
+    return socket
+  } catch (cause) {
+    throw new CapfleetError(
+      'store-unavailable',
+      `no recorder runs for the store ${storePath}; start one with \`capfleet recorder\``,
+      { cause },
+    )
+  }
+}
+
+async function readResult(socket: Socket, watch: ImportWatch): Promise<unknown> {
+  // An error of the connection shows as its end: no last line.
+  socket.on('error', () => undefined)
+  for await (const line of createInterface({ input: socket })) {
+    const answer = recorderAnswerSchema.parse(JSON.parse(line))
+    if ('error' in answer) throw parseRecorderError(answer.error)
+    if ('result' in answer) return answer.result
+    watch.onProgress?.(answer.progress)
+  }
+  watch.signal?.throwIfAborted()
+  throw new CapfleetError('store-unavailable', 'the recorder ended before it had answered; look into its log')
+}

@@ -1,0 +1,51 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { CapfleetError } from '../src/base/error.ts'
+import { createLog } from '../src/base/log.ts'
+import { startRecorder } from './recorder.ts'
+import { RecorderClient } from './recorder-client.ts'
+
+/** A recorder that is just starting holds the lock before it listens. */
+const START_ATTEMPTS = 20
+const START_RETRY_MS = 100
+
+/**
+ * Runs `work` with the store's recorder: the running one, or else one in this process for as long
+ * as the work takes. Makes the store when it is missing. Fails with store-unavailable.
+ */
+export async function withRecorder<Result>(
+  storePath: string,
+  work: (recorder: RecorderClient) => Promise<Result>,
+): Promise<Result> {
+  const client = new RecorderClient(storePath)
+  const own = await startUnlessRunning(storePath, client)
+  try {
+    return await work(client)
+  } finally {
+    await own?.close()
+  }
+}
+
+async function startUnlessRunning(
+  storePath: string,
+  client: RecorderClient,
+): Promise<{ close(): Promise<void> } | undefined> {
+  for (let attempt = 1; ; attempt++) {
+    if (await isRunning(client)) return undefined
+    try {
+      return await startRecorder({ storePath, log: createLog('recorder', 'warn') })
+    } catch (error) {
+      if (attempt === START_ATTEMPTS) throw error
+      await delay(START_RETRY_MS)
+    }
+  }
+}
+
+async function isRunning(client: RecorderClient): Promise<boolean> {
+  try {
+    await client.info()
+    return true
+  } catch (error) {
+    if (error instanceof CapfleetError && error.code === 'store-unavailable') return false
+    throw error
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * The recorder: the only writer of a store, commanded over the store's Unix socket. A process of
+ * its own, so that no download and no bad query can disturb what is written.
+ */
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import { CapfleetError } from '../src/base/error.ts'
+import { createLog, type Log } from '../src/base/log.ts'
+import { loadApplianceConfig } from './appliance-config.ts'
+import { toJson } from './capture-record.ts'
+import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
+import { openSocketFolder } from './socket-folder.ts'
+import { StoreWriter } from './store-writer.ts'
+
+export interface RecorderOptions {
+  readonly storePath: string
+  readonly log: Log
+  /** Size at which a segment ends; absent = the engine's default. */
+  readonly segmentBytes?: number | undefined
+}
+
+export interface RunningRecorder {
+  /** Cancels running commands and gives the store up. */
+  close(): Promise<void>
+}
+
+/** Fails with store-unavailable when the store cannot be used or has a recorder already. */
+export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
+  await using parts = new AsyncDisposableStack()
+  const writer = parts.use(await StoreWriter.open(options.storePath, options.segmentBytes))
+  const { socketPath } = parts.use(openSocketFolder(options.storePath))
+  const conversations = parts.use(new Conversations(writer, options.log))
+  const server = createServer((socket) => conversations.start(socket))
+  // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
+  rmSync(socketPath, { force: true })
+  server.listen(socketPath)
+  await once(server, 'listening')
+  parts.defer(() => closeServer(server))
+  options.log.info('recorder.started', { store: options.storePath })
+  const owner = parts.move()
+  return {
+    async close() {
+      await owner.disposeAsync()
+      options.log.info('recorder.stopped', { store: options.storePath })
+    },
+  }
+}
+
+/** For the command line: the recorder of the appliance that this configuration describes. */
+export async function startRecorderFromFile(
+  configPath: string,
+): Promise<RunningRecorder & { readonly address: string; readonly drainMs: number }> {
+  const config = await loadApplianceConfig(configPath)
+  const recorder = await startRecorder({
+    storePath: config.store,
+    segmentBytes: config.imports.segmentBytes,
+    log: createLog('recorder', config.logLevel),
+  })
+  return { ...recorder, address: config.store, drainMs: 0 }
+}
+
+/** Takes no new connection. The running ones are ended by their owner. */
+async function closeServer(server: Server): Promise<void> {
+  server.close()
+}
+
+/** The commands that are being carried out. */
+class Conversations implements AsyncDisposable {
+  readonly #writer: StoreWriter
+  readonly #log: Log
+  readonly #running = new Map<Socket, Promise<void>>()
+
+  constructor(writer: StoreWriter, log: Log) {
+    this.#writer = writer
+    this.#log = log
+  }
+
+  start(socket: Socket): void {
+    socket.on('error', (err) => this.#log.debug('recorder.client-error', { err }))
+    const done = this.#converse(socket)
+      .catch((err: unknown) => this.#log.error('recorder.internal-error', { err }))
+      .finally(() => this.#running.delete(socket))
+    this.#running.set(socket, done)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#running.keys()) socket.destroy()
+    await Promise.all(this.#running.values())
+  }
+
+  async #converse(socket: Socket): Promise<void> {
+    const gone = new AbortController()
+    socket.once('close', () =>
+      gone.abort(new CapfleetError('store-unavailable', 'the command was cancelled')),
+    )
+    const line = await firstLine(socket)
+    if (line === undefined) return
+    // Reading on is how the end of the connection is noticed.
+    socket.resume()
+    const send = (answer: Record<string, unknown>): void => {
+      if (socket.writable) socket.write(`${toJson(answer)}\n`)
+    }
+    try {
+      const request = parseRequest(line)
+      const result = await this.#execute(request, gone.signal, send)
+      this.#log.info('recorder.command', { command: request.command, name: nameOf(request) })
+      send({ result })
+    } catch (error) {
+      if (!(error instanceof CapfleetError)) this.#log.error('recorder.command-failed', { err: error })
+      send(formatRecorderError(toCapfleetError(error)))
+    }
+    socket.end()
+  }
+
+  #execute(
+    request: RecorderRequest,
+    signal: AbortSignal,
+    send: (answer: Record<string, unknown>) => void,
+  ): Promise<unknown> {
+    switch (request.command) {
+      case 'info':
+        return Promise.resolve({ pid: process.pid })
+      case 'import':
+        return this.#writer.importCapture(request, { signal, onProgress: (progress) => send({ progress }) })
+      case 'delete':
+        return this.#writer.deleteCapture(request.name)
+    }
+  }
+}
+
+/** undefined when the client says nothing. */
+async function firstLine(socket: Socket): Promise<string | undefined> {
+  for await (const line of createInterface({ input: socket })) return line
+  return undefined
+}
+
+function parseRequest(line: string): RecorderRequest {
+  try {
+    return recorderRequestSchema.parse(JSON.parse(line))
+  } catch (cause) {
+    throw new CapfleetError('bad-parameter', 'the recorder does not know this command', { cause })
+  }
+}
+
+function nameOf(request: RecorderRequest): string | undefined {
+  return request.command === 'info' ? undefined : request.name
+}
+
+function toCapfleetError(error: unknown): CapfleetError {
+  if (error instanceof CapfleetError) return error
+  const code = (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'store-full' : 'store-unavailable'
+  return new CapfleetError(code, `the recorder failed: ${String(error)}`, { cause: error })
+}

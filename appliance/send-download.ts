@@ -1,0 +1,113 @@
+import type { ServerResponse } from 'node:http'
+import type { Chunk, Download, DownloadTotals } from '../native/addon.ts'
+import { cutResponse } from '../src/base/cut-response.ts'
+import { BodyWriter } from './body-writer.ts'
+import type { Reader } from './stream-limit.ts'
+
+export interface SendOptions {
+  readonly download: Download
+  /** Read already, so that its failure could still become a status. */
+  readonly firstChunk: Chunk | undefined
+  /** Kept up to date with the bytes handed out. */
+  readonly reader: Reader
+  /** A client that takes nothing for so long is cut off. */
+  readonly idleTimeoutMs: number
+  /** Bytes that leave the body's format inside an element, for a cut. */
+  readonly partialElement: Uint8Array
+  /** Called when the device has no more work with this download; the last bytes are out. */
+  readonly onDrained: () => void
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal
+}
+
+export type SendOutcome =
+  | { readonly kind: 'complete' | 'client-gone' | 'idle-timeout' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+
+/**
+ * Sends the body whose head has been written. On success the response is ended, with the
+ * completion trailers; on failure it is cut inside a record, so that nobody takes it for whole.
+ * The engine's buffers are all given back when this returns.
+ */
+export async function sendDownload(res: ServerResponse, options: SendOptions): Promise<SendOutcome> {
+  const writer = new BodyWriter(res)
+  const idle = watchProgress(res, writer, options.idleTimeoutMs)
+  try {
+    await pump(writer, options)
+    if (idle.expired) return { kind: 'idle-timeout' }
+    if (options.signal.aborted) return { kind: 'client-gone' }
+    options.onDrained()
+    await endResponse(res, options)
+    return { kind: res.writableFinished ? 'complete' : 'client-gone' }
+  } catch (error) {
+    if (idle.expired) return { kind: 'idle-timeout' }
+    if (options.signal.aborted) return { kind: 'client-gone' }
+    options.onDrained()
+    await cutResponse(res, options.partialElement)
+    return { kind: 'failed', error }
+  } finally {
+    idle.stop()
+  }
+}
+
+async function pump(
+  writer: BodyWriter,
+  { download, firstChunk, reader, signal }: SendOptions,
+): Promise<void> {
+  for (let chunk = firstChunk; chunk !== undefined; chunk = await download.next()) {
+    reader.bytes += BigInt(chunk.bytes.length)
+    await writer.write(chunk)
+    if (signal.aborted) return
+  }
+  await writer.flush()
+}
+
+async function endResponse(res: ServerResponse, { download, signal }: SendOptions): Promise<void> {
+  if (signal.aborted) return
+  if (res.hasHeader('Trailer')) res.addTrailers(completionTrailers(download.totals()))
+  const ended = new Promise<void>((resolve) => {
+    res.once('finish', resolve)
+    res.once('close', resolve)
+  })
+  res.end()
+  await ended
+}
+
+/** Names of completionTrailers, for the head. */
+export const COMPLETION_TRAILER_NAMES =
+  'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes, Capfleet-Corrupt-Blocks'
+
+/** Only a stream that was not cut has these. Bytes are those of the body as sent. */
+function completionTrailers(totals: DownloadTotals): Record<string, string> {
+  return {
+    'Capfleet-Complete': '1',
+    'Capfleet-Packets': String(totals.packets),
+    'Capfleet-Bytes': String(totals.outputBytes),
+    'Capfleet-Corrupt-Blocks': String(totals.corruptBlocks),
+  }
+}
+
+/**
+ * Resets the connection when the client takes no byte for `idleTimeoutMs`. Node's socket time-out
+ * counts a partly taken write as progress; time without anything to take is the engine's.
+ */
+function watchProgress(res: ServerResponse, writer: BodyWriter, idleTimeoutMs: number) {
+  const watch = {
+    expired: false,
+    stop: () => {
+      res.setTimeout(0)
+      res.off('timeout', onTimeout)
+    },
+  }
+  const onTimeout = (): void => {
+    if (!writer.isBusy) {
+      res.setTimeout(idleTimeoutMs)
+      return
+    }
+    watch.expired = true
+    res.socket?.resetAndDestroy()
+  }
+  res.setTimeout(idleTimeoutMs)
+  res.on('timeout', onTimeout)
+  return watch
+}

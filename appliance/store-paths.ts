@@ -1,0 +1,39 @@
+import { join } from 'node:path'
+
+/**
+ * Where things lie in a store:
+ *
+ *   store.json                      {"format":1}
+ *   recorder.lock, recorder.sock    of the running recorder
+ *   captures/<name>/capture.json    one folder per capture
+ *   captures/<name>/cap<port>/00000001.pcap and .idx
+ *   captures/.importing-<name>/     an import under way, renamed when complete
+ *   captures/.deleting-<name>.../   renamed first, then removed
+ */
+export interface StorePaths {
+  readonly root: string
+  readonly format: string
+  readonly lock: string
+  readonly captures: string
+}
+
+export const SOCKET_NAME = 'recorder.sock'
+export const CAPTURE_RECORD_NAME = 'capture.json'
+/** Begins the name of a folder that is no complete capture; capture names never begin with a dot. */
+export const HIDDEN_PREFIX = '.'
+export const IMPORTING_PREFIX = '.importing-'
+export const DELETING_PREFIX = '.deleting-'
+
+export function storePaths(root: string): StorePaths {
+  return {
+    root,
+    format: join(root, 'store.json'),
+    lock: join(root, 'recorder.lock'),
+    captures: join(root, 'captures'),
+  }
+}
+
+/** A segment's path without ending, as the engine takes it. */
+export function segmentPath(captureFolder: string, port: number, segment: number): string {
+  return join(captureFolder, `cap${port}`, String(segment).padStart(8, '0'))
+}

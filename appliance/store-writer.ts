@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, isAbsolute, join } from 'node:path'
+import { type ImportProgress, type ImportResult, importCaptureFiles } from '../native/addon.ts'
+import { CapfleetError } from '../src/base/error.ts'
+import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../src/query/capture-name-rule.ts'
+import { type CaptureRecord, toJson } from './capture-record.ts'
+import { syncPath, syncTree } from './durable-files.ts'
+import { lockStore } from './store-lock.ts'
+import {
+  CAPTURE_RECORD_NAME,
+  DELETING_PREFIX,
+  HIDDEN_PREFIX,
+  IMPORTING_PREFIX,
+  type StorePaths,
+  storePaths,
+} from './store-paths.ts'
+
+const STORE_FORMAT = { format: 1 }
+
+export interface ImportRequest {
+  /** Full name of the capture to make. */
+  readonly name: string
+  /** Absolute paths, imported in this order. */
+  readonly files: readonly string[]
+  readonly description?: string | undefined
+}
+
+export interface ImportWatch {
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined
+}
+
+/** The only code that changes a store. A capture appears and disappears whole, by one rename. */
+export class StoreWriter implements AsyncDisposable {
+  readonly #paths: StorePaths
+  readonly #lock: Disposable
+  readonly #segmentBytes: number | undefined
+
+  private constructor(paths: StorePaths, lock: Disposable, segmentBytes: number | undefined) {
+    this.#paths = paths
+    this.#lock = lock
+    this.#segmentBytes = segmentBytes
+  }
+
+  /**
+   * Makes the store when it is missing, locks it and removes what an interrupted writer left.
+   * Fails with store-unavailable when the folder cannot be used or has another writer.
+   */
+  static async open(root: string, segmentBytes?: number): Promise<StoreWriter> {
+    const paths = storePaths(root)
+    try {
+      await mkdir(paths.captures, { recursive: true, mode: 0o750 })
+    } catch (cause) {
+      throw new CapfleetError('store-unavailable', `cannot make the store ${root}: ${String(cause)}`, {
+        cause,
+      })
+    }
+    const lock = await lockStore(paths)
+    try {
+      await checkFormat(paths)
+      await removeLeftovers(paths)
+    } catch (error) {
+      lock[Symbol.dispose]()
+      throw error
+    }
+    return new StoreWriter(paths, lock, segmentBytes)
+  }
+
+  /**
+   * Makes one capture of the files. Fails with capture-exists, bad-parameter, bad-capture-file,
+   * store-full, store-unavailable; or with the signal's reason. Nothing remains of a failed import.
+   */
+  async importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<CaptureRecord> {
+    checkRequest(request)
+    const folder = join(this.#paths.captures, request.name)
+    const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
+    if (await exists(folder)) throw captureExists(request.name, 'a capture of this name exists')
+    await makeNew(hidden, request.name)
+    try {
+      const result = await importCaptureFiles({
+        files: request.files,
+        directory: hidden,
+        segmentBytes: this.#segmentBytes,
+        signal: watch.signal,
+        onProgress: watch.onProgress,
+      })
+      watch.signal?.throwIfAborted()
+      const record = recordOf(request, result)
+      await writeFile(join(hidden, CAPTURE_RECORD_NAME), `${toJson(record)}\n`)
+      await syncTree(hidden)
+      await rename(hidden, folder)
+      await syncPath(this.#paths.captures)
+      return record
+    } catch (error) {
+      await rm(hidden, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
+  async deleteCapture(name: string): Promise<{ readonly bytesFreed: bigint }> {
+    if (!CAPTURE_NAME.test(name)) throw unknownCapture(name)
+    const hidden = join(this.#paths.captures, `${DELETING_PREFIX}${randomUUID()}`)
+    try {
+      await rename(join(this.#paths.captures, name), hidden)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw unknownCapture(name)
+      throw error
+    }
+    await syncPath(this.#paths.captures)
+    const bytesFreed = await sizeOfTree(hidden)
+    await rm(hidden, { recursive: true, force: true })
+    return { bytesFreed }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#lock[Symbol.dispose]()
+  }
+}
+
+async function checkFormat(paths: StorePaths): Promise<void> {
+  const text = await readFile(paths.format, 'utf8').catch(() => undefined)
+  if (text === undefined) {
+    await writeFile(paths.format, `${JSON.stringify(STORE_FORMAT)}\n`)
+    await syncPath(paths.format)
+    await syncPath(paths.root)
+    return
+  }
+  if (text.trim() !== JSON.stringify(STORE_FORMAT)) {
+    throw new CapfleetError(
+      'store-unavailable',
+      `${paths.format} does not say {"format":1}: this is no store, or one of a newer capfleet`,
+    )
+  }
+}
+
+async function removeLeftovers(paths: StorePaths): Promise<void> {
+  for (const name of await readdir(paths.captures)) {
+    if (name.startsWith(HIDDEN_PREFIX)) await rm(join(paths.captures, name), { recursive: true, force: true })
+  }
+}
+
+function checkRequest({ name, files }: ImportRequest): void {
+  if (!CAPTURE_NAME.test(name)) {
+    throw new CapfleetError('bad-parameter', `name ${CAPTURE_NAME_RULE}, got "${name.slice(0, 200)}"`, {
+      param: 'name',
+    })
+  }
+  if (files.length === 0) {
+    throw new CapfleetError('bad-parameter', 'files names no file to import', { param: 'files' })
+  }
+  const relative = files.find((file) => !isAbsolute(file))
+  if (relative !== undefined) {
+    throw new CapfleetError('bad-parameter', `files must be absolute paths, got "${relative}"`, {
+      param: 'files',
+    })
+  }
+}
+
+function recordOf(request: ImportRequest, result: ImportResult): CaptureRecord {
+  const segments = result.streams.flatMap((stream) => stream.segments)
+  const times = segments.flatMap(({ minNs, maxNs }) => [minNs, maxNs]).sort((a, b) => (a < b ? -1 : 1))
+  const [startNs = 0n] = times
+  return {
+    format: 1,
+    name: request.name,
+    type: 'import',
+    state: 'closed',
+    description: request.description ?? '',
+    createdAt: new Date().toISOString(),
+    startNs,
+    endNs: (times.at(-1) ?? -1n) + 1n,
+    packets: result.packets,
+    bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0n),
+    streams: result.streams.map((stream) => ({ ...stream, segments: [...stream.segments] })),
+    sources: request.files.map((file) => basename(file)),
+    packetsOutOfTimeRange: result.packetsOutOfTimeRange,
+    damages: result.damages.map((damage) => ({ ...damage, file: basename(damage.file) })),
+  }
+}
+
+async function makeNew(folder: string, name: string): Promise<void> {
+  try {
+    await mkdir(folder, { mode: 0o750 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+      throw captureExists(name, 'a capture of this name is being imported')
+    }
+    throw new CapfleetError('store-unavailable', `cannot write the store: ${String(error)}`, { cause: error })
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined
+}
+
+async function sizeOfTree(folder: string): Promise<bigint> {
+  let bytes = 0n
+  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
+    if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name), { bigint: true })).size
+  }
+  return bytes
+}
+
+function captureExists(name: string, reason: string): CapfleetError {
+  return new CapfleetError('capture-exists', `${name}: ${reason}; choose another name or delete it`, {
+    param: 'name',
+  })
+}
+
+function unknownCapture(name: string): CapfleetError {
+  return new CapfleetError('unknown-capture', `no capture has the full name "${name.slice(0, 200)}"`, {
+    param: 'StreamName',
+  })
+}

@@ -1,0 +1,42 @@
+// What the addon keeps per Node environment.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+#include <unordered_map>
+
+#include "buffer_pool.h"
+#include "main_thread.h"
+
+namespace capfleet::binding {
+
+/// JavaScript thread only, except that the two shared objects may be used anywhere.
+class AddonData {
+ public:
+  static void create(Napi::Env env);
+  /// Objects that outlive a call keep their own copy: while an environment shuts down, its data may
+  /// be destroyed before them.
+  static const std::shared_ptr<AddonData>& of(Napi::Env env);
+
+  const std::shared_ptr<MainThread>& mainThread() const { return mainThread_; }
+  const std::shared_ptr<BufferPool>& slabs() const { return slabs_; }
+
+  /// The Buffer over a slab's whole memory, made once: making an external Buffer costs more than
+  /// filling it.
+  Napi::Value bufferOf(Napi::Env env, const SlabPtr& slab);
+  /// Leaves the slab's memory to whoever still refers to its Buffer.
+  void forget(const Slab* slab);
+
+  Napi::FunctionReference makeError;  ///< (code, message) => Error
+  Napi::FunctionReference downloadConstructor;
+
+ private:
+  explicit AddonData(Napi::Env env) : mainThread_(MainThread::create(env)) {}
+
+  std::shared_ptr<MainThread> mainThread_;
+  std::shared_ptr<BufferPool> slabs_ = std::make_shared<BufferPool>();
+  std::unordered_map<const Slab*, Napi::ObjectReference> buffers_;
+};
+
+}  // namespace capfleet::binding

@@ -1,0 +1,189 @@
+#include "download_wrap.h"
+
+#include <cassert>
+
+#include "addon_data.h"
+#include "error_value.h"
+#include "worker_pool.h"
+
+namespace capfleet::binding {
+namespace {
+
+int64_t toInt64(const Napi::Value& value) {
+  bool isLossless = false;
+  const int64_t result = value.As<Napi::BigInt>().Int64Value(&isLossless);
+  assert(isLossless);  // addon.ts has checked
+  return result;
+}
+
+Napi::Value toBigInt(Napi::Env env, uint64_t value) { return Napi::BigInt::New(env, value); }
+
+Napi::Value toBigInt(Napi::Env env, const std::optional<int64_t>& value) {
+  if (!value) return env.Undefined();
+  return Napi::BigInt::New(env, *value);
+}
+
+std::vector<std::vector<std::string>> readStreams(const Napi::Array& from) {
+  std::vector<std::vector<std::string>> streams(from.Length());
+  for (uint32_t i = 0; i < from.Length(); i++) {
+    const auto segments = from.Get(i).As<Napi::Array>();
+    for (uint32_t j = 0; j < segments.Length(); j++) {
+      streams[i].push_back(segments.Get(j).As<Napi::String>().Utf8Value());
+    }
+  }
+  return streams;
+}
+
+/// Fails only because of the filter program.
+Result<DownloadOptions> readOptions(const Napi::Object& from) {
+  const auto number = [&](const char* name) { return from.Get(name).As<Napi::Number>(); };
+  DownloadOptions options;
+  options.streams = readStreams(from.Get("streams").As<Napi::Array>());
+  options.beginNs = toInt64(from.Get("beginNs"));
+  options.endNs = toInt64(from.Get("endNs"));
+  options.sliceBytes = number("sliceBytes").Uint32Value();
+  options.toMicroseconds = from.Get("toMicroseconds").As<Napi::Boolean>();
+  options.compression.codec = static_cast<Codec>(number("codec").Int32Value());
+  options.compression.level = number("level").Int32Value();
+  options.emptyLinkTypeWord = number("emptyLinkType").Uint32Value();
+  if (const Napi::Value tsMaxNs = from.Get("tsMaxNs"); !tsMaxNs.IsUndefined()) {
+    options.tsMaxNs = toInt64(tsMaxNs);
+  }
+  if (const Napi::Value filter = from.Get("filter"); !filter.IsUndefined()) {
+    const auto bytes = filter.As<Napi::Uint8Array>();
+    Result<BpfProgram> program = BpfProgram::parse({bytes.Data(), bytes.ByteLength()});
+    if (!program) return program.error();
+    options.filter = std::move(*program);
+  }
+  return options;
+}
+
+using OpenResult = Result<std::shared_ptr<Download>>;
+
+void settleOpen(Napi::Env env, Napi::Promise::Deferred deferred, OpenResult& opened) {
+  AddonData& data = *AddonData::of(env);
+  data.mainThread()->endOperation();
+  if (!opened) {
+    deferred.Reject(toErrorValue(env, opened.error()));
+    return;
+  }
+  const auto holder = Napi::External<std::shared_ptr<Download>>::New(env, &*opened);
+  deferred.Resolve(data.downloadConstructor.New({holder}));
+}
+
+}  // namespace
+
+void DownloadWrap::define(Napi::Env env) {
+  const Napi::Function constructor =
+      DefineClass(env, "NativeDownload",
+                  {InstanceMethod<&DownloadWrap::next>("next"),
+                   InstanceMethod<&DownloadWrap::release>("release"),
+                   InstanceMethod<&DownloadWrap::totals>("totals"),
+                   InstanceMethod<&DownloadWrap::close>("close"),
+                   InstanceAccessor<&DownloadWrap::linkType>("linkType"),
+                   InstanceAccessor<&DownloadWrap::snaplen>("snaplen")});
+  AddonData::of(env)->downloadConstructor = Napi::Persistent(constructor);
+}
+
+Napi::Value DownloadWrap::open(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  Result<DownloadOptions> options = readOptions(info[0].As<Napi::Object>());
+  if (!options) {
+    deferred.Reject(toErrorValue(env, options.error()));
+    return deferred.Promise();
+  }
+  AddonData& data = *AddonData::of(env);
+  data.mainThread()->beginOperation();
+  WorkerPool::shared().makeQueue().post([mainThread = data.mainThread(), slabs = data.slabs(),
+                                         deferred, wanted = std::move(*options)]() mutable {
+    auto opened = std::make_shared<OpenResult>(
+        Download::open(std::move(wanted), WorkerPool::shared(), slabs));
+    mainThread->run([deferred, opened](Napi::Env there) { settleOpen(there, deferred, *opened); });
+  });
+  return deferred.Promise();
+}
+
+DownloadWrap::DownloadWrap(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<DownloadWrap>(info), data_(AddonData::of(info.Env())) {
+  // Only settleOpen() can reach this constructor.
+  download_ = *info[0].As<Napi::External<std::shared_ptr<Download>>>().Data();
+}
+
+DownloadWrap::~DownloadWrap() {
+  if (download_) download_->close();
+  for (const auto& [id, slab] : parts_) data_->forget(slab.get());
+}
+
+Napi::Value DownloadWrap::next(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  const std::shared_ptr<MainThread> mainThread = data_->mainThread();
+  // Until the answer this object must stay, and so must the process.
+  mainThread->beginOperation();
+  Ref();
+  download_->next([this, mainThread, deferred](Download::Answer answer) {
+    mainThread->run([this, deferred, answer = std::move(answer)](Napi::Env there) {
+      settle(there, deferred, answer);
+    });
+  });
+  return deferred.Promise();
+}
+
+void DownloadWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
+                          const Download::Answer& answer) {
+  data_->mainThread()->endOperation();
+  if (!answer) {
+    deferred.Reject(toErrorValue(env, answer.error()));
+  } else if (*answer == nullptr) {
+    deferred.Resolve(env.Undefined());
+  } else {
+    deferred.Resolve(handOut(env, *answer));
+  }
+  Unref();
+}
+
+Napi::Value DownloadWrap::handOut(Napi::Env env, const SlabPtr& slab) {
+  const uint32_t id = nextId_++;
+  parts_.emplace(id, slab);
+  Napi::Object part = Napi::Object::New(env);
+  part.Set("id", Napi::Number::New(env, id));
+  part.Set("slab", data_->bufferOf(env, slab));
+  part.Set("length", Napi::Number::New(env, static_cast<double>(slab->size)));
+  return part;
+}
+
+void DownloadWrap::release(const Napi::CallbackInfo& info) {
+  const auto found = parts_.find(info[0].As<Napi::Number>().Uint32Value());
+  if (found == parts_.end()) return;
+  const SlabPtr slab = std::move(found->second);
+  parts_.erase(found);
+  download_->release(slab.get());
+}
+
+Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const DownloadTotals totals = download_->totals();
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("packets", toBigInt(env, totals.packets));
+  result.Set("bytes", toBigInt(env, totals.bytes));
+  result.Set("outputBytes", toBigInt(env, totals.outputBytes));
+  result.Set("readPackets", toBigInt(env, totals.readPackets));
+  result.Set("readBytes", toBigInt(env, totals.readBytes));
+  result.Set("corruptBlocks", toBigInt(env, totals.corruptBlocks));
+  result.Set("firstNs", toBigInt(env, totals.firstNs));
+  result.Set("lastNs", toBigInt(env, totals.lastNs));
+  return result;
+}
+
+void DownloadWrap::close(const Napi::CallbackInfo&) { download_->close(); }
+
+Napi::Value DownloadWrap::linkType(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), download_->linkTypeWord());
+}
+
+Napi::Value DownloadWrap::snaplen(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), download_->snaplen());
+}
+
+}  // namespace capfleet::binding

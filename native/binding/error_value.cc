@@ -1,0 +1,37 @@
+#include "error_value.h"
+
+#include "addon_data.h"
+
+namespace capfleet::binding {
+namespace {
+
+const char* nameOf(Code code) {
+  switch (code) {
+    case Code::kBadParameter:
+      return "bad-parameter";
+    case Code::kBadBpf:
+      return "bad-bpf";
+    case Code::kMixedLinkType:
+      return "mixed-link-type";
+    case Code::kStoreUnavailable:
+      return "store-unavailable";
+    case Code::kStoreCorrupt:
+      return "store-corrupt";
+    case Code::kStoreFull:
+      return "store-full";
+    case Code::kBadCaptureFile:
+      return "bad-capture-file";
+    case Code::kCancelled:
+      return "cancelled";
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+Napi::Value toErrorValue(Napi::Env env, const Error& error) {
+  return AddonData::of(env)->makeError.Call(
+      {Napi::String::New(env, nameOf(error.code)), Napi::String::New(env, error.message)});
+}
+
+}  // namespace capfleet::binding

@@ -1,0 +1,127 @@
+#include "import_job.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "addon_data.h"
+#include "error_value.h"
+#include "importer.h"
+
+namespace capfleet::binding {
+namespace {
+
+/// Shared by the import's thread and the JavaScript thread.
+struct ImportJob {
+  ImportOptions options;
+  std::atomic<bool> isCancelled = false;
+  std::shared_ptr<MainThread> mainThread;
+  Napi::FunctionReference onProgress;  ///< JavaScript thread only
+};
+
+Napi::Value toBigInt(Napi::Env env, uint64_t value) { return Napi::BigInt::New(env, value); }
+Napi::Value toBigInt(Napi::Env env, int64_t value) { return Napi::BigInt::New(env, value); }
+
+template <typename T, typename Convert>
+Napi::Array toArray(Napi::Env env, const std::vector<T>& values, Convert convert) {
+  Napi::Array array = Napi::Array::New(env, values.size());
+  for (uint32_t i = 0; i < values.size(); i++) array.Set(i, convert(env, values[i]));
+  return array;
+}
+
+Napi::Object toSegment(Napi::Env env, const SegmentSummary& from) {
+  Napi::Object segment = Napi::Object::New(env);
+  segment.Set("number", Napi::Number::New(env, from.number));
+  segment.Set("minNs", toBigInt(env, from.minNs));
+  segment.Set("maxNs", toBigInt(env, from.maxNs));
+  segment.Set("packets", toBigInt(env, from.packets));
+  segment.Set("bytes", toBigInt(env, from.bytes));
+  return segment;
+}
+
+Napi::Object toStream(Napi::Env env, const ImportedStream& from) {
+  Napi::Object stream = Napi::Object::New(env);
+  stream.Set("port", Napi::Number::New(env, from.port));
+  stream.Set("linkType", Napi::Number::New(env, from.header.linkTypeWord));
+  stream.Set("snaplen", Napi::Number::New(env, from.header.snaplen));
+  stream.Set("segments", toArray(env, from.segments, toSegment));
+  return stream;
+}
+
+Napi::Object toDamage(Napi::Env env, const ImportDamage& from) {
+  Napi::Object damage = Napi::Object::New(env);
+  damage.Set("file", Napi::String::New(env, from.file));
+  damage.Set("offset", toBigInt(env, from.offset));
+  damage.Set("compressed", Napi::Boolean::New(env, from.compressed));
+  damage.Set("message", Napi::String::New(env, from.message));
+  return damage;
+}
+
+Napi::Object toResult(Napi::Env env, const ImportResult& from) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("streams", toArray(env, from.streams, toStream));
+  result.Set("packets", toBigInt(env, from.packets));
+  result.Set("packetsOutOfTimeRange", toBigInt(env, from.packetsOutOfTimeRange));
+  result.Set("damages", toArray(env, from.damages, toDamage));
+  return result;
+}
+
+void reportProgress(Napi::Env env, const ImportJob& job, const ImportProgress& from) {
+  Napi::Object progress = Napi::Object::New(env);
+  progress.Set("inputBytes", toBigInt(env, from.inputBytes));
+  progress.Set("totalInputBytes", toBigInt(env, from.totalInputBytes));
+  progress.Set("packets", toBigInt(env, from.packets));
+  job.onProgress.Call({progress});
+}
+
+void settle(Napi::Env env, ImportJob& job, Napi::Promise::Deferred deferred,
+            const Result<ImportResult>& result) {
+  job.mainThread->endOperation();
+  job.onProgress.Reset();
+  if (result) {
+    deferred.Resolve(toResult(env, *result));
+  } else {
+    deferred.Reject(toErrorValue(env, result.error()));
+  }
+}
+
+void runImport(const std::shared_ptr<ImportJob>& job, Napi::Promise::Deferred deferred) {
+  const auto onProgress = [&job](const ImportProgress& progress) {
+    job->mainThread->run([job, progress](Napi::Env env) { reportProgress(env, *job, progress); });
+    return !job->isCancelled;
+  };
+  auto result =
+      std::make_shared<Result<ImportResult>>(importCaptureFiles(job->options, onProgress));
+  job->mainThread->run(
+      [job, deferred, result](Napi::Env env) { settle(env, *job, deferred, *result); });
+}
+
+}  // namespace
+
+Napi::Value startImport(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto from = info[0].As<Napi::Object>();
+  auto job = std::make_shared<ImportJob>();
+  const auto files = from.Get("files").As<Napi::Array>();
+  for (uint32_t i = 0; i < files.Length(); i++) {
+    job->options.files.push_back(files.Get(i).As<Napi::String>().Utf8Value());
+  }
+  job->options.directory = from.Get("directory").As<Napi::String>().Utf8Value();
+  job->options.segmentBytes =
+      static_cast<uint64_t>(from.Get("segmentBytes").As<Napi::Number>().Int64Value());
+  job->mainThread = AddonData::of(env)->mainThread();
+  job->onProgress = Napi::Persistent(info[1].As<Napi::Function>());
+  // settle() drops it. Should the process end before, another thread must not.
+  job->onProgress.SuppressDestruct();
+
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  job->mainThread->beginOperation();
+  std::thread([job, deferred] { runImport(job, deferred); }).detach();
+  Napi::Object handle = Napi::Object::New(env);
+  handle.Set("finished", deferred.Promise());
+  handle.Set("cancel", Napi::Function::New(
+                           env, [job](const Napi::CallbackInfo&) { job->isCancelled = true; }));
+  return handle;
+}
+
+}  // namespace capfleet::binding

@@ -1,0 +1,31 @@
+/** The downloads of this process, so that a shutdown can wait for them and cut what is left. */
+export class RunningDownloads {
+  readonly #running = new Set<AbortController>()
+  #idle: (() => void) | undefined
+
+  get count(): number {
+    return this.#running.size
+  }
+
+  /** Aborting the controller cuts the download. Call the returned function when it has ended. */
+  add(download: AbortController): () => void {
+    this.#running.add(download)
+    return () => {
+      this.#running.delete(download)
+      if (this.#running.size === 0) this.#idle?.()
+    }
+  }
+
+  /** Waits until none runs, at most `limitMs`; then cuts the rest with `reason` and waits for their end. */
+  async drain(limitMs: number, reason: Error): Promise<void> {
+    if (this.#running.size === 0) return
+    const idle = new Promise<void>((resolve) => {
+      this.#idle = resolve
+    })
+    const cut = setTimeout(() => {
+      for (const download of this.#running) download.abort(reason)
+    }, limitMs)
+    await idle
+    clearTimeout(cut)
+  }
+}

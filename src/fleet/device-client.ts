@@ -1,0 +1,112 @@
+import { Agent } from 'undici'
+import type { Device } from './device.ts'
+import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
+
+export interface DeviceClientLimits {
+  readonly connectTimeoutMs: number
+  /** A device that sends no byte of an answer for so long, while we read, has failed. */
+  readonly idleTimeoutMs: number
+}
+
+/** An answer of a device whose body has not been read. Destroy the body, or read it to its end. */
+export interface DeviceAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: AsyncIterable<Buffer> & { destroy(error?: Error): unknown }
+  /** Filled when the body has ended. */
+  readonly trailers: Readonly<Record<string, string>>
+}
+
+/** Downloads take up to four; the rest is for lists and probes. */
+const CONNECTIONS = 12
+const HEADER_BYTES_MAX = 16_384
+/** Lists of ten thousand captures fit; an endless answer does not. */
+const JSON_BYTES_MAX = 64 * 1024 * 1024
+const PROBLEM_BYTES_MAX = 65_536
+const READ_AHEAD_BYTES = 256 * 1024
+
+/** HTTP to one device, under the gateway's own credentials. Nothing of a caller's request goes along. */
+export class DeviceClient {
+  readonly device: Device
+  readonly #agent: Agent
+
+  constructor(device: Device, limits: DeviceClientLimits) {
+    this.device = device
+    this.#agent = new Agent({
+      connections: CONNECTIONS,
+      pipelining: 1,
+      allowH2: false,
+      connect: { timeout: limits.connectTimeoutMs },
+      headersTimeout: limits.idleTimeoutMs,
+      bodyTimeout: limits.idleTimeoutMs,
+      maxHeaderSize: HEADER_BYTES_MAX,
+    })
+  }
+
+  /**
+   * GETs `target` (path and query). `signal` also ends the body. Fails with device-unreachable,
+   * device-timeout, device-protocol, or the signal's reason. Redirects are not followed.
+   */
+  async get(target: string, signal: AbortSignal): Promise<DeviceAnswer> {
+    const { device } = this
+    try {
+      const answer = await this.#agent.request({
+        origin: device.url.origin,
+        path: device.pathOf(target),
+        method: 'GET',
+        headers: { authorization: device.authorization(), te: 'trailers', 'user-agent': 'capfleet-gateway' },
+        highWaterMark: READ_AHEAD_BYTES,
+        signal,
+      })
+      // Whoever reads the body hears of its failure; without a reader it must not end the process.
+      answer.body.on('error', () => undefined)
+      return {
+        status: answer.statusCode,
+        headers: answer.headers,
+        body: answer.body,
+        trailers: answer.trailers,
+      }
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      throw deviceFailure(device.name, error)
+    }
+  }
+
+  /** The JSON body of a 200 answer; fails like get, and with what the device's problem says. */
+  async getJson(target: string, signal: AbortSignal): Promise<unknown> {
+    const answer = await this.get(target, signal)
+    if (answer.status !== 200) throw await this.refusalOf(answer)
+    const text = await this.#readText(answer, JSON_BYTES_MAX)
+    try {
+      return JSON.parse(text)
+    } catch (cause) {
+      throw deviceProtocol(this.device.name, `sent malformed JSON for ${target}`, cause)
+    }
+  }
+
+  /** The error that an answer other than 200 means; reads its body. */
+  async refusalOf(answer: DeviceAnswer): Promise<Error> {
+    const text = await this.#readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
+    return deviceRefusal(this.device.name, answer.status, text)
+  }
+
+  /** Ends all connections. */
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+
+  async #readText(answer: DeviceAnswer, limitBytes: number): Promise<string> {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    try {
+      for await (const chunk of answer.body) {
+        bytes += chunk.length
+        if (bytes > limitBytes) throw deviceProtocol(this.device.name, `sent more than ${limitBytes} bytes`)
+        chunks.push(chunk)
+      }
+    } catch (error) {
+      throw deviceFailure(this.device.name, error)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Passes a control call through to a device: everything below /devices/{device}/ that is no
+ * download. http-proxy makes the request; the answer is piped here, because http-proxy alone leaves
+ * the device connection open when the client leaves and the client hanging when the device dies.
+ */
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { pipeline } from 'node:stream/promises'
+import util from 'node:util'
+import httpProxy from 'http-proxy'
+import type { Device } from './device.ts'
+import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
+
+export interface DeviceProxyLimits {
+  /** A device that sends nothing for so long has failed. */
+  readonly timeoutMs: number
+}
+
+/** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
+const REQUEST_HEADERS = ['accept', 'accept-language', 'if-none-match', 'if-modified-since', 'range']
+/** What a caller needs of the device's answer. */
+const RESPONSE_HEADERS = [
+  'accept-ranges',
+  'allow',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  'content-type',
+  'etag',
+  'last-modified',
+  'retry-after',
+]
+
+export class DeviceProxy {
+  readonly #timeoutMs: number
+  // Without an agent http-proxy opens a connection for every call.
+  readonly #http = new HttpAgent({ keepAlive: true })
+  readonly #https = new HttpsAgent({ keepAlive: true })
+
+  constructor(limits: DeviceProxyLimits) {
+    this.#timeoutMs = limits.timeoutMs
+    silenceDeprecation()
+  }
+
+  /**
+   * Answers `res` with what the device says to `target` (path and query). Resolves when the answer
+   * has ended or been cut. Before the first byte it fails with device-unreachable, device-timeout,
+   * device-protocol or device-rejected. REQUIRES: the request has no body.
+   */
+  async forward(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const answer = await this.#ask(device, target, req, res)
+    const status = answer.statusCode ?? 0
+    if (status === 401 || status === 403) {
+      answer.destroy()
+      throw deviceRefusal(device.name, status, '')
+    }
+    if (status < 200 || (status >= 300 && status < 400 && status !== 304)) {
+      answer.destroy()
+      throw deviceProtocol(device.name, `answered with status ${status}; redirects are not followed`)
+    }
+    for (const name of RESPONSE_HEADERS) {
+      const value = answer.headers[name]
+      if (value !== undefined) res.setHeader(name, value)
+    }
+    res.statusCode = status
+    // Destroys both sides when either fails: a body that the device broke off has no clean end here.
+    await pipeline(answer, res).catch(() => res.destroy())
+  }
+
+  close(): void {
+    this.#http.destroy()
+    this.#https.destroy()
+  }
+
+  #ask(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<IncomingMessage> {
+    const proxy = httpProxy.createProxyServer({
+      target: device.url.origin,
+      agent: device.url.protocol === 'https:' ? this.#https : this.#http,
+      toProxy: true,
+      changeOrigin: true,
+      selfHandleResponse: true,
+      proxyTimeout: this.#timeoutMs,
+    })
+    return new Promise((resolve, reject) => {
+      const fail = (error: Error) => reject(deviceFailure(device.name, error))
+      proxy.on('proxyReq', (proxyReq: ClientRequest) => {
+        const leave = () => proxyReq.destroy()
+        res.once('close', leave)
+        proxyReq.once('response', () => res.off('close', leave))
+      })
+      proxy.on('proxyRes', (answer) => {
+        answer.on('error', () => undefined)
+        resolve(answer)
+      })
+      withOriginal(req, { url: device.pathOf(target), headers: headersFor(device, req) }, () =>
+        proxy.web(req, res, {}, fail),
+      )
+    })
+  }
+}
+
+function headersFor(device: Device, req: IncomingMessage): IncomingMessage['headers'] {
+  const headers: IncomingMessage['headers'] = { authorization: device.authorization() }
+  for (const name of REQUEST_HEADERS) if (req.headers[name] !== undefined) headers[name] = req.headers[name]
+  return headers
+}
+
+/** http-proxy copies address and headers of the request while `send` runs; nobody else may see ours. */
+function withOriginal(
+  req: IncomingMessage,
+  replaced: { readonly url: string; readonly headers: IncomingMessage['headers'] },
+  send: () => void,
+): void {
+  const original = { url: req.url, headers: req.headers }
+  Object.assign(req, replaced)
+  try {
+    send()
+  } finally {
+    Object.assign(req, original)
+  }
+}
+
+/** http-proxy calls util._extend, which warns once (DEP0060). Nothing else is silenced. */
+function silenceDeprecation(): void {
+  const shown = process.noDeprecation
+  process.noDeprecation = true
+  ;(util as unknown as { _extend(to: object, from: object): object })._extend({}, {})
+  process.noDeprecation = shown ?? false
+}

@@ -1,0 +1,52 @@
+import { CapfleetError } from '../base/error.ts'
+import type { DownloadQuery } from '../query/download-query.ts'
+import { formatDownloadQuery } from '../query/format-download-query.ts'
+
+/** What one device is asked for. */
+export interface DownloadStep {
+  readonly device: string
+  /** Path and query string on the device. */
+  readonly target: string
+}
+
+/**
+ * What will be fetched and what becomes of it: `relay` passes the bytes of the only step on as
+ * they are, `merge` joins all steps by time and compresses the result here.
+ */
+export interface DownloadPlan {
+  readonly kind: 'relay' | 'merge'
+  /** In the order that decides between packets of equal time. */
+  readonly steps: readonly DownloadStep[]
+  readonly query: DownloadQuery
+}
+
+/**
+ * Pure: looks nothing up, asks nobody. `devices` are names in the order of the fleet, at least one.
+ * Fails with bad-parameter when there are more than `devicesMax`.
+ */
+export function planDownload(
+  query: DownloadQuery,
+  devices: readonly string[],
+  devicesMax: number,
+): DownloadPlan {
+  if (devices.length > devicesMax) {
+    throw new CapfleetError(
+      'bad-parameter',
+      `Device chooses ${devices.length} devices, one download may have ${devicesMax}; choose fewer`,
+      { param: 'Device' },
+    )
+  }
+  const [only] = devices
+  if (only !== undefined && devices.length === 1) return planRelay(query, only)
+  const target = targetOf({ ...query, compression: 'none' })
+  return { kind: 'merge', query, steps: devices.map((device) => ({ device, target })) }
+}
+
+/** One device does all the work itself, compression too. */
+function planRelay(query: DownloadQuery, device: string): DownloadPlan {
+  return { kind: 'relay', query, steps: [{ device, target: targetOf(query) }] }
+}
+
+function targetOf(query: DownloadQuery): string {
+  return `/api/v1/pcap/${query.kind}?${formatDownloadQuery(query)}`
+}

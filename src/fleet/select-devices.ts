@@ -1,0 +1,68 @@
+import type { CapfleetError } from '../base/error.ts'
+import { unknownDevice } from './unknown-device.ts'
+
+interface Selectable {
+  readonly name: string
+  readonly site: string | undefined
+}
+
+/**
+ * The devices that `selection` chooses, in the order of the fleet, each once. It is a list with
+ * commas of names, globs ("nyc*", "lon?") and sites ("site=eu"); undefined or empty chooses all.
+ * `param` is named in errors. Fails with unknown-device when an entry chooses nothing.
+ */
+export function selectDevices<Entry extends Selectable>(
+  fleet: readonly Entry[],
+  selection: string | undefined,
+  param = 'Device',
+): readonly Entry[] {
+  const words = (selection ?? '').split(',').map((word) => word.trim())
+  const wanted = words.filter((word) => word !== '')
+  if (wanted.length === 0) return fleet
+  const chosen = new Set<Entry>()
+  for (const word of wanted) {
+    const matching = fleet.filter(matcherOf(word))
+    if (matching.length === 0) throw nothingMatches(fleet, word, param)
+    for (const device of matching) chosen.add(device)
+  }
+  return fleet.filter((device) => chosen.has(device))
+}
+
+function matcherOf(word: string): (device: Selectable) => boolean {
+  const site = /^site=(.*)$/.exec(word)?.[1]
+  if (site !== undefined) return (device) => device.site !== undefined && matchesGlob(site, device.site)
+  return (device) => matchesGlob(word, device.name)
+}
+
+/** `*` any text, `?` one character. Two pointers instead of a regular expression: linear for any input. */
+function matchesGlob(glob: string, text: string): boolean {
+  let g = 0
+  let t = 0
+  let star = -1
+  let afterStar = 0
+  while (t < text.length) {
+    if (glob[g] === '*') {
+      star = g++
+      afterStar = t
+    } else if (g < glob.length && (glob[g] === '?' || glob[g] === text[t])) {
+      g++
+      t++
+    } else if (star >= 0) {
+      g = star + 1
+      t = ++afterStar
+    } else return false
+  }
+  while (glob[g] === '*') g++
+  return g === glob.length
+}
+
+function nothingMatches(fleet: readonly Selectable[], word: string, param: string): CapfleetError {
+  const site = /^site=(.*)$/.exec(word)?.[1]
+  if (site === undefined)
+    return unknownDevice(
+      word,
+      fleet.map((device) => device.name),
+      param,
+    )
+  return unknownDevice(site, [...new Set(fleet.flatMap((device) => device.site ?? []))], param)
+}

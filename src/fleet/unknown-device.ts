@@ -1,0 +1,13 @@
+import { CapfleetError } from '../base/error.ts'
+import { nearestNames } from '../query/nearest-names.ts'
+
+/** The error for a name that no device (or site) of `names` has. `param` is the parameter at fault. */
+export function unknownDevice(wanted: string, names: readonly string[], param: string): CapfleetError {
+  const near = nearestNames(wanted, names)
+  const hint = near.length === 0 ? 'GET /v1/devices lists them' : `did you mean ${near.join(', ')}?`
+  const shown = JSON.stringify(wanted.slice(0, 80))
+  return new CapfleetError('unknown-device', `no device matches ${shown}; ${hint}`, {
+    param,
+    members: { candidates: near },
+  })
+}

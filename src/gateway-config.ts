@@ -1,0 +1,126 @@
+/** Every setting of the gateway: name, default, unit and check. config/gateway.example.yaml documents them. */
+import { dirname, resolve } from 'node:path'
+import { z } from 'zod'
+import { loadConfig, secretSchema } from './base/config-file.ts'
+
+/** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */
+const STREAMS_PER_DEVICE_MAX = 4
+const DEVICE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
+const SITE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
+
+const wholeNumber = (min: number, max: number) => z.int().min(min).max(max)
+
+const deviceSchema = z.strictObject({
+  name: z.string().regex(DEVICE_NAME, 'must be 1 to 63 of a-z 0-9 . _ - and begin with a letter or digit'),
+  url: z
+    .string()
+    .refine(isDeviceUrl, 'must be http://host:port or https://host:port, without user and query'),
+  user: z
+    .string()
+    .min(1)
+    .regex(/^[^:\p{Cc}]+$/u, 'must not contain a colon'),
+  password: secretSchema,
+  site: z.string().regex(SITE_NAME, 'must be 1 to 63 of letters, digits, . _ -').optional(),
+})
+
+const downloadsSchema = z
+  .strictObject({
+    waitS: wholeNumber(0, 55).default(25),
+    waitMaxS: wholeNumber(0, 600).default(55),
+    startTimeoutMs: wholeNumber(100, 600_000).default(15_000),
+    idleTimeoutMs: wholeNumber(100, 3_600_000).default(30_000),
+    clientIdleTimeoutMs: wholeNumber(100, 3_600_000).default(120_000),
+    streamsPerDevice: wholeNumber(1, STREAMS_PER_DEVICE_MAX).default(STREAMS_PER_DEVICE_MAX),
+    devicesMax: wholeNumber(1, 64).default(64),
+  })
+  .refine((downloads) => downloads.waitS <= downloads.waitMaxS, {
+    path: ['waitS'],
+    message: 'must not be larger than downloads.waitMaxS',
+  })
+
+export const gatewayConfigSchema = z.strictObject({
+  listen: z
+    .strictObject({ host: z.string().default('127.0.0.1'), port: wholeNumber(0, 65_535).default(8080) })
+    .prefault({}),
+  home: z.string().default('.capfleet/gateway'),
+  redis: z
+    .strictObject({
+      url: z
+        .string()
+        .refine(
+          isRedisUrl,
+          'must be redis://, rediss:// or the absolute path of a Unix socket, without password',
+        )
+        .optional(),
+      password: secretSchema.optional(),
+      keyPrefix: z
+        .string()
+        .regex(/^[A-Za-z0-9_-]{1,32}$/, 'must be 1 to 32 letters, digits, _ and -')
+        .default('capfleet'),
+    })
+    .prefault({}),
+  devices: z.array(deviceSchema).min(1, 'must name a device').superRefine(refuseDuplicates),
+  auth: z.strictObject({ users: z.string() }),
+  downloads: downloadsSchema.prefault({}),
+  control: z
+    .strictObject({
+      connectTimeoutMs: wholeNumber(100, 60_000).default(5_000),
+      timeoutMs: wholeNumber(100, 600_000).default(30_000),
+      probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
+    })
+    .prefault({}),
+  timeZone: z
+    .string()
+    .refine(isTimeZone, 'must be an IANA name such as Europe/London')
+    .default(Intl.DateTimeFormat().resolvedOptions().timeZone),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  drainS: wholeNumber(0, 86_400).default(30),
+})
+
+export type GatewayConfig = z.infer<typeof gatewayConfigSchema>
+
+/** Reads and checks the file; `home` and `auth.users` become absolute, relative to its folder. */
+export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
+  const config = await loadConfig(path, gatewayConfigSchema)
+  const folder = dirname(resolve(path))
+  return {
+    ...config,
+    home: resolve(folder, config.home),
+    auth: { users: resolve(folder, config.auth.users) },
+  }
+}
+
+function isDeviceUrl(text: string): boolean {
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) return false
+  return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+}
+
+function isRedisUrl(text: string): boolean {
+  if (text.startsWith('/')) return true
+  const url = URL.parse(text)
+  return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.password === ''
+}
+
+function isTimeZone(text: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined
+  } catch {
+    return false
+  }
+}
+
+function refuseDuplicates(devices: readonly { name: string }[], context: z.RefinementCtx): void {
+  const seen = new Map<string, number>()
+  for (const [index, { name }] of devices.entries()) {
+    const first = seen.get(name)
+    if (first === undefined) seen.set(name, index)
+    else {
+      context.addIssue({
+        code: 'custom',
+        path: [index, 'name'],
+        message: `"${name}" is the name of devices[${first}] already`,
+      })
+    }
+  }
+}

@@ -1,0 +1,66 @@
+/** The gateway program: start, and an orderly end. */
+import { resolve } from 'node:path'
+import { CapfleetError } from './base/error.ts'
+import { listen } from './base/http-server.ts'
+import { createLog, type Log } from './base/log.ts'
+import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
+import { buildParts } from './parts.ts'
+import { createGatewayApp } from './routes/gateway-app.ts'
+import { ROUTES } from './routes/routes.ts'
+
+export interface RunningGateway {
+  /** Without a final slash. */
+  readonly url: string
+  /**
+   * Takes no new request, lets running downloads end for `drainMs`, cuts the rest, gives all leases
+   * back, ends its Redis last. Calling it again waits for the same end.
+   */
+  close(drainMs: number): Promise<void>
+}
+
+export interface GatewayOptions {
+  /** Secrets' files are relative to its folder. */
+  readonly configPath: string
+  readonly log?: Log
+}
+
+/** Answers requests when it resolves. Fails with bad-config or scheduler-unavailable. */
+export async function startGateway(config: GatewayConfig, options: GatewayOptions): Promise<RunningGateway> {
+  const log = options.log ?? createLog('gateway', config.logLevel)
+  const owned = await buildParts(config, options.configPath, log)
+  try {
+    const app = createGatewayApp(ROUTES, owned.parts)
+    const server = await listen(app.callback(), config.listen)
+    log.info('gateway.ready', { url: server.url, devices: config.devices.length })
+    const end = async (drainMs: number) => {
+      owned.drain()
+      await owned.parts.downloads.running.drain(drainMs, CUT_AT_SHUTDOWN)
+      await server.close(LAST_ANSWERS_MS)
+      await owned[Symbol.asyncDispose]()
+      log.info('gateway.stopped')
+    }
+    let ending: Promise<void> | undefined
+    return {
+      url: server.url,
+      close: (drainMs) => {
+        ending ??= end(drainMs)
+        return ending
+      },
+    }
+  } catch (error) {
+    await owned[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+/** For the command line: `address` is printed when ready. */
+export async function startGatewayFromFile(path: string) {
+  const config = await loadGatewayConfig(path)
+  const { url, close } = await startGateway(config, { configPath: resolve(path) })
+  return { address: url, drainMs: config.drainS * 1_000, close }
+}
+
+/** Downloads have ended by then; this is for answers such as lists. */
+const LAST_ANSWERS_MS = 2_000
+
+const CUT_AT_SHUTDOWN = new CapfleetError('draining', 'the gateway was shut down before the download ended')

@@ -1,0 +1,34 @@
+import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
+import type { UsersFile } from '../base/users-file.ts'
+import type { DownloadParts } from '../download/download.ts'
+import type { Device } from '../fleet/device.ts'
+import type { DeviceClient } from '../fleet/device-client.ts'
+import type { DeviceProxy } from '../fleet/device-proxy.ts'
+
+/** What the handlers work with; parts.ts makes it once. */
+export interface GatewayParts {
+  /** In the order of the configuration. */
+  readonly fleet: readonly Device[]
+  readonly clients: ReadonlyMap<string, DeviceClient>
+  readonly proxy: DeviceProxy
+  readonly downloads: DownloadParts
+  readonly users: UsersFile
+  readonly metrics: Metrics
+  readonly log: Log
+  readonly limits: GatewayLimits
+  /** Set at the start of a shutdown. */
+  readonly draining: AbortSignal
+  /** Reads the use of all devices, for the gauges of /metrics. */
+  readonly refreshLeaseGauges: () => Promise<void>
+}
+
+export interface GatewayLimits {
+  readonly waitS: number
+  readonly waitMaxS: number
+  readonly devicesMax: number
+  readonly streamsPerDevice: number
+  readonly probeTimeoutMs: number
+  /** IANA name, for local times without TSZone. */
+  readonly timeZone: string
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { applianceConfigSchema, loadApplianceConfig } from '../../appliance/appliance-config.ts'
+import { parseConfig } from '../../src/base/config-file.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const EXAMPLE = fileURLToPath(new URL('../../config/appliance.example.yaml', import.meta.url))
+const parse = (text: string) => parseConfig(text, 'appliance.yaml', applianceConfigSchema)
+const MINIMAL = 'store: ./store\nauth: { users: ./users.yaml }\n'
+
+test('the example shows every key with its default', async () => {
+  const example = parse(await readFile(EXAMPLE, 'utf8'))
+  assert.deepEqual(example, { ...parse(MINIMAL), timeZone: 'UTC' })
+})
+
+test('paths are relative to the file', async () => {
+  await using folder = await tempFolder()
+  const path = join(folder.path, 'appliance.yaml')
+  await writeFile(path, MINIMAL)
+  const config = await loadApplianceConfig(path)
+  assert.equal(config.store, join(folder.path, 'store'))
+  assert.equal(config.auth.users, join(folder.path, 'users.yaml'))
+})
+
+for (const [text, problem] of [
+  ['', /store/],
+  ['store: a\n', /auth/],
+  [`${MINIMAL}logLevel: loud\n`, /logLevel/],
+  [`${MINIMAL}timeZone: Mars/Olympus\n`, /timeZone: must be an IANA time zone/],
+  [`${MINIMAL}listen: { port: 70000 }\n`, /listen\.port/],
+  [
+    `${MINIMAL}downloads: { idleTimeoutMS: 5 }\n`,
+    /downloads\.idleTimeoutMS: unknown key \(did you mean idleTimeoutMs\?\)/,
+  ],
+  [`${MINIMAL}deviceName: "a b"\n`, /deviceName/],
+] as const) {
+  test(`refuses ${JSON.stringify(text.replace(MINIMAL, ''))}, naming the setting`, () => {
+    assert.throws(() => parse(text), { code: 'bad-config', message: problem })
+  })
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Reader, StreamLimit } from '../../appliance/stream-limit.ts'
+import { CapfleetError } from '../../src/base/error.ts'
+
+const never = new AbortController().signal
+const reader = (what: string): Reader => ({
+  what,
+  captures: [what],
+  filter: 'tcp',
+  user: 'analyst',
+  startedAt: '2026-11-20T09:30:00.000Z',
+  bytes: 7n,
+})
+const takeAll = async (slots: StreamLimit): Promise<Disposable[]> =>
+  await Promise.all(
+    ['a', 'b', 'c', 'd'].map((what) => slots.acquire(reader(what), { waitMs: 0, signal: never })),
+  )
+
+test('the fifth download is refused with the readers of the four', async () => {
+  const slots = new StreamLimit()
+  await takeAll(slots)
+  await assert.rejects(slots.acquire(reader('e'), { waitMs: 0, signal: never }), (error) => {
+    assert.ok(error instanceof CapfleetError)
+    assert.equal(error.code, 'download-slots-exhausted')
+    assert.ok((error.details.retryAfterS ?? 0) > 0)
+    const readers = error.details.members?.readers as { what: string; bytes: string }[]
+    assert.deepEqual(
+      readers.map(({ what, bytes }) => [what, bytes]),
+      ['a', 'b', 'c', 'd'].map((what) => [what, '7']),
+    )
+    return true
+  })
+  assert.equal(slots.readers.size, 4)
+})
+
+test('with Wait the fifth gets the first slot that falls free', async () => {
+  const slots = new StreamLimit()
+  const [, second] = await takeAll(slots)
+  const waiting = slots.acquire(reader('e'), { waitMs: 60_000, signal: never })
+  assert.equal(slots.waiting, 1)
+  second?.[Symbol.dispose]()
+  using _slot = await waiting
+  assert.deepEqual(
+    [...slots.readers].map(({ what }) => what),
+    ['a', 'c', 'd', 'e'],
+  )
+})
+
+test('waiting in vain is refused like not waiting', async () => {
+  const slots = new StreamLimit()
+  await takeAll(slots)
+  await assert.rejects(slots.acquire(reader('e'), { waitMs: 20, signal: never }), {
+    code: 'download-slots-exhausted',
+  })
+  assert.equal(slots.waiting, 0)
+})
+
+test('a waiter whose client leaves is gone at once', async () => {
+  const slots = new StreamLimit()
+  const [first] = await takeAll(slots)
+  const client = new AbortController()
+  const waiting = slots.acquire(reader('e'), { waitMs: 60_000, signal: client.signal })
+  client.abort(new Error('client gone'))
+  await assert.rejects(waiting, /client gone/)
+  first?.[Symbol.dispose]()
+  assert.equal(slots.readers.size, 3)
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
+
+/** A program that says when it runs and, after it was told to stop, whether it ended by itself. */
+async function startProgram(t: TestContext, afterStop: string): Promise<ChildProcess> {
+  const folder = await mkdtemp(join(tmpdir(), 'capfleet-program-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const script = join(folder, 'program.ts')
+  await writeFile(
+    script,
+    `import { aborted, runProgram } from '${REPOSITORY_ROOT}src/base/program.ts'
+     import { CapfleetError } from '${REPOSITORY_ROOT}src/base/error.ts'
+     await runProgram(async (signal) => {
+       const alive = setInterval(() => undefined, 1000)
+       process.send?.('running')
+       await aborted(signal)
+       clearInterval(alive)
+       ${afterStop}
+       void CapfleetError
+     })`,
+  )
+  const child = fork(script, { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
+  await once(child, 'message')
+  return child
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  test(`${signal} ends a program cleanly`, async (t) => {
+    const child = await startProgram(t, '')
+    child.kill(signal)
+    assert.deepEqual(await once(child, 'exit'), [0, null])
+  })
+}
+
+test("the parent's end ends a program cleanly", async (t) => {
+  const child = await startProgram(t, '')
+  child.disconnect()
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+})
+
+test('a second signal ends a program that hangs while it stops', async (t) => {
+  const child = await startProgram(
+    t,
+    "process.send('stopping'); await new Promise((resolve) => setTimeout(resolve, 60_000))",
+  )
+  child.kill('SIGINT')
+  await once(child, 'message')
+  child.kill('SIGINT')
+  assert.deepEqual(await once(child, 'exit'), [130, null])
+})
+
+test('an error is one line on stderr and exit code 1', async (t) => {
+  const child = await startProgram(t, "throw new CapfleetError('bad-config', 'listen.port: taken')")
+  assert.ok(child.stderr)
+  const errors = text(child.stderr)
+  child.kill('SIGTERM')
+  assert.deepEqual(await once(child, 'exit'), [1, null])
+  assert.equal(await errors, 'capfleet: listen.port: taken [bad-config]\n')
+})

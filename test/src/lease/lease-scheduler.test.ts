@@ -1,0 +1,365 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { CapfleetError } from '../../../src/base/error.ts'
+import type { Log } from '../../../src/base/log.ts'
+import type { Lease, LeaseClass } from '../../../src/lease/lease.ts'
+import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
+import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
+import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/lease/lease-timings.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+import { TempRedis } from '../../support/temp-redis.ts'
+
+const PREFIX = 'test'
+const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+const QUICK: LeaseTimings = {
+  heartbeatMs: 50,
+  leaseTtlMs: 400,
+  suspectMs: 500,
+  unavailableMs: 300,
+  fenceMs: 700,
+}
+
+describe('the lease scheduler', { timeout: 120_000 }, () => {
+  let redis: TempRedis
+  before(async () => {
+    redis = await TempRedis.create()
+  })
+  after(() => redis[Symbol.asyncDispose]())
+  beforeEach(async () => {
+    const client = new Redis(redis.url)
+    await client.flushall()
+    client.disconnect()
+  })
+
+  function start(timings = LEASE_TIMINGS, replica?: string): Promise<LeaseScheduler> {
+    return LeaseScheduler.start({
+      redis: { url: redis.url },
+      keyPrefix: PREFIX,
+      streamsPerDevice: 4,
+      log: SILENT,
+      timings,
+      ...(replica === undefined ? {} : { replica }),
+    })
+  }
+
+  const NEVER = new AbortController().signal
+  interface Ask {
+    readonly signal?: AbortSignal
+    readonly waitMs?: number
+    readonly class?: LeaseClass
+  }
+  function ask(scheduler: LeaseScheduler, devices: readonly string[], options: Ask = {}): Promise<Lease> {
+    return scheduler.acquire({
+      devices,
+      class: options.class ?? 'interactive',
+      user: 'tester',
+      signal: options.signal ?? NEVER,
+      waitMs: options.waitMs ?? 60_000,
+    })
+  }
+
+  /** Waits until so many requests wait for the device. */
+  async function untilWaiting(scheduler: LeaseScheduler, device: string, count: number): Promise<void> {
+    for (;;) {
+      const [use] = await scheduler.use([device])
+      if (use?.waiting === count) return
+    }
+  }
+
+  async function close(...schedulers: readonly LeaseScheduler[]): Promise<void> {
+    for (const scheduler of schedulers) await scheduler.close()
+    assert.deepEqual(await redis.leftovers(PREFIX), [])
+  }
+
+  const isCode = (code: string) => (error: unknown) => error instanceof CapfleetError && error.code === code
+  const give = (lease: Lease) => lease[Symbol.asyncDispose]()
+
+  test('grants four streams on a device and queues the fifth until one is given back', async () => {
+    const scheduler = await start()
+    const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const fifth = ask(scheduler, ['a'])
+    await untilWaiting(scheduler, 'a', 1)
+    assert.deepEqual(await scheduler.use(['a', 'b']), [
+      { used: 4, waiting: 1 },
+      { used: 0, waiting: 0 },
+    ])
+    await give(four[0] as Lease)
+    await give(await fifth)
+    for (const lease of four) await give(lease)
+    await close(scheduler)
+  })
+
+  test('serves waiters first come, first served, over two replicas', async () => {
+    const schedulers = [await start(), await start()] as const
+    const holders = await Promise.all([1, 2, 3, 4].map(() => ask(schedulers[0], ['a'])))
+    const order: number[] = []
+    const waiting: Promise<void>[] = []
+    for (let index = 0; index < 8; index += 1) {
+      const scheduler = schedulers[index % 2 === 0 ? 0 : 1]
+      waiting.push(
+        ask(scheduler, ['a']).then(async (lease) => {
+          order.push(index)
+          await give(lease)
+        }),
+      )
+      await untilWaiting(schedulers[0], 'a', index + 1)
+    }
+    await give(holders[0] as Lease)
+    await Promise.all(waiting)
+    assert.deepEqual(order, [0, 1, 2, 3, 4, 5, 6, 7])
+    for (const lease of holders) await give(lease)
+    await close(...schedulers)
+  })
+
+  test('grants all devices of a request together and holds none while it waits', async () => {
+    const scheduler = await start()
+    const full = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const wide = ask(scheduler, ['a', 'b'])
+    await untilWaiting(scheduler, 'a', 1)
+    assert.equal((await scheduler.use(['b']))[0]?.used, 0)
+    await give(full[0] as Lease)
+    const lease = await wide
+    assert.deepEqual(
+      (await scheduler.use(['a', 'b'])).map((use) => use.used),
+      [4, 1],
+    )
+    await give(lease)
+    for (const other of full) await give(other)
+    await close(scheduler)
+  })
+
+  test('an earlier wide waiter reserves its places: a later narrow one cannot starve it', async () => {
+    const scheduler = await start()
+    const onA = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const onB = await Promise.all([1, 2, 3].map(() => ask(scheduler, ['b'])))
+    const wide = ask(scheduler, ['a', 'b'])
+    await untilWaiting(scheduler, 'b', 1)
+    await assert.rejects(ask(scheduler, ['b'], { waitMs: 0 }), isCode('queue-timeout'))
+    await give(onA[0] as Lease)
+    await give(await wide)
+    // With the wide one gone the fourth place of b is free.
+    await give(await ask(scheduler, ['b'], { waitMs: 0 }))
+    for (const lease of [...onA, ...onB]) await give(lease)
+    await close(scheduler)
+  })
+
+  test('a cancelled waiter frees its reservation at once', async () => {
+    const scheduler = await start()
+    const onA = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const onB = await Promise.all([1, 2, 3].map(() => ask(scheduler, ['b'])))
+    const abort = new AbortController()
+    const wide = ask(scheduler, ['a', 'b'], { signal: abort.signal })
+    await untilWaiting(scheduler, 'b', 1)
+    const narrow = ask(scheduler, ['b'])
+    await untilWaiting(scheduler, 'b', 2)
+    const reason = new Error('left')
+    abort.abort(reason)
+    await assert.rejects(wide, reason)
+    await give(await narrow)
+    for (const lease of [...onA, ...onB]) await give(lease)
+    await close(scheduler)
+  })
+
+  test('tells the place in line when the wait is over', async () => {
+    const scheduler = await start()
+    const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const abort = new AbortController()
+    const first = ask(scheduler, ['a'], { signal: abort.signal })
+    await untilWaiting(scheduler, 'a', 1)
+    await assert.rejects(ask(scheduler, ['a'], { waitMs: 30 }), (error) => {
+      assert.ok(error instanceof CapfleetError)
+      assert.equal(error.code, 'queue-timeout')
+      assert.equal(error.details.members?.position, 2)
+      return true
+    })
+    abort.abort(new Error('left'))
+    await assert.rejects(first)
+    for (const lease of four) await give(lease)
+    await close(scheduler)
+  })
+
+  test('bulk requests leave one stream of a device to interactive ones', async () => {
+    const scheduler = await start()
+    const bulk = await Promise.all([1, 2, 3].map(() => ask(scheduler, ['a'], { class: 'bulk' })))
+    await assert.rejects(ask(scheduler, ['a'], { class: 'bulk', waitMs: 0 }), isCode('queue-timeout'))
+    const person = await ask(scheduler, ['a'], { waitMs: 0 })
+    for (const lease of [...bulk, person]) await give(lease)
+    await close(scheduler)
+  })
+
+  test('giving back twice, and an aborted request, change nothing more', async () => {
+    const scheduler = await start()
+    const [one, two] = [await ask(scheduler, ['a']), await ask(scheduler, ['a'])]
+    await give(one)
+    await give(one)
+    assert.equal((await scheduler.use(['a']))[0]?.used, 1)
+    await assert.rejects(ask(scheduler, ['a'], { signal: AbortSignal.abort(new Error('left')) }), /left/)
+    await give(two)
+    await close(scheduler)
+  })
+
+  test('every script sent a second time changes nothing', async () => {
+    const client = new Redis(redis.url)
+    const scripts = new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica: 'r', streamsPerDevice: 4 })
+    const used = () => client.hget(`{${PREFIX}}:u`, 'a')
+    await scripts.heartbeat(60_000, 60_000, [])
+    const request = ['id1', 'a,b', 'interactive', 'tester'] as const
+    assert.deepEqual(await scripts.enqueue(...request), { state: 'g', position: 0 })
+    assert.deepEqual(await scripts.enqueue(...request), { state: 'g', position: 0 })
+    assert.equal(await used(), '1')
+    const held = [['id1', 'a,b', 'interactive', 'tester', 'held']] as const
+    for (const _ of [1, 2]) assert.deepEqual(await scripts.reassert(held), [])
+    assert.equal(await used(), '1')
+    assert.equal((await scripts.release('id1')).state, 'g')
+    assert.equal((await scripts.release('id1')).state, '')
+    assert.equal(await used(), null)
+    for (const _ of [1, 2]) await scripts.leave()
+    client.disconnect()
+    assert.deepEqual(await redis.leftovers(PREFIX), [])
+  })
+
+  test('a lapsed replica: its waiters are dropped, its grants count until they are freed', async () => {
+    const survivor = await start(QUICK)
+    const client = new Redis(redis.url)
+    // A replica that sends one heartbeat, takes everything, and is never heard of again.
+    const dead = new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica: 'dead', streamsPerDevice: 4 })
+    await dead.heartbeat(QUICK.leaseTtlMs, QUICK.suspectMs, [])
+    for (const id of ['d1', 'd2', 'd3', 'd4', 'd5']) await dead.enqueue(id, 'a', 'interactive', 'tester')
+    const startedMs = performance.now()
+    const lease = await ask(survivor, ['a'])
+    const waitedMs = performance.now() - startedMs
+    assert.ok(waitedMs > QUICK.leaseTtlMs + QUICK.suspectMs - 100, `granted after ${waitedMs} ms`)
+    assert.equal((await survivor.use(['a']))[0]?.waiting, 0)
+    await give(lease)
+    client.disconnect()
+    await close(survivor)
+  })
+
+  test('a replica that comes back before its suspects are freed keeps its streams', async () => {
+    const client = new Redis(redis.url)
+    const other = await start({ ...QUICK, suspectMs: 60_000 })
+    const paused = new LeaseScripts({
+      redis: client,
+      keyPrefix: PREFIX,
+      replica: 'paused',
+      streamsPerDevice: 4,
+    })
+    await paused.heartbeat(100, 60_000, [])
+    await paused.enqueue('p1', 'a', 'interactive', 'tester')
+    while ((await client.scard(`{${PREFIX}}:sus:a`)) === 0);
+    assert.equal((await paused.heartbeat(60_000, 60_000, [])).state, 'lapsed')
+    await paused.reassert([['p1', 'a', 'interactive', 'tester', 'held']])
+    assert.equal(await client.scard(`{${PREFIX}}:sus:a`), 0)
+    assert.equal((await other.use(['a']))[0]?.used, 1)
+    await paused.leave()
+    client.disconnect()
+    await close(other)
+  })
+
+  test('a grant whose wake-up got lost arrives with a heartbeat', async () => {
+    const scheduler = await start(QUICK, 'mine')
+    const client = new Redis(redis.url)
+    const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const fifth = ask(scheduler, ['a'])
+    await untilWaiting(scheduler, 'a', 1)
+    // Somebody else is first in line for the inbox, takes the wake-up and dies with it.
+    const thief = client.duplicate()
+    await client.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    const stolen = thief.blmpop(5, 1, `{${PREFIX}}:in:mine`, 'LEFT')
+    await give(four[0] as Lease)
+    await give(await fifth)
+    await client.rpush(`{${PREFIX}}:in:mine`, 'nobody')
+    await stolen
+    thief.disconnect()
+    client.disconnect()
+    for (const lease of four) await give(lease)
+    await close(scheduler)
+  })
+
+  test('Redis restarts: held leases stay, waiters keep their place, nothing is leaked', async () => {
+    const scheduler = await start()
+    const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const fifth = ask(scheduler, ['a'])
+    await untilWaiting(scheduler, 'a', 1)
+    await redis.stop('SIGKILL')
+    await redis.start()
+    assert.ok(four.every((lease) => !lease.lost.aborted))
+    await give(four[0] as Lease)
+    await give(await fifth)
+    for (const lease of four) await give(lease)
+    await close(scheduler)
+  })
+
+  test('Redis loses its data: live leases are asserted again', async () => {
+    const scheduler = await start(QUICK)
+    const three = await Promise.all([1, 2, 3].map(() => ask(scheduler, ['a'])))
+    const client = new Redis(redis.url)
+    await client.flushall()
+    client.disconnect()
+    while ((await scheduler.use(['a']))[0]?.used !== 3);
+    for (const lease of three) await give(lease)
+    await close(scheduler)
+  })
+
+  test('Redis away: nobody can start, running leases live until the fence, then are cut', async () => {
+    const scheduler = await start(QUICK)
+    const lease = await ask(scheduler, ['a'])
+    const cut = new Promise<void>((resolve) => lease.lost.addEventListener('abort', () => resolve()))
+    const startedMs = performance.now()
+    await redis.stop()
+    await assert.rejects(ask(scheduler, ['a']), isCode('scheduler-unavailable'))
+    assert.ok(!lease.lost.aborted)
+    await cut
+    assert.ok(performance.now() - startedMs > QUICK.fenceMs - 200)
+    await redis.start()
+    await give(lease)
+    while (!scheduler.reachable) await new Promise((resolve) => setTimeout(resolve, 10))
+    await close(scheduler)
+  })
+
+  test('draining refuses newcomers and sends waiters away, leases stay', async () => {
+    const scheduler = await start()
+    const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const fifth = ask(scheduler, ['a'])
+    await untilWaiting(scheduler, 'a', 1)
+    scheduler.drain()
+    await assert.rejects(fifth, isCode('draining'))
+    await assert.rejects(ask(scheduler, ['b']), isCode('draining'))
+    assert.equal((await scheduler.use(['a']))[0]?.used, 4)
+    for (const lease of four) await give(lease)
+    await close(scheduler)
+  })
+
+  test('random requests over three replicas: never five on a device, nobody forgotten, nothing left', async (t) => {
+    const random = seededRandom()
+    t.diagnostic(`SEED=${random.seed}`)
+    const schedulers = [await start(), await start(), await start()]
+    const devices = ['a', 'b', 'c', 'd']
+    const used = new Map<string, number>()
+    let most = 0
+    const client = async (): Promise<void> => {
+      for (let round = 0; round < 25; round += 1) {
+        const wanted = devices.filter(() => random.next() < 0.4)
+        if (wanted.length === 0) wanted.push(random.pick(devices))
+        const abort = new AbortController()
+        const impatient = random.next() < 0.3
+        if (impatient) setTimeout(() => abort.abort(new Error('left')), random.integer(0, 20))
+        const lease = await ask(random.pick(schedulers), wanted, { signal: abort.signal }).catch((error) => {
+          assert.match(String(error), /left/)
+        })
+        if (!lease) continue
+        for (const device of wanted) {
+          used.set(device, (used.get(device) ?? 0) + 1)
+          most = Math.max(most, used.get(device) ?? 0)
+        }
+        await new Promise((resolve) => setTimeout(resolve, random.integer(0, 5)))
+        for (const device of wanted) used.set(device, (used.get(device) ?? 0) - 1)
+        await give(lease)
+      }
+    }
+    await Promise.all(Array.from({ length: 40 }, client))
+    assert.equal(most, 4)
+    await close(...schedulers)
+  })
+})

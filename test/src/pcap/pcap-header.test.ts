@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { formatPcapHeader, parsePcapHeader } from '../../../src/pcap/pcap-header.ts'
+import { makePcap } from '../../support/packet-maker.ts'
+
+test('reads link type word, snaplen and resolution', () => {
+  const bytes = makePcap([], { linkType: 0x2400_0001, snaplen: 65_535 })
+  assert.deepEqual(parsePcapHeader(bytes), { linkType: 0x2400_0001, snaplen: 65_535, nanoseconds: true })
+  assert.equal(parsePcapHeader(makePcap([], { nanoseconds: false })).nanoseconds, false)
+})
+
+test('writes the header that it reads', () => {
+  for (const nanoseconds of [true, false]) {
+    const options = { linkType: 0xffff_ffff, snaplen: 0xffff_ffff, nanoseconds }
+    assert.deepEqual(formatPcapHeader(options), makePcap([], options))
+    assert.deepEqual(parsePcapHeader(formatPcapHeader(options)), options)
+  }
+})
+
+test('reads a header that lies inside a larger buffer', () => {
+  const inside = Buffer.concat([Buffer.alloc(7, 0xff), makePcap([], { snaplen: 1234 })]).subarray(7)
+  assert.equal(parsePcapHeader(inside).snaplen, 1234)
+})
+
+test('refuses a big-endian file and says so', () => {
+  const swapped = makePcap([]).swap32()
+  assert.throws(() => parsePcapHeader(swapped, 'paris'), refusal(/^paris .*big-endian/))
+})
+
+test('refuses other bytes and shows them', () => {
+  const page = Buffer.from('<!doctype html><html lang=en>')
+  assert.throws(() => parsePcapHeader(page, 'paris'), refusal(/^paris does not begin .*0x3c21646f/))
+})
+
+test('refuses a short header and an unknown version', () => {
+  assert.throws(() => parsePcapHeader(makePcap([]).subarray(0, 23), 'paris'), refusal(/after 23 bytes/))
+  const future = makePcap([])
+  future.writeUInt16LE(3, 4)
+  assert.throws(() => parsePcapHeader(future, 'paris'), refusal(/version 3/))
+})
+
+function refusal(message: RegExp) {
+  return (error: unknown) =>
+    error instanceof CapfleetError && error.code === 'device-protocol' && message.test(error.message)
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { RecordBoundary } from '../../../src/pcap/record-boundary.ts'
+import { makePacket, makePcap, makeRecord } from '../../support/packet-maker.ts'
+
+const records = [makePacket(1n, 'first'), makePacket(2n, ''), makePacket(3n, 'a longer third packet')]
+const file = makePcap(records)
+
+/** Offsets at which the file could end and be whole. */
+const boundaries = new Set([24])
+for (const record of records) boundaries.add(Math.max(...boundaries) + makeRecord(record).byteLength)
+
+test('knows a whole file at every offset, whatever the chunks', () => {
+  for (let chunkBytes = 1; chunkBytes <= file.byteLength; chunkBytes++) {
+    const boundary = new RecordBoundary('rome')
+    for (let end = chunkBytes; end <= file.byteLength; end += chunkBytes) {
+      boundary.feed(file.subarray(end - chunkBytes, end))
+      assert.equal(boundary.atBoundary, boundaries.has(end), `chunks of ${chunkBytes}, offset ${end}`)
+    }
+  }
+})
+
+test('a stream that never began is not a whole file', () => {
+  assert.equal(new RecordBoundary('rome').atBoundary, false)
+})
+
+test('refuses an impossible captured length with its offset, in one chunk or split', () => {
+  const damaged = Buffer.concat([file, makeRecord(makePacket(4n, 'x'))])
+  damaged.writeUInt32LE(262_145, file.byteLength + 8)
+  for (const chunkBytes of [1, 5, damaged.byteLength]) {
+    const boundary = new RecordBoundary('rome')
+    assert.throws(
+      () => {
+        for (let start = 0; start < damaged.byteLength; start += chunkBytes) {
+          boundary.feed(damaged.subarray(start, start + chunkBytes))
+        }
+      },
+      (error) =>
+        error instanceof CapfleetError &&
+        error.code === 'device-protocol' &&
+        error.message.includes(`262145 captured bytes at offset ${file.byteLength}`),
+    )
+  }
+})

@@ -1,0 +1,178 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What a simulated device does with the next requests; each member is a fault or a pace. */
+export interface FakeBehaviour {
+  readonly chunkBytes?: number
+  readonly pauseMs?: number
+  /** Takes the request and never says anything. */
+  readonly silent?: boolean
+  /** Breaks the connection after so many bytes of the body. */
+  readonly dieAfterBytes?: number
+  /** Sends so many bytes of the body, then nothing more. */
+  readonly hangAfterBytes?: number
+  /** Announces the completion trailer and does not send it. */
+  readonly withoutCompletion?: boolean
+  /** Content-Length instead of chunks and trailers. */
+  readonly withLength?: boolean
+  /** Answers a download with this problem. */
+  readonly problem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
+  /** Sent instead of the capture. */
+  readonly body?: Buffer
+}
+
+interface SeenRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingMessage['headers']
+}
+
+const USER = 'gateway'
+const PASSWORD = 'device-secret'
+/** As a real device; a fifth reader is refused and remembered in `overruns`. */
+const SLOTS = 4
+
+/**
+ * A real HTTP server that serves one PCAP as any download, the way an appliance does, and counts its
+ * readers. Its behaviour is scripted by the test.
+ */
+export class FakeDevice implements AsyncDisposable {
+  readonly name: string
+  readonly user = USER
+  readonly password = PASSWORD
+  readonly requests: SeenRequest[] = []
+  behaviour: FakeBehaviour = {}
+  captures: readonly Readonly<Record<string, unknown>>[] = []
+  readers = 0
+  mostReaders = 0
+  overruns = 0
+  /** Readers of somebody else, who did not come through the gateway. */
+  outsiders = 0
+  readonly #server: Server
+  readonly #pcap: Buffer
+  readonly #changed = new Set<() => void>()
+
+  private constructor(name: string, pcap: Buffer) {
+    this.name = name
+    this.#pcap = pcap
+    this.#server = createServer((req, res) => void this.#answer(req, res))
+  }
+
+  static async start(name: string, pcap: Buffer, port = 0): Promise<FakeDevice> {
+    const device = new FakeDevice(name, pcap)
+    device.#server.listen(port, '127.0.0.1')
+    await once(device.#server, 'listening')
+    return device
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  /** For the gateway's configuration. The test sets the environment variable FAKE_DEVICE_PASSWORD. */
+  get config() {
+    return { name: this.name, url: this.url, user: USER, password: { env: 'FAKE_DEVICE_PASSWORD' } }
+  }
+
+  /** Resolves when `condition` holds; it is looked at whenever a reader comes or goes. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#changed.add(resolve))
+  }
+
+  /** As if the machine lost power: nothing listens any more, all connections break. */
+  async kill(): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#server.listening) await this.kill()
+  }
+
+  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = req
+    this.requests.push({ method, url, headers })
+    this.#notify()
+    res.on('error', () => undefined)
+    const expected = `Basic ${btoa(`${USER}:${PASSWORD}`)}`
+    if (headers.authorization !== expected) return this.#problem(res, 401, { code: 'unauthenticated' })
+    if (this.behaviour.silent) return
+    const path = url.split('?', 1)[0] ?? ''
+    if (path.startsWith('/api/v1/pcap/')) return await this.#download(res)
+    this.#control(path, res)
+  }
+
+  #control(path: string, res: ServerResponse): void {
+    const { dieAfterBytes, withLength, body } = this.behaviour
+    const bodies: Record<string, unknown> = {
+      '/api/v1/system/version': { version: '1.2.3', device: this.name, build: '' },
+      '/stream/list': { Path: '/capture/', StreamList: true, List: this.captures },
+    }
+    const answer = body ?? (path in bodies ? Buffer.from(JSON.stringify(bodies[path])) : undefined)
+    if (answer === undefined) return this.#problem(res, 404, { code: 'not-found', detail: `no ${path}` })
+    res.setHeader('Content-Type', 'application/json')
+    res.setHeader('Set-Cookie', 'session=1')
+    if (withLength) res.setHeader('Content-Length', answer.length)
+    if (dieAfterBytes === undefined) {
+      res.end(answer)
+      return
+    }
+    res.write(answer.subarray(0, dieAfterBytes), () => res.destroy())
+  }
+
+  async #download(res: ServerResponse): Promise<void> {
+    const { problem } = this.behaviour
+    if (problem) return this.#problem(res, problem.status, problem.body)
+    if (this.readers + this.outsiders >= SLOTS) {
+      if (this.outsiders === 0) this.overruns += 1
+      return this.#problem(res, 503, { code: 'download-slots-exhausted', detail: 'all four are in use' })
+    }
+    this.readers += 1
+    this.mostReaders = Math.max(this.mostReaders, this.readers)
+    res.once('close', () => {
+      this.readers -= 1
+      this.#notify()
+    })
+    this.#notify()
+    await this.#send(res)
+  }
+
+  async #send(res: ServerResponse): Promise<void> {
+    const { chunkBytes = 65_536, pauseMs = 0, dieAfterBytes, hangAfterBytes, withLength } = this.behaviour
+    const { withoutCompletion, body = this.#pcap } = this.behaviour
+    const limit = Math.min(dieAfterBytes ?? body.length, hangAfterBytes ?? body.length, body.length)
+    if (withLength) res.writeHead(200, { 'Content-Length': body.length })
+    else
+      res.writeHead(200, { Trailer: 'Capfleet-Complete, Capfleet-Packets', 'Capfleet-Corrupt-Blocks': '0' })
+    for (let at = 0; at < limit && !res.destroyed; at += chunkBytes) {
+      const piece = body.subarray(at, Math.min(limit, at + chunkBytes))
+      if (!res.write(piece)) await Promise.race([once(res, 'drain'), once(res, 'close')])
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    }
+    if (hangAfterBytes !== undefined) return
+    if (dieAfterBytes !== undefined) {
+      res.destroy()
+      return
+    }
+    if (!withLength && !withoutCompletion)
+      res.addTrailers({ 'Capfleet-Complete': '1', 'Capfleet-Packets': '7' })
+    res.end()
+  }
+
+  #problem(res: ServerResponse, status: number, body: Readonly<Record<string, unknown>>): void {
+    res.writeHead(status, { 'Content-Type': 'application/problem+json', 'Retry-After': '1' })
+    res.end(JSON.stringify({ status, ...body }))
+  }
+
+  #notify(): void {
+    for (const wake of this.#changed) wake()
+    this.#changed.clear()
+  }
+}

@@ -1,0 +1,59 @@
+/** A plain HTTP client for tests: whole answers with trailers, or an answer that is left unread. */
+import { once } from 'node:events'
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly trailers: NodeJS.Dict<string>
+  readonly body: Buffer
+  /** The body as JSON. */
+  json(): Record<string, unknown>
+}
+
+export interface HttpGetOptions {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** "name:password" of Basic authentication. */
+  readonly user?: string | undefined
+}
+
+/** Rejects when the answer is cut. */
+export async function httpGet(url: string, options: HttpGetOptions = {}): Promise<HttpAnswer> {
+  const { response } = await httpOpen(url, options)
+  const body = await buffer(response)
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    trailers: response.trailers,
+    body,
+    json: () => JSON.parse(body.toString('utf8')) as Record<string, unknown>,
+  }
+}
+
+/** An answer of which the head has come; nothing of the body is read until the caller does. */
+export interface OpenAnswer extends Disposable {
+  readonly response: IncomingMessage
+  readonly request: ClientRequest
+}
+
+/** Dispose breaks the connection. */
+export async function httpOpen(url: string, options: HttpGetOptions = {}): Promise<OpenAnswer> {
+  const sent = request(url, {
+    agent: false,
+    method: options.method ?? 'GET',
+    headers: { ...options.headers },
+    ...(options.user === undefined ? {} : { auth: options.user }),
+  })
+  sent.end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  // A broken connection is an expected end of an answer that is left unread.
+  response.on('error', () => undefined)
+  sent.on('error', () => undefined)
+  return {
+    response,
+    request: sent,
+    [Symbol.dispose]: () => void sent.destroy(),
+  }
+}

@@ -1,0 +1,84 @@
+/** A recorder and an appliance over a store in a temporary folder, in this process, on a free port. */
+import { join } from 'node:path'
+import { startAppliance } from '../../appliance/appliance.ts'
+import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
+import type { CaptureRecord } from '../../appliance/capture-record.ts'
+import { startRecorder } from '../../appliance/recorder.ts'
+import { RecorderClient } from '../../appliance/recorder-client.ts'
+import { createLog } from '../../src/base/log.ts'
+import { putUser, type Role } from '../../src/base/users-file.ts'
+import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from './http-get.ts'
+import { tempFolder } from './temp-folder.ts'
+
+export interface TempAppliance extends AsyncDisposable {
+  readonly url: string
+  readonly storePath: string
+  readonly folder: string
+  readonly recorder: RecorderClient
+  /** "name:password" of a user with this role. */
+  credentials(role: Role): string
+  importFiles(name: string, ...files: readonly string[]): Promise<CaptureRecord>
+  /** The whole answer, asked for by the user with the role "full" unless options say otherwise. */
+  get(path: string, options?: HttpGetOptions): Promise<HttpAnswer>
+  /** An answer of which nothing is read until the caller does. */
+  open(path: string, options?: HttpGetOptions): Promise<OpenAnswer>
+  /** As the appliance's own metric says. */
+  slotsUsed(): Promise<number>
+  /** Ends the appliance alone; the store and its recorder stay. */
+  closeAppliance(drainMs: number): Promise<void>
+}
+
+export interface TempApplianceOptions {
+  /** Settings beside store and users, as in the YAML file. */
+  readonly config?: Readonly<Record<string, unknown>>
+}
+
+const PASSWORD = 'correct horse'
+
+export async function startTempAppliance(options: TempApplianceOptions = {}): Promise<TempAppliance> {
+  await using parts = new AsyncDisposableStack()
+  const folder = parts.use(await tempFolder())
+  const storePath = join(folder.path, 'store')
+  const users = join(folder.path, 'users.yaml')
+  for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
+  const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
+  const recorder = await startRecorder({ storePath, log })
+  parts.defer(() => recorder.close())
+  const config = applianceConfigSchema.parse({
+    listen: { port: 0 },
+    store: storePath,
+    timeZone: 'UTC',
+    auth: { users },
+    ...options.config,
+  })
+  const appliance = await startAppliance(config, { log })
+  let isOpen = true
+  const closeAppliance = async (drainMs: number): Promise<void> => {
+    if (isOpen) await appliance.close(drainMs)
+    isOpen = false
+  }
+  parts.defer(() => closeAppliance(0))
+  const client = new RecorderClient(storePath)
+  const asFull = { user: `full:${PASSWORD}` }
+  const owner = parts.move()
+  return {
+    url: appliance.url,
+    storePath,
+    folder: folder.path,
+    recorder: client,
+    credentials: (role) => `${role}:${PASSWORD}`,
+    importFiles: (name, ...files) => client.importCapture({ name, files }),
+    get: (path, get) => httpGet(`${appliance.url}${path}`, { ...asFull, ...get }),
+    open: (path, get) => httpOpen(`${appliance.url}${path}`, { ...asFull, ...get }),
+    slotsUsed: () => slotsUsed(appliance.url),
+    closeAppliance,
+    [Symbol.asyncDispose]: () => owner.disposeAsync(),
+  }
+}
+
+async function slotsUsed(url: string): Promise<number> {
+  const { body } = await httpGet(`${url}/metrics`)
+  const match = /^capfleet_download_slots_used (\d+)$/m.exec(body.toString())
+  if (match === null) throw new Error('the appliance has no metric download_slots_used')
+  return Number(match[1])
+}

@@ -1,0 +1,16 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface TempFolder extends AsyncDisposable {
+  readonly path: string
+}
+
+/** An empty folder that goes with everything in it on dispose. */
+export async function tempFolder(): Promise<TempFolder> {
+  const path = await mkdtemp(join(tmpdir(), 'capfleet-test-'))
+  return {
+    path,
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
+  }
+}
