@@ -145,6 +145,18 @@ test('tests mirror the tree', () => {
   assert.deepEqual(astray, [])
 })
 
+test('the lock file has an entry for every optional package, so that npm ci accepts it anywhere', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as {
+    packages: Record<string, { version: string; optionalDependencies?: Record<string, string> }>
+  }
+  const wanted = Object.values(packages).flatMap((entry) => Object.keys(entry.optionalDependencies ?? {}))
+  assert.ok(wanted.length > 10)
+  assert.deepEqual(
+    wanted.filter((name) => !packages[`node_modules/${name}`]?.version),
+    [],
+  )
+})
+
 test('the lock file names no download address', () => {
   assert.ok(!read('package-lock.json').includes('"resolved"'))
 })
