@@ -86,17 +86,29 @@ function nodePackage() {
   return folder
 }
 
+/** Configures once; builds what has changed. The first build shows its progress, a later one only its failure. */
 function buildNative(folder, options) {
   const build = join(ROOT, 'native', folder)
+  const built = join(build, '.built')
   const jobs = String(Math.max(2, Number(output('nproc', [])) || 2))
   if (!existsSync(join(build, 'Makefile'))) {
     say(`configuring native/${folder}`)
     const definitions = Object.entries(options).map(([name, value]) => `-D${name}=${value}`)
-    if (!run('cmake', ['-S', 'native', '-B', build, '-G', 'Unix Makefiles', ...definitions])) fail('cmake failed; its message is above')
+    const args = ['-S', 'native', '-B', build, '-G', 'Unix Makefiles', ...definitions]
+    if (!run('cmake', args)) fail('cmake failed; its message is above')
   }
-  if (!/Building|Linking/.test(output('make', ['-n', '-C', build]))) return
-  say(`building native/${folder}`)
-  if (!run('cmake', ['--build', build, '--parallel', jobs])) fail('the native build failed; its message is above')
+  const quiet = existsSync(built)
+  if (!quiet) say(`building native/${folder} (a minute or two)`)
+  const result = spawnSync('cmake', ['--build', build, '--parallel', jobs], {
+    cwd: ROOT,
+    stdio: quiet ? 'pipe' : ['ignore', 2, 2],
+    encoding: 'utf8',
+  })
+  if (result.status !== 0) {
+    if (quiet) process.stderr.write(`${result.stdout}${result.stderr}`)
+    fail('the native build failed; its message is above')
+  }
+  writeFileSync(built, '')
 }
 
 installPackages(forTests ? [...RUN_PACKAGES, ...TEST_PACKAGES] : RUN_PACKAGES)
