@@ -20,12 +20,15 @@ export interface RunningServer {
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 const TIMEOUT_CHECK_MS = 1_000
+/** A filter expression may have 16 KiB, which percent-encoding makes three times as long. */
+const HEADER_MAX_BYTES = 64 * 1024
 /** Long enough for scripts that ask every minute; shorter than common proxies' own idle limits. */
 const KEEP_ALIVE_MS = 65_000
 
 export async function listen(handler: RequestListener, options: ListenOptions): Promise<RunningServer> {
   const server = createServer(
     {
+      maxHeaderSize: HEADER_MAX_BYTES,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,

@@ -1,16 +1,23 @@
 /** The life of a long-running program: signals, the parent's end, a clean exit status. */
 import { CapfleetError } from './error.ts'
 
+/** One Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
+const SAME_SIGNAL_MS = 1_000
+/** As a shell reports an interrupted command. */
+const EXIT_FORCED = 130
+
 /**
  * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel
- * abort `signal`; a second signal ends the process at once. An error is printed as one line.
+ * abort `signal`; who asks again a second later ends the process at once. An error is printed as
+ * one line.
  */
 export async function runProgram(main: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const stop = new AbortController()
-  let stopping = false
+  let stoppedMs: number | undefined
   const onSignal = (): void => {
-    if (stopping) process.exit(130)
-    stopping = true
+    const nowMs = performance.now()
+    stoppedMs ??= nowMs
+    if (nowMs - stoppedMs > SAME_SIGNAL_MS) process.exit(EXIT_FORCED)
     stop.abort()
   }
   process.on('SIGINT', onSignal)

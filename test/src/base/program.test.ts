@@ -45,14 +45,22 @@ test("the parent's end ends a program cleanly", async (t) => {
   assert.deepEqual(await once(child, 'exit'), [0, null])
 })
 
-test('a second signal ends a program that hangs while it stops', async (t) => {
+test('one Ctrl-C that arrives twice, from the terminal and from npm, is one', async (t) => {
   const child = await startProgram(
     t,
-    "process.send('stopping'); await new Promise((resolve) => setTimeout(resolve, 60_000))",
+    "process.send('stopping'); await new Promise((resolve) => process.once('message', resolve))",
   )
   child.kill('SIGINT')
   await once(child, 'message')
   child.kill('SIGINT')
+  child.send('finish')
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+})
+
+test('whoever asks again ends a program that hangs while it stops', async (t) => {
+  const child = await startProgram(t, 'await new Promise((resolve) => setTimeout(resolve, 60_000))')
+  const asking = setInterval(() => child.kill('SIGINT'), 200)
+  t.after(() => clearInterval(asking))
   assert.deepEqual(await once(child, 'exit'), [130, null])
 })
 
