@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { CapfleetError } from '../src/base/error.ts'
 import type { Log } from '../src/base/log.ts'
 import { nearestNames } from '../src/query/nearest-names.ts'
+import { quote } from '../src/query/query-parameters.ts'
 import { type CaptureRecord, captureRecordSchema } from './capture-record.ts'
 import { CAPTURE_RECORD_NAME, HIDDEN_PREFIX, type StorePaths } from './store-paths.ts'
 
@@ -145,7 +146,7 @@ function newestFirst(a: CaptureRecord, b: CaptureRecord): number {
 function unknownCapture(name: string, names: Iterable<string>): CapfleetError {
   const near = nearestNames(name, names)
   const hint = near.length === 0 ? '; /stream/list lists them' : `; did you mean ${near.join(', ')}?`
-  return new CapfleetError('unknown-capture', `no capture is called "${name}"${hint}`, {
+  return new CapfleetError('unknown-capture', `no capture is called ${quote(name)}${hint}`, {
     param: 'StreamName',
     members: { candidates: near },
   })

@@ -59,6 +59,7 @@ export class FilterCompiler {
 }
 
 async function runCompiler(request: FilterRequest, signal: AbortSignal): Promise<Outcome> {
+  signal.throwIfAborted()
   const child = spawn(bpfCompilerPath, { stdio: ['pipe', 'pipe', 'pipe'], env: {} })
   const kill = (): void => void child.kill('SIGKILL')
   const limit = setTimeout(kill, COMPILE_LIMIT_MS)
@@ -66,13 +67,26 @@ async function runCompiler(request: FilterRequest, signal: AbortSignal): Promise
   try {
     const result = await resultOf(child, inputOf(request))
     signal.throwIfAborted()
-    if (result.status === 0) return { program: result.output }
+    if (result.status === 0) return checkProgram(result.output)
     if (result.status === 1 && result.message !== '') return { problem: result.message }
     return { problem: `it is too complex: compiling took more than ${COMPILE_LIMIT_MS / 1000} s or 256 MiB` }
   } finally {
     clearTimeout(limit)
     signal.removeEventListener('abort', kill)
   }
+}
+
+const INSTRUCTION_BYTES = 8
+const JUMP_ALWAYS = 0x05
+
+/** Only `protochain` makes a jump backwards, a loop that a packet could keep running. */
+function checkProgram(program: Buffer): Outcome {
+  for (let offset = 0; offset + INSTRUCTION_BYTES <= program.length; offset += INSTRUCTION_BYTES) {
+    if (program.readUInt16LE(offset) === JUMP_ALWAYS && program.readInt32LE(offset + 4) < 0) {
+      return { problem: 'protochain is not supported, because it loops; name the header to look at instead' }
+    }
+  }
+  return { program }
 }
 
 /** Link type word and snaplen, 4 bytes each, little-endian, then the text. */

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
-import { createInterface } from 'node:readline'
 import type { z } from 'zod'
 import { CapfleetError } from '../src/base/error.ts'
 import type { CaptureRecord } from './capture-record.ts'
 import { toJson } from './capture-record.ts'
+import { readLines } from './read-lines.ts'
 import {
   parseRecorderError,
   type RecorderRequest,
@@ -80,7 +80,7 @@ async function connect(storePath: string): Promise<Socket> {
 async function readResult(socket: Socket, watch: ImportWatch): Promise<unknown> {
   // An error of the connection shows as its end: no last line.
   socket.on('error', () => undefined)
-  for await (const line of createInterface({ input: socket })) {
+  for await (const line of readLines(socket)) {
     const answer = recorderAnswerSchema.parse(JSON.parse(line))
     if ('error' in answer) throw parseRecorderError(answer.error)
     if ('result' in answer) return answer.result

@@ -5,11 +5,12 @@
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { createInterface } from 'node:readline'
+import { pathToFileURL } from 'node:url'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { loadApplianceConfig } from './appliance-config.ts'
 import { toJson } from './capture-record.ts'
+import { readLines } from './read-lines.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
 import { openSocketFolder } from './socket-folder.ts'
 import { StoreWriter } from './store-writer.ts'
@@ -58,7 +59,8 @@ export async function startRecorderFromFile(
     segmentBytes: config.imports.segmentBytes,
     log: createLog('recorder', config.logLevel),
   })
-  return { ...recorder, address: config.store, drainMs: 0 }
+  // An address has no spaces, a folder may.
+  return { ...recorder, address: pathToFileURL(config.store).href, drainMs: 0 }
 }
 
 /** Takes no new connection. The running ones are ended by their owner. */
@@ -132,7 +134,7 @@ class Conversations implements AsyncDisposable {
 
 /** undefined when the client says nothing. */
 async function firstLine(socket: Socket): Promise<string | undefined> {
-  for await (const line of createInterface({ input: socket })) return line
+  for await (const line of readLines(socket)) return line
   return undefined
 }
 

@@ -89,7 +89,8 @@ function completionTrailers(totals: DownloadTotals): Record<string, string> {
 
 /**
  * Resets the connection when the client takes no byte for `idleTimeoutMs`. Node's socket time-out
- * counts a partly taken write as progress; time without anything to take is the engine's.
+ * counts a partly taken write as progress, also the one just begun, so that it may take twice as
+ * long. Time without anything to take is the engine's.
  */
 function watchProgress(res: ServerResponse, writer: BodyWriter, idleTimeoutMs: number) {
   const watch = {

@@ -4,7 +4,7 @@ import { readSecret } from './base/config-file.ts'
 import type { Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
 import { UsersFile } from './base/users-file.ts'
-import { DownloadMetrics } from './download/download-metrics.ts'
+import { DownloadOutcomes } from './download/download-outcomes.ts'
 import { RunningDownloads } from './download/running-downloads.ts'
 import { Device } from './fleet/device.ts'
 import { DeviceClient } from './fleet/device-client.ts'
@@ -12,6 +12,7 @@ import { DeviceProxy } from './fleet/device-proxy.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { forgetLeases } from './lease/forget-leases.ts'
 import { LeaseScheduler } from './lease/lease-scheduler.ts'
+import { LEASE_TIMINGS } from './lease/lease-timings.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './lease/redis-connection.ts'
 import { startPrivateRedis } from './lease/redis-server.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
@@ -31,7 +32,9 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const redis = await openRedis(config, configPath, log, building)
   const { streamsPerDevice } = config.downloads
   const { keyPrefix } = config.redis
-  const leases = await LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log })
+  // Nobody else can use the places of a private Redis, however long it is away: no reason to cut streams.
+  const timings = config.redis.url === undefined ? { ...LEASE_TIMINGS, fenceMs: Infinity } : LEASE_TIMINGS
+  const leases = await LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, timings })
   building.defer(() => leases.close())
   const clients = openClients(fleet, config, building)
   const proxy = new DeviceProxy({ timeoutMs: config.control.timeoutMs })
@@ -49,7 +52,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     downloads: {
       leases,
       clients,
-      metrics: new DownloadMetrics(metrics),
+      metrics: new DownloadOutcomes(metrics),
       running: new RunningDownloads(),
       log,
       startTimeoutMs: config.downloads.startTimeoutMs,

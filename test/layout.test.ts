@@ -34,12 +34,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/command': ['src/base', 'src/demo-traffic', 'appliance'],
   src: ['src', 'appliance'],
   appliance: ['src/base', 'src/query', 'native/addon.ts'],
-  'native/addon.ts': ['src/base/error.ts'],
+  native: ['src/base/error.ts'],
 }
 
-/** Only these may load the engine: the gateway must run where no engine is built. */
-const files = repositoryFiles().filter((path) => existsSync(join(REPOSITORY_ROOT, path)))
-const sources = files.filter((path) => /^(src|appliance)\/.*\.ts$|^native\/addon\.ts$/.test(path))
+const files = repositoryFiles()
+const sources = files.filter((path) => /^(src|appliance|native)\/.*\.ts$/.test(path))
 
 function read(path: string): string {
   return readFileSync(join(REPOSITORY_ROOT, path), 'utf8')

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "xxh3.h"
+#include "block_checksum.h"
 
 namespace capfleet {
 namespace {
@@ -69,7 +69,7 @@ Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const File& file, const B
     return got.error();
   }
   const bool isIntact = *got == entry.bytes &&
-                        xxh3({block->bytes.data(), entry.bytes}) == entry.checksum &&
+                        blockChecksum({block->bytes.data(), entry.bytes}) == entry.checksum &&
                         buildTable(*block, entry);
   if (!isIntact) {
     give(std::move(block));

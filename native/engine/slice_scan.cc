@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "xxh3.h"
+#include "block_checksum.h"
 
 namespace capfleet {
 namespace {
@@ -113,7 +113,7 @@ Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCo
   size_t left = *got;
   for (uint32_t i = group.first; i < group.end; i++) {
     const BlockEntry& entry = input.run->blocks[i].entry;
-    if (entry.bytes > left || xxh3({from, entry.bytes}) != entry.checksum) {
+    if (entry.bytes > left || blockChecksum({from, entry.bytes}) != entry.checksum) {
       countCorrupt(input, i, counts);
     } else {
       appendWhole(from, entry, batch);

@@ -43,9 +43,16 @@ export class Random {
     return this.unit() < probability
   }
 
-  /** One of `items`; earlier ones more often the larger `skew` is (1 = all alike). */
-  pick<T>(items: readonly T[], skew = 1): T {
-    const item = items[Math.floor(this.unit() ** skew * items.length)]
+  /** As below(), but small numbers come more often: the least of `draws` numbers. */
+  lowBelow(limit: number, draws: number): number {
+    let least = this.below(limit)
+    for (let i = 1; i < draws; i++) least = Math.min(least, this.below(limit))
+    return least
+  }
+
+  /** One of `items`; with more `draws`, the earlier ones come more often. */
+  pick<T>(items: readonly T[], draws = 1): T {
+    const item = items[this.lowBelow(items.length, draws)]
     if (item === undefined) throw new TypeError('pick needs at least one item')
     return item
   }

@@ -131,7 +131,7 @@ export class SiteNetwork {
   }
 
   #clientNumber(): number {
-    return Math.floor(this.#random.unit() ** 2 * CLIENTS_PER_SITE)
+    return this.#random.lowBelow(CLIENTS_PER_SITE, 2)
   }
 
   #client(number: number, isIpv6: boolean, port?: number): Endpoint {

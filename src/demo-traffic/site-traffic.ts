@@ -78,15 +78,14 @@ function siteFlows(options: SiteTrafficOptions): Generator<Flow, void> {
 function* inOrder(schedules: readonly Iterator<Flow, void>[]): Generator<Flow, void> {
   const heads = schedules.map((schedule) => ({ schedule, next: schedule.next() }))
   for (;;) {
-    let earliest: { schedule: Iterator<Flow, void>; flow: Flow; head: (typeof heads)[number] } | undefined
+    let earliest: { flow: Flow; head: (typeof heads)[number] } | undefined
     for (const head of heads) {
       if (head.next.done === true) continue
-      if (earliest === undefined || head.next.value.startNs < earliest.flow.startNs) {
-        earliest = { schedule: head.schedule, flow: head.next.value, head }
-      }
+      const flow = head.next.value
+      if (earliest === undefined || flow.startNs < earliest.flow.startNs) earliest = { flow, head }
     }
     if (earliest === undefined) return
     yield earliest.flow
-    earliest.head.next = earliest.schedule.next()
+    earliest.head.next = earliest.head.schedule.next()
   }
 }

@@ -16,6 +16,8 @@ interface Side {
   sequence: number
   identification: number
   readonly clockOffsetMs: number
+  /** Value of the timestamp option that it sent last: the other side echoes it. */
+  sentTimestamp: number
 }
 
 /**
@@ -37,6 +39,7 @@ export class TcpConversation {
       sequence: random.uint32(),
       identification: random.below(0x10000),
       clockOffsetMs: random.below(0x40000000),
+      sentTimestamp: 0,
     })
     this.#sides = { client: side(), server: side() }
   }
@@ -113,15 +116,16 @@ export class TcpConversation {
 
   /** MSS, SACK permitted, timestamps and window scale when opening; timestamps afterwards. */
   #options(from: 'client' | 'server', flags: number): Buffer {
-    const to = from === 'client' ? 'server' : 'client'
-    const nowMs = Number(this.#nowNs / 1_000_000n)
+    const side = this.#sides[from]
+    const peer = this.#sides[from === 'client' ? 'server' : 'client']
     const opening = (flags & SYN) !== 0
     const options = opening
       ? Buffer.from([2, 4, 0x05, 0xa0, 4, 2, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 3, 7])
       : Buffer.from([1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0])
     const at = opening ? 8 : 4
-    options.writeUInt32BE(this.#sides[from].clockOffsetMs + nowMs, at)
-    if ((flags & ACK) !== 0) options.writeUInt32BE(this.#sides[to].clockOffsetMs + nowMs, at + 4)
+    side.sentTimestamp = side.clockOffsetMs + Number(this.#nowNs / 1_000_000n)
+    options.writeUInt32BE(side.sentTimestamp, at)
+    if ((flags & ACK) !== 0) options.writeUInt32BE(peer.sentTimestamp, at + 4)
     return options
   }
 }

@@ -2,14 +2,14 @@ import { CapfleetError } from '../base/error.ts'
 import type { DeviceClient } from '../fleet/device-client.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
-import type { DownloadMetrics } from './download-metrics.ts'
+import type { DownloadOutcomes } from './download-outcomes.ts'
 import { openSource, type Source } from './source.ts'
 
 export interface OpenParts {
   readonly leases: LeaseScheduler
   readonly clients: ReadonlyMap<string, DeviceClient>
   readonly startTimeoutMs: number
-  readonly metrics: DownloadMetrics
+  readonly metrics: DownloadOutcomes
 }
 
 export interface OpenRequest {

@@ -138,8 +138,13 @@ const ZSTD_MAGIC = Buffer.of(0x28, 0xb5, 0x2f, 0xfd)
 function checkHead(device: string, head: Buffer): Encoding {
   if (head.subarray(0, 2).equals(GZIP_MAGIC)) return 'gzip'
   if (head.subarray(0, 4).equals(ZSTD_MAGIC)) return 'zstd'
-  parsePcapHeader(head, `device ${device}`)
-  return 'none'
+  try {
+    parsePcapHeader(head, `device ${device}`)
+    return 'none'
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+    throw new CapfleetError(error.code, error.message, { members: { devices: [device] } })
+  }
 }
 
 async function* withHead(head: Buffer, body: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {

@@ -5,9 +5,10 @@
  */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import { createRequire } from 'node:module'
 import { pipeline } from 'node:stream/promises'
 import util from 'node:util'
-import httpProxy from 'http-proxy'
+import type HttpProxy from 'http-proxy'
 import type { Device } from './device.ts'
 import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
 
@@ -41,7 +42,6 @@ export class DeviceProxy {
 
   constructor(limits: DeviceProxyLimits) {
     this.#timeoutMs = limits.timeoutMs
-    silenceDeprecation()
   }
 
   /**
@@ -75,7 +75,7 @@ export class DeviceProxy {
   }
 
   #ask(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<IncomingMessage> {
-    const proxy = httpProxy.createProxyServer({
+    const proxy = HTTP_PROXY.createProxyServer({
       target: device.url.origin,
       agent: device.url.protocol === 'https:' ? this.#https : this.#http,
       toProxy: true,
@@ -122,10 +122,19 @@ function withOriginal(
   }
 }
 
-/** http-proxy calls util._extend, which warns once (DEP0060). Nothing else is silenced. */
-function silenceDeprecation(): void {
-  const shown = process.noDeprecation
-  process.noDeprecation = true
-  ;(util as unknown as { _extend(to: object, from: object): object })._extend({}, {})
-  process.noDeprecation = shown ?? false
+/**
+ * http-proxy takes util._extend when it is loaded, and every use of that prints a deprecation warning
+ * (DEP0060). It gets Object.assign instead; util is as before when this returns.
+ */
+function loadHttpProxy(): typeof HttpProxy {
+  const target = util as unknown as { _extend: unknown }
+  const original = Object.getOwnPropertyDescriptor(target, '_extend')
+  Object.defineProperty(target, '_extend', { value: Object.assign, configurable: true, writable: true })
+  try {
+    return createRequire(import.meta.url)('http-proxy') as typeof HttpProxy
+  } finally {
+    if (original !== undefined) Object.defineProperty(target, '_extend', original)
+  }
 }
+
+const HTTP_PROXY = loadHttpProxy()

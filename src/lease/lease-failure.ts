@@ -21,6 +21,11 @@ export function schedulerUnavailable(cause: unknown): CapfleetError {
   )
 }
 
+/** For `catch`: whatever Redis said, the caller hears that the scheduler is away. */
+export function asUnavailable(cause: unknown): never {
+  throw schedulerUnavailable(cause)
+}
+
 /** No new work is taken. */
 export function shuttingDown(): CapfleetError {
   return new CapfleetError('draining', 'the gateway is shutting down; ask another replica or try again', {

@@ -8,8 +8,8 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import type { Lease, LeaseRequest } from './lease.ts'
-import { queueTimeout, schedulerUnavailable, shuttingDown } from './lease-failure.ts'
+import type { DeviceUse, Lease, LeaseRequest } from './lease.ts'
+import { asUnavailable, queueTimeout, schedulerUnavailable, shuttingDown } from './lease-failure.ts'
 import { readLeaseInbox } from './lease-inbox.ts'
 import { LeaseScripts, type OwnedRequest, type QueueRow } from './lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from './lease-timings.ts'
@@ -24,12 +24,6 @@ export interface LeaseSchedulerOptions {
   readonly timings?: LeaseTimings
   /** Unique name of this replica; default: a random one. */
   readonly replica?: string
-}
-
-/** Use of one device, over all replicas. */
-export interface DeviceUse {
-  readonly used: number
-  readonly waiting: number
 }
 
 /** A request that has been sent to Redis and not yet given back. */
@@ -117,7 +111,8 @@ export class LeaseScheduler {
       await this.#waitFor(id, entry, granted)
       return this.#leaseOf(id, entry)
     } catch (error) {
-      await this.#giveBack(id)
+      // Nobody needs to wait for this one: it is sent now, and it never fails.
+      void this.#giveBack(id)
       throw error
     }
   }
@@ -299,8 +294,4 @@ export class LeaseScheduler {
       entry.lost.abort(schedulerUnavailable(new Error('Redis has been away for too long')))
     }
   }
-}
-
-function asUnavailable(cause: unknown): never {
-  throw schedulerUnavailable(cause)
 }

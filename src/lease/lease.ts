@@ -20,3 +20,9 @@ export interface Lease extends AsyncDisposable {
   /** Aborts when the lease can no longer be vouched for: the streams under it must be cut at once. */
   readonly lost: AbortSignal
 }
+
+/** Use of one device, over all replicas. */
+export interface DeviceUse {
+  readonly used: number
+  readonly waiting: number
+}

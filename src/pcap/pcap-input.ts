@@ -20,13 +20,6 @@ export interface InputTotals {
   readonly outOfOrder: number
 }
 
-/** Consecutive whole records: `bytes` from `start` up to `end`. */
-export interface Run {
-  bytes: Buffer
-  start: number
-  end: number
-}
-
 const NO_BYTES = Buffer.alloc(0)
 
 /**
@@ -136,12 +129,22 @@ export class PcapInput {
     }
   }
 
+  /** The bytes at hand. Those before `front` are taken; they stay until fill(). */
+  get window(): Buffer {
+    return this.#window
+  }
+
+  /** Where in the window the next record begins. */
+  get front(): number {
+    return this.#front
+  }
+
   /**
    * Takes the front record, and those after it whose key is below (seconds, fraction), as far as
-   * the window goes. `run` tells where they are. The next record then stands at the front; when the
-   * window holds no further whole one, `hasRecord` is false.
+   * the window goes. Returns how many bytes they have: they lie in the window before `front`, where
+   * the next record now stands. When the window holds no further whole one, `hasRecord` is false.
    */
-  takeRun(seconds: number, fraction: number, run: Run): void {
+  takeRun(seconds: number, fraction: number): number {
     if (this.#firstNs === undefined) this.#firstNs = this.keyNs
     const start = this.#front
     let packets = 0
@@ -158,9 +161,7 @@ export class PcapInput {
     )
     this.#packets += packets
     this.#bytes += this.#front - start
-    run.bytes = this.#window
-    run.start = start
-    run.end = this.#front
+    return this.#front - start
   }
 
   /** Gives the iterator back, in any state. Never rejects: whoever made it hears of its failures. */

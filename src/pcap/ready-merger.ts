@@ -1,5 +1,5 @@
 import { InputHeap } from './input-heap.ts'
-import type { PcapInput, Run } from './pcap-input.ts'
+import type { PcapInput } from './pcap-input.ts'
 
 /** Records strictly below this key may go out. */
 interface KeyLimit {
@@ -21,7 +21,6 @@ const NO_BYTES = Buffer.alloc(0)
 export class ReadyMerger {
   readonly #heap = new InputHeap()
   readonly #limit: KeyLimit
-  readonly #run: Run = { bytes: NO_BYTES, start: 0, end: 0 }
   #chunk = NO_BYTES
   #chunkBytes = 0
   #ready: Buffer[] = []
@@ -56,9 +55,9 @@ export class ReadyMerger {
           fraction = nextFraction
         }
       }
-      input.takeRun(seconds, fraction, this.#run)
+      const runBytes = input.takeRun(seconds, fraction)
+      this.#append(input.window, input.front - runBytes, input.front)
       if (input.hasRecord) this.#heap.sinkFirst()
-      this.#append(this.#run)
       if (this.#ready.length > 0) return 'ready'
     }
   }
@@ -87,19 +86,19 @@ export class ReadyMerger {
     return ready
   }
 
-  #append(run: Run): void {
-    const runBytes = run.end - run.start
-    if (runBytes >= PASS_ON_BYTES) {
+  /** Adds the records in `bytes` from `start` to `end`. */
+  #append(bytes: Buffer, start: number, end: number): void {
+    if (end - start >= PASS_ON_BYTES) {
       this.#closeChunk()
-      this.#ready.push(run.bytes.subarray(run.start, run.end))
+      this.#ready.push(bytes.subarray(start, end))
       return
     }
-    if (this.#chunkBytes + runBytes > this.#chunk.byteLength) {
+    if (this.#chunkBytes + (end - start) > this.#chunk.byteLength) {
       this.#closeChunk()
       this.#chunk = Buffer.allocUnsafeSlow(OUTPUT_BYTES)
     }
-    run.bytes.copy(this.#chunk, this.#chunkBytes, run.start, run.end)
-    this.#chunkBytes += runBytes
+    bytes.copy(this.#chunk, this.#chunkBytes, start, end)
+    this.#chunkBytes += end - start
   }
 
   #closeChunk(): void {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { open, readFile, writeFile } from 'node:fs/promises'
+import { open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -255,6 +255,21 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
   }
   const metrics = (await appliance.get('/metrics')).body.toString()
   assert.match(metrics, /^capfleet_corrupt_blocks_total 4$/m)
+})
+
+test('a store that cannot be read is an error status, not a broken file, and frees its slot', async () => {
+  const path = join(appliance.folder, 'lost.pcap')
+  await writeFile(path, makePcap([makePacket(START_NS, 'lost', 60)]))
+  await appliance.importFiles('lost', path)
+  const index = join(appliance.storePath, 'captures', 'lost', 'cap0', '00000001.idx')
+  const ask = () => appliance.get('/api/v1/pcap/single?StreamName=lost')
+  await truncate(index, 10)
+  const damaged = await ask()
+  assert.deepEqual([damaged.status, damaged.json().code], [500, 'store-corrupt'])
+  await rm(index)
+  const missing = await ask()
+  assert.deepEqual([missing.status, missing.json().code], [503, 'store-unavailable'])
+  assert.equal(await appliance.slotsUsed(), 0)
 })
 
 async function flipBit(path: string, offset: number): Promise<void> {

@@ -116,7 +116,10 @@ export class FakeDevice implements AsyncDisposable {
       '/stream/list': { Path: '/capture/', StreamList: true, List: this.captures },
     }
     const answer = body ?? (path in bodies ? Buffer.from(JSON.stringify(bodies[path])) : undefined)
-    if (answer === undefined) return this.#problem(res, 404, { code: 'not-found', detail: `no ${path}` })
+    if (answer === undefined) {
+      this.#problem(res, 404, { code: 'not-found', detail: `no ${path}` })
+      return
+    }
     res.setHeader('Content-Type', 'application/json')
     res.setHeader('Set-Cookie', 'session=1')
     if (withLength) res.setHeader('Content-Length', answer.length)
@@ -151,9 +154,10 @@ export class FakeDevice implements AsyncDisposable {
     if (withLength) res.writeHead(200, { 'Content-Length': body.length })
     else
       res.writeHead(200, { Trailer: 'Capfleet-Complete, Capfleet-Packets', 'Capfleet-Corrupt-Blocks': '0' })
+    const closed = once(res, 'close')
     for (let at = 0; at < limit && !res.destroyed; at += chunkBytes) {
       const piece = body.subarray(at, Math.min(limit, at + chunkBytes))
-      if (!res.write(piece)) await Promise.race([once(res, 'drain'), once(res, 'close')])
+      await Promise.race([new Promise<void>((resolve) => res.write(piece, () => resolve())), closed])
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
     if (hangAfterBytes !== undefined) return

@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The repository's root folder, with a final slash. */
@@ -14,5 +16,5 @@ export function repositoryFiles(): string[] {
       encoding: 'utf8',
     },
   )
-  return listed.split('\n').filter((path) => path !== '')
+  return listed.split('\n').filter((path) => path !== '' && existsSync(join(REPOSITORY_ROOT, path)))
 }

@@ -31,6 +31,8 @@ export interface TempAppliance extends AsyncDisposable {
 export interface TempApplianceOptions {
   /** Settings beside store and users, as in the YAML file. */
   readonly config?: Readonly<Record<string, unknown>>
+  /** Size at which a segment of an import ends. */
+  readonly segmentBytes?: number
 }
 
 const PASSWORD = 'correct horse'
@@ -42,7 +44,7 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   const users = join(folder.path, 'users.yaml')
   for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
   const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
-  const recorder = await startRecorder({ storePath, log })
+  const recorder = await startRecorder({ storePath, log, segmentBytes: options.segmentBytes })
   parts.defer(() => recorder.close())
   const config = applianceConfigSchema.parse({
     listen: { port: 0 },

@@ -26,9 +26,9 @@ export class TempRedis implements AsyncDisposable {
   }
 
   /** Starts the server and waits until it answers. */
-  async start(...extra: readonly string[]): Promise<void> {
+  async start(): Promise<void> {
     const settings = `--port 0 --unixsocket ${this.url} --dir ${this.#folder} --appendonly yes --maxmemory-policy noeviction`
-    this.#child = spawn('redis-server', [...settings.split(' '), '--save', '', ...extra], { stdio: 'ignore' })
+    this.#child = spawn('redis-server', [...settings.split(' '), '--save', ''], { stdio: 'ignore' })
     const probe = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 10 })
     probe.on('error', () => undefined)
     await probe.ping()

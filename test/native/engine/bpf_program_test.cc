@@ -57,7 +57,8 @@ TEST(BpfProgram, RefusesJumpsOutOfTheProgram) {
 
 TEST(BpfProgram, RefusesMemoryThatDoesNotExist) {
   EXPECT_EQ(refusal({{BPF_ST, 0, 0, 15}, kAccept}), "");
-  for (const uint16_t code : {BPF_ST, BPF_STX, BPF_LD | BPF_MEM, BPF_LDX | BPF_MEM}) {
+  constexpr uint16_t kMemoryCodes[] = {BPF_ST, BPF_STX, BPF_LD | BPF_MEM, BPF_LDX | BPF_MEM};
+  for (const uint16_t code : kMemoryCodes) {
     EXPECT_EQ(refusal({kAccept, {code, 0, 0, 16}, kAccept}),
               "filter program: instruction 1 names a memory slot above 15");
   }
@@ -80,7 +81,9 @@ TEST(BpfProgram, RandomBytesNeverDoHarm) {
     Bytes bytes(8 * (1 + randomBelow(random, 6)));
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random() % 3 == 0 ? random() : 6);
     const auto program = BpfProgram::parse(bytes);
-    if (!program) EXPECT_EQ(program.error().code, Code::kBadBpf);
+    if (!program) {
+      EXPECT_EQ(program.error().code, Code::kBadBpf);
+    }
   }
 }
 

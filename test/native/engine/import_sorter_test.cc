@@ -1,6 +1,7 @@
 #include "import_sorter.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "seed.h"
 #include "stored_packets.h"
@@ -65,9 +66,15 @@ TEST_F(ImportSorterPorts, SortAnyShuffleStably) {
   expectSorted();
 }
 
-TEST_F(ImportSorterPorts, SortMoreRunsThanAreMergedAtOnce) {
-  for (int64_t i = 12'000; i > 0; --i) add(0, i / 2, Bytes(100, 2));
+TEST_F(ImportSorterPorts, SortMoreRunsThanFilesMayBeOpen) {
+  for (int64_t i = 24'000; i > 0; --i) add(0, i / 2, Bytes(100, 2));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = 110;  // there are more than 180 runs
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limited), 0);
   expectSorted();
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(ImportSorterPorts, SortDisorderOverAShortDistanceWithoutScratchFiles) {

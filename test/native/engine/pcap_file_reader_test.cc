@@ -100,7 +100,7 @@ TEST(PcapFileReader, ReadsTheSameFromPiecesOfAnySize) {
   }
 }
 
-TEST(PcapFileReader, ReadsThroughABufferOfOneRecord) {
+TEST(PcapFileReader, ReadsTheLargestPacketsThroughTheSmallestBuffer) {
   PcapBytes file;
   for (uint32_t i = 0; i < 9; ++i) file.packet(i, i, Bytes(kMaxCapturedLength - i, 1), 1);
   const auto steps =

@@ -31,7 +31,8 @@ class StoredStreams {
     size_t inBlock = 0;
     for (const StoredPacket& packet : packets) {
       ASSERT_TRUE(writer->append(packet.timestampNs, packet.originalLength, packet.captured));
-      if (packetsPerBlock != 0 && ++inBlock % packetsPerBlock == 0) ASSERT_TRUE(writer->flush());
+      const bool endsBlock = packetsPerBlock != 0 && ++inBlock % packetsPerBlock == 0;
+      ASSERT_TRUE(!endsBlock || writer->flush());
     }
     const auto segments = writer->close();
     ASSERT_TRUE(segments);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { PcapInput, type Run } from '../../../src/pcap/pcap-input.ts'
+import { PcapInput } from '../../../src/pcap/pcap-input.ts'
 import { inChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
 
 test('opens on a header that arrives byte by byte, and ends there when nothing follows', async () => {
@@ -40,9 +40,8 @@ test('takes the run below a key and stands at the record after it', async () => 
   const file = makePcap([1n, 2n, 2n, 3n].map((ns) => makePacket(ns, 'data')))
   const input = await PcapInput.open('rome', inChunks(file, file.byteLength))
   await input.fill()
-  const run = emptyRun()
-  input.takeRun(0, 3, run)
-  assert.equal(run.end - run.start, 60)
+  assert.equal(input.takeRun(0, 3), 60)
+  assert.equal(input.front, 60)
   assert.deepEqual(
     [input.hasRecord, input.keyNs, input.totals.packets, input.totals.lastNs],
     [true, 3n, 3, 2n],
@@ -57,7 +56,7 @@ test('keeps the running maximum as key of late records and counts them when take
   const late: number[] = []
   for (; input.hasRecord; await input.fill()) {
     keys.push(input.keyNs)
-    input.takeRun(0, 0, emptyRun())
+    input.takeRun(0, 0)
     late.push(input.totals.outOfOrder)
   }
   assert.deepEqual(keys, [5n, 5n, 5n, 6n])
@@ -70,9 +69,8 @@ test('counts a fraction beyond one second as the later instant, and leaves its b
   const input = await PcapInput.open('rome', inChunks(file, 5))
   await input.fill()
   assert.equal(input.keyNs, 9_500_000_000n)
-  const run = emptyRun()
-  input.takeRun(0, 0, run)
-  assert.deepEqual(run.bytes.subarray(run.start, run.end), file.subarray(24))
+  input.takeRun(0, 0)
+  assert.deepEqual(input.window.subarray(0, input.front), file.subarray(24))
 })
 
 test('reads microsecond timestamps', async () => {
@@ -122,10 +120,6 @@ test('gives the iterator back once, also when it never answers', async () => {
   assert.equal(returned, 1)
   assert.equal(await Promise.race([filling, Promise.resolve('waiting')]), 'waiting')
 })
-
-function emptyRun(): Run {
-  return { bytes: Buffer.alloc(0), start: 0, end: 0 }
-}
 
 async function* failingAfter(bytes: Buffer, error: Error): AsyncGenerator<Buffer, void> {
   yield bytes

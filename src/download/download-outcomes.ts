@@ -8,7 +8,7 @@ export type DownloadOutcome = 'complete' | 'cut' | 'client-gone' | 'refused'
 
 const WAIT_BUCKETS_S = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 25, 55]
 
-export class DownloadMetrics {
+export class DownloadOutcomes {
   readonly #outcomes: ReturnType<Metrics['counter']>
   readonly #bytes: ReturnType<Metrics['counter']>
   readonly #waits: ReturnType<Metrics['histogram']>

@@ -1,0 +1,304 @@
+// The HTTP surface of an appliance: who may do what, what is refused and how, lists, deleting.
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { startAppliance } from '../../appliance/appliance.ts'
+import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
+import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
+import { writeBigCapture } from '../support/big-capture.ts'
+import { eventually } from '../support/eventually.ts'
+import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
+
+let appliance: TempAppliance
+before(async () => {
+  appliance = await startTempAppliance({ config: { model: 'CF-1' } })
+  const path = join(appliance.folder, 'big.pcap')
+  await writeBigCapture(path)
+  await appliance.importFiles('big', path)
+})
+after(() => appliance[Symbol.asyncDispose]())
+
+async function importSmall(name: string, linkType = 1): Promise<void> {
+  const path = join(appliance.folder, `${name}.pcap`)
+  await writeFile(path, makePcap([makePacket(1_000n, name, 60), makePacket(2_000n, name, 60)], { linkType }))
+  await appliance.importFiles(name, path)
+}
+
+const SINGLE = '/api/v1/pcap/single'
+const RANGE = '/api/v1/pcap/timerange'
+const SPLIT = '/api/v1/pcap/splittime'
+const GOOD_RANGE = 'TSBegin=1&TSEnd=2&TSUnit=sec'
+const BAD: readonly [string, string, string?][] = [
+  [SINGLE, 'StreamName'],
+  [`${SINGLE}?StreamName=`, 'StreamName'],
+  [`${SINGLE}?StreamName=../../etc/passwd`, 'StreamName'],
+  [`${SINGLE}?StreamName=%2e%2e`, 'StreamName'],
+  [`${SINGLE}?StreamName=a%00b`, 'StreamName'],
+  [`${SINGLE}?StreamName=big&StreamName=big`, 'StreamName'],
+  [`${SINGLE}?StreamName=big&Compression=lzma`, 'Compression'],
+  [`${SINGLE}?StreamName=big&Compression=`, 'Compression'],
+  [`${SINGLE}?StreamName=big&Compression=10`, 'Compression'],
+  [`${SINGLE}?StreamName=big&Slice=0`, 'Slice'],
+  [`${SINGLE}?StreamName=big&Slice=12289`, 'Slice'],
+  [`${SINGLE}?StreamName=big&Slice=abc`, 'Slice'],
+  [`${SINGLE}?StreamName=big&TSMax=0`, 'TSMax'],
+  [`${SINGLE}?StreamName=big&TSMax=-5`, 'TSMax'],
+  [`${SINGLE}?StreamName=big&TSResolution=ps`, 'TSResolution'],
+  [`${SINGLE}?StreamName=big&Wait=601`, 'Wait'],
+  [`${SINGLE}?StreamName=big&Wait=soon`, 'Wait'],
+  [`${SINGLE}?StreamName=big&Strict=2`, 'Strict'],
+  [`${SINGLE}?StreamName=big&Strict=1&streamname=x`, 'streamname'],
+  [`${SINGLE}?StreamName=big&FilterBPF=%zz`, 'FilterBPF'],
+  [`${SINGLE}?StreamName=big&FilterBPF=tcp%01`, 'FilterBPF'],
+  [`${SINGLE}?StreamName=big&FilterBPF=${'a'.repeat(16_385)}`, 'FilterBPF'],
+  [`${SINGLE}?StreamName=big&FilterBPF=tcp+prot+80`, 'FilterBPF', 'bad-bpf'],
+  [`${SINGLE}?StreamName=big&FilterBPF=(tcp`, 'FilterBPF', 'bad-bpf'],
+  [`${SINGLE}?StreamName=big&FilterBPF=host+example.com`, 'FilterBPF', 'bad-bpf'],
+  [`${SINGLE}?StreamName=big&FilterBPF=ip6+protochain+6`, 'FilterBPF', 'bad-bpf'],
+  [`${SINGLE}?StreamName=big&FilterBPFDecap=true`, 'FilterBPFDecap'],
+  [`${SINGLE}?StreamName=big&FilterFrame=capture.port==1`, 'FilterFrame'],
+  [`${SINGLE}?StreamName=big&FilterRE=GET`, 'FilterRE'],
+  [`${SINGLE}?StreamName=big&TSMode=vendorA7130`, 'TSMode'],
+  [`${SINGLE}?StreamName=big&TSMode=quartz`, 'TSMode'],
+  [`${SINGLE}?StreamName=big&MaxBytes=1`, 'MaxBytes'],
+  [`${SINGLE}?StreamName=big&MaxPackets=1`, 'MaxPackets'],
+  [RANGE, 'TSBegin'],
+  [`${RANGE}?TSBegin=1`, 'TSEnd'],
+  [`${RANGE}?TSBegin=a&TSEnd=2`, 'TSBegin'],
+  [`${RANGE}?TSBegin=1&TSEnd=b`, 'TSEnd'],
+  [`${RANGE}?TSBegin=3&TSEnd=2`, 'TSBegin'],
+  [`${RANGE}?TSBegin=1&TSEnd=2&TSUnit=week`, 'TSUnit'],
+  [`${RANGE}?TSBegin=1&TSEnd=99999999999&TSUnit=sec`, 'TSEnd'],
+  [`${RANGE}?TSBegin=20260230_000000&TSEnd=20260301_000000`, 'TSBegin'],
+  [`${RANGE}?TSBegin=20260308_023000&TSEnd=20260309_000000&TSZone=New_York`, 'TSBegin'],
+  [`${RANGE}?${GOOD_RANGE}&TSZone=Nowhere`, 'TSZone', 'bad-timezone'],
+  [`${RANGE}?${GOOD_RANGE}&TSZone=West`, 'TSZone', 'ambiguous-timezone'],
+  [`${RANGE}?${GOOD_RANGE}&Follow=1`, 'Follow'],
+  [`${SPLIT}?StreamName=big&Start=1`, 'Stop'],
+  [`${SPLIT}?StreamName=big&Start=2&Stop=1`, 'Start'],
+  [`${SPLIT}?StreamName=big&Start=x&Stop=1`, 'Start'],
+  [`${SPLIT}?Start=1&Stop=2`, 'StreamName'],
+]
+
+test(`${BAD.length} bad requests: each a 400 that names the parameter, at once, while all slots are in use`, async () => {
+  using held = new DisposableStack()
+  for (let index = 0; index < 4; index++)
+    held.use(await appliance.open(`${SINGLE}?StreamName=big&rand=${index}`))
+  await eventually(async () => (await appliance.slotsUsed()) === 4, {
+    limitMs: 1_000,
+    message: 'four readers',
+  })
+  assert.ok(BAD.length >= 40)
+  for (const [path, param, code = 'bad-parameter'] of BAD) {
+    const startedMs = performance.now()
+    const answer = await appliance.get(path)
+    const tookMs = performance.now() - startedMs
+    const problem = answer.json()
+    assert.deepEqual([answer.status, problem.code, problem.param], [400, code, param], path)
+    assert.equal(answer.headers['content-type'], 'application/problem+json')
+    assert.ok(typeof problem.detail === 'string' && typeof problem.requestId === 'string')
+    assert.ok(tookMs < 100, `${path} took ${tookMs} ms`)
+  }
+  assert.equal(await appliance.slotsUsed(), 4)
+})
+
+describe('who may do what', () => {
+  const statusFor = async (path: string, role?: 'viewer' | 'user' | 'full'): Promise<number> => {
+    const user = role === undefined ? undefined : appliance.credentials(role)
+    return (await appliance.get(path, { user, method: 'GET' })).status
+  }
+
+  test('every path but system, livez and metrics wants credentials', async () => {
+    for (const { path, role } of APPLIANCE_ROUTES) {
+      const isOpen = role === 'open' || role === 'system'
+      assert.equal(await statusFor(path), isOpen ? 200 : 401, path)
+    }
+    const answer = await appliance.get('/stream/list', { user: undefined })
+    assert.equal(answer.headers['www-authenticate'], 'Basic realm="capfleet", charset="UTF-8"')
+    assert.equal(answer.json().code, 'unauthenticated')
+  })
+
+  test('a viewer lists, a user downloads, only full deletes', async () => {
+    assert.equal(await statusFor('/stream/list', 'viewer'), 200)
+    assert.equal(await statusFor(`${SINGLE}?StreamName=big`, 'viewer'), 403)
+    assert.equal(await statusFor(`${RANGE}?${GOOD_RANGE}`, 'user'), 200)
+    assert.equal(await statusFor('/pcap/del?StreamName=nothing', 'user'), 403)
+    assert.equal(await statusFor('/pcap/del?StreamName=nothing', 'full'), 404)
+  })
+
+  test('wrong credentials and malformed ones are refused', async () => {
+    for (const authorization of [
+      'Basic',
+      'Basic %%%',
+      'Bearer x',
+      `Basic ${btoa('full:wrong')}`,
+      `Basic ${btoa('x:y')}`,
+    ]) {
+      const answer = await appliance.get('/stream/list', { user: undefined, headers: { authorization } })
+      assert.equal(answer.status, 401, authorization)
+    }
+  })
+
+  test('without a user the appliance does not start', async () => {
+    const users = join(appliance.folder, 'nobody.yaml')
+    await writeFile(users, 'users: []\n')
+    const config = applianceConfigSchema.parse({
+      store: appliance.storePath,
+      listen: { port: 0 },
+      auth: { users },
+      logLevel: 'silent',
+    })
+    await assert.rejects(startAppliance(config), { code: 'bad-config', message: /must name a user/ })
+  })
+
+  test('auth.anonymousSystem=false closes the system paths', async () => {
+    await using closed = await startTempAppliance({
+      config: { auth: { users: join(appliance.folder, 'users.yaml'), anonymousSystem: false } },
+    })
+    assert.equal((await closed.get('/api/v1/system/version', { user: undefined })).status, 401)
+    assert.equal((await closed.get('/api/v1/system/version')).status, 200)
+  })
+})
+
+test('unknown paths, methods and captures are told apart', async () => {
+  const cases = [
+    ['GET', '/nothing', 404, 'not-found'],
+    ['POST', '/stream/list', 405, 'method-not-allowed'],
+    ['HEAD', '/pcap/del?StreamName=big', 405, undefined],
+    ['GET', `${SINGLE}?StreamName=bigg`, 404, 'unknown-capture'],
+    ['GET', '/api/v1/pcap/%', 404, 'not-found'],
+  ] as const
+  for (const [method, path, status, code] of cases) {
+    const answer = await appliance.get(path, { method })
+    assert.equal(answer.status, status, path)
+    if (code !== undefined) assert.equal(answer.json().code, code)
+  }
+})
+
+describe('system', () => {
+  test('time_current is 19 digits of now, or JSON when asked for', async () => {
+    const answer = await appliance.get('/api/v1/system/time_current', { user: undefined })
+    assert.match(answer.body.toString(), /^\d{19}\n$/)
+    assert.match(answer.headers['content-type'] ?? '', /^text\/plain/)
+    assert.ok(Math.abs(Number(BigInt(answer.body.toString().trim()) / 1_000_000n) - Date.now()) < 5_000)
+    const json = await appliance.get('/api/v1/system/time_current', {
+      headers: { accept: 'application/json' },
+    })
+    assert.match(String(json.json().time_current), /^\d{19}$/)
+    const any = await appliance.get('/api/v1/system/time_current', { headers: { accept: '*/*' } })
+    assert.match(any.body.toString(), /^\d{19}\n$/)
+  })
+
+  test('version has the three members of the reference, all texts', async () => {
+    const answer = (await appliance.get('/api/v1/system/version', { user: undefined })).json()
+    assert.deepEqual(Object.keys(answer), ['version', 'device', 'build'])
+    assert.equal(answer.device, 'CF-1')
+    assert.match(String(answer.version), /^\d+\.\d+\.\d+/)
+    assert.match(String(answer.build), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+  })
+})
+
+describe('/stream/list', () => {
+  const list = async (query = '') => {
+    const answer = await appliance.get(`/stream/list${query}`)
+    assert.equal(answer.status, 200)
+    return answer.json() as { Path: string; StreamList: boolean; List: Record<string, unknown>[] }
+  }
+  before(async () => {
+    await importSmall('listed1')
+    await importSmall('listed2')
+  })
+
+  test('has every member, exact, newest first, with links that work', async () => {
+    const { Path, StreamList, List } = await list()
+    assert.deepEqual([Path, StreamList], ['/capture/', true])
+    assert.equal(List[0]?.StreamName, 'big')
+    const item = List.find(({ StreamName }) => StreamName === 'listed1')
+    assert.ok(item)
+    assert.deepEqual(
+      { ...item, id: '', Size: 0, ByteCnt: '' },
+      {
+        id: '',
+        Path: 'listed1',
+        PCAP: '/api/v1/pcap/single?StreamName=listed1&',
+        Del: '/pcap/del?StreamName=listed1&',
+        Link: '/api/v1/pcap/splittime?StreamName=listed1&Start=1000ULL&Stop=2001ULL&',
+        Date: 0,
+        Size: 0,
+        IsActive: false,
+        Type: 'import',
+        Desc: '',
+        StreamName: 'listed1',
+        StartTS: '1000',
+        EndTS: '2001',
+        PacketCnt: '2',
+        ByteCnt: '',
+        State: 'closed',
+        ValidPct: 100,
+      },
+    )
+    assert.equal(item.Size, Number(item.ByteCnt))
+    const whole = await appliance.get(String(item.PCAP))
+    const split = await appliance.get(String(item.Link))
+    assert.ok(whole.status === 200 && whole.body.equals(split.body))
+  })
+
+  test('Limit, After, From and To choose, Format=csv is a table', async () => {
+    const names = async (query: string) => (await list(query)).List.map(({ StreamName }) => StreamName)
+    assert.deepEqual(await names('?Limit=1'), ['big'])
+    assert.deepEqual(await names('?After=big&Limit=1'), ['listed1'])
+    assert.deepEqual((await names('?To=1001')).toSorted(), ['listed1', 'listed2'])
+    assert.deepEqual(await names('?From=2001'), ['big'])
+    const csv = (await appliance.get('/stream/list?Format=csv')).body.toString().split('\n')
+    assert.equal(csv[0], 'StreamName,StartTS,EndTS,PacketCnt,ByteCnt,State,Type,Desc')
+    assert.ok(csv.some((line) => /^listed1,1000,2001,2,\d+,closed,import,$/.test(line)))
+    assert.equal((await appliance.get('/stream/list?Limit=0')).json().param, 'Limit')
+    assert.equal((await appliance.get('/stream/list?Format=xml')).json().param, 'Format')
+  })
+})
+
+describe('/pcap/del', () => {
+  test('deletes by the full name, says what playbooks match, and the capture is gone', async () => {
+    await importSmall('gone_20261120_0930')
+    const base = await appliance.get('/pcap/del?StreamName=gone')
+    assert.deepEqual([base.status, base.json().code, base.json().Status], [404, 'unknown-capture', false])
+    const answer = await appliance.get('/pcap/del?StreamName=gone_20261120_0930&')
+    const body = answer.json()
+    assert.equal(body.Status, true)
+    assert.match(
+      String(body.Str),
+      /^\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] deleted capture \[gone_20261120_0930\]$/,
+    )
+    assert.equal(body.StreamName, 'gone_20261120_0930')
+    assert.match(String(body.BytesFreed), /^\d+$/)
+    assert.equal((await appliance.get(`${SINGLE}?StreamName=gone_20261120_0930`)).status, 404)
+  })
+
+  test('is refused from a page of another site', async () => {
+    await importSmall('guarded')
+    const answer = await appliance.get('/pcap/del?StreamName=guarded', {
+      headers: { 'sec-fetch-site': 'cross-site' },
+    })
+    assert.deepEqual([answer.status, answer.json().code], [403, 'cross-site'])
+    const same = await appliance.get('/pcap/del?StreamName=guarded', {
+      headers: { 'sec-fetch-site': 'same-origin' },
+    })
+    assert.equal(same.status, 200)
+  })
+
+  test('is refused without a name', async () => {
+    const answer = await appliance.get('/pcap/del')
+    assert.deepEqual([answer.status, answer.json().param, answer.json().Status], [400, 'StreamName', false])
+  })
+})
+
+test('captures of several link types are not mixed into one PCAP', async () => {
+  await importSmall('ether')
+  await importSmall('raw', 101)
+  const mixed = await appliance.get('/api/v1/pcap/timerange?TSBegin=0&TSEnd=3000&TSUnit=nanos')
+  assert.deepEqual([mixed.status, mixed.json().code], [409, 'mixed-link-type'])
+  assert.match(String(mixed.json().detail), /RAW \(raw\)/)
+  assert.equal((await appliance.get(`${SINGLE}?StreamName=raw`)).status, 200)
+})

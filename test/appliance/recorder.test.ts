@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { readLines } from '../../appliance/read-lines.ts'
+import { startRecorder } from '../../appliance/recorder.ts'
+import { RecorderClient } from '../../appliance/recorder-client.ts'
+import { withRecorder } from '../../appliance/recorder-session.ts'
+import { createLog } from '../../src/base/log.ts'
+import { writeBigCapture } from '../support/big-capture.ts'
+import { eventually } from '../support/eventually.ts'
+import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const log = createLog('test', 'silent')
+const RECORDER = fileURLToPath(new URL('../../appliance/recorder.ts', import.meta.url))
+const capturesOf = (store: string): Promise<string[]> => readdir(join(store, 'captures'))
+
+interface RecorderHere extends AsyncDisposable {
+  readonly store: string
+  readonly client: RecorderClient
+  readonly file: string
+}
+
+/** A recorder in this process over an empty store, and a small capture file. */
+async function recorderHere(): Promise<RecorderHere> {
+  await using parts = new AsyncDisposableStack()
+  const folder = parts.use(await tempFolder())
+  const store = join(folder.path, 'store')
+  const recorder = await startRecorder({ storePath: store, log })
+  parts.defer(() => recorder.close())
+  const file = join(folder.path, 'a.pcap')
+  await writeFile(file, makePcap([makePacket(5n, 'five', 60), makePacket(9n, 'nine', 60)]))
+  const owner = parts.move()
+  return {
+    store,
+    file,
+    client: new RecorderClient(store),
+    [Symbol.asyncDispose]: () => owner.disposeAsync(),
+  }
+}
+
+test('an import becomes a capture with its record', async () => {
+  await using here = await recorderHere()
+  const record = await here.client.importCapture({
+    name: 'a',
+    files: [here.file, here.file],
+    description: 'twice',
+  })
+  assert.deepEqual(
+    [record.packets, record.startNs, record.endNs, record.description, record.sources],
+    [4n, 5n, 10n, 'twice', ['a.pcap', 'a.pcap']],
+  )
+  assert.deepEqual(await capturesOf(here.store), ['a'])
+  const stored = JSON.parse(await readFile(join(here.store, 'captures', 'a', 'capture.json'), 'utf8'))
+  assert.deepEqual([stored.format, stored.endNs, stored.packets], [1, '10', '4'])
+  assert.equal(await readFile(join(here.store, 'store.json'), 'utf8'), '{"format":1}\n')
+  const segment = stored.streams[0].segments[0]
+  const { size } = await stat(join(here.store, 'captures', 'a', 'cap0', '00000001.pcap'))
+  assert.equal(segment.bytes, String(size))
+})
+
+test('refuses what it cannot import, and leaves nothing behind', async () => {
+  await using here = await recorderHere()
+  const bad = join(here.store, '..', 'bad.pcap')
+  await writeFile(bad, 'this is no capture file')
+  await here.client.importCapture({ name: 'a', files: [here.file] })
+  const cases = [
+    [{ name: 'a', files: [here.file] }, 'capture-exists'],
+    [{ name: '../a', files: [here.file] }, 'bad-parameter'],
+    [{ name: '.a', files: [here.file] }, 'bad-parameter'],
+    [{ name: '', files: [here.file] }, 'bad-parameter'],
+    [{ name: 'b', files: [] }, 'bad-parameter'],
+    [{ name: 'b', files: ['relative.pcap'] }, 'bad-parameter'],
+    [{ name: 'b', files: [bad] }, 'bad-capture-file'],
+    [{ name: 'b', files: ['/nonexistent.pcap'] }, 'bad-capture-file'],
+    [{ name: 'b', files: ['/'] }, 'bad-capture-file'],
+  ] as const
+  for (const [request, code] of cases) {
+    await assert.rejects(here.client.importCapture(request), { code }, JSON.stringify(request))
+  }
+  assert.deepEqual(await capturesOf(here.store), ['a'])
+})
+
+test('progress is reported, and an aborted import vanishes', async () => {
+  await using here = await recorderHere()
+  const file = join(here.store, '..', 'big.pcap')
+  const { bytes } = await writeBigCapture(file, 400_000)
+  const abort = new AbortController()
+  const seen: bigint[] = []
+  const importing = here.client.importCapture(
+    { name: 'big', files: [file] },
+    {
+      signal: abort.signal,
+      onProgress: (progress) => {
+        seen.push(progress.inputBytes)
+        assert.equal(progress.totalInputBytes, BigInt(bytes))
+        abort.abort(new Error('enough'))
+      },
+    },
+  )
+  await assert.rejects(importing, /enough/)
+  assert.ok(seen.length > 0)
+  await eventually(async () => (await capturesOf(here.store)).length === 0, {
+    limitMs: 2_000,
+    message: 'the import is removed',
+  })
+})
+
+test('a capture is deleted by its full name only, with the bytes that it took', async () => {
+  await using here = await recorderHere()
+  await here.client.importCapture({ name: 'a_20261120_0930', files: [here.file] })
+  await assert.rejects(here.client.deleteCapture('a'), { code: 'unknown-capture' })
+  await assert.rejects(here.client.deleteCapture('..'), { code: 'unknown-capture' })
+  const { bytesFreed } = await here.client.deleteCapture('a_20261120_0930')
+  assert.ok(bytesFreed > 180n)
+  assert.deepEqual(await capturesOf(here.store), [])
+})
+
+test('a store has one recorder, and its path may be long', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'x'.repeat(120), 'store')
+  const recorder = await startRecorder({ storePath: store, log })
+  await assert.rejects(startRecorder({ storePath: store, log }), {
+    code: 'store-unavailable',
+    message: /another recorder \(process \d+\)/,
+  })
+  assert.deepEqual(await new RecorderClient(store).info(), { pid: process.pid })
+  await recorder.close()
+  await assert.rejects(new RecorderClient(store).info(), { code: 'store-unavailable' })
+})
+
+test('a new start removes what a killed recorder left, and its dead socket', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const file = join(folder.path, 'big.pcap')
+  await writeBigCapture(file, 400_000)
+  const child = recorderProcess(store)
+  const exited = once(child, 'exit')
+  await ready(child)
+  const importing = new RecorderClient(store).importCapture(
+    { name: 'big', files: [file] },
+    { onProgress: () => child.kill('SIGKILL') },
+  )
+  await assert.rejects(importing, { code: 'store-unavailable' })
+  await exited
+  assert.deepEqual(await capturesOf(store), ['.importing-big'])
+  await mkdir(join(store, 'captures', '.deleting-x'))
+  const recorder = await startRecorder({ storePath: store, log })
+  assert.deepEqual(await capturesOf(store), [])
+  await recorder.close()
+})
+
+function recorderProcess(store: string): ChildProcess {
+  const script = `
+    const { startRecorder } = await import(${JSON.stringify(RECORDER)})
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    await startRecorder({ storePath: ${JSON.stringify(store)}, log })
+    console.log('ready')`
+  return spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+}
+
+async function ready(child: ChildProcess): Promise<void> {
+  assert.ok(child.stdout)
+  for await (const _line of createInterface({ input: child.stdout })) return
+}
+
+test('withRecorder starts one when none runs and uses the running one', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const file = join(folder.path, 'a.pcap')
+  await writeFile(file, makePcap([makePacket(5n, 'five', 60)]))
+  await withRecorder(store, (recorder) => recorder.importCapture({ name: 'a', files: [file] }))
+  await assert.rejects(new RecorderClient(store).info(), { code: 'store-unavailable' })
+  const running = await startRecorder({ storePath: store, log })
+  await withRecorder(store, (recorder) => recorder.importCapture({ name: 'b', files: [file] }))
+  assert.deepEqual(await new RecorderClient(store).info(), { pid: process.pid })
+  await running.close()
+  assert.deepEqual((await capturesOf(store)).toSorted(), ['a', 'b'])
+})
+
+test('two at once for the same name: one wins', async () => {
+  await using here = await recorderHere()
+  const results = await Promise.allSettled(
+    Array.from({ length: 4 }, () => here.client.importCapture({ name: 'a', files: [here.file] })),
+  )
+  const lost = results.filter((result) => result.status === 'rejected')
+  assert.equal(lost.length, 3)
+  for (const { reason } of lost) assert.equal(reason.code, 'capture-exists')
+})
+
+test('a folder that is no store, or of another format, is refused', async () => {
+  await using folder = await tempFolder()
+  await writeFile(join(folder.path, 'store.json'), '{"format":2}')
+  await assert.rejects(startRecorder({ storePath: folder.path, log }), {
+    code: 'store-unavailable',
+    message: /store\.json/,
+  })
+  await rm(join(folder.path, 'store.json'))
+  const recorder = await startRecorder({ storePath: folder.path, log })
+  await recorder.close()
+})
+
+test('nonsense on the socket is answered and harms nobody', async () => {
+  await using here = await recorderHere()
+  for (const line of ['', 'hello', '{}', '{"command":"format"}', '{"command":"delete"}', '[]']) {
+    const socket = createConnection(join(here.store, 'recorder.sock'))
+    await once(socket, 'connect')
+    socket.write(`${line}\n`)
+    for await (const answer of readLines(socket)) {
+      assert.equal(JSON.parse(answer).error.code, 'bad-parameter')
+    }
+  }
+  assert.deepEqual(await here.client.info(), { pid: process.pid })
+})

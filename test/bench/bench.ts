@@ -1,0 +1,89 @@
+/**
+ * `npm run bench -- [name ...] [--size-mib N] [--rounds N] [--keep]`: each workload prints our figure,
+ * the peer's in the same run (in turn, medians) and the ratio; names may be beginnings ("merge").
+ * No figure counts unless both sides gave the same number of packets. Figures per second are of the
+ * input's bytes; memory is the largest resident size of the working process. Control rows, first and
+ * last, show how fast the machine was meanwhile. Results stay out of git.
+ */
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { BenchFleet } from './bench-fleet.ts'
+import { BenchInputs } from './bench-inputs.ts'
+import { compare, printControl, printHeading } from './compare.ts'
+import { compressions } from './compress.bench.ts'
+import { startConstantServer } from './constant-server.ts'
+import { measureCommand } from './measure-command.ts'
+import { merges } from './merge.bench.ts'
+import { storedDownloads } from './stored-download.bench.ts'
+import type { WorkloadMaker } from './workload.ts'
+
+const WORKLOADS: Readonly<Record<string, WorkloadMaker>> = { ...storedDownloads, ...merges, ...compressions }
+const MIB = 1_048_576
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    'size-mib': { type: 'string', default: '512' },
+    rounds: { type: 'string', default: '5' },
+    keep: { type: 'boolean', default: false },
+  },
+})
+
+const bytes = wholeNumber('size-mib') * MIB
+const rounds = wholeNumber('rounds')
+const chosen = chooseWorkloads(positionals)
+const folder = join(tmpdir(), `capfleet-bench-${values['size-mib']}`)
+let failed = false
+try {
+  await runAll()
+} finally {
+  if (!values.keep) await rm(folder, { recursive: true, force: true })
+}
+if (failed) process.exitCode = 1
+
+async function runAll(): Promise<void> {
+  await using fleet = await BenchFleet.create(join(folder, 'fleet'))
+  const inputs = new BenchInputs(folder, bytes)
+  const { paths } = await inputs.single()
+  printHeading()
+  await printControls(paths[0] ?? '')
+  for (const [name, make] of chosen) {
+    try {
+      await compare(name, await make({ inputs, fleet }), rounds)
+    } catch (error) {
+      failed = true
+      process.stdout.write(`${name}: failed: ${error instanceof Error ? error.message : String(error)}\n`)
+    }
+  }
+  await printControls(paths[0] ?? '')
+}
+
+async function printControls(path: string): Promise<void> {
+  await printControl({ label: 'cat', run: () => measureCommand('cat', [path]) }, bytes)
+  await using server = await startConstantServer(bytes)
+  const run = () => measureCommand('curl', ['-fsS', server.url, '-o', '/dev/null'], { pid: process.pid })
+  await printControl({ label: 'constant HTTP', run }, bytes)
+}
+
+function wholeNumber(name: 'size-mib' | 'rounds'): number {
+  const value = Number(values[name])
+  if (!Number.isInteger(value) || value < 1) {
+    process.stderr.write(`bench: --${name} must be a whole number from 1, got "${values[name]}"\n`)
+    process.exit(2)
+  }
+  return value
+}
+
+function chooseWorkloads(names: readonly string[]): (readonly [string, WorkloadMaker])[] {
+  const all = Object.entries(WORKLOADS)
+  const unknown = names.find((name) => !all.some(([workload]) => workload.startsWith(name)))
+  if (unknown !== undefined) {
+    process.stderr.write(`bench: no workload "${unknown}"; there are ${Object.keys(WORKLOADS).join(', ')}\n`)
+    process.exit(2)
+  }
+  return names.length === 0
+    ? all
+    : all.filter(([workload]) => names.some((name) => workload.startsWith(name)))
+}

@@ -1,0 +1,52 @@
+import { fileURLToPath } from 'node:url'
+import type { BenchInput } from './bench-inputs.ts'
+import { command, download, shellLine } from './contenders.ts'
+import { shellOutput } from './measure-command.ts'
+import type { Contender, WorkloadMaker } from './workload.ts'
+
+const MERGE_FILES = fileURLToPath(new URL('merge-files.ts', import.meta.url))
+const FLEET_CAPTURE = 'bench-fleet'
+const DEVICES = 3
+
+/** The gateway's merge against mergecap: over files, and from three appliances through the gateway. */
+export const merges: Readonly<Record<string, WorkloadMaker>> = {
+  'merge-4': overFiles(4, 1),
+  'merge-16': overFiles(16, 1),
+  'merge-bursts': overFiles(4, 64),
+  'merge-fleet': async ({ inputs, fleet }) => {
+    const input = await inputs.interleaved(DEVICES)
+    for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)
+    const { firstNs, lastNs, bytes } = input.traffic
+    const path = `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${lastNs + 1n}&TSUnit=nanos`
+    return {
+      inputBytes: bytes,
+      ours: download('gateway', await fleet.gateway(), path),
+      peer: mergecap(input),
+    }
+  },
+}
+
+function overFiles(count: number, burstPackets: number): WorkloadMaker {
+  return async ({ inputs }) => {
+    const input = await inputs.interleaved(count, burstPackets)
+    return { inputBytes: input.traffic.bytes, ours: mergeFiles(input), peer: mergecap(input) }
+  }
+}
+
+/** src/pcap over the files, in a process of its own that tells its time itself. */
+function mergeFiles({ paths }: BenchInput): Contender {
+  const line = shellLine([process.execPath, MERGE_FILES, ...paths])
+  return {
+    label: 'src/pcap',
+    run: async () => {
+      const { seconds, peakRssMiB } = JSON.parse(await shellOutput(line))
+      return { seconds, peakRssMiB }
+    },
+    countPackets: async () => JSON.parse(await shellOutput(line)).packets,
+  }
+}
+
+function mergecap({ paths }: BenchInput): Contender {
+  const words = (target: string) => ['mergecap', '-F', 'nsecpcap', '-w', target, ...paths] as const
+  return command('mergecap', words('/dev/null'), shellLine(words('-')))
+}

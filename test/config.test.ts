@@ -1,0 +1,77 @@
+// The example configurations load, show every key, and state the real defaults.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { applianceConfigSchema } from '../appliance/appliance-config.ts'
+import { parseConfig } from '../src/base/config-file.ts'
+import { gatewayConfigSchema } from '../src/gateway-config.ts'
+import { REPOSITORY_ROOT } from './support/repository-files.ts'
+
+/** `required` is the least that loads; the rest of the loaded document is defaults. */
+const PROGRAMS = [
+  {
+    example: 'config/gateway.example.yaml',
+    schema: gatewayConfigSchema,
+    required: {
+      auth: { users: 'users.yaml' },
+      devices: [{ name: 'a', url: 'http://192.0.2.1', user: 'u', password: { env: 'X' } }],
+    },
+  },
+  {
+    example: 'config/appliance.example.yaml',
+    schema: applianceConfigSchema,
+    required: { store: './store', auth: { users: './users.yaml' } },
+  },
+] as const
+
+/** Depends on the machine. */
+const NO_FIXED_DEFAULT = new Set(['timeZone'])
+
+for (const { example, schema, required } of PROGRAMS) {
+  const text = readFileSync(join(REPOSITORY_ROOT, example), 'utf8')
+
+  test(`${example} loads`, () => {
+    assert.ok(parseConfig(text, example, schema))
+  })
+
+  test(`${example} shows every key, at least as a comment`, () => {
+    const keys = keysOf(schema)
+    assert.ok(keys.length > 10)
+    assert.deepEqual(
+      keys.filter((key) => !new RegExp(`^[\\s#-]*${key}:`, 'm').test(text)),
+      [],
+    )
+  })
+
+  test(`${example} states the defaults`, () => {
+    const shown = leaves(parse(text))
+    const given = leaves(required)
+    const defaults = leaves(schema.parse(required))
+    const compared = [...defaults].filter(([path]) => !given.has(path) && !NO_FIXED_DEFAULT.has(path))
+    assert.ok(compared.length > 5)
+    for (const [path, value] of compared) assert.deepEqual([path, shown.get(path)], [path, value])
+  })
+}
+
+/** Names of all settings, however deep. */
+function keysOf(schema: unknown): string[] {
+  if (schema instanceof z.ZodObject) {
+    return Object.entries(schema.shape).flatMap(([key, value]) => [key, ...keysOf(value)])
+  }
+  if (schema instanceof z.ZodArray) return keysOf(schema.element)
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional) {
+    return keysOf(schema.def.innerType)
+  }
+  return []
+}
+
+/** "downloads.waitS" -> 25. Lists count as given. */
+function leaves(value: unknown, path = ''): Map<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return new Map([[path, value]])
+  return new Map(
+    Object.entries(value).flatMap(([key, child]) => [...leaves(child, path === '' ? key : `${path}.${key}`)]),
+  )
+}

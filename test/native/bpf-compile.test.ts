@@ -1,0 +1,66 @@
+// The filter compiler as a process: native/engine/bpf_compile_main.cc.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+import { bpfCompilerPath } from '../../native/addon.ts'
+import { compileFilter } from '../support/compile-filter.ts'
+
+const INSTRUCTION_BYTES = 8
+
+test('compiles an expression, and an empty one to a program that accepts everything', () => {
+  const { status, program } = compileFilter('tcp port 443')
+  assert.equal(status, 0)
+  assert.ok(program.byteLength > 10 * INSTRUCTION_BYTES)
+  const empty = compileFilter('')
+  assert.equal(empty.status, 0)
+  assert.equal(empty.program.byteLength, INSTRUCTION_BYTES)
+  assert.equal(empty.program.readUInt16LE(0), 6, 'return a constant')
+  assert.ok(empty.program.readUInt32LE(4) > 0)
+})
+
+test('uses the link type of the capture', () => {
+  const ethernet = compileFilter('ip', 1)
+  const cooked = compileFilter('ip', 113)
+  assert.equal(cooked.status, 0)
+  assert.notDeepEqual(ethernet.program, cooked.program)
+})
+
+test("answers a wrong expression with libpcap's message in one line", () => {
+  for (const expression of ['tcp prot 443', 'host 1.2.3.4.5', 'tcp[', 'decnet host x', 'vlan 5000']) {
+    const { status, program, message } = compileFilter(expression)
+    assert.equal(status, 1, expression)
+    assert.equal(program.byteLength, 0)
+    assert.match(message, /^[^\n]+$/, expression)
+  }
+})
+
+test('looks up names of services but never of hosts or networks', () => {
+  assert.equal(compileFilter('tcp port https').status, 0)
+  assert.equal(compileFilter('ip6 host ::1 or host 10.0.0.1 or net 10.0.0.0/8').status, 0)
+  for (const expression of ['host localhost', 'host example.com', 'net loopback', 'ether host router']) {
+    const { status, message } = compileFilter(expression)
+    assert.equal(status, 1, expression)
+    assert.match(message, /names of hosts and networks are not looked up/)
+  }
+})
+
+test('a filter bomb ends within its limits', () => {
+  const hosts = Array.from({ length: 1000 }, (_, i) => `host 10.${i >> 8}.${i & 255}.1`)
+  const startedMs = performance.now()
+  const { status, signal } = compileFilter(
+    hosts
+      .join(' or ')
+      .slice(0, 16_300)
+      .replace(/ or [^r]*$/, ''),
+  )
+  assert.ok(signal === 'SIGKILL' || signal === 'SIGXCPU' || status === 1, `${status} ${signal}`)
+  assert.ok(performance.now() - startedMs < 3_500)
+})
+
+test('refuses input that is too short or too long', () => {
+  assert.match(compileFilter(`tcp ${' '.repeat(16 * 1024)}`).message, /longer than 16384 bytes/)
+  const short = spawnSync(bpfCompilerPath, { input: 'abc' })
+  assert.equal(short.status, 1)
+  assert.match(short.stderr.toString(), /link type and snaplen are missing/)
+  assert.match(compileFilter('tcp\0udp').message, /zero byte/)
+})

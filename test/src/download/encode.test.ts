@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { encode } from '../../../src/download/encode.ts'
+import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
+import { inChunks } from '../../support/packet-maker.ts'
+
+const DATA = Buffer.concat([randomBytes(300_000), Buffer.alloc(700_000, 'packet ')])
+const UNPACK = { none: (bytes: Buffer) => bytes, gzip: gunzipSync, zstd: zstdDecompressSync }
+
+async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const all: Uint8Array[] = []
+  for await (const chunk of chunks) all.push(chunk)
+  return Buffer.concat(all)
+}
+
+describe('encode', () => {
+  for (const compression of COMPRESSIONS) {
+    test(`${compression} is decoded to the same bytes`, async () => {
+      const encoded = await collect(encode(inChunks(DATA, 100_000), compression))
+      assert.ok(UNPACK[encodingOf(compression)](encoded).equals(DATA))
+    })
+  }
+
+  test('zstd carries a checksum and asks a reader for no more than 8 MiB', async () => {
+    for (const compression of ['zstd', 'zstd_fast', 'zstd_ultra'] as const) {
+      const encoded = await collect(encode(inChunks(DATA, 100_000), compression))
+      const descriptor = encoded.readUInt8(4)
+      assert.equal(descriptor & 4, 4, 'checksum flag')
+      const windowLog = 10 + (encoded.readUInt8(5) >> 3)
+      assert.ok((descriptor & 0x20) !== 0 || windowLog <= 23, `windowLog ${windowLog}`)
+    }
+  })
+
+  for (const compression of ['none', 'fast', 'zstd'] as const) {
+    test(`${compression}: an error of the input comes out, and the output has no clean end`, async () => {
+      const failure = new Error('the device died')
+      async function* broken() {
+        yield DATA
+        throw failure
+      }
+      await assert.rejects(collect(encode(broken(), compression)), failure)
+    })
+
+    test(`${compression}: leaving early ends the input`, async () => {
+      let ended = false
+      async function* endless() {
+        try {
+          for (;;) yield randomBytes(100_000)
+        } finally {
+          ended = true
+        }
+      }
+      for await (const _ of encode(endless(), compression)) break
+      // The pipeline closes its source in a later turn.
+      while (!ended) await new Promise((resolve) => setImmediate(resolve))
+    })
+  }
+})

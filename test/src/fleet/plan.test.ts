@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { planDownload } from '../../../src/fleet/plan.ts'
+import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+
+const CONTEXT = { zone: 'UTC', nowNs: 0n }
+const timerange = (more: string) =>
+  parseDownloadQuery(
+    'timerange',
+    `TSBegin=20231114_221320&TSEnd=1700000001&TSUnit=YYYYMMDD_HHMMSS&${more}`.replace(
+      '1700000001&',
+      '20231114_221321&',
+    ),
+    CONTEXT,
+  )
+
+test('one device does everything itself, with times in nanoseconds', () => {
+  const plan = planDownload(timerange('Compression=zstd&FilterBPF=port+53&Slice=99'), ['a'], 4)
+  assert.equal(plan.kind, 'relay')
+  assert.deepEqual(plan.steps, [
+    {
+      device: 'a',
+      target:
+        '/api/v1/pcap/timerange?TSBegin=1700000000000000000&TSEnd=1700000001000000000&TSUnit=nanos&FilterBPF=port%2053&Slice=99&Compression=zstd',
+    },
+  ])
+})
+
+test('of several devices each sends its part uncompressed, filtered and bounded', () => {
+  const plan = planDownload(
+    timerange('Compression=zstd&FilterBPF=port+53&TSMax=5&TSResolution=usec'),
+    ['b', 'a'],
+    4,
+  )
+  assert.equal(plan.kind, 'merge')
+  assert.deepEqual(
+    plan.steps.map((step) => step.device),
+    ['b', 'a'],
+  )
+  for (const { target } of plan.steps) {
+    assert.match(target, /FilterBPF=port%2053&TSMax=5&TSResolution=usec$/)
+  }
+})
+
+test('more devices than one download may have are refused', () => {
+  assert.throws(
+    () => planDownload(timerange(''), ['a', 'b', 'c'], 2),
+    (error) =>
+      error instanceof CapfleetError && error.details.param === 'Device' && /3 .* 2/.test(error.message),
+  )
+})

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { selectDevices } from '../../../src/fleet/select-devices.ts'
+
+const FLEET = [
+  { name: 'nyc1', site: 'us' },
+  { name: 'lon1', site: 'eu' },
+  { name: 'lon2', site: 'eu' },
+  { name: 'lab', site: undefined },
+]
+
+for (const [selection, names] of [
+  [undefined, ['nyc1', 'lon1', 'lon2', 'lab']],
+  ['', ['nyc1', 'lon1', 'lon2', 'lab']],
+  ['lon2,nyc1,lon2', ['nyc1', 'lon2']],
+  ['lon*', ['lon1', 'lon2']],
+  ['*1', ['nyc1', 'lon1']],
+  ['l?n?', ['lon1', 'lon2']],
+  ['*', ['nyc1', 'lon1', 'lon2', 'lab']],
+  ['site=eu', ['lon1', 'lon2']],
+  ['site=eu, lab', ['lon1', 'lon2', 'lab']],
+  ['site=*', ['nyc1', 'lon1', 'lon2']],
+] as const) {
+  test(`Device=${selection} chooses ${names.join(' ')}, in the order of the fleet`, () => {
+    assert.deepEqual(
+      selectDevices(FLEET, selection).map((device) => device.name),
+      names,
+    )
+  })
+}
+
+for (const [selection, near] of [
+  ['lon3', ['lon1', 'lon2']],
+  ['nyc1,lonn1', ['lon1']],
+  ['site=ue', ['eu']],
+  ['zzzzzz*', []],
+  ['l.n1', ['lon1']],
+] as const) {
+  test(`Device=${selection} is unknown, with the nearest names`, () => {
+    assert.throws(
+      () => selectDevices(FLEET, selection),
+      (error) => {
+        assert.ok(error instanceof CapfleetError)
+        assert.equal(error.code, 'unknown-device')
+        const candidates = error.details.members?.candidates
+        assert.ok(Array.isArray(candidates))
+        for (const name of near) assert.ok(candidates.includes(name))
+        return true
+      },
+    )
+  })
+}
+
+test('a hostile glob costs no time', () => {
+  const startedMs = performance.now()
+  const fleet = [{ name: 'a'.repeat(60), site: undefined }]
+  assert.throws(() => selectDevices(fleet, `${'*a'.repeat(3_000)}b`))
+  assert.ok(performance.now() - startedMs < 100)
+})

@@ -1,0 +1,577 @@
+// The gateway over simulated devices: routes, roles, downloads and every way in which one can end early.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import type { FakeDevice } from '../support/fake-device.ts'
+import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
+import { readPcap, recordLines } from '../support/pcap-records.ts'
+import { startTempGateway, type TempGateway } from '../support/temp-gateway.ts'
+import { TempRedis } from '../support/temp-redis.ts'
+
+const run = promisify(execFile)
+const PACKETS = 2_000
+const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
+
+describe('the gateway', { timeout: 120_000 }, () => {
+  let redis: TempRedis
+  let fleet: FakeDevice[]
+  let gateway: TempGateway
+
+  before(async () => {
+    redis = await TempRedis.create()
+    fleet = await startFakeFleet(PACKETS)
+    gateway = await startTempGateway(fleet, redis.url, {
+      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
+    })
+  })
+  after(async () => {
+    await gateway[Symbol.asyncDispose]()
+    for (const device of fleet) await device[Symbol.asyncDispose]()
+    await redis[Symbol.asyncDispose]()
+  })
+  beforeEach(() => {
+    for (const device of fleet) {
+      device.behaviour = {}
+      device.captures = []
+      device.outsiders = 0
+      device.requests.length = 0
+    }
+  })
+
+  const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    fetch(gateway.url + path, { method, headers: { ...gateway.as.user, ...headers }, redirect: 'manual' })
+  const first = (): FakeDevice => fleet[0] as FakeDevice
+  const asBuffer = async (answer: Response) => Buffer.from(await answer.arrayBuffer())
+
+  async function problemOf(answer: Response): Promise<Record<string, unknown>> {
+    assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/)
+    return (await answer.json()) as Record<string, unknown>
+  }
+
+  /** Waits until no lease is left and no device has a reader. */
+  async function untilIdle(): Promise<void> {
+    for (const device of fleet) await device.until(() => device.readers === 0)
+    while ((await redis.leftovers('capfleet')).length > 0);
+  }
+
+  function sortedUnion(devices = [0, 1, 2]): string[] {
+    const all = devices.flatMap((index) => readPcap(fleetPcap(index, PACKETS)).records)
+    return recordLines(all.toSorted((a, b) => (a.ns < b.ns ? -1 : 1)))
+  }
+
+  describe('downloads', () => {
+    test('merges all devices in the order of time', async () => {
+      const answer = await get(TIMERANGE)
+      assert.equal(answer.status, 200)
+      assert.deepEqual(recordLines(readPcap(await asBuffer(answer)).records), sortedUnion())
+      assert.equal(answer.headers.get('content-type'), 'application/vnd.tcpdump.pcap')
+      assert.match(
+        answer.headers.get('content-disposition') ?? '',
+        /^attachment; filename="fleet_\d+-\d+\.pcap"$/,
+      )
+      assert.equal(answer.headers.get('cache-control'), 'no-store')
+      assert.equal(answer.headers.get('x-accel-buffering'), 'no')
+      assert.equal(answer.headers.get('capfleet-devices'), 'd0, d1, d2')
+      assert.equal(answer.headers.get('content-encoding'), null)
+      assert.match(answer.headers.get('capfleet-request-id') ?? '', /^[0-9a-f-]{36}$/)
+      await untilIdle()
+    })
+
+    for (const [compression, unpack] of [
+      ['fast', gunzipSync],
+      ['9', gunzipSync],
+      ['zstd', zstdDecompressSync],
+      ['zstd_ultra', zstdDecompressSync],
+    ] as const) {
+      test(`compresses a merge once, at the end: ${compression}`, async () => {
+        const answer = await get(`${TIMERANGE}&Compression=${compression}`)
+        assert.deepEqual(recordLines(readPcap(unpack(await asBuffer(answer))).records), sortedUnion())
+        assert.ok(fleet.every((device) => device.requests.every(({ url }) => !url.includes('Compression'))))
+      })
+    }
+
+    test('chooses devices by name, glob and header, and refuses unknown ones with the nearest names', async () => {
+      for (const [query, headers, devices] of [
+        ['&Device=d2,d0', {}, [0, 2]],
+        ['&Device=d[1]', {}, undefined],
+        ['&Device=d%3F', {}, [0, 1, 2]],
+        ['', { 'Capfleet-Device': 'd1,*2' }, [1, 2]],
+        ['&Device=d0&Device=d1', {}, undefined],
+      ] as const) {
+        const answer = await get(TIMERANGE + query, headers)
+        if (devices === undefined) assert.ok([400, 404].includes(answer.status), query)
+        else
+          assert.deepEqual(recordLines(readPcap(await asBuffer(answer)).records), sortedUnion([...devices]))
+      }
+      const problem = await problemOf(await get(`${TIMERANGE}&Device=dd1`))
+      assert.equal(problem.code, 'unknown-device')
+      assert.match(String(problem.detail), /did you mean .*d1/)
+    })
+
+    test('passes the bytes of one device on as they are, with its headers and its packet count', async () => {
+      const answer = await get(`/devices/d1${TIMERANGE}&Slice=64&FilterBPF=tcp+port+443&Odd=1`)
+      assert.ok((await asBuffer(answer)).equals(fleetPcap(1, PACKETS)))
+      assert.equal(answer.headers.get('capfleet-corrupt-blocks'), '0')
+      assert.equal(answer.headers.get('capfleet-ignored'), 'Odd')
+      const [asked] = (fleet[1] as FakeDevice).requests
+      assert.match(
+        asked?.url ?? '',
+        /^\/api\/v1\/pcap\/timerange\?TSBegin=\d+&TSEnd=\d+&TSUnit=nanos&FilterBPF=tcp%20port%20443&Slice=64$/,
+      )
+      assert.deepEqual(sortedHeaders(asked?.headers), [
+        'authorization',
+        'connection',
+        'host',
+        'te',
+        'user-agent',
+      ])
+    })
+
+    test('sends completion trailers to a client that asked for them', async () => {
+      for (const [path, packets] of [
+        [TIMERANGE, String(3 * PACKETS)],
+        [`/devices/d0${TIMERANGE}`, '7'],
+      ] as const) {
+        const { trailers, bytes } = await getWithTrailers(path)
+        assert.equal(trailers['capfleet-complete'], '1')
+        assert.equal(trailers['capfleet-packets'], packets)
+        assert.equal(trailers['capfleet-bytes'], String(bytes))
+      }
+    })
+
+    test('serves an HTTP/1.0 client, without trailers and chunks', async () => {
+      const { stdout } = await run(
+        'curl',
+        [
+          '-fsS0',
+          '-i',
+          '-H',
+          'TE: trailers',
+          '-H',
+          `authorization: ${gateway.as.user.authorization}`,
+          gateway.url + TIMERANGE,
+        ],
+        { encoding: 'buffer', maxBuffer: 1e9 },
+      )
+      const end = stdout.indexOf('\r\n\r\n')
+      const head = stdout.subarray(0, end).toString()
+      assert.doesNotMatch(head, /transfer-encoding|^trailer/im)
+      assert.deepEqual(recordLines(readPcap(stdout.subarray(end + 4)).records), sortedUnion())
+    })
+
+    test('answers HEAD with the headers, without asking a device or taking a lease', async () => {
+      for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}&Compression=zstd`]) {
+        const answer = await get(path, {}, 'HEAD')
+        assert.equal(answer.status, 200)
+        assert.match(answer.headers.get('content-disposition') ?? '', /\.pcap(\.zst)?"/)
+      }
+      assert.ok(fleet.every((device) => device.requests.length === 0))
+      await untilIdle()
+    })
+
+    test('refuses bad parameters before any device hears of them', async () => {
+      for (const query of [
+        'TSBegin=x&TSEnd=1',
+        `${FLEET_RANGE}&Slice=0`,
+        `${FLEET_RANGE}&Compression=lz4`,
+        `${FLEET_RANGE}&x=%zz`,
+      ]) {
+        for (const prefix of ['', '/devices/d0']) {
+          const answer = await get(`${prefix}/api/v1/pcap/timerange?${query}`)
+          assert.equal(answer.status, 400, query)
+          await answer.text()
+        }
+      }
+      assert.ok(fleet.every((device) => device.requests.length === 0))
+    })
+
+    test('finds the one device that holds a capture', async () => {
+      const [d0, d1] = fleet as [FakeDevice, FakeDevice]
+      d0.captures = [{ StreamName: 'lab_20260101_1000' }, { StreamName: 'both_20260101_1000' }]
+      d1.captures = [{ StreamName: 'core_20260101_1000' }, { StreamName: 'both_20260102_1000' }]
+      const ask = (name: string, more = '') => get(`/api/v1/pcap/single?StreamName=${name}${more}`)
+      assert.ok((await asBuffer(await ask('core_20260101_1000'))).equals(fleetPcap(1, PACKETS)))
+      assert.ok((await asBuffer(await ask('lab'))).equals(fleetPcap(0, PACKETS)))
+      const ambiguous = await ask('both')
+      assert.equal(ambiguous.status, 409)
+      assert.deepEqual((await problemOf(ambiguous)).candidates, ['d0', 'd1'])
+      assert.ok((await asBuffer(await ask('both', '&Device=d1'))).equals(fleetPcap(1, PACKETS)))
+      const unknown = await problemOf(await ask('cora_20260101_1000'))
+      assert.deepEqual([unknown.status, unknown.code], [404, 'unknown-capture'])
+      assert.match(String(unknown.detail), /core_20260101_1000/)
+      await untilIdle()
+    })
+
+    test('waits for a free stream, then says its place in line', async () => {
+      first().behaviour = { hangAfterBytes: 1_000 }
+      const leave = new AbortController()
+      const holders = await Promise.all(
+        [1, 2, 3, 4].map(() =>
+          fetch(`${gateway.url}/devices/d0${TIMERANGE}`, { headers: gateway.as.user, signal: leave.signal }),
+        ),
+      )
+      const refused = await get(`/devices/d0${TIMERANGE}&Wait=0`)
+      assert.equal(refused.status, 503)
+      assert.equal(refused.headers.get('capfleet-queue-position'), '1')
+      assert.ok(Number(refused.headers.get('retry-after')) > 0)
+      assert.equal((await problemOf(refused)).code, 'queue-timeout')
+      const waiting = get(`/devices/d0${TIMERANGE}`)
+      for (;;) {
+        const queue = (await (await get('/v1/queue')).json()) as { requests: { state: string }[] }
+        if (queue.requests.some((row) => row.state === 'waiting')) break
+      }
+      first().behaviour = {}
+      leave.abort()
+      await Promise.allSettled(holders.map((holder) => holder.arrayBuffer()))
+      assert.ok((await asBuffer(await waiting)).equals(fleetPcap(0, PACKETS)))
+      assert.equal(first().overruns, 0)
+      await untilIdle()
+    })
+
+    test('asks again when somebody outside holds the slot that a lease was for', async () => {
+      first().outsiders = 4
+      const answer = get(TIMERANGE)
+      await first().until(() => first().requests.length >= 2)
+      first().outsiders = 0
+      assert.deepEqual(recordLines(readPcap(await asBuffer(await answer)).records), sortedUnion())
+      first().outsiders = 4
+      const refused = await get(`${TIMERANGE}&Wait=0`)
+      const problem = await problemOf(refused)
+      assert.deepEqual(
+        [refused.status, problem.code, problem.devices],
+        [503, 'download-slots-exhausted', ['d0']],
+      )
+      await untilIdle()
+    })
+  })
+
+  describe('failures before the first byte', () => {
+    test("passes a device's own complaint on unchanged and names the device", async () => {
+      first().behaviour = {
+        problem: {
+          status: 400,
+          body: { code: 'bad-bpf', detail: "can't parse filter", param: 'FilterBPF', position: 3 },
+        },
+      }
+      const answer = await get(`${TIMERANGE}&FilterBPF=x`)
+      const problem = await problemOf(answer)
+      assert.equal(answer.status, 400)
+      assert.deepEqual(
+        [problem.code, problem.detail, problem.param, problem.position, problem.devices],
+        ['bad-bpf', "can't parse filter", 'FilterBPF', 3, ['d0']],
+      )
+      await untilIdle()
+    })
+
+    for (const [what, behaviour, status, code] of [
+      ['does not speak PCAP', { body: Buffer.alloc(4_000, 'x') }, 502, 'device-protocol'],
+      ['ends inside the PCAP header', { body: Buffer.alloc(10) }, 502, 'device-protocol'],
+      ['says nothing', { silent: true }, 504, 'device-timeout'],
+      ['stops inside the PCAP header', { hangAfterBytes: 10 }, 504, 'device-timeout'],
+      ['breaks off inside the PCAP header', { dieAfterBytes: 10 }, 502, 'device-unreachable'],
+      ['redirects', { problem: { status: 302, body: {} } }, 502, 'device-protocol'],
+      ['fails by itself', { problem: { status: 500, body: {} } }, 502, 'device-protocol'],
+      ['refuses our credentials', { problem: { status: 401, body: {} } }, 502, 'device-rejected'],
+    ] as const) {
+      test(`a device that ${what}: ${status} naming it, leases back`, async () => {
+        first().behaviour = behaviour
+        for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}`]) {
+          const answer = await get(path)
+          const problem = await problemOf(answer)
+          assert.deepEqual([answer.status, problem.code, problem.devices], [status, code, ['d0']])
+          assert.match(String(problem.detail), /\bd0\b/)
+        }
+        await untilIdle()
+      })
+    }
+
+    test('devices of different link types cannot be merged', async () => {
+      first().behaviour = { body: fleetPcap(0, 3, 113) }
+      const answer = await get(TIMERANGE)
+      assert.deepEqual([answer.status, (await problemOf(answer)).code], [409, 'mixed-link-type'])
+      await untilIdle()
+    })
+  })
+
+  describe('failures after the first byte', () => {
+    const bytes = fleetPcap(0, PACKETS).length
+    for (const [what, behaviour] of [
+      ['dies', { dieAfterBytes: bytes - 5_000 }],
+      ['dies on a record boundary', { dieAfterBytes: fleetPcap(0, PACKETS - 7).length }],
+      ['hangs', { hangAfterBytes: bytes - 5_000 }],
+      ['ends without its completion trailer', { withoutCompletion: true }],
+      ['sends fewer bytes than announced', { dieAfterBytes: bytes - 5_000, withLength: true }],
+    ] as const) {
+      test(`a device that ${what}: curl and tcpdump both see the cut`, async () => {
+        first().behaviour = behaviour
+        const paths = [`/devices/d0${TIMERANGE}`, TIMERANGE]
+        const cases = paths.flatMap((path) => [`--http1.1 ${path}`, `--http1.0 ${path}`])
+        await Promise.all(cases.map((text) => assertVisibleCut(...(text.split(' ') as [string, string]))))
+        await untilIdle()
+      })
+    }
+
+    for (const compression of ['fast', 'zstd']) {
+      test(`a cut in a merge with ${compression} leaves a damaged file`, async () => {
+        first().behaviour = { dieAfterBytes: bytes - 5_000 }
+        const unpack = compression === 'zstd' ? 'zstd -qdc' : 'gzip -dc'
+        const { code, output } = await pipeTo(`${TIMERANGE}&Compression=${compression}`, '--http1.1', unpack)
+        assert.ok(code !== 0, output)
+        assert.match(output, /curl=(18|56)/)
+      })
+    }
+
+    test('a client that leaves while it waits, at the start or in the middle gives everything back', async () => {
+      first().behaviour = { pauseMs: 5, chunkBytes: 2_000 }
+      for (const afterMs of [0, 1, 5, 20, 60]) {
+        for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}`, `${TIMERANGE}&Compression=zstd`]) {
+          const leave = AbortSignal.timeout(afterMs)
+          await fetch(gateway.url + path, { headers: gateway.as.user, signal: leave })
+            .then((answer) => answer.arrayBuffer())
+            .catch(() => undefined)
+        }
+      }
+      await untilIdle()
+      assert.ok(fleet.every((device) => device.overruns === 0))
+    })
+
+    test('a slow reader holds the devices back instead of filling memory', async () => {
+      const big = fleetPcap(0, 60_000)
+      first().behaviour = { body: big }
+      const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+      socket.write(
+        `GET /devices/d0${TIMERANGE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${gateway.as.user.authorization}\r\n\r\n`,
+      )
+      await once(socket, 'readable')
+      await first().until(() => first().readers === 1)
+      const heldBack = await Promise.race([
+        first()
+          .until(() => first().readers === 0)
+          .then(() => false),
+        new Promise<boolean>((resolve) => setTimeout(() => resolve(true), 300)),
+      ])
+      assert.ok(heldBack, `all of ${big.length} bytes went out although nobody reads`)
+      socket.destroy()
+      await untilIdle()
+    })
+
+    /** Runs curl into tcpdump; the exit status of both. */
+    async function pipeTo(path: string, http: string, reader: string) {
+      const script = `set -o pipefail; { curl -fsS ${http} -H "$AUTH" "$URL"; echo "curl=$?" >&2; } | ${reader} >/dev/null`
+      const env = {
+        ...process.env,
+        AUTH: `authorization: ${gateway.as.user.authorization}`,
+        URL: gateway.url + path,
+      }
+      try {
+        const { stderr } = await run('bash', ['-c', script], { env })
+        return { code: 0, output: stderr }
+      } catch (error) {
+        const { code, stderr } = error as { code: number; stderr: string }
+        return { code, output: stderr }
+      }
+    }
+
+    async function assertVisibleCut(http: string, path: string): Promise<void> {
+      const { code, output } = await pipeTo(path, http, 'tcpdump -nr -')
+      assert.equal(code, 1, `${http} ${path}: ${output}`)
+      assert.match(output, /truncated/, `${http} ${path}`)
+      assert.match(output, http === '--http1.1' ? /curl=18/ : /curl=(18|56)/, `${http} ${path}`)
+    }
+  })
+
+  describe('the rest of a device', () => {
+    test("passes control calls through under the gateway's own credentials", async () => {
+      const answer = await get('/devices/d0/api/v1/system/version?a=b//c&d=%2F', {
+        cookie: 'a=b',
+        'x-secret': '1',
+      })
+      assert.equal(answer.status, 200)
+      assert.deepEqual(await answer.json(), { version: '1.2.3', device: 'd0', build: '' })
+      assert.equal(answer.headers.get('set-cookie'), null)
+      const [seen] = first().requests
+      assert.equal(seen?.url, '/api/v1/system/version?a=b//c&d=%2F')
+      assert.equal(seen?.headers.authorization, `Basic ${btoa('gateway:device-secret')}`)
+      assert.equal(seen?.headers.cookie, undefined)
+      assert.equal(seen?.headers['x-secret'], undefined)
+    })
+
+    test("never lets a caller's credentials reach a device, even with Expect", async () => {
+      const { statusCode } = await rawRequest('/devices/d0/api/v1/system/version', { expect: '100-continue' })
+      assert.equal(statusCode, 200)
+      await (await get('/stream/list')).text()
+      await (await get(TIMERANGE)).arrayBuffer()
+      const sent = fleet.flatMap((device) => device.requests.map(({ headers }) => JSON.stringify(headers)))
+      assert.ok(sent.length >= 7)
+      for (const headers of sent)
+        assert.ok(!headers.includes(gateway.as.user.authorization.slice(6)), headers)
+    })
+
+    test('passes an error of the device on with its status', async () => {
+      const answer = await get('/devices/d0/stream/nothing')
+      assert.deepEqual([answer.status, (await problemOf(answer)).code], [404, 'not-found'])
+    })
+
+    for (const withLength of [true, false]) {
+      test(`a device that dies inside its answer (${withLength ? 'Content-Length' : 'chunked'}) breaks the client's`, async () => {
+        first().behaviour = { dieAfterBytes: 5, withLength }
+        const answer = await get('/devices/d0/api/v1/system/version')
+        await assert.rejects(answer.text())
+      })
+    }
+
+    test('HEAD passes through', async () => {
+      const answer = await get('/devices/d0/api/v1/system/version', {}, 'HEAD')
+      assert.equal(answer.status, 200)
+      assert.equal(first().requests[0]?.method, 'HEAD')
+    })
+
+    test('a client that leaves before the answer closes the device connection', async () => {
+      first().behaviour = { silent: true }
+      const leave = new AbortController()
+      const asked = fetch(`${gateway.url}/devices/d0/api/v1/system/version`, {
+        headers: gateway.as.user,
+        signal: leave.signal,
+      })
+      await first().until(() => first().requests.length === 1)
+      leave.abort()
+      await assert.rejects(asked)
+    })
+
+    test('needs the role full for what changes a device, however the path is spelled', async () => {
+      for (const path of ['/pcap/del?StreamName=x', '/sysmaster/capture_start', '/sysmaster/capture_stop']) {
+        assert.equal((await get(`/devices/d0${path}`)).status, 403)
+        assert.equal(
+          (await get(`/devices/d0${path}`, { ...gateway.as.full, 'sec-fetch-site': 'cross-site' })).status,
+          403,
+        )
+      }
+      assert.equal(first().requests.length, 0)
+      for (const path of [
+        '/pcap/DEL',
+        '/pcap/del/',
+        '/pcap/%64el',
+        '/pcap//del',
+        '/x/%2e%2e/pcap/del',
+        '/Sysmaster/capture_start',
+        '/api/v1/pcap/Single',
+        '/api/v1/pcap/timerange/',
+      ]) {
+        const answer = await rawRequest(`/devices/d0${path}`, {})
+        assert.equal(answer.statusCode, 404, path)
+      }
+      assert.equal(first().requests.length, 0)
+      assert.equal((await get('/devices/d0/pcap/del', gateway.as.full)).status, 404)
+      assert.equal(first().requests.length, 1)
+    })
+
+    test('an unknown device is 404 with the nearest names', async () => {
+      const problem = await problemOf(await get('/devices/d9/stream/list'))
+      assert.deepEqual(
+        [problem.status, problem.code, problem.candidates],
+        [404, 'unknown-device', ['d0', 'd1', 'd2']],
+      )
+    })
+  })
+
+  describe('users', () => {
+    test('401 with a challenge without credentials or with wrong ones, 403 below the role', async () => {
+      for (const headers of [
+        {},
+        { authorization: 'Bearer x' },
+        { authorization: `Basic ${btoa('user:wrong')}` },
+      ]) {
+        const answer = await fetch(gateway.url + TIMERANGE, { headers })
+        assert.equal(answer.status, 401)
+        assert.equal(answer.headers.get('www-authenticate'), 'Basic realm="capfleet", charset="UTF-8"')
+        assert.equal((await problemOf(answer)).code, 'unauthenticated')
+      }
+      const answer = await get(TIMERANGE, gateway.as.viewer)
+      assert.deepEqual([answer.status, (await problemOf(answer)).code], [403, 'insufficient-scope'])
+      assert.equal((await get('/stream/list', gateway.as.viewer)).status, 200)
+    })
+
+    test('health and metrics are open to anyone; other methods are 405, other paths 404', async () => {
+      for (const path of ['/livez', '/readyz', '/metrics'])
+        assert.equal((await fetch(gateway.url + path)).status, 200)
+      assert.equal((await get(TIMERANGE, {}, 'POST')).status, 405)
+      assert.equal((await get('/nothing')).status, 404)
+    })
+  })
+
+  describe('the fleet as a whole', () => {
+    test('lists the captures of all devices, newest first, and those devices that do not answer', async () => {
+      const [d0, d1, d2] = fleet as [FakeDevice, FakeDevice, FakeDevice]
+      d0.captures = [{ StreamName: 'old', StartTS: '5', PCAP: '/api/v1/pcap/single?StreamName=old' }]
+      d1.captures = [{ Path: 'new', StartTS: '1793610000000000001' }]
+      d2.behaviour = { body: Buffer.from('<html>') }
+      const answer = await get('/stream/list')
+      const body = (await answer.json()) as {
+        List: Record<string, unknown>[]
+        Unreachable: Record<string, unknown>[]
+      }
+      assert.deepEqual(
+        body.List.map(({ Device, StreamName }) => [Device, StreamName]),
+        [
+          ['d1', 'new'],
+          ['d0', 'old'],
+        ],
+      )
+      assert.equal(body.List[1]?.PCAP, '/devices/d0/api/v1/pcap/single?StreamName=old')
+      assert.deepEqual(
+        body.Unreachable.map(({ Device, code }) => [Device, code]),
+        [['d2', 'device-protocol']],
+      )
+      assert.equal(answer.headers.get('capfleet-unreachable'), 'd2')
+    })
+
+    test('shows devices with their use, without credentials, and the queue', async () => {
+      first().behaviour = { hangAfterBytes: 1_000 }
+      const leave = new AbortController()
+      await fetch(`${gateway.url}/devices/d0${TIMERANGE}`, { headers: gateway.as.user, signal: leave.signal })
+      const text = await (await get('/v1/devices')).text()
+      assert.doesNotMatch(text, /device-secret|authorization/i)
+      const [d0] = (JSON.parse(text) as { devices: Record<string, unknown>[] }).devices
+      assert.deepEqual(
+        [d0?.name, d0?.reachable, d0?.version, d0?.slotsTotal, d0?.slotsUsed],
+        ['d0', true, '1.2.3', 4, 1],
+      )
+      const { requests } = (await (await get('/v1/queue')).json()) as { requests: Record<string, unknown>[] }
+      assert.deepEqual(
+        requests.map(({ state, devices, user }) => [state, devices, user]),
+        [['streaming', ['d0'], 'user']],
+      )
+      const metrics = await (await get('/metrics')).text()
+      assert.match(metrics, /capfleet_lease_streams\{device="d0",state="used"\} 1/)
+      leave.abort()
+      await untilIdle()
+    })
+  })
+
+  function sortedHeaders(headers: Readonly<Record<string, unknown>> = {}): string[] {
+    return Object.keys(headers).sort()
+  }
+
+  async function rawRequest(path: string, headers: Record<string, string>) {
+    const req = request(gateway.url, { path, headers: { ...gateway.as.user, ...headers } })
+    req.end()
+    const [res] = await once(req, 'response')
+    res.resume()
+    await once(res, 'end')
+    return res as { statusCode: number }
+  }
+
+  async function getWithTrailers(path: string) {
+    const req = request(gateway.url + path, { headers: { ...gateway.as.user, te: 'trailers' } })
+    req.end()
+    const [res] = await once(req, 'response')
+    let bytes = 0
+    for await (const chunk of res) bytes += chunk.length
+    return { trailers: res.trailers as Record<string, string>, bytes }
+  }
+})
