@@ -30,11 +30,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const fleet = await readDevices(config, configPath)
   const metrics = new Metrics()
   const redis = await openRedis(config, configPath, log, building)
-  const { streamsPerDevice } = config.downloads
-  const { keyPrefix } = config.redis
-  // Nobody else can use the places of a private Redis, however long it is away: no reason to cut streams.
-  const timings = config.redis.url === undefined ? { ...LEASE_TIMINGS, fenceMs: Infinity } : LEASE_TIMINGS
-  const leases = await LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, timings })
+  const leases = await joinScheduler(config, redis, log)
   building.defer(() => leases.close())
   const clients = openClients(fleet, config, building)
   const proxy = new DeviceProxy({ timeoutMs: config.control.timeoutMs })
@@ -96,6 +92,14 @@ async function openRedis(
     redis.disconnect()
   }
   return target
+}
+
+function joinScheduler(config: GatewayConfig, redis: RedisTarget, log: Log): Promise<LeaseScheduler> {
+  const { streamsPerDevice } = config.downloads
+  const { keyPrefix, url } = config.redis
+  // Nobody else can use the places of a private Redis, however long it is away: no reason to cut streams.
+  const timings = url === undefined ? { ...LEASE_TIMINGS, fenceMs: Infinity } : LEASE_TIMINGS
+  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, timings })
 }
 
 async function redisTarget(

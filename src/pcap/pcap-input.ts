@@ -21,6 +21,7 @@ export interface InputTotals {
 }
 
 const NO_BYTES = Buffer.alloc(0)
+const MOST_RECORD_BYTES = RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH
 
 /**
  * One PCAP stream as an input of a merge: a window of bytes, and the order key of the record at its
@@ -146,22 +147,35 @@ export class PcapInput {
    */
   takeRun(seconds: number, fraction: number): number {
     if (this.#firstNs === undefined) this.#firstNs = this.keyNs
+    const view = this.#view
     const start = this.#front
-    let packets = 0
-    do {
+    let front = this.#frontEnd
+    let packets = 1
+    let lastSeconds = this.#keySeconds
+    let lastFraction = this.#keyFraction
+    this.#outOfOrder += this.#frontIsLate
+    // Only what readFront() would take as it is; all else is left to it.
+    while (front + RECORD_HEADER_BYTES <= view.byteLength) {
+      const recordSeconds = view.getUint32(front, true)
+      const recordFraction = view.getUint32(front + 4, true)
+      const end = front + RECORD_HEADER_BYTES + view.getUint32(front + 8, true)
+      if (end > view.byteLength || end - front > MOST_RECORD_BYTES) break
+      if (recordSeconds > seconds || (recordSeconds === seconds && recordFraction >= fraction)) break
+      if (recordSeconds < lastSeconds || (recordSeconds === lastSeconds && recordFraction < lastFraction))
+        break
+      if (recordFraction >= this.#fractionsPerSecond) break
+      lastSeconds = recordSeconds
+      lastFraction = recordFraction
       packets++
-      this.#outOfOrder += this.#frontIsLate
-      this.#lastSeconds = this.#keySeconds
-      this.#lastFraction = this.#keyFraction
-      this.#front = this.#frontEnd
-      this.#readFront()
-    } while (
-      this.#hasRecord &&
-      (this.#keySeconds < seconds || (this.#keySeconds === seconds && this.#keyFraction < fraction))
-    )
+      front = end
+    }
+    this.#lastSeconds = this.#keySeconds = lastSeconds
+    this.#lastFraction = this.#keyFraction = lastFraction
     this.#packets += packets
-    this.#bytes += this.#front - start
-    return this.#front - start
+    this.#bytes += front - start
+    this.#front = front
+    this.#readFront()
+    return front - start
   }
 
   /** Gives the iterator back, in any state. Never rejects: whoever made it hears of its failures. */
