@@ -21,6 +21,7 @@ export class BenchFleet implements AsyncDisposable {
   readonly #home: DemoHome
   readonly #children = new AsyncDisposableStack()
   readonly #devices = new Map<number, Promise<BenchServer>>()
+  readonly #imported = new Set<string>()
   #gateway: Promise<BenchServer> | undefined
 
   static async create(folder: string): Promise<BenchFleet> {
@@ -42,9 +43,12 @@ export class BenchFleet implements AsyncDisposable {
     return this.#gateway
   }
 
-  /** Imports a file into a device's store, unless an earlier run has. */
+  /** Imports a file into a device's store, unless this or an earlier run has. */
   async importFile(index: number, name: string, path: string): Promise<void> {
     await this.device(index)
+    const capture = `${index}/${name}`
+    if (this.#imported.has(capture)) return
+    this.#imported.add(capture)
     process.stderr.write(`bench: importing ${name}\n`)
     try {
       await new RecorderClient(this.#deviceHome(index).store).importCapture({ name, files: [path] })
