@@ -1,4 +1,4 @@
-import { commonHeader } from '../pcap/common-header.ts'
+import { agreedHeader } from '../pcap/agreed-header.ts'
 import { mergePcap } from '../pcap/merge.ts'
 import { formatPcapHeader, type PcapHeader } from '../pcap/pcap-header.ts'
 import { PcapInput } from '../pcap/pcap-input.ts'
@@ -18,7 +18,7 @@ export async function mergedBody(
   signal: AbortSignal,
 ): Promise<DownloadBody> {
   const inputs = await Promise.all(sources.map((source) => PcapInput.open(source.device, source.chunks)))
-  const header = commonHeader(inputs)
+  const header = await agreedHeader(inputs)
   const encoding = encodingOf(query.compression)
   let bytes = 0
   async function* counted(): AsyncGenerator<Uint8Array> {
