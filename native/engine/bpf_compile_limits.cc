@@ -73,8 +73,6 @@ void denySystemCalls() {
 
 void limitThisProcess() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have died before the line above; then nobody waits for the answer.
-  if (getppid() == 1 && getpid() != 1) alarm(1);
   alarm(kAlarmSeconds);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, kCpuSeconds);

@@ -51,6 +51,7 @@ async function loadSite(
       startNs: TRAFFIC_START_NS,
       durationS: TRAFFIC_DURATION_S,
       packets: TRAFFIC_PACKETS,
+      signal,
     })
     await importAsCapture(
       recorder,

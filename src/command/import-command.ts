@@ -63,7 +63,7 @@ export async function importAsCapture(
   }
   if (record.packetsOutOfTimeRange > 0n) {
     process.stderr.write(
-      `import ${job.name}: ${record.packetsOutOfTimeRange} packets left out: PCAP carries times from 1970 to 2106-02-07 only\n`,
+      `import ${job.name}: left out, because PCAP carries times from 1970 to 2106-02-07 only: ${record.packetsOutOfTimeRange} packets\n`,
     )
   }
   return record

@@ -1,11 +1,10 @@
 // Real gateway, real appliances, impatient clients. A device answers a fifth download with 503, so
 // its own count of such answers is the proof that nobody ever opened one.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { type DemoProcess, startDemo, temporaryHome } from '../support/demo-process.ts'
 import { eventually } from '../support/eventually.ts'
+import { impatientDownload } from '../support/impatient-client.ts'
 import { readPcap } from '../support/pcap-records.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
 
@@ -101,32 +100,12 @@ describe('64 clients against three real devices', { timeout: 180_000 }, () => {
   }
 
   /** The body; undefined when this client left, after some bytes or before any. */
-  async function download(target: string, random?: SeededRandom): Promise<Buffer | undefined> {
-    const leaveAfter = random?.pick([Infinity, Infinity, 0, 50_000, 1_000_000]) ?? Infinity
-    const req = request(demo.facts.gatewayUrl + pathOf(target), {
-      auth: `${demo.facts.user}:${demo.facts.password}`,
-      agent: false,
+  function download(target: string, random?: SeededRandom): Promise<Buffer | undefined> {
+    return impatientDownload(demo.facts.gatewayUrl + pathOf(target), {
+      headers: { authorization: `Basic ${btoa(`${demo.facts.user}:${demo.facts.password}`)}` },
+      leaveAfterBytes: random?.pick([Infinity, Infinity, 0, 50_000, 1_000_000]) ?? Infinity,
+      leaveAfterMs: random?.integer(0, 100) ?? 0,
     })
-    req.on('error', () => undefined)
-    req.end()
-    if (leaveAfter === 0) {
-      await new Promise((resolve) => setTimeout(resolve, random?.integer(0, 100)))
-      req.destroy()
-      return undefined
-    }
-    const [res] = (await once(req, 'response')) as [IncomingMessage]
-    assert.equal(res.statusCode, 200)
-    const chunks: Buffer[] = []
-    let bytes = 0
-    for await (const chunk of res) {
-      chunks.push(chunk)
-      bytes += chunk.length
-      if (bytes > leaveAfter) {
-        req.destroy()
-        return undefined
-      }
-    }
-    return Buffer.concat(chunks)
   }
 
   async function queue(): Promise<unknown[]> {

@@ -1,10 +1,9 @@
 // Many impatient clients at once, Redis restarts, devices that die, and the orderly end.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { request } from 'node:http'
 import { describe, test } from 'node:test'
 import { FakeDevice } from '../support/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
+import { impatientDownload } from '../support/impatient-client.ts'
 import { readPcap } from '../support/pcap-records.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
 import { startTempGateway, type TempGateway } from '../support/temp-gateway.ts'
@@ -78,7 +77,11 @@ describe('under load', { timeout: 120_000 }, () => {
         const device = random.pick(['fleet', 0, 1, 2] as const)
         const path = device === 'fleet' ? TIMERANGE : `/devices/d${device}${TIMERANGE}`
         const abortAfter = random.pick([Infinity, Infinity, 0, 30_000, 400_000])
-        const bytes = await download(gateway, path, abortAfter, random.integer(0, 40))
+        const bytes = await impatientDownload(gateway.url + path, {
+          headers: gateway.as.user,
+          leaveAfterBytes: abortAfter,
+          leaveAfterMs: random.integer(0, 40),
+        })
         if (bytes === undefined) aborted += 1
         else {
           complete += 1
@@ -88,32 +91,6 @@ describe('under load', { timeout: 120_000 }, () => {
     }
     await Promise.all(Array.from({ length: CLIENTS }, client))
     return { complete, aborted }
-  }
-
-  /** The whole body; undefined when this client left after `abortAfter` bytes, or before any. */
-  async function download(gateway: TempGateway, path: string, abortAfter: number, ms: number) {
-    const req = request(gateway.url + path, { headers: gateway.as.user })
-    req.on('error', () => undefined)
-    req.end()
-    if (abortAfter === 0) {
-      await new Promise((resolve) => setTimeout(resolve, ms))
-      req.destroy()
-      return undefined
-    }
-    const [res] = await once(req, 'response')
-    assert.equal(res.statusCode, 200)
-    const chunks: Buffer[] = []
-    let bytes = 0
-    for await (const chunk of res) {
-      chunks.push(chunk)
-      bytes += chunk.length
-      // A body that is shorter than that ends before the client leaves; it is a whole one then.
-      if (bytes > abortAfter) {
-        req.destroy()
-        return undefined
-      }
-    }
-    return Buffer.concat(chunks)
   }
 
   test('a running download survives a restart of Redis and gives its lease back afterwards', async () => {
