@@ -12,11 +12,28 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)))
 const forTests = process.argv.includes('--test')
 
 const RUN_PACKAGES = [
-  'cmake', 'g++', 'make', 'libpcap-dev', 'libzstd-dev', 'libisal-dev', 'libdeflate-dev', 'zlib1g-dev',
-  'libxxhash-dev', 'redis-server', 'netbase',
+  'cmake',
+  'g++',
+  'make',
+  'libpcap-dev',
+  'libzstd-dev',
+  'libisal-dev',
+  'libdeflate-dev',
+  'zlib1g-dev',
+  'libxxhash-dev',
+  'redis-server',
+  'netbase',
 ]
 const TEST_PACKAGES = [
-  'libgtest-dev', 'clang-format', 'tcpdump', 'tshark', 'wireshark-common', 'curl', 'gzip', 'pigz', 'zstd', 'nginx-light',
+  'libgtest-dev',
+  'clang-format',
+  'tcpdump',
+  'tshark',
+  'wireshark-common',
+  'curl',
+  'gzip',
+  'pigz',
+  'zstd',
 ]
 
 function say(text) {
@@ -41,10 +58,18 @@ function output(command, args) {
 }
 
 function missingPackages(names) {
-  const installed = spawnSync('dpkg-query', ['-W', '-f', '${Package} ${db:Status-Status}\n', ...names], { encoding: 'utf8' })
-  if (installed.error) fail(`this set-up knows Debian 12 only (no dpkg-query); install by hand: ${names.join(' ')}`)
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own placeholders
+  const format = '${Package} ${db:Status-Status}\n'
+  const installed = spawnSync('dpkg-query', ['-W', '-f', format, ...names], {
+    encoding: 'utf8',
+  })
+  if (installed.error)
+    fail(`this set-up knows Debian 12 only (no dpkg-query); install by hand: ${names.join(' ')}`)
   const present = new Set(
-    installed.stdout.split('\n').filter((line) => line.endsWith(' installed')).map((line) => line.split(' ')[0]),
+    installed.stdout
+      .split('\n')
+      .filter((line) => line.endsWith(' installed'))
+      .map((line) => line.split(' ')[0]),
   )
   return names.filter((name) => !present.has(name))
 }
@@ -54,11 +79,21 @@ function installPackages(names) {
   if (missing.length === 0) return
   const root = process.getuid() === 0
   if (!root && spawnSync('sudo', ['-n', 'true']).status !== 0) {
-    fail(`Debian packages are missing; run this, then try again:\n  sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`)
+    fail(
+      `Debian packages are missing; run this, then try again:\n  sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`,
+    )
   }
   say(`installing Debian packages: ${missing.join(' ')}`)
   const apt = (args) => {
-    const command = ['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', '-o', 'Dpkg::Use-Pty=0', ...args]
+    const command = [
+      'env',
+      'DEBIAN_FRONTEND=noninteractive',
+      'apt-get',
+      '-qq',
+      '-o',
+      'Dpkg::Use-Pty=0',
+      ...args,
+    ]
     return root ? run(command[0], command.slice(1)) : run('sudo', ['-n', ...command])
   }
   const install = () => apt(['install', '-y', '--no-install-recommends', ...missing])
@@ -69,7 +104,9 @@ function installPackages(names) {
 /** node_modules follows the lock file: a stamp inside it remembers which one it was made from. */
 function installModules() {
   const stamp = join(ROOT, 'node_modules', '.capfleet-lock')
-  const wanted = createHash('sha256').update(readFileSync(join(ROOT, 'package-lock.json'))).digest('hex')
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(ROOT, 'package-lock.json')))
+    .digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
   say('installing npm packages (npm ci)')
   const npm = process.env.npm_execpath
@@ -82,7 +119,8 @@ function installModules() {
 function nodePackage() {
   const name = `node-linux-${process.arch}`
   const folder = join(ROOT, 'node_modules', name)
-  if (!existsSync(join(folder, 'include'))) fail(`no Node.js package for this machine (${name}); capfleet runs on Linux x64 and arm64`)
+  if (!existsSync(join(folder, 'include')))
+    fail(`no Node.js package for this machine (${name}); capfleet runs on Linux x64 and arm64`)
   return folder
 }
 
@@ -118,4 +156,4 @@ buildNative('build', {
   NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),
   NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
 })
-if (forTests) buildNative('build-test', { CMAKE_BUILD_TYPE: 'RelWithDebInfo', CAPFLEET_TESTS: 'ON' })
+if (forTests) buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
