@@ -1,6 +1,7 @@
 // Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
 // the Node.js that runs capfleet), the native build. Quick when nothing is missing.
-//   node .ci/setup.mjs [--test]     --test adds what `npm test` and `npm run bench` need
+//   node .ci/setup.mjs [--test|--fuzz]
+// --test adds what `npm test` and `npm run bench` need, --fuzz only brings what `npm run fuzz` needs.
 // Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -10,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)))
 const forTests = process.argv.includes('--test')
+const forFuzzing = process.argv.includes('--fuzz')
 
 const RUN_PACKAGES = [
   'cmake',
@@ -21,6 +23,8 @@ const RUN_PACKAGES = [
   'libdeflate-dev',
   'zlib1g-dev',
   'libxxhash-dev',
+  // Vectorscan is Hyperscan for processors other than Intel's, with the same names.
+  process.arch === 'x64' ? 'libhyperscan-dev' : 'libvectorscan-dev',
   'redis-server',
   'netbase',
 ]
@@ -34,7 +38,10 @@ const TEST_PACKAGES = [
   'gzip',
   'pigz',
   'zstd',
+  'nginx-light',
 ]
+
+const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']
 
 function say(text) {
   process.stderr.write(`setup: ${text}\n`)
@@ -149,6 +156,10 @@ function buildNative(folder, options) {
   writeFileSync(built, '')
 }
 
+if (forFuzzing) {
+  installPackages([...RUN_PACKAGES, ...FUZZ_PACKAGES])
+  process.exit(0)
+}
 installPackages(forTests ? [...RUN_PACKAGES, ...TEST_PACKAGES] : RUN_PACKAGES)
 installModules()
 buildNative('build', {

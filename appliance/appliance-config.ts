@@ -5,6 +5,10 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig } from '../src/base/config-file.ts'
+import { TIME_SOURCES } from '../src/query/time-source.ts'
+import { DISK_IDS } from './system-status/disk-names.ts'
+import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
+import { LINK_IDS } from './system-status/link-sensor.ts'
 
 /** Stated by the API (section 8); the gateway's leases rely on it, so that it is no setting. */
 export const DOWNLOAD_SLOTS = 4
@@ -32,6 +36,45 @@ const importsSchema = z.strictObject({
     .default(2 ** 30),
 })
 
+const clockTime = z
+  .string()
+  .regex(/^(([01]\d|2[0-3]):[0-5]\d:[0-5]\d|24:00:00)$/, 'must be a time of day such as "08:30:00"')
+
+const scheduleRowSchema = z.strictObject({
+  name: z.string(),
+  start: clockTime,
+  stop: clockTime,
+  days: z.array(z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'])),
+  zone: z.string().refine(isTimeZone, 'must be an IANA time zone such as Europe/Berlin'),
+})
+
+const captureSchema = z.strictObject({
+  defaultName: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+      'must be 1 to 64 letters, digits, dots, hyphens or underscores, beginning with a letter or digit',
+    )
+    .default('capture'),
+  schedule: z
+    .array(scheduleRowSchema)
+    .max(0, 'this version runs no schedules: remove the rows, start captures by capture_start')
+    .default([]),
+})
+
+/** Optional settings of these names. */
+function namesSchema<Id extends string>(ids: readonly Id[]) {
+  const optional = z.string().min(1).optional()
+  const shape = Object.fromEntries(ids.map((id) => [id, optional])) as Record<Id, typeof optional>
+  return z.strictObject(shape)
+}
+
+const systemSchema = z.strictObject({
+  disks: namesSchema(DISK_IDS).default({}),
+  interfaces: namesSchema(LINK_IDS).default({}),
+  mounts: namesSchema(MOUNT_IDS).default({}),
+})
+
 export const applianceConfigSchema = z.strictObject({
   deviceName: z
     .string()
@@ -50,7 +93,10 @@ export const applianceConfigSchema = z.strictObject({
     .default(() => Intl.DateTimeFormat().resolvedOptions().timeZone),
   auth: authSchema,
   downloads: downloadsSchema.prefault({}),
+  tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   imports: importsSchema.prefault({}),
+  capture: captureSchema.prefault({}),
+  system: systemSchema.prefault({}),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 })
 
@@ -64,7 +110,13 @@ export async function loadApplianceConfig(path: string): Promise<ApplianceConfig
     ...config,
     store: resolve(folder, config.store),
     auth: { ...config.auth, users: resolve(folder, config.auth.users) },
+    system: { ...config.system, mounts: resolveAll(folder, config.system.mounts) },
   }
+}
+
+function resolveAll<Paths extends object>(folder: string, paths: Paths): Paths {
+  const resolved = Object.entries(paths).map(([id, path]: [string, string]) => [id, resolve(folder, path)])
+  return Object.fromEntries(resolved) as Paths
 }
 
 function isTimeZone(name: string): boolean {

@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { clockNs } from '../native/addon.ts'
 import type { RequestState } from '../src/base/http-app.ts'
 import type { Log } from '../src/base/log.ts'
 import type { Metrics } from '../src/base/metrics.ts'
@@ -7,7 +8,9 @@ import type { CaptureCatalogue } from './capture-catalogue.ts'
 import type { DownloadMetrics } from './download-metrics.ts'
 import type { FilterCompiler } from './filter-compiler.ts'
 import type { RecorderClient } from './recorder-client.ts'
+import type { RegexCompiler } from './regex-compiler.ts'
 import type { StreamLimit } from './stream-limit.ts'
+import type { SystemSensors } from './system-status/system-sensors.ts'
 
 /** What the handlers work with; made once by appliance.ts. */
 export interface ApplianceParts {
@@ -16,9 +19,11 @@ export interface ApplianceParts {
   readonly metrics: Metrics
   readonly catalogue: CaptureCatalogue
   readonly compiler: FilterCompiler
+  readonly regexCompiler: RegexCompiler
   readonly slots: StreamLimit
   readonly recorder: RecorderClient
   readonly downloads: DownloadMetrics
+  readonly sensors: SystemSensors
   /** Aborted, with a CapfleetError as reason, when the program is to end: no new download starts. */
   readonly draining: AbortSignal
 }
@@ -26,7 +31,7 @@ export interface ApplianceParts {
 export type ApplianceContext = Koa.ParameterizedContext<RequestState>
 export type ApplianceHandler = (parts: ApplianceParts, ctx: ApplianceContext) => Promise<void>
 
-/** The clock that relative times and time_current mean: epoch nanoseconds, exact to a millisecond. */
+/** The clock that relative times and time_current mean: epoch nanoseconds. */
 export function nowNs(): bigint {
-  return BigInt(Date.now()) * 1_000_000n
+  return clockNs()
 }

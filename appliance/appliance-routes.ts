@@ -1,10 +1,20 @@
 import { CapfleetError } from '../src/base/error.ts'
 import type { Role } from '../src/base/users-file.ts'
 import type { ApplianceHandler } from './appliance-parts.ts'
+import { startCapture, stopCapture } from './capture-commands.ts'
 import { listCaptures } from './capture-list.ts'
+import { answerSchedule } from './capture-schedule.ts'
+import { answerCaptureState } from './capture-state.ts'
 import { deleteCapture } from './delete-capture.ts'
-import { storedDownload } from './stored-download.ts'
+import { estimateDownload } from './download-estimate.ts'
+import { listSizeSplits, listTimeSplits } from './split-list.ts'
+import { answerStatsSummary } from './stats-summary.ts'
+import { legacyDownload, storedDownload } from './stored-download.ts'
+import { answerSysmasterStatus } from './sysmaster-status.ts'
 import { answerTime, answerVersion } from './system-information.ts'
+import { answerIoStatistics } from './system-status/io-statistics.ts'
+import { answerPortStatistics } from './system-status/port-statistics.ts'
+import { answerStatus } from './system-status/system-status.ts'
 
 export interface ApplianceRoute {
   readonly path: string
@@ -20,17 +30,34 @@ const CHANGE = ['GET'] as const
 
 /** THE TABLE, in the order of the API reference. */
 export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = [
+  // 4.1 device operation
+  { path: '/sysmaster/capture_start', methods: CHANGE, role: 'full', handler: startCapture },
+  { path: '/sysmaster/capture_stop', methods: CHANGE, role: 'full', handler: stopCapture },
+  { path: '/sysmaster/capture_status', methods: READ, role: 'viewer', handler: answerCaptureState },
+  { path: '/sysmaster/status', methods: READ, role: 'viewer', handler: answerSysmasterStatus },
   // 4.2 device management
+  { path: '/sysmaster/stats_summary', methods: READ, role: 'viewer', handler: answerStatsSummary },
   { path: '/pcap/del', methods: CHANGE, role: 'full', handler: deleteCapture },
   // 4.3 system
   { path: '/api/v1/system/time_current', methods: READ, role: 'system', handler: answerTime },
   { path: '/api/v1/system/version', methods: READ, role: 'system', handler: answerVersion },
+  { path: '/api/v1/system/port_stats', methods: READ, role: 'system', handler: answerPortStatistics },
+  { path: '/api/v1/system/io_stats', methods: READ, role: 'system', handler: answerIoStatistics },
+  { path: '/api/v1/system/status', methods: READ, role: 'system', handler: answerStatus },
+  // beyond the reference: the schedule (api-decisions section 3)
+  { path: '/api/v1/capture/schedule', methods: READ, role: 'viewer', handler: answerSchedule },
   // 4.4 downloads
   { path: '/api/v1/pcap/single', methods: READ, role: 'user', handler: storedDownload('single') },
   { path: '/api/v1/pcap/timerange', methods: READ, role: 'user', handler: storedDownload('timerange') },
   { path: '/api/v1/pcap/splittime', methods: READ, role: 'user', handler: storedDownload('splittime') },
+  { path: '/api/v1/pcap/estimate', methods: READ, role: 'user', handler: estimateDownload },
   // 4.5 legacy
   { path: '/stream/list', methods: READ, role: 'viewer', handler: listCaptures },
+  { path: '/stream/ssize', methods: READ, role: 'viewer', handler: listSizeSplits },
+  { path: '/stream/stime', methods: READ, role: 'viewer', handler: listTimeSplits },
+  { path: '/pcap/single', methods: READ, role: 'user', handler: legacyDownload('single') },
+  { path: '/pcap/splittime', methods: READ, role: 'user', handler: legacyDownload('splittime') },
+  { path: '/pcap/timerange', methods: READ, role: 'user', handler: legacyDownload('timerange') },
   // operations
   { path: '/livez', methods: READ, role: 'open', handler: answerAlive },
   { path: '/metrics', methods: READ, role: 'open', handler: answerMetrics },

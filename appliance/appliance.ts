@@ -14,8 +14,10 @@ import { CaptureCatalogue } from './capture-catalogue.ts'
 import { DownloadMetrics } from './download-metrics.ts'
 import { FilterCompiler } from './filter-compiler.ts'
 import { RecorderClient } from './recorder-client.ts'
+import { RegexCompiler } from './regex-compiler.ts'
 import { storePaths } from './store-paths.ts'
 import { StreamLimit } from './stream-limit.ts'
+import { SystemSensors } from './system-status/system-sensors.ts'
 
 export interface RunningAppliance {
   /** Without a final slash. */
@@ -32,8 +34,11 @@ export async function startAppliance(
   const log = options.log ?? createLog('appliance', config.logLevel)
   const users = await UsersFile.load(config.auth.users)
   const draining = new AbortController()
-  const parts = createParts(config, log, draining.signal)
+  const parts = await createParts(config, log, draining.signal)
+  using starting = new DisposableStack()
+  starting.use(parts.sensors)
   const server = await listen(createHandler(parts, users), config.listen)
+  const owned = starting.move()
   log.info('appliance.started', { url: server.url, store: config.store })
   return {
     url: server.url,
@@ -42,6 +47,7 @@ export async function startAppliance(
         new CapfleetError('draining', 'the appliance is shutting down; try again', { retryAfterS: 5 }),
       )
       await server.close(drainMs)
+      owned.dispose()
       log.info('appliance.stopped')
     },
   }
@@ -56,18 +62,26 @@ export async function startApplianceFromFile(
   return { ...appliance, address: appliance.url, drainMs: config.downloads.drainMs }
 }
 
-function createParts(config: ApplianceConfig, log: Log, draining: AbortSignal): ApplianceParts {
+async function createParts(
+  config: ApplianceConfig,
+  log: Log,
+  draining: AbortSignal,
+): Promise<ApplianceParts> {
   const metrics = new Metrics()
   const slots = new StreamLimit()
+  const catalogue = new CaptureCatalogue(storePaths(config.store), log)
+  const recorder = new RecorderClient(config.store)
   return {
     config,
     log,
     metrics,
-    catalogue: new CaptureCatalogue(storePaths(config.store), log),
+    catalogue,
     compiler: new FilterCompiler(),
+    regexCompiler: new RegexCompiler(),
     slots,
-    recorder: new RecorderClient(config.store),
+    recorder,
     downloads: new DownloadMetrics(metrics, slots),
+    sensors: await SystemSensors.start({ config, recorder, catalogue, slots }),
     draining,
   }
 }

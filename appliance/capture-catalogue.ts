@@ -132,7 +132,7 @@ function snapshotOf(unordered: readonly CaptureRecord[]): Snapshot {
   const records = unordered.toSorted(newestFirst)
   const byBaseName = new Map<string, CaptureRecord>()
   for (const record of records) {
-    const base = record.name.replace(FULL_NAME_ENDING, '')
+    const base = record.baseName ?? record.name.replace(FULL_NAME_ENDING, '')
     if (base !== record.name && !byBaseName.has(base)) byBaseName.set(base, record)
   }
   return { records, byName: new Map(records.map((record) => [record.name, record])), byBaseName }

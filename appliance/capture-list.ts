@@ -3,6 +3,7 @@ import { QueryParameters } from '../src/query/query-parameters.ts'
 import { TIME_LIMIT_NS } from '../src/query/query-time.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import type { CaptureRecord } from './capture-record.ts'
+import { finishParameters } from './finish-parameters.ts'
 
 const NANOS_PER_SECOND = 1_000_000_000n
 const LIMIT_MAX = 1_000_000n
@@ -18,7 +19,7 @@ export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext)
   const fromNs = parameters.takeInteger('From', 0n, TIME_LIMIT_NS) ?? 0n
   const toNs = parameters.takeInteger('To', 0n, TIME_LIMIT_NS) ?? TIME_LIMIT_NS
   const isCsv = parameters.takeChoice('Format', ['json', 'csv']) === 'csv'
-  parameters.finish()
+  finishParameters(ctx, parameters)
   const all = await parts.catalogue.list()
   const start = after === undefined ? 0 : all.indexOf(await parts.catalogue.findExact(after)) + 1
   const items = all
@@ -45,7 +46,7 @@ function listItem(record: CaptureRecord, index: number): ListItem {
     Path: name,
     PCAP: `/api/v1/pcap/single?StreamName=${name}&`,
     Del: `/pcap/del?StreamName=${name}&`,
-    Link: `/api/v1/pcap/splittime?StreamName=${name}&Start=${record.startNs}ULL&Stop=${record.endNs}ULL&`,
+    Link: `/stream/ssize?StreamName=${name}&StreamView=split_1GB&`,
     Date: Number(record.startNs / NANOS_PER_SECOND),
     Size: Number(record.bytes),
     IsActive: record.state === 'active',

@@ -36,9 +36,14 @@ export const captureRecordSchema = z.object({
   type: z.enum(['import', 'capture']),
   state: z.enum(['active', 'closed']),
   description: z.string(),
+  /** Of a live capture: the name given at its start, without the time that the full name adds. */
+  baseName: z.string().optional(),
   /** When the capture was started or imported: RFC 3339, UTC. */
   createdAt: z.string(),
-  /** [startNs, endNs) holds every packet; both 0 when there is none. */
+  /**
+   * [startNs, endNs) holds every packet. Of a live capture it is the time of recording, of an import
+   * the packets' own: both 0 when there is none.
+   */
   startNs: count,
   endNs: count,
   packets: count,

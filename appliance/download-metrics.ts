@@ -14,6 +14,8 @@ export class DownloadMetrics {
   readonly #bytes
   readonly #packets
   readonly #corruptBlocks
+  #failureCount = 0
+  #corruptBlockCount = 0n
 
   constructor(metrics: Metrics, slots: StreamLimit) {
     this.#downloads = metrics.counter('downloads_total', 'Ended downloads', ['kind', 'outcome'])
@@ -31,10 +33,22 @@ export class DownloadMetrics {
     )
   }
 
+  /** Downloads that the store or the engine cut, since the program began. */
+  get failures(): number {
+    return this.#failureCount
+  }
+
+  /** Damaged blocks that downloads left out, since the program began. */
+  get corruptBlocks(): bigint {
+    return this.#corruptBlockCount
+  }
+
   ended({ kind, outcome, totals }: EndedDownload): void {
     this.#downloads.inc({ kind, outcome })
     this.#bytes.inc(Number(totals.outputBytes))
     this.#packets.inc(Number(totals.packets))
     this.#corruptBlocks.inc(Number(totals.corruptBlocks))
+    this.#corruptBlockCount += totals.corruptBlocks
+    if (outcome === 'failed') this.#failureCount += 1
   }
 }

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import type { z } from 'zod'
 import { CapfleetError } from '../src/base/error.ts'
-import type { CaptureRecord } from './capture-record.ts'
-import { toJson } from './capture-record.ts'
+import type { StoppedCapture } from './capture-control.ts'
+import { type CaptureRecord, toJson } from './capture-record.ts'
+import type { CaptureReport } from './capture-report.ts'
 import { readLines } from './read-lines.ts'
 import {
   parseRecorderError,
@@ -41,6 +42,26 @@ export class RecorderClient {
 
   deleteCapture(name: string, signal?: AbortSignal): Promise<{ readonly bytesFreed: bigint }> {
     return this.#command({ command: 'delete', name }, recorderResultSchemas.delete, { signal })
+  }
+
+  /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */
+  startCapture(baseName: string, signal?: AbortSignal): Promise<CaptureReport> {
+    return this.#command(
+      { command: 'capture-start', name: baseName },
+      recorderResultSchemas['capture-start'],
+      { signal },
+    )
+  }
+
+  /** Fails as CaptureControl.stop does. */
+  stopCapture(stopsScheduled: boolean, signal?: AbortSignal): Promise<StoppedCapture> {
+    return this.#command({ command: 'capture-stop', stopsScheduled }, recorderResultSchemas['capture-stop'], {
+      signal,
+    })
+  }
+
+  captureReport(signal?: AbortSignal): Promise<CaptureReport> {
+    return this.#command({ command: 'capture-report' }, recorderResultSchemas['capture-report'], { signal })
   }
 
   async #command<Schema extends z.ZodType>(

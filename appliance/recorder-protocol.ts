@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../src/base/error.ts'
 import { captureRecordSchema } from './capture-record.ts'
+import { captureReportSchema } from './capture-report.ts'
 
 const count = z
   .string()
@@ -21,6 +22,9 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
     description: z.string().optional(),
   }),
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
+  z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
+  z.strictObject({ command: z.literal('capture-stop'), stopsScheduled: z.boolean() }),
+  z.strictObject({ command: z.literal('capture-report') }),
 ])
 export type RecorderRequest = z.infer<typeof recorderRequestSchema>
 
@@ -29,6 +33,15 @@ export const recorderResultSchemas = {
   info: z.object({ pid: z.int() }),
   import: captureRecordSchema,
   delete: z.object({ bytesFreed: count }),
+  'capture-start': captureReportSchema,
+  'capture-stop': z.object({
+    name: z.string(),
+    baseName: z.string(),
+    stopNs: count,
+    packets: count,
+    bytes: count,
+  }),
+  'capture-report': captureReportSchema,
 } as const
 
 export const recorderAnswerSchema = z.union([
@@ -39,6 +52,7 @@ export const recorderAnswerSchema = z.union([
       code: z.string(),
       message: z.string(),
       param: z.string().optional(),
+      members: z.record(z.string(), z.string()).optional(),
     }),
   }),
 ])
@@ -46,12 +60,20 @@ export type RecorderAnswer = z.infer<typeof recorderAnswerSchema>
 
 /** What the last line says of a failure. */
 export function formatRecorderError(error: CapfleetError): Record<string, unknown> {
-  return { error: { code: error.code, message: error.message, param: error.details.param } }
+  const { param, members } = error.details
+  return { error: { code: error.code, message: error.message, param, members } }
 }
 
-export function parseRecorderError(error: { code: string; message: string; param?: string | undefined }) {
+interface WireError {
+  readonly code: string
+  readonly message: string
+  readonly param?: string | undefined
+  readonly members?: Readonly<Record<string, string>> | undefined
+}
+
+export function parseRecorderError(error: WireError): CapfleetError {
   const code: ErrorCode = Object.hasOwn(ERROR_KINDS, error.code)
     ? (error.code as ErrorCode)
     : 'internal-error'
-  return new CapfleetError(code, error.message, { param: error.param })
+  return new CapfleetError(code, error.message, { param: error.param, members: error.members })
 }

@@ -6,10 +6,14 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
+import { clockNs } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { loadApplianceConfig } from './appliance-config.ts'
+import { CaptureControl } from './capture-control.ts'
+import type { CaptureDriver } from './capture-driver.ts'
 import { toJson } from './capture-record.ts'
+import { noPortDriver } from './no-port-driver.ts'
 import { readLines } from './read-lines.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
 import { openSocketFolder } from './socket-folder.ts'
@@ -20,6 +24,8 @@ export interface RecorderOptions {
   readonly log: Log
   /** Size at which a segment ends; absent = the engine's default. */
   readonly segmentBytes?: number | undefined
+  /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
+  readonly capture?: { readonly timeZone: string; readonly driver?: CaptureDriver } | undefined
 }
 
 export interface RunningRecorder {
@@ -31,8 +37,10 @@ export interface RunningRecorder {
 export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
   await using parts = new AsyncDisposableStack()
   const writer = parts.use(await StoreWriter.open(options.storePath, options.segmentBytes))
+  const capture = await openCapture(writer, options)
+  if (capture) parts.use(capture)
   const { socketPath } = parts.use(openSocketFolder(options.storePath))
-  const conversations = parts.use(new Conversations(writer, options.log))
+  const conversations = parts.use(new Conversations({ writer, capture, log: options.log }))
   const server = createServer((socket) => conversations.start(socket))
   // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
   rmSync(socketPath, { force: true })
@@ -57,10 +65,20 @@ export async function startRecorderFromFile(
   const recorder = await startRecorder({
     storePath: config.store,
     segmentBytes: config.imports.segmentBytes,
+    capture: { timeZone: config.timeZone },
     log: createLog('recorder', config.logLevel),
   })
   // An address has no spaces, a folder may.
   return { ...recorder, address: pathToFileURL(config.store).href, drainMs: 0 }
+}
+
+async function openCapture(
+  writer: StoreWriter,
+  { capture, log }: RecorderOptions,
+): Promise<CaptureControl | undefined> {
+  if (capture === undefined) return undefined
+  const { timeZone, driver = noPortDriver } = capture
+  return await CaptureControl.open(writer, { driver, timeZone, nowNs: clockNs, log })
 }
 
 /** Takes no new connection. The running ones are ended by their owner. */
@@ -68,14 +86,22 @@ async function closeServer(server: Server): Promise<void> {
   server.close()
 }
 
+interface ConversationParts {
+  readonly writer: StoreWriter
+  readonly capture: CaptureControl | undefined
+  readonly log: Log
+}
+
 /** The commands that are being carried out. */
 class Conversations implements AsyncDisposable {
   readonly #writer: StoreWriter
+  readonly #capture: CaptureControl | undefined
   readonly #log: Log
   readonly #running = new Map<Socket, Promise<void>>()
 
-  constructor(writer: StoreWriter, log: Log) {
+  constructor({ writer, capture, log }: ConversationParts) {
     this.#writer = writer
+    this.#capture = capture
     this.#log = log
   }
 
@@ -107,7 +133,9 @@ class Conversations implements AsyncDisposable {
     try {
       const request = parseRequest(line)
       const result = await this.#execute(request, gone.signal, send)
-      this.#log.info('recorder.command', { command: request.command, name: nameOf(request) })
+      // The state of the capture is asked for every second.
+      const level = request.command === 'capture-report' ? 'debug' : 'info'
+      this.#log[level]('recorder.command', { command: request.command, name: nameOf(request) })
       send({ result })
     } catch (error) {
       if (!(error instanceof CapfleetError)) this.#log.error('recorder.command-failed', { err: error })
@@ -127,8 +155,31 @@ class Conversations implements AsyncDisposable {
       case 'import':
         return this.#writer.importCapture(request, { signal, onProgress: (progress) => send({ progress }) })
       case 'delete':
-        return this.#writer.deleteCapture(request.name)
+        return this.#delete(request.name)
+      case 'capture-start':
+        return this.#captureControl().start({ baseName: request.name }, signal)
+      case 'capture-stop':
+        return this.#captureControl().stop(request.stopsScheduled, signal)
+      case 'capture-report':
+        return Promise.resolve(this.#captureControl().report())
     }
+  }
+
+  #delete(name: string): Promise<unknown> {
+    if (this.#capture?.report().name === name) {
+      throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {
+        param: 'StreamName',
+      })
+    }
+    return this.#writer.deleteCapture(name)
+  }
+
+  #captureControl(): CaptureControl {
+    if (this.#capture !== undefined) return this.#capture
+    throw new CapfleetError(
+      'store-unavailable',
+      'the recorder that runs now only imports; start one with `capfleet recorder`',
+    )
   }
 }
 
@@ -147,7 +198,7 @@ function parseRequest(line: string): RecorderRequest {
 }
 
 function nameOf(request: RecorderRequest): string | undefined {
-  return request.command === 'info' ? undefined : request.name
+  return 'name' in request ? request.name : undefined
 }
 
 function toCapfleetError(error: unknown): CapfleetError {

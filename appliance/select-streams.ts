@@ -1,11 +1,14 @@
-import type { StreamFiles } from '../native/addon.ts'
+import { lookBackNs, type StreamFiles } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import type { DownloadQuery } from '../src/query/download-query.ts'
 import type { CaptureRecord, StreamRecord } from './capture-record.ts'
 import { segmentPath } from './store-paths.ts'
 
 export interface StreamSelection {
-  /** Only segments that reach into the range; older captures first, then by port. */
+  /**
+   * Only segments that reach into the range, and those before it that the clock of a vendor needs;
+   * older captures first, then by port.
+   */
   readonly streams: readonly StreamFiles[]
   /** Link type word of all of them; of an empty selection that of its newest capture, or Ethernet. */
   readonly linkType: number
@@ -14,7 +17,7 @@ export interface StreamSelection {
 }
 
 export interface SelectOptions {
-  readonly range: Pick<DownloadQuery, 'beginNs' | 'endNs'>
+  readonly query: Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeSource' | 'frameFilter'>
   readonly folderOf: (capture: CaptureRecord) => string
 }
 
@@ -41,14 +44,35 @@ export function selectStreams(captures: readonly CaptureRecord[], options: Selec
   }
 }
 
-function chooseStreams(capture: CaptureRecord, { range, folderOf }: SelectOptions): Chosen[] {
-  if (capture.startNs >= range.endNs || capture.endNs <= range.beginNs) return []
-  return capture.streams.flatMap((stream) => {
-    const segments = stream.segments
-      .filter(({ minNs, maxNs }) => maxNs >= range.beginNs && minNs < range.endNs)
-      .map(({ number }) => segmentPath(folderOf(capture), stream.port, number))
-    return segments.length === 0 ? [] : [{ capture, stream, files: { port: stream.port, segments } }]
-  })
+function chooseStreams(capture: CaptureRecord, { query, folderOf }: SelectOptions): Chosen[] {
+  const { beginNs, endNs } = query
+  if (capture.startNs >= endNs || capture.endNs <= beginNs) return []
+  const needed = neededFromNs(query)
+  return capture.streams
+    .filter((stream) => isPortWanted(stream.port, query))
+    .flatMap((stream) => {
+      const before = stream.segments.filter(({ minNs, maxNs }) => maxNs >= needed && minNs < endNs)
+      if (!before.some(({ maxNs }) => maxNs >= beginNs)) return []
+      const segments = before.map(({ number }) => segmentPath(folderOf(capture), stream.port, number))
+      return [{ capture, stream, files: { port: stream.port, segments } }]
+    })
+}
+
+/** From which time on packets must be read, so that those of the range get the time of the source. */
+function neededFromNs({ beginNs, timeSource }: SelectOptions['query']): bigint {
+  const backNs = lookBackNs(timeSource)
+  return backNs === 'whole-capture' ? 0n : beginNs - backNs
+}
+
+/**
+ * Whether the conditions on capture.port leave packets of this port. Not asked where a vendor's
+ * clock may learn from any port: a filter must not change a time.
+ */
+function isPortWanted(port: number, { timeSource, frameFilter }: SelectOptions['query']): boolean {
+  if (timeSource !== 'nic') return true
+  return frameFilter
+    .filter(({ field }) => field === 'capture.port')
+    .every(({ op, values }) => values.includes(port) === (op === '=='))
 }
 
 function linkTypeOfEmpty(captures: readonly CaptureRecord[]): number {

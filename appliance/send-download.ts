@@ -75,15 +75,23 @@ async function endResponse(res: ServerResponse, { download, signal }: SendOption
 
 /** Names of completionTrailers, for the head. */
 export const COMPLETION_TRAILER_NAMES =
-  'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes, Capfleet-Corrupt-Blocks'
+  'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes, Capfleet-Corrupt-Blocks, Capfleet-TS-Fallbacks, ' +
+  'Capfleet-Late-Packets, Capfleet-Truncated, Capfleet-Next-Ns'
 
-/** Only a stream that was not cut has these. Bytes are those of the body as sent. */
+/**
+ * Only a stream that was not cut has these. Bytes are those of the body as sent. Truncated is 1 when
+ * MaxBytes or MaxPackets left packets out; Next-Ns is the timestamp of the first of them.
+ */
 function completionTrailers(totals: DownloadTotals): Record<string, string> {
   return {
     'Capfleet-Complete': '1',
     'Capfleet-Packets': String(totals.packets),
     'Capfleet-Bytes': String(totals.outputBytes),
     'Capfleet-Corrupt-Blocks': String(totals.corruptBlocks),
+    'Capfleet-TS-Fallbacks': String(totals.vendorTimeFallbacks),
+    'Capfleet-Late-Packets': String(totals.latePackets),
+    'Capfleet-Truncated': totals.truncated ? '1' : '0',
+    ...(totals.nextNs === undefined ? {} : { 'Capfleet-Next-Ns': String(totals.nextNs) }),
   }
 }
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
-import { type ImportProgress, type ImportResult, importCaptureFiles } from '../native/addon.ts'
+import { type ImportProgress, type ImportResult, importCaptureFiles } from '../native/import-capture-files.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../src/query/capture-name-rule.ts'
+import { activeRecords, makeCaptureFolder, replaceCaptureRecord } from './capture-folder.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import { syncPath, syncTree } from './durable-files.ts'
 import { lockStore } from './store-lock.ts'
@@ -112,6 +113,25 @@ export class StoreWriter implements AsyncDisposable {
     const bytesFreed = await sizeOfTree(hidden)
     await rm(hidden, { recursive: true, force: true })
     return { bytesFreed }
+  }
+
+  /** Makes a capture to record into; false when its name is taken. */
+  makeCapture(record: CaptureRecord): Promise<boolean> {
+    return makeCaptureFolder(this.#paths, record)
+  }
+
+  replaceRecord(record: CaptureRecord): Promise<void> {
+    return replaceCaptureRecord(this.#paths, record)
+  }
+
+  /** Captures that are being recorded, or were when the recorder ended; newest first. */
+  activeCaptures(): Promise<readonly CaptureRecord[]> {
+    return activeRecords(this.#paths)
+  }
+
+  /** The folder of a capture that exists. */
+  folderOf(record: CaptureRecord): string {
+    return join(this.#paths.captures, record.name)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

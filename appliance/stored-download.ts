@@ -1,93 +1,51 @@
 /**
- * /api/v1/pcap/single, timerange and splittime (API section 4.4). Everything that can be wrong is
- * found before a slot is taken, and the engine has begun before the status goes out.
+ * The downloads single, timerange and splittime (API sections 4.4 and 4.5). Everything that can be
+ * wrong is found before a slot is taken, and the engine has begun before the status goes out.
  */
 import { type Chunk, Download } from '../native/addon.ts'
 import type { DownloadKind, DownloadQuery } from '../src/query/download-query.ts'
+import { parseLegacyQuery } from '../src/query/legacy-query.ts'
 import { parseDownloadQuery } from '../src/query/parse-download-query.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../src/query/query-values.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appliance-parts.ts'
-import { nowNs } from './appliance-parts.ts'
+import { withClientSignal } from './client-signal.ts'
 import { downloadHeaders } from './download-headers.ts'
-import { type StreamSelection, selectStreams } from './select-streams.ts'
+import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
 import { COMPLETION_TRAILER_NAMES, type SendOutcome, sendDownload } from './send-download.ts'
 import type { Reader } from './stream-limit.ts'
 
-/** A download that passed all checks. */
-interface Prepared {
-  readonly query: DownloadQuery
-  readonly selection: StreamSelection
-  readonly program: Uint8Array | undefined
-  readonly headers: Record<string, string>
+/** A download from the V1 path of this kind. */
+export function storedDownload(kind: DownloadKind): ApplianceHandler {
+  return answerWith((raw, parts) => parseDownloadQuery(kind, raw, parseContextOf(parts)))
 }
 
-export function storedDownload(kind: DownloadKind): ApplianceHandler {
+/** A download from the path of this kind below /pcap/. */
+export function legacyDownload(kind: DownloadKind): ApplianceHandler {
+  return answerWith((raw, parts) => parseLegacyQuery(kind, raw, parseContextOf(parts)))
+}
+
+function answerWith(parse: (raw: string, parts: ApplianceParts) => DownloadQuery): ApplianceHandler {
   return async (parts, ctx) => {
     parts.draining.throwIfAborted()
-    const gone = new AbortController()
-    ctx.res.once('close', () => gone.abort(new ClientGone()))
-    try {
-      const prepared = await prepare(parts, { kind, raw: ctx.querystring, signal: gone.signal })
-      if (ctx.method === 'HEAD') {
-        ctx.respond = false
-        ctx.res.writeHead(200, prepared.headers).end()
+    await withClientSignal(ctx, async (signal) => {
+      const prepared = await prepareDownload(parts, parse(ctx.querystring, parts), signal)
+      if (ctx.method !== 'HEAD') {
+        await download(parts, ctx, { ...prepared, signal })
         return
       }
-      await download(parts, ctx, { ...prepared, signal: gone.signal })
-    } catch (error) {
-      // Nobody is left to answer.
-      if (gone.signal.aborted && error === gone.signal.reason) {
-        ctx.respond = false
-        return
-      }
-      throw error
-    }
+      ctx.respond = false
+      ctx.res.writeHead(200, downloadHeaders(prepared)).end()
+    })
   }
-}
-
-/** The reason of a request's signal. */
-class ClientGone extends Error {}
-
-interface DownloadRequest {
-  readonly kind: DownloadKind
-  readonly raw: string
-  readonly signal: AbortSignal
-}
-
-async function prepare(parts: ApplianceParts, request: DownloadRequest): Promise<Prepared> {
-  const query = parseDownloadQuery(request.kind, request.raw, {
-    zone: parts.config.timeZone,
-    nowNs: nowNs(),
-  })
-  const { catalogue } = parts
-  const captures =
-    query.captureName === undefined ? await catalogue.list() : [await catalogue.find(query.captureName)]
-  const selection = selectStreams(captures, {
-    range: query,
-    folderOf: (capture) => catalogue.folderOf(capture),
-  })
-  const program =
-    query.filterBpf === undefined
-      ? undefined
-      : await parts.compiler.compile(
-          { expression: query.filterBpf, linkType: selection.linkType },
-          request.signal,
-        )
-  const [capture] = captures
-  const name =
-    query.captureName === undefined || capture === undefined
-      ? `${parts.config.deviceName}_${query.beginNs}_${query.endNs}`
-      : capture.name
-  return { query, selection, program, headers: downloadHeaders({ query, name }) }
 }
 
 async function download(
   parts: ApplianceParts,
   ctx: ApplianceContext,
-  prepared: Prepared & { readonly signal: AbortSignal },
+  prepared: PreparedDownload & { readonly signal: AbortSignal },
 ): Promise<void> {
   const { query, signal } = prepared
-  const reader = readerOf(prepared, ctx.state.user)
+  const reader = readerOf(prepared, ctx)
   using held = new DisposableStack()
   const waiting = AbortSignal.any([signal, parts.draining])
   held.use(await parts.slots.acquire(reader, { waitMs: (query.waitS ?? 0) * 1000, signal: waiting }))
@@ -95,9 +53,10 @@ async function download(
   // The slot is free as soon as the client is gone, whatever the engine is busy with.
   signal.addEventListener('abort', () => held.dispose(), { once: true })
   const engine = await openEngine(prepared, signal)
+  reader.totals = () => engine.totals()
   held.defer(() => engine.close())
   const firstChunk = await firstOf(engine, signal)
-  writeHead(ctx, prepared.headers)
+  writeHead(ctx, downloadHeaders(prepared))
   const outcome = await sendDownload(ctx.res, {
     download: engine,
     firstChunk,
@@ -110,25 +69,38 @@ async function download(
   report(parts, ctx, { query, engine, outcome })
 }
 
-function readerOf({ query, selection }: Prepared, user: string | undefined): Reader {
+function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext): Reader {
   return {
+    mode: query.kind,
+    commandLine: `${ctx.method} ${ctx.originalUrl}`,
     what: query.captureName ?? `${query.beginNs}-${query.endNs} of ${selection.captures.length} captures`,
     captures: selection.captures,
     filter: query.filterBpf,
-    user,
+    sliceBytes: query.sliceBytes,
+    user: ctx.state.user,
     startedAt: new Date().toISOString(),
     bytes: 0n,
+    totals: undefined,
   }
 }
 
-async function openEngine({ query, selection, program }: Prepared, signal: AbortSignal): Promise<Download> {
+async function openEngine(
+  { query, selection, program, regex }: PreparedDownload,
+  signal: AbortSignal,
+): Promise<Download> {
   const engine = await Download.open({
     streams: selection.streams,
     beginNs: query.beginNs,
     endNs: query.endNs,
+    frameFilter: query.frameFilter,
     filter: program,
+    filterDecap: query.filterDecap,
+    regex,
+    timeSource: query.timeSource,
     sliceBytes: query.sliceBytes,
     tsMaxNs: query.tsMaxNs,
+    maxBytes: query.maxBytes,
+    maxPackets: query.maxPackets,
     timeResolution: query.timeResolution,
     compression: query.compression,
     emptyLinkType: selection.linkType,

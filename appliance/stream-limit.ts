@@ -1,19 +1,28 @@
+import type { DownloadTotals } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { DOWNLOAD_SLOTS } from './appliance-config.ts'
 import { FifoLimit } from './fifo-limit.ts'
 
 /** Who uses a download slot; listed to those who find none free. */
 export interface Reader {
+  /** The kind of download, such as "timerange". */
+  readonly mode: string
+  /** The line of the request; credentials travel in a header, not here. */
+  readonly commandLine: string
   /** What is downloaded: a capture's name or a time range. */
   readonly what: string
   /** Full names of the captures that are read. */
   readonly captures: readonly string[]
   readonly filter: string | undefined
+  /** Bytes kept of each packet; undefined = all. */
+  readonly sliceBytes: number | undefined
   readonly user: string | undefined
   /** RFC 3339, UTC. */
   readonly startedAt: string
   /** Bytes of the body handed out so far. */
   bytes: bigint
+  /** Asks the engine for its live figures; undefined until the engine has begun. */
+  totals: (() => DownloadTotals) | undefined
 }
 
 export interface SlotRequest {
@@ -28,10 +37,15 @@ const RETRY_AFTER_S = 2
 /** The four download slots of a device (API section 8). */
 export class StreamLimit {
   readonly #limit = new FifoLimit(DOWNLOAD_SLOTS)
-  readonly #readers = new Set<Reader>()
+  readonly #readers = new Map<number, Reader>()
 
   /** Downloads that run now. */
   get readers(): ReadonlySet<Reader> {
+    return new Set(this.#readers.values())
+  }
+
+  /** The same by slot: 0 to 3, a download keeps its own. */
+  get readersBySlot(): ReadonlyMap<number, Reader> {
     return this.#readers
   }
 
@@ -45,13 +59,19 @@ export class StreamLimit {
    */
   async acquire(reader: Reader, request: SlotRequest): Promise<Disposable> {
     const place = await this.#place(request)
-    this.#readers.add(reader)
+    const slot = this.#freeSlot()
+    this.#readers.set(slot, reader)
     return {
       [Symbol.dispose]: () => {
-        this.#readers.delete(reader)
+        if (this.#readers.get(slot) === reader) this.#readers.delete(slot)
         place[Symbol.dispose]()
       },
     }
+  }
+
+  #freeSlot(): number {
+    for (let slot = 0; slot < DOWNLOAD_SLOTS; slot++) if (!this.#readers.has(slot)) return slot
+    throw new Error('a place was given though every slot is in use')
   }
 
   async #place({ waitMs, signal }: SlotRequest): Promise<Disposable> {
@@ -70,7 +90,7 @@ export class StreamLimit {
   }
 
   #exhausted(): CapfleetError {
-    const readers = [...this.#readers].map(({ what, filter, user, startedAt, bytes }) => ({
+    const readers = [...this.#readers.values()].map(({ what, filter, user, startedAt, bytes }) => ({
       what,
       filter,
       user,

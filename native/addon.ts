@@ -1,12 +1,12 @@
 /**
- * The engine, as TypeScript sees it: open a download over stored segments, import capture files.
- * Arguments are checked here; binding/ checks types only. Nanoseconds and counts that can pass
+ * The engine, as TypeScript sees it: downloads of stored segments, and what their indexes say.
+ * Arguments are checked here and in native-options.ts; binding/ checks types only. Nanoseconds and counts that can pass
  * 2^53 are bigint in both directions. All work runs on the engine's threads, never on this one.
  */
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
-import { CapfleetError } from '../src/base/error.ts'
-import { engine, type NativeDownload, type NativeOptions, type NativePart } from './engine-binding.ts'
+import { engine, type NativeDownload, type NativePart } from './engine-binding.ts'
+import { checkBoundaries, TIME_SOURCES, toNativeOptions } from './native-options.ts'
 
 /** Values of `Compression` (API section 4.4.6). */
 export type Compression =
@@ -32,18 +32,69 @@ export interface StreamFiles {
   readonly segments: readonly string[]
 }
 
+/** Values of `TSMode` (API section 4.4.5): which timestamp a delivered packet carries. */
+export type TimeSource =
+  | 'nic'
+  | 'vendorA7130'
+  | 'vendorA7150_overwrite'
+  | 'vendorA7150_insert'
+  | 'vendorA7280_eth64'
+  | 'vendorA7280_mac48'
+  | 'vendorB_erspan3'
+  | 'vendorB3550'
+
+/** Fields of `FilterFrame` (API section 4.4.4). */
+export type FrameField =
+  | 'capture.port'
+  | 'a7130.device'
+  | 'a7130.srcdevice'
+  | 'a7130.srcport'
+  | 'c3550.srcport'
+
+/**
+ * `==`: the field has one of the values; `!=`: it has none of them. A packet without an a7130
+ * trailer has 0 in those fields; one without a c3550 trailer has no value there.
+ */
+export interface FrameCondition {
+  readonly field: FrameField
+  readonly op: '==' | '!='
+  /** 0 to 2^32 - 1 each, at least one. */
+  readonly values: readonly number[]
+}
+
 export interface DownloadOptions {
   /** Order breaks ties: packets with equal timestamps come in the order of this list. */
   readonly streams: readonly StreamFiles[]
-  /** Half-open: beginNs <= timestamp < endNs. */
+  /** Half-open: beginNs <= NIC timestamp < endNs, whatever the time source. */
   readonly beginNs: bigint
   readonly endNs: bigint
+  /** A packet must meet all conditions. */
+  readonly frameFilter?: readonly FrameCondition[] | undefined
   /** A cBPF program from the compile helper, for the streams' link type; absent = every packet. */
   readonly filter?: Uint8Array | undefined
+  /** Whether `filter` sees the innermost packet of tunnels and tags; the stored one is delivered. */
+  readonly filterDecap?: boolean | undefined
+  /** A serialized Hyperscan database from the compile helper, searched in the captured bytes. */
+  readonly regex?: Uint8Array | undefined
+  /**
+   * Default nic. For the others `streams` must also hold the segments before the range that
+   * lookBackNs() asks for: the clocks of vendors are read from earlier packets. Packets come sorted
+   * by the time that they carry, as far as the engine's bounded window reaches.
+   */
+  readonly timeSource?: TimeSource | undefined
+  /**
+   * With vendorA7280_mac48: a source address whose time is further than this from the NIC's is a
+   * real address. Default 60 s.
+   */
+  readonly mac48LimitNs?: bigint | undefined
   /** Keep at most this many bytes of each packet (1 to 12288). */
   readonly sliceBytes?: number | undefined
   /** End before the first packet that is this much or more after the first delivered one. */
   readonly tsMaxNs?: bigint | undefined
+  /** End after this many bytes of PCAP or before, between records; file header included, so >= 24. */
+  readonly maxBytes?: bigint | undefined
+  /** End after this many packets; at least 1. */
+  readonly maxPackets?: bigint | undefined
   readonly timeResolution: 'nsec' | 'usec'
   readonly compression: Compression
   /** Link type word and snaplen of the file header when `streams` is empty. */
@@ -65,6 +116,30 @@ export interface DownloadTotals {
   /** Timestamps of the first and last packet handed out; undefined before the first. */
   readonly firstNs: bigint | undefined
   readonly lastNs: bigint | undefined
+  /** Packets that pass the filters but bear no valid time of the vendor, so that they keep NIC time. */
+  readonly vendorTimeFallbacks: bigint
+  /** Packets that come after one with a later time, because the sorting window was too short. */
+  readonly latePackets: bigint
+  /** maxBytes or maxPackets left packets out. */
+  readonly truncated: boolean
+  /** When truncated: timestamp, as its record would bear it, of the first packet left out. */
+  readonly nextNs: bigint | undefined
+}
+
+export interface IntervalCount {
+  readonly packets: bigint
+  /** As PCAP records: headers and captured bytes. */
+  readonly bytes: bigint
+}
+
+/** Blocks of the store by smallest timestamp; element i of each array belongs to block i. */
+export interface BlockList {
+  readonly minNs: BigInt64Array
+  /** Inclusive. */
+  readonly maxNs: BigInt64Array
+  readonly packets: Uint32Array
+  /** As PCAP records: headers and captured bytes. */
+  readonly bytes: Uint32Array
 }
 
 /**
@@ -76,58 +151,16 @@ export interface Chunk {
   release(): void
 }
 
-export interface ImportOptions {
-  /** Capture files in order (PCAP or pcapng, optionally gzip or zstd). */
-  readonly files: readonly string[]
-  /** An existing empty folder; cap0/, cap1/ ... are made in it. */
-  readonly directory: string
-  readonly segmentBytes?: number | undefined
-  readonly signal?: AbortSignal | undefined
-  /** Called about five times a second. Input bytes as stored on disk (compressed if so). */
-  readonly onProgress?: ((progress: ImportProgress) => void) | undefined
-}
-
-export interface ImportProgress {
-  readonly inputBytes: bigint
-  readonly totalInputBytes: bigint
-  readonly packets: bigint
-}
-
-export interface SegmentSummary {
-  readonly number: number
-  readonly minNs: bigint
-  readonly maxNs: bigint
-  readonly packets: bigint
-  readonly bytes: bigint
-}
-
-export interface StreamSummary {
-  readonly port: number
-  /** Link type word of the PCAP header: LINKTYPE in the low 16 bits. */
-  readonly linkType: number
-  readonly snaplen: number
-  readonly segments: readonly SegmentSummary[]
-}
-
-/** A part of an input that could not be imported. Everything before `offset` was. */
-export interface ImportDamage {
-  readonly file: string
-  /** In the file, or in the decompressed stream when `compressed`. */
-  readonly offset: bigint
-  readonly compressed: boolean
-  readonly message: string
-}
-
-export interface ImportResult {
-  readonly streams: readonly StreamSummary[]
-  readonly packets: bigint
-  /** Packets left out because PCAP cannot carry their timestamp (before 1970 or after 2106-02-07). */
-  readonly packetsOutOfTimeRange: bigint
-  readonly damages: readonly ImportDamage[]
-}
-
 /** The program that compiles filter expressions; see native/engine/bpf_compile_main.cc. */
 export const bpfCompilerPath = fileURLToPath(new URL('build/capfleet-bpf-compile', import.meta.url))
+
+/** The program that compiles regular expressions; see native/engine/regex_compile_main.cc. */
+export const regexCompilerPath = fileURLToPath(new URL('build/capfleet-regex-compile', import.meta.url))
+
+/** The clock of the machine (CLOCK_REALTIME) in nanoseconds since 1970. */
+export function clockNs(): bigint {
+  return engine.clockNs()
+}
 
 /** Stored packets as the bytes of one PCAP file, pulled by the caller. */
 export class Download implements AsyncDisposable {
@@ -144,8 +177,8 @@ export class Download implements AsyncDisposable {
   }
 
   /**
-   * Reads the indexes and starts to scan. Rejects with bad-parameter, bad-bpf, mixed-link-type,
-   * store-unavailable or store-corrupt.
+   * Reads the indexes and starts to scan. Rejects with bad-parameter, bad-bpf, bad-regex,
+   * mixed-link-type, store-unavailable or store-corrupt.
    */
   static async open(options: DownloadOptions): Promise<Download> {
     return new Download(await engine.openDownload(toNativeOptions(options)))
@@ -181,21 +214,43 @@ export class Download implements AsyncDisposable {
   }
 }
 
+/** The whole capture: no time of the vendor is known without its first packet. */
+const WHOLE_CAPTURE_NS = 2n ** 63n - 1n
+
 /**
- * Imports capture files into a new capture's folder. Rejects with bad-parameter, bad-capture-file,
- * store-full or store-unavailable, or with the signal's reason; the folder is empty again then.
+ * How far before a range a download reads to know this source's times, in nanoseconds, or
+ * 'whole-capture' when it must read from the first packet on. The segments that reach into
+ * [beginNs - lookBackNs, endNs) are what the download needs as `streams`.
  */
-export async function importCaptureFiles(options: ImportOptions): Promise<ImportResult> {
-  const { files, directory, segmentBytes = DEFAULT_SEGMENT_BYTES, signal, onProgress } = options
-  if (!Number.isSafeInteger(segmentBytes) || segmentBytes <= 0) {
-    throw badParameter('segmentBytes', 'must be a positive integer')
-  }
+export function lookBackNs(source: TimeSource): bigint | 'whole-capture' {
+  const backNs = engine.lookBackNs(TIME_SOURCES[source])
+  return backNs === WHOLE_CAPTURE_NS ? 'whole-capture' : backNs
+}
+
+/**
+ * Exact counts of the half-open intervals [boundariesNs[i], boundariesNs[i + 1]): what a download
+ * without filter delivers. Reads only blocks that straddle a boundary; a damaged one of these is
+ * left out, as by a download. Boundaries ascend. Rejects with bad-parameter, store-unavailable,
+ * store-corrupt, or the signal's reason.
+ */
+export async function countPackets(options: {
+  readonly streams: readonly StreamFiles[]
+  readonly boundariesNs: readonly bigint[]
+  readonly signal?: AbortSignal | undefined
+}): Promise<readonly IntervalCount[]> {
+  const { streams, boundariesNs, signal } = options
+  checkBoundaries(boundariesNs)
   signal?.throwIfAborted()
-  const job = engine.startImport({ files, directory, segmentBytes }, (progress) => onProgress?.(progress))
+  const job = engine.countPackets(
+    streams.map(({ segments }) => segments),
+    BigInt64Array.from(boundariesNs),
+  )
   const cancel = () => job.cancel()
   signal?.addEventListener('abort', cancel, { once: true })
   try {
-    return await job.finished
+    const { packets, bytes } = await job.finished
+    signal?.throwIfAborted()
+    return Array.from(packets, (count, i) => ({ packets: count, bytes: bytes[i] ?? 0n }))
   } catch (error) {
     signal?.throwIfAborted()
     throw error
@@ -204,29 +259,12 @@ export async function importCaptureFiles(options: ImportOptions): Promise<Import
   }
 }
 
-const DEFAULT_SEGMENT_BYTES = 2 ** 30
-const MAX_SLICE_BYTES = 12_288 // stated by the appliance API, section 8
-const KEEP_WHOLE_PACKETS = 262_144 // no packet is longer
-const MAX_NS = 2n ** 63n - 1n
-const ETHERNET = 1
-
-/** Codec (0 none, 1 gzip, 2 zstd) and level, as native/engine/compression.h has them. */
-const COMPRESSIONS: Readonly<Record<Compression, { readonly codec: number; readonly level: number }>> = {
-  none: { codec: 0, level: 0 },
-  fast: { codec: 1, level: 1 },
-  '1': { codec: 1, level: 1 },
-  '2': { codec: 1, level: 2 },
-  '3': { codec: 1, level: 3 },
-  '4': { codec: 1, level: 4 },
-  '5': { codec: 1, level: 5 },
-  '6': { codec: 1, level: 6 },
-  '7': { codec: 1, level: 7 },
-  '8': { codec: 1, level: 8 },
-  '9': { codec: 1, level: 9 },
-  best: { codec: 1, level: 12 },
-  zstd: { codec: 2, level: 3 },
-  zstd_fast: { codec: 2, level: -1 },
-  zstd_ultra: { codec: 2, level: 22 },
+/**
+ * Every block of the streams, from the indexes alone. Rejects with store-unavailable or
+ * store-corrupt.
+ */
+export async function listBlocks(options: { readonly streams: readonly StreamFiles[] }): Promise<BlockList> {
+  return await engine.listBlocks(options.streams.map(({ segments }) => segments))
 }
 
 class PooledChunk implements Chunk {
@@ -243,35 +281,4 @@ class PooledChunk implements Chunk {
   release(): void {
     this.#native.release(this.#id)
   }
-}
-
-function toNativeOptions(options: DownloadOptions): NativeOptions {
-  const { sliceBytes, tsMaxNs, emptyLinkType = ETHERNET } = options
-  checkNanos('beginNs', options.beginNs, 0n)
-  checkNanos('endNs', options.endNs, 0n)
-  if (tsMaxNs !== undefined) checkNanos('tsMaxNs', tsMaxNs, 1n)
-  const isSlice = sliceBytes === undefined || Number.isInteger(sliceBytes)
-  if (!isSlice || (sliceBytes ?? 1) < 1 || (sliceBytes ?? 1) > MAX_SLICE_BYTES) {
-    throw badParameter('sliceBytes', `must be an integer from 1 to ${MAX_SLICE_BYTES}`)
-  }
-  return {
-    streams: options.streams.map((stream) => stream.segments),
-    beginNs: options.beginNs,
-    endNs: options.endNs,
-    filter: options.filter,
-    sliceBytes: sliceBytes ?? KEEP_WHOLE_PACKETS,
-    tsMaxNs,
-    toMicroseconds: options.timeResolution === 'usec',
-    ...COMPRESSIONS[options.compression],
-    emptyLinkType,
-  }
-}
-
-function checkNanos(param: string, value: bigint, least: bigint): void {
-  if (value >= least && value <= MAX_NS) return
-  throw badParameter(param, `must be from ${least} to ${MAX_NS} nanoseconds, got ${value}`)
-}
-
-function badParameter(param: string, rule: string): CapfleetError {
-  return new CapfleetError('bad-parameter', `${param} ${rule}`, { param })
 }

@@ -1,23 +1,37 @@
 /**
  * The compiled engine as it comes out of native/binding: loads the binary and says what it exports.
- * Only addon.ts uses this; it checks every argument, the binary trusts them.
+ * Only the files beside this one use it; they check every argument, the binary trusts them.
  */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { CapfleetError, type ErrorCode } from '../src/base/error.ts'
-import type { DownloadTotals, ImportOptions, ImportProgress, ImportResult } from './addon.ts'
+import type { BlockList, DownloadTotals } from './addon.ts'
+import type { ImportOptions, ImportProgress, ImportResult } from './import-capture-files.ts'
 
 export interface NativeOptions {
   readonly streams: readonly (readonly string[])[]
   readonly beginNs: bigint
   readonly endNs: bigint
+  readonly frameFilter: readonly NativeCondition[]
   readonly filter: Uint8Array | undefined
+  readonly filterDecap: boolean
+  readonly regex: Uint8Array | undefined
+  readonly timeSource: number
+  readonly mac48LimitNs: bigint | undefined
   readonly sliceBytes: number
   readonly tsMaxNs: bigint | undefined
+  readonly maxBytes: bigint | undefined
+  readonly maxPackets: bigint | undefined
   readonly toMicroseconds: boolean
   readonly codec: number
   readonly level: number
   readonly emptyLinkType: number
+}
+
+interface NativeCondition {
+  readonly field: number
+  readonly excludes: boolean
+  readonly values: readonly number[]
 }
 
 /** A slab is one Buffer for all its life; the part is its first `length` bytes. */
@@ -36,6 +50,12 @@ export interface NativeDownload {
   close(): void
 }
 
+interface NativeCount {
+  /** Of each interval. */
+  readonly finished: Promise<{ readonly packets: BigUint64Array; readonly bytes: BigUint64Array }>
+  cancel(): void
+}
+
 interface NativeImport {
   readonly finished: Promise<ImportResult>
   cancel(): void
@@ -44,7 +64,12 @@ interface NativeImport {
 /** The exports of native/binding/addon.cc. */
 interface EngineBinding {
   initialize(makeError: (code: ErrorCode | 'cancelled', message: string) => Error): void
+  clockNs(): bigint
   openDownload(options: NativeOptions): Promise<NativeDownload>
+  /** 2^63 - 1 stands for the whole capture. */
+  lookBackNs(timeSource: number): bigint
+  countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
+  listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
   startImport(
     options: Required<Pick<ImportOptions, 'files' | 'directory'>> & { readonly segmentBytes: number },
     onProgress: (progress: ImportProgress) => void,

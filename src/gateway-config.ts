@@ -2,6 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig, secretSchema } from './base/config-file.ts'
+import { TIME_SOURCES } from './query/time-source.ts'
 
 /** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */
 const STREAMS_PER_DEVICE_MAX = 4
@@ -73,6 +74,7 @@ export const gatewayConfigSchema = z.strictObject({
     .string()
     .refine(isTimeZone, 'must be an IANA name such as Europe/London')
     .default(Intl.DateTimeFormat().resolvedOptions().timeZone),
+  tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   drainS: wholeNumber(0, 86_400).default(30),
 })

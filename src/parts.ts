@@ -44,7 +44,12 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     metrics,
     log,
     draining: draining.signal,
-    limits: { ...config.downloads, probeTimeoutMs: config.control.probeTimeoutMs, timeZone: config.timeZone },
+    limits: {
+      ...config.downloads,
+      probeTimeoutMs: config.control.probeTimeoutMs,
+      timeZone: config.timeZone,
+      tsModeAliases: config.tsModeAliases,
+    },
     downloads: {
       leases,
       clients,

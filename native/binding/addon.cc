@@ -2,8 +2,12 @@
 #include <napi.h>
 
 #include "addon_data.h"
+#include "clock.h"
+#include "count_job.h"
 #include "download_wrap.h"
 #include "import_job.h"
+#include "list_job.h"
+#include "vendor_clock.h"
 
 namespace capfleet::binding {
 namespace {
@@ -13,13 +17,23 @@ void initialize(const Napi::CallbackInfo& info) {
   AddonData::of(info.Env())->makeError = Napi::Persistent(info[0].As<Napi::Function>());
 }
 
+/// lookBackNs(timeSource: number): bigint, as VendorClock::lookBackNs().
+Napi::Value lookBackNs(const Napi::CallbackInfo& info) {
+  const auto source = static_cast<TimeSource>(info[0].As<Napi::Number>().Int32Value());
+  return Napi::BigInt::New(info.Env(), VendorClock::lookBackNs(source));
+}
+
 }  // namespace
 
 Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   AddonData::create(env);
   DownloadWrap::define(env);
   exports.Set("initialize", Napi::Function::New<initialize>(env));
+  exports.Set("clockNs", Napi::Function::New<clockNs>(env));
   exports.Set("openDownload", Napi::Function::New<&DownloadWrap::open>(env));
+  exports.Set("lookBackNs", Napi::Function::New<lookBackNs>(env));
+  exports.Set("countPackets", Napi::Function::New<countPackets>(env));
+  exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

@@ -4,6 +4,7 @@
 
 #include "addon_data.h"
 #include "error_value.h"
+#include "stream_paths.h"
 #include "worker_pool.h"
 
 namespace capfleet::binding {
@@ -23,22 +24,53 @@ Napi::Value toBigInt(Napi::Env env, const std::optional<int64_t>& value) {
   return Napi::BigInt::New(env, *value);
 }
 
-std::vector<std::vector<std::string>> readStreams(const Napi::Array& from) {
-  std::vector<std::vector<std::string>> streams(from.Length());
-  for (uint32_t i = 0; i < from.Length(); i++) {
-    const auto segments = from.Get(i).As<Napi::Array>();
-    for (uint32_t j = 0; j < segments.Length(); j++) {
-      streams[i].push_back(segments.Get(j).As<Napi::String>().Utf8Value());
-    }
-  }
-  return streams;
+std::optional<uint64_t> toCount(const Napi::Value& value) {
+  if (value.IsUndefined()) return std::nullopt;
+  return static_cast<uint64_t>(toInt64(value));
 }
 
-/// Fails only because of the filter program.
+std::vector<FrameCondition> readFrameFilter(const Napi::Array& from) {
+  std::vector<FrameCondition> conditions(from.Length());
+  for (uint32_t i = 0; i < from.Length(); i++) {
+    const auto condition = from.Get(i).As<Napi::Object>();
+    const auto field = condition.Get("field").As<Napi::Number>().Uint32Value();
+    conditions[i].field = static_cast<FrameField>(field);
+    conditions[i].excludes = condition.Get("excludes").As<Napi::Boolean>();
+    const auto values = condition.Get("values").As<Napi::Array>();
+    for (uint32_t j = 0; j < values.Length(); j++) {
+      conditions[i].values.push_back(values.Get(j).As<Napi::Number>().Uint32Value());
+    }
+  }
+  return conditions;
+}
+
+std::span<const uint8_t> bytesOf(const Napi::Value& value) {
+  const auto bytes = value.As<Napi::Uint8Array>();
+  return {bytes.Data(), bytes.ByteLength()};
+}
+
+/// Fails only because of the compiled filters.
+Status readFilters(const Napi::Object& from, DownloadOptions& options) {
+  options.frameFilter = readFrameFilter(from.Get("frameFilter").As<Napi::Array>());
+  options.filterDecap = from.Get("filterDecap").As<Napi::Boolean>();
+  if (const Napi::Value filter = from.Get("filter"); !filter.IsUndefined()) {
+    Result<BpfProgram> program = BpfProgram::parse(bytesOf(filter));
+    if (!program) return program.error();
+    options.filter = std::move(*program);
+  }
+  if (const Napi::Value regex = from.Get("regex"); !regex.IsUndefined()) {
+    auto matcher = RegexMatcher::load(bytesOf(regex));
+    if (!matcher) return matcher.error();
+    options.regex = std::move(*matcher);
+  }
+  return ok();
+}
+
+/// Fails only because of the compiled filters.
 Result<DownloadOptions> readOptions(const Napi::Object& from) {
   const auto number = [&](const char* name) { return from.Get(name).As<Napi::Number>(); };
   DownloadOptions options;
-  options.streams = readStreams(from.Get("streams").As<Napi::Array>());
+  options.streams = readStreamPaths(from.Get("streams").As<Napi::Array>());
   options.beginNs = toInt64(from.Get("beginNs"));
   options.endNs = toInt64(from.Get("endNs"));
   options.sliceBytes = number("sliceBytes").Uint32Value();
@@ -49,12 +81,12 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
   if (const Napi::Value tsMaxNs = from.Get("tsMaxNs"); !tsMaxNs.IsUndefined()) {
     options.tsMaxNs = toInt64(tsMaxNs);
   }
-  if (const Napi::Value filter = from.Get("filter"); !filter.IsUndefined()) {
-    const auto bytes = filter.As<Napi::Uint8Array>();
-    Result<BpfProgram> program = BpfProgram::parse({bytes.Data(), bytes.ByteLength()});
-    if (!program) return program.error();
-    options.filter = std::move(*program);
+  options.limits = {toCount(from.Get("maxBytes")), toCount(from.Get("maxPackets"))};
+  options.clock.source = static_cast<TimeSource>(number("timeSource").Int32Value());
+  if (const Napi::Value limitNs = from.Get("mac48LimitNs"); !limitNs.IsUndefined()) {
+    options.clock.mac48LimitNs = toInt64(limitNs);
   }
+  if (Status status = readFilters(from, options); !status) return status.error();
   return options;
 }
 
@@ -173,6 +205,10 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   result.Set("corruptBlocks", toBigInt(env, totals.corruptBlocks));
   result.Set("firstNs", toBigInt(env, totals.firstNs));
   result.Set("lastNs", toBigInt(env, totals.lastNs));
+  result.Set("vendorTimeFallbacks", toBigInt(env, totals.vendorTimeFallbacks));
+  result.Set("latePackets", toBigInt(env, totals.latePackets));
+  result.Set("truncated", Napi::Boolean::New(env, totals.isTruncated));
+  result.Set("nextNs", toBigInt(env, totals.nextNs));
   return result;
 }
 

@@ -11,6 +11,8 @@ const char* nameOf(Code code) {
       return "bad-parameter";
     case Code::kBadBpf:
       return "bad-bpf";
+    case Code::kBadRegex:
+      return "bad-regex";
     case Code::kMixedLinkType:
       return "mixed-link-type";
     case Code::kStoreUnavailable:

@@ -33,6 +33,7 @@ void sortRecords(LoadedBlock& block) {
     return block.timestampsNs[a] < block.timestampsNs[b];
   });
   LoadedBlock sorted;
+  sorted.origin = block.origin;
   sorted.bytes.resize(block.bytes.size());
   uint32_t at = 0;
   for (const uint32_t record : order) {

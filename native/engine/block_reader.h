@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "file.h"
+#include "packet_origin.h"
+#include "packet_view.h"
 #include "segment_index.h"
 
 namespace capfleet {
@@ -20,7 +22,18 @@ struct LoadedBlock {
   std::vector<uint8_t> bytes;
   std::vector<uint32_t> offsets;      ///< of each record in bytes; one more for the end
   std::vector<int64_t> timestampsNs;  ///< of each record
+  PacketOrigin origin;                ///< of all records; whoever loads the block sets it
 
+  /// The packet of a record; its bytes are the block's.
+  PacketView packet(uint32_t record) const {
+    const uint8_t* header = bytes.data() + offsets[record];
+    return {{header + kRecordHeaderBytes, loadLe32(header + 8)},
+            loadLe32(header + 12),
+            timestampsNs[record],
+            origin.linkTypeWord,
+            origin.stream,
+            origin.port};
+  }
   uint32_t packets() const { return static_cast<uint32_t>(timestampsNs.size()); }
 };
 

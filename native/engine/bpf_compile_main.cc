@@ -16,13 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "bpf_compile_limits.h"
 #include "bpf_compile_names.h"
+#include "compile_limits.h"
 #include "pcap_format.h"
 
 namespace capfleet {
 namespace {
 
+constexpr uint32_t kCpuSeconds = 2;
 constexpr size_t kPrefixBytes = 8;
 constexpr size_t kMaxExpressionBytes = 16 * 1024;
 
@@ -87,6 +88,6 @@ int compile(const std::string& input) {
 }  // namespace capfleet
 
 int main() {
-  capfleet::limitThisProcess();
+  capfleet::limitThisProcess(capfleet::kCpuSeconds);
   return capfleet::compile(capfleet::readInput());
 }

@@ -75,6 +75,26 @@ Result<ReadStreams> readStreams(const std::vector<std::vector<std::string>>& str
   return read;
 }
 
+PacketTransform transformOf(const DownloadOptions& options) {
+  PacketTransform transform;
+  transform.frameFilter = FrameFilter(options.frameFilter);
+  if (options.filter) transform.bpf = std::make_shared<BpfEvaluator>(*options.filter);
+  transform.bpfSeesInnermost = options.filterDecap;
+  transform.regex = options.regex;
+  transform.clock = options.clock;
+  transform.sliceBytes = options.sliceBytes;
+  transform.toMicroseconds = options.toMicroseconds;
+  return transform;
+}
+
+SlicePlan planOf(const DownloadOptions& options, const std::vector<IndexedStream>& streams) {
+  if (options.clock.source == TimeSource::kNic) {
+    return planSlices(streams, options.beginNs, options.endNs, options.scanBytes);
+  }
+  return planOneSlice(streams, options.beginNs, options.endNs,
+                      VendorClock::lookBackNs(options.clock.source));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, WorkerPool& workers,
@@ -85,16 +105,10 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
       read->header.value_or(PcapFileHeader{options.emptyLinkTypeWord, kMaxCapturedLength});
   header.snaplen = std::min(header.snaplen, options.sliceBytes);
 
-  PacketTransform transform;
-  if (options.filter) transform.filter = std::make_shared<BpfEvaluator>(*options.filter);
-  transform.sliceBytes = options.sliceBytes;
-  transform.toMicroseconds = options.toMicroseconds;
-  auto context = std::make_unique<ScanContext>(
-      planSlices(read->streams, options.beginNs, options.endNs, options.scanBytes),
-      std::move(transform));
-
-  const std::shared_ptr<Download> download(new Download(
-      header, options.compression, workers.makeQueue(), std::move(slabs), read->corruptBlocks));
+  auto context = std::make_unique<ScanContext>(planOf(options, read->streams), transformOf(options),
+                                               options.beginNs);
+  const std::shared_ptr<Download> download(
+      new Download(header, options, workers.makeQueue(), std::move(slabs), read->corruptBlocks));
   OrderedScanOptions scanOptions;
   scanOptions.slabs = rawSlabs(options.compression.codec);
   scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.threads());
@@ -106,9 +120,13 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
   return download;
 }
 
-Download::Download(PcapFileHeader header, Compression compression, WorkerPool::Queue queue,
+Download::Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
                    std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks)
-    : header_(header), compression_(compression), queue_(std::move(queue)), pool_(std::move(pool)) {
+    : header_(header),
+      compression_(options.compression),
+      queue_(std::move(queue)),
+      pool_(std::move(pool)),
+      limit_(options.limits, options.toMicroseconds) {
   totals_.corruptBlocks = corruptBlocks;
 }
 
@@ -203,12 +221,28 @@ void Download::collect() {
     group_.clear();
     return;
   }
-  while (std::optional<PacketBatch> batch = scan_->take()) append(std::move(*batch));
-  const bool isFinished = scan_->isFinished();
+  takeBatches();
+  const bool isFinished = isCut_ || scan_->isFinished();
   if (isFinished || shouldFlush()) closeGroup();
   if (!isFinished) return;
   const std::lock_guard lock(mutex_);
   isCollected_ = true;
+  totals_.isTruncated = isCut_;
+  totals_.nextNs = limit_.nextNs();
+}
+
+void Download::takeBatches() {
+  while (!isCut_) {
+    std::optional<PacketBatch> batch = scan_->take();
+    if (!batch) return;
+    isCut_ = limit_.cut(*batch);
+    if (batch->packets > 0) {
+      append(std::move(*batch));
+    } else {
+      scan_->give(std::move(batch->slab));
+    }
+  }
+  scan_->cancel();
 }
 
 /// Adds a batch to the open group. Small ones are copied together, large ones kept as they are.
@@ -356,6 +390,8 @@ DownloadTotals Download::totals() const {
   totals.readPackets = counts.packets;
   totals.readBytes = counts.bytes;
   totals.corruptBlocks += counts.corruptBlocks;
+  totals.vendorTimeFallbacks = counts.vendorTimeFallbacks;
+  totals.latePackets = counts.latePackets;
   return totals;
 }
 

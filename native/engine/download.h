@@ -14,6 +14,7 @@
 #include "bpf_program.h"
 #include "compression_stage.h"
 #include "ordered_scan.h"
+#include "output_limit.h"
 
 namespace capfleet {
 
@@ -21,11 +22,18 @@ struct DownloadOptions {
   /// Paths of segments without ending, per stream in recording order. Packets with equal
   /// timestamps come in the order of the streams, then of the recording.
   std::vector<std::vector<std::string>> streams;
-  int64_t beginNs = 0;  ///< beginNs <= timestamp < endNs
+  int64_t beginNs = 0;  ///< beginNs <= NIC timestamp < endNs; not negative
   int64_t endNs = 0;
+  std::vector<FrameCondition> frameFilter;  ///< all must hold
   std::optional<BpfProgram> filter;
+  bool filterDecap = false;                   ///< `filter` sees the innermost frame
+  std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
+  /// For all but kNic, `streams` must also hold the segments of VendorClock::lookBackNs() before
+  /// the range. Such a download is scanned by one thread at a time.
+  VendorClockOptions clock;
   uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet; at least 1
   std::optional<int64_t> tsMaxNs;            ///< end this long after the first packet; at least 1
+  OutputLimit::Limits limits;
   bool toMicroseconds = false;
   Compression compression;
   uint32_t emptyLinkTypeWord = 1;    ///< of the file header when no segment is given
@@ -41,11 +49,16 @@ struct DownloadTotals {
   uint64_t corruptBlocks = 0;  ///< left out
   std::optional<int64_t> firstNs;
   std::optional<int64_t> lastNs;
+  uint64_t vendorTimeFallbacks = 0;  ///< packets that passed and kept their NIC time
+  uint64_t latePackets = 0;          ///< came after one with a later time
+  bool isTruncated = false;          ///< `limits` left packets out
+  std::optional<int64_t> nextNs;     ///< when truncated: of the first packet left out
 };
 
 /// Thread-safe. Owned by shared_ptr, because running tasks hold it. Its slabs are bounded whatever
-/// the data: 8 MiB of packets (10 with gzip, 14 with zstd) and as much again compressed. When the
-/// consumer does not pull or does not release, the work stops without holding a thread.
+/// the data: 8 MiB of packets (10 with gzip, 14 with zstd) and as much again compressed; in a
+/// vendor's time another 20 MiB to sort them. When the consumer does not pull or does not release,
+/// the work stops without holding a thread.
 class Download : public std::enable_shared_from_this<Download> {
  public:
   /// The next part of the body, or null at its end. The bytes are valid until release().
@@ -62,8 +75,9 @@ class Download : public std::enable_shared_from_this<Download> {
   Download& operator=(const Download&) = delete;
 
   /// Calls `done` exactly once: before returning, or later on any thread. The first part is the
-  /// PCAP file header. Fails as open() does, and with kCancelled once closed; after a failure or
-  /// the end it answers the same again. REQUIRES: no other call waits for its answer.
+  /// PCAP file header. Fails as open() does, with kBadRegex when there is no memory to search with,
+  /// and with kCancelled once closed; after a failure or the end it answers the same again.
+  /// REQUIRES: no other call waits for its answer.
   void next(Callback done);
   /// Gives a part back, so that its memory can be filled again. Any other slab is ignored.
   void release(const Slab* slab);
@@ -77,13 +91,14 @@ class Download : public std::enable_shared_from_this<Download> {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Download(PcapFileHeader header, Compression compression, WorkerPool::Queue queue,
+  Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
            std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks);
   void start(std::unique_ptr<ScanContext> context, OrderedScanOptions options);
   Status pushFileHeader(bool toMicroseconds);
 
   void pump();
   void collect();
+  void takeBatches();
   void append(PacketBatch batch);
   void closeGroup();
   bool shouldFlush() const;
@@ -99,7 +114,10 @@ class Download : public std::enable_shared_from_this<Download> {
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<OrderedScan> scan_;
   std::shared_ptr<CompressionStage> stage_;  ///< null without compression
-  std::vector<PacketBatch> group_;           ///< being collected; belongs to the thread that pumps
+  /// These three belong to the thread that pumps.
+  std::vector<PacketBatch> group_;  ///< being collected
+  OutputLimit limit_;
+  bool isCut_ = false;  ///< by the limit; nothing more is taken from the scan
 
   mutable std::mutex mutex_;
   bool isPumping_ = false;

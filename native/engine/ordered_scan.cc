@@ -81,9 +81,7 @@ void OrderedScan::run(ActiveSlice& slice) {
     ScanCounts counts;
     const Result<ScanStep> step = slice.scan.fill(slice.batch, counts);
     const std::lock_guard lock(mutex_);
-    counts_.packets += counts.packets;
-    counts_.bytes += counts.bytes;
-    counts_.corruptBlocks += counts.corruptBlocks;
+    counts_ += counts;
     settle(slice, step);
   }
   onChange_();

@@ -5,12 +5,6 @@
 namespace capfleet {
 namespace {
 
-bool passes(const LoadedBlock& block, uint32_t record, const BpfEvaluator* filter) {
-  if (filter == nullptr) return true;
-  const uint8_t* header = block.bytes.data() + block.offsets[record];
-  return filter->accepts(header + kRecordHeaderBytes, loadLe32(header + 8), loadLe32(header + 12));
-}
-
 /// Copies neighbouring records at once, as many as fit. Returns the first that did not.
 uint32_t appendRun(const LoadedBlock& block, uint32_t first, uint32_t last, PacketBatch& batch) {
   const auto begin = block.offsets.begin();
@@ -29,19 +23,12 @@ uint32_t appendRun(const LoadedBlock& block, uint32_t first, uint32_t last, Pack
 }
 
 /// Writes one changed record. False when it does not fit.
-bool appendChanged(const LoadedBlock& block, uint32_t record, const PacketTransform& transform,
-                   PacketBatch& batch) {
-  const uint8_t* from = block.bytes.data() + block.offsets[record];
-  const uint32_t captured = std::min(loadLe32(from + 8), transform.sliceBytes);
-  const size_t bytes = size_t{kRecordHeaderBytes} + captured;
-  if (bytes > batch.room()) return false;
+bool appendChanged(const PacketView& packet, const PacketTransform& transform, PacketBatch& batch) {
+  const size_t captured = std::min<size_t>(packet.captured.size(), transform.sliceBytes);
+  if (kRecordHeaderBytes + captured > batch.room()) return false;
   Slab& slab = *batch.slab;
-  uint8_t* to = slab.bytes.get() + slab.size;
-  std::memcpy(to, from, bytes);
-  if (transform.toMicroseconds) storeLe32(to + 4, loadLe32(from + 4) / 1000);
-  storeLe32(to + 8, captured);
-  slab.size += bytes;
-  batch.count(1, block.timestampsNs[record], block.timestampsNs[record]);
+  slab.size += storeRecord(slab.bytes.get() + slab.size, packet, packet.nicNs, transform);
+  batch.count(1, packet.nicNs, packet.nicNs);
   return true;
 }
 
@@ -53,25 +40,33 @@ void PacketBatch::count(uint64_t newPackets, int64_t newFirstNs, int64_t newLast
   lastNs = newLastNs;
 }
 
+size_t storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
+                   const PacketTransform& transform) {
+  const uint32_t captured =
+      std::min(static_cast<uint32_t>(packet.captured.size()), transform.sliceBytes);
+  storeRecordHeader(to, {timestampNs, captured, packet.originalLength});
+  if (transform.toMicroseconds) storeLe32(to + 4, loadLe32(to + 4) / 1000);
+  std::memcpy(to + kRecordHeaderBytes, packet.captured.data(), captured);
+  return size_t{kRecordHeaderBytes} + captured;
+}
+
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
-                       const PacketTransform& transform, PacketBatch& batch) {
-  const BpfEvaluator* filter = transform.filter.get();
-  if (filter == nullptr && !transform.changesRecords()) {
-    return appendRun(block, first, last, batch);
-  }
+                       const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch) {
+  const bool filters = transform.filters();
+  if (!filters && !transform.changesRecords()) return appendRun(block, first, last, batch);
   uint32_t record = first;
   while (record < last) {
-    if (!passes(block, record, filter)) {
+    if (filters && !filter.accepts(block.packet(record))) {
       record++;
       continue;
     }
     if (transform.changesRecords()) {
-      if (!appendChanged(block, record, transform, batch)) return record;
+      if (!appendChanged(block.packet(record), transform, batch)) return record;
       record++;
       continue;
     }
     uint32_t end = record + 1;
-    while (end < last && passes(block, end, filter)) end++;
+    while (end < last && filter.accepts(block.packet(end))) end++;
     const uint32_t appended = appendRun(block, record, end, batch);
     if (appended < end) return appended;
     record = end + (end < last ? 1 : 0);  // the one at `end` did not pass

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "block_reader.h"
-#include "bpf_evaluator.h"
 #include "buffer_pool.h"
+#include "packet_filter.h"
 
 namespace capfleet {
 
@@ -23,19 +23,15 @@ struct PacketBatch {
   void count(uint64_t newPackets, int64_t newFirstNs, int64_t newLastNs);
 };
 
-/// What happens to each packet between store and output.
-struct PacketTransform {
-  std::shared_ptr<const BpfEvaluator> filter;  ///< null: every packet passes
-  uint32_t sliceBytes = kMaxCapturedLength;    ///< captured bytes kept of each packet
-  bool toMicroseconds = false;
-
-  bool changesRecords() const { return sliceBytes < kMaxCapturedLength || toMicroseconds; }
-  bool keepsEverything() const { return filter == nullptr && !changesRecords(); }
-};
-
-/// Puts the records [first, last) of a block through the transform and appends what passes to the
-/// batch. Returns the first record that found no room, or `last`.
+/// Appends those of the records [first, last) of a block that pass the filter, which is the
+/// transform's, to the batch, changed as the transform says but for their time. Returns the first
+/// record that found no room, or `last`.
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
-                       const PacketTransform& transform, PacketBatch& batch);
+                       const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch);
+
+/// Writes a record with this time and at most `transform.sliceBytes` of the packet to `to`, which
+/// has room for it. Returns its bytes.
+size_t storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
+                   const PacketTransform& transform);
 
 }  // namespace capfleet

@@ -13,6 +13,7 @@ namespace capfleet {
 enum class Code {
   kBadParameter,      ///< an argument is outside its documented range
   kBadBpf,            ///< the filter program or expression is not acceptable
+  kBadRegex,          ///< the compiled regular expression is not acceptable
   kMixedLinkType,     ///< the chosen streams do not share one link type
   kStoreUnavailable,  ///< the store cannot be read or written (errno in the message)
   kStoreCorrupt,      ///< an index or segment file contradicts its checksum or format

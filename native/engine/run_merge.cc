@@ -1,25 +1,14 @@
 #include "run_merge.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "merge_heap.h"
 
 namespace capfleet {
 
 namespace {
 
 constexpr uint32_t kPacketsPerQuestion = 4096;
-
-/// The head of a run in the merge.
-struct Head {
-  int64_t timestampNs;
-  size_t run;
-
-  bool isBefore(const Head& other) const {
-    return timestampNs != other.timestampNs ? timestampNs < other.timestampNs : run < other.run;
-  }
-};
-
-bool heapOrder(const Head& a, const Head& b) { return b.isBefore(a); }
 
 class Merge {
  public:
@@ -28,10 +17,10 @@ class Merge {
       : readers_(runs.begin(), runs.end()), writer_(std::move(writer)), goesOn_(goesOn) {}
 
   Result<std::vector<SegmentSummary>> run() {
-    for (size_t i = 0; i < readers_.size(); ++i) {
+    for (uint32_t i = 0; i < readers_.size(); ++i) {
       const auto found = readers_[i].advance();
       if (!found) return found.error();
-      if (*found) push({readers_[i].packet().timestampNs, i});
+      if (*found) heap_.push({readers_[i].packet().timestampNs, i});
     }
     while (!heap_.empty()) {
       if (auto status = drainFirst(); !status) return status.error();
@@ -40,19 +29,12 @@ class Merge {
   }
 
  private:
-  void push(Head head) {
-    heap_.push_back(head);
-    std::push_heap(heap_.begin(), heap_.end(), heapOrder);
-  }
-
   /// Takes packets from the first run as long as no other comes before it: runs of neighbouring
   /// packets are common, and then cost one comparison each.
   Status drainFirst() {
-    std::pop_heap(heap_.begin(), heap_.end(), heapOrder);
-    Head head = heap_.back();
-    heap_.pop_back();
-    RunReader& reader = readers_[head.run];
-    do {
+    const uint32_t run = heap_.top().input;
+    RunReader& reader = readers_[run];
+    for (;;) {
       const CaptureRecord& packet = reader.packet();
       auto status = writer_.append(packet.timestampNs, packet.originalLength, packet.captured);
       if (!status) return status;
@@ -61,17 +43,21 @@ class Merge {
       }
       const auto found = reader.advance();
       if (!found) return found.error();
-      if (!*found) return ok();
-      head.timestampNs = reader.packet().timestampNs;
-    } while (heap_.empty() || head.isBefore(heap_.front()));
-    push(head);
-    return ok();
+      if (!*found) {
+        heap_.popTop();
+        return ok();
+      }
+      const int64_t nextNs = reader.packet().timestampNs;
+      if (heap_.size() == 1 || MergeHeap::Entry{nextNs, run} < heap_.runnerUp()) continue;
+      heap_.replaceTop(nextNs);
+      return ok();
+    }
   }
 
   std::vector<RunReader> readers_;
   SegmentWriter writer_;
   const std::function<bool()>& goesOn_;
-  std::vector<Head> heap_;
+  MergeHeap heap_;
   uint64_t packets_ = 0;
 };
 

@@ -123,12 +123,14 @@ Result<SegmentIndex> readSegmentIndex(const std::string& segment) {
   const auto count = file->readAt(0, bytes);
   if (!count) return count.error();
   bytes.resize(*count);
-  if (bytes.size() < kIndexHeaderBytes) return corrupt(path, "ends inside the header");
+  return parseSegmentIndex(bytes, path);
+}
 
+Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path) {
+  if (bytes.size() < kIndexHeaderBytes) return corrupt(path, "ends inside the header");
   SegmentIndex index;
   if (auto error = readHeader(bytes.data(), path, index)) return *error;
-  const auto entries = std::span<const uint8_t>(bytes).subspan(kIndexHeaderBytes);
-  if (auto error = readEntries(entries, path, index)) return *error;
+  if (auto error = readEntries(bytes.subspan(kIndexHeaderBytes), path, index)) return *error;
   return index;
 }
 

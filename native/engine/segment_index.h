@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,5 +54,8 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry);
 /// appending) is left out. Fails with kStoreCorrupt when the header, or an entry that is not the
 /// last, is damaged; with kStoreUnavailable when the file cannot be read. Thread-safe.
 Result<SegmentIndex> readSegmentIndex(const std::string& segment);
+
+/// The same for the bytes of an .idx file; `path` is for messages.
+Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path);
 
 }  // namespace capfleet

@@ -19,13 +19,26 @@ struct Range {
 int64_t firstNsOf(const Run& run) { return run.blocks.front().entry.minNs; }
 int64_t lastNsOf(const Run& run) { return run.blocks.back().entry.maxNs; }
 
-void addRuns(const IndexedStream& stream, Range range, SlicePlan& plan) {
+bool reachesInto(const BlockEntry& entry, Range range) {
+  return entry.maxNs >= range.beginNs && entry.minNs < range.endNs;
+}
+
+bool reachesInto(const IndexedStream& stream, Range range) {
+  return std::any_of(stream.begin(), stream.end(), [&](const IndexedSegment& segment) {
+    const std::vector<BlockEntry>& blocks = segment.index.blocks;
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](const BlockEntry& entry) { return reachesInto(entry, range); });
+  });
+}
+
+void addRuns(const IndexedStream& stream, uint32_t streamNumber, Range range, SlicePlan& plan) {
   bool isFirst = true;
   for (const IndexedSegment& segment : stream) {
     const auto number = static_cast<uint32_t>(plan.segments.size());
     plan.segments.push_back(segment.path);
+    plan.origins.push_back({segment.index.header.linkTypeWord, streamNumber, segment.index.port});
     for (const BlockEntry& entry : segment.index.blocks) {
-      if (entry.maxNs < range.beginNs || entry.minNs >= range.endNs) continue;
+      if (!reachesInto(entry, range)) continue;
       if (isFirst || entry.minNs < lastNsOf(plan.runs.back())) plan.runs.emplace_back();
       plan.runs.back().blocks.push_back({entry, number});
       isFirst = false;
@@ -155,7 +168,7 @@ SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs,
                      uint64_t sliceBytes) {
   SlicePlan plan;
   const Range range{beginNs, endNs, sliceBytes};
-  for (const IndexedStream& stream : streams) addRuns(stream, range, plan);
+  for (uint32_t i = 0; i < streams.size(); i++) addRuns(streams[i], i, range, plan);
   for (const Cluster& cluster : findClusters(plan)) {
     if (cluster.size() == 1) {
       addBlockSlices(cluster.front(), range, plan);
@@ -166,6 +179,25 @@ SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs,
   for (const Slice& slice : plan.slices) {
     plan.mostInputs = std::max(plan.mostInputs, static_cast<uint32_t>(slice.inputs.size()));
   }
+  return plan;
+}
+
+SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+                       int64_t lookBackNs) {
+  SlicePlan plan;
+  // Stored timestamps are not negative.
+  const Range wanted{beginNs, endNs, 0};
+  const Range read{beginNs - std::min(beginNs, lookBackNs), endNs, 0};
+  for (uint32_t i = 0; i < streams.size(); i++) {
+    if (reachesInto(streams[i], wanted)) addRuns(streams[i], i, read, plan);
+  }
+  if (plan.runs.empty()) return plan;
+  Slice slice{read.beginNs, read.endNs, {}};
+  for (uint32_t run = 0; run < plan.runs.size(); run++) {
+    slice.inputs.push_back({run, 0, static_cast<uint32_t>(plan.runs[run].blocks.size()), false});
+  }
+  plan.mostInputs = static_cast<uint32_t>(slice.inputs.size());
+  plan.slices.push_back(std::move(slice));
   return plan;
 }
 

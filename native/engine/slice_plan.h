@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "packet_origin.h"
 #include "segment_index.h"
 
 namespace capfleet {
@@ -41,6 +42,7 @@ struct Slice {
 /// Runs are in the order that decides between equal timestamps: by stream, then by position.
 struct SlicePlan {
   std::vector<std::string> segments;  ///< paths without ending
+  std::vector<PacketOrigin> origins;  ///< of each segment's packets
   std::vector<Run> runs;
   std::vector<Slice> slices;
   uint32_t mostInputs = 0;  ///< of one slice
@@ -55,6 +57,11 @@ using IndexedStream = std::vector<IndexedSegment>;
 
 /// Enough for one thread to be worth the hand-over.
 inline constexpr uint64_t kSliceBytes = uint64_t{4} << 20;
+
+/// A plan with one slice, or none: all that reaches into the range, from `lookBackNs` before it on.
+/// Streams without a block in the range itself are left out.
+SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+                       int64_t lookBackNs);
 
 /// Plans the download of [beginNs, endNs) of these streams. Slices hold about `sliceBytes` of the
 /// store, more where several runs overlap or many packets share a timestamp.

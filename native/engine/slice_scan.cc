@@ -28,7 +28,12 @@ SliceScan::SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
     : context_(context),
       beginNs_(slice.beginNs),
       endNs_(std::min(slice.endNs, endNs)),
-      maxSpanNs_(maxSpanNs) {
+      maxSpanNs_(maxSpanNs),
+      filter_(context.transform) {
+  if (context.transform.hasVendorTime()) {
+    vendorTimes_ = std::make_unique<VendorTimeStage>(context.transform, context.beginNs, maxSpanNs);
+    maxSpanNs_.reset();  // counted in the times that are delivered
+  }
   inputs_.reserve(slice.inputs.size());
   for (const SliceInput& from : slice.inputs) {
     const Run& run = context.plan.runs[from.run];
@@ -46,14 +51,15 @@ SliceScan::~SliceScan() {
 }
 
 Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
-  while (!heap_.empty() && heap_.top().keyNs < endNs_ && !context_.isCancelled) {
+  if (Status status = filter_.prepare(); !status) return status.error();
+  while (hasNext()) {
     if (bytesSincePause_ >= kPauseBytes) {
       bytesSincePause_ = 0;
       return ScanStep::kPause;
     }
     Input& input = inputs_[heap_.top().input];
     if (input.block) {
-      if (!appendFromTop(batch)) return ScanStep::kFull;
+      if (!appendFromTop(batch, counts)) return ScanStep::kFull;
       continue;
     }
     if (Status status = openFile(input); !status) return status.error();
@@ -65,7 +71,15 @@ Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
     }
     if (Status status = loadBlock(input, counts); !status) return status.error();
   }
+  if (vendorTimes_ && !context_.isCancelled && !vendorTimes_->finish({batch, counts})) {
+    return ScanStep::kFull;
+  }
   return ScanStep::kDone;
+}
+
+bool SliceScan::hasNext() const {
+  if (heap_.empty() || heap_.top().keyNs >= endNs_ || context_.isCancelled) return false;
+  return !vendorTimes_ || !vendorTimes_->hasEnded();
 }
 
 Status SliceScan::openFile(Input& input) {
@@ -141,14 +155,16 @@ Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
     return ok();
   }
   input.block = std::move(*loaded);
+  input.block->origin = context_.plan.origins[input.run->blocks[input.nextBlock].segment];
   const auto begin = input.block->timestampsNs.begin();
   const auto end = input.block->timestampsNs.end();
   const auto first = std::lower_bound(begin, end, beginNs_);
   const auto last = std::lower_bound(first, end, endNs_);
+  const auto firstInRange = std::lower_bound(first, last, context_.beginNs);
   input.position = static_cast<uint32_t>(first - begin);
-  counts.packets += static_cast<uint64_t>(last - first);
+  counts.packets += static_cast<uint64_t>(last - firstInRange);
   counts.bytes += input.block->offsets[static_cast<size_t>(last - begin)] -
-                  input.block->offsets[input.position];
+                  input.block->offsets[static_cast<size_t>(firstInRange - begin)];
   if (first == end) {
     finishBlock(input);
   } else {
@@ -158,22 +174,25 @@ Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
 }
 
 /// Appends from the top input until another is next. False when the batch is full.
-bool SliceScan::appendFromTop(PacketBatch& batch) {
+bool SliceScan::appendFromTop(PacketBatch& batch, ScanCounts& counts) {
   Input& input = inputs_[heap_.top().input];
   const uint32_t last = maxSpanNs_ ? input.position + 1 : runEnd(input);
-  input.position = appendPackets(*input.block, input.position, last, context_.transform, batch);
+  input.position =
+      vendorTimes_
+          ? vendorTimes_->take(*input.block, input.position, last, filter_, {batch, counts})
+          : appendPackets(*input.block, input.position, last, context_.transform, filter_, batch);
   if (maxSpanNs_ && batch.packets > 0) {
     // Subtracted, because the sum may not fit into 64 bits.
     if (endNs_ - batch.firstNs > *maxSpanNs_) endNs_ = batch.firstNs + *maxSpanNs_;
     maxSpanNs_.reset();
   }
-  const bool isFull = input.position < last;
+  const bool isWhole = input.position == last;
   if (input.position == input.block->packets()) {
     finishBlock(input);
   } else {
     updateTop(input);
   }
-  return !isFull;
+  return isWhole || (vendorTimes_ && vendorTimes_->hasEnded());
 }
 
 /// The first record of the top input that is not next: another input's comes before it, or the

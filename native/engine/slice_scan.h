@@ -11,7 +11,10 @@
 #include "block_reader.h"
 #include "merge_heap.h"
 #include "packet_batch.h"
+#include "packet_filter.h"
+#include "scan_counts.h"
 #include "slice_plan.h"
+#include "vendor_time_stage.h"
 
 namespace capfleet {
 
@@ -19,18 +22,15 @@ namespace capfleet {
 struct ScanContext {
   SlicePlan plan;
   PacketTransform transform;
+  int64_t beginNs;  ///< earlier packets are read for a vendor's clock at most
   BlockReader reader;
   std::atomic<bool> isCancelled = false;
 
-  ScanContext(SlicePlan aPlan, PacketTransform aTransform)
-      : plan(std::move(aPlan)), transform(std::move(aTransform)), reader(plan.segments) {}
-};
-
-/// Work done, apart from what was delivered.
-struct ScanCounts {
-  uint64_t packets = 0;  ///< looked at: in the slice's time, before any filter
-  uint64_t bytes = 0;    ///< of those, as PCAP records
-  uint64_t corruptBlocks = 0;
+  ScanContext(SlicePlan aPlan, PacketTransform aTransform, int64_t aBeginNs)
+      : plan(std::move(aPlan)),
+        transform(std::move(aTransform)),
+        beginNs(aBeginNs),
+        reader(plan.segments) {}
 };
 
 enum class ScanStep {
@@ -45,14 +45,13 @@ class SliceScan {
   /// `context` must outlive the scan. `endNs` may end the slice earlier than planned. With
   /// `maxSpanNs` the scan ends before the first packet that is this much or more after the first
   /// one that it delivers.
+  /// With a vendor's time, REQUIRES: the slice is the plan's only one.
   SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
             std::optional<int64_t> maxSpanNs);
   ~SliceScan();
 
   /// Appends packets to the batch. Fails when the disk does; the scan is then finished.
   Result<ScanStep> fill(PacketBatch& batch, ScanCounts& counts);
-  /// Where the scan ends; earlier than at first once `maxSpanNs` has a first packet to count from.
-  int64_t endNs() const { return endNs_; }
 
  private:
   static constexpr uint32_t kNoBlock = UINT32_MAX;
@@ -75,12 +74,13 @@ class SliceScan {
     size_t bytes;
   };
 
+  bool hasNext() const;
   Status openFile(Input& input);
   bool canCopyWhole(const Input& input, uint32_t block) const;
   BlockGroup nextGroup(Input& input, size_t room) const;
   Result<bool> copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts);
   Status loadBlock(Input& input, ScanCounts& counts);
-  bool appendFromTop(PacketBatch& batch);
+  bool appendFromTop(PacketBatch& batch, ScanCounts& counts);
   uint32_t runEnd(const Input& input) const;
   void finishBlock(Input& input);
   void updateTop(const Input& input);
@@ -90,6 +90,8 @@ class SliceScan {
   int64_t beginNs_;
   int64_t endNs_;
   std::optional<int64_t> maxSpanNs_;  ///< until the first packet has been found
+  PacketFilter filter_;
+  std::unique_ptr<VendorTimeStage> vendorTimes_;  ///< null in NIC time
   std::vector<Input> inputs_;
   MergeHeap heap_;
   uint64_t bytesSincePause_ = 0;

@@ -14,6 +14,8 @@ interface ErrorKind {
 export const ERROR_KINDS = {
   'bad-parameter': { status: 400, title: 'A parameter is missing, malformed or out of range', retry: false },
   'bad-bpf': { status: 400, title: 'FilterBPF does not compile', retry: false },
+  'bad-frame-filter': { status: 400, title: 'FilterFrame does not parse', retry: false },
+  'bad-regex': { status: 400, title: 'FilterRE does not compile', retry: false },
   'bad-timezone': { status: 400, title: 'TSZone names no time zone', retry: false },
   'ambiguous-timezone': { status: 400, title: 'TSZone names several time zones', retry: false },
   'bad-capture-file': { status: 400, title: 'The input is not a capture file', retry: false },
@@ -25,6 +27,9 @@ export const ERROR_KINDS = {
   'unknown-device': { status: 404, title: 'No device has this name', retry: false },
   'method-not-allowed': { status: 405, title: 'The path does not take this method', retry: false },
   'ambiguous-capture': { status: 409, title: 'Several devices hold a capture of this name', retry: false },
+  'capture-running': { status: 409, title: 'A capture is running already', retry: true },
+  'capture-not-running': { status: 409, title: 'No capture is running', retry: false },
+  'capture-scheduled': { status: 409, title: 'The running capture follows a schedule', retry: false },
   'capture-active': { status: 409, title: 'The capture is being recorded', retry: true },
   'capture-exists': { status: 409, title: 'A capture of this name exists', retry: false },
   'capture-in-use': { status: 409, title: 'The capture is being downloaded', retry: true },

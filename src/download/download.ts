@@ -13,6 +13,7 @@ import type { DownloadBody } from './download-body.ts'
 import { downloadHead } from './download-head.ts'
 import { mergedBody } from './merged-body.ts'
 import { type OpenDownload, type OpenParts, openDownload } from './open-download.ts'
+import { TRAILER_NAMES } from './passed-trailers.ts'
 import { relayBody } from './relay.ts'
 import type { RunningDownloads } from './running-downloads.ts'
 
@@ -85,7 +86,7 @@ function headOf(plan: DownloadPlan, { sources }: OpenDownload, body: DownloadBod
 
 /** Only for clients that said they read them; an HTTP/1.0 answer cannot have any. */
 function trailerAnnouncement(req: IncomingMessage): Record<string, string> {
-  return wantsTrailers(req) ? { Trailer: 'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes' } : {}
+  return wantsTrailers(req) ? { Trailer: TRAILER_NAMES } : {}
 }
 
 function wantsTrailers(req: IncomingMessage): boolean {

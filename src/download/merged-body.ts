@@ -1,11 +1,13 @@
 import { agreedHeader } from '../pcap/agreed-header.ts'
+import { RecordLimiter } from '../pcap/limit-records.ts'
 import { mergePcap } from '../pcap/merge.ts'
-import { formatPcapHeader, type PcapHeader } from '../pcap/pcap-header.ts'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
 import { PcapInput } from '../pcap/pcap-input.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import type { DownloadBody } from './download-body.ts'
 import { encode } from './encode.ts'
+import { mergedTrailers } from './passed-trailers.ts'
 import type { Source } from './source.ts'
 
 /**
@@ -20,9 +22,12 @@ export async function mergedBody(
   const inputs = await Promise.all(sources.map((source) => PcapInput.open(source.device, source.chunks)))
   const header = await agreedHeader(inputs)
   const encoding = encodingOf(query.compression)
+  const limiter = limiterOf(query, header)
   let bytes = 0
   async function* counted(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of encode(records(header, inputs, query, signal), query.compression)) {
+    const merged = mergePcap(inputs, { tsMaxNs: query.tsMaxNs, signal })
+    const records = limiter?.pass(merged) ?? merged
+    for await (const chunk of encode(withHeader(header, records), query.compression)) {
       bytes += chunk.length
       yield chunk
     }
@@ -33,18 +38,29 @@ export async function mergedBody(
     // Merged chunks are whole records, and what a compressor holds back is inside an element.
     cutMark: () => PARTIAL_ELEMENTS[encoding],
     trailers: () => ({
-      'Capfleet-Packets': String(inputs.reduce((sum, { totals }) => sum + totals.packets, 0)),
+      ...mergedTrailers(
+        sources.map((source) => source.trailers),
+        { nextNs: limiter?.nextNs },
+      ),
+      'Capfleet-Packets': String(
+        limiter?.packets ?? inputs.reduce((sum, { totals }) => sum + totals.packets, 0),
+      ),
       'Capfleet-Bytes': String(bytes),
     }),
   }
 }
 
-async function* records(
-  header: PcapHeader,
-  inputs: readonly PcapInput[],
-  query: DownloadQuery,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
+/** A limit holds for the whole, so that it is applied here, whatever the devices have done. */
+function limiterOf({ maxBytes, maxPackets }: DownloadQuery, header: PcapHeader): RecordLimiter | undefined {
+  if (maxBytes === undefined && maxPackets === undefined) return undefined
+  return new RecordLimiter({
+    maxPackets,
+    maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
+    nanoseconds: header.nanoseconds,
+  })
+}
+
+async function* withHeader(header: PcapHeader, records: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
   yield formatPcapHeader(header)
-  yield* mergePcap(inputs, { tsMaxNs: query.tsMaxNs, signal })
+  yield* records
 }

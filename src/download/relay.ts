@@ -2,6 +2,7 @@ import { deviceProtocol } from '../fleet/device-failure.ts'
 import { RecordBoundary } from '../pcap/record-boundary.ts'
 import { PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import type { DownloadBody } from './download-body.ts'
+import { passedTrailers } from './passed-trailers.ts'
 import type { Source } from './source.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -23,12 +24,7 @@ export function relayBody(source: Source): DownloadBody {
     encoding: source.encoding,
     chunks: chunks(),
     cutMark: () => (boundary?.atBoundary === false ? NOTHING : PARTIAL_ELEMENTS[source.encoding]),
-    trailers: () => ({ ...packetsOf(source), 'Capfleet-Bytes': String(bytes) }),
+    // Only the device knows how many packets a compressed stream holds.
+    trailers: () => ({ ...passedTrailers(source.trailers), 'Capfleet-Bytes': String(bytes) }),
   }
-}
-
-/** Only the device knows how many packets a compressed stream holds. */
-function packetsOf(source: Source): Record<string, string> {
-  const packets = source.trailers['capfleet-packets'] ?? ''
-  return /^\d{1,20}$/.test(packets) ? { 'Capfleet-Packets': packets } : {}
 }

@@ -38,7 +38,9 @@ export function planDownload(
   }
   const [only] = devices
   if (only !== undefined && devices.length === 1) return planRelay(query, only)
-  const target = targetOf({ ...query, compression: 'none' })
+  // A device that ended at MaxBytes would leave a gap: others go on with later packets. It is
+  // applied to the merged records, as MaxPackets is; with that a device never sends too few.
+  const target = targetOf({ ...query, compression: 'none', maxBytes: undefined })
   return { kind: 'merge', query, steps: devices.map((device) => ({ device, target })) }
 }
 
@@ -48,5 +50,7 @@ function planRelay(query: DownloadQuery, device: string): DownloadPlan {
 }
 
 function targetOf(query: DownloadQuery): string {
-  return `/api/v1/pcap/${query.kind}?${formatDownloadQuery(query)}`
+  // Only below /pcap/ does a device refuse a range of too many captures.
+  const folder = query.capturesMax === undefined ? '/api/v1/pcap' : '/pcap'
+  return `${folder}/${query.kind}?${formatDownloadQuery(query)}`
 }

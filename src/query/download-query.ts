@@ -1,4 +1,6 @@
+import type { FrameCondition } from './frame-filter.ts'
 import type { Compression } from './query-values.ts'
+import type { TimeSource } from './time-source.ts'
 
 export type DownloadKind = 'single' | 'timerange' | 'splittime'
 
@@ -7,7 +9,7 @@ export interface DownloadQuery {
   readonly kind: DownloadKind
   /** Present for single and splittime. A full name, or a base name that means its newest capture. */
   readonly captureName: string | undefined
-  /** Half-open [beginNs, endNs); for single everything that PCAP can carry. */
+  /** Half-open [beginNs, endNs), by the capture hardware's time; for single everything that PCAP can carry. */
   readonly beginNs: bigint
   readonly endNs: bigint
   /**
@@ -16,8 +18,19 @@ export interface DownloadQuery {
    * RFC 3339, and where there is no TSBegin.
    */
   readonly timeUnit: string | undefined
+  /** How many captures the range may reach into: 2 on the legacy /pcap/timerange, else unlimited. */
+  readonly capturesMax: number | undefined
   readonly filterBpf: string | undefined
+  /** Whether filterBpf looks at the innermost packet of a tunnel. */
+  readonly filterDecap: boolean
+  /** FilterFrame and FilterPort: all must hold; empty = every packet. */
+  readonly frameFilter: readonly FrameCondition[]
+  readonly filterRegex: string | undefined
+  readonly timeSource: TimeSource
   readonly tsMaxNs: bigint | undefined
+  /** Largest body before compression, file header included; it ends with a whole record. */
+  readonly maxBytes: bigint | undefined
+  readonly maxPackets: bigint | undefined
   readonly sliceBytes: number | undefined
   readonly timeResolution: 'nsec' | 'usec'
   readonly compression: Compression

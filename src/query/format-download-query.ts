@@ -1,15 +1,23 @@
 import type { DownloadQuery } from './download-query.ts'
+import { formatFrameFilter } from './frame-filter.ts'
 
 /**
- * The canonical V1 query string (without "?") that asks an appliance for the same packets: times in
- * nanoseconds, defaults left out. `waitS` and `ignored` are the caller's matter and not in it.
+ * The canonical query string (without "?") that asks an appliance for the same packets: times in
+ * nanoseconds, defaults left out. `waitS` and `ignored` are the caller's matter and not in it;
+ * `capturesMax` is said by the path (/pcap/ instead of /api/v1/pcap/).
  */
 export function formatDownloadQuery(query: DownloadQuery): string {
   const pairs: [string, string | undefined][] = [
     ['StreamName', query.captureName],
     ...formatRange(query),
     ['FilterBPF', query.filterBpf],
+    ['FilterBPFDecap', query.filterDecap ? 'true' : undefined],
+    ['FilterFrame', query.frameFilter.length === 0 ? undefined : formatFrameFilter(query.frameFilter)],
+    ['FilterRE', query.filterRegex],
+    ['TSMode', query.timeSource === 'nic' ? undefined : query.timeSource],
     ['TSMax', query.tsMaxNs?.toString()],
+    ['MaxBytes', query.maxBytes?.toString()],
+    ['MaxPackets', query.maxPackets?.toString()],
     ['Slice', query.sliceBytes?.toString()],
     ['TSResolution', query.timeResolution === 'nsec' ? undefined : query.timeResolution],
     ['Compression', query.compression === 'none' ? undefined : query.compression],

@@ -3,17 +3,19 @@ import { CapfleetError } from '../base/error.ts'
 import type { Device } from '../fleet/device.ts'
 import { planDownload } from '../fleet/plan.ts'
 import { unknownDevice } from '../fleet/unknown-device.ts'
-import type { DownloadKind } from '../query/download-query.ts'
 import { answerDownload } from './answer-download.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { parseRequestQuery } from './parse-request-query.ts'
+import { parseRequestQuery, type RequestedDownload } from './parse-request-query.ts'
 import type { RouteContext, RouteHandler } from './route.ts'
 
 /** A download from one device. Bad parameters are refused before a lease is taken. */
-export function downloadFromDevice(kind: DownloadKind): RouteHandler {
+export function downloadFromDevice(
+  kind: RequestedDownload['kind'],
+  parse: RequestedDownload['parse'],
+): RouteHandler {
   return async (ctx, parts) => {
     const { device } = deviceOf(ctx, parts)
-    const query = parseRequestQuery(kind, ctx, parts)
+    const query = parseRequestQuery(ctx, parts, { kind, parse })
     await answerDownload(ctx, planDownload(query, [device.name], 1), parts)
   }
 }
@@ -26,6 +28,12 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
       'a page of another site may not start, stop or delete a capture; open the address directly',
     )
   }
+  const { device, path } = deviceOf(ctx, parts)
+  await pass(ctx, parts, device, path)
+}
+
+/** A call that has a row of its own in the table, passed through. */
+export async function passToDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { device, path } = deviceOf(ctx, parts)
   await pass(ctx, parts, device, path)
 }

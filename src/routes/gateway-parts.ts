@@ -5,6 +5,7 @@ import type { DownloadParts } from '../download/download.ts'
 import type { Device } from '../fleet/device.ts'
 import type { DeviceClient } from '../fleet/device-client.ts'
 import type { DeviceProxy } from '../fleet/device-proxy.ts'
+import type { TimeSourceAliases } from '../query/time-source.ts'
 
 /** What the handlers work with; parts.ts makes it once. */
 export interface GatewayParts {
@@ -31,4 +32,5 @@ export interface GatewayLimits {
   readonly probeTimeoutMs: number
   /** IANA name, for local times without TSZone. */
   readonly timeZone: string
+  readonly tsModeAliases: TimeSourceAliases
 }

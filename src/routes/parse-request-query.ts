@@ -1,15 +1,30 @@
 import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
-import { parseDownloadQuery } from '../query/parse-download-query.ts'
+import type { ParseContext } from '../query/parse-download-query.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
-/** The download that the request's query string asks for; `callerParameters` are read elsewhere. */
+/** parseDownloadQuery, or parseLegacyQuery for the paths below /pcap/. */
+export type QueryParser = (kind: DownloadKind, raw: string, context: ParseContext) => DownloadQuery
+
+export interface RequestedDownload {
+  readonly kind: DownloadKind
+  readonly parse: QueryParser
+  /** Parameters that are read elsewhere. */
+  readonly callerParameters?: readonly string[]
+}
+
+/** The download that the request's query string asks for. */
 export function parseRequestQuery(
-  kind: DownloadKind,
   ctx: RouteContext,
   parts: GatewayParts,
-  callerParameters: readonly string[] = [],
+  { kind, parse, callerParameters = [] }: RequestedDownload,
 ): DownloadQuery {
+  const { timeZone, tsModeAliases } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
-  return parseDownloadQuery(kind, ctx.querystring, { zone: parts.limits.timeZone, nowNs, callerParameters })
+  return parse(kind, ctx.querystring, {
+    zone: timeZone,
+    nowNs,
+    callerParameters,
+    timeSourceAliases: tsModeAliases,
+  })
 }

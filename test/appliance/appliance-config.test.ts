@@ -19,8 +19,9 @@ test('the example shows every key with its default', async () => {
 test('paths are relative to the file', async () => {
   await using folder = await tempFolder()
   const path = join(folder.path, 'appliance.yaml')
-  await writeFile(path, MINIMAL)
+  await writeFile(path, `${MINIMAL}system: { mounts: { Remote0: ./archive, Remote1: /mnt } }\n`)
   const config = await loadApplianceConfig(path)
+  assert.deepEqual(config.system.mounts, { Remote0: join(folder.path, 'archive'), Remote1: '/mnt' })
   assert.equal(config.store, join(folder.path, 'store'))
   assert.equal(config.auth.users, join(folder.path, 'users.yaml'))
 })
@@ -36,6 +37,12 @@ for (const [text, problem] of [
     /downloads\.idleTimeoutMS: unknown key \(did you mean idleTimeoutMs\?\)/,
   ],
   [`${MINIMAL}deviceName: "a b"\n`, /deviceName/],
+  [`${MINIMAL}capture: { defaultName: "../x" }\n`, /capture\.defaultName: must be 1 to 64 letters/],
+  [
+    `${MINIMAL}capture: { schedule: [{ name: a, start: "08:00:00", stop: "24:00:00", days: [mon], zone: UTC }] }\n`,
+    /capture\.schedule: this version runs no schedules/,
+  ],
+  [`${MINIMAL}system: { interfaces: { cap8: eth1 } }\n`, /system\.interfaces\.cap8: unknown key/],
 ] as const) {
   test(`refuses ${JSON.stringify(text.replace(MINIMAL, ''))}, naming the setting`, () => {
     assert.throws(() => parse(text), { code: 'bad-config', message: problem })

@@ -148,7 +148,7 @@ describe('/stream/list', () => {
         Path: 'listed1',
         PCAP: '/api/v1/pcap/single?StreamName=listed1&',
         Del: '/pcap/del?StreamName=listed1&',
-        Link: '/api/v1/pcap/splittime?StreamName=listed1&Start=1000ULL&Stop=2001ULL&',
+        Link: '/stream/ssize?StreamName=listed1&StreamView=split_1GB&',
         Date: 0,
         Size: 0,
         IsActive: false,
@@ -165,7 +165,8 @@ describe('/stream/list', () => {
     )
     assert.equal(item.Size, Number(item.ByteCnt))
     const whole = await appliance.get(String(item.PCAP))
-    const split = await appliance.get(String(item.Link))
+    const splits = (await appliance.get(String(item.Link))).json().List as { PCAP: string }[]
+    const split = await appliance.get(splits[0]?.PCAP ?? '')
     assert.ok(whole.status === 200 && whole.body.equals(split.body))
   })
 

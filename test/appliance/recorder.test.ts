@@ -6,6 +6,7 @@ import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readLines } from '../../appliance/read-lines.ts'
 import { startRecorder } from '../../appliance/recorder.ts'
@@ -15,6 +16,7 @@ import { createLog } from '../../src/base/log.ts'
 import { writeBigCapture } from '../support/big-capture.ts'
 import { eventually } from '../support/eventually.ts'
 import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const log = createLog('test', 'silent')
@@ -156,11 +158,49 @@ test('a new start removes what a killed recorder left, and its dead socket', asy
   await recorder.close()
 })
 
+const random = seededRandom()
+test(`a recorder killed at any moment around a start leaves a whole capture or none (SEED=${random.seed})`, async () => {
+  await using folder = await tempFolder()
+  for (let round = 0; round < 6; round++) {
+    const store = join(folder.path, `store${round}`)
+    const child = recorderProcess(store)
+    const exited = once(child, 'exit')
+    await ready(child)
+    const started = new RecorderClient(store).startCapture('x').catch(() => undefined)
+    await Promise.race([started, delay(random.integer(0, 12))])
+    child.kill('SIGKILL')
+    const wasStarted = (await started) !== undefined
+    await exited
+    const recorder = await startRecorder({ storePath: store, log, capture: { timeZone: 'UTC' } })
+    const client = new RecorderClient(store)
+    const { state, name } = await client.captureReport()
+    assert.ok(state === 'running' || !wasStarted, 'a start that was answered is not forgotten')
+    assert.deepEqual(await capturesOf(store), state === 'running' ? [name] : [])
+    const next = state === 'running' ? await client.stopCapture(false) : await client.startCapture('x')
+    assert.match(next.name, /^x_\d{8}_\d{4}$/)
+    await recorder.close()
+  }
+})
+
+test('a recorder that only imports leaves an active capture alone', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const first = await startRecorder({ storePath: store, log, capture: { timeZone: 'UTC' } })
+  const { name } = await new RecorderClient(store).startCapture('x')
+  await first.close()
+  await withRecorder(store, async (client) => {
+    await assert.rejects(client.stopCapture(false), { code: 'store-unavailable', message: /only imports/ })
+  })
+  const next = await startRecorder({ storePath: store, log, capture: { timeZone: 'UTC' } })
+  assert.equal((await new RecorderClient(store).captureReport()).name, name)
+  await next.close()
+})
+
 function recorderProcess(store: string): ChildProcess {
   const script = `
     const { startRecorder } = await import(${JSON.stringify(RECORDER)})
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    await startRecorder({ storePath: ${JSON.stringify(store)}, log })
+    await startRecorder({ storePath: ${JSON.stringify(store)}, log, capture: { timeZone: 'UTC' } })
     console.log('ready')`
   return spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -3,10 +3,19 @@ import { test } from 'node:test'
 import type { CaptureRecord } from '../../appliance/capture-record.ts'
 import { type StreamSelection, selectStreams } from '../../appliance/select-streams.ts'
 import { CapfleetError } from '../../src/base/error.ts'
+import type { DownloadQuery } from '../../src/query/download-query.ts'
 import { captureRecord } from '../support/capture-records.ts'
 
-const select = (captures: CaptureRecord[], beginNs: bigint, endNs: bigint): StreamSelection =>
-  selectStreams(captures, { range: { beginNs, endNs }, folderOf: ({ name }) => `/store/${name}` })
+const select = (
+  captures: CaptureRecord[],
+  beginNs: bigint,
+  endNs: bigint,
+  query: Partial<Pick<DownloadQuery, 'timeSource' | 'frameFilter'>> = {},
+): StreamSelection =>
+  selectStreams(captures, {
+    query: { beginNs, endNs, timeSource: 'nic', frameFilter: [], ...query },
+    folderOf: ({ name }) => `/store/${name}`,
+  })
 
 const segment = (number: number, minNs: bigint, maxNs: bigint) => ({
   number,
@@ -40,6 +49,48 @@ test('takes exactly the segments that reach into the half-open range', () => {
   assert.equal(select([twoPorts], 400n, 401n).streams.length, 1)
   assert.deepEqual(select([twoPorts], 401n, 500n).streams, [])
   assert.deepEqual(select([twoPorts], 0n, 100n).streams, [])
+})
+
+test('a vendor’s clock gets the segments before the range that it needs', () => {
+  const second = 1_000_000_000n
+  const capture = captureRecord('long', {
+    startNs: 100n * second,
+    endNs: 200n * second,
+    streams: [
+      {
+        port: 0,
+        linkType: 1,
+        snaplen: 65_535,
+        segments: [
+          segment(1, 100n * second, 120n * second),
+          segment(2, 120n * second, 150n * second),
+          segment(3, 150n * second, 180n * second),
+          segment(4, 180n * second, 199n * second),
+        ],
+      },
+    ],
+  })
+  const numbers = (timeSource: DownloadQuery['timeSource']) =>
+    select([capture], 181n * second, 190n * second, { timeSource }).streams.flatMap(({ segments }) =>
+      segments.map((path) => Number(path.slice(-1))),
+    )
+  assert.deepEqual(numbers('nic'), [4])
+  assert.deepEqual(numbers('vendorA7130'), [4])
+  assert.deepEqual(numbers('vendorA7150_insert'), [3, 4])
+  assert.deepEqual(numbers('vendorB_erspan3'), [1, 2, 3, 4])
+  const after = select([capture], 199_500_000_000n, 199_600_000_000n, { timeSource: 'vendorB_erspan3' })
+  assert.deepEqual(after.streams, [], 'nothing of the range, nothing of what is before')
+})
+
+test('ports that capture.port leaves out are not read, save for a vendor’s clock', () => {
+  const ports = (query: Parameters<typeof select>[3]) =>
+    select([twoPorts], 200n, 300n, query).streams.map(({ port }) => port)
+  const condition = (op: '==' | '!=', ...values: number[]) => ({ field: 'capture.port' as const, op, values })
+  assert.deepEqual(ports({ frameFilter: [condition('==', 3)] }), [3])
+  assert.deepEqual(ports({ frameFilter: [condition('!=', 3, 4)] }), [0])
+  assert.deepEqual(ports({ frameFilter: [condition('==', 0, 3), condition('!=', 0)] }), [3])
+  assert.deepEqual(ports({ frameFilter: [{ field: 'a7130.srcport', op: '==', values: [9] }] }), [0, 3])
+  assert.deepEqual(ports({ frameFilter: [condition('==', 3)], timeSource: 'vendorB_erspan3' }), [0, 3])
 })
 
 test('older captures come first: they win ties', () => {

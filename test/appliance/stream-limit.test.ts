@@ -5,12 +5,16 @@ import { CapfleetError } from '../../src/base/error.ts'
 
 const never = new AbortController().signal
 const reader = (what: string): Reader => ({
+  mode: 'single',
+  commandLine: `GET /api/v1/pcap/single?StreamName=${what}`,
   what,
   captures: [what],
   filter: 'tcp',
+  sliceBytes: undefined,
   user: 'analyst',
   startedAt: '2026-11-20T09:30:00.000Z',
   bytes: 7n,
+  totals: undefined,
 })
 const takeAll = async (slots: StreamLimit): Promise<Disposable[]> =>
   await Promise.all(

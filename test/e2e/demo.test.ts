@@ -1,13 +1,8 @@
 // The product as a user meets it: the demo from its command, curl and tcpdump at the other end.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import {
-  type DemoProcess,
-  pipeline,
-  processesNaming,
-  startDemo,
-  temporaryHome,
-} from '../support/demo-process.ts'
+import { type DemoProcess, processesNaming, startDemo, temporaryHome } from '../support/demo-process.ts'
+import { shellPipeline } from '../support/shell-pipeline.ts'
 
 /** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */
 const BEGIN_S = 1_793_610_000
@@ -33,7 +28,7 @@ describe('the demo fleet', () => {
 
   test('gives the time-ordered merge of three devices from one URL', async () => {
     const range = `TSBegin=${BEGIN_S}&TSEnd=${BEGIN_S + MINUTES * 60}&TSUnit=sec`
-    const merged = await pipeline(
+    const merged = await shellPipeline(
       `${curl} "${demo.facts.gatewayUrl}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | cut -d' ' -f1`,
     )
     assert.deepEqual(merged.codes, [0, 0, 0])
@@ -44,7 +39,7 @@ describe('the demo fleet', () => {
       ({ url, user, password }) =>
         `curl -sSf -u ${user}:${password} "${url}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
     )
-    const counts = await Promise.all(single.map((script) => pipeline(script)))
+    const counts = await Promise.all(single.map((script) => shellPipeline(script)))
     for (const { stdout } of counts) assert.ok(Number(stdout) >= 100_000)
     assert.equal(
       times.length,
@@ -54,10 +49,10 @@ describe('the demo fleet', () => {
 
   test("gives one device's capture, filtered and compressed", async () => {
     const url = `${demo.facts.gatewayUrl}/devices/nyc1/api/v1/pcap/single?StreamName=demo&Compression=zstd`
-    const filtered = await pipeline(
+    const filtered = await shellPipeline(
       `${curl} "${url}&FilterBPF=tcp+port+443" | zstd -dc | tcpdump -nr - 2>/dev/null | wc -l`,
     )
-    const oracle = await pipeline(
+    const oracle = await shellPipeline(
       `${curl} "${url}" | zstd -dc | tcpdump -nr - tcp port 443 2>/dev/null | wc -l`,
     )
     assert.deepEqual(
@@ -76,7 +71,7 @@ describe('the demo fleet', () => {
     const victim = demo.facts.devices[1]
     assert.ok(victim)
     // tcpdump's first line of output means that the stream runs; then the device dies.
-    const cut = await pipeline(
+    const cut = await shellPipeline(
       `${curl} --limit-rate 20M "${url}" | tcpdump -nr - 2>/dev/null | { read -r line; kill -KILL ${victim.pid}; cat >/dev/null; }`,
     )
     assert.notEqual(cut.codes[0], 0, 'curl')

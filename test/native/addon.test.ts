@@ -1,22 +1,26 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
-import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import {
   type Chunk,
   type Compression,
+  countPackets,
   Download,
   type DownloadOptions,
-  type ImportProgress,
-  importCaptureFiles,
+  listBlocks,
+  lookBackNs,
+  regexCompilerPath,
   type StreamFiles,
 } from '../../native/addon.ts'
 import { writeBigCapture } from '../support/big-capture.ts'
 import { compileFilter } from '../support/compile-filter.ts'
+import { importStreams } from '../support/import-streams.ts'
 import { makePacket, makePcap } from '../support/packet-maker.ts'
 import { readPcap, recordLines } from '../support/pcap-records.ts'
+import { makePcapng } from '../support/pcapng-maker.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-captures.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -27,17 +31,6 @@ const EVERYTHING = {
   timeResolution: 'nsec',
   compression: 'none',
 } as const
-
-/** Imports into a new folder below `root` and returns the streams. */
-async function importInto(root: string, files: readonly string[]): Promise<StreamFiles[]> {
-  const directory = join(root, `capture-${(await readdir(root)).length}`)
-  await mkdir(directory)
-  const { streams } = await importCaptureFiles({ files, directory })
-  return streams.map(({ port, segments }) => ({
-    port,
-    segments: segments.map(({ number }) => join(directory, `cap${port}`, String(number).padStart(8, '0'))),
-  }))
-}
 
 async function download(streams: readonly StreamFiles[], options: Partial<DownloadOptions> = {}) {
   await using opened = await Download.open({ streams, ...EVERYTHING, ...options })
@@ -68,7 +61,7 @@ test('gives back real captures as tcpdump reads them', { skip: WITHOUT_SHARED_CA
     // The importer normalises this one's fractions of more than a second.
     if (file.includes('timestamp_invalid')) continue
     const copy = join(root.path, 'copy.pcap')
-    await writeFile(copy, (await download(await importInto(root.path, [file]))).body)
+    await writeFile(copy, (await download(await importStreams(root.path, [file]))).body)
     assert.deepEqual(tcpdumpTexts(copy), tcpdumpTexts(file), file)
     compared++
   }
@@ -79,7 +72,7 @@ test('filters real captures as tcpdump does', { skip: WITHOUT_SHARED_CAPTURES },
   await using root = await tempFolder()
   let delivered = 0
   for (const file of SHARED_CAPTURES) {
-    const streams = await importInto(root.path, [file])
+    const streams = await importStreams(root.path, [file])
     const whole = await download(streams)
     const wholeFile = join(root.path, 'whole.pcap')
     await writeFile(wholeFile, whole.body)
@@ -116,7 +109,7 @@ test('filters real captures as tcpdump does', { skip: WITHOUT_SHARED_CAPTURES },
 test('standard tools accept every compression', async () => {
   await using root = await tempFolder()
   await writeBigCapture(join(root.path, 'big.pcap'), 12_000)
-  const streams = await importInto(root.path, [join(root.path, 'big.pcap')])
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
   const plain = await download(streams)
   const names: Compression[] = ['fast', 'best', '1', '2', '3', '4', '5', '6', '7', '8', '9']
   for (const compression of [...names, 'zstd', 'zstd_fast', 'zstd_ultra'] as Compression[]) {
@@ -140,7 +133,7 @@ test('standard tools accept every compression', async () => {
 test('the file header is a piece of its own and comes first', async () => {
   await using root = await tempFolder()
   await writeFile(join(root.path, 'a.pcap'), makePcap([makePacket(5n, 'x')], { linkType: 113, snaplen: 900 }))
-  const streams = await importInto(root.path, [join(root.path, 'a.pcap')])
+  const streams = await importStreams(root.path, [join(root.path, 'a.pcap')])
   const { firstPiece, body } = await download(streams, { sliceBytes: 64, timeResolution: 'usec' })
   assert.equal(firstPiece?.byteLength, 24)
   const pcap = readPcap(body)
@@ -151,7 +144,7 @@ test('the file header is a piece of its own and comes first', async () => {
 test('reads ahead of a slow consumer by a bounded amount, in flat memory', async (t) => {
   await using root = await tempFolder()
   const big = await writeBigCapture(join(root.path, 'big.pcap'), 220_000)
-  const streams = await importInto(root.path, [join(root.path, 'big.pcap')])
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
   await using opened = await Download.open({ streams, ...EVERYTHING })
   let received = 0
   let mostAhead = 0
@@ -178,7 +171,7 @@ test('reads ahead of a slow consumer by a bounded amount, in flat memory', async
 test('a released piece is used again, and releasing it twice does no harm', async () => {
   await using root = await tempFolder()
   const big = await writeBigCapture(join(root.path, 'big.pcap'), 40_000)
-  const streams = await importInto(root.path, [join(root.path, 'big.pcap')])
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
   await using opened = await Download.open({ streams, ...EVERYTHING })
   const memories = new Set<ArrayBufferLike>()
   const digests: number[] = []
@@ -197,7 +190,7 @@ test('a released piece is used again, and releasing it twice does no harm', asyn
 test('close() answers a waiting next() at once', async () => {
   await using root = await tempFolder()
   await writeBigCapture(join(root.path, 'big.pcap'), 40_000)
-  const streams = await importInto(root.path, [join(root.path, 'big.pcap')])
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
   const opened = await Download.open({ streams, ...EVERYTHING, compression: 'zstd_ultra' })
   await opened.next()
   const waiting = opened.next()
@@ -210,7 +203,7 @@ test('close() answers a waiting next() at once', async () => {
 test('the process exits although downloads are open', async () => {
   await using root = await tempFolder()
   await writeBigCapture(join(root.path, 'big.pcap'), 20_000)
-  const streams = await importInto(root.path, [join(root.path, 'big.pcap')])
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
   const script = join(root.path, 'leave.ts')
   await writeFile(
     script,
@@ -232,6 +225,171 @@ test('the process exits although downloads are open', async () => {
   }
 })
 
+/** A pcapng of two ports with ten packets each, one a microsecond; texts "p0 n0", "p1 n0", ... */
+async function importTwoPorts(root: string): Promise<StreamFiles[]> {
+  const packets = Array.from({ length: 20 }, (_, index) => ({
+    port: index % 2,
+    ...makePacket(START_NS + BigInt(index) * 1000n, `p${index % 2} n${Math.floor(index / 2)}`, 60),
+  }))
+  await writeFile(join(root, 'two.pcapng'), makePcapng(2, packets))
+  return await importStreams(root, [join(root, 'two.pcapng')])
+}
+
+const START_NS = 1_795_000_000_000_000_000n
+
+const textsOf = (body: Buffer): string[] =>
+  readPcap(body).records.map(({ captured }) => Buffer.from(captured).toString('latin1').slice(0, 5))
+
+test('a frame filter selects by capture port', async () => {
+  await using root = await tempFolder()
+  const streams = await importTwoPorts(root.path)
+  const port = (op: '==' | '!=', ...values: number[]) => [{ field: 'capture.port', op, values } as const]
+  const { body } = await download(streams, { frameFilter: port('==', 1, 7) })
+  assert.deepEqual(
+    textsOf(body),
+    Array.from({ length: 10 }, (_, n) => `p1 n${n}`),
+  )
+  const other = await download(streams, { frameFilter: [...port('!=', 1), ...port('!=', 3)] })
+  assert.deepEqual(
+    textsOf(other.body),
+    Array.from({ length: 10 }, (_, n) => `p0 n${n}`),
+  )
+  assert.equal(other.totals.readPackets, 20n)
+})
+
+test('a regular expression selects by the bytes of a packet', async () => {
+  await using root = await tempFolder()
+  const streams = await importTwoPorts(root.path)
+  const { stdout } = spawnSync(regexCompilerPath, { input: 'p1 n[37]' })
+  const { body } = await download(streams, { regex: stdout })
+  assert.deepEqual(textsOf(body), ['p1 n3', 'p1 n7'])
+  const both = await download(streams, {
+    regex: stdout,
+    filter: compileFilter('ether[4] = 0x37').program, // the digit 7
+  })
+  assert.deepEqual(textsOf(both.body), ['p1 n7'])
+})
+
+test('maxPackets and maxBytes end a download between packets and say where to go on', async () => {
+  await using root = await tempFolder()
+  const streams = await importTwoPorts(root.path)
+  const whole = await download(streams)
+  assert.equal(whole.totals.truncated, false)
+  assert.equal(whole.totals.nextNs, undefined)
+  for (const limit of [{ maxPackets: 7n }, { maxBytes: 24n + 7n * 76n + 75n }]) {
+    const first = await download(streams, limit)
+    assert.equal(first.totals.packets, 7n)
+    assert.equal(first.totals.truncated, true)
+    assert.equal(first.totals.nextNs, START_NS + 7000n)
+    const rest = await download(streams, { beginNs: first.totals.nextNs ?? 0n })
+    assert.deepEqual(Buffer.concat([first.body, rest.body.subarray(24)]), whole.body)
+  }
+})
+
+test('a vendor time source rewrites the timestamps that it finds and counts the others', async () => {
+  await using root = await tempFolder()
+  const vendorNs = START_NS + 1_234n
+  const stamped = Buffer.alloc(80)
+  stamped.writeUInt32BE(Number(vendorNs / 1_000_000_000n), 80 - 12)
+  stamped.writeUInt32BE(Number(vendorNs % 1_000_000_000n), 80 - 8)
+  const packets = [
+    makePacket(START_NS, 'plain', 60),
+    { ns: START_NS + 5_000n, originalLength: 80, captured: stamped },
+  ]
+  await writeFile(join(root.path, 'a.pcap'), makePcap(packets))
+  const streams = await importStreams(root.path, [join(root.path, 'a.pcap')])
+  const { body, totals } = await download(streams, { timeSource: 'vendorA7130' })
+  assert.deepEqual(
+    readPcap(body).records.map(({ ns, originalLength }) => [ns, originalLength]),
+    [
+      [START_NS, 60],
+      [vendorNs, 80],
+    ],
+  )
+  assert.equal(totals.vendorTimeFallbacks, 1n)
+  assert.equal(totals.latePackets, 0n)
+})
+
+test('the distance at which a source address stops being a time can be set', async () => {
+  await using root = await tempFolder()
+  const captured = Buffer.alloc(60)
+  captured.writeUInt16BE(Number((START_NS / 1_000_000_000n + 90n) % 65_536n), 6)
+  await writeFile(join(root.path, 'a.pcap'), makePcap([{ ns: START_NS, originalLength: 60, captured }]))
+  const streams = await importStreams(root.path, [join(root.path, 'a.pcap')])
+  const firstNs = async (options: Partial<DownloadOptions>) =>
+    (await download(streams, { timeSource: 'vendorA7280_mac48', ...options })).totals.firstNs
+  assert.equal(await firstNs({}), START_NS, 'more than 60 s away')
+  assert.equal(await firstNs({ mac48LimitNs: 100_000_000_000n }), START_NS + 90_000_000_000n)
+})
+
+test('says how far before a range a time source must read', () => {
+  assert.equal(lookBackNs('nic'), 0n)
+  assert.equal(lookBackNs('vendorB3550'), 0n)
+  assert.equal(lookBackNs('vendorA7150_insert'), 30_000_000_000n)
+  assert.equal(lookBackNs('vendorB_erspan3'), 'whole-capture')
+})
+
+test('counts packets between boundaries as downloads deliver them', async () => {
+  await using root = await tempFolder()
+  const big = await writeBigCapture(join(root.path, 'big.pcap'), 3_000)
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  const boundariesNs = [0n, 3n, 700_000_001n, 1_500_000_000n, 9_000_000_000n].map((ns) => big.startNs + ns)
+  const counts = await countPackets({ streams, boundariesNs })
+  assert.deepEqual(
+    counts.map(({ packets }) => packets),
+    [1n, 700n, 799n, 1_500n],
+  )
+  for (const [index, { packets, bytes }] of counts.entries()) {
+    const { totals } = await download(streams, {
+      beginNs: boundariesNs[index] ?? 0n,
+      endNs: boundariesNs[index + 1] ?? 0n,
+    })
+    assert.deepEqual([totals.packets, totals.bytes], [packets, bytes])
+  }
+  assert.deepEqual(await countPackets({ streams, boundariesNs: [] }), [])
+})
+
+test('lists blocks by time without reading packets', async () => {
+  await using root = await tempFolder()
+  const big = await writeBigCapture(join(root.path, 'big.pcap'), 3_000)
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  await rm(`${streams[0]?.segments[0]}.pcap`)
+  const { minNs, maxNs, packets, bytes } = await listBlocks({ streams })
+  assert.ok(minNs.length > 5)
+  assert.equal(minNs[0], big.startNs)
+  assert.equal(maxNs.at(-1), big.startNs + 2_999_000_000n)
+  assert.equal(
+    packets.reduce((sum, count) => sum + count, 0),
+    3_000,
+  )
+  assert.equal(
+    bytes.reduce((sum, count) => sum + count, 0),
+    big.bytes - 24,
+  )
+  assert.ok(minNs.every((ns, index) => index === 0 || ns > (maxNs[index - 1] ?? 0n)))
+})
+
+test('counting stops when its signal says so, and says what is wrong', async () => {
+  await using root = await tempFolder()
+  await writeBigCapture(join(root.path, 'big.pcap'), 20_000)
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  const reason = new Error('no longer wanted')
+  const boundariesNs = [0n, 1n]
+  await assert.rejects(countPackets({ streams, boundariesNs, signal: AbortSignal.abort(reason) }), reason)
+  const abort = new AbortController()
+  const every = Array.from({ length: 20_000 }, (_, index) => START_NS + BigInt(index) * 1_000_000n)
+  const counting = countPackets({ streams, boundariesNs: every, signal: abort.signal })
+  abort.abort(reason)
+  await assert.rejects(counting, reason)
+  await assert.rejects(countPackets({ streams, boundariesNs: [5n, 4n] }), {
+    code: 'bad-parameter',
+    details: { param: 'boundariesNs' },
+  })
+  const lost = [{ port: 0, segments: ['/nonexistent/00000001'] }]
+  await assert.rejects(countPackets({ streams: lost, boundariesNs }), { code: 'store-unavailable' })
+  await assert.rejects(listBlocks({ streams: lost }), { code: 'store-unavailable' })
+})
+
 test('says what is wrong with the arguments', async () => {
   const bad = (options: Partial<DownloadOptions>) => Download.open({ streams: [], ...EVERYTHING, ...options })
   await assert.rejects(bad({ beginNs: -1n }), { code: 'bad-parameter', details: { param: 'beginNs' } })
@@ -241,6 +399,15 @@ test('says what is wrong with the arguments', async () => {
     await assert.rejects(bad({ sliceBytes }), { code: 'bad-parameter', details: { param: 'sliceBytes' } })
   }
   await assert.rejects(bad({ filter: Buffer.alloc(12) }), { code: 'bad-bpf' })
+  await assert.rejects(bad({ regex: Buffer.alloc(12) }), { code: 'bad-regex' })
+  await assert.rejects(bad({ maxBytes: 23n }), { code: 'bad-parameter', details: { param: 'maxBytes' } })
+  await assert.rejects(bad({ maxPackets: 0n }), { code: 'bad-parameter', details: { param: 'maxPackets' } })
+  for (const values of [[], [-1], [2 ** 32], [1.5]]) {
+    await assert.rejects(bad({ frameFilter: [{ field: 'capture.port', op: '==', values }] }), {
+      code: 'bad-parameter',
+      details: { param: 'frameFilter' },
+    })
+  }
   const lost = { port: 0, segments: ['/nonexistent/00000001'] }
   await assert.rejects(bad({ streams: [lost] }), { code: 'store-unavailable', message: /nonexistent/ })
 })
@@ -251,54 +418,20 @@ test('refuses streams of several link types', async () => {
   for (const linkType of [1, 113]) {
     const file = join(root.path, `${linkType}.pcap`)
     await writeFile(file, makePcap([makePacket(1n, 'x')], { linkType }))
-    streams.push(...(await importInto(root.path, [file])))
+    streams.push(...(await importStreams(root.path, [file])))
   }
   await assert.rejects(download(streams), { code: 'mixed-link-type', message: /1 and 113/ })
 })
 
-test('an import reports progress, and says so when an input is no capture', async () => {
-  await using root = await tempFolder()
-  const text = join(root.path, 'notes.txt')
-  await writeFile(text, 'these are not packets')
-  await assert.rejects(importInto(root.path, [text]), { code: 'bad-capture-file', message: /notes\.txt/ })
-  const big = await writeBigCapture(join(root.path, 'big.pcap'), 20_000)
-  const seen: ImportProgress[] = []
-  await mkdir(join(root.path, 'c'))
-  await importCaptureFiles({
-    files: [join(root.path, 'big.pcap')],
-    directory: join(root.path, 'c'),
-    onProgress: (progress) => seen.push(progress),
-  })
-  assert.deepEqual(seen.at(-1), {
-    inputBytes: BigInt(big.bytes),
-    totalInputBytes: BigInt(big.bytes),
-    packets: 20_000n,
-  })
-})
-
-test('an aborted import rejects with the reason and leaves nothing', async () => {
-  await using root = await tempFolder()
-  const file = join(root.path, 'big.pcap')
-  await writeBigCapture(file, 60_000)
-  const directory = join(root.path, 'c')
-  await mkdir(directory)
-  const reason = new Error('no longer wanted')
-  await assert.rejects(
-    importCaptureFiles({ files: Array(20).fill(file), directory, signal: AbortSignal.abort(reason) }),
-    reason,
-  )
-  const abort = new AbortController()
-  const onProgress = () => abort.abort(reason)
-  await assert.rejects(
-    importCaptureFiles({ files: Array(20).fill(file), directory, signal: abort.signal, onProgress }),
-    reason,
-  )
-  assert.deepEqual(await readdir(directory), [])
-})
-
 test('without the binary, loading says how to build it', async () => {
   await using root = await tempFolder()
-  for (const file of ['native/addon.ts', 'native/engine-binding.ts', 'src/base/error.ts', 'package.json']) {
+  for (const file of [
+    'native/addon.ts',
+    'native/native-options.ts',
+    'native/engine-binding.ts',
+    'src/base/error.ts',
+    'package.json',
+  ]) {
     await mkdir(dirname(join(root.path, file)), { recursive: true })
     await cp(join(REPOSITORY_ROOT, file), join(root.path, file))
   }

@@ -118,7 +118,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.ok((await asBuffer(answer)).equals(fleetPcap(1, PACKETS)))
       assert.equal(answer.headers.get('capfleet-corrupt-blocks'), '0')
       assert.equal(answer.headers.get('capfleet-ignored'), 'Odd')
-      const [asked] = (fleet[1] as FakeDevice).requests
+      const [checked, asked] = (fleet[1] as FakeDevice).requests
+      assert.match(checked?.url ?? '', /^\/api\/v1\/pcap\/estimate\?/, 'the filter is checked first')
       assert.match(
         asked?.url ?? '',
         /^\/api\/v1\/pcap\/timerange\?TSBegin=\d+&TSEnd=\d+&TSUnit=nanos&FilterBPF=tcp%20port%20443&Slice=64$/,

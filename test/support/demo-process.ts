@@ -1,5 +1,5 @@
 /** The demo fleet as a user starts it, in a temporary home on any free port. */
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -67,19 +67,4 @@ export async function processesNaming(word: string): Promise<string[]> {
     if (commandLine.includes(word)) found.push(commandLine.replaceAll('\0', ' '))
   }
   return found
-}
-
-/** Runs a bash pipeline; its output and the exit code of each command in it. */
-export function pipeline(script: string): Promise<{ stdout: string; stderr: string; codes: number[] }> {
-  return new Promise((resolve) => {
-    execFile(
-      'bash',
-      ['-c', `${script}; echo "codes: \${PIPESTATUS[*]}" >&2`],
-      { maxBuffer: 1 << 28 },
-      (_error, stdout, stderr) => {
-        const codes = /codes: ([\d ]+)\n$/.exec(stderr)?.[1] ?? ''
-        resolve({ stdout, stderr, codes: codes.split(' ').map(Number) })
-      },
-    )
-  })
 }

@@ -105,7 +105,8 @@ export class FakeDevice implements AsyncDisposable {
     if (headers.authorization !== expected) return this.#problem(res, 401, { code: 'unauthenticated' })
     if (this.behaviour.silent) return
     const path = url.split('?', 1)[0] ?? ''
-    if (path.startsWith('/api/v1/pcap/')) return await this.#download(res)
+    if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
+      return await this.#download(res)
     this.#control(path, res)
   }
 

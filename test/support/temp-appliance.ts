@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { startAppliance } from '../../appliance/appliance.ts'
 import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
 import type { CaptureRecord } from '../../appliance/capture-record.ts'
-import { startRecorder } from '../../appliance/recorder.ts'
+import { type RunningRecorder, startRecorder } from '../../appliance/recorder.ts'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
 import { createLog } from '../../src/base/log.ts'
 import { putUser, type Role } from '../../src/base/users-file.ts'
@@ -26,6 +26,10 @@ export interface TempAppliance extends AsyncDisposable {
   slotsUsed(): Promise<number>
   /** Ends the appliance alone; the store and its recorder stay. */
   closeAppliance(drainMs: number): Promise<void>
+  /** Ends the recorder alone. */
+  stopRecorder(): Promise<void>
+  /** Starts it again after stopRecorder. */
+  startRecorder(): Promise<void>
 }
 
 export interface TempApplianceOptions {
@@ -44,8 +48,14 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   const users = join(folder.path, 'users.yaml')
   for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
   const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
-  const recorder = await startRecorder({ storePath, log, segmentBytes: options.segmentBytes })
-  parts.defer(() => recorder.close())
+  const start = (): Promise<RunningRecorder> =>
+    startRecorder({ storePath, log, segmentBytes: options.segmentBytes, capture: { timeZone: 'UTC' } })
+  let recorder: RunningRecorder | undefined = await start()
+  const stopRecorder = async (): Promise<void> => {
+    await recorder?.close()
+    recorder = undefined
+  }
+  parts.defer(stopRecorder)
   const config = applianceConfigSchema.parse({
     listen: { port: 0 },
     store: storePath,
@@ -74,6 +84,10 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     open: (path, get) => httpOpen(`${appliance.url}${path}`, { ...asFull, ...get }),
     slotsUsed: () => slotsUsed(appliance.url),
     closeAppliance,
+    stopRecorder,
+    startRecorder: async () => {
+      recorder = await start()
+    },
     [Symbol.asyncDispose]: () => owner.disposeAsync(),
   }
 }

@@ -66,6 +66,20 @@ TEST(SlicePlan, CutsASingleRunIntoGroupsOfWholeBlocks) {
   EXPECT_EQ(next, 10u);
 }
 
+TEST(SlicePlan, OneSliceHoldsWhatReachesIntoTheRangeAndTheLookBack) {
+  const std::vector<IndexedStream> streams{
+      streamOf("a", {{0, 9}, {10, 19}, {20, 29}, {15, 39}, {40, 49}}), streamOf("b", {{5, 12}})};
+  const SlicePlan plan = planOneSlice(streams, 25, 40, 10);
+  ASSERT_EQ(plan.slices.size(), 1u);
+  EXPECT_EQ(plan.slices[0].beginNs, 15);
+  EXPECT_EQ(plan.slices[0].endNs, 40);
+  ASSERT_EQ(plan.runs.size(), 2u) << "a's clock stepped back; b has nothing in the range";
+  EXPECT_EQ(plan.runs[0].blocks.front().entry.minNs, 10);
+  EXPECT_EQ(plan.runs[1].blocks.size(), 1u);
+  EXPECT_EQ(planOneSlice(streams, 25, 40, INT64_MAX).runs[0].blocks.size(), 3u);
+  EXPECT_TRUE(planOneSlice(streams, 60, 70, INT64_MAX).slices.empty());
+}
+
 /// Streams with overlapping blocks and clocks that step back.
 std::vector<IndexedStream> randomStreams(std::mt19937_64& random) {
   std::vector<IndexedStream> streams(1 + randomBelow(random, 6));

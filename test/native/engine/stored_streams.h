@@ -24,9 +24,10 @@ class StoredStreams {
   size_t packetsPerBlock = 0;
   uint64_t segmentBytes = uint64_t{1} << 30;
 
-  void addStream(const std::vector<StoredPacket>& packets, uint32_t linkTypeWord = 1) {
+  void addStream(const std::vector<StoredPacket>& packets, uint32_t linkTypeWord = 1,
+                 uint32_t port = 0) {
     const std::string folder = directory_.folder("s" + std::to_string(paths_.size()));
-    auto writer = SegmentWriter::open({folder, 0, {linkTypeWord, 262144}, segmentBytes, false});
+    auto writer = SegmentWriter::open({folder, port, {linkTypeWord, 262144}, segmentBytes, false});
     ASSERT_TRUE(writer);
     size_t inBlock = 0;
     for (const StoredPacket& packet : packets) {

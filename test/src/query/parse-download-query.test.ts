@@ -4,8 +4,10 @@ import fc from 'fast-check'
 import { CapfleetError, type ErrorCode } from '../../../src/base/error.ts'
 import type { DownloadKind, DownloadQuery } from '../../../src/query/download-query.ts'
 import { formatDownloadQuery } from '../../../src/query/format-download-query.ts'
+import type { FrameCondition } from '../../../src/query/frame-filter.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { COMPRESSIONS } from '../../../src/query/query-values.ts'
+import { TIME_SOURCES } from '../../../src/query/time-source.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 const context = { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n }
@@ -18,8 +20,15 @@ test('a bare single is everything, uncompressed, in nanoseconds', () => {
     beginNs: 0n,
     endNs: 2n ** 32n * 1_000_000_000n,
     timeUnit: undefined,
+    capturesMax: undefined,
     filterBpf: undefined,
+    filterDecap: false,
+    frameFilter: [],
+    filterRegex: undefined,
+    timeSource: 'nic',
     tsMaxNs: undefined,
+    maxBytes: undefined,
+    maxPackets: undefined,
     sliceBytes: undefined,
     timeResolution: 'nsec',
     compression: 'none',
@@ -32,8 +41,9 @@ test('a time range with every parameter', () => {
   const query = parse(
     'timerange',
     'TSBegin=20261120_173000&&TSEnd=20261120_180000&TSUnit=YYYYMMDD_HHMMSS&TSZone=singapore&TSMax=5000ULL' +
-      '&Slice=96&FilterBPF=tcp+port+443&FilterBPFDecap=false&TSMode=nic&Compression=zstd&TSResolution=usec' +
-      '&Wait=30&rand=0.123&Strict=1&',
+      '&Slice=96&FilterBPF=tcp+port+443&FilterBPFDecap=true&TSMode=vendorB3550&Compression=zstd' +
+      '&FilterFrame=a7130.srcport=1,2+AND+capture.port!=3&FilterRE=GET+%2F&FilterPort=7' +
+      '&MaxBytes=1000&MaxPackets=5ULL&TSResolution=usec&Wait=30&rand=0.123&Strict=1&',
   )
   assert.deepEqual(query, {
     kind: 'timerange',
@@ -41,8 +51,19 @@ test('a time range with every parameter', () => {
     beginNs: BigInt(Date.UTC(2026, 10, 20, 9, 30)) * 1_000_000n,
     endNs: BigInt(Date.UTC(2026, 10, 20, 10)) * 1_000_000n,
     timeUnit: 'YYYYMMDD_HHMMSS',
+    capturesMax: undefined,
     filterBpf: 'tcp port 443',
+    filterDecap: true,
+    frameFilter: [
+      { field: 'a7130.srcport', op: '==', values: [1, 2] },
+      { field: 'capture.port', op: '!=', values: [3] },
+      { field: 'capture.port', op: '==', values: [7] },
+    ],
+    filterRegex: 'GET /',
+    timeSource: 'vendorB3550',
     tsMaxNs: 5000n,
+    maxBytes: 1000n,
+    maxPackets: 5n,
     sliceBytes: 96,
     timeResolution: 'usec',
     compression: 'zstd',
@@ -67,6 +88,22 @@ test('TSMode of a time range may be a unit, and TSUnit wins over it', () => {
 
 test('TSUint is TSUnit', () => {
   assert.equal(parse('timerange', 'TSBegin=1&TSEnd=2&TSUint=sec').endNs, 2_000_000_000n)
+})
+
+test('from and to are TSBegin and TSEnd in epoch milliseconds, whatever TSUnit says', () => {
+  const query = parse('timerange', 'from=17636&to=1763600000000&TSUnit=sec')
+  assert.deepEqual([query.beginNs, query.endNs], [17_636_000_000n, 1_763_600_000_000_000_000n])
+})
+
+test('tsModeAliases add spellings of TSMode and change none of the API', () => {
+  const aliases = { footer: 'vendorA7130', nic: 'vendorB3550' } as const
+  const source = (word: string) =>
+    parseDownloadQuery('single', `StreamName=a&TSMode=${word}`, { ...context, timeSourceAliases: aliases })
+      .timeSource
+  assert.equal(source('footer'), 'vendorA7130')
+  assert.equal(source('nic'), 'nic')
+  for (const word of TIME_SOURCES) assert.equal(source(word), word)
+  assert.throws(() => source('Footer'), /TSMode must be one of .*footer/)
 })
 
 test('names the unit that was detected', () => {
@@ -122,16 +159,18 @@ const broken: readonly [DownloadKind, string, string, ErrorCode?][] = [
   ['single', 'StreamName=a&TSMax=9223372036854775808', 'TSMax'],
   ['single', 'StreamName=a&TSResolution=msec', 'TSResolution'],
   ['single', 'StreamName=a&Wait=601', 'Wait'],
-  ['single', 'StreamName=a&FilterBPFDecap=true', 'FilterBPFDecap'],
   ['single', 'StreamName=a&FilterBPFDecap=yes', 'FilterBPFDecap'],
-  ['single', 'StreamName=a&FilterFrame=capture.port==1', 'FilterFrame'],
-  ['single', 'StreamName=a&FilterRE=GET', 'FilterRE'],
-  ['single', 'StreamName=a&FilterPort=1', 'FilterPort'],
+  ['single', 'StreamName=a&FilterFrame=capture.port==256', 'FilterFrame', 'bad-frame-filter'],
+  ['single', 'StreamName=a&FilterFrame=port==1', 'FilterFrame', 'bad-frame-filter'],
+  ['single', `StreamName=a&FilterRE=${'a'.repeat(1_025)}`, 'FilterRE'],
+  ['single', 'StreamName=a&FilterRE=a%00b', 'FilterRE'],
+  ['single', 'StreamName=a&FilterPort=256', 'FilterPort'],
+  ['single', 'StreamName=a&FilterPort=', 'FilterPort'],
   ['single', 'StreamName=a&TSMode=sec', 'TSMode'],
-  ['single', 'StreamName=a&TSMode=vendorA7130', 'TSMode'],
+  ['single', 'StreamName=a&TSMode=constructor', 'TSMode'],
   ['single', 'StreamName=a&TSMode=unknown', 'TSMode'],
-  ['single', 'StreamName=a&MaxBytes=5', 'MaxBytes'],
-  ['single', 'StreamName=a&MaxPackets=5', 'MaxPackets'],
+  ['single', 'StreamName=a&MaxBytes=23', 'MaxBytes'],
+  ['single', 'StreamName=a&MaxPackets=0', 'MaxPackets'],
   ['single', 'StreamName=a&Follow=1', 'Follow'],
   ['single', 'StreamName=a&Strict=maybe', 'Strict'],
   ['single', 'StreamName=a&Strict=1&Copression=zstd', 'Copression'],
@@ -150,6 +189,10 @@ const broken: readonly [DownloadKind, string, string, ErrorCode?][] = [
   ['timerange', `${RANGE}&TSZone=Atlantis`, 'TSZone', 'bad-timezone'],
   ['timerange', `${RANGE}&TSZone=West`, 'TSZone', 'ambiguous-timezone'],
   ['timerange', `${RANGE}&from=1`, 'from'],
+  ['timerange', 'from=1&TSEnd=2&to=3', 'to'],
+  ['timerange', 'from=1', 'TSEnd'],
+  ['timerange', 'from=2&to=1', 'from'],
+  ['timerange', 'from=x&to=1', 'from'],
   ['timerange', 'TSBegin=1&TSEnd=9999999999&TSUnit=sec', 'TSEnd'],
   ['splittime', 'StreamName=a&Start=1', 'Stop'],
   ['splittime', 'StreamName=a&Stop=1', 'Start'],
@@ -190,6 +233,13 @@ const names = fc.constantFrom(
   'Wait',
   'rand',
   'FilterFrame',
+  'FilterRE',
+  'FilterPort',
+  'FilterBPFDecap',
+  'MaxBytes',
+  'MaxPackets',
+  'from',
+  'to',
 )
 const values = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -236,6 +286,19 @@ test(`accepts or throws CapfleetError, nothing else (SEED=${SEED})`, () => {
 const instants = fc.bigInt({ min: 0n, max: 2n ** 32n * 1_000_000_000n })
 const rangeOf = ([a, b]: [bigint, bigint]): { beginNs: bigint; endNs: bigint } =>
   a < b ? { beginNs: a, endNs: b } : { beginNs: b, endNs: a }
+const conditions: fc.Arbitrary<FrameCondition> = fc
+  .record({
+    field: fc.constantFrom(
+      'capture.port',
+      'a7130.device',
+      'a7130.srcdevice',
+      'a7130.srcport',
+      'c3550.srcport',
+    ),
+    op: fc.constantFrom('==', '!='),
+    values: fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 1, maxLength: 5 }),
+  })
+  .map((condition) => ({ ...condition }))
 const queries: fc.Arbitrary<DownloadQuery> = fc
   .record({
     kind: kinds,
@@ -245,7 +308,18 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
       fc.string({ unit: 'grapheme' }).filter((text) => text.trim() !== '' && !/\p{Cc}/u.test(text)),
       { nil: undefined },
     ),
+    filterDecap: fc.boolean(),
+    frameFilter: fc.array(conditions, { maxLength: 4 }),
+    filterRegex: fc.option(
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((text) => !text.includes('\0')),
+      {
+        nil: undefined,
+      },
+    ),
+    timeSource: fc.constantFrom(...TIME_SOURCES),
     tsMaxNs: fc.option(fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }), { nil: undefined }),
+    maxBytes: fc.option(fc.bigInt({ min: 24n, max: 2n ** 63n - 1n }), { nil: undefined }),
+    maxPackets: fc.option(fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }), { nil: undefined }),
     sliceBytes: fc.option(fc.integer({ min: 1, max: 12_288 }), { nil: undefined }),
     timeResolution: fc.constantFrom('nsec' as const, 'usec' as const),
     compression: fc.constantFrom(...COMPRESSIONS),
@@ -258,6 +332,7 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
       ...range,
       captureName: query.kind === 'timerange' ? undefined : query.captureName,
       timeUnit: query.kind === 'timerange' ? 'nanos' : undefined,
+      capturesMax: undefined,
       waitS: undefined,
       ignored: [],
     }

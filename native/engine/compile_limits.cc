@@ -1,4 +1,4 @@
-#include "bpf_compile_limits.h"
+#include "compile_limits.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -18,7 +18,6 @@
 namespace capfleet {
 namespace {
 
-constexpr rlim_t kCpuSeconds = 2;
 constexpr rlim_t kMemoryBytes = rlim_t{256} << 20;
 /// Standard streams and one database of names (services, protocols) at a time.
 constexpr rlim_t kDescriptors = 8;
@@ -71,11 +70,11 @@ void denySystemCalls() {
 
 }  // namespace
 
-void limitThisProcess() {
+void limitThisProcess(uint32_t cpuSeconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   alarm(kAlarmSeconds);
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_CPU, kCpuSeconds);
+  limit(RLIMIT_CPU, cpuSeconds);
   limit(RLIMIT_AS, addressSpaceInUse() + kMemoryBytes);
   limit(RLIMIT_NOFILE, kDescriptors);
   unshare(CLONE_NEWNET);

@@ -1,0 +1,76 @@
+/**
+ * What a download needs before it can begin: its captures found, its filters compiled. Everything
+ * that can be wrong with a request is found here, before a slot is taken.
+ */
+import type { DownloadQuery } from '../src/query/download-query.ts'
+import type { ParseContext } from '../src/query/parse-download-query.ts'
+import { badParameter } from '../src/query/query-parameters.ts'
+import { type ApplianceParts, nowNs } from './appliance-parts.ts'
+import { type StreamSelection, selectStreams } from './select-streams.ts'
+
+/** A query that passed all checks. */
+export interface PreparedDownload {
+  readonly query: DownloadQuery
+  readonly selection: StreamSelection
+  /** Base of the file's name: the capture's, or the device's with the range. */
+  readonly name: string
+  /** FilterBPF, compiled for the selection's link type. */
+  readonly program: Uint8Array | undefined
+  /** FilterRE, as a serialized Hyperscan database. */
+  readonly regex: Uint8Array | undefined
+}
+
+/** For the parsers of queries. */
+export function parseContextOf({ config }: ApplianceParts): ParseContext {
+  return { zone: config.timeZone, nowNs: nowNs(), timeSourceAliases: config.tsModeAliases }
+}
+
+/**
+ * Fails with unknown-capture, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than
+ * a legacy path may cross), download-slots-exhausted, store-unavailable, or the signal's reason.
+ */
+export async function prepareDownload(
+  parts: ApplianceParts,
+  query: DownloadQuery,
+  signal: AbortSignal,
+): Promise<PreparedDownload> {
+  const { catalogue } = parts
+  const { captureName } = query
+  const captures = captureName === undefined ? await catalogue.list() : [await catalogue.find(captureName)]
+  const selection = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
+  checkCaptureCount(query, selection.captures)
+  const [capture] = captures
+  return {
+    query,
+    selection,
+    name:
+      captureName === undefined || capture === undefined
+        ? `${parts.config.deviceName}_${query.beginNs}_${query.endNs}`
+        : capture.name,
+    ...(await compileFilters(parts, { query, linkType: selection.linkType }, signal)),
+  }
+}
+
+/** Leaving the third capture out would lose packets in silence. */
+function checkCaptureCount({ capturesMax }: DownloadQuery, captures: readonly string[]): void {
+  if (capturesMax === undefined || captures.length <= capturesMax) return
+  throw badParameter(
+    'TSEnd',
+    `makes the range reach into ${captures.length} captures (${captures.slice(0, 5).join(', ')}), this path crosses ${capturesMax} at most; shorten the range or use /api/v1/pcap/timerange`,
+  )
+}
+
+async function compileFilters(
+  { compiler, regexCompiler }: ApplianceParts,
+  { query, linkType }: { readonly query: DownloadQuery; readonly linkType: number },
+  signal: AbortSignal,
+): Promise<Pick<PreparedDownload, 'program' | 'regex'>> {
+  const { filterBpf, filterRegex } = query
+  return {
+    program:
+      filterBpf === undefined
+        ? undefined
+        : await compiler.compile({ expression: filterBpf, linkType }, signal),
+    regex: filterRegex === undefined ? undefined : await regexCompiler.compile(filterRegex, signal),
+  }
+}

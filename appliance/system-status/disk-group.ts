@@ -1,0 +1,40 @@
+/** Group "disk" of the system status (API section 2.5). */
+import { DISK_IDS, type DiskId } from './disk-names.ts'
+import type { DiskIdentity } from './disk-presence.ts'
+import { MOUNT_IDS, type MountId, type Space } from './free-space-sensor.ts'
+import type { DiskHealth } from './smart-sensor.ts'
+import { GroupBuilder, type StatusGroup } from './status-group.ts'
+
+export interface DiskReadings {
+  readonly spaces: ReadonlyMap<MountId, Space> | undefined
+  readonly disks: ReadonlyMap<DiskId, DiskIdentity> | undefined
+  /** By the disk's name. */
+  readonly health: ReadonlyMap<string, DiskHealth> | undefined
+}
+
+const BYTES_PER_GB = 1e9
+
+export function diskGroup({ spaces, disks, health }: DiskReadings): StatusGroup {
+  const group = new GroupBuilder()
+  for (const id of MOUNT_IDS) {
+    const space = spaces?.get(id)
+    group.read(`FreeGB_${id}`, space && Number(space.freeBytes) / BYTES_PER_GB, 0)
+  }
+  for (const id of DISK_IDS) {
+    const disk = disks?.get(id)
+    const state = disk && health?.get(disk.name)
+    group.read(`DiskPresent_${id}`, disk?.isPresent, false)
+    group.read(
+      `DiskTemperature_${id}`,
+      state?.celsius === undefined ? undefined : Math.round(state.celsius),
+      0,
+    )
+    group.read(`DiskSMART_${id}`, state && smartProblems(state), 0)
+  }
+  return group.build()
+}
+
+/** 0 = healthy: what the disk counts as bad, and 1 for its own verdict "failing". */
+export function smartProblems({ isHealthy, errors }: DiskHealth): number {
+  return errors + (isHealthy ? 0 : 1)
+}

@@ -1,0 +1,38 @@
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DISK_IDS, type DiskId, type DiskNames } from './disk-names.ts'
+import type { MachineRoots } from './machine-roots.ts'
+import { readText } from './read-text.ts'
+
+export interface DiskIdentity {
+  readonly name: string
+  readonly isPresent: boolean
+  /** As the kernel knows them without asking the disk; empty when it does not. */
+  readonly model: string
+  readonly serial: string
+}
+
+/** Which of the disks are in the machine. A disk that is not configured has no entry. */
+export async function readDiskPresence(
+  roots: MachineRoots,
+  names: DiskNames,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<DiskId, DiskIdentity>> {
+  const found = new Map<DiskId, DiskIdentity>()
+  for (const id of DISK_IDS) {
+    const name = names[id]
+    if (name === undefined) continue
+    const folder = join(roots.sys, 'block', name)
+    const isPresent = await access(folder).then(
+      () => true,
+      () => false,
+    )
+    const model = (await readText(join(folder, 'device/model'), signal)) ?? ''
+    const serial =
+      (await readText(join(folder, 'device/serial'), signal)) ??
+      (await readText(join(folder, 'serial'), signal)) ??
+      ''
+    found.set(id, { name, isPresent, model, serial })
+  }
+  return found
+}

@@ -1,0 +1,18 @@
+import { CAPTURE_LINK_IDS, type Link, type LinkId } from './link-sensor.ts'
+
+export interface PortCounters {
+  readonly received: number
+  readonly dropped: number
+  readonly errors: number
+}
+
+/** What the kernel counts on all capture ports; undefined without such a port. */
+export function sumPortCounters(links: ReadonlyMap<LinkId, Link> | undefined): PortCounters | undefined {
+  const ports = CAPTURE_LINK_IDS.flatMap((id) => links?.get(id) ?? [])
+  if (ports.length === 0) return undefined
+  return {
+    received: ports.reduce((sum, { packets }) => sum + (packets ?? 0), 0),
+    dropped: ports.reduce((sum, { drops }) => sum + (drops ?? 0), 0),
+    errors: ports.reduce((sum, { errors }) => sum + (errors ?? 0), 0),
+  }
+}

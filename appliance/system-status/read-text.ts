@@ -1,0 +1,18 @@
+import { readFile } from 'node:fs/promises'
+
+/** The text of a small file of /proc or /sys without surrounding space; undefined when it is absent. */
+export async function readText(path: string, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return (await readFile(path, { encoding: 'utf8', signal })).trim()
+  } catch {
+    signal.throwIfAborted()
+    return undefined
+  }
+}
+
+/** A number in such a file; undefined when there is none. */
+export async function readNumber(path: string, signal: AbortSignal): Promise<number | undefined> {
+  const text = await readText(path, signal)
+  const value = text === undefined || text === '' ? Number.NaN : Number(text)
+  return Number.isFinite(value) ? value : undefined
+}

@@ -1,0 +1,40 @@
+/** Group "temperature" of the system status (API section 2.5): degrees Celsius. */
+import type { HwmonInput, HwmonReadings } from './hwmon-sensor.ts'
+import { GroupBuilder, type StatusGroup } from './status-group.ts'
+
+interface Place {
+  readonly member: string
+  readonly chip: RegExp
+  readonly label: RegExp
+  /** Which of those that match; default the first. */
+  readonly index?: number
+}
+
+const CPU_CHIP = /^(coretemp|k10temp|zenpower|cpu_thermal)$/
+/** One input for a whole processor, not one for each core. */
+const CPU_LABEL = /^(Package id \d+|Tctl|)$/
+const NIC_CHIP = /^(mlx|ixgbe|i40e|ice|igb|i350|bnxt|nfp|sfc|cxgb|enp|eth)/
+
+/** Where drivers and board makers put these. */
+const PLACES: readonly Place[] = [
+  { member: 'Temperature_CPU0', chip: CPU_CHIP, label: CPU_LABEL },
+  { member: 'Temperature_CPU1', chip: CPU_CHIP, label: CPU_LABEL, index: 1 },
+  { member: 'Temperature_PCH', chip: /^pch_/, label: /^/ },
+  { member: 'Temperature_SYS', chip: /./, label: /^(SYSTIN|System( Temp)?|MB Temp)$/i },
+  { member: 'Temperature_PER', chip: /./, label: /^(Peripheral( Temp)?|PER)$/i },
+  { member: 'Temperature_NIC', chip: NIC_CHIP, label: /^(?!.*(module|transceiver))/i },
+  { member: 'Temperature_AirIn', chip: /./, label: /inlet|air ?in/i },
+  { member: 'Temperature_AirOut', chip: /./, label: /exhaust|outlet|air ?out/i },
+  { member: 'Temperature_Transceiver0', chip: /./, label: /module|transceiver/i },
+  { member: 'Temperature_Transceiver1', chip: /./, label: /module|transceiver/i, index: 1 },
+]
+
+export function temperatureGroup(hwmon: HwmonReadings | undefined): StatusGroup {
+  const group = new GroupBuilder()
+  for (const place of PLACES) group.read(place.member, find(hwmon?.temperatures ?? [], place), 0)
+  return group.build()
+}
+
+function find(inputs: readonly HwmonInput[], { chip, label, index = 0 }: Place): number | undefined {
+  return inputs.filter((input) => chip.test(input.chip) && label.test(input.label))[index]?.value
+}

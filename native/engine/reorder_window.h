@@ -1,0 +1,75 @@
+// Sorts records by their rewritten time within a bounded window, so that a download in a vendor's
+// time is ordered although its packets come in the order of the NIC.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace capfleet {
+
+/// Holds copies of whole output records; allocates once. Not thread-safe.
+///
+/// Use: before each add(), take records out while hasRoomFor() is false; at the end, take out all
+/// that is left. Records come out by time, those of the same time in the order of add().
+class ReorderWindow {
+ public:
+  struct Limits {
+    int64_t nicNs = 10'000'000;  ///< NIC time between the oldest record inside and a new one
+    uint32_t packets = 65'536;
+    size_t bytes = size_t{16} << 20;  ///< 10 ms at 10 Gbit/s and a little more
+  };
+
+  struct Record {
+    int64_t timeNs;
+    std::span<const uint8_t> bytes;  ///< valid until the next add()
+  };
+
+  /// REQUIRES: limits.packets > 0.
+  explicit ReorderWindow(const Limits& limits);
+
+  /// Whether a record may be added without passing a limit. Always true for an empty window and
+  /// records of up to limits.bytes.
+  bool hasRoomFor(int64_t nicNs, size_t recordBytes) const;
+  /// Copies the record. REQUIRES: hasRoomFor() says so, recordBytes <= limits.bytes.
+  void add(int64_t timeNs, int64_t nicNs, std::span<const uint8_t> record);
+
+  bool empty() const { return heap_.empty(); }
+  /// The record that comes out next. REQUIRES: !empty().
+  Record next() const;
+  /// Takes next() out; its bytes stay valid until the next add(). REQUIRES: !empty().
+  void pop();
+
+  /// Records that came out after one with a later time: the window was too small for them.
+  uint64_t latePackets() const { return latePackets_; }
+
+ private:
+  struct Held {
+    int64_t nicNs;
+    size_t offset;  ///< in bytes_
+    size_t length;
+    bool isInside;
+  };
+  struct Entry {
+    int64_t timeNs;
+    uint64_t number;  ///< of add(): records with the same time keep their order
+  };
+  static bool isAfter(const Entry& a, const Entry& b);
+
+  Held& held(uint64_t number) { return held_[number % limits_.packets]; }
+  const Held& held(uint64_t number) const { return held_[number % limits_.packets]; }
+  bool findPlace(size_t recordBytes, size_t& offset) const;
+
+  Limits limits_;
+  std::unique_ptr<uint8_t[]> bytes_;  ///< a ring; each record is in one piece
+  std::unique_ptr<Held[]> held_;      ///< a ring of records oldest_ to end_
+  std::vector<Entry> heap_;
+  uint64_t oldest_ = 0;  ///< number of the oldest record inside; end_ when there is none
+  uint64_t end_ = 0;     ///< number of the next record
+  int64_t latestNs_;     ///< the latest time that came out so far
+  uint64_t latePackets_ = 0;
+};
+
+}  // namespace capfleet

@@ -1,0 +1,25 @@
+// What a scan did, apart from the packets it delivered.
+#pragma once
+
+#include <cstdint>
+
+namespace capfleet {
+
+struct ScanCounts {
+  uint64_t packets = 0;  ///< looked at: in the range, before any filter
+  uint64_t bytes = 0;    ///< of those, as PCAP records
+  uint64_t corruptBlocks = 0;
+  uint64_t vendorTimeFallbacks = 0;  ///< packets that passed and kept their NIC time
+  uint64_t latePackets = 0;          ///< delivered after one with a later time
+
+  ScanCounts& operator+=(const ScanCounts& other) {
+    packets += other.packets;
+    bytes += other.bytes;
+    corruptBlocks += other.corruptBlocks;
+    vendorTimeFallbacks += other.vendorTimeFallbacks;
+    latePackets += other.latePackets;
+    return *this;
+  }
+};
+
+}  // namespace capfleet

@@ -1,0 +1,115 @@
+/** Which time a download covers: TSBegin and TSEnd, from and to, or Start and Stop. */
+import type { DownloadKind, DownloadQuery } from './download-query.ts'
+import { badParameter, type QueryParameters, quote } from './query-parameters.ts'
+import { parseQueryTime, TIME_LIMIT_NS, TIME_UNIT_NAMES, type TimeUnit } from './query-time.ts'
+import { resolveTimeZone } from './time-zone.ts'
+
+export interface RangeContext {
+  /** IANA zone for local times without TSZone. */
+  readonly zone: string
+  /** "now" of relative times, epoch nanoseconds. */
+  readonly nowNs: bigint
+}
+
+export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit'>
+
+/** Takes the parameters of the range. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
+export function takeQueryRange(
+  kind: DownloadKind,
+  parameters: QueryParameters,
+  context: RangeContext,
+): QueryRange {
+  if (kind === 'single') return { beginNs: 0n, endNs: TIME_LIMIT_NS, timeUnit: undefined }
+  // Start and Stop are nanoseconds whatever their size (API section 4.4.3).
+  const unit = kind === 'timerange' ? takeUnit(parameters) : 'nanos'
+  const zone = kind === 'timerange' ? takeZone(parameters, context.zone) : context.zone
+  const [beginEnd, endEnd] =
+    kind === 'timerange' ? takeRangeEnds(parameters, unit) : takeSplitEnds(parameters)
+  const shared = { zone, nowNs: context.nowNs }
+  const begin = parseQueryTime(beginEnd.text, { ...shared, ...beginEnd, inOverlap: 'first' })
+  const end = parseQueryTime(endEnd.text, { ...shared, ...endEnd, inOverlap: 'last' })
+  if (begin.ns > end.ns) {
+    throw badParameter(
+      beginEnd.parameter,
+      `(${begin.ns} ns) is later than ${endEnd.parameter} (${end.ns} ns); swap them`,
+    )
+  }
+  const units = [...new Set([begin.unit, end.unit])].filter((used) => used !== undefined)
+  return {
+    beginNs: begin.ns,
+    endNs: end.ns,
+    timeUnit: kind === 'timerange' && units.length > 0 ? units.join(', ') : undefined,
+  }
+}
+
+/** Whether TSMode is the unit of TSBegin and TSEnd here, as scripts for the legacy API have it. */
+export function isUnitMode(kind: DownloadKind, word: string): boolean {
+  return kind === 'timerange' && timeUnitOf(word) !== undefined
+}
+
+interface RangeEnd {
+  readonly parameter: string
+  readonly text: string
+  readonly unit: TimeUnit | undefined
+}
+
+function takeSplitEnds(parameters: QueryParameters): readonly [RangeEnd, RangeEnd] {
+  const end = (parameter: string): RangeEnd => ({
+    parameter,
+    text: parameters.require(parameter),
+    unit: 'nanos',
+  })
+  return [end('Start'), end('Stop')]
+}
+
+function takeRangeEnds(
+  parameters: QueryParameters,
+  unit: TimeUnit | undefined,
+): readonly [RangeEnd, RangeEnd] {
+  return [takeEnd(parameters, 'TSBegin', 'from', unit), takeEnd(parameters, 'TSEnd', 'to', unit)]
+}
+
+/** `shortName` is the parameter that dashboards write: epoch milliseconds. */
+function takeEnd(
+  parameters: QueryParameters,
+  name: string,
+  shortName: string,
+  unit: TimeUnit | undefined,
+): RangeEnd {
+  const text = parameters.take(shortName) ?? ''
+  if (text === '') return { parameter: name, text: parameters.require(name), unit }
+  if (parameters.take(name) !== undefined) {
+    throw badParameter(shortName, `is ${name} in epoch milliseconds; give one of them`)
+  }
+  return { parameter: shortName, text, unit: 'msecs' }
+}
+
+/** TSUnit, or its listed misspelling TSUint, or a TSMode that is a unit (api-decisions section 4). */
+function takeUnit(parameters: QueryParameters): TimeUnit | undefined {
+  const text = parameters.take('TSUnit')
+  const alias = parameters.take('TSUint')
+  if (text !== undefined && alias !== undefined) {
+    throw badParameter('TSUint', 'is another spelling of TSUnit; give one of them')
+  }
+  const mode = parameters.take('TSMode')
+  const unitOfMode = mode === undefined ? undefined : timeUnitOf(mode)
+  const given = text ?? alias
+  if (given === undefined) return unitOfMode
+  const unit = timeUnitOf(given)
+  if (unit === undefined) {
+    throw badParameter(
+      text === undefined ? 'TSUint' : 'TSUnit',
+      `must be one of ${Object.keys(TIME_UNIT_NAMES).join(', ')}, got ${quote(given)}`,
+    )
+  }
+  return unit
+}
+
+function timeUnitOf(word: string): TimeUnit | undefined {
+  return Object.hasOwn(TIME_UNIT_NAMES, word) ? TIME_UNIT_NAMES[word] : undefined
+}
+
+function takeZone(parameters: QueryParameters, defaultZone: string): string {
+  const text = parameters.take('TSZone')
+  return text === undefined ? defaultZone : resolveTimeZone(text, 'TSZone')
+}

@@ -1,0 +1,106 @@
+// Whatever stands in the query string: an answer of the table, soon, and no slot is lost.
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
+import { ERROR_KINDS } from '../../src/base/error.ts'
+import { eventually } from '../support/eventually.ts'
+import { hostileQuery } from '../support/hostile-query.ts'
+import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { makePcapng } from '../support/pcapng-maker.ts'
+import { seededRandom } from '../support/seeded-random.ts'
+import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
+
+/** 50,000 and more by the environment; some seconds without. */
+const REQUESTS = Number(process.env.CAPFLEET_HOSTILE_REQUESTS ?? 5_000)
+const CLIENTS = 8
+const SLOW_MS = 1_000
+const random = seededRandom()
+
+const PATHS = APPLIANCE_ROUTES.map(({ path }) => path)
+/** Rare: every start makes a capture, and thousands of them are another test. */
+const CHANGES = APPLIANCE_ROUTES.filter(({ methods }) => methods.length === 1).map(({ path }) => path)
+const CHANGE_SHARE = 0.01
+const ENDING = '_20260921_1413'
+/** A wait for a slot takes as long as it says. */
+const WAITS = /Wait=\d/
+
+function randomPath(): string {
+  const isChange = random.next() < CHANGE_SHARE
+  const paths = PATHS.filter((path) => CHANGES.includes(path) === isChange)
+  const path = random.pick(paths)
+  const query = hostileQuery(random)
+  // Only full names delete; the captures are needed to the end.
+  return `${path}?${path === '/pcap/del' ? query.replaceAll(ENDING, '') : query}`
+}
+
+async function importCaptures(appliance: TempAppliance): Promise<void> {
+  const records = Array.from({ length: 2_000 }, (_, index) => ({
+    ...makePacket(1_790_000_000_000_000_000n + BigInt(index) * 500_000n, `hostile ${index}`, 200),
+    port: index % 2,
+  }))
+  const path = join(appliance.folder, 'hostile.pcapng')
+  await writeFile(path, makePcapng(2, records))
+  await appliance.importFiles(`hostile${ENDING}`, path)
+  await writeFile(join(appliance.folder, 'other.pcap'), makePcap(records.slice(0, 50)))
+  await appliance.importFiles(`other${ENDING}`, join(appliance.folder, 'other.pcap'))
+}
+
+test(`${REQUESTS} hostile query strings: no 500, none slow, no slot lost (SEED=${random.seed})`, {
+  timeout: 1_800_000,
+}, async () => {
+  await using appliance = await startTempAppliance()
+  await importCaptures(appliance)
+  const seen = new Map<string, number>()
+  const count = (key: string): void => void seen.set(key, (seen.get(key) ?? 0) + 1)
+  const slow: string[] = []
+  let sent = 0
+  const client = async (): Promise<void> => {
+    while (sent < REQUESTS) {
+      sent++
+      const path = randomPath()
+      const startedMs = performance.now()
+      const answer = await appliance.get(path)
+      const isSlow = performance.now() - startedMs > SLOW_MS
+      if (isSlow && !WAITS.test(path)) slow.push(path)
+      const where = `SEED=${random.seed} ${path}`
+      if (answer.status === 200) {
+        count('200')
+        continue
+      }
+      const { code, status, detail } = answer.json()
+      count(String(code))
+      assert.ok(Object.hasOwn(ERROR_KINDS, String(code)), `${code}: ${where}`)
+      assert.equal(status, answer.status, where)
+      assert.ok(answer.status < 500 || answer.status === 503, `${detail}: ${where}`)
+    }
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, client))
+  for (const kind of [
+    '200',
+    'bad-parameter',
+    'bad-bpf',
+    'bad-regex',
+    'bad-frame-filter',
+    'unknown-capture',
+  ]) {
+    assert.ok((seen.get(kind) ?? 0) > 0, `no answer was ${kind}: ${JSON.stringify([...seen])}`)
+  }
+  await eventually(async () => (await appliance.slotsUsed()) === 0, { limitMs: 2_000, message: 'free slots' })
+  assert.equal((await appliance.get('/api/v1/pcap/single?StreamName=other')).status, 200)
+  await assertFastAlone(slow)
+})
+
+/** What was slow is asked again of a fresh appliance that has nothing else to do: was it the query? */
+async function assertFastAlone(paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return
+  await using appliance = await startTempAppliance()
+  await importCaptures(appliance)
+  for (const path of paths) {
+    const startedMs = performance.now()
+    await appliance.get(path)
+    const tookMs = performance.now() - startedMs
+    assert.ok(tookMs < SLOW_MS, `${tookMs} ms alone: SEED=${random.seed} ${path}`)
+  }
+}

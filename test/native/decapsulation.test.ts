@@ -1,0 +1,184 @@
+// FilterBPFDecap against tshark: which real packets a filter selects when it looks at the innermost
+// frame. The engine's own tests (decapsulation_test.cc) have each kind of tunnel, built and cut.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { basename } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { readPcap, recordLines } from '../support/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-captures.ts'
+import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
+
+/** What tshark says of the innermost layers of a packet. */
+interface Innermost {
+  /** The innermost network layer, "" when there is none in the innermost frame. */
+  readonly network: string
+  /** Its protocol number. */
+  readonly protocol: number
+  readonly ethernetSource: string
+  readonly source: string
+  readonly destination: string
+  readonly sourcePort: string
+  readonly destinationPort: string
+}
+
+const FIELDS = [
+  'frame.protocols',
+  'eth.src',
+  'ip.src',
+  'ip.dst',
+  'ipv6.src',
+  'ipv6.dst',
+  'ip.proto',
+  'ipv6.nxt',
+  'tcp.srcport',
+  'tcp.dstport',
+  'udp.srcport',
+  'udp.dstport',
+]
+const ICMP = 1
+const TCP = 6
+const UDP = 17
+const NETWORK_LAYERS = new Set(['ip', 'ipv6', 'arp'])
+
+function innermostOf(path: string): (Innermost | undefined)[] {
+  const decoding = [
+    '-d',
+    'udp.port==8472,vxlan',
+    '-d',
+    'mpls.label==5000,pwethcw',
+    '-o',
+    'ip.defragment:FALSE',
+  ]
+  const fields = FIELDS.flatMap((field) => ['-e', field])
+  const output = execFileSync(
+    'tshark',
+    ['-r', path, ...decoding, '-T', 'fields', '-E', 'occurrence=l', '-E', 'separator=|', ...fields],
+    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] },
+  )
+  return output.split('\n').slice(0, -1).map(parseLine)
+}
+
+/** undefined for a packet that this release of tshark does not decode to its end. */
+function parseLine(line: string): Innermost | undefined {
+  const [chain = '', ethernetSource = '', ...fields] = line.split('|')
+  const [ip4 = '', ip4To = '', ip6 = '', ip6To = '', protocol4, protocol6, ...ports] = fields
+  const layers = chain.split(':')
+  const index = layers.findLastIndex((name) => NETWORK_LAYERS.has(name))
+  const network = index > layers.lastIndexOf('eth') ? (layers[index] ?? '') : ''
+  const isBrokenHeader = network === 'ip' && ip4 === ''
+  const isUnknownVersion = layers.at(-1) === 'avsp'
+  if (isBrokenHeader || isUnknownVersion) return undefined
+  const isIpv4 = network === 'ip'
+  const protocol = Number((isIpv4 ? protocol4 : protocol6) || -1)
+  const [tcp = '', tcpTo = '', udp = '', udpTo = ''] = ports
+  return {
+    network,
+    protocol,
+    ethernetSource,
+    source: isIpv4 ? ip4 : ip6,
+    destination: isIpv4 ? ip4To : ip6To,
+    sourcePort: protocol === TCP ? tcp : udp,
+    destinationPort: protocol === TCP ? tcpTo : udpTo,
+  }
+}
+
+type Selects = (packet: Innermost) => boolean
+
+/** Filters for all that occurs in a capture, each with what it selects. */
+function filtersFor(packets: readonly Innermost[]): Map<string, Selects> {
+  const isIp = ({ network }: Innermost) => network === 'ip' || network === 'ipv6'
+  const filters = new Map<string, Selects>([
+    ['ip', ({ network }) => network === 'ip'],
+    ['ip6', ({ network }) => network === 'ipv6'],
+    ['arp', ({ network }) => network === 'arp'],
+    ['tcp', (packet) => isIp(packet) && packet.protocol === TCP],
+    ['udp', (packet) => isIp(packet) && packet.protocol === UDP],
+    ['icmp', ({ network, protocol }) => network === 'ip' && protocol === ICMP],
+    ['vlan', () => false],
+    ['mpls', () => false],
+  ])
+  for (const { network, protocol, ethernetSource, source, destinationPort } of packets) {
+    filters.set(`ether src ${ethernetSource}`, (packet) => packet.ethernetSource === ethernetSource)
+    if (network !== 'ip' && network !== 'ipv6') continue
+    const version = network === 'ip' ? 'ip' : 'ip6'
+    filters.set(`${version} src ${source}`, (packet) => isIp(packet) && packet.source === source)
+    filters.set(`${version} dst ${source}`, (packet) => isIp(packet) && packet.destination === source)
+    if (destinationPort === '' || (protocol !== TCP && protocol !== UDP)) continue
+    filters.set(
+      `${protocol === TCP ? 'tcp' : 'udp'} port ${destinationPort}`,
+      (packet) =>
+        isIp(packet) &&
+        packet.protocol === protocol &&
+        (packet.sourcePort === destinationPort || packet.destinationPort === destinationPort),
+    )
+  }
+  return filters
+}
+
+/** The records in the order of the file; the store has them in the order of time. */
+function linesOf(path: string): string[] {
+  return recordLines(
+    readPcap(execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 })).records,
+  )
+}
+
+/** Its UDP length is 0, for more than 64 KiB; tshark stops there. */
+const UNDECODED = 'tcpdump_bigtcp-ipv4-vxlan-ipv4.pcap'
+
+const ethernetCaptures = SHARED_CAPTURES.filter(
+  (path) =>
+    path.endsWith('.pcap') &&
+    basename(path) !== UNDECODED &&
+    execFileSync('capinfos', ['-T', '-r', '-E', path]).includes('ether'),
+)
+
+describe('FilterBPFDecap selects by the layers that tshark finds innermost', {
+  skip: WITHOUT_SHARED_CAPTURES,
+}, () => {
+  let appliance: TempAppliance
+  before(async () => {
+    appliance = await startTempAppliance()
+  })
+  after(() => appliance[Symbol.asyncDispose]())
+
+  for (const path of ethernetCaptures) {
+    test(basename(path), async (t) => {
+      const name = basename(path)
+      await appliance.importFiles(name, path)
+      const lines = linesOf(path)
+      const packets = innermostOf(path)
+      assert.equal(packets.length, lines.length)
+      const isDecoded = new Map(lines.map((line, index) => [line, packets[index] !== undefined]))
+      const filters = filtersFor(packets.filter((packet) => packet !== undefined))
+      for (const [filter, selects] of filters) {
+        const answer = await appliance.get(
+          `/api/v1/pcap/single?StreamName=${name}&FilterBPFDecap=true&FilterBPF=${encodeURIComponent(filter)}`,
+        )
+        assert.equal(answer.status, 200, answer.body.toString('utf8', 0, 400))
+        const expected = lines.filter((_, index) => {
+          const packet = packets[index]
+          return packet !== undefined && selects(packet)
+        })
+        const selected = recordLines(readPcap(answer.body).records).filter((line) => isDecoded.get(line))
+        assert.deepEqual(selected.sort(), expected.sort(), filter)
+      }
+      t.diagnostic(`${filters.size} filters over ${packets.length} packets`)
+    })
+  }
+
+  test('finds the inner TCP of a packet above 64 KiB, whose lengths are 0', async () => {
+    const path = SHARED_CAPTURES.find((name) => basename(name) === UNDECODED)
+    assert.ok(path)
+    await appliance.importFiles(UNDECODED, path)
+    for (const [filter, count] of [
+      ['tcp', 1],
+      ['ip src 192.168.1.2', 1],
+      ['udp', 0],
+    ] as const) {
+      const answer = await appliance.get(
+        `/api/v1/pcap/single?StreamName=${UNDECODED}&FilterBPFDecap=true&FilterBPF=${encodeURIComponent(filter)}`,
+      )
+      assert.equal(readPcap(answer.body).records.length, count, filter)
+    }
+  })
+})

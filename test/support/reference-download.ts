@@ -1,0 +1,121 @@
+/**
+ * What a download must be, written down as plainly as possible: every packet in memory, one step
+ * after the other, no index, no threads. It shares nothing with the engine.
+ */
+import { makePcap } from './packet-maker.ts'
+import type { VendorPacket } from './vendor-packets.ts'
+
+/** A packet in the store. */
+export interface StoredPacket extends VendorPacket {
+  readonly port: number
+}
+
+export interface ReferenceCondition {
+  readonly field: 'capture.port' | 'a7130.device' | 'a7130.srcdevice' | 'a7130.srcport' | 'c3550.srcport'
+  readonly op: '==' | '!='
+  readonly values: readonly number[]
+}
+
+export interface ReferenceQuery {
+  readonly beginNs: bigint
+  readonly endNs: bigint
+  readonly conditions: readonly ReferenceCondition[]
+  /** Keep packets to this UDP port; `isDecap`: also those behind a tag. */
+  readonly udpPort: number | undefined
+  readonly isDecap: boolean
+  readonly pattern: RegExp | undefined
+  readonly mode: 'nic' | keyof VendorPacket['times']
+  readonly tsMaxNs: bigint | undefined
+  readonly sliceBytes: number | undefined
+  readonly maxPackets: number | undefined
+  readonly maxBytes: number | undefined
+  readonly isMicroseconds: boolean
+}
+
+export interface ReferenceResult {
+  readonly pcap: Buffer
+  /** Packets that kept the time of the capture hardware, before any limit. */
+  readonly fallbacks: number
+  /** Timestamp of the first packet that a limit left out. */
+  readonly nextNs: bigint | undefined
+}
+
+/** `streams` in the order that decides between equal times; packets of each in stored order. */
+export function referenceDownload(
+  streams: readonly (readonly StoredPacket[])[],
+  query: ReferenceQuery,
+  snaplen: number,
+): ReferenceResult {
+  const passed = streams
+    .flat()
+    .filter(({ ns }) => ns >= query.beginNs && ns < query.endNs)
+    .toSorted((a, b) => compare(a.ns, b.ns))
+    .filter((packet) => passesFilters(packet, query))
+  const timed = passed
+    .map((packet) => ({ packet, ns: timeOf(packet, query.mode) ?? packet.ns }))
+    .toSorted((a, b) => compare(a.ns, b.ns))
+  const firstNs = timed[0]?.ns ?? 0n
+  const { tsMaxNs } = query
+  const shown = timed
+    .filter(({ ns }) => tsMaxNs === undefined || ns < firstNs + tsMaxNs)
+    .map(({ packet, ns }) => ({
+      ns,
+      originalLength: packet.originalLength,
+      captured: packet.captured.subarray(0, query.sliceBytes),
+    }))
+  const count = allowed(shown, query)
+  const options = { nanoseconds: !query.isMicroseconds, snaplen: query.sliceBytes ?? snaplen }
+  return {
+    pcap: makePcap(shown.slice(0, count), options),
+    fallbacks: timed.filter(({ packet }) => timeOf(packet, query.mode) === undefined).length,
+    nextNs: shown[count]?.ns,
+  }
+}
+
+function compare(a: bigint, b: bigint): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+function timeOf(packet: StoredPacket, mode: ReferenceQuery['mode']): bigint | undefined {
+  return mode === 'nic' ? packet.ns : packet.times[mode]
+}
+
+function passesFilters(packet: StoredPacket, query: ReferenceQuery): boolean {
+  if (!query.conditions.every((condition) => meets(packet, condition))) return false
+  const { udpPort, isDecap, pattern } = query
+  const isSeen = !packet.isTagged || isDecap
+  if (udpPort !== undefined && !(isSeen && packet.udpPort === udpPort)) return false
+  return pattern === undefined || pattern.test(packet.captured.toString('latin1'))
+}
+
+function meets(packet: StoredPacket, { field, op, values }: ReferenceCondition): boolean {
+  const value = fieldOf(packet, field)
+  const isListed = value !== undefined && values.includes(value)
+  return op === '==' ? isListed : !isListed
+}
+
+function fieldOf(packet: StoredPacket, field: ReferenceCondition['field']): number | undefined {
+  switch (field) {
+    case 'capture.port':
+      return packet.port
+    case 'a7130.srcport':
+      return packet.a7130?.port ?? 0
+    case 'c3550.srcport':
+      return packet.c3550Port
+    default:
+      return packet.a7130?.device ?? 0
+  }
+}
+
+/** How many of them fit MaxPackets and MaxBytes. */
+function allowed(records: readonly { readonly captured: Buffer }[], query: ReferenceQuery): number {
+  let bytes = 24
+  let count = 0
+  for (const { captured } of records) {
+    bytes += 16 + captured.length
+    if (count === query.maxPackets || bytes > (query.maxBytes ?? Number.POSITIVE_INFINITY)) break
+    count++
+  }
+  return count
+}

@@ -1,0 +1,26 @@
+import { execFile } from 'node:child_process'
+
+export interface PipelineResult {
+  readonly stdout: string
+  readonly stderr: string
+  /** The exit status of each command. */
+  readonly codes: readonly number[]
+}
+
+/** Runs a bash pipeline with these variables in its environment. */
+export function shellPipeline(
+  script: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<PipelineResult> {
+  return new Promise((resolve) => {
+    execFile(
+      'bash',
+      ['-c', `${script}; echo "codes: \${PIPESTATUS[*]}" >&2`],
+      { env: { ...process.env, ...variables }, maxBuffer: 1 << 28 },
+      (_error, stdout, stderr) => {
+        const codes = /codes: ([\d ]+)\n$/.exec(stderr)?.[1] ?? ''
+        resolve({ stdout, stderr, codes: codes.split(' ').map(Number) })
+      },
+    )
+  })
+}
