@@ -33,23 +33,15 @@ local function lapse(replica)
   pump(touched, now)
 end
 
-local function freeSuspects(replica)
-  for _, id in ipairs(redis.call('SMEMBERS', P .. 'own:' .. replica)) do
-    local request = readRequest(id)
-    if request then
-      forget(request)
-      pump(request.devices, now)
-    end
-  end
-  redis.call('ZREM', P .. 'lapsed', replica)
-end
-
 for i = 5, #ARGV do redis.call('SREM', P .. 'out:' .. REPLICA, ARGV[i]) end
 local state = 'ok'
 if not redis.call('ZSCORE', P .. 'hb', REPLICA) then state = 'lapsed' end
 redis.call('ZADD', P .. 'hb', now + ARGV[3], REPLICA)
 for _, replica in ipairs(redis.call('ZRANGEBYSCORE', P .. 'hb', '-inf', now)) do lapse(replica) end
 for _, replica in ipairs(redis.call('ZRANGEBYSCORE', P .. 'lapsed', '-inf', now)) do
-  if replica ~= REPLICA then freeSuspects(replica) end
+  if replica ~= REPLICA then
+    forgetAll(replica, now)
+    redis.call('ZREM', P .. 'lapsed', replica)
+  end
 end
 return { state, redis.call('SMEMBERS', P .. 'out:' .. REPLICA) }

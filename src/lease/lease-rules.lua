@@ -129,6 +129,17 @@ local function forget(request)
   redis.call('SREM', P .. 'out:' .. request.owner, request.id)
 end
 
+-- Gives everything of a replica back, and starts whoever may start then.
+local function forgetAll(replica, now)
+  for _, id in ipairs(redis.call('SMEMBERS', P .. 'own:' .. replica)) do
+    local request = readRequest(id)
+    if request then
+      forget(request)
+      pump(request.devices, now)
+    end
+  end
+end
+
 local function putRequest(id, devices, class, user, state, now)
   local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
   -- First come, first served: the tag that orders the queue is the sequence number itself.
