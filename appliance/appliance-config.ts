@@ -5,6 +5,7 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig } from '../src/base/config-file.ts'
+import { listenSchema, logLevelSchema, timeZoneSchema, zoneNameSchema } from '../src/base/setting-schemas.ts'
 import { TIME_SOURCES } from '../src/query/time-source.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
 import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
@@ -12,11 +13,6 @@ import { LINK_IDS } from './system-status/link-sensor.ts'
 
 /** Stated by the API (section 8); the gateway's leases rely on it, so that it is no setting. */
 export const DOWNLOAD_SLOTS = 4
-
-const listenSchema = z.strictObject({
-  host: z.string().default('127.0.0.1'),
-  port: z.int().min(0).max(65_535).default(8081),
-})
 
 const authSchema = z.strictObject({
   users: z.string().min(1),
@@ -45,7 +41,7 @@ const scheduleRowSchema = z.strictObject({
   start: clockTime,
   stop: clockTime,
   days: z.array(z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'])),
-  zone: z.string().refine(isTimeZone, 'must be an IANA time zone such as Europe/Berlin'),
+  zone: zoneNameSchema,
 })
 
 const captureSchema = z.strictObject({
@@ -85,19 +81,16 @@ export const applianceConfigSchema = z.strictObject({
     .default('appliance'),
   model: z.string().max(100).default('capfleet'),
   serial: z.string().max(100).default(''),
-  listen: listenSchema.prefault({}),
+  listen: listenSchema(8081),
   store: z.string().min(1),
-  timeZone: z
-    .string()
-    .refine(isTimeZone, 'must be an IANA time zone such as Europe/Berlin')
-    .default(() => Intl.DateTimeFormat().resolvedOptions().timeZone),
+  timeZone: timeZoneSchema,
   auth: authSchema,
   downloads: downloadsSchema.prefault({}),
   tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   imports: importsSchema.prefault({}),
   capture: captureSchema.prefault({}),
   system: systemSchema.prefault({}),
-  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  logLevel: logLevelSchema,
 })
 
 export type ApplianceConfig = z.infer<typeof applianceConfigSchema>
@@ -117,13 +110,4 @@ export async function loadApplianceConfig(path: string): Promise<ApplianceConfig
 function resolveAll<Paths extends object>(folder: string, paths: Paths): Paths {
   const resolved = Object.entries(paths).map(([id, path]: [string, string]) => [id, resolve(folder, path)])
   return Object.fromEntries(resolved) as Paths
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
 }

@@ -2,6 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig, secretSchema } from './base/config-file.ts'
+import { listenSchema, logLevelSchema, timeZoneSchema } from './base/setting-schemas.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 
 /** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */
@@ -40,9 +41,7 @@ const downloadsSchema = z
   })
 
 export const gatewayConfigSchema = z.strictObject({
-  listen: z
-    .strictObject({ host: z.string().default('127.0.0.1'), port: wholeNumber(0, 65_535).default(8080) })
-    .prefault({}),
+  listen: listenSchema(8080),
   home: z.string().default('.capfleet/gateway'),
   redis: z
     .strictObject({
@@ -70,12 +69,9 @@ export const gatewayConfigSchema = z.strictObject({
       probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
     })
     .prefault({}),
-  timeZone: z
-    .string()
-    .refine(isTimeZone, 'must be an IANA name such as Europe/London')
-    .default(Intl.DateTimeFormat().resolvedOptions().timeZone),
+  timeZone: timeZoneSchema,
   tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
-  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  logLevel: logLevelSchema,
   drainS: wholeNumber(0, 86_400).default(30),
 })
 
@@ -102,14 +98,6 @@ function isRedisUrl(text: string): boolean {
   if (text.startsWith('/')) return true
   const url = URL.parse(text)
   return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.password === ''
-}
-
-function isTimeZone(text: string): boolean {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined
-  } catch {
-    return false
-  }
 }
 
 function refuseDuplicates(devices: readonly { name: string }[], context: z.RefinementCtx): void {

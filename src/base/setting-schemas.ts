@@ -1,0 +1,28 @@
+/** Settings that the gateway and the appliance have in common. */
+import { z } from 'zod'
+
+/** An IANA name. */
+export const zoneNameSchema = z.string().refine(isTimeZone, 'must be an IANA name such as Europe/Berlin')
+
+/** Default: the zone of the machine. */
+export const timeZoneSchema = zoneNameSchema.default(() => Intl.DateTimeFormat().resolvedOptions().timeZone)
+
+export const logLevelSchema = z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info')
+
+/** Address and port of an HTTP server; port 0 = any free one. */
+export function listenSchema(defaultPort: number) {
+  return z
+    .strictObject({
+      host: z.string().default('127.0.0.1'),
+      port: z.int().min(0).max(65_535).default(defaultPort),
+    })
+    .prefault({})
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+  } catch {
+    return false
+  }
+}
