@@ -30,7 +30,7 @@ for (const [text, problem] of [
   ['', /store/],
   ['store: a\n', /auth/],
   [`${MINIMAL}logLevel: loud\n`, /logLevel/],
-  [`${MINIMAL}timeZone: Mars/Olympus\n`, /timeZone: must be an IANA time zone/],
+  [`${MINIMAL}timeZone: Mars/Olympus\n`, /timeZone: must be an IANA name/],
   [`${MINIMAL}listen: { port: 70000 }\n`, /listen\.port/],
   [
     `${MINIMAL}downloads: { idleTimeoutMS: 5 }\n`,
