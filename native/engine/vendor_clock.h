@@ -30,8 +30,8 @@ struct VendorClockOptions {
   int64_t mac48LimitNs = 60'000'000'000;
 };
 
-/// Not thread-safe; use one for each sequential scan. The packets of each stream must come in
-/// stored order, every packet, before any filter; streams may interleave in any way.
+/// Not thread-safe; use one for each sequential scan. Every packet of each stream must come, before
+/// any filter, in the order of NIC time, then of position; streams may interleave in any way.
 ///
 /// The time of a packet is then the same for every range, provided that the scan of each stream
 /// began lookBackNs() before the packet's NIC time or with the capture's first packet.
