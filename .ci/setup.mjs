@@ -167,4 +167,7 @@ buildNative('build', {
   NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),
   NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
 })
-if (forTests) buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
+if (forTests) {
+  buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
+  buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
+}
