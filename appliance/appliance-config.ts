@@ -14,6 +14,9 @@ import { LINK_IDS } from './system-status/link-sensor.ts'
 /** Stated by the API (section 8); the gateway's leases rely on it, so that it is no setting. */
 export const DOWNLOAD_SLOTS = 4
 
+/** Half of the 65536 s after which the seconds in a MAC address begin again. */
+const MAC48_REACH_MS = 32_768_000
+
 const authSchema = z.strictObject({
   users: z.string().min(1),
   anonymousSystem: z.boolean().default(true),
@@ -22,6 +25,7 @@ const authSchema = z.strictObject({
 const downloadsSchema = z.strictObject({
   idleTimeoutMs: z.int().min(100).max(3_600_000).default(30_000),
   drainMs: z.int().min(0).max(86_400_000).default(30_000),
+  mac48LimitMs: z.int().min(1).max(MAC48_REACH_MS).default(60_000),
 })
 
 const importsSchema = z.strictObject({

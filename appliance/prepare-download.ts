@@ -18,7 +18,11 @@ export interface PreparedDownload {
   readonly program: Uint8Array | undefined
   /** FilterRE, as a serialized Hyperscan database. */
   readonly regex: Uint8Array | undefined
+  /** With vendorA7280_mac48: a source address whose time is further than this from the NIC's is an address. */
+  readonly mac48LimitNs: bigint
 }
+
+const NANOS_PER_MS = 1_000_000n
 
 /** For the parsers of queries. */
 export function parseContextOf({ config }: ApplianceParts): ParseContext {
@@ -47,6 +51,7 @@ export async function prepareDownload(
       captureName === undefined || capture === undefined
         ? `${parts.config.deviceName}_${query.beginNs}_${query.endNs}`
         : capture.name,
+    mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
     ...(await compileFilters(parts, { query, linkType: selection.linkType }, signal)),
   }
 }

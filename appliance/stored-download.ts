@@ -85,7 +85,7 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
 }
 
 async function openEngine(
-  { query, selection, program, regex }: PreparedDownload,
+  { query, selection, program, regex, mac48LimitNs }: PreparedDownload,
   signal: AbortSignal,
 ): Promise<Download> {
   const engine = await Download.open({
@@ -97,6 +97,7 @@ async function openEngine(
     filterDecap: query.filterDecap,
     regex,
     timeSource: query.timeSource,
+    mac48LimitNs,
     sliceBytes: query.sliceBytes,
     tsMaxNs: query.tsMaxNs,
     maxBytes: query.maxBytes,

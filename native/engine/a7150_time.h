@@ -13,7 +13,8 @@ namespace capfleet {
 /// The clock of one stream. Not thread-safe, allocates nothing.
 ///
 /// The key frame that governs a packet is the last one stored before it whose NIC time lies at most
-/// kMaxKeyFrameAgeNs before the packet's, and not after it.
+/// kMaxKeyFrameAgeNs before the packet's, and not after it. One whose UTC is 0 or later than a PCAP
+/// record can carry comes from a switch that has no time yet, and governs nothing.
 class A7150Clock {
  public:
   /// Drift of the counter makes an older key frame useless.

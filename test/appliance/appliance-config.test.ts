@@ -36,6 +36,8 @@ for (const [text, problem] of [
     `${MINIMAL}downloads: { idleTimeoutMS: 5 }\n`,
     /downloads\.idleTimeoutMS: unknown key \(did you mean idleTimeoutMs\?\)/,
   ],
+  [`${MINIMAL}downloads: { mac48LimitMs: 0 }\n`, /downloads\.mac48LimitMs/],
+  [`${MINIMAL}downloads: { mac48LimitMs: 32768001 }\n`, /downloads\.mac48LimitMs/],
   [`${MINIMAL}deviceName: "a b"\n`, /deviceName/],
   [`${MINIMAL}capture: { defaultName: "../x" }\n`, /capture\.defaultName: must be 1 to 64 letters/],
   [

@@ -2,14 +2,13 @@
  * Packets with the timestamps of switches in them, built from known values: what a reader must find
  * is known without reading.
  */
+import type { TimeSource } from '../../src/query/time-source.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
 /** Where a packet's vendor fields are, and what they say. */
 export interface VendorTruth {
   /** Its time by TSMode; absent = the packet has none. */
-  readonly times: Partial<
-    Record<'vendorA7130' | 'vendorB3550' | 'vendorA7280_eth64' | 'vendorA7280_mac48', bigint>
-  >
+  readonly times: Partial<Record<Exclude<TimeSource, 'nic'>, bigint>>
   readonly a7130: { readonly device: number; readonly port: number } | undefined
   readonly c3550Port: number | undefined
   /** Lies behind a tag or header that hides it from a raw filter. */
@@ -111,7 +110,8 @@ function cutOff(packet: VendorPacket, random: SeededRandom): VendorPacket {
 const MACS = Buffer.from('0200ff00000202ffff000001', 'hex')
 const IPV4 = Buffer.from('0800', 'hex')
 
-function ipPacket(udpPort: number, text: string): Buffer {
+/** IPv4 with UDP. */
+export function ipPacket(udpPort: number, text: string): Buffer {
   const payload = Buffer.from(text)
   const bytes = Buffer.alloc(28)
   bytes.writeUInt16BE(0x4500, 0)
@@ -175,11 +175,16 @@ function withTrailer(frame: Buffer, trailer: Buffer, random: SeededRandom): Buff
   return Buffer.concat([frame, trailer, check])
 }
 
+/** Whether the end of a frame without a trailer could be taken for one. */
+export function looksLikeTrailer(frame: Buffer, ns: bigint): boolean {
+  return isMistakable(frame, Buffer.alloc(0), ns)
+}
+
 /** Whether the end of the frame holds any other word that could be seconds of about now. */
 function isMistakable(frame: Buffer, seconds: Buffer, ns: bigint): boolean {
-  const own = frame.lastIndexOf(seconds)
+  const own = seconds.length === 0 ? -1 : frame.lastIndexOf(seconds)
   const nowS = Number(ns / NANOS)
-  for (let at = frame.length - 40; at <= frame.length - 4; at++) {
+  for (let at = Math.max(0, frame.length - 40); at <= frame.length - 4; at++) {
     if (at !== own && Math.abs(frame.readUInt32BE(at) - nowS) < FAR_S) return true
   }
   return false
