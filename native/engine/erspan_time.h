@@ -14,7 +14,10 @@ namespace capfleet {
 /// The clock of one stream. Not thread-safe; allocates once for each session.
 ///
 /// Some devices send a free-running counter instead of a time. It is anchored at the first packet
-/// of its session in the capture: the times are the NIC's there, and the counter's distances.
+/// of its session in the capture: the times are the NIC's there, and the counter's distances. Where
+/// the granularity leaves the tick to the vendor, the first packet at least 1 ms after the anchor
+/// shows it; packets before keep the NIC's time. At most 65,536 sessions have a clock, the first
+/// ones of the stream.
 class ErspanClock {
  public:
   /// Every packet of the stream in stored order, from the capture's first on. The time in
