@@ -97,7 +97,10 @@ program
   .argument('<name>')
   .requiredOption('--file <file>', 'the users file; made when missing')
   .addOption(
-    new Option('--role <role>', 'viewer sees lists, user downloads, full also deletes')
+    new Option(
+      '--role <role>',
+      'viewer sees lists, user downloads, full also deletes, starts and stops captures',
+    )
       .choices(ROLES)
       .default('user'),
   )

@@ -18,7 +18,7 @@ export interface DemoFacts {
 export interface DemoProcess extends AsyncDisposable {
   readonly home: string
   readonly facts: DemoFacts
-  /** What it printed on stderr, up to now complete when stopped. */
+  /** From the command to its ready line. */
   readonly startedMs: number
   /** Sends a signal and waits for the end; the exit code. */
   stop(signal: NodeJS.Signals): Promise<number | null>

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createHttpApp } from '../../../src/base/http-app.ts'
@@ -79,5 +78,4 @@ test('a port that is taken is a clear configuration error', async (t) => {
     listen(() => undefined, { host: '127.0.0.1', port }),
     /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
   )
-  assert.ok((port satisfies AddressInfo['port']) > 0)
 })
