@@ -140,7 +140,7 @@ export class StoreWriter implements AsyncDisposable {
 }
 
 async function checkFormat(paths: StorePaths): Promise<void> {
-  const text = await readFile(paths.format, 'utf8').catch(() => undefined)
+  const text = await readUnlessNew(paths.format)
   if (text === undefined) {
     await writeFile(paths.format, `${JSON.stringify(STORE_FORMAT)}\n`)
     await syncPath(paths.format)
@@ -152,6 +152,16 @@ async function checkFormat(paths: StorePaths): Promise<void> {
       'store-unavailable',
       `${paths.format} does not say {"format":1}: this is no store, or one of a newer capfleet`,
     )
+  }
+}
+
+/** undefined for a store that is being made; a format that cannot be read is no reason to write a new one. */
+async function readUnlessNew(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new CapfleetError('store-unavailable', `cannot read the store: ${String(error)}`, { cause: error })
   }
 }
 

@@ -248,6 +248,15 @@ test('a folder that is no store, or of another format, is refused', async () => 
   await recorder.close()
 })
 
+test('a format that cannot be read is no reason to make a new store', async () => {
+  await using folder = await tempFolder()
+  await mkdir(join(folder.path, 'store.json'))
+  await assert.rejects(startRecorder({ storePath: folder.path, log }), {
+    code: 'store-unavailable',
+    message: /cannot read the store: .*EISDIR/,
+  })
+})
+
 test('nonsense on the socket is answered and harms nobody', async () => {
   await using here = await recorderHere()
   for (const line of ['', 'hello', '{}', '{"command":"format"}', '{"command":"delete"}', '[]']) {
