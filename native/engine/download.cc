@@ -217,8 +217,7 @@ void Download::pump() {
 /// Takes what the scan has ready into groups, and passes groups on.
 void Download::collect() {
   if (isClosed()) {
-    for (PacketBatch& batch : group_) scan_->give(std::move(batch.slab));
-    group_.clear();
+    dropCollected();
     return;
   }
   takeBatches();
@@ -229,6 +228,18 @@ void Download::collect() {
   isCollected_ = true;
   totals_.isTruncated = isCut_;
   totals_.nextNs = limit_.nextNs();
+}
+
+/// After close(), which may come while another thread collects: that thread ends up here.
+void Download::dropCollected() {
+  for (PacketBatch& batch : group_) scan_->give(std::move(batch.slab));
+  group_.clear();
+  std::deque<BodyPart> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    ready.swap(ready_);
+  }
+  for (BodyPart& part : ready) giveBack(std::move(part.slab));
 }
 
 void Download::takeBatches() {
@@ -361,20 +372,16 @@ void Download::giveBack(SlabPtr slab) {
 
 void Download::close() {
   Callback done;
-  std::deque<BodyPart> ready;
   {
     const std::lock_guard lock(mutex_);
     if (isClosed_) return;
     isClosed_ = true;
     done = std::move(pending_);
     pending_ = nullptr;
-    ready = std::move(ready_);
-    ready_.clear();
   }
   scan_->cancel();
   if (stage_) stage_->cancel();
-  for (BodyPart& part : ready) giveBack(std::move(part.slab));
-  pump();
+  pump();  // gives back what was collected
   if (done) done(Error{Code::kCancelled, "the download was closed"});
 }
 

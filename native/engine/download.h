@@ -98,6 +98,7 @@ class Download : public std::enable_shared_from_this<Download> {
 
   void pump();
   void collect();
+  void dropCollected();
   void takeBatches();
   void append(PacketBatch batch);
   void closeGroup();
