@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "byte_order.h"
+#include "capwap.h"
 
 namespace capfleet {
 namespace {
@@ -44,12 +45,15 @@ enum UdpPort : uint16_t {
   kGtpUser = 2152,
   kVxlan = 4789,
   kVxlanGpe = 4790,
+  kCapwapData = 5247,
   kGeneve = 6081,
   kLinuxVxlan = 8472,
 };
 
 enum IpProtocol : uint8_t { kHopByHop = 0, kIpInIp = 4, kUdp = 17, kIpv6InIp = 41, kRouting = 43 };
 enum MoreIpProtocol : uint8_t { kFragment = 44, kGre = 47, kAuthentication = 51, kOptions = 60 };
+/// Its header is as long as that of UDP and has the same ports. CAPWAP prefers it over IPv6.
+constexpr uint8_t kUdpLite = 136;
 
 /// Whether an Ethernet frame inside MPLS without control word is known by this type.
 bool isCommonType(uint16_t type) {
@@ -92,7 +96,19 @@ class Peeler {
   }
 
  private:
-  enum class Next { kEnd, kFrame, kIpv4, kIpv6, kGre, kUdp, kMpls, kPpp, kMetadata };
+  enum class Next {
+    kEnd,
+    kFrame,
+    kIpv4,
+    kIpv6,
+    kGre,
+    kUdp,
+    kMpls,
+    kPpp,
+    kMetadata,
+    kCapwap,
+    kWlan
+  };
 
   void step() {
     const Next layer = next_;
@@ -114,12 +130,20 @@ class Peeler {
         return readPpp();
       case Next::kMetadata:
         return readTunnelledMetadata();
+      case Next::kCapwap:
+        return readCapwap();
+      case Next::kWlan:
+        return readWlan();
       case Next::kEnd:
         return;
     }
   }
 
   bool has(size_t offset, size_t count) const { return offset <= end_ && count <= end_ - offset; }
+  std::span<const uint8_t> from(size_t offset) const {
+    if (offset > end_) return {};
+    return {bytes_ + offset, end_ - offset};
+  }
   uint8_t byteAt(size_t offset) const { return bytes_[offset]; }
   uint16_t wordAt(size_t offset) const { return loadBe16(bytes_ + offset); }
 
@@ -279,7 +303,7 @@ class Peeler {
     if (protocol == kIpInIp) return reachIp(4, offset);
     if (protocol == kIpv6InIp) return reachIp(6, offset);
     if (protocol == kGre) return goTo(Next::kGre, offset);
-    if (protocol == kUdp) return goTo(Next::kUdp, offset);
+    if (protocol == kUdp || protocol == kUdpLite) return goTo(Next::kUdp, offset);
   }
 
   void readGre() {
@@ -333,8 +357,13 @@ class Peeler {
           reachTunnelled(wordAt(payload + 2), payload + 8 + size_t{4} * (byteAt(payload) & 63));
         }
         return;
+      case kGtpUser:
+        return readGtp(payload);
+      case kCapwapData:
+        return goTo(Next::kCapwap, payload);
       default:
-        if (destination == kGtpUser || source == kGtpUser) readGtp(payload);
+        if (source == kGtpUser) return readGtp(payload);
+        if (source == kCapwapData) return goTo(Next::kCapwap, payload);
     }
   }
 
@@ -374,6 +403,19 @@ class Peeler {
       }
     }
     reachAnyIp(offset);
+  }
+
+  void readCapwap() {
+    const std::optional<CapwapFrame> frame = findCapwapFrame(from(offset_));
+    if (!frame) return;
+    const size_t inner = offset_ + frame->offset;
+    if (!frame->isWlan) return reachEthernet(inner);
+    goTo(Next::kWlan, inner);
+  }
+
+  void readWlan() {
+    const std::optional<size_t> headerBytes = wlanHeaderBytes(from(offset_));
+    if (headerBytes) readSnap(offset_ + *headerBytes);
   }
 
   void readMpls() {

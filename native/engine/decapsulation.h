@@ -2,8 +2,8 @@
 //
 // Peeled are: 802.1Q and QinQ tags, VN-Tag, the time header D28B of vendor A, LLC/SNAP, MPLS,
 // PPPoE, IP in IP, GRE (IP, Ethernet, MPLS, PPP of PPTP, ERSPAN I, II and III), VXLAN, VXLAN-GPE,
-// GENEVE, GTP-U. At most 16 headers; whatever is cut off, unknown or odd ends the search at the
-// frame reached so far.
+// GENEVE, GTP-U, CAPWAP data with Ethernet or IEEE 802.11. At most 16 headers; whatever is cut off,
+// encrypted, unknown or odd ends the search at the frame reached so far.
 #pragma once
 
 #include <cstdint>

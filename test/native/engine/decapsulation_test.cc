@@ -12,7 +12,8 @@
 namespace capfleet::test {
 namespace {
 
-constexpr int kTcp = 6, kUdp = 17, kGre = 47, kIpInIp = 4, kIpv6InIp = 41;
+constexpr int kTcp = 6, kUdp = 17, kGre = 47, kIpInIp = 4, kIpv6InIp = 41, kUdpLite = 136;
+constexpr uint32_t kCapwapPort = 5247;
 
 /// The innermost frame of every packet below: TCP 1000 -> 80, from addresses number 9.
 LayeredPacket& innerIpv4(LayeredPacket& packet) { return packet.ipv4(9, kTcp).tcp(1000, 80); }
@@ -148,12 +149,53 @@ void addUdp(std::vector<Case>& cases) {
                          Inner::kIpv4));
 }
 
+/// A CAPWAP header of 8 bytes, then of optional ones; `binding` holds the bit for native frames.
+LayeredPacket capwap(LayeredPacket outer, int binding, int flags = 0, int words = 2) {
+  return outer.bytes({0, words << 3, binding, flags}).zeros(4 * static_cast<size_t>(words) - 4);
+}
+constexpr int kEthernetPayload = 2, kWlanPayload = 3;
+
+/// An IEEE 802.11 frame from its two bytes of frame control to its LLC header.
+LayeredPacket wlan(int first, int second, size_t headerBytes, uint32_t type,
+                   LayeredPacket outer = capwap(udp(kCapwapPort), kWlanPayload)) {
+  outer.bytes({first, second}).zeros(headerBytes - 2);
+  return outer.bytes({0xaa, 0xaa, 3, 0, 0, 0}).be16(type);
+}
+
+void addCapwap(std::vector<Case>& cases) {
+  const auto ethernetIn = [&cases](const std::string& name, LayeredPacket outer, int flags = 0,
+                                   int words = 2) {
+    cases.push_back(tunnel(name, capwap(outer, kEthernetPayload, flags, words), Inner::kEthernet));
+  };
+  ethernetIn("CAPWAP", udp(kCapwapPort));
+  ethernetIn("CAPWAP from its port", ipv4(kUdp).udp(kCapwapPort, 9));
+  ethernetIn("CAPWAP over IPv6", ipv6(kUdp).udp(1, kCapwapPort));
+  ethernetIn("CAPWAP over UDP-Lite", ipv6(kUdpLite).udp(1, kCapwapPort));
+  ethernetIn("CAPWAP with optional headers", udp(kCapwapPort), 0x30, 6);
+  ethernetIn("CAPWAP with its longest header", udp(kCapwapPort), 0x20, 31);
+  ethernetIn("CAPWAP first fragment", udp(kCapwapPort), 0x80);
+  const auto wlanIn = [&cases](const std::string& name, int kind, int flags, size_t headerBytes) {
+    cases.push_back(tunnel(name, wlan(kind, flags, headerBytes, 0x0800), Inner::kIpv4));
+    cases.push_back(
+        tunnel(name + " swapped", wlan(flags, kind, headerBytes, 0x86dd), Inner::kIpv6));
+  };
+  wlanIn("WLAN to the controller", 0x08, 1, 24);
+  wlanIn("WLAN from the controller", 0x08, 2, 24);
+  wlanIn("WLAN of four addresses", 0x08, 3, 30);
+  wlanIn("WLAN QoS", 0x88, 1, 26);
+  wlanIn("WLAN QoS with control", 0x88, 0x82, 30);
+  wlanIn("WLAN all fields", 0x88, 0x83, 36);
+  wlanIn("WLAN first fragment", 0x08, 5, 24);
+  cases.push_back(tunnel("WLAN tag", wlan(0x08, 1, 24, 0x8100).vlan(5, 0x0800), Inner::kIpv4));
+}
+
 std::vector<Case> allCases() {
   std::vector<Case> cases;
   addTags(cases);
   addMpls(cases);
   addIpAndGre(cases);
   addUdp(cases);
+  addCapwap(cases);
   return cases;
 }
 
@@ -218,6 +260,34 @@ TEST(Decapsulation, stops_after_sixteen_headers) {
   EXPECT_EQ(loadBe16(view.data() + 14), 16);
 }
 
+TEST(Decapsulation, counts_each_header_of_capwap) {
+  // Behind so many tags there is room for type, IP, UDP, CAPWAP, IEEE 802.11, or for one less.
+  for (const int tags : {11, 12}) {
+    LayeredPacket outer = ethernet(0x8100);
+    for (int i = 1; i < tags; i++) outer.vlan(5, 0x8100);
+    outer.vlan(5, 0x0800).ipv4(1, kUdp).udp(1, kCapwapPort);
+    LayeredPacket packet = wlan(0x08, 1, 24, 0x0800, capwap(outer, kWlanPayload));
+    DecapScratch scratch;
+    const Bytes seen = bytesOf(decapsulate(innerIpv4(packet).view(), scratch));
+    EXPECT_EQ(seen == frameOf(1), tags == 11);
+    EXPECT_EQ(seen[14 + 9], tags == 11 ? kTcp : kUdp);
+  }
+}
+
+TEST(Decapsulation, shows_what_a_wireless_frame_carries_beside_ip) {
+  DecapScratch scratch;
+  EXPECT_EQ(bytesOf(decapsulate(wlan(0x08, 1, 24, 0x0806).zeros(28).view(), scratch)),
+            ethernet(0x0806).zeros(28).captured());
+}
+
+// Real controllers and access points swap the sequence control too: this is number 1891.
+TEST(Decapsulation, takes_no_sequence_number_for_that_of_a_fragment) {
+  LayeredPacket packet = capwap(udp(kCapwapPort), kWlanPayload).bytes({0x11, 0x08}).zeros(20);
+  packet.bytes({0x76, 0x30, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0});
+  DecapScratch scratch;
+  EXPECT_EQ(bytesOf(decapsulate(innerIpv4(packet).view(), scratch)), frameOf(1));
+}
+
 TEST(Decapsulation, keeps_a_frame_that_is_tagged_but_not_ip) {
   LayeredPacket packet = ethernet(0x8100).vlan(5, 0x0806).zeros(28);
   DecapScratch scratch;
@@ -249,6 +319,22 @@ TEST(Decapsulation, hands_out_the_packet_itself_when_there_is_nothing_to_peel) {
       udp(6081).bytes({0x40, 0}).be16(0x6558).zeros(80),              // GENEVE version 1
       udp(2152).bytes({0x32, 1}).zeros(80),                           // a GTP echo request
       udp(2152).bytes({0x34, 255}).zeros(9).bytes({0x85}).zeros(80),  // an extension of no length
+      innerEthernet(udp(5246).bytes({0, 16, 2, 0}).zeros(4)),         // CAPWAP control
+      capwap(udp(kCapwapPort), kEthernetPayload, 8).zeros(80),        // a keep-alive
+      wlan(0x08, 1, 24, 0x0800, capwap(udp(kCapwapPort), 7)).ipv4(2, kTcp),  // another radio
+      wlan(0x08, 0x41, 24, 0x0800).ipv4(2, kTcp),                            // encrypted
+      wlan(0x48, 1, 24, 0x0800).ipv4(2, kTcp),                               // without data
+      capwap(udp(kCapwapPort), kWlanPayload)
+          .bytes({8, 1})
+          .zeros(22)
+          .bytes({0xaa, 0xaa, 3, 0, 0, 1}),
+      // An aggregate of packets: each has an Ethernet header with a length, then LLC.
+      innerIpv4(capwap(udp(kCapwapPort), kWlanPayload)
+                    .bytes({0x88, 1})
+                    .zeros(22)
+                    .bytes({0x80, 0})
+                    .ethernet(9, 48)
+                    .bytes({0xaa, 0xaa, 3, 0, 0, 0, 8, 0})),
       ipv4(kIpInIp).ipv6(1, kTcp),
       ethernet(0x8847).mpls(13, true).bytes({0x10}).zeros(11).be16(0x0800).zeros(60),
       ethernet(0xd28b).be16(9).be16(0x10).zeros(80),
