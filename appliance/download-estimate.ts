@@ -1,6 +1,6 @@
 /**
- * /api/v1/pcap/estimate: what a download with the same query would deliver, from the indexes alone
- * and without a slot. Every check of the download is made, its filters are compiled: it is also the
+ * /api/v1/pcap/estimate: what a download with the same query would deliver, from the indexes and
+ * without a slot; blocks are read only where the range begins or ends inside a millisecond. Every check of the download is made, its filters are compiled: it is also the
  * check of a filter.
  */
 import { countPackets } from '../native/addon.ts'

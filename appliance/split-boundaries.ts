@@ -6,6 +6,8 @@ import { type BlockList, listBlocks, type StreamFiles } from '../native/addon.ts
 import type { CaptureRecord } from './capture-record.ts'
 import { segmentPath } from './store-paths.ts'
 
+const MILLISECOND_NS = 1_000_000n
+
 export interface SplitInterval {
   readonly startNs: bigint
   readonly stopNs: bigint
@@ -47,8 +49,9 @@ function clip({ startNs, stopNs }: SplitInterval, capture: CaptureRecord): Split
 }
 
 /**
- * By size: before each block that would take a split over `bytes`. A block of another port may
- * reach over that instant, so that a split can be some blocks larger or smaller.
+ * By size: before each block that would take a split over `bytes`, at the millisecond in which the
+ * block begins: packets are counted by the millisecond without being read. Other blocks may reach
+ * over that instant, so that a split can be some blocks larger or smaller.
  */
 export async function cutBySize(
   capture: CaptureRecord,
@@ -58,10 +61,11 @@ export async function cutBySize(
   let startNs = capture.startNs
   let bytes = 0n
   for await (const block of blocksByTime(capture, options.folder)) {
-    if (bytes + block.bytes > options.bytes && block.minNs > startNs) {
-      if (startNs >= options.fromNs) intervals.push({ startNs, stopNs: block.minNs })
+    const cutNs = block.minNs - (block.minNs % MILLISECOND_NS)
+    if (bytes + block.bytes > options.bytes && cutNs > startNs) {
+      if (startNs >= options.fromNs) intervals.push({ startNs, stopNs: cutNs })
       if (intervals.length > options.limit) return intervals
-      startNs = block.minNs
+      startNs = cutNs
       bytes = 0n
     }
     bytes += block.bytes

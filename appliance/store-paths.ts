@@ -6,7 +6,7 @@ import { join } from 'node:path'
  *   store.json                      {"format":1}
  *   recorder.lock, recorder.sock    of the running recorder
  *   captures/<name>/capture.json    one folder per capture
- *   captures/<name>/cap<port>/00000001.pcap and .idx
+ *   captures/<name>/cap<port>/00000001.pcap, .idx and .tally
  *   captures/.importing-<name>/     an import under way, renamed when complete
  *   captures/.deleting-<name>.../   renamed first, then removed
  */

@@ -229,8 +229,8 @@ export function lookBackNs(source: TimeSource): bigint | 'whole-capture' {
 
 /**
  * Exact counts of the half-open intervals [boundariesNs[i], boundariesNs[i + 1]): what a download
- * without filter delivers. Reads only blocks that straddle a boundary; a damaged one of these is
- * left out, as by a download. Boundaries ascend. Rejects with bad-parameter, store-unavailable,
+ * without filter delivers. Reads no packet when boundaries are whole milliseconds, save of blocks
+ * whose tally is damaged. A block that is read and damaged is left out, as by a download. Boundaries ascend. Rejects with bad-parameter, store-unavailable,
  * store-corrupt, or the signal's reason.
  */
 export async function countPackets(options: {

@@ -9,6 +9,8 @@ namespace {
 
 /// What one step reads: more would delay other users of the thread.
 constexpr uint64_t kStepBytes = uint64_t{4} << 20;
+/// A byte of a tally takes as long as so many of a block.
+constexpr uint64_t kTallyWeight = 16;
 
 std::vector<std::string> allSegments(const std::vector<std::vector<std::string>>& streams) {
   std::vector<std::string> segments;
@@ -45,22 +47,51 @@ Status PacketCount::openSegment() {
   nextSegment_++;
   blocks_ = std::move(index->blocks);
   nextBlock_ = 0;
+  tallies_.emplace(segments_[nextSegment_ - 1]);
   file_.reset();
   return ok();
 }
 
-/// Returns the bytes that had to be read.
+/// How many boundaries lie at or before the instant: in interval i it is i + 1.
+size_t PacketCount::positionOf(int64_t timestampNs) const {
+  const auto after = std::upper_bound(boundariesNs_.begin(), boundariesNs_.end(), timestampNs);
+  return static_cast<size_t>(after - boundariesNs_.begin());
+}
+
+void PacketCount::add(size_t position, IntervalCount count) {
+  if (position == 0 || position > counts_.size()) return;
+  counts_[position - 1].packets += count.packets;
+  counts_[position - 1].bytes += count.bytes;
+}
+
+/// Returns the bytes that had to be read, those of tallies weighted.
 Result<uint64_t> PacketCount::countBlock(const BlockEntry& entry) {
-  if (entry.maxNs < boundariesNs_.front() || entry.minNs >= boundariesNs_.back())
+  const size_t position = positionOf(entry.minNs);
+  if (position == positionOf(entry.maxNs)) {
+    add(position, {entry.packets, entry.bytes});
     return uint64_t{0};
-  const auto after = std::upper_bound(boundariesNs_.begin(), boundariesNs_.end(), entry.minNs);
-  const bool isBehindFirst = after != boundariesNs_.begin();
-  const auto interval =
-      static_cast<size_t>(after - boundariesNs_.begin()) - (isBehindFirst ? 1 : 0);
-  if (!isBehindFirst || entry.maxNs >= *after) return countPackets(entry, interval);
-  counts_[interval].packets += entry.packets;
-  counts_[interval].bytes += entry.bytes;
-  return uint64_t{0};
+  }
+  if (countTally(entry, position)) return uint64_t{entry.tallyBytes} * kTallyWeight;
+  return countPackets(entry, position == 0 ? 0 : position - 1);
+}
+
+/// False, and nothing counted, when the tally cannot tell. `position` is that of the first packet.
+bool PacketCount::countTally(const BlockEntry& entry, size_t position) {
+  const auto rows = tallies_->read(entry);
+  if (!rows) return false;
+  std::vector<size_t> positions;
+  positions.reserve(rows->size());
+  for (const TallyRow& row : *rows) {
+    const int64_t beginNs = row.millisecond * kNanosPerMillisecond;
+    const int64_t lastNs = std::min(beginNs + kNanosPerMillisecond - 1, entry.maxNs);
+    while (position < boundariesNs_.size() && boundariesNs_[position] <= beginNs) position++;
+    if (position < boundariesNs_.size() && boundariesNs_[position] <= lastNs) return false;
+    positions.push_back(position);
+  }
+  for (size_t i = 0; i < positions.size(); i++) {
+    add(positions[i], {(*rows)[i].packets, (*rows)[i].bytes});
+  }
+  return true;
 }
 
 /// Reads a block whose packets lie in several intervals; none lies before `interval`.

@@ -1,13 +1,15 @@
-// Exact counts of packets per interval of time, nearly without reading packets.
+// Exact counts of packets per interval of time, from the indexes wherever they can tell.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "block_reader.h"
 #include "result.h"
+#include "tally_reader.h"
 
 namespace capfleet {
 
@@ -17,9 +19,11 @@ struct IntervalCount {
 };
 
 /// Counts the packets of half-open intervals [boundaries[i], boundaries[i + 1]), as a download
-/// without filter would deliver them. Blocks that lie in one interval are counted from the index;
-/// others are read, and left out when damaged, as a download leaves them out. Not thread-safe, but
-/// step() may be called by another thread each time.
+/// without filter would deliver them. A block that lies in one interval is counted from its index
+/// entry, any other from its tally. A block is read only when a boundary cuts a millisecond in
+/// which it has packets, or when its tally is missing or damaged. Only of a block that is read it
+/// is seen whether it is damaged; it is then left out, as a download leaves it out. Not
+/// thread-safe, but step() may be called by another thread each time.
 class PacketCount {
  public:
   /// `streams` are the paths of segments without ending. REQUIRES: boundaries ascend.
@@ -34,7 +38,10 @@ class PacketCount {
 
  private:
   Status openSegment();
+  size_t positionOf(int64_t timestampNs) const;
+  void add(size_t position, IntervalCount count);
   Result<uint64_t> countBlock(const BlockEntry& entry);
+  bool countTally(const BlockEntry& entry, size_t position);
   Result<uint64_t> countPackets(const BlockEntry& entry, size_t interval);
 
   const std::vector<std::string> segments_;
@@ -44,7 +51,8 @@ class PacketCount {
   size_t nextSegment_ = 0;
   std::vector<BlockEntry> blocks_;  ///< of the open segment
   size_t nextBlock_ = 0;
-  std::shared_ptr<File> file_;  ///< of the open segment, once a block of it is read
+  std::optional<TallyReader> tallies_;  ///< of the open segment
+  std::shared_ptr<File> file_;          ///< of the open segment, once a block of it is read
 };
 
 }  // namespace capfleet

@@ -36,6 +36,8 @@ BlockEntry loadIndexEntry(const uint8_t* p) {
   entry.packets = loadLe32(p + 28);
   entry.checksum = loadLe64(p + 32);
   entry.flags = loadLe32(p + 40);
+  entry.tallyBytes = loadLe32(p + 44);
+  entry.tallyOffset = loadLe64(p + 48);
   return entry;
 }
 
@@ -110,6 +112,8 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) 
   storeLe32(out + 28, entry.packets);
   storeLe64(out + 32, entry.checksum);
   storeLe32(out + 40, entry.flags);
+  storeLe32(out + 44, entry.tallyBytes);
+  storeLe64(out + 48, entry.tallyOffset);
   storePartChecksum(out);
 }
 

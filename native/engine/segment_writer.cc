@@ -9,6 +9,7 @@
 #include "file.h"
 #include "segment_index.h"
 #include "segment_path.h"
+#include "tally_builder.h"
 #include "xxh3.h"
 
 namespace capfleet {
@@ -29,14 +30,18 @@ struct SegmentWriter::State {
   // The open segment, if any.
   std::optional<File> data;
   std::optional<File> index;
+  std::optional<File> tallies;
   SegmentSummary segment;
   uint64_t writtenBytes = 0;   ///< of the segment, handed to the kernel
   uint64_t unsyncedBytes = 0;  ///< of those, not yet synced
   std::vector<BlockEntry> unindexed;
+  uint64_t writtenTallyBytes = 0;
+  std::vector<uint8_t> unwrittenTallies;  ///< of the unindexed blocks
 
   // The open block: its bytes are the end of the buffer, and before that the end of the file.
   BlockEntry block{};
   int64_t lastNs = 0;
+  TallyBuilder tally;
   Xxh3Stream blockHash;
   size_t hashedEnd = 0;  ///< the buffer's bytes before this are in blockHash or in older blocks
 
@@ -47,11 +52,14 @@ struct SegmentWriter::State {
   Status finishSegment();
   void beginBlock();
   void endBlock();
+  void addTally();
   void hashBuffered();
   void put(int64_t timestampNs, uint32_t originalLength, std::span<const uint8_t> captured);
   void count(int64_t timestampNs, uint32_t recordBytes);
   Status makeRoom(uint32_t recordBytes);
   Status writeBuffer();
+  Status writeTallies();
+  Status writeEntries();
   Status commit();
   Status flush();
 };
@@ -63,6 +71,8 @@ Status SegmentWriter::State::openSegment() {
   if (!dataFile) return dataFile.error();
   auto indexFile = File::create(path + ".idx");
   if (!indexFile) return indexFile.error();
+  auto tallyFile = File::create(path + ".tally");
+  if (!tallyFile) return tallyFile.error();
   if (options.durable) {
     if (auto status = syncDirectory(options.directory); !status) return status;
   }
@@ -72,12 +82,14 @@ Status SegmentWriter::State::openSegment() {
 
   data = std::move(*dataFile);
   index = std::move(*indexFile);
+  tallies = std::move(*tallyFile);
   if (!buffer) buffer = std::make_unique_for_overwrite<uint8_t[]>(kBufferBytes);
   storePcapFileHeader(buffer.get(), options.header, true);
   bufferedBytes = kPcapFileHeaderBytes;
   hashedEnd = kPcapFileHeaderBytes;
   writtenBytes = 0;
   unsyncedBytes = 0;
+  writtenTallyBytes = 0;
   segment = {.number = number, .minNs = INT64_MAX, .maxNs = INT64_MIN, .bytes = bufferedBytes};
   beginBlock();
   return ok();
@@ -87,6 +99,7 @@ Status SegmentWriter::State::finishSegment() {
   if (auto status = flush(); !status) return status;
   data.reset();
   index.reset();
+  tallies.reset();
   finished.push_back(segment);
   return ok();
 }
@@ -94,6 +107,7 @@ Status SegmentWriter::State::finishSegment() {
 void SegmentWriter::State::beginBlock() {
   block = {.offset = segment.bytes, .minNs = INT64_MAX, .maxNs = INT64_MIN};
   lastNs = INT64_MIN;
+  tally.reset();
   blockHash.reset();
 }
 
@@ -101,8 +115,19 @@ void SegmentWriter::State::endBlock() {
   if (block.packets == 0) return;
   hashBuffered();
   block.checksum = blockHash.value();
+  addTally();
   unindexed.push_back(block);
   beginBlock();
+}
+
+void SegmentWriter::State::addTally() {
+  const std::span<const TallyRow> rows = tally.rows();
+  // What lies in one millisecond, the entry tells itself.
+  if (rows.size() == 1) return;
+  const size_t begin = unwrittenTallies.size();
+  appendTally(unwrittenTallies, rows, block);
+  block.tallyOffset = writtenTallyBytes + begin;
+  block.tallyBytes = static_cast<uint32_t>(unwrittenTallies.size() - begin);
 }
 
 void SegmentWriter::State::hashBuffered() {
@@ -138,6 +163,7 @@ void SegmentWriter::State::put(int64_t timestampNs, uint32_t originalLength,
 void SegmentWriter::State::count(int64_t timestampNs, uint32_t recordBytes) {
   if (timestampNs < lastNs) block.flags |= kBlockUnordered;
   lastNs = timestampNs;
+  tally.add(timestampNs, recordBytes);
   block.minNs = std::min(block.minNs, timestampNs);
   block.maxNs = std::max(block.maxNs, timestampNs);
   block.bytes += recordBytes;
@@ -161,12 +187,15 @@ Status SegmentWriter::State::writeBuffer() {
   return ok();
 }
 
-/// REQUIRES: the bytes of all unindexed blocks are written.
-Status SegmentWriter::State::commit() {
-  if (options.durable && unsyncedBytes > 0) {
-    if (auto status = data->sync(); !status) return status;
-  }
-  unsyncedBytes = 0;
+Status SegmentWriter::State::writeTallies() {
+  if (unwrittenTallies.empty()) return ok();
+  if (auto status = tallies->write(unwrittenTallies); !status) return status;
+  writtenTallyBytes += unwrittenTallies.size();
+  unwrittenTallies.clear();
+  return options.durable ? tallies->sync() : ok();
+}
+
+Status SegmentWriter::State::writeEntries() {
   if (unindexed.empty()) return ok();
   std::vector<uint8_t> bytes(unindexed.size() * kIndexEntryBytes);
   for (size_t i = 0; i < unindexed.size(); ++i) {
@@ -177,6 +206,16 @@ Status SegmentWriter::State::commit() {
   if (auto status = index->write(bytes); !status) return status;
   unindexed.clear();
   return options.durable ? index->sync() : ok();
+}
+
+/// REQUIRES: the bytes of all unindexed blocks are written.
+Status SegmentWriter::State::commit() {
+  if (options.durable && unsyncedBytes > 0) {
+    if (auto status = data->sync(); !status) return status;
+  }
+  unsyncedBytes = 0;
+  if (auto status = writeTallies(); !status) return status;
+  return writeEntries();
 }
 
 Status SegmentWriter::State::flush() {

@@ -1,5 +1,5 @@
-// Appends packets of one capture port to its segments and their indexes. The only code that
-// writes them.
+// Appends packets of one capture port to its segments, their indexes and their tallies. The only
+// code that writes them.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class SegmentWriter {
   /// REQUIRES: captured.size() <= kMaxCapturedLength, 0 <= timestampNs < kTimestampEndNs.
   Status append(int64_t timestampNs, uint32_t originalLength, std::span<const uint8_t> captured);
 
-  /// Ends the open block, then syncs data before the index entries that describe it.
+  /// Ends the open block, then syncs data and tally before the index entries that describe them.
   Status flush();
 
   /// Writes out what is buffered and frees the buffer (1 MiB). The open block stays open, and

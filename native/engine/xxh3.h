@@ -1,4 +1,4 @@
-// XXH3-64, the checksum of index parts and of blocks, at once or in pieces.
+// XXH3-64, the checksum of index parts, blocks and tallies, at once or in pieces.
 #pragma once
 
 // Pieces need the state's full definition; inlining lets the compiler use the widest vectors.
@@ -10,8 +10,8 @@
 
 namespace capfleet {
 
-inline uint64_t xxh3(std::span<const uint8_t> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
+inline uint64_t xxh3(std::span<const uint8_t> bytes, uint64_t seed = 0) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
 /// XXH3-64 of bytes that come in pieces; equal to xxh3() of them all. Not thread-safe.

@@ -34,7 +34,9 @@ const BlockEntry kSecond{.offset = 224,
                          .bytes = 16,
                          .packets = 1,
                          .checksum = 7,
-                         .flags = 0};
+                         .flags = 0,
+                         .tallyBytes = 0xFEDCBA98,
+                         .tallyOffset = 0xFEDCBA9876543210};
 const BlockEntry kThird{.offset = 240,
                         .minNs = 2,
                         .maxNs = 2,
@@ -74,7 +76,10 @@ TEST_F(SegmentIndexFile, IsReadBackAsWritten) {
   ASSERT_EQ(index->blocks.size(), 3u);
   EXPECT_EQ(index->blocks[0].checksum, kFirst.checksum);
   EXPECT_EQ(index->blocks[0].flags, kFirst.flags);
+  EXPECT_EQ(index->blocks[0].tallyBytes, 0u);
   EXPECT_EQ(index->blocks[1].maxNs, kSecond.maxNs);
+  EXPECT_EQ(index->blocks[1].tallyBytes, kSecond.tallyBytes);
+  EXPECT_EQ(index->blocks[1].tallyOffset, kSecond.tallyOffset);
   EXPECT_EQ(index->blocks[2].bytes, kThird.bytes);
 }
 

@@ -54,6 +54,35 @@ TEST(SegmentWriter, StoresEveryPacketExactlyOverManyBlocksAndSegments) {
   EXPECT_EQ(storedPackets(directory.path()), packets);
 }
 
+TEST(SegmentWriter, TalliesBurstsPausesAndTimesThatGoBack) {
+  auto random = seededRandom();
+  const TempDirectory directory;
+  auto writer = SegmentWriter::open(optionsFor(directory, 2'000'000));
+  ASSERT_TRUE(writer);
+  auto packets = randomPackets(random, 20'000, 300);
+  int64_t nowNs = 1'700'000'000'000'000'000;
+  for (StoredPacket& packet : packets) {
+    if (random() % 50 == 0) nowNs += static_cast<int64_t>(randomBelow(random, 5'000'000'000));
+    nowNs += static_cast<int64_t>(randomBelow(random, 60'000)) - 20'000;
+    packet.timestampNs = nowNs;
+  }
+  ASSERT_TRUE(appendAll(*writer, packets));
+  ASSERT_TRUE(writer->close());
+  EXPECT_EQ(storedPackets(directory.path()), packets);
+}
+
+TEST(SegmentWriter, WritesNoTallyOfABlockThatLiesInOneMillisecond) {
+  const TempDirectory directory;
+  auto writer = SegmentWriter::open(optionsFor(directory));
+  ASSERT_TRUE(writer);
+  for (const int64_t timestampNs : {5'000'000, 5'999'999, 5'000'000}) {
+    ASSERT_TRUE(writer->append(timestampNs, 60, Bytes(60)));
+  }
+  ASSERT_TRUE(writer->close());
+  EXPECT_TRUE(readFile(directory.path() + "/00000001.tally").empty());
+  EXPECT_EQ(storedPackets(directory.path()).size(), 3u);
+}
+
 TEST(SegmentWriter, SummarisesEachSegmentAndRollsBeforeItWouldGrowTooLarge) {
   auto random = seededRandom();
   const TempDirectory directory;
@@ -151,14 +180,16 @@ TEST(SegmentWriter, RefusesAFolderThatDoesNotExist) {
 }
 
 TEST(SegmentWriter, NeverWritesOverAnExistingSegment) {
-  const TempDirectory directory;
-  directory.file("00000001.pcap", {1, 2, 3});
-  auto writer = SegmentWriter::open(optionsFor(directory));
-  ASSERT_TRUE(writer);
-  const auto status = writer->append(1, 1, Bytes(1));
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, Code::kStoreUnavailable);
-  EXPECT_EQ(readFile(directory.path() + "/00000001.pcap"), (Bytes{1, 2, 3}));
+  for (const std::string name : {"00000001.pcap", "00000001.idx", "00000001.tally"}) {
+    const TempDirectory directory;
+    directory.file(name, {1, 2, 3});
+    auto writer = SegmentWriter::open(optionsFor(directory));
+    ASSERT_TRUE(writer);
+    const auto status = writer->append(1, 1, Bytes(1));
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.error().code, Code::kStoreUnavailable);
+    EXPECT_EQ(readFile(directory.path() + "/" + name), (Bytes{1, 2, 3}));
+  }
 }
 
 /// Appends until the first failure, which must come.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <vector>
 
 #include "byte_order.h"
@@ -49,6 +50,59 @@ inline void readBlock(const Bytes& data, const BlockEntry& block, std::vector<St
   EXPECT_EQ((block.flags & kBlockUnordered) != 0, isUnordered);
 }
 
+/// Packets and bytes in each millisecond of packets.
+using MillisecondCounts = std::map<int64_t, std::pair<uint64_t, uint64_t>>;
+
+inline MillisecondCounts countMilliseconds(std::span<const StoredPacket> packets) {
+  MillisecondCounts counts;
+  for (const StoredPacket& packet : packets) {
+    auto& [count, bytes] = counts[packet.timestampNs / 1'000'000];
+    count += 1;
+    bytes += 16 + packet.captured.size();
+  }
+  return counts;
+}
+
+/// What a tally says, without a look at its checksum.
+inline MillisecondCounts readTally(std::span<const uint8_t> tally, int64_t millisecond) {
+  size_t at = 8;
+  const auto number = [&] {
+    uint64_t value = 0;
+    int bits = 0;
+    while (tally[at] >= 0x80) {
+      value += uint64_t{tally[at++] & 0x7Fu} << bits;
+      bits += 7;
+    }
+    return value + (uint64_t{tally[at++]} << bits);
+  };
+  MillisecondCounts counts;
+  while (at < tally.size()) {
+    millisecond += static_cast<int64_t>(number());
+    const uint64_t packets = number();
+    counts[millisecond] = {packets, number()};
+  }
+  return counts;
+}
+
+/// `end` is where the tally before this one ends. The tally must count the block's packets exactly.
+inline void checkTally(const Bytes& tallies, const BlockEntry& block,
+                       std::span<const StoredPacket> packets, uint64_t& end) {
+  const MillisecondCounts expected = countMilliseconds(packets);
+  if (expected.size() == 1) {
+    EXPECT_EQ(block.tallyBytes, 0u);
+    EXPECT_EQ(block.tallyOffset, 0u);
+    return;
+  }
+  EXPECT_EQ(block.tallyOffset, end);
+  ASSERT_LT(8u, block.tallyBytes);
+  end += block.tallyBytes;
+  ASSERT_LE(end, tallies.size());
+  const std::span tally(tallies.data() + block.tallyOffset, block.tallyBytes);
+  EXPECT_EQ(loadLe64(tally.data()),
+            XXH3_64bits_withSeed(tally.data() + 8, tally.size() - 8, block.checksum));
+  EXPECT_EQ(readTally(tally, block.minNs / 1'000'000), expected);
+}
+
 /// All packets of the segments in `directory`, in stored order.
 inline std::vector<StoredPacket> storedPackets(const std::string& directory) {
   std::vector<StoredPacket> packets;
@@ -65,13 +119,17 @@ inline std::vector<StoredPacket> storedPackets(const std::string& directory) {
     }
     EXPECT_EQ(loadLe32(data.data()), 0xA1B23C4D);
     EXPECT_EQ(loadLe32(&data[20]), index->header.linkTypeWord);
-    uint64_t end = kPcapFileHeaderBytes;
+    const Bytes tallies = readFile(segment + ".tally");
+    uint64_t end = kPcapFileHeaderBytes, talliesEnd = 0;
     for (const BlockEntry& block : index->blocks) {
       EXPECT_EQ(block.offset, end);
+      const size_t before = packets.size();
       readBlock(data, block, packets);
+      checkTally(tallies, block, std::span(packets).subspan(before), talliesEnd);
       end = block.offset + block.bytes;
     }
     EXPECT_EQ(end, data.size()) << "the index must cover the segment";
+    EXPECT_EQ(talliesEnd, tallies.size()) << "the index must cover the tallies";
   }
   return packets;
 }
