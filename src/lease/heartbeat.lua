@@ -1,47 +1,28 @@
 --[[
-Renews the lease of the calling replica, takes note of replicas whose lease ran out, and frees
-suspects whose time has come.
+Renews the lease of the calling replica and takes its acknowledgements.
 
-A lapsed replica's waiters are dropped. Its grants become suspects: the device may still be
-sending, so they count as in use. They are freed after ARGV[4] ms, by when the replica has cut its
-own streams (mode "timed"); the full scheduler frees them by the device's own count of readers.
+  ARGV[5]  length of the lease, ms
+  ARGV[6]  how many grants ("turn id") follow that the replica has received
+  ARGV[7]  and on: those grants, then ids of requests whose streams have all begun
 
-  ARGV[3]  length of the lease, ms
-  ARGV[4]  how long suspects stay in use, ms
-  ARGV[5]  and on: ids whose grant the replica has received
-
-Returns {state, ids}: state "ok", or "lapsed" when the replica had no lease and must send reassert;
-ids granted to the replica that it has not acknowledged.
+Returns {state, recover, grants}: state "ok", or "lapsed" when the replica had no lease and must
+send reassert; until when nothing is granted (when that changed, it must send reassert as well);
+grants that it has not acknowledged.
 ]]
-local now = nowMs()
-
-local function lapse(replica)
-  redis.call('ZREM', P .. 'hb', replica)
-  redis.call('DEL', P .. 'in:' .. replica, P .. 'out:' .. replica)
-  local touched = {}
-  for _, id in ipairs(redis.call('SMEMBERS', P .. 'own:' .. replica)) do
-    local request = readRequest(id)
-    if request and request.state == 'w' then
-      forget(request)
-      for _, device in ipairs(request.devices) do touched[#touched + 1] = device end
-    elseif request then
-      redis.call('HSET', P .. 'r:' .. id, 'state', 's')
-      for _, device in ipairs(request.devices) do redis.call('SADD', P .. 'sus:' .. device, id) end
+enter()
+recovering()
+redis.call('HSET', KEYS[1], 'now', now)
+local received = tonumber(ARGV[6])
+for i = 7, 6 + received do redis.call('SREM', P .. 'out:' .. REPLICA, ARGV[i]) end
+for i = 7 + received, #ARGV do
+  local request = readRequest(ARGV[i])
+  if request and request.state == 'g' then
+    for _, device in ipairs(request.devices) do
+      redis.call('ZADD', P .. 'on:' .. device, 'XX', 'LT', now, request.id)
     end
   end
-  redis.call('ZADD', P .. 'lapsed', now + ARGV[4], replica)
-  pump(touched, now)
 end
-
-for i = 5, #ARGV do redis.call('SREM', P .. 'out:' .. REPLICA, ARGV[i]) end
-local state = 'ok'
-if not redis.call('ZSCORE', P .. 'hb', REPLICA) then state = 'lapsed' end
-redis.call('ZADD', P .. 'hb', now + ARGV[3], REPLICA)
-for _, replica in ipairs(redis.call('ZRANGEBYSCORE', P .. 'hb', '-inf', now)) do lapse(replica) end
-for _, replica in ipairs(redis.call('ZRANGEBYSCORE', P .. 'lapsed', '-inf', now)) do
-  if replica ~= REPLICA then
-    forgetAll(replica, now)
-    redis.call('ZREM', P .. 'lapsed', replica)
-  end
-end
-return { state, redis.call('SMEMBERS', P .. 'out:' .. REPLICA) }
+local known = redis.call('ZSCORE', P .. 'hb', REPLICA)
+redis.call('ZADD', P .. 'hb', now + ARGV[5], REPLICA)
+redis.call('ZREM', P .. 'lapsed', REPLICA)
+return { known and 'ok' or 'lapsed', tostring(recoverUntil), redis.call('SMEMBERS', P .. 'out:' .. REPLICA) }

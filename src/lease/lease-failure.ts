@@ -2,13 +2,26 @@
 import { CapfleetError } from '../base/error.ts'
 import type { LeaseRequest } from './lease.ts'
 
-/** Nothing became free within the wait; `position` is the place in line at its end. */
-export function queueTimeout(request: LeaseRequest, position: number): CapfleetError {
+const RETRY_S = 5
+const RETRY_MOST_S = 60
+
+/** The place in line when the wait ended, if it was known. */
+interface EndPlace {
+  readonly position?: number | undefined
+  readonly etaMs?: number | undefined
+}
+
+/** Nothing became free within the wait. */
+export function queueTimeout(request: LeaseRequest, waitMs: number, place: EndPlace = {}): CapfleetError {
   const devices = request.devices.join(', ')
+  const etaS = place.etaMs === undefined ? RETRY_S : Math.ceil(place.etaMs / 1_000)
   return new CapfleetError(
     'queue-timeout',
-    `no download slot became free on ${devices} within ${request.waitMs / 1_000} s; try again, or wait longer with Wait=`,
-    { retryAfterS: 5, members: { position: Math.max(1, position), devices: request.devices } },
+    `no download slot became free on ${devices} within ${waitMs / 1_000} s; try again, or wait longer with Wait=`,
+    {
+      retryAfterS: Math.min(Math.max(1, etaS), RETRY_MOST_S),
+      members: { position: place.position ?? 1, devices: request.devices },
+    },
   )
 }
 
@@ -17,7 +30,7 @@ export function schedulerUnavailable(cause: unknown): CapfleetError {
   return new CapfleetError(
     'scheduler-unavailable',
     'the scheduler (Redis) cannot be reached, so no new download can start; running ones go on',
-    { retryAfterS: 5, cause },
+    { retryAfterS: RETRY_S, cause },
   )
 }
 
@@ -29,6 +42,6 @@ export function asUnavailable(cause: unknown): never {
 /** No new work is taken. */
 export function shuttingDown(): CapfleetError {
   return new CapfleetError('draining', 'the gateway is shutting down; ask another replica or try again', {
-    retryAfterS: 5,
+    retryAfterS: RETRY_S,
   })
 }

@@ -1,43 +1,94 @@
 --[[
 The rules of the scheduler, shared by all its scripts: lease-scripts.ts puts this text in front of
-each of them. Every script gets
+each of them, and lease-changes.lua after it where that is needed. Every script gets
 
   KEYS[1]  "{prefix}:g". All other keys share its hash tag and are made from it here, so that one
            Redis Cluster shard holds them all.
   ARGV[1]  the replica that calls
   ARGV[2]  streams that one device may serve at once
-  ARGV[3]  and on: the script's own
+  ARGV[3]  how long nothing is granted after Redis was restarted or lost its data, ms
+  ARGV[4]  within so many ms after its grant a stream has begun or its lease was given back
+  ARGV[5]  and on: the script's own
 
 Every script may run twice (the client sends it again after a reconnect) and then changes nothing more.
 
 Keys:
-  :g             HASH   seq (last sequence number), now (largest clock seen, ms)
-  :u, :ub        HASH   device -> streams in use (grants and suspects), of which bulk
-  :cap           HASH   device -> lowered limit; a device without an entry has ARGV[2]
-  :q:<device>    ZSET   who waits: score = tag, member = 12-digit sequence number ":" id
-  :r:<id>        HASH   one request: devs class user owner tag seq state(w|g|s) enq grant
-  :own:<replica> SET    ids of the replica
-  :in:<replica>  LIST   ids granted while they waited; wakes the replica, which reads it by BLMPOP
-  :out:<replica> SET    ids granted and not yet acknowledged; read again at each heartbeat, so that
-                        a wake-up lost with a connection is only late
+  :g             HASH   run (the server's run_id), recover (no grant before, ms), now (largest clock
+                        seen, ms), skew (added to the server's clock), seq (last sequence number),
+                        v (largest tag granted), before and floor (v at the last two turns of the
+                        minute), turned (when, ms)
+  :use           HASH   u:<device> streams in use (grants and suspects), b:<device> of which bulk,
+                        c:<device> lowered limit
+  :restore       ZSET   device with a lowered limit -> when it ends, ms
+  :on:<device>   ZSET   id that is in use there -> from when on its stream has begun for certain, ms
+  :q:<device>    ZSET   who waits, interactive: score = tag, member = 12-digit sequence number ":" id
+  :qb:<device>   ZSET   who waits, bulk
+  :f:<device>    ZSET   only while somebody waits there: flow -> its last tag; "" -> largest tag granted
+  :dirty         SET    devices where somebody may start, to be looked at by tidy.lua
+  :r:<id>        HASH   one request: is ("devices class owner tag seq enqueued-ms user", which stays),
+                        state (w|g|s), turn (how often it went back into the queue), grant (ms)
+  :own:<replica> ZSET   ids of the replica -> sequence number
+  :in:<replica>  LIST   grants ("turn id") of requests that waited; wakes the replica by BLMPOP
+  :out:<replica> SET    grants not yet acknowledged; read again at each heartbeat, so that a
+                        wake-up lost with a connection is only late
   :hb            ZSET   replica -> end of its lease, ms
-  :lapsed        ZSET   replica that lost its lease -> when its suspects are freed, ms
-  :sus:<device>  SET    suspects: grants whose owner lost its lease; they still count as in use
+  :lapsed        ZSET   replica that lost its lease -> sequence number up to which it was worked off
+  :sus:<device>  ZSET   suspects, grants whose owner lost its lease -> since when, ms; still in use
+  :susd          ZSET   device with suspects -> when its readers were last asked for, ms
+  :hold          HASH   device -> how long its streams take, moving average, ms
+
+Order. Requests of the same class and user are a flow. tag = start + 840 * devices / weight, where
+start is the largest of: the flow's last tag on a device, the largest tag granted on a device, and
+the floor (the largest tag granted anywhere half a minute to a minute ago, so that nobody is
+overtaken for ever where many newcomers come). Smaller tags go first; of equal ones interactive,
+then the older.
+
+Who may start. A device has `limit` places, of which bulk may use `bulkLimit`. Every earlier waiter
+reserves a place on each of its devices without holding it; bulk waiters together never reserve more
+than bulk could use now. An interactive request may start when on each of its devices
+    used + interactive before + min(bulk before, bulkLimit - bulk in use) < limit
+a bulk one when bulk in use + bulk before < bulkLimit as well (then the min is "bulk before").
+Nobody starves: on a device of the first of all waiters, once used < limit (and for a bulk one bulk
+in use < bulkLimit) holds it stays so, because every later request counts the first one's
+reservation; and it comes to hold when a stream there ends. So the first waits no longer than the
+longest stream that runs on one of its devices. Nobody holds anything while waiting: no deadlock.
 ]]
 local P = string.sub(KEYS[1], 1, -2)
 local REPLICA = ARGV[1]
 local SLOTS = tonumber(ARGV[2])
--- One stream of a device is never given to bulk work: somebody at a screen may want it.
-local KEPT_FROM_BULK = 1
+local RECOVER_MS = tonumber(ARGV[3])
+local OPEN_MS = tonumber(ARGV[4])
+-- The least common multiple of all weights and more, so that tags stay whole numbers.
+local COST = 840
+local WEIGHTS = { interactive = 8, bulk = 1 }
 
--- Redis's own clock in ms; never goes back, also when an administrator sets the clock back.
-local function nowMs()
+local now, recoverUntil, floor, topTag, knownRun, askedRun
+
+-- Reads the clock: Redis's own in ms; it never goes back, also when an administrator sets it back.
+local function enter()
+  local g = redis.call('HMGET', KEYS[1], 'run', 'recover', 'now', 'skew', 'floor', 'v')
   local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local seen = tonumber(redis.call('HGET', KEYS[1], 'now') or '0')
-  if now <= seen then return seen end
-  redis.call('HSET', KEYS[1], 'now', now)
-  return now
+  local seen, skew = tonumber(g[3] or '0'), tonumber(g[4] or '0')
+  now = time[1] * 1000 + math.floor(time[2] / 1000) + skew
+  if now < seen then
+    redis.call('HSET', KEYS[1], 'skew', skew + seen - now)
+    now = seen
+  end
+  knownRun, recoverUntil, floor, topTag = g[1], tonumber(g[2] or '0'), tonumber(g[5] or '0'), tonumber(g[6] or '0')
+end
+
+-- Whether nothing may be granted now. Sees whether this server is the one that the state was written
+-- by; every script asks before it grants, and only then, because the question costs as much as ten others.
+local function recovering()
+  if not askedRun then
+    askedRun = true
+    local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+    if knownRun ~= run then
+      recoverUntil = now + RECOVER_MS
+      redis.call('HSET', KEYS[1], 'run', run, 'recover', recoverUntil)
+    end
+  end
+  return now < recoverUntil
 end
 
 local function split(names)
@@ -46,105 +97,126 @@ local function split(names)
   return list
 end
 
+-- Lua would write large ones with an exponent.
+local function wholeNumber(number) return string.format('%.0f', number) end
+
+local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or 'q:') .. device end
+
+local function memberOf(seq, id) return string.format('%012d', seq) .. ':' .. id end
+
 local function readRequest(id)
-  local f = redis.call('HMGET', P .. 'r:' .. id, 'devs', 'class', 'owner', 'seq', 'state')
+  local f = redis.call('HMGET', P .. 'r:' .. id, 'is', 'state', 'turn', 'grant')
   if not f[1] then return nil end
-  return { id = id, devices = split(f[1]), class = f[2], owner = f[3], state = f[5],
-           member = string.format('%012d', f[4]) .. ':' .. id }
+  local devices, class, owner, tag, seq, enqueued, user = string.match(f[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*)$')
+  return { id = id, devices = split(devices), class = class, owner = owner, tag = tonumber(tag), seq = tonumber(seq),
+           enqueued = enqueued, user = user, state = f[2], turn = tonumber(f[3] or 0), granted = tonumber(f[4] or 0),
+           member = memberOf(seq, id) }
 end
 
-local function count(key, device) return tonumber(redis.call('HGET', P .. key, device) or '0') end
-
-local function add(key, device, delta)
-  if redis.call('HINCRBY', P .. key, device, delta) <= 0 then redis.call('HDEL', P .. key, device) end
+-- What stays as it is while a request lives; clear.lua alone takes devices away from a suspect.
+local function fixedPart(request)
+  return table.concat(request.devices, ',') .. ' ' .. request.class .. ' ' .. request.owner .. ' ' .. wholeNumber(request.tag)
+    .. ' ' .. wholeNumber(request.seq) .. ' ' .. request.enqueued .. ' ' .. request.user
 end
 
-local function limit(device)
-  return math.min(SLOTS, tonumber(redis.call('HGET', P .. 'cap', device) or SLOTS))
-end
-
--- How many wait before the request, on the device where most do.
-local function rank(request)
-  local worst = 0
-  for _, device in ipairs(request.devices) do
-    worst = math.max(worst, redis.call('ZRANK', P .. 'q:' .. device, request.member) or 0)
+-- Use and limits of each device, in the order of `devices`.
+local function readPlaces(devices)
+  local fields = {}
+  for _, device in ipairs(devices) do
+    fields[#fields + 1] = 'u:' .. device
+    fields[#fields + 1] = 'b:' .. device
+    fields[#fields + 1] = 'c:' .. device
   end
-  return worst
+  local f = redis.call('HMGET', P .. 'use', unpack(fields))
+  local places = {}
+  for i, device in ipairs(devices) do
+    local limit = math.min(SLOTS, tonumber(f[3 * i] or SLOTS))
+    -- One stream of a device is never given to bulk work: somebody at a screen may want it.
+    places[i] = { device = device, used = tonumber(f[3 * i - 2] or '0'), bulk = tonumber(f[3 * i - 1] or '0'),
+                  limit = limit, bulkLimit = limit > 1 and limit - 1 or limit }
+  end
+  return places
 end
 
--- Every earlier waiter reserves a place on each of its devices without holding it: nobody can be
--- starved by narrower requests, and nobody holds anything while waiting.
-local function mayStart(request)
-  for _, device in ipairs(request.devices) do
-    local before = redis.call('ZRANK', P .. 'q:' .. device, request.member) or 0
-    if count('u', device) + before >= limit(device) then return false end
-    if request.class == 'bulk' and count('ub', device) >= limit(device) - KEPT_FROM_BULK then return false end
+-- Waiters before the request on a device: interactive ones, bulk ones. One that is in no queue yet
+-- has the largest sequence number of all.
+local function before(request, device)
+  local bulk = request.class == 'bulk'
+  local own
+  if request.state == 'w' then
+    own = redis.call('ZRANK', queueKey(request.class, device), request.member) or 0
+  else
+    own = redis.call('ZCOUNT', queueKey(request.class, device), '-inf', request.tag)
+  end
+  if bulk then return redis.call('ZCOUNT', queueKey('interactive', device), '-inf', request.tag), own end
+  return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tag)
+end
+
+-- How many places earlier waiters have reserved on a device, as far as the request is concerned.
+local function reserved(request, place)
+  local interactive, bulk = before(request, place.device)
+  if request.class == 'bulk' then return interactive + bulk, bulk end
+  return interactive + math.min(bulk, math.max(0, place.bulkLimit - place.bulk)), 0
+end
+
+local function fits(request, place)
+  if place.used >= place.limit then return false end
+  if request.class == 'bulk' and place.bulk >= place.bulkLimit then return false end
+  if place.idle then return true end
+  local all, bulk = reserved(request, place)
+  if request.class == 'bulk' and place.bulk + bulk >= place.bulkLimit then return false end
+  return place.used + all < place.limit
+end
+
+local function fitsAll(request, places)
+  for _, place in ipairs(places) do
+    if not fits(request, place) then return false end
   end
   return true
 end
 
-local function use(request, delta)
+-- n-th in line, on the device where most places are reserved before.
+local function position(request, places)
+  local worst = 0
+  for _, place in ipairs(places) do worst = math.max(worst, (reserved(request, place))) end
+  return worst + 1
+end
+
+local function addUse(field, device, delta)
+  if redis.call('HINCRBY', P .. 'use', field .. device, delta) <= 0 then
+    redis.call('HDEL', P .. 'use', field .. device)
+  end
+end
+
+local function takePlace(request, device, begunBy)
+  addUse('u:', device, 1)
+  if request.class == 'bulk' then addUse('b:', device, 1) end
+  redis.call('ZADD', P .. 'on:' .. device, begunBy, request.id)
+end
+
+local function joinQueues(request)
   for _, device in ipairs(request.devices) do
-    add('u', device, delta)
-    if request.class == 'bulk' then add('ub', device, delta) end
+    redis.call('ZADD', queueKey(request.class, device), request.tag, request.member)
+    redis.call('ZADD', P .. 'f:' .. device, 'GT', request.tag, request.class .. ':' .. request.user)
   end
 end
 
-local function leaveQueues(request)
-  for _, device in ipairs(request.devices) do redis.call('ZREM', P .. 'q:' .. device, request.member) end
+-- The served tag moves the devices' virtual time on; flows that are not ahead of it are as new ones.
+local function moveTime(request)
+  if request.tag > topTag then
+    topTag = request.tag
+    redis.call('HSET', KEYS[1], 'v', wholeNumber(topTag))
+  end
+  for _, device in ipairs(request.devices) do
+    local key = P .. 'f:' .. device
+    if redis.call('ZADD', key, 'XX', 'GT', 'CH', request.tag, '') > 0 then
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. request.tag)
+    end
+  end
 end
 
-local function grant(request, now)
-  leaveQueues(request)
-  use(request, 1)
-  redis.call('HSET', P .. 'r:' .. request.id, 'state', 'g', 'grant', now)
-  redis.call('SADD', P .. 'out:' .. request.owner, request.id)
-end
-
--- Starts whoever may start now that a place on `devices` is free. Granting leaves use + rank of
--- all later waiters as it was, so looking at the first (limit - use) waiters of a device is enough.
-local function pump(devices, now)
+local function markDirty(devices)
   for _, device in ipairs(devices) do
-    local free = limit(device) - count('u', device)
-    if free > 0 then
-      for _, member in ipairs(redis.call('ZRANGE', P .. 'q:' .. device, 0, free - 1)) do
-        local request = readRequest(string.sub(member, 14))
-        if request and mayStart(request) then
-          grant(request, now)
-          redis.call('RPUSH', P .. 'in:' .. request.owner, request.id)
-        end
-      end
-    end
+    if redis.call('EXISTS', P .. 'f:' .. device) == 1 then redis.call('SADD', P .. 'dirty', device) end
   end
-end
-
--- Removes a request in any state. The caller pumps the request's devices afterwards.
-local function forget(request)
-  if request.state == 'w' then leaveQueues(request) else use(request, -1) end
-  if request.state == 's' then
-    for _, device in ipairs(request.devices) do redis.call('SREM', P .. 'sus:' .. device, request.id) end
-  end
-  redis.call('DEL', P .. 'r:' .. request.id)
-  redis.call('SREM', P .. 'own:' .. request.owner, request.id)
-  redis.call('SREM', P .. 'out:' .. request.owner, request.id)
-end
-
--- Gives everything of a replica back, and starts whoever may start then.
-local function forgetAll(replica, now)
-  for _, id in ipairs(redis.call('SMEMBERS', P .. 'own:' .. replica)) do
-    local request = readRequest(id)
-    if request then
-      forget(request)
-      pump(request.devices, now)
-    end
-  end
-end
-
-local function putRequest(id, devices, class, user, state, now)
-  local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
-  -- First come, first served: the tag that orders the queue is the sequence number itself.
-  redis.call('HSET', P .. 'r:' .. id, 'devs', devices, 'class', class, 'user', user, 'owner', REPLICA,
-             'tag', seq, 'seq', seq, 'state', state, 'enq', now)
-  redis.call('SADD', P .. 'own:' .. REPLICA, id)
-  return seq
 end

@@ -1,6 +1,6 @@
 /**
  * Shares the streams of all devices among the requests of all gateway replicas: never more than
- * `streamsPerDevice` on a device, first come first served, all devices of a request at once and
+ * `streamsPerDevice` on a device, fair over classes and users, all devices of a request at once and
  * nothing held while waiting. The truth is in Redis (lease-rules.lua has the data and the rules);
  * this class is one replica's side of it.
  */
@@ -8,10 +8,15 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import type { DeviceUse, Lease, LeaseRequest } from './lease.ts'
+import type { DeviceUse, Lease, LeaseRequest, QueueRow, RequeueOptions } from './lease.ts'
+import { type LeaseEntry, newEntry } from './lease-entry.ts'
 import { asUnavailable, queueTimeout, schedulerUnavailable, shuttingDown } from './lease-failure.ts'
+import { fenceEntries } from './lease-fence.ts'
+import { LeaseHousekeeper, type ReadersOf } from './lease-housekeeper.ts'
 import { readLeaseInbox } from './lease-inbox.ts'
-import { LeaseScripts, type OwnedRequest, type QueueRow } from './lease-scripts.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import { LeaseQueue } from './lease-queue.ts'
+import { LeaseScripts } from './lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from './lease-timings.ts'
 import { connectRedis, type RedisTarget } from './redis-connection.ts'
 
@@ -21,66 +26,75 @@ export interface LeaseSchedulerOptions {
   /** API section 8: an appliance serves four downloads at once. */
   readonly streamsPerDevice: number
   readonly log: Log
+  /** Default: no device can tell. */
+  readonly readersOf?: ReadersOf
+  /**
+   * No other replica uses this Redis: a restart of it is over as soon as this replica is back, and
+   * nobody else can use the places of its streams, however long Redis is away.
+   */
+  readonly sole?: boolean
   readonly timings?: LeaseTimings
   /** Unique name of this replica; default: a random one. */
   readonly replica?: string
 }
 
-/** A request that has been sent to Redis and not yet given back. */
-interface Entry {
-  readonly request: LeaseRequest
-  readonly enqueuedMs: number
-  readonly lost: AbortController
-  /** `leaving`: its wait is over and its release on the way; a grant that comes now is nobody's. */
-  state: 'waiting' | 'held' | 'leaving'
-  /** Settles acquire(): no argument = granted. */
-  wake: (failure?: CapfleetError) => void
-}
-
 export class LeaseScheduler {
-  readonly #options: LeaseSchedulerOptions
+  readonly #log: Log
   readonly #timings: LeaseTimings
+  readonly #readersOf: ReadersOf
+  readonly #sole: boolean
   readonly #redis: Redis
   readonly #scripts: LeaseScripts
-  readonly #entries = new Map<string, Entry>()
+  readonly #queue: LeaseQueue
+  readonly #keeper: LeaseKeeper
+  readonly #housekeeper: LeaseHousekeeper
+  readonly #inbox: Promise<void>
+  readonly #entries = new Map<string, LeaseEntry>()
   readonly #closing = new AbortController()
-  /** Grants received since the last heartbeat, which acknowledges them. */
-  #received = new Set<string>()
-  #mustReassert = false
-  #acknowledgedMs = performance.now()
   #heartbeat: NodeJS.Timeout | undefined
-  #beating: Promise<void> | undefined
-  #inbox: Promise<void> | undefined
   #draining = false
 
   private constructor(options: LeaseSchedulerOptions) {
-    this.#options = options
-    this.#timings = options.timings ?? LEASE_TIMINGS
-    this.#redis = connectRedis(options.redis, 'commands', options.log)
+    const { log, keyPrefix, sole = false } = options
+    const timings = options.timings ?? LEASE_TIMINGS
     const replica = options.replica ?? randomUUID()
-    this.#scripts = new LeaseScripts({ ...options, redis: this.#redis, replica })
-    this.#redis.on('ready', () => {
-      this.#mustReassert = true
+    const redis = connectRedis(options.redis, 'commands', log)
+    this.#log = log
+    this.#timings = timings
+    this.#readersOf = options.readersOf ?? (() => Promise.resolve(undefined))
+    this.#sole = sole
+    this.#redis = redis
+    const scripts = new LeaseScripts({ ...options, redis, replica, timings })
+    this.#scripts = scripts
+    this.#queue = new LeaseQueue({ redis, scripts, keyPrefix, replica })
+    const entries = this.#entries
+    this.#keeper = new LeaseKeeper({ scripts, timings, log, entries, sole })
+    this.#housekeeper = new LeaseHousekeeper({
+      scripts,
+      queue: this.#queue,
+      log,
+      entries,
+      readersOf: this.#readersOf,
     })
-    const inbox = connectRedis(options.redis, 'blocking', options.log)
-    this.#inbox = readLeaseInbox(
-      inbox,
-      `{${options.keyPrefix}}:in:${replica}`,
-      (id) => this.#onGrant(id),
-      options.log,
-      this.#closing.signal,
-    )
+    const inbox = connectRedis(options.redis, 'blocking', log)
+    const onGrant = (message: string) => this.#keeper.receive(message)
+    this.#inbox = readLeaseInbox(inbox, `{${keyPrefix}}:in:${replica}`, onGrant, log, this.#closing.signal)
   }
 
   /** Joins the scheduler. Fails with scheduler-unavailable when Redis does not answer. */
   static async start(options: LeaseSchedulerOptions): Promise<LeaseScheduler> {
     const scheduler = new LeaseScheduler(options)
     try {
-      await scheduler.#beat()
+      await scheduler.#keeper.beat()
     } catch (cause) {
       await scheduler.close()
       throw schedulerUnavailable(cause)
     }
+    // Redis may have been restarted, and grants nothing until it has been told again what runs.
+    scheduler.#redis.on('ready', () => {
+      scheduler.#keeper.reassertNext()
+      scheduler.#tick()
+    })
     scheduler.#heartbeat = setInterval(() => scheduler.#tick(), scheduler.#timings.heartbeatMs)
     return scheduler
   }
@@ -92,58 +106,40 @@ export class LeaseScheduler {
   async acquire(request: LeaseRequest): Promise<Lease> {
     request.signal.throwIfAborted()
     if (this.#draining) throw shuttingDown()
-    const id = randomUUID()
-    const entry: Entry = {
-      request,
-      enqueuedMs: performance.now(),
-      lost: new AbortController(),
-      state: 'waiting',
-      wake: () => undefined,
-    }
-    const granted = new Promise<void>((resolve, reject) => {
-      entry.wake = (failure) => (failure === undefined ? resolve() : reject(failure))
-    })
-    // Whoever rejects first, enqueue or the wait, is the one that the caller hears.
-    granted.catch(() => undefined)
+    const { id } = request
+    if (this.#entries.has(id)) throw new Error(`the request ${id} has a lease already`)
+    const entry = newEntry(request)
+    const granted = grantOf(entry)
     this.#entries.set(id, entry)
     try {
-      await this.#enqueue(id, entry)
-      await this.#waitFor(id, entry, granted)
-      return this.#leaseOf(id, entry)
+      await this.#enqueue(entry)
+      await this.#waitFor(entry, granted, request)
+      return this.#leaseOf(entry)
     } catch (error) {
       // Nobody needs to wait for this one: it is sent now, and it never fails.
-      void this.#giveBack(id)
+      void this.#giveBack(entry)
       throw error
     }
   }
 
   /** Streams in use and waiters of each device, in the order given. */
-  async use(devices: readonly string[]): Promise<readonly DeviceUse[]> {
-    if (devices.length === 0) return []
-    const prefix = `{${this.#options.keyPrefix}}`
-    try {
-      const [used, ...waiting] = await Promise.all([
-        this.#redis.hmget(`${prefix}:u`, ...devices),
-        ...devices.map((device) => this.#redis.zcard(`${prefix}:q:${device}`)),
-      ])
-      return devices.map((_, i) => ({ used: Number(used[i] ?? 0), waiting: waiting[i] ?? 0 }))
-    } catch (cause) {
-      throw schedulerUnavailable(cause)
-    }
+  use(devices: readonly string[]): Promise<readonly DeviceUse[]> {
+    return this.#queue.use(devices)
   }
 
-  /** Who holds and who waits, over all replicas, oldest first. */
-  async queue(): Promise<readonly QueueRow[]> {
-    try {
-      return await this.#scripts.queueSnapshot()
-    } catch (cause) {
-      throw schedulerUnavailable(cause)
-    }
+  /** Who holds and who waits, over all replicas, oldest first; at most 1,000. */
+  queue(): Promise<readonly QueueRow[]> {
+    return this.#queue.list()
+  }
+
+  /** One request of any replica; undefined when none of this id holds or waits. */
+  place(id: string): Promise<QueueRow | undefined> {
+    return this.#queue.place(id)
   }
 
   /** Whether Redis acknowledged a heartbeat lately. */
   get reachable(): boolean {
-    return performance.now() - this.#acknowledgedMs < this.#timings.unavailableMs
+    return this.#keeper.silentMs < this.#timings.unavailableMs
   }
 
   /** No lease is granted any more; whoever waits gets draining. Leases that are held stay. */
@@ -159,33 +155,38 @@ export class LeaseScheduler {
     for (const entry of this.#entries.values()) entry.lost.abort(shuttingDown())
     this.#closing.abort()
     await this.#inbox
-    await this.#beating?.catch(() => undefined)
-    await this.#scripts
-      .leave()
-      .catch((error: Error) => this.#options.log.warn('lease.leave-failed', { message: error.message }))
+    await this.#keeper.beat().catch(() => undefined)
+    await this.#housekeeper.run()
+    try {
+      while ((await this.#scripts.leave()) > 0);
+    } catch (error) {
+      this.#log.warn('lease.leave-failed', { message: (error as Error).message })
+    }
     this.#redis.disconnect()
   }
 
-  async #enqueue(id: string, entry: Entry): Promise<void> {
-    const { devices, class: requestClass, user } = entry.request
-    const send = () => this.#scripts.enqueue(id, devices.join(','), requestClass, user)
+  async #enqueue(entry: LeaseEntry): Promise<void> {
+    const { request } = entry
+    const send = () => this.#scripts.enqueue(request)
     let answer = await send().catch(asUnavailable)
     if (answer.state === 'lapsed') {
-      await this.#beat().catch(asUnavailable)
+      await this.#keeper.beat().catch(asUnavailable)
       answer = await send().catch(asUnavailable)
     }
-    if (answer.state === 'lapsed')
-      throw schedulerUnavailable(new Error('this replica has no lease of its own'))
-    if (answer.state === 'g') this.#onGrant(id)
+    const { state, position, tag, seq, enqueuedMs } = answer
+    if (state === 'taken') throw new Error(`another gateway has a request ${request.id}`)
+    if (state === 'lapsed') throw schedulerUnavailable(new Error('this replica has no lease of its own'))
+    entry.ticket = { tag, seq, enqueuedMs }
+    if (state === 'g') this.#keeper.accept(entry)
+    else request.onPosition?.({ position, etaMs: undefined })
   }
 
-  async #waitFor(id: string, entry: Entry, granted: Promise<void>): Promise<void> {
-    const { signal, waitMs } = entry.request
+  async #waitFor(entry: LeaseEntry, granted: Promise<void>, options: RequeueOptions): Promise<void> {
+    const { signal, waitMs } = options
     if (entry.state === 'held') return signal.throwIfAborted()
     const onAbort = () => entry.wake(signal.reason)
     signal.addEventListener('abort', onAbort)
-    const leftMs = Math.max(0, waitMs - (performance.now() - entry.enqueuedMs))
-    const timer = setTimeout(() => void this.#giveUp(id, entry), leftMs)
+    const timer = setTimeout(() => void this.#giveUp(entry, waitMs), waitMs)
     try {
       if (signal.aborted) onAbort()
       await granted
@@ -196,102 +197,94 @@ export class LeaseScheduler {
   }
 
   /** The wait is over; asks for the place in line while leaving it. */
-  async #giveUp(id: string, entry: Entry): Promise<void> {
-    if (entry.state === 'held') return
+  async #giveUp(entry: LeaseEntry, waitMs: number): Promise<void> {
+    const { request } = entry
+    if (entry.state !== 'waiting') return
     entry.state = 'leaving'
     try {
-      const { position } = await this.#scripts.release(id)
-      entry.wake(queueTimeout(entry.request, position))
+      const [rows] = await Promise.all([
+        this.#scripts.places([request.id]),
+        this.#scripts.release(request.id),
+      ])
+      entry.wake(queueTimeout(request, waitMs, rows[0]))
     } catch (cause) {
       entry.wake(schedulerUnavailable(cause))
     }
   }
 
-  #leaseOf(id: string, entry: Entry): Lease {
+  #leaseOf(entry: LeaseEntry): Lease {
+    const { id, devices } = entry.request
     return {
       id,
-      devices: entry.request.devices,
-      waitedMs: performance.now() - entry.enqueuedMs,
+      devices,
+      waitedMs: performance.now() - entry.startedMs,
       lost: entry.lost.signal,
-      [Symbol.asyncDispose]: () => this.#giveBack(id),
+      opened: () => {
+        if (entry.state !== 'held') return
+        entry.opened = true
+        this.#keeper.opened(id)
+      },
+      requeue: (device, options) => this.#requeue(entry, device, options),
+      [Symbol.asyncDispose]: () => this.#giveBack(entry),
     }
   }
 
-  /** Idempotent. A release that Redis cannot take now is made up for by the next reassert. */
-  async #giveBack(id: string): Promise<void> {
-    if (!this.#entries.delete(id)) return
+  async #requeue(entry: LeaseEntry, device: string, options: RequeueOptions): Promise<void> {
+    const { id } = entry.request
+    try {
+      options.signal.throwIfAborted()
+      if (this.#draining) throw shuttingDown()
+      this.#keeper.notOpened(id)
+      entry.opened = false
+      entry.turn += 1
+      entry.state = 'waiting'
+      const granted = grantOf(entry)
+      const { state, position } = await this.#scripts.requeue(id, device, entry.turn).catch(asUnavailable)
+      if (state === 'g') this.#keeper.accept(entry)
+      else if (state === '') await this.#keeper.reassertNow().catch(asUnavailable)
+      else entry.request.onPosition?.({ position, etaMs: undefined })
+      await this.#waitFor(entry, granted, options)
+    } catch (error) {
+      void this.#giveBack(entry)
+      throw error
+    }
+  }
+
+  /** Idempotent. A release that Redis cannot take now is made up for by the housekeeping. */
+  async #giveBack(entry: LeaseEntry): Promise<void> {
+    const { id } = entry.request
+    if (this.#entries.get(id) !== entry) return
+    this.#entries.delete(id)
+    this.#keeper.notOpened(id)
     try {
       await this.#scripts.release(id)
     } catch (error) {
-      this.#mustReassert = true
-      this.#options.log.warn('lease.release-delayed', { id, message: (error as Error).message })
+      this.#housekeeper.reconcileNext()
+      this.#log.warn('lease.release-delayed', { id, message: (error as Error).message })
     }
-  }
-
-  /** Also called for grants that arrive twice, or for a request that has gone: both are harmless. */
-  #onGrant(id: string): void {
-    this.#received.add(id)
-    const entry = this.#entries.get(id)
-    if (entry?.state !== 'waiting') return
-    entry.state = 'held'
-    entry.wake()
   }
 
   #tick(): void {
-    const silentMs = performance.now() - this.#acknowledgedMs
-    if (silentMs > this.#timings.unavailableMs) this.#failWaiters(schedulerUnavailable(undefined))
-    if (silentMs > this.#timings.fenceMs) this.#fence()
-    this.#beat().catch((error: Error) =>
-      this.#options.log.warn('lease.heartbeat-failed', { message: error.message }),
+    const { unavailableMs, fenceMs } = this.#timings
+    if (this.#keeper.silentMs > unavailableMs) this.#failWaiters(schedulerUnavailable(undefined))
+    if (this.#keeper.silentMs > fenceMs && !this.#sole)
+      void fenceEntries(this.#entries.values(), this.#readersOf, this.#log)
+    this.#keeper.beat().then(
+      () => this.#housekeeper.run(),
+      (error: Error) => this.#log.warn('lease.heartbeat-failed', { message: error.message }),
     )
-  }
-
-  /** One heartbeat at a time: a slow Redis must not collect a heap of them. */
-  #beat(): Promise<void> {
-    this.#beating ??= this.#sendHeartbeat().finally(() => {
-      this.#beating = undefined
-    })
-    return this.#beating
-  }
-
-  async #sendHeartbeat(): Promise<void> {
-    const sentMs = performance.now()
-    const received = [...this.#received]
-    const { leaseTtlMs, suspectMs } = this.#timings
-    const { state, granted } = await this.#scripts.heartbeat(leaseTtlMs, suspectMs, received)
-    for (const id of received) this.#received.delete(id)
-    if (state === 'lapsed') this.#mustReassert = true
-    if (this.#mustReassert) await this.#reassert()
-    for (const id of granted) this.#onGrant(id)
-    this.#acknowledgedMs = sentMs
-  }
-
-  async #reassert(): Promise<void> {
-    this.#mustReassert = false
-    const owned: OwnedRequest[] = []
-    for (const [id, { request, state }] of this.#entries) {
-      const { devices, class: requestClass, user } = request
-      if (state !== 'leaving') owned.push([id, devices.join(','), requestClass, user, state])
-    }
-    try {
-      for (const id of await this.#scripts.reassert(owned)) {
-        this.#entries.get(id)?.wake(schedulerUnavailable(new Error('the place in the queue was lost')))
-      }
-    } catch (error) {
-      this.#mustReassert = true
-      throw error
-    }
   }
 
   #failWaiters(failure: CapfleetError): void {
     for (const entry of this.#entries.values()) if (entry.state === 'waiting') entry.wake(failure)
   }
+}
 
-  #fence(): void {
-    for (const [id, entry] of this.#entries) {
-      if (entry.lost.signal.aborted) continue
-      this.#options.log.error('lease.fenced', { id, devices: entry.request.devices })
-      entry.lost.abort(schedulerUnavailable(new Error('Redis has been away for too long')))
-    }
-  }
+/** Settles when the entry is woken. Whoever rejects first, a script or the wait, is the one that the caller hears. */
+function grantOf(entry: LeaseEntry): Promise<void> {
+  const granted = new Promise<void>((resolve, reject) => {
+    entry.wake = (failure) => (failure === undefined ? resolve() : reject(failure))
+  })
+  granted.catch(() => undefined)
+  return granted
 }

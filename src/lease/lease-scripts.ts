@@ -1,11 +1,26 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
+import type { LeaseClass, QueueRow } from './lease.ts'
+import type { LeaseTimings } from './lease-timings.ts'
 
 /** The scheduler's Lua scripts as typed calls. Each Lua file tells what it does and returns. */
 
-const SCRIPT_NAMES = ['enqueue', 'release', 'heartbeat', 'reassert', 'leave', 'queue-snapshot'] as const
-type ScriptName = (typeof SCRIPT_NAMES)[number]
-type ScriptCall = (key: string, ...args: readonly string[]) => Promise<unknown>
+/** Script -> the files that its text begins with. */
+const ASKS = ['lease-rules'] as const
+const CHANGES = ['lease-rules', 'lease-changes'] as const
+const SCRIPTS = {
+  enqueue: ASKS,
+  release: CHANGES,
+  requeue: CHANGES,
+  heartbeat: ASKS,
+  tidy: CHANGES,
+  clear: CHANGES,
+  reassert: CHANGES,
+  leave: CHANGES,
+  places: ASKS,
+} as const
+type ScriptName = keyof typeof SCRIPTS
+type ScriptCall = (key: string, ...args: readonly (string | number)[]) => Promise<unknown>
 
 export interface ScriptContext {
   readonly redis: Redis
@@ -13,77 +28,165 @@ export interface ScriptContext {
   readonly keyPrefix: string
   readonly replica: string
   readonly streamsPerDevice: number
+  readonly timings: LeaseTimings
 }
 
-/** One request as its owner knows it: id, devices, class, user, and whether its grant has arrived. */
-export type OwnedRequest = readonly [string, string, string, string, 'held' | 'waiting']
+/** Where a request stands in the order, as Redis has to be told when it forgot. */
+export interface QueueTicket {
+  readonly tag: number
+  readonly seq: number
+  readonly enqueuedMs: number
+}
 
-/** One row of the queue over all replicas. */
-export type QueueRow = readonly [
-  id: string,
-  state: 'w' | 'g' | 's',
-  devices: string,
-  requestClass: string,
-  user: string,
-  owner: string,
-  enqueuedMs: string,
-  grantedMs: string,
-  position: number,
-]
+/** One request as its owner knows it. */
+export interface OwnedRequest extends QueueTicket {
+  readonly id: string
+  readonly devices: readonly string[]
+  readonly class: LeaseClass
+  readonly user: string
+  /** "open": all its streams have begun. */
+  readonly kind: 'open' | 'held' | 'waiting'
+  /** How often it went back into the queue. */
+  readonly turn: number
+}
 
-/** Longest list that /v1/queue gives. */
-const SNAPSHOT_ROWS = 1_000
+export interface Enqueued extends QueueTicket {
+  readonly state: 'g' | 'w' | 'lapsed' | 'taken'
+  readonly position: number
+}
+
+/** What became of a request that was told again. */
+export type Reasserted = Pick<OwnedRequest, 'id' | 'turn'> & { readonly state: 'g' | 'w' }
 
 export class LeaseScripts {
   readonly #context: ScriptContext
 
   constructor(context: ScriptContext) {
     this.#context = context
-    const rules = readScript('lease-rules')
-    for (const name of SCRIPT_NAMES) {
-      context.redis.defineCommand(commandOf(name), { numberOfKeys: 1, lua: `${rules}\n${readScript(name)}` })
+    for (const [name, shared] of Object.entries(SCRIPTS)) {
+      const lua = [...shared, name].map(readScript).join('\n')
+      context.redis.defineCommand(commandOf(name), { numberOfKeys: 1, lua })
     }
   }
 
-  async enqueue(id: string, devices: string, requestClass: string, user: string) {
-    const reply = await this.#call('enqueue', id, devices, requestClass, user)
-    const [state, position] = reply as ['g' | 'w' | 'lapsed', number]
-    return { state, position }
+  async enqueue(request: Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user'>): Promise<Enqueued> {
+    const { id, devices, class: requestClass, user } = request
+    const reply = await this.#call('enqueue', id, devices.join(','), requestClass, user)
+    const [state, position, tag, seq, enqueuedMs] = reply as [
+      Enqueued['state'],
+      number,
+      string,
+      number,
+      string,
+    ]
+    return { state, position, tag: Number(tag), seq, enqueuedMs: Number(enqueuedMs) }
   }
 
   async release(id: string) {
-    const [state, position] = (await this.#call('release', id)) as ['w' | 'g' | 's' | '', number]
+    return (await this.#call('release', id)) as 'w' | 'g' | 's' | ''
+  }
+
+  async requeue(id: string, device: string, turn: number) {
+    const reply = await this.#call('requeue', id, device, turn, this.#context.timings.busyMs)
+    const [state, position] = reply as ['w' | 'g' | '', number]
     return { state, position }
   }
 
-  async heartbeat(ttlMs: number, suspectMs: number, received: readonly string[]) {
-    const reply = await this.#call('heartbeat', String(ttlMs), String(suspectMs), ...received)
-    const [state, granted] = reply as ['ok' | 'lapsed', string[]]
-    return { state, granted }
+  async heartbeat(received: readonly string[] = [], opened: readonly string[] = []) {
+    const ttlMs = this.#context.timings.leaseTtlMs
+    const reply = await this.#call('heartbeat', ttlMs, received.length, ...received, ...opened)
+    const [state, recoverUntil, granted] = reply as ['ok' | 'lapsed', string, string[]]
+    return { state, recoverUntil, granted }
   }
 
-  async reassert(owned: readonly OwnedRequest[]): Promise<readonly string[]> {
-    return (await this.#call('reassert', JSON.stringify(owned))) as string[]
+  async tidy() {
+    const reply = await this.#call('tidy', this.#context.timings.heartbeatMs)
+    const [more, nowMs, probes] = reply as [number, string, string[]]
+    return { more: more === 1, nowMs: Number(nowMs), probes }
   }
 
-  async leave(): Promise<void> {
-    await this.#call('leave')
+  /** `readers`: undefined when the device cannot tell; `askedMs`: of tidy(). */
+  async clear(device: string, readers: number | undefined, askedMs: number): Promise<number> {
+    return (await this.#call(
+      'clear',
+      device,
+      readers ?? '',
+      askedMs,
+      this.#context.timings.suspectMs,
+    )) as number
   }
 
-  async queueSnapshot(): Promise<readonly QueueRow[]> {
-    return (await this.#call('queue-snapshot', String(SNAPSHOT_ROWS))) as QueueRow[]
+  /** `ends`: it is the last of what anybody can have, so that nothing needs to be waited for. */
+  async reassert(
+    owned: readonly OwnedRequest[],
+    options: { readonly ends: boolean } = { ends: false },
+  ): Promise<readonly Reasserted[]> {
+    const rows = owned.map((one) => [
+      one.id,
+      one.devices.join(','),
+      one.class,
+      one.user,
+      one.kind,
+      one.tag,
+      one.seq,
+      one.turn,
+      one.enqueuedMs,
+    ])
+    const states = await this.#call('reassert', JSON.stringify(rows), options.ends ? '1' : '0')
+    return owned.map(({ id, turn }, i) => ({ id, turn, state: (states as ('g' | 'w')[])[i] ?? 'w' }))
   }
 
-  #call(name: ScriptName, ...args: readonly string[]): Promise<unknown> {
-    const { redis, keyPrefix, replica, streamsPerDevice } = this.#context
+  /** Returns how much is left to give back: call it until that is nothing. */
+  async leave(): Promise<number> {
+    return (await this.#call('leave')) as number
+  }
+
+  async places(ids: readonly string[]): Promise<readonly QueueRow[]> {
+    return ((await this.#call('places', ...ids)) as PlaceReply[]).map(rowOf)
+  }
+
+  #call(name: ScriptName, ...args: readonly (string | number)[]): Promise<unknown> {
+    const { redis, keyPrefix, replica, streamsPerDevice, timings } = this.#context
     const command = (redis as unknown as Record<string, ScriptCall>)[commandOf(name)]
     if (command === undefined) throw new Error(`script ${name} is not defined`)
-    return command.call(redis, `{${keyPrefix}}:g`, replica, String(streamsPerDevice), ...args)
+    const { leaseTtlMs, openMs } = timings
+    return command.call(redis, `{${keyPrefix}}:g`, replica, streamsPerDevice, leaseTtlMs, openMs, ...args)
+  }
+}
+
+type PlaceReply = readonly [
+  id: string,
+  state: 'w' | 'g' | 's',
+  devices: string,
+  requestClass: LeaseClass,
+  user: string,
+  owner: string,
+  enqueuedMs: string,
+  grantedMs: string,
+  position: number,
+  etaMs: string,
+]
+
+const STATES = { g: 'streaming', s: 'suspect', w: 'waiting' } as const
+
+function rowOf(reply: PlaceReply): QueueRow {
+  const [id, state, devices, requestClass, user, replica, enqueuedMs, grantedMs, position, etaMs] = reply
+  return {
+    id,
+    state: STATES[state],
+    devices: devices.split(','),
+    class: requestClass,
+    user,
+    replica,
+    enqueuedMs: Number(enqueuedMs),
+    grantedMs: grantedMs === '' ? undefined : Number(grantedMs),
+    position: state === 'w' ? position : undefined,
+    etaMs: etaMs === '' ? undefined : Number(etaMs),
   }
 }
 
 /** A name that no Redis command has. */
-function commandOf(name: ScriptName): string {
+function commandOf(name: string): string {
   return `capfleet-${name}`
 }
 

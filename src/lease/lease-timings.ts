@@ -1,23 +1,30 @@
 /** All in milliseconds. */
 export interface LeaseTimings {
   readonly heartbeatMs: number
-  /** A replica silent for so long has lost its lease. */
+  /** A replica silent for so long has lost its lease. Also how long nothing is granted after Redis was restarted. */
   readonly leaseTtlMs: number
-  /** How long after that its grants still count. */
+  /** Where a device cannot tell its readers: how long after that the replica's grants still count. */
   readonly suspectMs: number
   /** Without an acknowledged heartbeat for so long nobody waits any longer for a lease. */
   readonly unavailableMs: number
   /**
-   * Without an acknowledged heartbeat for so long the replica cuts its own streams. Must be before
-   * leaseTtlMs + suspectMs, when others may use their places. A short outage of Redis cuts nothing.
+   * Without an acknowledged heartbeat for so long the replica cuts its own streams on devices that
+   * cannot tell their readers. Must be well before leaseTtlMs + suspectMs, when others may use their
+   * places. Infinity where no other replica exists.
    */
   readonly fenceMs: number
+  /** A device that answered "busy" gets no more streams than it has for so long. */
+  readonly busyMs: number
+  /** So long after its grant a stream has begun, or its lease was given back. */
+  readonly openMs: number
 }
 
 export const LEASE_TIMINGS: LeaseTimings = {
   heartbeatMs: 1_000,
   leaseTtlMs: 6_000,
   suspectMs: 60_000,
-  unavailableMs: 4_000,
-  fenceMs: 60_000,
+  unavailableMs: 6_000,
+  fenceMs: 55_000,
+  busyMs: 5_000,
+  openMs: 30_000,
 }

@@ -2,7 +2,9 @@
 export type LeaseClass = 'interactive' | 'bulk'
 
 export interface LeaseRequest {
-  /** Names of the devices, at least one; all are granted together. */
+  /** Unique over all replicas; the request is shown under it in the queue. */
+  readonly id: string
+  /** Names of the devices, at least one, each once; all are granted together. */
   readonly devices: readonly string[]
   readonly class: LeaseClass
   readonly user: string
@@ -10,6 +12,15 @@ export interface LeaseRequest {
   readonly signal: AbortSignal
   /** Longest time in the queue; 0 = now or never. */
   readonly waitMs: number
+  /** Called when the request has to wait, and may be called again as it moves up. */
+  readonly onPosition?: (place: QueuePlace) => void
+}
+
+export interface QueuePlace {
+  /** n-th in line, from 1, on the device where most are before it. */
+  readonly position: number
+  /** Until its turn, from how long streams took there lately; undefined when none has ended yet. */
+  readonly etaMs: number | undefined
 }
 
 /** Permission to hold one stream open on each of `devices`. Disposing it gives them back; twice is legal. */
@@ -19,10 +30,43 @@ export interface Lease extends AsyncDisposable {
   readonly waitedMs: number
   /** Aborts when the lease can no longer be vouched for: the streams under it must be cut at once. */
   readonly lost: AbortSignal
+  /**
+   * All streams under the lease have begun. Told or not, no stream may begin later than
+   * LeaseTimings.openMs after the grant; told, places of a gateway that died are free sooner.
+   */
+  opened(): void
+  /**
+   * The device answered "busy": somebody outside holds a stream. REQUIRES: no stream under the lease
+   * is open. The lease goes back into the queue at its old place and the device's limit is lowered
+   * for a while. Resolves when it is granted again, rejects as acquire() does; the lease is then
+   * given back.
+   */
+  requeue(device: string, options: RequeueOptions): Promise<void>
+}
+
+export interface RequeueOptions {
+  readonly signal: AbortSignal
+  readonly waitMs: number
 }
 
 /** Use of one device, over all replicas. */
 export interface DeviceUse {
   readonly used: number
   readonly waiting: number
+}
+
+/** One request in the queue, of any replica. */
+export interface QueueRow {
+  readonly id: string
+  /** "suspect": its replica is silent, and the device may still be sending. */
+  readonly state: 'streaming' | 'suspect' | 'waiting'
+  readonly devices: readonly string[]
+  readonly class: LeaseClass
+  readonly user: string
+  readonly replica: string
+  readonly enqueuedMs: number
+  readonly grantedMs: number | undefined
+  /** Of waiting ones. */
+  readonly position: number | undefined
+  readonly etaMs: number | undefined
 }

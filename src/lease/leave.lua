@@ -1,8 +1,23 @@
 --[[
-Takes the calling replica out of the scheduler at its end: everything it has is given back.
+Takes the calling replica out of the scheduler at its end: everything it has is given back, some of
+it at a time.
+
+Returns how much is left; the last step returns 0.
 ]]
-forgetAll(REPLICA, nowMs())
-redis.call('DEL', P .. 'own:' .. REPLICA, P .. 'in:' .. REPLICA, P .. 'out:' .. REPLICA)
+local REQUESTS = 200
+enter()
+for _, id in ipairs(redis.call('ZRANGE', P .. 'own:' .. REPLICA, 0, REQUESTS - 1)) do
+  local request = readRequest(id)
+  if request then
+    forget(request)
+    pump(request.devices)
+  else
+    redis.call('ZREM', P .. 'own:' .. REPLICA, id)
+  end
+end
+local left = redis.call('ZCARD', P .. 'own:' .. REPLICA)
+if left > 0 then return left end
+redis.call('DEL', P .. 'in:' .. REPLICA, P .. 'out:' .. REPLICA)
 redis.call('ZREM', P .. 'hb', REPLICA)
 redis.call('ZREM', P .. 'lapsed', REPLICA)
-return redis.status_reply('OK')
+return 0

@@ -1,40 +1,70 @@
 --[[
 Makes Redis agree with what the calling replica really has, after a lapse, a reconnect or a Redis
-that lost its data: grants that it still streams count again, requests that it does not know any
-more are given back.
+that lost its data. What streams counts, even above the limit: nothing that runs is ever cut for the
+books. A waiter gets back the place that it had.
 
-  ARGV[3]  JSON: [[id, "device,device", class, user, "held" | "waiting"], ...]: all it has
+  ARGV[5]  JSON: [[id, "device,device", class, user, "open" | "held" | "waiting", tag, sequence
+           number, turn, enqueued ms], ...]: some of what it has
+  ARGV[6]  "1" when this is the last of it and no other replica can have anything: recovery ends
 
-Returns the ids of waiting requests that Redis does not know: they have lost their place.
+Returns the state of each now, in this order: "g" or "w".
 ]]
-local now = nowMs()
-local mine = {}
-local lost = {}
-for _, entry in ipairs(cjson.decode(ARGV[3])) do
-  local id, devices, class, user, kind = unpack(entry)
-  mine[id] = true
-  local request = readRequest(id)
-  if not request and kind == 'waiting' then
-    lost[#lost + 1] = id
-  elseif not request then
-    putRequest(id, devices, class, user, 'g', now)
-    redis.call('HSET', P .. 'r:' .. id, 'grant', now)
-    use(readRequest(id), 1)
-  elseif request.state == 's' then
-    redis.call('HSET', P .. 'r:' .. id, 'state', 'g')
-    for _, device in ipairs(request.devices) do redis.call('SREM', P .. 'sus:' .. device, id) end
+enter()
+recovering()
+
+local function wait(request, known)
+  -- Of a suspect some places may have been freed, and taken by others; then its grant is none any more.
+  local whole = known and #known.devices == #request.devices
+  if known and known.state ~= 'w' and known.turn >= request.turn and whole then return false end
+  if known and known.state == 'w' then return true end
+  if known then
+    for _, device in ipairs(known.devices) do freePlace(known, device) end
   end
+  local start = request.tag - COST * #request.devices / WEIGHTS[request.class]
+  for _, device in ipairs(request.devices) do
+    -- Newcomers must not pass it because the virtual time of its device was lost.
+    if redis.call('EXISTS', P .. 'f:' .. device) == 0 then redis.call('ZADD', P .. 'f:' .. device, start, '') end
+    if not known then redis.call('ZADD', P .. 'f:' .. device, 'LT', start, '') end
+  end
+  joinQueues(request)
+  return true
 end
-for _, id in ipairs(redis.call('SMEMBERS', P .. 'own:' .. REPLICA)) do
-  if not mine[id] then
-    local request = readRequest(id)
-    if request then
-      forget(request)
-      pump(request.devices, now)
-    else
-      redis.call('SREM', P .. 'own:' .. REPLICA, id)
+
+local function stream(request, known, isOpen)
+  if known and known.state == 'w' then leaveQueues(known) end
+  for _, device in ipairs(request.devices) do
+    local key = P .. 'on:' .. device
+    if not redis.call('ZSCORE', key, request.id) then takePlace(request, device, now + OPEN_MS) end
+    if isOpen then redis.call('ZADD', key, 'XX', 'LT', now, request.id) end
+    if redis.call('ZREM', P .. 'sus:' .. device, request.id) == 1
+      and redis.call('EXISTS', P .. 'sus:' .. device) == 0 then
+      redis.call('ZREM', P .. 'susd', device)
     end
   end
 end
-redis.call('ZREM', P .. 'lapsed', REPLICA)
-return lost
+
+local states = {}
+local last = tonumber(redis.call('HGET', KEYS[1], 'seq') or '0')
+for i, row in ipairs(cjson.decode(ARGV[5])) do
+  local id, devices, class, user, kind, tag, seq, turn, enqueued = unpack(row)
+  local known = readRequest(id)
+  local request = { id = id, devices = split(devices), class = class, user = user, tag = tag, seq = seq,
+                    owner = REPLICA, enqueued = wholeNumber(enqueued), member = memberOf(seq, id),
+                    turn = turn, granted = known and known.granted or 0 }
+  if kind == 'waiting' and wait(request, known) then
+    request.state, request.granted = 'w', 0
+    markDirty(request.devices)
+  else
+    request.state = 'g'
+    stream(request, known, kind == 'open')
+    if request.granted == 0 then request.granted = now end
+  end
+  redis.call('HSET', P .. 'r:' .. id, 'is', fixedPart(request), 'state', request.state, 'turn', turn,
+             'grant', request.granted)
+  redis.call('ZADD', P .. 'own:' .. REPLICA, seq, id)
+  last = math.max(last, seq)
+  states[i] = request.state
+end
+redis.call('HSET', KEYS[1], 'seq', last)
+if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'recover', 0) end
+return states

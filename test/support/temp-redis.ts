@@ -43,12 +43,22 @@ export class TempRedis implements AsyncDisposable {
     await once(child, 'exit')
   }
 
-  /** Every key but the two that live as long as the gateway: its heartbeat and the counters. */
+  /** Empties the server, and makes the scheduler take it for one that has been in use: it grants at once. */
+  async settle(keyPrefix: string): Promise<void> {
+    const redis = new Redis(this.url)
+    await redis.flushall()
+    const run = /run_id:(\w+)/.exec(await redis.info('server'))?.[1] ?? ''
+    await redis.hset(`{${keyPrefix}}:g`, { run, recover: '0' })
+    redis.disconnect()
+  }
+
+  /** Every key but receipts and those that live as long as the gateways: heartbeats, counters, averages. */
   async leftovers(keyPrefix: string): Promise<readonly string[]> {
     const redis = new Redis(this.url)
     try {
       const keys = await redis.keys('*')
-      return keys.filter((key) => key !== `{${keyPrefix}}:g` && key !== `{${keyPrefix}}:hb`).sort()
+      const lasting = new Set(['g', 'hb', 'hold'].map((name) => `{${keyPrefix}}:${name}`))
+      return keys.filter((key) => !lasting.has(key) && !key.startsWith(`{${keyPrefix}}:req:`)).sort()
     } finally {
       redis.disconnect()
     }

@@ -18,7 +18,10 @@ const QUICK: LeaseTimings = {
   suspectMs: 500,
   unavailableMs: 300,
   fenceMs: 700,
+  busyMs: 300,
+  openMs: 60_000,
 }
+let requests = 0
 
 describe('the lease scheduler', { timeout: 120_000 }, () => {
   let redis: TempRedis
@@ -26,11 +29,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     redis = await TempRedis.create()
   })
   after(() => redis[Symbol.asyncDispose]())
-  beforeEach(async () => {
-    const client = new Redis(redis.url)
-    await client.flushall()
-    client.disconnect()
-  })
+  beforeEach(() => redis.settle(PREFIX))
 
   function start(timings = LEASE_TIMINGS, replica?: string): Promise<LeaseScheduler> {
     return LeaseScheduler.start({
@@ -43,6 +42,13 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     })
   }
 
+  /** A replica's scripts alone: it does what the test says and nothing else. */
+  function scriptsOf(client: Redis, replica: string, timings = QUICK): LeaseScripts {
+    return new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica, streamsPerDevice: 4, timings })
+  }
+
+  const narrow = (id: string) => ({ id, devices: ['a'], class: 'interactive', user: 'tester' }) as const
+
   const NEVER = new AbortController().signal
   interface Ask {
     readonly signal?: AbortSignal
@@ -51,6 +57,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
   }
   function ask(scheduler: LeaseScheduler, devices: readonly string[], options: Ask = {}): Promise<Lease> {
     return scheduler.acquire({
+      id: `request-${requests++}`,
       devices,
       class: options.class ?? 'interactive',
       user: 'tester',
@@ -201,20 +208,32 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
 
   test('every script sent a second time changes nothing', async () => {
     const client = new Redis(redis.url)
-    const scripts = new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica: 'r', streamsPerDevice: 4 })
-    const used = () => client.hget(`{${PREFIX}}:u`, 'a')
-    await scripts.heartbeat(60_000, 60_000, [])
-    const request = ['id1', 'a,b', 'interactive', 'tester'] as const
-    assert.deepEqual(await scripts.enqueue(...request), { state: 'g', position: 0 })
-    assert.deepEqual(await scripts.enqueue(...request), { state: 'g', position: 0 })
+    const scripts = scriptsOf(client, 'r')
+    const used = () => client.hget(`{${PREFIX}}:use`, 'u:a')
+    await scripts.heartbeat()
+    const request = { id: 'id1', devices: ['a', 'b'], class: 'interactive', user: 'tester' } as const
+    const { state, ...ticket } = await scripts.enqueue(request)
+    assert.equal(state, 'g')
+    assert.equal((await scripts.enqueue(request)).state, 'g')
     assert.equal(await used(), '1')
-    const held = [['id1', 'a,b', 'interactive', 'tester', 'held']] as const
-    for (const _ of [1, 2]) assert.deepEqual(await scripts.reassert(held), [])
+    const held = [{ ...request, ...ticket, kind: 'held', turn: 0 }] as const
+    for (const _ of [1, 2])
+      assert.deepEqual(await scripts.reassert(held), [{ id: 'id1', turn: 0, state: 'g' }])
     assert.equal(await used(), '1')
-    assert.equal((await scripts.release('id1')).state, 'g')
-    assert.equal((await scripts.release('id1')).state, '')
+    // The lowered limit is that of the streams that are left: none. So it waits.
+    for (const _ of [1, 2])
+      assert.deepEqual(await scripts.requeue('id1', 'a', 1), { state: 'w', position: 1 })
     assert.equal(await used(), null)
-    for (const _ of [1, 2]) await scripts.leave()
+    const waiting = [{ ...request, ...ticket, kind: 'waiting', turn: 1 }] as const
+    for (const _ of [1, 2])
+      assert.deepEqual(await scripts.reassert(waiting), [{ id: 'id1', turn: 1, state: 'w' }])
+    while ((await scripts.places(['id1']))[0]?.state !== 'streaming') await scripts.tidy()
+    for (const _ of [1, 2])
+      assert.deepEqual(await scripts.requeue('id1', 'a', 1), { state: 'g', position: 0 })
+    assert.equal(await scripts.release('id1'), 'g')
+    assert.equal(await scripts.release('id1'), '')
+    assert.equal(await used(), null)
+    for (const _ of [1, 2]) assert.equal(await scripts.leave(), 0)
     client.disconnect()
     assert.deepEqual(await redis.leftovers(PREFIX), [])
   })
@@ -223,9 +242,9 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const survivor = await start(QUICK)
     const client = new Redis(redis.url)
     // A replica that sends one heartbeat, takes everything, and is never heard of again.
-    const dead = new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica: 'dead', streamsPerDevice: 4 })
-    await dead.heartbeat(QUICK.leaseTtlMs, QUICK.suspectMs, [])
-    for (const id of ['d1', 'd2', 'd3', 'd4', 'd5']) await dead.enqueue(id, 'a', 'interactive', 'tester')
+    const dead = scriptsOf(client, 'dead')
+    await dead.heartbeat()
+    for (const id of ['d1', 'd2', 'd3', 'd4', 'd5']) await dead.enqueue(narrow(id))
     const startedMs = performance.now()
     const lease = await ask(survivor, ['a'])
     const waitedMs = performance.now() - startedMs
@@ -239,20 +258,15 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
   test('a replica that comes back before its suspects are freed keeps its streams', async () => {
     const client = new Redis(redis.url)
     const other = await start({ ...QUICK, suspectMs: 60_000 })
-    const paused = new LeaseScripts({
-      redis: client,
-      keyPrefix: PREFIX,
-      replica: 'paused',
-      streamsPerDevice: 4,
-    })
-    await paused.heartbeat(100, 60_000, [])
-    await paused.enqueue('p1', 'a', 'interactive', 'tester')
-    while ((await client.scard(`{${PREFIX}}:sus:a`)) === 0);
-    assert.equal((await paused.heartbeat(60_000, 60_000, [])).state, 'lapsed')
-    await paused.reassert([['p1', 'a', 'interactive', 'tester', 'held']])
-    assert.equal(await client.scard(`{${PREFIX}}:sus:a`), 0)
+    const paused = scriptsOf(client, 'paused', { ...QUICK, leaseTtlMs: 100 })
+    await paused.heartbeat()
+    const { state: _, ...ticket } = await paused.enqueue(narrow('p1'))
+    while ((await client.zcard(`{${PREFIX}}:sus:a`)) === 0);
+    assert.equal((await scriptsOf(client, 'paused').heartbeat()).state, 'lapsed')
+    await paused.reassert([{ ...narrow('p1'), ...ticket, kind: 'held', turn: 0 }])
+    assert.equal(await client.zcard(`{${PREFIX}}:sus:a`), 0)
     assert.equal((await other.use(['a']))[0]?.used, 1)
-    await paused.leave()
+    assert.equal(await paused.leave(), 0)
     client.disconnect()
     await close(other)
   })
@@ -270,7 +284,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     await untilWaiting(scheduler, 'a', 1)
     await give(four[0] as Lease)
     const lease = await fifth
-    assert.deepEqual((await stolen)?.[1], [lease.id])
+    assert.deepEqual((await stolen)?.[1], [`0 ${lease.id}`])
     thief.disconnect()
     for (const held of [...four, lease]) await give(held)
     await close(scheduler)

@@ -1,0 +1,145 @@
+/**
+ * Keeps what a replica has and what Redis knows of it the same: heartbeats, acknowledgements, and
+ * telling everything again after a lapse or a Redis that was restarted or lost its data.
+ */
+import type { Log } from '../base/log.ts'
+import { type LeaseEntry, ownedRequest } from './lease-entry.ts'
+import type { LeaseScripts, OwnedRequest } from './lease-scripts.ts'
+import type { LeaseTimings } from './lease-timings.ts'
+
+export interface KeeperOptions {
+  readonly scripts: LeaseScripts
+  readonly timings: LeaseTimings
+  readonly log: Log
+  /** All that the replica has, by id. */
+  readonly entries: ReadonlyMap<string, LeaseEntry>
+  /** No other replica can have anything in this Redis. */
+  readonly sole: boolean
+}
+
+/** Bounds the time of one script. */
+const REQUESTS_A_SCRIPT = 200
+const ACKNOWLEDGEMENTS_A_BEAT = 1_000
+
+export class LeaseKeeper {
+  readonly #options: KeeperOptions
+  /** Grants ("turn id") and begun requests that the next heartbeats acknowledge. */
+  readonly #received = new Set<string>()
+  readonly #opened = new Set<string>()
+  #mustReassert = false
+  #recoverUntil: string | undefined
+  #acknowledgedMs = performance.now()
+  #beating: Promise<void> | undefined
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+  }
+
+  /** Since the last heartbeat was sent that Redis acknowledged. */
+  get silentMs(): number {
+    return performance.now() - this.#acknowledgedMs
+  }
+
+  /** One heartbeat at a time: a slow Redis must not collect a heap of them. */
+  beat(): Promise<void> {
+    this.#beating ??= this.#sendHeartbeat().finally(() => {
+      this.#beating = undefined
+    })
+    return this.#beating
+  }
+
+  /** With the next heartbeat, Redis is told everything. */
+  reassertNext(): void {
+    this.#mustReassert = true
+  }
+
+  /** Redis may know less, or more, than is true. */
+  async reassertNow(): Promise<void> {
+    this.#mustReassert = true
+    // One that is under way may have told everything already.
+    await this.#beating?.catch(() => undefined)
+    await this.beat()
+  }
+
+  /** A grant as Redis tells it. Also for grants that come twice, or for a request that has gone: both are harmless. */
+  receive(message: string): void {
+    const space = message.indexOf(' ')
+    const entry = this.#options.entries.get(message.slice(space + 1))
+    if (entry?.state !== 'waiting' || entry.turn !== Number(message.slice(0, space))) {
+      this.#received.add(message)
+    } else if (this.accept(entry)) {
+      this.#received.add(message)
+    }
+  }
+
+  /**
+   * Makes a granted entry held. False after a pause in which the replica may have been taken for
+   * dead and the grant freed: Redis is asked whose it is, and the answer comes back here.
+   */
+  accept(entry: LeaseEntry): boolean {
+    if (this.silentMs >= this.#options.timings.leaseTtlMs) {
+      this.reassertNow().catch((error: Error) =>
+        this.#options.log.warn('lease.heartbeat-failed', { message: error.message }),
+      )
+      return false
+    }
+    if (entry.state !== 'waiting') return true
+    entry.state = 'held'
+    entry.wake()
+    return true
+  }
+
+  /** All streams under a held entry have begun. */
+  opened(id: string): void {
+    this.#opened.add(id)
+  }
+
+  notOpened(id: string): void {
+    this.#opened.delete(id)
+  }
+
+  async #sendHeartbeat(): Promise<void> {
+    const sentMs = performance.now()
+    const received = firstOf(this.#received, ACKNOWLEDGEMENTS_A_BEAT)
+    const opened = firstOf(this.#opened, ACKNOWLEDGEMENTS_A_BEAT)
+    const { state, recoverUntil, granted } = await this.#options.scripts.heartbeat(received, opened)
+    for (const message of received) this.#received.delete(message)
+    for (const id of opened) this.#opened.delete(id)
+    this.#acknowledgedMs = sentMs
+    if (state === 'lapsed' || recoverUntil !== this.#recoverUntil) this.#mustReassert = true
+    this.#recoverUntil = recoverUntil
+    if (this.#mustReassert) await this.#reassert()
+    for (const message of granted) this.receive(message)
+  }
+
+  async #reassert(): Promise<void> {
+    const { scripts, sole, entries } = this.#options
+    this.#mustReassert = false
+    const owned = [...entries.values()].flatMap((entry) => ownedRequest(entry) ?? [])
+    try {
+      for (let from = 0; from === 0 || from < owned.length; from += REQUESTS_A_SCRIPT) {
+        const some = owned.slice(from, from + REQUESTS_A_SCRIPT)
+        const ends = sole && from + REQUESTS_A_SCRIPT >= owned.length
+        const states = await scripts.reassert(
+          some.filter((one) => this.#isCurrent(one)),
+          { ends },
+        )
+        for (const { id, turn, state } of states) if (state === 'g') this.receive(`${turn} ${id}`)
+      }
+    } catch (error) {
+      this.#mustReassert = true
+      throw error
+    }
+  }
+
+  /** Whether the entry is still what was to be told: between two scripts it may have been given back. */
+  #isCurrent({ id, turn, kind }: OwnedRequest): boolean {
+    const entry = this.#options.entries.get(id)
+    const now = entry && ownedRequest(entry)
+    return now !== undefined && now.turn === turn && (now.kind === 'waiting') === (kind === 'waiting')
+  }
+}
+
+function firstOf(set: ReadonlySet<string>, most: number): string[] {
+  return [...set].slice(0, most)
+}

@@ -1,0 +1,116 @@
+import type { Redis } from 'ioredis'
+import type { DeviceUse, QueueRow } from './lease.ts'
+import { schedulerUnavailable } from './lease-failure.ts'
+import type { LeaseScripts } from './lease-scripts.ts'
+
+/** Longest list that queue() gives. */
+const ROWS_MOST = 1_000
+const ROWS_A_SCRIPT = 100
+const IDS_A_PAGE = 1_000
+
+/** Who holds and who waits, over all replicas: questions only, no script of which runs long. */
+export class LeaseQueue {
+  readonly #redis: Redis
+  readonly #scripts: LeaseScripts
+  readonly #prefix: string
+  readonly #replica: string
+
+  constructor(options: {
+    readonly redis: Redis
+    readonly scripts: LeaseScripts
+    readonly keyPrefix: string
+    readonly replica: string
+  }) {
+    this.#redis = options.redis
+    this.#scripts = options.scripts
+    this.#prefix = `{${options.keyPrefix}}`
+    this.#replica = options.replica
+  }
+
+  /** Streams in use and waiters of each device, in the order given. */
+  use(devices: readonly string[]): Promise<readonly DeviceUse[]> {
+    if (devices.length === 0) return Promise.resolve([])
+    return available(async () => {
+      const [used, ...waiting] = await Promise.all([
+        this.#redis.hmget(`${this.#prefix}:use`, ...devices.map((device) => `u:${device}`)),
+        ...devices.map((device) => this.#waiting(device)),
+      ])
+      return devices.map((_, i) => ({ used: Number(used[i] ?? 0), waiting: waiting[i] ?? 0 }))
+    })
+  }
+
+  /** Oldest first; the oldest ones where there are very many. */
+  list(): Promise<readonly QueueRow[]> {
+    return available(async () => {
+      const ids = await this.#oldestIds()
+      const rows: QueueRow[] = []
+      for (let from = 0; from < ids.length; from += ROWS_A_SCRIPT) {
+        rows.push(...(await this.#scripts.places(ids.slice(from, from + ROWS_A_SCRIPT))))
+      }
+      return rows
+    })
+  }
+
+  place(id: string): Promise<QueueRow | undefined> {
+    return available(async () => (await this.#scripts.places([id]))[0])
+  }
+
+  /** All requests of this replica that Redis knows. */
+  async ownIds(): Promise<readonly string[]> {
+    const ids: string[] = []
+    for (;;) {
+      const page = await this.#ownPage(this.#replica, ids.length)
+      ids.push(...page)
+      if (page.length < IDS_A_PAGE) return ids
+    }
+  }
+
+  async #oldestIds(): Promise<readonly string[]> {
+    const [alive, lapsed] = await Promise.all([
+      this.#redis.zrange(`${this.#prefix}:hb`, '0', '-1'),
+      this.#redis.zrange(`${this.#prefix}:lapsed`, '0', '-1'),
+    ])
+    const replicas = [...new Set([...alive, ...lapsed])]
+    const pages = await Promise.all(
+      replicas.map((replica) =>
+        this.#redis.zrange(this.#ownKey(replica), '0', String(ROWS_MOST - 1), 'WITHSCORES'),
+      ),
+    )
+    return pages
+      .flatMap(pairsOf)
+      .sort((a, b) => a.seq - b.seq)
+      .slice(0, ROWS_MOST)
+      .map(({ id }) => id)
+  }
+
+  async #waiting(device: string): Promise<number> {
+    const [interactive, bulk] = await Promise.all([
+      this.#redis.zcard(`${this.#prefix}:q:${device}`),
+      this.#redis.zcard(`${this.#prefix}:qb:${device}`),
+    ])
+    return interactive + bulk
+  }
+
+  #ownPage(replica: string, from: number): Promise<string[]> {
+    return this.#redis.zrange(this.#ownKey(replica), String(from), String(from + IDS_A_PAGE - 1))
+  }
+
+  #ownKey(replica: string): string {
+    return `${this.#prefix}:own:${replica}`
+  }
+}
+
+async function available<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await ask()
+  } catch (cause) {
+    throw schedulerUnavailable(cause)
+  }
+}
+
+/** Of ["id", "score", "id", ...]. */
+function pairsOf(page: readonly string[]): { readonly id: string; readonly seq: number }[] {
+  const pairs: { readonly id: string; readonly seq: number }[] = []
+  for (let i = 0; i < page.length; i += 2) pairs.push({ id: page[i] ?? '', seq: Number(page[i + 1]) })
+  return pairs
+}

@@ -1,0 +1,35 @@
+--[[
+What is known of some requests. Reads only.
+
+  ARGV[5]  and on: ids
+
+Returns a list, without those that are unknown, of {id, state, devices, class, user, owner,
+enqueued ms, granted ms or "", position in line (waiters), ms until its turn or ""}. The last is the
+reserved places before it, over the device's limit, times what streams take there on average.
+]]
+local function expected(request, places)
+  local known = redis.call('HMGET', P .. 'hold', unpack(request.devices))
+  local worst
+  for i, place in ipairs(places) do
+    if known[i] then
+      local turns = ((reserved(request, place)) + 1) / math.max(1, place.limit)
+      worst = math.max(worst or 0, turns * tonumber(known[i]))
+    end
+  end
+  return worst and wholeNumber(worst) or ''
+end
+
+local rows = {}
+for i = 5, #ARGV do
+  local request = readRequest(ARGV[i])
+  if request then
+    local line, eta = 0, ''
+    if request.state == 'w' then
+      local places = readPlaces(request.devices)
+      line, eta = position(request, places), expected(request, places)
+    end
+    rows[#rows + 1] = { request.id, request.state, table.concat(request.devices, ','), request.class, request.user,
+                        request.owner, request.enqueued, request.granted > 0 and tostring(request.granted) or '', line, eta }
+  end
+end
+return rows

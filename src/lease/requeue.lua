@@ -1,0 +1,37 @@
+--[[
+A device answered that it is busy although a place was granted: somebody else downloads there. The
+request goes back into the queue where it was, and for a while the device gets no more streams than
+it has from here now.
+
+  ARGV[5]  id of the request
+  ARGV[6]  the device
+  ARGV[7]  how often the request has gone back, this time included; what was done is not done again
+  ARGV[8]  how long the limit stays lowered, ms
+
+Returns {state, position in line}: "w", n; "g" when it was granted again since, 0; "", 0 when the id
+is unknown.
+]]
+local device, turn = ARGV[6], tonumber(ARGV[7])
+local request = readRequest(ARGV[5])
+if not request then return { '', 0 } end
+enter()
+if request.turn < turn then
+  redis.call('SREM', P .. 'out:' .. request.owner, request.turn .. ' ' .. request.id)
+  if request.state ~= 'w' then
+    for _, name in ipairs(request.devices) do
+      freePlace(request, name)
+      redis.call('ZADD', P .. 'f:' .. name, 'NX', floor, '')
+    end
+  end
+  request.state, request.turn = 'w', turn
+  redis.call('HSET', P .. 'r:' .. request.id, 'state', 'w', 'turn', turn, 'grant', 0)
+  joinQueues(request)
+  local place = readPlaces({ device })[1]
+  redis.call('HSET', P .. 'use', 'c:' .. device, math.min(place.limit, place.used))
+  redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
+  pump(request.devices)
+  request = readRequest(ARGV[5])
+end
+if not request then return { '', 0 } end
+if request.state ~= 'w' then return { 'g', 0 } end
+return { 'w', position(request, readPlaces(request.devices)) }

@@ -1,0 +1,68 @@
+--[[
+One bounded step of the housekeeping that any replica does for all: takes note of leases that ran
+out, drops the waiters of lapsed replicas and makes their grants suspects (the device may still be
+sending, so they count as in use), lifts limits that were lowered for a while, starts whoever may
+start on devices marked dirty, and hands out devices whose suspects are to be looked into.
+
+  ARGV[5]  a device with suspects is handed out once in so many ms
+
+Returns {more, now, devices}: more = 1 when another step is due at once; the devices are now the
+caller's to ask for their readers, whose answer goes to clear.lua with this `now`.
+]]
+local REQUESTS, DEVICES, TURN_MS = 200, 32, 30000
+
+local function suspect(request)
+  redis.call('HSET', P .. 'r:' .. request.id, 'state', 's')
+  for _, device in ipairs(request.devices) do
+    redis.call('ZADD', P .. 'sus:' .. device, now, request.id)
+    redis.call('ZADD', P .. 'susd', 'NX', 0, device)
+  end
+end
+
+local function workOff(replica, from)
+  local rows = redis.call('ZRANGEBYSCORE', P .. 'own:' .. replica, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, REQUESTS)
+  for i = 1, #rows, 2 do
+    local request = readRequest(rows[i])
+    if not request then
+      redis.call('ZREM', P .. 'own:' .. replica, rows[i])
+    elseif request.state == 'w' then
+      forget(request)
+      markDirty(request.devices)
+    elseif request.state == 'g' then
+      suspect(request)
+    end
+  end
+  local done = #rows < 2 * REQUESTS
+  if redis.call('EXISTS', P .. 'own:' .. replica) == 0 then redis.call('ZREM', P .. 'lapsed', replica)
+  else redis.call('ZADD', P .. 'lapsed', done and '+inf' or rows[#rows], replica) end
+end
+
+enter()
+for _, replica in ipairs(redis.call('ZRANGEBYSCORE', P .. 'hb', '-inf', now)) do
+  redis.call('ZREM', P .. 'hb', replica)
+  redis.call('DEL', P .. 'in:' .. replica, P .. 'out:' .. replica)
+  redis.call('ZADD', P .. 'lapsed', 0, replica)
+end
+local lapsed = redis.call('ZRANGEBYSCORE', P .. 'lapsed', '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+if lapsed[1] then workOff(lapsed[1], lapsed[2]) end
+
+for _, device in ipairs(redis.call('ZRANGEBYSCORE', P .. 'restore', '-inf', now, 'LIMIT', 0, DEVICES)) do
+  redis.call('HDEL', P .. 'use', 'c:' .. device)
+  redis.call('ZREM', P .. 'restore', device)
+  markDirty({ device })
+end
+if not recovering() then
+  local dirty = redis.call('SPOP', P .. 'dirty', DEVICES)
+  if #dirty > 0 then pump(dirty) end
+end
+
+local turned = redis.call('HMGET', KEYS[1], 'turned', 'before')
+if now - tonumber(turned[1] or '0') > TURN_MS then
+  redis.call('HSET', KEYS[1], 'turned', now, 'floor', turned[2] or '0', 'before', wholeNumber(topTag))
+end
+
+local probes = redis.call('ZRANGEBYSCORE', P .. 'susd', '-inf', now - ARGV[5], 'LIMIT', 0, DEVICES)
+for _, device in ipairs(probes) do redis.call('ZADD', P .. 'susd', now, device) end
+local more = redis.call('ZCOUNT', P .. 'lapsed', '-inf', '(+inf') > 0
+  or (not recovering() and redis.call('EXISTS', P .. 'dirty') == 1)
+return { more and 1 or 0, tostring(now), probes }

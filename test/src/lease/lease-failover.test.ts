@@ -1,0 +1,287 @@
+// Replicas that die or pause, devices that are busy or count their readers, a Redis that comes back.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { CapfleetError } from '../../../src/base/error.ts'
+import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
+import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
+import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
+import { eventually } from '../../support/eventually.ts'
+import {
+  askLease,
+  giveBack,
+  LEASE_PREFIX,
+  QUICK_TIMINGS,
+  SILENT_LOG,
+  startScheduler,
+  untilUse,
+} from '../../support/lease-user.ts'
+import { TempRedis } from '../../support/temp-redis.ts'
+
+describe('leases over failures', { timeout: 120_000 }, () => {
+  let redis: TempRedis
+  before(async () => {
+    redis = await TempRedis.create()
+  })
+  after(() => redis[Symbol.asyncDispose]())
+  beforeEach(() => redis.settle(LEASE_PREFIX))
+
+  async function close(...schedulers: readonly LeaseScheduler[]): Promise<void> {
+    for (const scheduler of schedulers) await scheduler.close()
+    assert.deepEqual(await redis.leftovers(LEASE_PREFIX), [])
+  }
+
+  /** A replica that takes `ids` on device a and is never heard of again. */
+  async function die(ids: readonly string[]): Promise<void> {
+    const client = new Redis(redis.url)
+    const context = { redis: client, keyPrefix: LEASE_PREFIX, replica: 'dead', streamsPerDevice: 4 }
+    const dead = new LeaseScripts({ ...context, timings: QUICK_TIMINGS })
+    await dead.heartbeat()
+    for (const id of ids) await dead.enqueue({ id, devices: ['a'], class: 'interactive', user: 'tester' })
+    client.disconnect()
+  }
+
+  const four = (scheduler: LeaseScheduler, device = 'a') =>
+    Promise.all([1, 2, 3, 4].map(() => askLease(scheduler, [device])))
+
+  test('a busy device: the lease waits at its old place with the limit lowered, and starts when it is lifted', async () => {
+    const scheduler = await startScheduler(redis)
+    const [first, ...others] = (await four(scheduler)) as [Lease, Lease, Lease, Lease]
+    const order: string[] = []
+    const second = askLease(scheduler, ['a']).then((lease) => {
+      order.push('newcomer')
+      return lease
+    })
+    await untilUse(scheduler, 'a', { waiting: 1 })
+    const startedMs = performance.now()
+    const again = first
+      .requeue('a', { signal: new AbortController().signal, waitMs: 20_000 })
+      .then(() => order.push('first'))
+    await untilUse(scheduler, 'a', { used: 3, waiting: 2 })
+    await again
+    assert.ok(performance.now() - startedMs > QUICK_TIMINGS.busyMs - 50)
+    assert.deepEqual(order, ['first'])
+    await giveBack(first)
+    await giveBack(await second, ...others)
+    await close(scheduler)
+  })
+
+  test('a lease that waits again for too long is given back', async () => {
+    const scheduler = await startScheduler(redis)
+    const lease = await askLease(scheduler, ['a'])
+    const waits = lease.requeue('a', { signal: new AbortController().signal, waitMs: 30 })
+    await assert.rejects(waits, (error) => error instanceof CapfleetError && error.code === 'queue-timeout')
+    await eventually(async () => (await redis.leftovers(LEASE_PREFIX)).length === 0, {
+      limitMs: 5_000,
+      message: 'the lowered limit is lifted',
+    })
+    await close(scheduler)
+  })
+
+  test('places of a dead replica are free as soon as its device counts no readers but ours', async () => {
+    let readers = 4
+    const asked: string[] = []
+    const readersOf = async (device: string) => {
+      asked.push(device)
+      return readers
+    }
+    const scheduler = await startScheduler(redis, { readersOf })
+    const mine = await askLease(scheduler, ['a'])
+    mine.opened()
+    await die(['d1', 'd2', 'd3', 'd4'])
+    const next = askLease(scheduler, ['a'])
+    const count = asked.length
+    await untilUse(scheduler, 'a', { used: 4, waiting: 1 })
+    while (asked.length < count + 3) await new Promise((resolve) => setImmediate(resolve))
+    assert.equal((await scheduler.use(['a']))[0]?.used, 4)
+    readers = 1
+    await giveBack(await next, mine)
+    await close(scheduler)
+  })
+
+  test('a grant whose stream may not have begun does not vouch for a reader', async () => {
+    const scheduler = await startScheduler(redis, { readersOf: async () => 1 })
+    const mine = await askLease(scheduler, ['a'])
+    await die(['d1'])
+    const client = new Redis(redis.url)
+    // The one reader may be the dead replica's.
+    while ((await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) === 0);
+    const asked = await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')
+    while ((await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')) === asked);
+    assert.equal((await scheduler.use(['a']))[0]?.used, 2)
+    mine.opened()
+    await untilUse(scheduler, 'a', { used: 1 })
+    client.disconnect()
+    await giveBack(mine)
+    await close(scheduler)
+  })
+
+  test('a device that does not answer keeps the places of a dead replica', async () => {
+    let answers = false
+    const readersOf = async () => {
+      if (!answers) throw new Error('no answer')
+      return 0
+    }
+    const timings = { ...QUICK_TIMINGS, suspectMs: 100 }
+    const scheduler = await startScheduler(redis, { readersOf, timings })
+    await die(['d1'])
+    const client = new Redis(redis.url)
+    while ((await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) === 0);
+    const asked = Number(await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a'))
+    while (Number(await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')) < asked + 300);
+    assert.equal((await scheduler.use(['a']))[0]?.used, 1)
+    answers = true
+    await untilUse(scheduler, 'a', { used: 0 })
+    client.disconnect()
+    await close(scheduler)
+  })
+
+  test('Redis away for long: streams on devices that count go on, those on others are cut', async () => {
+    const readersOf = async (device: string) => (device === 'counts' ? 1 : undefined)
+    const scheduler = await startScheduler(redis, { readersOf })
+    const [counted, silent] = [
+      await askLease(scheduler, ['counts']),
+      await askLease(scheduler, ['counts', 'silent']),
+    ]
+    const cut = new Promise<void>((resolve) => silent.lost.addEventListener('abort', () => resolve()))
+    await redis.stop('SIGKILL')
+    await cut
+    assert.ok(!counted.lost.aborted)
+    await redis.start()
+    await untilUse(scheduler, 'counts', { used: 2 })
+    await giveBack(counted, silent)
+    await close(scheduler)
+  })
+
+  test('Redis loses all: streams count again, waiters keep their order, newcomers come after them', async () => {
+    const schedulers = [await startScheduler(redis), await startScheduler(redis)] as const
+    const held = await four(schedulers[0])
+    const order: number[] = []
+    const waiting = [0, 1, 2, 3].map(async (index) => {
+      const lease = await askLease(schedulers[index % 2 === 0 ? 0 : 1], ['a'])
+      order.push(index)
+      await giveBack(lease)
+    })
+    await untilUse(schedulers[0], 'a', { waiting: 4 })
+    const client = new Redis(redis.url)
+    await client.flushall()
+    client.disconnect()
+    await untilUse(schedulers[0], 'a', { used: 4, waiting: 4 })
+    const last = askLease(schedulers[1], ['a']).then(async (lease) => {
+      order.push(4)
+      await giveBack(lease)
+    })
+    await untilUse(schedulers[0], 'a', { waiting: 5 })
+    await giveBack(held[0] as Lease)
+    await Promise.all([...waiting, last])
+    assert.deepEqual(order.indexOf(4), 4)
+    assert.deepEqual(order.filter((index) => index % 2 === 0).slice(0, 2), [0, 2])
+    await giveBack(...held)
+    await close(...schedulers)
+  })
+
+  test('nothing is granted after a restart until all had time to tell; alone, at once', async () => {
+    const timings = { ...QUICK_TIMINGS, leaseTtlMs: 1_500 }
+    const client = new Redis(redis.url, { maxRetriesPerRequest: null })
+    client.on('error', () => undefined)
+    for (const sole of [false, true]) {
+      const scheduler = await startScheduler(redis, { timings, sole })
+      const held = await askLease(scheduler, ['a'])
+      await redis.stop('SIGKILL')
+      await redis.start()
+      await untilUse(scheduler, 'a', { used: 1 })
+      const lease = await askLease(scheduler, ['b'])
+      const recoverMs = Number(await client.hget(`{${LEASE_PREFIX}}:g`, 'recover'))
+      const grantedMs = (await scheduler.place(lease.id))?.grantedMs ?? 0
+      assert.ok(grantedMs >= recoverMs)
+      assert.equal(recoverMs === 0, sole)
+      assert.ok(!held.lost.aborted)
+      await giveBack(held, lease)
+      await close(scheduler)
+      await redis.settle(LEASE_PREFIX)
+    }
+    client.disconnect()
+  })
+
+  test('a lapsed replica with very many waiters is worked off in small steps', async () => {
+    const survivor = await startScheduler(redis)
+    await die(Array.from({ length: 1_000 }, (_, i) => `d${i}`))
+    await untilUse(survivor, 'a', { used: 4, waiting: 0 })
+    const client = new Redis(redis.url)
+    assert.equal(await client.zcard(`{${LEASE_PREFIX}}:own:dead`), 4)
+    await client.flushall()
+    client.disconnect()
+    await close(survivor)
+  })
+
+  test('tells place and time until its turn, of any replica, while it waits', async () => {
+    const schedulers = [await startScheduler(redis), await startScheduler(redis)] as const
+    await giveBack(await askLease(schedulers[0], ['a']))
+    const held = await four(schedulers[0])
+    const places: QueuePlace[] = []
+    const first = askLease(schedulers[1], ['a'])
+    await untilUse(schedulers[0], 'a', { waiting: 1 })
+    const second = askLease(schedulers[1], ['a'], { id: 'mine', onPosition: (place) => places.push(place) })
+    await untilUse(schedulers[0], 'a', { waiting: 2 })
+    assert.equal(places[0]?.position, 2)
+    const { enqueuedMs, replica, etaMs, ...row } =
+      (await schedulers[0].place('mine')) ?? assert.fail('unknown')
+    assert.deepEqual(row, {
+      id: 'mine',
+      state: 'waiting',
+      devices: ['a'],
+      class: 'interactive',
+      user: 'tester',
+      grantedMs: undefined,
+      position: 2,
+    })
+    assert.ok(enqueuedMs > 0 && replica !== '' && etaMs !== undefined)
+    assert.equal((await schedulers[0].queue()).length, 6)
+    await giveBack(held[0] as Lease)
+    const lease = await first
+    while (places.at(-1)?.position !== 1) await new Promise((resolve) => setImmediate(resolve))
+    await giveBack(lease)
+    await giveBack(await second, ...held)
+    assert.equal(await schedulers[0].place('mine'), undefined)
+    await close(...schedulers)
+  })
+
+  test('bulk waiters never keep an interactive request from the place that bulk may not have', async () => {
+    const scheduler = await startScheduler(redis)
+    const bulk = await Promise.all([1, 2, 3].map(() => askLease(scheduler, ['a'], { class: 'bulk' })))
+    const waiting = askLease(scheduler, ['a'], { class: 'bulk' })
+    await untilUse(scheduler, 'a', { waiting: 1 })
+    // Of a user with many requests, so that it comes after the bulk one.
+    for (let i = 0; i < 20; i += 1) await giveBack(await askLease(scheduler, ['a'], { waitMs: 0 }))
+    await giveBack(...bulk)
+    await giveBack(await waiting)
+    await close(scheduler)
+  })
+
+  test('two schedulers refuse the same request id', async () => {
+    const schedulers = [await startScheduler(redis), await startScheduler(redis)] as const
+    const lease = await askLease(schedulers[0], ['a'], { id: 'same' })
+    await assert.rejects(askLease(schedulers[0], ['a'], { id: 'same' }), /has a lease already/)
+    await assert.rejects(askLease(schedulers[1], ['a'], { id: 'same' }), /another gateway/)
+    assert.equal((await schedulers[0].use(['a']))[0]?.used, 1)
+    await giveBack(lease)
+    await close(...schedulers)
+  })
+
+  test('a server that has never been used grants after the time of a recovery', async () => {
+    const client = new Redis(redis.url)
+    await client.flushall()
+    client.disconnect()
+    const scheduler = await LeaseScheduler.start({
+      redis: { url: redis.url },
+      keyPrefix: LEASE_PREFIX,
+      streamsPerDevice: 4,
+      log: SILENT_LOG,
+      timings: QUICK_TIMINGS,
+    })
+    const lease = await askLease(scheduler, ['a'])
+    assert.ok(lease.waitedMs > QUICK_TIMINGS.leaseTtlMs - 100)
+    await giveBack(lease)
+    await close(scheduler)
+  })
+})

@@ -1,0 +1,40 @@
+// The Lua scripts against the model, with the same random commands of three replicas.
+// LEASE_WALK_STEPS=1000000 node --test test/src/lease/lease-model.test.ts is the long run.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ModelRules } from '../../support/lease-model.ts'
+import { LeaseWalk } from '../../support/lease-walk.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+import { TempRedis } from '../../support/temp-redis.ts'
+
+const STEPS = Number(process.env.LEASE_WALK_STEPS ?? 20_000)
+
+async function walk(steps: number, rules: ModelRules, say: (text: string) => void): Promise<void> {
+  await using server = await TempRedis.create()
+  const random = seededRandom()
+  say(`SEED=${random.seed}`)
+  const walk = new LeaseWalk(server.url, random, rules)
+  try {
+    await walk.run(steps)
+    say([...walk.counts].map(([name, count]) => `${name} ${count}`).join(', '))
+  } finally {
+    walk.close()
+  }
+}
+
+test('the scripts do what the model does, command by command', (t) =>
+  walk(STEPS, { slots: 3 }, (text) => t.diagnostic(text)))
+
+for (const mistake of [
+  'noReservation',
+  'bulkReservesAll',
+  'grantsWhileRecovering',
+  'clearsRegardless',
+] as const) {
+  test(`the comparison finds a model with another rule: ${mistake}`, async (t) => {
+    await assert.rejects(
+      walk(20_000, { slots: 3, [mistake]: true }, (text) => t.diagnostic(text)),
+      assert.AssertionError,
+    )
+  })
+}

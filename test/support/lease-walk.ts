@@ -1,0 +1,255 @@
+/** Random commands to the scheduler's scripts in a real Redis and to the model, compared all the time. */
+import assert from 'node:assert/strict'
+import { Redis } from 'ioredis'
+import { LeaseScripts } from '../../src/lease/lease-scripts.ts'
+import { LEASE_TIMINGS } from '../../src/lease/lease-timings.ts'
+import { dumpModel, dumpRedis } from './lease-dump.ts'
+import { LeaseModel, type ModelOwned, type ModelRules } from './lease-model.ts'
+import type { SeededRandom } from './seeded-random.ts'
+
+const PREFIX = 'walk'
+const DEVICES = ['a', 'b', 'c', 'd'] as const
+const REPLICAS = ['x', 'y', 'z'] as const
+const USERS = ['ann', 'ben', 'cy'] as const
+const WAITING_MOST = 40
+const STEPS_A_DUMP = 25
+/** Nothing happens by time: the walk moves the deadlines that are stored. */
+const FAR_MS = 1e10
+const TIMINGS = { ...LEASE_TIMINGS, leaseTtlMs: FAR_MS, openMs: FAR_MS, busyMs: FAR_MS, heartbeatMs: FAR_MS }
+
+/** A replica's view of a request; it may be behind what Redis knows. */
+type Known = ModelOwned & { readonly owner: string }
+
+export class LeaseWalk {
+  readonly #random: SeededRandom
+  readonly #redis: Redis
+  readonly #scripts: ReadonlyMap<string, LeaseScripts>
+  readonly #model: LeaseModel
+  readonly #known = new Map<string, Known>()
+  /** Grants that their replica has not read yet. */
+  readonly #onTheWay: string[] = []
+  readonly counts = new Map<string, number>()
+  #ids = 0
+  #steps = 0
+
+  /** REQUIRES: the server is for this alone. */
+  constructor(url: string, random: SeededRandom, rules: ModelRules) {
+    this.#random = random
+    this.#redis = new Redis(url)
+    this.#model = new LeaseModel(rules)
+    const scripts = (replica: string) =>
+      new LeaseScripts({
+        redis: this.#redis,
+        keyPrefix: PREFIX,
+        replica,
+        streamsPerDevice: rules.slots,
+        timings: TIMINGS,
+      })
+    this.#scripts = new Map(REPLICAS.map((replica) => [replica, scripts(replica)]))
+  }
+
+  close(): void {
+    this.#redis.disconnect()
+  }
+
+  /** Throws at the first difference. */
+  async run(steps: number): Promise<void> {
+    await this.#redis.flushall()
+    this.#model.flush()
+    for (let step = 0; step < steps; step += 1) {
+      const [name, act] = this.#choose()
+      this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
+      this.#steps = step
+      await act.call(this)
+      await this.#compareWakes(name)
+      if (step % STEPS_A_DUMP === 0) await this.#compareAll(name)
+    }
+    await this.#compareAll('end')
+  }
+
+  #choose(): readonly [string, () => Promise<void>] {
+    if (this.#model.recovering && this.#random.next() < 0.1) return ['recovered', this.#recovered]
+    let point = this.#random.next() * TOTAL
+    for (const [name, weight, act] of ACTS) {
+      point -= weight
+      if (point < 0) return [name, act(this)]
+    }
+    return ['enqueue', this.enqueue]
+  }
+
+  async enqueue(): Promise<void> {
+    if ([...this.#known.values()].length > WAITING_MOST) return this.release()
+    const id = `r${++this.#ids}`
+    const owner = this.#random.pick(REPLICAS)
+    const devices = DEVICES.filter(() => this.#random.next() < 0.3)
+    if (devices.length === 0) devices.push(this.#random.pick(DEVICES))
+    const requestClass = this.#random.next() < 0.4 ? 'bulk' : 'interactive'
+    const wanted = { id, devices, class: requestClass, user: this.#random.pick(USERS), owner } as const
+    const reply = await this.#of(owner).enqueue(wanted)
+    const request = this.#model.enqueue(wanted)
+    if (request === 'lapsed') return assert.equal(reply.state, 'lapsed')
+    assert.equal(reply.state, request.state, id)
+    assert.equal(reply.tag, request.tag)
+    assert.equal(reply.seq, request.seq)
+    if (reply.state === 'w') assert.equal(reply.position, this.#model.position(request))
+    const kind = reply.state === 'g' ? 'held' : 'waiting'
+    this.#known.set(id, { ...wanted, tag: reply.tag, seq: reply.seq, turn: 0, kind })
+  }
+
+  async release(): Promise<void> {
+    const known = this.#pickKnown()
+    if (known === undefined) return
+    assert.equal(await this.#of(known.owner).release(known.id), this.#model.release(known.id))
+    this.#known.delete(known.id)
+  }
+
+  async requeue(): Promise<void> {
+    const known = this.#pickKnown((one) => one.kind !== 'waiting' && this.#model.live.has(one.owner))
+    if (known === undefined) return
+    const device = this.#random.pick(known.devices)
+    const turn = known.turn + 1
+    const { state } = await this.#of(known.owner).requeue(known.id, device, turn)
+    assert.equal(state, this.#model.requeue(known.id, device, turn))
+    this.#known.set(known.id, { ...known, turn, kind: 'waiting' })
+  }
+
+  async opened(): Promise<void> {
+    const known = this.#pickKnown((one) => one.kind === 'held' && this.#model.live.has(one.owner))
+    if (known === undefined) return
+    await this.#of(known.owner).heartbeat([], [known.id])
+    this.#model.opened(known.id)
+    this.#known.set(known.id, { ...known, kind: 'open' })
+  }
+
+  async deliver(): Promise<void> {
+    const [replica, turn, id] = (this.#onTheWay.shift() ?? '').split(' ')
+    if (replica === undefined || id === undefined) return
+    const known = this.#known.get(id)
+    if (known?.kind === 'waiting' && known.turn === Number(turn))
+      this.#known.set(id, { ...known, kind: 'held' })
+  }
+
+  async lapse(): Promise<void> {
+    const replica = this.#random.pick(REPLICAS)
+    if (!this.#model.live.has(replica)) return
+    await this.#redis.zadd(this.#key('hb'), 1, replica)
+    await this.#tidy()
+    this.#model.lapse(replica)
+  }
+
+  async comeBack(): Promise<void> {
+    const replica = this.#random.pick(REPLICAS)
+    const { state } = await this.#of(replica).heartbeat()
+    assert.equal(state, this.#model.heartbeat(replica))
+    const mine = [...this.#known.values()].filter(({ owner }) => owner === replica)
+    const states = await this.#of(replica).reassert(mine.map((one) => ({ ...one, enqueuedMs: 0 })))
+    assert.deepEqual(
+      states.map((one) => one.state),
+      this.#model.reassert(replica, mine),
+    )
+    await this.#tidy()
+    this.#model.pump()
+    for (const { id, state: told } of states) {
+      const known = this.#known.get(id)
+      if (told === 'g' && known?.kind === 'waiting') this.#known.set(id, { ...known, kind: 'held' })
+    }
+  }
+
+  async clear(): Promise<void> {
+    const device = this.#random.pick(DEVICES)
+    const readers = this.#random.integer(0, 2)
+    const isAsked = this.#random.next() < 0.8
+    // Either all that there is was there before the device was asked, or nothing.
+    const freed = await this.#of('x').clear(device, readers, isAsked ? Date.now() + FAR_MS / 2 : 0)
+    const ids = [...this.#model.requests.values()]
+    const begun = new Set(isAsked ? ids.filter((one) => one.begun).map(({ id }) => id) : [])
+    const suspects = new Set(isAsked ? ids.map(({ id }) => id) : [])
+    assert.equal(freed, this.#model.clear(device, readers, { begun, suspects }))
+  }
+
+  async restore(): Promise<void> {
+    for (const device of DEVICES) await this.#redis.zadd(this.#key('restore'), 'XX', 1, device)
+    await this.#tidy()
+    this.#model.restore()
+  }
+
+  async turnFloor(): Promise<void> {
+    await this.#redis.hset(this.#key('g'), 'turned', 0)
+    await this.#tidy()
+    this.#model.turnFloor()
+  }
+
+  async restart(): Promise<void> {
+    await this.#redis.hset(this.#key('g'), 'run', 'another')
+    this.#model.restart()
+  }
+
+  async flush(): Promise<void> {
+    await this.#redis.flushall()
+    this.#model.flush()
+    this.#onTheWay.length = 0
+  }
+
+  async #recovered(): Promise<void> {
+    // A script first, that notices the restart.
+    await this.#tidy()
+    await this.#redis.hset(this.#key('g'), 'recover', 0)
+    await this.#tidy()
+    this.#model.recovered()
+  }
+
+  async #tidy(): Promise<void> {
+    const turned = await this.#redis.hget(this.#key('g'), 'turned')
+    if (turned !== '0') await this.#redis.hset(this.#key('g'), 'turned', Date.now() + FAR_MS)
+    while ((await this.#of('x').tidy()).more);
+  }
+
+  #of(replica: string): LeaseScripts {
+    const scripts = this.#scripts.get(replica)
+    if (scripts === undefined) throw new Error(`no replica ${replica}`)
+    return scripts
+  }
+
+  #key(name: string): string {
+    return `{${PREFIX}}:${name}`
+  }
+
+  #pickKnown(wanted: (known: Known) => boolean = () => true): Known | undefined {
+    const all = [...this.#known.values()].filter(wanted)
+    return all.length === 0 ? undefined : this.#random.pick(all)
+  }
+
+  async #compareWakes(act: string): Promise<void> {
+    const found: string[] = []
+    for (const replica of REPLICAS) {
+      const key = this.#key(`in:${replica}`)
+      const [messages] = await Promise.all([this.#redis.lrange(key, 0, -1), this.#redis.del(key)])
+      found.push(...messages.map((message) => `${replica} ${message}`))
+    }
+    assert.deepEqual(found.sort(), this.#model.wakes.sort(), `wakes after step ${this.#steps}, ${act}`)
+    this.#onTheWay.push(...found)
+    this.#model.wakes = []
+  }
+
+  async #compareAll(act: string): Promise<void> {
+    const message = `state after step ${this.#steps}, ${act}`
+    assert.deepEqual(await dumpRedis(this.#redis, PREFIX), dumpModel(this.#model), message)
+  }
+}
+
+type Act = (walk: LeaseWalk) => () => Promise<void>
+const ACTS: readonly (readonly [string, number, Act])[] = [
+  ['enqueue', 32, (walk) => walk.enqueue],
+  ['release', 25, (walk) => walk.release],
+  ['deliver', 15, (walk) => walk.deliver],
+  ['opened', 7, (walk) => walk.opened],
+  ['requeue', 4, (walk) => walk.requeue],
+  ['clear', 4, (walk) => walk.clear],
+  ['comeBack', 4, (walk) => walk.comeBack],
+  ['restore', 2, (walk) => walk.restore],
+  ['lapse', 1.5, (walk) => walk.lapse],
+  ['turnFloor', 1, (walk) => walk.turnFloor],
+  ['restart', 0.5, (walk) => walk.restart],
+  ['flush', 0.2, (walk) => walk.flush],
+]
+const TOTAL = ACTS.reduce((sum, [, weight]) => sum + weight, 0)

@@ -1,0 +1,396 @@
+/**
+ * A small world around the scheduler's model: requests of two replicas, what the devices count, and
+ * all that can happen next in a state. One step is what is done at once in the product (a script, or
+ * a message that arrives); what may come between two steps there may come between them here.
+ *
+ * What it takes for granted: a request that a replica has sent reaches its device before that
+ * replica's lease can lapse; a closed stream is no longer counted when its lease is given back; and a
+ * replica that was paused all through a recovery from lost data has no streams (where that happens
+ * the device's own limit is the last guard).
+ */
+import {
+  bulkLimit,
+  compare,
+  LeaseModel,
+  type ModelClass,
+  type ModelOwned,
+  type ModelRequest,
+  type ModelRules,
+} from './lease-model.ts'
+
+export interface TaskPlan {
+  readonly devices: readonly string[]
+  readonly class: ModelClass
+  readonly user: string
+  readonly replica: string
+}
+
+export interface WorldPlan {
+  readonly rules: ModelRules
+  readonly tasks: readonly TaskPlan[]
+  /** Crashes, pauses, restarts on one path. */
+  readonly faults: number
+}
+
+/**
+ * coming: granted, on its way to the device, which does not count it yet; ended: the device has
+ * sent all, the lease is still held.
+ */
+type Phase = 'new' | 'waiting' | 'coming' | 'streaming' | 'ended' | 'gone'
+
+interface Task {
+  phase: Phase
+  tag: number
+  seq: number
+  told: boolean
+}
+
+interface Probe {
+  readonly device: string
+  readonly begun: ReadonlySet<string>
+  readonly suspects: ReadonlySet<string>
+  readonly readers: number | undefined
+}
+
+export type Step = readonly [name: string, act: (world: LeaseWorld) => void]
+
+export class LeaseWorld {
+  readonly plan: WorldPlan
+  model: LeaseModel
+  readonly #tasks: Task[]
+  readonly #replicas: Map<string, 'up' | 'paused' | 'dead'>
+  #asserted = new Set<string>()
+  #probe: Probe | undefined
+  #faults: number
+  /** Data was lost since the last recovery. */
+  #lossy = false
+
+  constructor(plan: WorldPlan) {
+    this.plan = plan
+    this.model = new LeaseModel(plan.rules)
+    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, told: false }))
+    this.#replicas = new Map(plan.tasks.map(({ replica }) => [replica, 'up']))
+    this.#faults = plan.faults
+    for (const replica of this.#replicas.keys()) this.model.heartbeat(replica)
+  }
+
+  clone(): LeaseWorld {
+    const copy = new LeaseWorld({ ...this.plan, tasks: [] })
+    Object.assign(copy, { plan: this.plan, model: this.model.clone() })
+    copy.#tasks.push(...this.#tasks.map((task) => ({ ...task })))
+    for (const [replica, state] of this.#replicas) copy.#replicas.set(replica, state)
+    copy.#asserted = new Set(this.#asserted)
+    copy.#probe = this.#probe
+    copy.#faults = this.#faults
+    copy.#lossy = this.#lossy
+    return copy
+  }
+
+  key(): string {
+    const { device, begun = [], suspects = [], readers } = this.#probe ?? {}
+    return [
+      this.model.key(),
+      this.#tasks.map(({ phase, told }) => phase + (told ? '!' : '')).join(' '),
+      [...this.#replicas.values()].join(' '),
+      [...this.#asserted].sort().join(' '),
+      device === undefined ? '' : `${device} ${[...begun]} ${[...suspects]} ${readers}`,
+      this.#faults + (this.#lossy ? 'lossy' : ''),
+    ].join('|')
+  }
+
+  /** All that can happen next. */
+  steps(): Step[] {
+    return [...this.peacefulSteps(), ...this.#faultSteps()]
+  }
+
+  /** Without new faults. */
+  peacefulSteps(): Step[] {
+    return [
+      ...this.#tasks.flatMap((_, index) => this.#taskSteps(index)),
+      ...[...this.#replicas.keys()].flatMap((replica) => this.#replicaSteps(replica)),
+      ...this.#probeSteps(),
+      ...(this.#mayRecover() ? [['recovered', (world: LeaseWorld) => world.#recovered()] as const] : []),
+    ]
+  }
+
+  /** What must hold in every state; `before` is the state that it came from. */
+  problems(before: LeaseWorld): string[] {
+    return [
+      ...this.devices().flatMap((device) => this.#deviceProblems(device)),
+      ...this.#grantProblems(before),
+    ]
+  }
+
+  /** Nothing more can happen: nothing may be left. */
+  endProblems(): string[] {
+    const waiting = this.#tasks.filter(({ phase }) => phase !== 'gone').length
+    // With the last replica gone nobody is there to clear up; the next one will.
+    if (![...this.#replicas.values()].includes('up')) return []
+    const left = this.model.requests.size + this.model.times.size
+    return waiting + left === 0
+      ? []
+      : [`at the end ${waiting} requests are not served, ${left} records are left`]
+  }
+
+  devices(): string[] {
+    return [...new Set(this.plan.tasks.flatMap(({ devices }) => devices))]
+  }
+
+  /** As the device counts. */
+  readers(device: string): number {
+    return this.#tasks.filter(
+      ({ phase }, i) => phase === 'streaming' && this.#planOf(i).devices.includes(device),
+    ).length
+  }
+
+  #deviceProblems(device: string): string[] {
+    const { slots } = this.plan.rules
+    const found: string[] = []
+    if (this.readers(device) > slots) found.push(`I7: ${this.readers(device)} readers on ${device}`)
+    return found
+  }
+
+  /**
+   * Whoever was granted in this step must have had a free place (a lease that is asserted again may
+   * exceed the limit, by one whose stream has ended already), and must have left earlier waiters their
+   * places.
+   */
+  #grantProblems(before: LeaseWorld): string[] {
+    const found: string[] = []
+    for (const request of this.model.requests.values()) {
+      const was = before.model.requests.get(request.id)
+      const wasHeld = was === undefined ? this.#wasHeld(before, request.id) : was.state !== 'w'
+      if (request.state !== 'g' || wasHeld) continue
+      if (before.model.recovering && this.model.recovering)
+        found.push(`I9: ${request.id} granted while recovering`)
+      for (const device of request.devices) {
+        const { places, limit, bulkPlaces, bulkMost } = this.#line(request, device)
+        if (this.model.used(device) > limit)
+          found.push(`I1: no place of ${device} was free for ${request.id}`)
+        if (request.class === 'bulk' && bulkPlaces > bulkMost)
+          found.push(`I2: all places of ${device} are bulk`)
+        if (places > limit) found.push(`I5: ${request.id} took a reserved place of ${device}`)
+      }
+    }
+    return [...found, ...this.#idlers().map((id) => `I6: ${id} could start and waits`)]
+  }
+
+  /** Who waits although the rules let it start. */
+  #idlers(): string[] {
+    if (this.model.recovering) return []
+    const waiting = [...this.model.requests.values()].filter(({ state }) => state === 'w')
+    const mayStart = (request: ModelRequest) =>
+      request.devices.every((device) => {
+        const { places, limit, bulkPlaces, bulkMost } = this.#line(request, device)
+        return places < limit && (request.class === 'interactive' || bulkPlaces < bulkMost)
+      })
+    return waiting.filter(mayStart).map(({ id }) => id)
+  }
+
+  /** Places of a device in use or reserved before the request, and the limits; of all and of bulk ones. */
+  #line(request: ModelRequest, device: string) {
+    const limit = this.model.limit(device)
+    const bulkMost = bulkLimit(limit)
+    const earlier = this.model.waiters(device).filter((other) => compare(other, request) < 0)
+    const bulk = earlier.filter((other) => other.class === 'bulk').length
+    const bulkUsed = this.model.used(device, 'bulk')
+    const reserved = earlier.length - bulk + Math.min(bulk, Math.max(0, bulkMost - bulkUsed))
+    return { places: this.model.used(device) + reserved, limit, bulkPlaces: bulkUsed + bulk, bulkMost }
+  }
+
+  #wasHeld(before: LeaseWorld, id: string): boolean {
+    const phase = before.#tasks[Number(id)]?.phase
+    return phase !== 'new' && phase !== 'waiting'
+  }
+
+  #taskSteps(index: number): Step[] {
+    const task = this.#taskOf(index)
+    const { replica } = this.#planOf(index)
+    const state = this.#replicas.get(replica)
+    const isUp = state === 'up'
+    const isLive = isUp && this.model.live.has(replica)
+    const id = String(index)
+    const steps: Step[] = []
+    const add = (name: string, act: (world: LeaseWorld, task: Task) => void) =>
+      steps.push([`${name} ${index}`, (world) => act(world, world.#taskOf(index))])
+    if (task.phase === 'new' && isLive) add('enqueue', (world) => world.#enqueue(index))
+    if (task.phase === 'new' && state === 'dead') add('never', (_, mine) => (mine.phase = 'gone'))
+    if (task.phase === 'waiting' && isLive && this.#wakeOf(index) >= 0)
+      add('deliver', (world) => world.#deliver(index))
+    if (task.phase === 'waiting' && isUp) add('cancel', (world) => world.#release(index))
+    if (task.phase === 'coming' && state !== 'dead') add('arrive', (_, mine) => (mine.phase = 'streaming'))
+    if (task.phase === 'streaming' && isLive && !task.told)
+      add('told', (world, mine) => {
+        mine.told = true
+        world.model.opened(id)
+      })
+    if (task.phase === 'streaming') add('end', (_, mine) => (mine.phase = 'ended'))
+    if (isUp && (task.phase === 'streaming' || task.phase === 'ended'))
+      add('release', (world) => world.#release(index))
+    return steps
+  }
+
+  #replicaSteps(replica: string): Step[] {
+    const state = this.#replicas.get(replica)
+    const isLive = this.model.live.has(replica)
+    const steps: Step[] = []
+    if (state === 'paused') steps.push([`resume ${replica}`, (world) => world.#replicas.set(replica, 'up')])
+    if (state !== 'up' && isLive && !this.#indexesOf(replica).some((i) => this.#taskOf(i).phase === 'coming'))
+      steps.push([`lapse ${replica}`, (world) => world.model.lapse(replica)])
+    if (state === 'up' && (!isLive || (this.model.recovering && !this.#asserted.has(replica))))
+      steps.push([`reassert ${replica}`, (world) => world.#reassert(replica)])
+    return steps
+  }
+
+  #faultSteps(): Step[] {
+    if (this.#faults === 0) return []
+    const fault = (name: string, act: (world: LeaseWorld) => void): Step => [
+      name,
+      (world) => {
+        world.#faults -= 1
+        act(world)
+      },
+    ]
+    const up = [...this.#replicas].filter(([, state]) => state === 'up').map(([replica]) => replica)
+    return [
+      ...up.map((replica) => fault(`crash ${replica}`, (world) => world.#crash(replica))),
+      ...up.map((replica) => fault(`pause ${replica}`, (world) => world.#replicas.set(replica, 'paused'))),
+      fault('restart', (world) => world.#restart(false)),
+      fault('lose all', (world) => world.#restart(true)),
+    ]
+  }
+
+  #probeSteps(): Step[] {
+    if (![...this.#replicas.values()].includes('up')) return []
+    const probe = this.#probe
+    if (probe?.readers !== undefined) return [['clear', (world) => world.#clear(probe, probe.readers ?? 0)]]
+    if (probe !== undefined) {
+      return [['sample', (world) => (world.#probe = { ...probe, readers: world.readers(probe.device) })]]
+    }
+    return this.devices()
+      .filter((device) => this.#suspectsOn(device).length > 0)
+      .map((device) => [`ask ${device}`, (world) => world.#ask(device)])
+  }
+
+  #enqueue(index: number): void {
+    const task = this.#taskOf(index)
+    const { replica, ...wanted } = this.#planOf(index)
+    const request = this.model.enqueue({ ...wanted, id: String(index), owner: replica })
+    if (request === 'lapsed') return
+    Object.assign(task, {
+      tag: request.tag,
+      seq: request.seq,
+      phase: request.state === 'g' ? 'coming' : 'waiting',
+    })
+  }
+
+  #deliver(index: number): void {
+    this.model.wakes.splice(this.#wakeOf(index), 1)
+    this.#taskOf(index).phase = 'coming'
+  }
+
+  #release(index: number): void {
+    this.#taskOf(index).phase = 'gone'
+    this.model.release(String(index))
+    this.#dropWakes()
+  }
+
+  #crash(replica: string): void {
+    this.#replicas.set(replica, 'dead')
+    for (const index of this.#indexesOf(replica)) this.#taskOf(index).phase = 'gone'
+    this.#dropWakes()
+  }
+
+  #restart(losesAll: boolean): void {
+    if (losesAll) this.model.flush()
+    else this.model.restart()
+    this.#lossy ||= losesAll
+    this.#asserted.clear()
+    this.#probe = undefined
+  }
+
+  #reassert(replica: string): void {
+    this.model.heartbeat(replica)
+    const owned = this.#indexesOf(replica).flatMap((index) => this.#ownedOf(index) ?? [])
+    const states = this.model.reassert(replica, owned)
+    for (const [i, { id, kind }] of owned.entries()) {
+      if (kind === 'waiting' && states[i] === 'g') this.#taskOf(Number(id)).phase = 'coming'
+    }
+    this.#dropWakes()
+    this.model.pump()
+    if (this.model.recovering) this.#asserted.add(replica)
+  }
+
+  #mayRecover(): boolean {
+    if (!this.model.recovering) return false
+    return [...this.#replicas].every(([replica, state]) => {
+      if (state === 'up') return this.#asserted.has(replica)
+      const isIdle = this.#indexesOf(replica).every(
+        (i) => !['coming', 'streaming'].includes(this.#taskOf(i).phase),
+      )
+      return state === 'dead' || !this.#lossy || isIdle
+    })
+  }
+
+  #recovered(): void {
+    this.#lossy = false
+    this.#asserted.clear()
+    this.model.recovered()
+  }
+
+  #ask(device: string): void {
+    const begun = [...this.model.requests.values()].filter((request) => request.begun).map(({ id }) => id)
+    this.#probe = {
+      device,
+      begun: new Set(begun),
+      suspects: new Set(this.#suspectsOn(device)),
+      readers: undefined,
+    }
+  }
+
+  #clear(probe: Probe, readers: number): void {
+    this.#probe = undefined
+    this.model.clear(probe.device, readers, probe)
+  }
+
+  #suspectsOn(device: string): string[] {
+    return [...this.model.requests.values()]
+      .filter(({ state, devices }) => state === 's' && devices.includes(device))
+      .map(({ id }) => id)
+  }
+
+  #ownedOf(index: number): ModelOwned | undefined {
+    const { phase, tag, seq, told } = this.#taskOf(index)
+    if (phase === 'new' || phase === 'gone') return undefined
+    const { devices, class: requestClass, user } = this.#planOf(index)
+    const kind = phase === 'waiting' ? 'waiting' : told ? 'open' : 'held'
+    return { id: String(index), devices, class: requestClass, user, tag, seq, turn: 0, kind }
+  }
+
+  #wakeOf(index: number): number {
+    return this.model.wakes.findIndex((wake) => wake.endsWith(` 0 ${index}`))
+  }
+
+  /** A wake-up of what no longer waits changes nothing. */
+  #dropWakes(): void {
+    this.model.wakes = this.model.wakes.filter(
+      (wake) => this.#taskOf(Number(wake.split(' ')[2])).phase === 'waiting',
+    )
+  }
+
+  #indexesOf(replica: string): number[] {
+    return this.plan.tasks.flatMap((task, index) => (task.replica === replica ? [index] : []))
+  }
+
+  #taskOf(index: number): Task {
+    const task = this.#tasks[index]
+    if (task === undefined) throw new RangeError(`there is no task ${index}`)
+    return task
+  }
+
+  #planOf(index: number): TaskPlan {
+    const plan = this.plan.tasks[index]
+    if (plan === undefined) throw new RangeError(`there is no task ${index}`)
+    return plan
+  }
+}
