@@ -5,7 +5,13 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig } from '../src/base/config-file.ts'
-import { listenSchema, logLevelSchema, timeZoneSchema, zoneNameSchema } from '../src/base/setting-schemas.ts'
+import {
+  listenSchema,
+  logLevelSchema,
+  resolveListen,
+  timeZoneSchema,
+  zoneNameSchema,
+} from '../src/base/setting-schemas.ts'
 import { TIME_SOURCES } from '../src/query/time-source.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
 import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
@@ -105,6 +111,7 @@ export async function loadApplianceConfig(path: string): Promise<ApplianceConfig
   const folder = dirname(resolve(path))
   return {
     ...config,
+    listen: resolveListen(config.listen, folder),
     store: resolve(folder, config.store),
     auth: { ...config.auth, users: resolve(folder, config.auth.users) },
     system: { ...config.system, mounts: resolveAll(folder, config.system.mounts) },

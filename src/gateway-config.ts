@@ -1,29 +1,18 @@
-/** Every setting of the gateway: name, default, unit and check. config/gateway.example.yaml documents them. */
+/**
+ * Every setting of the gateway: name, default, unit and check (those of devices are in
+ * fleet/device-settings.ts). config/gateway.example.yaml documents them.
+ */
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig, secretSchema } from './base/config-file.ts'
-import { listenSchema, logLevelSchema, timeZoneSchema } from './base/setting-schemas.ts'
+import { listenSchema, logLevelSchema, resolveListen, timeZoneSchema } from './base/setting-schemas.ts'
+import { deviceSchema, discoverySchema } from './fleet/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 
 /** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */
 const STREAMS_PER_DEVICE_MAX = 4
-const DEVICE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
-const SITE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 
 const wholeNumber = (min: number, max: number) => z.int().min(min).max(max)
-
-const deviceSchema = z.strictObject({
-  name: z.string().regex(DEVICE_NAME, 'must be 1 to 63 of a-z 0-9 . _ - and begin with a letter or digit'),
-  url: z
-    .string()
-    .refine(isDeviceUrl, 'must be http://host:port or https://host:port, without user and query'),
-  user: z
-    .string()
-    .min(1)
-    .regex(/^[^:\p{Cc}]+$/u, 'must not contain a colon'),
-  password: secretSchema,
-  site: z.string().regex(SITE_NAME, 'must be 1 to 63 of letters, digits, . _ -').optional(),
-})
 
 const downloadsSchema = z
   .strictObject({
@@ -32,6 +21,8 @@ const downloadsSchema = z
     startTimeoutMs: wholeNumber(100, 600_000).default(15_000),
     idleTimeoutMs: wholeNumber(100, 3_600_000).default(30_000),
     clientIdleTimeoutMs: wholeNumber(100, 3_600_000).default(120_000),
+    parkAfterMs: wholeNumber(100, 3_600_000).default(30_000),
+    parkedIdleTimeoutMs: wholeNumber(100, 3_600_000).default(900_000),
     streamsPerDevice: wholeNumber(1, STREAMS_PER_DEVICE_MAX).default(STREAMS_PER_DEVICE_MAX),
     devicesMax: wholeNumber(1, 64).default(64),
   })
@@ -40,40 +31,52 @@ const downloadsSchema = z
     message: 'must not be larger than downloads.waitMaxS',
   })
 
-export const gatewayConfigSchema = z.strictObject({
-  listen: listenSchema(8080),
-  home: z.string().default('.capfleet/gateway'),
-  redis: z
-    .strictObject({
-      url: z
-        .string()
-        .refine(
-          isRedisUrl,
-          'must be redis://, rediss:// or the absolute path of a Unix socket, without password',
-        )
-        .optional(),
-      password: secretSchema.optional(),
-      keyPrefix: z
-        .string()
-        .regex(/^[A-Za-z0-9_-]{1,32}$/, 'must be 1 to 32 letters, digits, _ and -')
-        .default('capfleet'),
-    })
-    .prefault({}),
-  devices: z.array(deviceSchema).min(1, 'must name a device').superRefine(refuseDuplicates),
-  auth: z.strictObject({ users: z.string() }),
-  downloads: downloadsSchema.prefault({}),
-  control: z
-    .strictObject({
-      connectTimeoutMs: wholeNumber(100, 60_000).default(5_000),
-      timeoutMs: wholeNumber(100, 600_000).default(30_000),
-      probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
-    })
-    .prefault({}),
-  timeZone: timeZoneSchema,
-  tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
-  logLevel: logLevelSchema,
-  drainS: wholeNumber(0, 86_400).default(30),
-})
+export const gatewayConfigSchema = z
+  .strictObject({
+    listen: listenSchema(8080),
+    home: z.string().default('.capfleet/gateway'),
+    redis: z
+      .strictObject({
+        url: z
+          .string()
+          .refine(
+            isRedisUrl,
+            'must be redis://, rediss:// or the absolute path of a Unix socket, without password',
+          )
+          .optional(),
+        password: secretSchema.optional(),
+        keyPrefix: z
+          .string()
+          .regex(/^[A-Za-z0-9_-]{1,32}$/, 'must be 1 to 32 letters, digits, _ and -')
+          .default('capfleet'),
+      })
+      .prefault({}),
+    devices: z.array(deviceSchema).default([]).superRefine(refuseDuplicates),
+    deviceDiscovery: z.array(discoverySchema).default([]),
+    auth: z.strictObject({ users: z.string() }),
+    downloads: downloadsSchema.prefault({}),
+    control: z
+      .strictObject({
+        connectTimeoutMs: wholeNumber(100, 60_000).default(5_000),
+        timeoutMs: wholeNumber(100, 600_000).default(30_000),
+        probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
+      })
+      .prefault({}),
+    health: z
+      .strictObject({
+        intervalS: z.number().min(0.5).max(3_600).default(5),
+        failuresMax: wholeNumber(1, 1_000_000).default(5),
+      })
+      .prefault({}),
+    timeZone: timeZoneSchema,
+    tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
+    logLevel: logLevelSchema,
+    drainS: wholeNumber(0, 86_400).default(30),
+  })
+  .refine(({ devices, deviceDiscovery }) => devices.length + deviceDiscovery.length > 0, {
+    path: ['devices'],
+    message: 'must name a device, or deviceDiscovery a directory',
+  })
 
 export type GatewayConfig = z.infer<typeof gatewayConfigSchema>
 
@@ -83,15 +86,10 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const folder = dirname(resolve(path))
   return {
     ...config,
+    listen: resolveListen(config.listen, folder),
     home: resolve(folder, config.home),
     auth: { users: resolve(folder, config.auth.users) },
   }
-}
-
-function isDeviceUrl(text: string): boolean {
-  const url = URL.parse(text)
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) return false
-  return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
 }
 
 function isRedisUrl(text: string): boolean {

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { CapfleetError } from './base/error.ts'
 import { listen } from './base/http-server.ts'
 import { createLog, type Log } from './base/log.ts'
+import { ConfigWatch } from './config-watch.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { buildParts } from './parts.ts'
 import { createGatewayApp } from './routes/gateway-app.ts'
@@ -16,6 +17,8 @@ export interface RunningGateway {
    * back, ends its Redis last. Calling it again waits for the same end.
    */
   close(drainMs: number): Promise<void>
+  /** As OwnedParts.reload. */
+  reload(changed: GatewayConfig): Promise<void>
 }
 
 export interface GatewayOptions {
@@ -31,7 +34,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
   try {
     const app = createGatewayApp(ROUTES, owned.parts)
     const server = await listen(app.callback(), config.listen)
-    log.info('gateway.ready', { url: server.url, devices: config.devices.length })
+    log.info('gateway.ready', { url: server.url, devices: owned.parts.fleet.devices.length })
     const end = async (drainMs: number) => {
       owned.drain()
       await owned.parts.downloads.running.drain(drainMs, CUT_AT_SHUTDOWN)
@@ -42,6 +45,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
     let ending: Promise<void> | undefined
     return {
       url: server.url,
+      reload: owned.reload,
       close: (drainMs) => {
         ending ??= end(drainMs)
         return ending
@@ -56,8 +60,16 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
 /** For the command line: `address` is printed when ready. */
 export async function startGatewayFromFile(path: string) {
   const config = await loadGatewayConfig(path)
-  const { url, close } = await startGateway(config, { configPath: resolve(path) })
-  return { address: url, drainMs: config.drainS * 1_000, close }
+  const configPath = resolve(path)
+  const log = createLog('gateway', config.logLevel)
+  const gateway = await startGateway(config, { configPath, log })
+  const reload = async () => gateway.reload(await loadGatewayConfig(configPath))
+  const watch = await ConfigWatch.start({ path: configPath, reload, log })
+  const close = async (drainMs: number) => {
+    await watch.close()
+    await gateway.close(drainMs)
+  }
+  return { address: gateway.url, drainMs: config.drainS * 1_000, close }
 }
 
 /** Downloads have ended by then; this is for answers such as lists. */

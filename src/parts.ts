@@ -5,41 +5,54 @@ import type { Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
 import { UsersFile } from './base/users-file.ts'
 import { DownloadOutcomes } from './download/download-outcomes.ts'
+import { ReceiptStore } from './download/receipt-store.ts'
 import { RunningDownloads } from './download/running-downloads.ts'
-import { Device } from './fleet/device.ts'
-import { DeviceClient } from './fleet/device-client.ts'
+import { ControlCalls } from './fleet/control-calls.ts'
 import { DeviceProxy } from './fleet/device-proxy.ts'
+import type { Fleet } from './fleet/fleet.ts'
+import { FleetRoster } from './fleet/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { forgetLeases } from './lease/forget-leases.ts'
+import type { DeviceUse } from './lease/lease.ts'
 import { LeaseScheduler } from './lease/lease-scheduler.ts'
-import { LEASE_TIMINGS } from './lease/lease-timings.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './lease/redis-connection.ts'
 import { startPrivateRedis } from './lease/redis-server.ts'
+import { openFleet, planRoster } from './open-fleet.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 
 export interface OwnedParts extends AsyncDisposable {
   readonly parts: GatewayParts
   /** Refuses new downloads from now on. */
   drain(): void
+  /**
+   * Takes over those parts of a changed configuration that can change while the gateway runs, and
+   * logs the names of the others. Fails with bad-config; nothing has changed then.
+   */
+  reload(changed: GatewayConfig): Promise<void>
 }
 
 /** Fails with bad-config or scheduler-unavailable; nothing is left running then. */
 export async function buildParts(config: GatewayConfig, configPath: string, log: Log): Promise<OwnedParts> {
   await using building = new AsyncDisposableStack()
   const users = await UsersFile.load(config.auth.users)
-  const fleet = await readDevices(config, configPath)
+  const roster = await planRoster(config, configPath)
   const metrics = new Metrics()
+  const fleet = openFleet(config, metrics, log)
   const redis = await openRedis(config, configPath, log, building)
-  const leases = await joinScheduler(config, redis, log)
+  const leases = await joinScheduler(config, redis, fleet, log)
   building.defer(() => leases.close())
-  const clients = openClients(fleet, config, building)
+  // After the leases, so that it ends before them: no place is given back under an open stream.
+  building.use(fleet)
+  const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
+  const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
+  await owner.configure(roster)
   const proxy = new DeviceProxy({ timeoutMs: config.control.timeoutMs })
-  building.defer(() => proxy.close())
+  const receipts = building.use(openReceipts(config, redis, metrics, log))
   const draining = new AbortController()
   const parts: GatewayParts = {
     fleet,
-    clients,
     proxy,
+    controlCalls: new ControlCalls(metrics),
     users,
     metrics,
     log,
@@ -47,17 +60,21 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     limits: {
       ...config.downloads,
       probeTimeoutMs: config.control.probeTimeoutMs,
+      controlTimeoutMs: config.control.timeoutMs,
       timeZone: config.timeZone,
       tsModeAliases: config.tsModeAliases,
     },
     downloads: {
       leases,
-      clients,
+      fleet,
       metrics: new DownloadOutcomes(metrics),
       running: new RunningDownloads(),
+      receipts,
       log,
       startTimeoutMs: config.downloads.startTimeoutMs,
       clientIdleTimeoutMs: config.downloads.clientIdleTimeoutMs,
+      parkAfterMs: config.downloads.parkAfterMs,
+      parkedIdleTimeoutMs: config.downloads.parkedIdleTimeoutMs,
     },
     refreshLeaseGauges: leaseGauges(metrics, leases, fleet),
   }
@@ -66,19 +83,35 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     draining.abort()
     leases.drain()
   }
-  return { parts, drain, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  const reload = async (changed: GatewayConfig) => {
+    await owner.configure(await planRoster(changed, configPath))
+    const ignored = keysForRestart(config, changed)
+    if (ignored.length > 0) log.warn('config.needs-restart', { keys: ignored })
+  }
+  return { parts, drain, reload, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-async function readDevices(config: GatewayConfig, configPath: string): Promise<readonly Device[]> {
-  return Promise.all(
-    config.devices.map(
-      async (device, index) =>
-        new Device({
-          ...device,
-          password: await readSecret(device.password, configPath, `devices[${index}].password`),
-        }),
-    ),
+/** The rest of the configuration is read at the start only. */
+const LIVE_KEYS: ReadonlySet<string> = new Set(['devices', 'deviceDiscovery'])
+
+function keysForRestart(running: GatewayConfig, changed: GatewayConfig): readonly string[] {
+  const keys = Object.keys(changed) as (keyof GatewayConfig)[]
+  return keys.filter(
+    (key) => !LIVE_KEYS.has(key) && JSON.stringify(running[key]) !== JSON.stringify(changed[key]),
   )
+}
+
+function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metrics, log: Log): ReceiptStore {
+  const receipts = new ReceiptStore({ redis, keyPrefix: config.redis.keyPrefix, log })
+  metrics.gauge('receipts_pending', 'Receipts that Redis has not taken yet', [], (gauge) =>
+    gauge.set(receipts.pending),
+  )
+  return receipts
+}
+
+async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): Promise<ReadonlySet<string>> {
+  const use = await leases.use(names)
+  return new Set(names.filter((_, index) => (use[index]?.used ?? 0) + (use[index]?.waiting ?? 0) > 0))
 }
 
 /** The configured Redis, or a private one that ends with the gateway. */
@@ -99,12 +132,16 @@ async function openRedis(
   return target
 }
 
-function joinScheduler(config: GatewayConfig, redis: RedisTarget, log: Log): Promise<LeaseScheduler> {
+function joinScheduler(
+  config: GatewayConfig,
+  redis: RedisTarget,
+  fleet: Fleet,
+  log: Log,
+): Promise<LeaseScheduler> {
   const { streamsPerDevice } = config.downloads
   const { keyPrefix, url } = config.redis
-  // Nobody else can use the places of a private Redis, however long it is away: no reason to cut streams.
-  const timings = url === undefined ? { ...LEASE_TIMINGS, fenceMs: Infinity } : LEASE_TIMINGS
-  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, timings })
+  const readersOf = (name: string) => fleet.readersOf(name)
+  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole: url === undefined })
 }
 
 async function redisTarget(
@@ -123,38 +160,15 @@ async function redisTarget(
   return { url: server.socketPath }
 }
 
-function openClients(
-  fleet: readonly Device[],
-  config: GatewayConfig,
-  building: AsyncDisposableStack,
-): ReadonlyMap<string, DeviceClient> {
-  const limits = {
-    connectTimeoutMs: config.control.connectTimeoutMs,
-    idleTimeoutMs: config.downloads.idleTimeoutMs,
-  }
-  const clients = new Map<string, DeviceClient>()
-  for (const device of fleet) {
-    const client = new DeviceClient(device, limits)
-    building.defer(() => client.close())
-    clients.set(device.name, client)
-  }
-  return clients
-}
-
-function leaseGauges(
-  metrics: Metrics,
-  leases: LeaseScheduler,
-  fleet: readonly Device[],
-): () => Promise<void> {
-  const names = fleet.map((device) => device.name)
-  let use: Awaited<ReturnType<LeaseScheduler['use']>> = []
+function leaseGauges(metrics: Metrics, leases: LeaseScheduler, fleet: Fleet): () => Promise<void> {
+  let use: readonly (DeviceUse & { readonly device: string })[] = []
   metrics.gauge(
     'lease_streams',
     'Streams in use and requests waiting by device',
     ['device', 'state'],
     (gauge) => {
-      for (const [index, { used, waiting }] of use.entries()) {
-        const device = names[index] ?? ''
+      gauge.reset()
+      for (const { device, used, waiting } of use) {
         gauge.set({ device, state: 'used' }, used)
         gauge.set({ device, state: 'waiting' }, waiting)
       }
@@ -164,7 +178,12 @@ function leaseGauges(
     gauge.set(leases.reachable ? 1 : 0),
   )
   return async () => {
-    // While Redis is away the last figures stand; scheduler_reachable tells.
-    use = await leases.use(names).catch(() => use)
+    const names = fleet.devices.map((device) => device.name)
+    try {
+      const found = await leases.use(names)
+      use = found.map((entry, index) => ({ ...entry, device: names[index] ?? '' }))
+    } catch {
+      // While Redis is away the last figures stand; scheduler_reachable tells.
+    }
   }
 }

@@ -1,10 +1,10 @@
 /**
  * Reading a YAML configuration: one document, checked whole, frozen. Every complaint names the
- * path of the setting ("devices[2].streems: unknown key").
+ * path of the setting and its place ("devices[2].streems: unknown key (line 9, column 5)").
  */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { LineCounter, parseDocument } from 'yaml'
+import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { CapfleetError } from './error.ts'
 
@@ -45,7 +45,9 @@ export function parseConfig<Schema extends z.ZodType>(
   if (syntaxError) throw new CapfleetError('bad-config', `${path}: ${syntaxError.message}`)
   const parsed = schema.safeParse(document.toJS({ maxAliasCount: 100 }) ?? {})
   if (!parsed.success) {
-    const problems = parsed.error.issues.flatMap((issue) => describeIssue(issue, schema))
+    const problems = parsed.error.issues.flatMap((issue) =>
+      describeIssue(issue, schema, placeIn(document, lines)),
+    )
     throw new CapfleetError('bad-config', `${path}: ${problems.join('; ')}`, { members: { problems } })
   }
   return deepFreeze(parsed.data)
@@ -70,13 +72,29 @@ export async function readSecret(source: SecretSource, configPath: string, setti
   }
 }
 
-function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): string[] {
+type PlaceOf = (path: readonly PropertyKey[]) => string
+
+function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType, placeOf: PlaceOf): string[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map(
-      (key) => `${pathText([...issue.path, key])}: unknown key${caseHint(schema, issue.path, key)}`,
-    )
+    return issue.keys.map((key) => {
+      const path = [...issue.path, key]
+      return `${pathText(path)}: unknown key${caseHint(schema, issue.path, key)}${placeOf(path)}`
+    })
   }
-  return [`${pathText(issue.path) || 'document'}: ${issue.message}`]
+  return [`${pathText(issue.path) || 'document'}: ${issue.message}${placeOf(issue.path)}`]
+}
+
+/** " (line 9, column 5)" of a setting's value, or of what it is missing from. */
+function placeIn(document: Document, lines: LineCounter): PlaceOf {
+  return (path) => {
+    for (let depth = path.length; depth >= 0; depth -= 1) {
+      const node = document.getIn(path.slice(0, depth), true)
+      if (!isNode(node) || !node.range) continue
+      const { line, col } = lines.linePos(node.range[0])
+      return ` (line ${line}, column ${col})`
+    }
+    return ''
+  }
 }
 
 function pathText(path: readonly PropertyKey[]): string {

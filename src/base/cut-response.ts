@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { resetConnection } from './reset-connection.ts'
 
 /** How long a client gets to take what is already written before the connection goes. */
 const DRAIN_LIMIT_MS = 30_000
@@ -9,18 +10,24 @@ const RESET_DELAY_MS = 1_000
  * Ends a body that cannot be completed so that nobody can take it for a whole one: writes
  * `partialRecord` (bytes that leave the PCAP, gzip or zstd format inside an element), then breaks
  * the connection. HTTP/1.1 clients see a missing last chunk; an HTTP/1.0 client has only the reset.
- * Calling it after the response closed is harmless.
+ * Calling it after the response closed is harmless. With `isFramed` the bytes go out as they are: the
+ * caller has seen to chunks.
  */
-export async function cutResponse(res: ServerResponse, partialRecord: Uint8Array): Promise<void> {
+export async function cutResponse(
+  res: ServerResponse,
+  partialRecord: Uint8Array,
+  { isFramed = false }: { readonly isFramed?: boolean } = {},
+): Promise<void> {
   const socket = res.socket
   if (socket === null || res.closed || res.writableEnded) return
+  const body = isFramed ? socket : res
   const limit = setTimeout(() => socket.destroy(), DRAIN_LIMIT_MS)
   const gone = new Promise<void>((resolve) => res.once('close', () => resolve()))
   try {
-    const written = new Promise<void>((resolve) => res.write(partialRecord, () => resolve()))
+    const written = new Promise<void>((resolve) => body.write(partialRecord, () => resolve()))
     await Promise.race([written, gone])
     if (res.req.httpVersionMinor === 0 && !res.closed) {
-      const reset = setTimeout(() => socket.resetAndDestroy(), RESET_DELAY_MS)
+      const reset = setTimeout(() => resetConnection(socket), RESET_DELAY_MS)
       await gone
       clearTimeout(reset)
       return

@@ -7,6 +7,7 @@ import Koa from 'koa'
 import { CapfleetError, ERROR_KINDS } from './error.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import type { Role } from './users-file.ts'
 
 export interface HttpAppOptions {
   readonly log: Log
@@ -18,6 +19,7 @@ export interface RequestState {
   requestId: string
   /** Name of the authenticated user, for the access line; set by authentication. */
   user?: string
+  role?: Role
 }
 
 /** Paths whose clients expect `Status` and `Str` in every JSON answer (api-decisions section 1). */

@@ -1,13 +1,18 @@
 /** Starting and stopping an HTTP server with limits that slow or hostile clients cannot exhaust. */
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { CapfleetError } from './error.ts'
+import { followConnections } from './reset-connection.ts'
 
 export interface ListenOptions {
   readonly host: string
   /** 0 = any free port. */
   readonly port: number
+  /** Files in PEM; with them the server speaks HTTPS only. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
 
 export interface RunningServer {
@@ -25,17 +30,9 @@ const HEADER_MAX_BYTES = 64 * 1024
 /** Long enough for scripts that ask every minute; shorter than common proxies' own idle limits. */
 const KEEP_ALIVE_MS = 65_000
 
+/** Fails with bad-config when it cannot listen or the TLS files cannot be used. */
 export async function listen(handler: RequestListener, options: ListenOptions): Promise<RunningServer> {
-  const server = createServer(
-    {
-      maxHeaderSize: HEADER_MAX_BYTES,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-    },
-    handler,
-  )
+  const server = await createListener(inTurn(handler), options)
   server.listen(options.port, options.host)
   try {
     await once(server, 'listening')
@@ -49,9 +46,42 @@ export async function listen(handler: RequestListener, options: ListenOptions): 
   return { url: urlOf(server), close: (drainMs) => closeServer(server, drainMs) }
 }
 
+async function createListener(handler: RequestListener, { tls }: ListenOptions): Promise<Server> {
+  const limits = {
+    maxHeaderSize: HEADER_MAX_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  }
+  if (tls === undefined) return createServer(limits, handler)
+  try {
+    const [cert, key] = await Promise.all([readFile(tls.cert), readFile(tls.key)])
+    // Alone, Node would refuse a client that offers HTTP/1.0 by name, as curl --http1.0 does.
+    const ALPNProtocols = ['http/1.1', 'http/1.0']
+    const server = createTlsServer({ ...limits, cert, key, ALPNProtocols, minVersion: 'TLSv1.2' }, handler)
+    followConnections(server)
+    return server
+  } catch (cause) {
+    throw new CapfleetError('bad-config', `cannot use listen.tls (${String(cause)})`, { cause })
+  }
+}
+
+/**
+ * Begins a pipelined request when the answers before it have ended. Node would begin it at once, and
+ * tell it nothing when the connection breaks meanwhile.
+ */
+function inTurn(handler: RequestListener): RequestListener {
+  return (req, res) => {
+    if (res.socket === null) res.once('socket', () => handler(req, res))
+    else handler(req, res)
+  }
+}
+
 function urlOf(server: Server): string {
   const { address, family, port } = server.address() as AddressInfo
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  const scheme = server instanceof TlsServer ? 'https' : 'http'
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 async function closeServer(server: Server, drainMs: number): Promise<void> {

@@ -1,4 +1,5 @@
 /** Settings that the gateway and the appliance have in common. */
+import { resolve } from 'node:path'
 import { z } from 'zod'
 
 /** An IANA name. */
@@ -9,14 +10,23 @@ export const timeZoneSchema = zoneNameSchema.default(() => Intl.DateTimeFormat()
 
 export const logLevelSchema = z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info')
 
-/** Address and port of an HTTP server; port 0 = any free one. */
+/** Address and port of an HTTP server; port 0 = any free one. With `tls` it speaks HTTPS only. */
 export function listenSchema(defaultPort: number) {
   return z
     .strictObject({
       host: z.string().default('127.0.0.1'),
       port: z.int().min(0).max(65_535).default(defaultPort),
+      tls: z.strictObject({ cert: z.string().min(1), key: z.string().min(1) }).optional(),
     })
     .prefault({})
+}
+
+type Listen = z.infer<ReturnType<typeof listenSchema>>
+
+/** The same with the paths of `tls` absolute, seen from the configuration's folder. */
+export function resolveListen(listen: Listen, folder: string): Listen {
+  if (listen.tls === undefined) return listen
+  return { ...listen, tls: { cert: resolve(folder, listen.tls.cert), key: resolve(folder, listen.tls.key) } }
 }
 
 function isTimeZone(name: string): boolean {

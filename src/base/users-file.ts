@@ -6,7 +6,7 @@
  *       role: user
  *       password: $argon2id$v=19$...
  */
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml'
@@ -49,7 +49,8 @@ const CACHE_ENTRIES = 1_000
 
 export class UsersFile {
   readonly #users: ReadonlyMap<string, StoredUser>
-  readonly #cacheKey = randomBytes(32)
+  // A key object: preparing one for every request would cost more than the HMAC itself.
+  readonly #cacheKey = createSecretKey(randomBytes(32))
   readonly #verified = new LRUCache<string, User>({ max: CACHE_ENTRIES, ttl: CACHE_TTL_MS })
   readonly #decoyHash: string
 

@@ -1,6 +1,8 @@
 import { Agent } from 'undici'
 import type { Device } from './device.ts'
 import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
+import { DeviceStream } from './device-stream.ts'
+import type { ReadSizeLimits } from './read-size.ts'
 
 export interface DeviceClientLimits {
   readonly connectTimeoutMs: number
@@ -28,15 +30,17 @@ const READ_AHEAD_BYTES = 256 * 1024
 /** HTTP to one device, under the gateway's own credentials. Nothing of a caller's request goes along. */
 export class DeviceClient {
   readonly device: Device
+  readonly #limits: DeviceClientLimits
   readonly #agent: Agent
 
   constructor(device: Device, limits: DeviceClientLimits) {
     this.device = device
+    this.#limits = limits
     this.#agent = new Agent({
       connections: CONNECTIONS,
       pipelining: 1,
       allowH2: false,
-      connect: { timeout: limits.connectTimeoutMs },
+      connect: { ...device.connectOptions, timeout: limits.connectTimeoutMs },
       headersTimeout: limits.idleTimeoutMs,
       bodyTimeout: limits.idleTimeoutMs,
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -72,11 +76,31 @@ export class DeviceClient {
     }
   }
 
-  /** The JSON body of a 200 answer; fails like get, and with what the device's problem says. */
-  async getJson(target: string, signal: AbortSignal): Promise<unknown> {
+  /** The text of a 200 answer; fails like get, and with what the device's problem says. */
+  async getText(target: string, signal: AbortSignal): Promise<string> {
     const answer = await this.get(target, signal)
     if (answer.status !== 200) throw await this.refusalOf(answer)
-    const text = await this.#readText(answer, JSON_BYTES_MAX)
+    return this.#readText(answer, JSON_BYTES_MAX)
+  }
+
+  /**
+   * GETs a download over a connection of its own. The stream is the caller's to dispose; `signal`
+   * ends it too. Fails like get, and with what the device says when its answer is not 200.
+   */
+  async openStream(target: string, readSize: ReadSizeLimits, signal: AbortSignal): Promise<DeviceStream> {
+    const { device } = this
+    const stream = await DeviceStream.open(device, target, { ...this.#limits, readSize, signal })
+    if (stream.head.status === 200) return stream
+    try {
+      throw deviceRefusal(device.name, stream.head.status, await readProblem(stream))
+    } finally {
+      stream[Symbol.dispose]()
+    }
+  }
+
+  /** The JSON body of a 200 answer; fails like getText, and with device-protocol. */
+  async getJson(target: string, signal: AbortSignal): Promise<unknown> {
+    const text = await this.getText(target, signal)
     try {
       return JSON.parse(text)
     } catch (cause) {
@@ -109,4 +133,21 @@ export class DeviceClient {
     }
     return Buffer.concat(chunks).toString('utf8')
   }
+}
+
+/** As much of a refusal as came; a broken one says less, but is a refusal all the same. */
+async function readProblem(stream: DeviceStream): Promise<string> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  try {
+    for (let read = await stream.next(); read !== undefined; read = await stream.next()) {
+      for (const piece of read.data) pieces.push(Buffer.from(piece))
+      bytes += read.data.reduce((sum, piece) => sum + piece.length, 0)
+      read.release()
+      if (bytes > PROBLEM_BYTES_MAX) return ''
+    }
+  } catch {
+    return ''
+  }
+  return Buffer.concat(pieces).toString('utf8')
 }

@@ -44,8 +44,11 @@ export function deviceRefusal(device: string, status: number, body: string): Cap
       { members: { devices: [device] } },
     )
   }
-  if (problem.code === undefined || status < 400)
-    return deviceProtocol(device, `answered with status ${status}${said}`)
+  if (problem.code === undefined || status < 400) {
+    return new CapfleetError('device-protocol', `device ${device} answered with status ${status}${said}`, {
+      members: { devices: [device], deviceStatus: status },
+    })
+  }
   const { param, position } = problem
   return new CapfleetError(problem.code, problem.detail ?? ERROR_KINDS[problem.code].title, {
     param,

@@ -9,6 +9,7 @@ import { createRequire } from 'node:module'
 import { pipeline } from 'node:stream/promises'
 import util from 'node:util'
 import type HttpProxy from 'http-proxy'
+import { CapfleetError } from '../base/error.ts'
 import type { Device } from './device.ts'
 import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
 
@@ -36,9 +37,8 @@ const RESPONSE_HEADERS = [
 
 export class DeviceProxy {
   readonly #timeoutMs: number
-  // Without an agent http-proxy opens a connection for every call.
-  readonly #http = new HttpAgent({ keepAlive: true })
-  readonly #https = new HttpsAgent({ keepAlive: true })
+  // Without an agent http-proxy opens a connection for every call. Idle connections hold nothing up.
+  readonly #agents = new WeakMap<Device, HttpAgent>()
 
   constructor(limits: DeviceProxyLimits) {
     this.#timeoutMs = limits.timeoutMs
@@ -69,23 +69,30 @@ export class DeviceProxy {
     await pipeline(answer, res).catch(() => res.destroy())
   }
 
-  close(): void {
-    this.#http.destroy()
-    this.#https.destroy()
+  #agentOf(device: Device): HttpAgent {
+    const kept = this.#agents.get(device)
+    if (kept !== undefined) return kept
+    const options = { ...device.connectOptions, keepAlive: true }
+    const agent = device.url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options)
+    this.#agents.set(device, agent)
+    return agent
   }
 
   #ask(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<IncomingMessage> {
     const proxy = HTTP_PROXY.createProxyServer({
       target: device.url.origin,
-      agent: device.url.protocol === 'https:' ? this.#https : this.#http,
+      agent: this.#agentOf(device),
+      // The API of the devices knows no other method for what POST and DELETE mean here.
+      method: req.method === 'HEAD' ? 'HEAD' : 'GET',
       toProxy: true,
       changeOrigin: true,
       selfHandleResponse: true,
-      proxyTimeout: this.#timeoutMs,
     })
     return new Promise((resolve, reject) => {
       const fail = (error: Error) => reject(deviceFailure(device.name, error))
       proxy.on('proxyReq', (proxyReq: ClientRequest) => {
+        // http-proxy's own limit says nothing of a time-out in its error.
+        proxyReq.setTimeout(this.#timeoutMs, () => proxyReq.destroy(tooSlow(device, this.#timeoutMs)))
         const leave = () => proxyReq.destroy()
         res.once('close', leave)
         proxyReq.once('response', () => res.off('close', leave))
@@ -99,6 +106,12 @@ export class DeviceProxy {
       )
     })
   }
+}
+
+function tooSlow({ name }: Device, limitMs: number): CapfleetError {
+  return new CapfleetError('device-timeout', `device ${name} sent nothing for ${limitMs / 1_000} s`, {
+    members: { devices: [name] },
+  })
 }
 
 function headersFor(device: Device, req: IncomingMessage): IncomingMessage['headers'] {

@@ -1,23 +1,56 @@
+import type { LookupFunction } from 'node:net'
+
+/** How a device compresses what the gateway itself fetches of it for a merge. */
+export const FETCH_COMPRESSIONS = ['none', 'zstd', 'fast'] as const
+export type FetchCompression = (typeof FETCH_COMPRESSIONS)[number]
+
+/** HTTP Basic, or a bearer token. */
+export type DeviceCredentials =
+  | { readonly user: string; readonly password: string }
+  | { readonly token: string }
+
+export interface DeviceOptions {
+  readonly name: string
+  readonly url: string
+  readonly site?: string | undefined
+  readonly fetchCompression?: FetchCompression | undefined
+  /** Certificates (PEM) that vouch for the device; default: those of Node. */
+  readonly ca?: string | undefined
+  /** Connect to this address, whatever the URL's name resolves to. */
+  readonly address?: string | undefined
+}
+
+/** For net.connect, tls.connect and whoever passes options on to them. */
+export interface DeviceConnectOptions {
+  readonly ca?: string
+  readonly lookup?: LookupFunction
+}
+
 /** One appliance that the gateway knows, with the credentials that the gateway uses there. */
 export class Device {
   readonly name: string
   /** Without user, query and final slash; may have a path. */
   readonly url: URL
   readonly site: string | undefined
+  readonly fetchCompression: FetchCompression
+  /** What every connection to this device must be made with. */
+  readonly connectOptions: DeviceConnectOptions
+  readonly #options: DeviceOptions
   /** Private, so that no log line or JSON body can show it. */
   readonly #authorization: string
 
-  constructor(options: {
-    readonly name: string
-    readonly url: string
-    readonly user: string
-    readonly password: string
-    readonly site?: string | undefined
-  }) {
+  constructor(options: DeviceOptions & DeviceCredentials) {
     this.name = options.name
     this.url = new URL(options.url)
     this.site = options.site
-    this.#authorization = `Basic ${Buffer.from(`${options.user}:${options.password}`).toString('base64')}`
+    this.fetchCompression = options.fetchCompression ?? 'none'
+    const { ca, address } = options
+    this.connectOptions = {
+      ...(ca === undefined ? {} : { ca }),
+      ...(address === undefined ? {} : { lookup: always(address) }),
+    }
+    this.#options = options
+    this.#authorization = authorizationOf(options)
   }
 
   /** Value of the Authorization header for this device; for requests to it only. */
@@ -28,5 +61,26 @@ export class Device {
   /** Path and query as this device wants them; `target` begins with a slash. */
   pathOf(target: string): string {
     return this.url.pathname.replace(/\/+$/, '') + target
+  }
+
+  /** Whether both are the same in all that matters to a request. */
+  equals(other: Device): boolean {
+    const names = ['name', 'url', 'site', 'fetchCompression', 'ca', 'address'] as const
+    if (this.#authorization !== other.#authorization) return false
+    return names.every((name) => this.#options[name] === other.#options[name])
+  }
+}
+
+function authorizationOf(credentials: DeviceCredentials): string {
+  if ('token' in credentials) return `Bearer ${credentials.token}`
+  return `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`
+}
+
+/** A name that was checked once must not lead elsewhere when it is looked up again. */
+function always(address: string): LookupFunction {
+  const family = address.includes(':') ? 6 : 4
+  return (_hostname, options, callback) => {
+    if (options.all === true) callback(null, [{ address, family }])
+    else callback(null, address, family)
   }
 }

@@ -1,12 +1,15 @@
 import { CapfleetError } from '../base/error.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
+import type { FetchCompression } from './device.ts'
 
 /** What one device is asked for. */
 export interface DownloadStep {
   readonly device: string
   /** Path and query string on the device. */
   readonly target: string
+  /** How the gateway has the stream compressed that it merges; default: not at all. */
+  readonly fetchCompression?: FetchCompression | undefined
 }
 
 /**
@@ -38,10 +41,32 @@ export function planDownload(
   }
   const [only] = devices
   if (only !== undefined && devices.length === 1) return planRelay(query, only)
-  // A device that ended at MaxBytes would leave a gap: others go on with later packets. It is
-  // applied to the merged records, as MaxPackets is; with that a device never sends too few.
-  const target = targetOf({ ...query, compression: 'none', maxBytes: undefined })
-  return { kind: 'merge', query, steps: devices.map((device) => ({ device, target })) }
+  return { kind: 'merge', query, steps: devices.map((device) => mergeStep({ device }, query)) }
+}
+
+/** The plan with each stream of a merge compressed on its way to the gateway as its device wants it. */
+export function compressFetches(
+  plan: DownloadPlan,
+  fetchCompressionOf: (device: string) => FetchCompression | undefined,
+): DownloadPlan {
+  if (plan.kind === 'relay') return plan
+  const steps = plan.steps.map(({ device }) =>
+    mergeStep({ device, fetchCompression: fetchCompressionOf(device) }, plan.query),
+  )
+  return { ...plan, steps }
+}
+
+/**
+ * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap: others go
+ * on with later packets. It is applied to the merged records, as MaxPackets is; with that a device
+ * never sends too few.
+ */
+export function mergeStep(
+  { device, fetchCompression = 'none' }: Pick<DownloadStep, 'device' | 'fetchCompression'>,
+  query: DownloadQuery,
+): DownloadStep {
+  const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
+  return { device, fetchCompression, target: targetOf({ ...query, compression, maxBytes: undefined }) }
 }
 
 /** One device does all the work itself, compression too. */

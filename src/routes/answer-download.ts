@@ -1,36 +1,66 @@
 import { CapfleetError } from '../base/error.ts'
 import { serveDownload } from '../download/download.ts'
+import type { DownloadExchange } from '../download/download-exchange.ts'
 import { downloadHead } from '../download/download-head.ts'
+import { askedHash } from '../download/resume-plan.ts'
 import { checkFilters } from '../fleet/check-filters.ts'
-import type { DownloadPlan } from '../fleet/plan.ts'
+import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
+import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
+import { badParameter } from '../query/query-parameters.ts'
 import { encodingOf } from '../query/query-values.ts'
+import { continueRequest } from './continue-request.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
 
-/** Answers with the planned download; HEAD gets the headers and takes no stream. */
+/** What is served: planned anew, or again from a receipt. */
+export type PlannedDownload = Pick<DownloadExchange, 'options' | 'resume'> & { readonly plan: DownloadPlan }
+
+/**
+ * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD makes
+ * the same checks, gets the headers and takes no stream.
+ */
 export async function answerDownload(
   ctx: RouteContext,
-  plan: DownloadPlan,
   parts: GatewayParts,
+  makePlan: () => DownloadPlan | Promise<DownloadPlan>,
 ): Promise<void> {
+  const options = parseGatewayOptions(ctx.querystring)
+  const planned =
+    options.resumeId === undefined
+      ? { plan: await makePlan(), options, resume: undefined }
+      : await continueRequest(ctx, parts, options)
+  const fetchCompressionOf = (name: string) => parts.fleet.find(name)?.device.fetchCompression
+  const plan = compressFetches(planned.plan, fetchCompressionOf)
+  refuseImpossible(plan, planned.options)
+  await refuseBadFilters(ctx, plan, parts)
   ctx.respond = false
   if (ctx.method === 'HEAD') {
     ctx.res.writeHead(200, downloadHead(plan, { encoding: encodingOf(plan.query.compression) }))
     ctx.res.end()
     return
   }
-  await refuseBadFilters(ctx, plan, parts)
+  await serve(ctx, parts, { ...planned, plan })
+}
+
+async function serve(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  { plan, options, resume }: PlannedDownload,
+): Promise<void> {
   const { waitS, waitMaxS } = parts.limits
-  const exchange = {
-    req: ctx.req,
-    res: ctx.res,
-    requestId: ctx.state.requestId,
-    user: ctx.state.user ?? '',
-    waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
-  }
   try {
-    await serveDownload(plan, parts.downloads, exchange)
+    await serveDownload(plan, parts.downloads, {
+      req: ctx.req,
+      res: ctx.res,
+      requestId: ctx.state.requestId,
+      user: ctx.state.user ?? '',
+      path: ctx.path,
+      waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
+      options,
+      askedHash: askedHash(ctx.path, ctx.querystring),
+      resume,
+    })
   } catch (error) {
     const position = error instanceof CapfleetError ? error.details.members?.position : undefined
     if (typeof position === 'number') ctx.set('Capfleet-Queue-Position', String(position))
@@ -38,12 +68,32 @@ export async function answerDownload(
   }
 }
 
+function refuseImpossible({ kind, query }: DownloadPlan, options: GatewayOptions): void {
+  if (options.queueJob) {
+    throw new CapfleetError(
+      'not-implemented',
+      'exports do not exist yet, so Queue=job has nothing to become; leave it out and wait with Wait=',
+      { param: 'Queue' },
+    )
+  }
+  if (options.early && query.compression === 'none') {
+    throw badParameter('Early', 'needs a compressed body to keep alive; add Compression=zstd or =fast')
+  }
+  if (options.align && kind === 'relay') {
+    throw badParameter(
+      'Align',
+      'is for several devices; one alone has nothing to be aligned with, leave it out',
+    )
+  }
+}
+
 /** A mistake in a filter need not wait for a stream. */
 async function refuseBadFilters(ctx: RouteContext, plan: DownloadPlan, parts: GatewayParts): Promise<void> {
-  const client = parts.clients.get(plan.steps[0]?.device ?? '')
-  if (client === undefined) return
+  const members = plan.steps.flatMap((step) => parts.fleet.find(step.device) ?? [])
+  const member = members.find(({ breaker }) => breaker.state !== 'open')
+  if (member === undefined) return
   using leaving = requestSignal(ctx)
-  await checkFilters(plan.query, client, {
+  await checkFilters(plan.query, member.client, {
     timeoutMs: parts.limits.probeTimeoutMs,
     signal: leaving.signal,
   })

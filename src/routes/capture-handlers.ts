@@ -1,5 +1,5 @@
-import { fetchCaptureLists } from '../fleet/capture-lists.ts'
-import { selectedDevices } from './fleet-selection.ts'
+import { collectCaptureLists } from '../fleet/capture-lists.ts'
+import { selectedMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
@@ -9,12 +9,9 @@ import type { RouteContext } from './route.ts'
  * `Device`. Devices that do not answer are listed in `Unreachable` and in Capfleet-Unreachable.
  */
 export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  const clients = selectedDevices(ctx, parts).flatMap((device) => parts.clients.get(device.name) ?? [])
+  const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
-  const { lists, unreachable } = await fetchCaptureLists(clients, {
-    timeoutMs: parts.limits.probeTimeoutMs,
-    signal: leaving.signal,
-  })
+  const { lists, unreachable } = await collectCaptureLists(members, { maxAgeMs: 0, signal: leaving.signal })
   const entries = lists.flatMap(({ device, captures }) =>
     captures.map((capture) => ({ ...capture, Device: device, ...linksThrough(device, capture) })),
   )

@@ -1,7 +1,7 @@
-import { fetchCaptureLists } from '../fleet/capture-lists.ts'
-import type { DeviceClient } from '../fleet/device-client.ts'
+import { CapfleetError } from '../base/error.ts'
+import { collectCaptureLists } from '../fleet/capture-lists.ts'
 import { findCapture } from '../fleet/find-capture.ts'
-import { selectedDevices } from './fleet-selection.ts'
+import { selectedMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
@@ -15,14 +15,17 @@ export async function captureHolder(
   ctx: RouteContext,
   parts: GatewayParts,
 ): Promise<string> {
-  const clients = selectedDevices(ctx, parts).flatMap((device): DeviceClient[] => {
-    const client = parts.clients.get(device.name)
-    return client === undefined ? [] : [client]
-  })
+  const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
-  const found = await fetchCaptureLists(clients, {
-    timeoutMs: parts.limits.probeTimeoutMs,
-    signal: leaving.signal,
-  })
-  return findCapture(captureName, found)
+  const { signal } = leaving
+  try {
+    return findCapture(captureName, await collectCaptureLists(members, { maxAgeMs: LIST_AGE_MS, signal }))
+  } catch (error) {
+    if (!(error instanceof CapfleetError) || error.code !== 'unknown-capture') throw error
+  }
+  // It may have been started since the lists were made.
+  return findCapture(captureName, await collectCaptureLists(members, { maxAgeMs: 0, signal }))
 }
+
+/** A thousand downloads that begin together need one list of each device. */
+const LIST_AGE_MS = 1_500

@@ -1,11 +1,11 @@
 /** Everything below /devices/{device}/. */
 import { CapfleetError } from '../base/error.ts'
-import type { Device } from '../fleet/device.ts'
+import type { FleetMember } from '../fleet/fleet.ts'
 import { planDownload } from '../fleet/plan.ts'
-import { unknownDevice } from '../fleet/unknown-device.ts'
 import { answerDownload } from './answer-download.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery, type RequestedDownload } from './parse-request-query.ts'
+import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
 import type { RouteContext, RouteHandler } from './route.ts'
 
 /** A download from one device. Bad parameters are refused before a lease is taken. */
@@ -14,60 +14,58 @@ export function downloadFromDevice(
   parse: RequestedDownload['parse'],
 ): RouteHandler {
   return async (ctx, parts) => {
-    const { device } = deviceOf(ctx, parts)
-    const query = parseRequestQuery(ctx, parts, { kind, parse })
-    await answerDownload(ctx, planDownload(query, [device.name], 1), parts)
+    const { device } = deviceOf(ctx, parts).member
+    await answerDownload(ctx, parts, () =>
+      planDownload(parseRequestQuery(ctx, parts, { kind, parse }), [device.name], 1),
+    )
   }
 }
 
-/** A GET that changes something on the device: a web page of another site must not send it. */
+/** A call that changes something on the device. */
 export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  if (ctx.get('Sec-Fetch-Site') === 'cross-site') {
-    throw new CapfleetError(
-      'cross-site',
-      'a page of another site may not start, stop or delete a capture; open the address directly',
-    )
+  refuseUnsafeChange(ctx)
+  const { member, path } = deviceOf(ctx, parts)
+  try {
+    await pass(ctx, parts, member, path)
+  } finally {
+    member.captures.forget()
   }
-  const { device, path } = deviceOf(ctx, parts)
-  await pass(ctx, parts, device, path)
 }
 
 /** A call that has a row of its own in the table, passed through. */
 export async function passToDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  const { device, path } = deviceOf(ctx, parts)
-  await pass(ctx, parts, device, path)
+  const { member, path } = deviceOf(ctx, parts)
+  await pass(ctx, parts, member, path)
 }
 
 /** Any other call, passed through. */
 export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  const { device, path } = deviceOf(ctx, parts)
+  const { member, path } = deviceOf(ctx, parts)
   if (!isPlainPath(path)) {
     throw new CapfleetError(
       'not-found',
       `devices have no path ${path}; paths have no empty, dotted or escaped parts and are spelled as in the API reference`,
     )
   }
-  await pass(ctx, parts, device, path)
+  await pass(ctx, parts, member, path)
 }
 
-function deviceOf(ctx: RouteContext, parts: GatewayParts): { device: Device; path: string } {
-  const name = ctx.params.device ?? ''
-  const device = parts.fleet.find((entry) => entry.name === name)
-  if (device === undefined) {
-    const names = parts.fleet.map((entry) => entry.name)
-    throw unknownDevice(name, names, 'device')
-  }
-  return { device, path: ctx.path.slice(ctx.path.indexOf('/', '/devices/'.length)) }
+function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember; path: string } {
+  const member = parts.fleet.choose(ctx.params.device ?? '')
+  return { member, path: ctx.path.slice(ctx.path.indexOf('/', '/devices/'.length)) }
 }
 
-async function pass(ctx: RouteContext, parts: GatewayParts, device: Device, path: string): Promise<void> {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = ctx.req.headers
-  if (length !== '0' || coding !== undefined) {
-    throw new CapfleetError('bad-parameter', 'the request has a body; devices take none')
-  }
+async function pass(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  { device, breaker }: FleetMember,
+  path: string,
+): Promise<void> {
+  refuseBody(ctx)
   ctx.respond = false
   const query = ctx.querystring === '' ? '' : `?${ctx.querystring}`
-  await parts.proxy.forward(device, path + query, ctx.req, ctx.res)
+  const forward = () => parts.proxy.forward(device, path + query, ctx.req, ctx.res)
+  await parts.controlCalls.run(device.name, () => breaker.run(forward))
 }
 
 const PLAIN_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/

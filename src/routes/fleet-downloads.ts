@@ -1,6 +1,6 @@
 /** Downloads at the root: from whatever devices of the fleet hold the packets. */
 
-import { planDownload } from '../fleet/plan.ts'
+import { compressFetches, planDownload } from '../fleet/plan.ts'
 import type { DownloadKind } from '../query/download-query.ts'
 import { answerDownload } from './answer-download.ts'
 import { captureHolder } from './capture-holder.ts'
@@ -11,21 +11,26 @@ import type { RouteHandler } from './route.ts'
 /** The packets of a time range from all chosen devices, in the order of time. */
 export function downloadTimeRange(parse: QueryParser): RouteHandler {
   return async (ctx, parts) => {
-    const query = parseRequestQuery(ctx, parts, {
-      kind: 'timerange',
-      parse,
-      callerParameters: FLEET_PARAMETERS,
+    await answerDownload(ctx, parts, () => {
+      const query = parseRequestQuery(ctx, parts, {
+        kind: 'timerange',
+        parse,
+        callerParameters: FLEET_PARAMETERS,
+      })
+      const devices = selectedDevices(ctx, parts).map((device) => device.name)
+      const plan = planDownload(query, devices, parts.limits.devicesMax)
+      return compressFetches(plan, (name) => parts.fleet.find(name)?.device.fetchCompression)
     })
-    const devices = selectedDevices(ctx, parts).map((device) => device.name)
-    await answerDownload(ctx, planDownload(query, devices, parts.limits.devicesMax), parts)
   }
 }
 
 /** A capture, or a part of it, from the one device that holds it. */
 export function downloadCapture(kind: Exclude<DownloadKind, 'timerange'>, parse: QueryParser): RouteHandler {
   return async (ctx, parts) => {
-    const query = parseRequestQuery(ctx, parts, { kind, parse, callerParameters: FLEET_PARAMETERS })
-    const device = await captureHolder(query.captureName ?? '', ctx, parts)
-    await answerDownload(ctx, planDownload(query, [device], parts.limits.devicesMax), parts)
+    await answerDownload(ctx, parts, async () => {
+      const query = parseRequestQuery(ctx, parts, { kind, parse, callerParameters: FLEET_PARAMETERS })
+      const device = await captureHolder(query.captureName ?? '', ctx, parts)
+      return planDownload(query, [device], parts.limits.devicesMax)
+    })
   }
 }

@@ -1,4 +1,5 @@
 import type { Device } from '../fleet/device.ts'
+import type { FleetMember } from '../fleet/fleet.ts'
 import { selectDevices } from '../fleet/select-devices.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'
 import { badParameter } from '../query/query-parameters.ts'
@@ -15,6 +16,19 @@ export function selectedDevices(ctx: RouteContext, parts: GatewayParts): readonl
   if (parameter !== undefined && header !== '') {
     throw badParameter('Device', 'and the header Capfleet-Device were both given; give one of them')
   }
-  if (parameter !== undefined) return selectDevices(parts.fleet, parameter)
-  return selectDevices(parts.fleet, header, 'Capfleet-Device')
+  if (parameter !== undefined) return selectDevices(parts.fleet.devices, parameter)
+  return selectDevices(parts.fleet.devices, header, 'Capfleet-Device')
+}
+
+/** selectedDevices with what it takes to talk to them. */
+export function selectedMembers(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+  return selectedDevices(ctx, parts).flatMap((device) => parts.fleet.find(device.name) ?? [])
+}
+
+/** The query string for a device, which does not know the parameter that chose it. */
+export function withoutDevice(querystring: string): string {
+  return querystring
+    .split('&')
+    .filter((pair) => !pair.startsWith('Device='))
+    .join('&')
 }

@@ -1,18 +1,17 @@
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { UsersFile } from '../base/users-file.ts'
-import type { DownloadParts } from '../download/download.ts'
-import type { Device } from '../fleet/device.ts'
-import type { DeviceClient } from '../fleet/device-client.ts'
+import type { DownloadParts } from '../download/download-exchange.ts'
+import type { ControlCalls } from '../fleet/control-calls.ts'
 import type { DeviceProxy } from '../fleet/device-proxy.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 
 /** What the handlers work with; parts.ts makes it once. */
 export interface GatewayParts {
-  /** In the order of the configuration. */
-  readonly fleet: readonly Device[]
-  readonly clients: ReadonlyMap<string, DeviceClient>
+  readonly fleet: Fleet
   readonly proxy: DeviceProxy
+  readonly controlCalls: ControlCalls
   readonly downloads: DownloadParts
   readonly users: UsersFile
   readonly metrics: Metrics
@@ -30,6 +29,7 @@ export interface GatewayLimits {
   readonly devicesMax: number
   readonly streamsPerDevice: number
   readonly probeTimeoutMs: number
+  readonly controlTimeoutMs: number
   /** IANA name, for local times without TSZone. */
   readonly timeZone: string
   readonly tsModeAliases: TimeSourceAliases

@@ -1,4 +1,5 @@
 import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
+import { GATEWAY_PARAMETERS } from '../query/gateway-options.ts'
 import type { ParseContext } from '../query/parse-download-query.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
@@ -24,7 +25,7 @@ export function parseRequestQuery(
   return parse(kind, ctx.querystring, {
     zone: timeZone,
     nowNs,
-    callerParameters,
+    callerParameters: [...callerParameters, ...GATEWAY_PARAMETERS],
     timeSourceAliases: tsModeAliases,
   })
 }

@@ -11,7 +11,7 @@ export type RouteHandler = (ctx: RouteContext, parts: GatewayParts) => Promise<v
 /** One row of the route table. */
 export interface Route {
   /** GET stands for HEAD too. */
-  readonly method: 'GET'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
   readonly path: string
   /** The least role that may use it; anyone = without credentials. */

@@ -3,11 +3,37 @@
 import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
 import { listFleetCaptures } from './capture-handlers.ts'
+import { askDevices, changeDevices, deleteFleetCapture } from './control-handlers.ts'
 import { callDevice, changeDevice, downloadFromDevice, passToDevice } from './device-handlers.ts'
+import { showDevice, showDevices } from './device-reports.ts'
+import { estimateFleet } from './estimate-handlers.ts'
 import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
-import { live, ready, showDevices, showMetrics, showQueue } from './operation-handlers.ts'
-import type { Route } from './route.ts'
+import { live, ready, showMetrics } from './operation-handlers.ts'
+import { showQueue, showQueuePlace } from './queue-handlers.ts'
+import { showRequest } from './request-handlers.ts'
+import type { Route, RouteHandler } from './route.ts'
 import { listFleetSplits } from './split-handlers.ts'
+
+/** What a device tells of itself. */
+const SYSTEM_READS = [
+  '/api/v1/system/time_current',
+  '/api/v1/system/version',
+  '/api/v1/system/port_stats',
+  '/api/v1/system/io_stats',
+  '/api/v1/system/status',
+  '/api/v1/capture/schedule',
+  '/sysmaster/capture_status',
+  '/sysmaster/status',
+  '/sysmaster/stats_summary',
+]
+
+/** A change: by GET, as the API of the devices has it, and by the method that says so. */
+function bothWays(method: 'POST' | 'DELETE', path: string, handler: RouteHandler): readonly Route[] {
+  return [
+    { method: 'GET', path, role: 'full', handler },
+    { method, path, role: 'full', handler },
+  ]
+}
 
 export const ROUTES: readonly Route[] = [
   // The fleet, by Device= or Capfleet-Device.
@@ -40,6 +66,10 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/stream/list', role: 'viewer', handler: listFleetCaptures },
   { method: 'GET', path: '/stream/ssize', role: 'viewer', handler: listFleetSplits },
   { method: 'GET', path: '/stream/stime', role: 'viewer', handler: listFleetSplits },
+  ...SYSTEM_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: askDevices })),
+  ...bothWays('POST', '/sysmaster/capture_start', changeDevices),
+  ...bothWays('POST', '/sysmaster/capture_stop', changeDevices),
+  ...bothWays('DELETE', '/pcap/del', deleteFleetCapture),
 
   // One device: its downloads take a lease, all else is passed through.
   {
@@ -79,14 +109,18 @@ export const ROUTES: readonly Route[] = [
     handler: downloadFromDevice('splittime', parseLegacyQuery),
   },
   { method: 'GET', path: '/devices/:device/api/v1/pcap/estimate', role: 'user', handler: passToDevice },
-  { method: 'GET', path: '/devices/:device/pcap/del', role: 'full', handler: changeDevice },
-  { method: 'GET', path: '/devices/:device/sysmaster/capture_start', role: 'full', handler: changeDevice },
-  { method: 'GET', path: '/devices/:device/sysmaster/capture_stop', role: 'full', handler: changeDevice },
+  ...bothWays('DELETE', '/devices/:device/pcap/del', changeDevice),
+  ...bothWays('POST', '/devices/:device/sysmaster/capture_start', changeDevice),
+  ...bothWays('POST', '/devices/:device/sysmaster/capture_stop', changeDevice),
   { method: 'GET', path: '/devices/:device/{*path}', role: 'viewer', handler: callDevice },
 
   // The gateway itself.
   { method: 'GET', path: '/v1/devices', role: 'viewer', handler: showDevices },
+  { method: 'GET', path: '/v1/devices/:device', role: 'viewer', handler: showDevice },
   { method: 'GET', path: '/v1/queue', role: 'viewer', handler: showQueue },
+  { method: 'GET', path: '/v1/queue/:id', role: 'viewer', handler: showQueuePlace },
+  { method: 'GET', path: '/v1/requests/:id', role: 'viewer', handler: showRequest },
+  { method: 'GET', path: '/v1/estimate', role: 'user', handler: estimateFleet },
   { method: 'GET', path: '/metrics', role: 'anyone', handler: showMetrics },
   { method: 'GET', path: '/livez', role: 'anyone', handler: live },
   { method: 'GET', path: '/readyz', role: 'anyone', handler: ready },

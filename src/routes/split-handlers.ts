@@ -1,5 +1,6 @@
 import { QueryParameters } from '../query/query-parameters.ts'
 import { captureHolder } from './capture-holder.ts'
+import { withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
@@ -11,21 +12,14 @@ import type { RouteContext } from './route.ts'
 export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const name = new QueryParameters(ctx.querystring).require('StreamName')
   const device = await captureHolder(name, ctx, parts)
-  const client = parts.clients.get(device)
-  if (client === undefined) throw new Error(`the fleet has no client for ${device}`)
+  const { breaker, client } = parts.fleet.get(device)
   using leaving = requestSignal(ctx)
-  const answer = await client.getJson(`${ctx.path}?${withoutDevice(ctx.querystring)}`, leaving.signal)
+  const answer = await breaker.run(() =>
+    client.getJson(`${ctx.path}?${withoutDevice(ctx.querystring)}`, leaving.signal),
+  )
   const { List, ...rest } = answer as { List?: unknown }
   const splits = Array.isArray(List) ? List : []
   ctx.body = { ...rest, Device: device, List: splits.map((split) => linkedThrough(device, split)) }
-}
-
-/** A device does not know the parameter that chose it. */
-function withoutDevice(querystring: string): string {
-  return querystring
-    .split('&')
-    .filter((pair) => !pair.startsWith('Device='))
-    .join('&')
 }
 
 /** A device's link is relative to itself. */

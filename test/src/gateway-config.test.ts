@@ -49,6 +49,29 @@ for (const [change, expected] of [
   [{ devices: [{ ...device, url: 'ftp://x' }] }, 'devices[0].url: must be http://host:port'],
   [{ devices: [{ ...device, url: 'http://u:p@x' }] }, 'devices[0].url: must be http://host:port'],
   [{ devices: [{ ...device, password: 'secret' }] }, 'devices[0].password: '],
+  [
+    { devices: [{ ...device, token: { env: 'X' } }] },
+    'devices[0]: must have user and password, or token alone',
+  ],
+  [
+    { devices: [{ ...device, password: undefined }] },
+    'devices[0]: must have user and password, or token alone',
+  ],
+  [{ devices: [{ ...device, fetchCompression: 'lz4' }] }, 'devices[0].fetchCompression: '],
+  [{ deviceDiscovery: [{ token: { env: 'X' } }] }, 'deviceDiscovery[0]: must have srv or endpointSlice'],
+  [
+    { deviceDiscovery: [{ srv: '_a._tcp.b', token: { env: 'X' }, allowCidrs: ['10.0.0.1'] }] },
+    'allowCidrs[0]: must be an address with',
+  ],
+  [
+    { deviceDiscovery: [{ srv: '_a._tcp.b', token: { env: 'X' }, dnsServers: ['ns1'] }] },
+    'dnsServers[0]: must be an IP address',
+  ],
+  [
+    { deviceDiscovery: [{ srv: '_a._tcp.b' }] },
+    'deviceDiscovery[0]: must have user and password, or token alone',
+  ],
+  [{ health: { failuresMax: 0 } }, 'health.failuresMax: '],
   [{ redis: { url: 'http://x' } }, 'redis.url: must be redis://'],
   [{ redis: { url: 'redis://:secret@x' } }, 'redis.url: must be redis://'],
   [{ redis: { keyPrefix: 'a{b' } }, 'redis.keyPrefix: must be'],
@@ -62,6 +85,13 @@ for (const [change, expected] of [
     assert.ok(problems(change).includes(expected), problems(change))
   })
 }
+
+test('a directory of devices is enough, in place of a list', () => {
+  const deviceDiscovery = [
+    { srv: '_capfleet._tcp.example.org', token: { env: 'X' }, dnsServers: ['[::1]:53', '192.0.2.1'] },
+  ]
+  assert.equal(problems({ devices: undefined, deviceDiscovery }), '')
+})
 
 test('refuses to start without users, without a secret, and on a Redis that may forget leases', async () => {
   await using folder = await tempFolder()

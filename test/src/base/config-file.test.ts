@@ -35,10 +35,10 @@ test('an empty document is a document of defaults', () => {
   assert.equal(parseConfig('', 'gw.yaml', schema).listen.port, 8080)
 })
 
-test('an unknown key is named with its path', () => {
+test('an unknown key is named with its path and its place', () => {
   assert.equal(
     complaint('devices:\n  - name: a\n  - name: b\n    streems: 4'),
-    'gw.yaml: devices[1].streems: unknown key',
+    'gw.yaml: devices[1].streems: unknown key (line 4, column 14)',
   )
 })
 

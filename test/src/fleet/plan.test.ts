@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { planDownload } from '../../../src/fleet/plan.ts'
+import { compressFetches, planDownload } from '../../../src/fleet/plan.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 
 const CONTEXT = { zone: 'UTC', nowNs: 0n }
@@ -48,5 +48,18 @@ test('more devices than one download may have are refused', () => {
     () => planDownload(timerange(''), ['a', 'b', 'c'], 2),
     (error) =>
       error instanceof CapfleetError && error.details.param === 'Device' && /3 .* 2/.test(error.message),
+  )
+})
+
+test('a device behind a slow link is asked for compressed packets when they are merged, not when relayed', () => {
+  const merge = planDownload(timerange('Compression=best'), ['a', 'b', 'c'], 4)
+  const settings = { a: 'zstd', b: 'fast', c: 'none' } as const
+  const { steps } = compressFetches(merge, (device) => settings[device as keyof typeof settings])
+  const asked = steps.map(({ target }) => new URLSearchParams(target.split('?')[1]).get('Compression'))
+  assert.deepEqual(asked, ['zstd_fast', 'fast', null])
+  const relay = planDownload(timerange(''), ['a'], 4)
+  assert.equal(
+    compressFetches(relay, () => 'zstd'),
+    relay,
   )
 })

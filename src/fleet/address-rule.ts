@@ -1,0 +1,52 @@
+import { BlockList, isIP } from 'node:net'
+
+/**
+ * Where a discovered name may not lead: the gateway itself, its link, the metadata services of clouds,
+ * and the forms of IPv6 that carry an IPv4 address to a translator. Node's BlockList reads
+ * "::ffff:127.0.0.1" as the IPv4 address that it is.
+ */
+const REFUSED = [
+  '0.0.0.0/8',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '100.100.100.200/32',
+  '192.0.0.0/24',
+  '224.0.0.0/3',
+  '::/96',
+  '64:ff9b::/96',
+  '64:ff9b:1::/48',
+  '2001::/32',
+  '2002::/16',
+  'fd00:ec2::254/128',
+  'fe80::/10',
+  'fec0::/10',
+  'ff00::/8',
+]
+
+/** Decides whether the gateway may connect to an address that somebody else named. */
+export class AddressRule {
+  readonly #refused = listOf(REFUSED)
+  readonly #allowed: BlockList
+
+  /** Networks that are allowed in spite of the list above, as address/prefix. */
+  constructor(allowCidrs: readonly string[]) {
+    this.#allowed = listOf(allowCidrs)
+  }
+
+  allows(address: string): boolean {
+    const family = isIP(address)
+    // A zone ("fe80::1%eth0") would hide the address from the lists.
+    if (family === 0 || address.includes('%')) return false
+    const type = family === 4 ? 'ipv4' : 'ipv6'
+    return this.#allowed.check(address, type) || !this.#refused.check(address, type)
+  }
+}
+
+function listOf(cidrs: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const cidr of cidrs) {
+    const [address = '', prefix = ''] = cidr.split('/')
+    list.addSubnet(address, Number(prefix), isIP(address) === 4 ? 'ipv4' : 'ipv6')
+  }
+  return list
+}

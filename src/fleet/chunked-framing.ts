@@ -1,0 +1,159 @@
+import type { BodyFraming, FramedPieces } from './body-framing.ts'
+import { MalformedAnswer, parseHeaderLines } from './response-head.ts'
+
+/** A size and perhaps an extension; nobody sends longer ones in good faith. */
+const SIZE_LINE_MAX = 256
+const TRAILER_BYTES_MAX = 8_192
+const SIZE_LINE = /^([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e]*)?$/
+const LF = 0x0a
+const CR = 0x0d
+
+type State = 'size' | 'data' | 'data-cr' | 'data-lf' | 'trailer' | 'end'
+
+/** What of the line end after a chunk is missing on the wire before another chunk can begin. */
+const OPEN: Readonly<Record<State, string>> = {
+  data: '\r\n',
+  'data-cr': '\r\n',
+  'data-lf': '\n',
+  size: '',
+  trailer: '',
+  end: '',
+}
+
+/** A walk over the bytes of one read. */
+interface Walk {
+  readonly bytes: Buffer
+  position: number
+  /** Where the bytes begin that may be passed on and are not in `framed` yet. */
+  passedFrom: number
+  readonly data: Buffer[]
+  readonly framed: Buffer[]
+}
+
+/**
+ * Follows a chunked body. Chunk headers are passed on as they came, a split one when it is whole;
+ * the last chunk and the trailer are kept back.
+ */
+export class ChunkedFraming implements BodyFraming {
+  trailers: Readonly<Record<string, string>> = {}
+  fault: MalformedAnswer | undefined
+  #state: State = 'size'
+  /** Data bytes of the current chunk that are still to come. */
+  #missingBytes = 0
+  /** The beginning of a line that is not whole yet. */
+  #line = ''
+  #trailerLines: string[] = []
+  #trailerBytes = 0
+
+  get ended(): boolean {
+    return this.#state === 'end'
+  }
+
+  walk(bytes: Buffer): FramedPieces {
+    const data: Buffer[] = []
+    const framed: Buffer[] = []
+    const isOver = this.#state === 'trailer' || this.#state === 'end'
+    const walk = { bytes, position: 0, passedFrom: isOver ? bytes.length : 0, data, framed }
+    try {
+      while (walk.position < bytes.length) this.#step(walk)
+    } catch (error) {
+      if (!(error instanceof MalformedAnswer)) throw error
+      this.fault = error
+      this.#pass(walk, walk.position)
+      walk.passedFrom = bytes.length
+    }
+    this.#pass(walk, bytes.length)
+    return { data, framed }
+  }
+
+  closed(): boolean {
+    return this.ended
+  }
+
+  frame(bytes: Uint8Array): Buffer {
+    const inChunk = this.#state === 'data' ? Math.min(this.#missingBytes, bytes.length) : 0
+    const after = bytes.subarray(inChunk)
+    const header = after.length === 0 ? '' : `${OPEN[this.#state]}${after.length.toString(16)}\r\n`
+    return Buffer.concat([bytes.subarray(0, inChunk), Buffer.from(header, 'latin1'), after])
+  }
+
+  /** One element, or what there is of it. */
+  #step(walk: Walk): void {
+    const { bytes, position } = walk
+    if (this.#state === 'data') {
+      walk.position += Math.min(this.#missingBytes, bytes.length - position)
+      walk.data.push(bytes.subarray(position, walk.position))
+      this.#missingBytes -= walk.position - position
+      if (this.#missingBytes === 0) this.#state = 'data-cr'
+    } else if (this.#state === 'size') this.#walkSize(walk)
+    else if (this.#state === 'trailer') walk.position = this.#walkTrailer(bytes, position)
+    else if (this.#state === 'end') throw new MalformedAnswer('sent bytes after the end of its answer')
+    else {
+      const expected = this.#state === 'data-cr' ? CR : LF
+      if (bytes[position] !== expected) throw new MalformedAnswer('sent a chunk that is longer than its size')
+      this.#state = this.#state === 'data-cr' ? 'data-lf' : 'size'
+      walk.position += 1
+    }
+  }
+
+  /** A chunk header is kept back until it is whole, and for good when it is the last one. */
+  #walkSize(walk: Walk): void {
+    const { bytes, position } = walk
+    const held = this.#line
+    const end = this.#takeLine(bytes, position, SIZE_LINE_MAX)
+    const isLast = end !== undefined && this.#beginChunk() === 0
+    if (end === undefined || isLast) {
+      this.#pass(walk, position)
+      walk.passedFrom = bytes.length
+    } else if (held !== '') walk.framed.push(Buffer.from(held, 'latin1'))
+    walk.position = end ?? bytes.length
+  }
+
+  #pass({ bytes, passedFrom, framed }: Walk, end: number): void {
+    if (end > passedFrom) framed.push(bytes.subarray(passedFrom, end))
+  }
+
+  #walkTrailer(bytes: Buffer, position: number): number {
+    const end = this.#takeLine(bytes, position, TRAILER_BYTES_MAX - this.#trailerBytes)
+    if (end === undefined) return bytes.length
+    const line = this.#wholeLine()
+    this.#trailerBytes += line.length + 2
+    if (line !== '') this.#trailerLines.push(line)
+    else {
+      this.trailers = parseHeaderLines(this.#trailerLines)
+      this.#state = 'end'
+    }
+    return end
+  }
+
+  /** REQUIRES: a whole line. Returns the size of the chunk that it begins. */
+  #beginChunk(): number {
+    const match = SIZE_LINE.exec(this.#wholeLine())
+    if (match === null) throw new MalformedAnswer('sent a malformed chunk size')
+    this.#missingBytes = Number.parseInt(match[1] ?? '', 16)
+    this.#state = this.#missingBytes === 0 ? 'trailer' : 'data'
+    return this.#missingBytes
+  }
+
+  /**
+   * Adds bytes to #line up to the next LF; returns where that ends, or undefined when it is not
+   * among them.
+   */
+  #takeLine(bytes: Buffer, position: number, limit: number): number | undefined {
+    const window = bytes.subarray(position, position + limit - this.#line.length)
+    const found = window.indexOf(LF)
+    const end = found < 0 ? position + window.length : position + found + 1
+    this.#line += bytes.toString('latin1', position, end)
+    if (found >= 0) return end
+    if (this.#line.length >= limit) throw new MalformedAnswer('sent an endless chunk header or trailer')
+    return undefined
+  }
+
+  /** The line without its CRLF; a bare LF does not end one. */
+  #wholeLine(): string {
+    const line = this.#line
+    this.#line = ''
+    if (!line.endsWith('\r\n')) throw new MalformedAnswer('sent a line that does not end with CRLF')
+    return line.slice(0, -2)
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * One connection to a device, read into pooled buffers: what undici does per chunk (a new buffer,
+ * stream events) costs three times as much as moving the bytes.
+ */
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { CapfleetError } from '../base/error.ts'
+import type { Device } from './device.ts'
+import { deviceFailure } from './device-failure.ts'
+import { READ_BUFFERS } from './read-buffers.ts'
+import { ReadSize, type ReadSizeLimits } from './read-size.ts'
+
+export interface ConnectionOptions {
+  /** Ends the connection at once; reads then fail with its reason. */
+  readonly signal: AbortSignal
+  readonly connectTimeoutMs: number
+  /** A device that sends nothing for so long, while we read, has failed. */
+  readonly idleTimeoutMs: number
+  readonly readSize: ReadSizeLimits
+}
+
+/** What one read brought. Release it when `bytes` is no longer looked at: the buffer is used again. */
+export interface ConnectionRead {
+  readonly bytes: Buffer
+  release(): void
+}
+
+/** Reads that are not released before reading pauses. TLS may bring a few small ones more. */
+const READS_AHEAD = 2
+
+export class DeviceConnection implements Disposable {
+  readonly #device: string
+  readonly #socket: Socket
+  readonly #options: ConnectionOptions
+  readonly #size: ReadSize
+  readonly #onAbort: () => void
+  readonly #connecting: NodeJS.Timeout
+  #arrived: ConnectionRead[] = []
+  #unreleased = 0
+  /** When reading paused (performance.now()). */
+  #pausedMs: number | undefined
+  /** The buffer that the next read goes into. */
+  #target: Buffer | undefined
+  #ended = false
+  #failure: { readonly reason: unknown } | undefined
+  #wake: (() => void) | undefined
+
+  /** Begins to connect and to send `request`; a failure is thrown by next(). */
+  constructor(device: Device, request: string, options: ConnectionOptions) {
+    this.#device = device.name
+    this.#options = options
+    this.#size = new ReadSize(options.readSize)
+    this.#onAbort = () => this.#fail(options.signal.reason)
+    this.#connecting = setTimeout(
+      () => this.#fail(this.#tooLate('accept a connection', options.connectTimeoutMs)),
+      options.connectTimeoutMs,
+    )
+    this.#socket = this.#open(device)
+    this.#listen(device.url.protocol === 'https:')
+    this.#socket.write(request, 'latin1')
+    options.signal.addEventListener('abort', this.#onAbort, { once: true })
+    if (options.signal.aborted) this.#onAbort()
+  }
+
+  /**
+   * The bytes of the next read, or undefined when the device has closed its side. Fails with
+   * device-unreachable, device-timeout or the signal's reason. One call at a time.
+   */
+  async next(): Promise<ConnectionRead | undefined> {
+    for (;;) {
+      const read = this.#arrived.shift()
+      if (read !== undefined) return read
+      if (this.#failure !== undefined) throw this.#failure.reason
+      if (this.#ended) return undefined
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  /** Breaks the connection. A read that is not released stays valid. */
+  [Symbol.dispose](): void {
+    this.#fail(new Error('the connection was closed'))
+  }
+
+  #open({ url, connectOptions }: Device): Socket {
+    const isTls = url.protocol === 'https:'
+    const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+    const port = Number(url.port) || (isTls ? 443 : 80)
+    const onread = {
+      buffer: () => this.#nextTarget(),
+      callback: (bytes: number, buffer: Uint8Array) => this.#onRead(bytes, buffer as Buffer),
+    }
+    const options = { host, port, onread, ...connectOptions }
+    if (!isTls) return connectTcp(options)
+    return connectTls(isIP(host) === 0 ? { ...options, servername: host } : options)
+  }
+
+  #listen(isTls: boolean): void {
+    const socket = this.#socket
+    socket.setTimeout(this.#options.idleTimeoutMs)
+    socket.on(isTls ? 'secureConnect' : 'connect', () => clearTimeout(this.#connecting))
+    socket.on('timeout', () => {
+      if (this.#pausedMs === undefined)
+        this.#fail(this.#tooLate('send anything', this.#options.idleTimeoutMs))
+    })
+    socket.on('error', (error) => this.#fail(deviceFailure(this.#device, error)))
+    socket.on('end', () => this.#end())
+    socket.on('close', () => {
+      if (this.#target !== undefined) READ_BUFFERS.give(this.#target)
+      this.#target = undefined
+      this.#end()
+    })
+  }
+
+  #nextTarget(): Buffer {
+    this.#target = READ_BUFFERS.take(this.#size.bytes)
+    return this.#target
+  }
+
+  /** False pauses reading. Node asks for the next buffer in any case. */
+  #onRead(bytes: number, buffer: Buffer): boolean {
+    this.#target = undefined
+    this.#size.hasRead(bytes, buffer.byteLength)
+    this.#unreleased += 1
+    let isReleased = false
+    const release = () => {
+      if (isReleased) return
+      isReleased = true
+      READ_BUFFERS.give(buffer)
+      this.#unreleased -= 1
+      this.#resume()
+    }
+    const read = { bytes: buffer.subarray(0, bytes), release }
+    if (this.#failure !== undefined) {
+      release()
+      return false
+    }
+    this.#arrived.push(read)
+    this.#notify()
+    if (this.#unreleased < READS_AHEAD) return true
+    this.#pausedMs ??= performance.now()
+    return false
+  }
+
+  #resume(): void {
+    if (this.#pausedMs === undefined || this.#unreleased >= READS_AHEAD) return
+    this.#size.hasStalled(performance.now() - this.#pausedMs)
+    this.#pausedMs = undefined
+    if (this.#socket.destroyed) return
+    // The time without a read was ours; the device's begins now.
+    this.#socket.setTimeout(this.#options.idleTimeoutMs)
+    this.#socket.resume()
+  }
+
+  /** The first failure stands. What has arrived and nobody has taken is dropped. */
+  #fail(reason: unknown): void {
+    this.#failure ??= { reason }
+    this.#socket.destroy()
+    this.#dropArrived()
+    this.#notify()
+  }
+
+  #end(): void {
+    clearTimeout(this.#connecting)
+    this.#options.signal.removeEventListener('abort', this.#onAbort)
+    this.#ended = true
+    this.#notify()
+  }
+
+  #dropArrived(): void {
+    for (const read of this.#arrived.splice(0)) read.release()
+  }
+
+  #notify(): void {
+    this.#wake?.()
+    this.#wake = undefined
+  }
+
+  #tooLate(what: string, limitMs: number): CapfleetError {
+    return new CapfleetError(
+      'device-timeout',
+      `device ${this.#device} did not ${what} within ${limitMs / 1_000} s`,
+      {
+        members: { devices: [this.#device] },
+      },
+    )
+  }
+}

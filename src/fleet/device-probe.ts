@@ -1,0 +1,87 @@
+/** One look at a device: is it there, which clock, how many readers, how far back does it reach. */
+import { performance } from 'node:perf_hooks'
+import { CapfleetError } from '../base/error.ts'
+import type { DeviceClient } from './device-client.ts'
+import { deviceProtocol } from './device-failure.ts'
+import { type CallLimit, withinLimit } from './within-limit.ts'
+
+/** The device's clock minus ours. The truth lies within `errorNs` to both sides. */
+export interface ClockOffset {
+  readonly offsetNs: bigint
+  readonly errorNs: bigint
+}
+
+export interface PtpState {
+  readonly sync: boolean
+  /** To the grand master, as the device tells it. */
+  readonly offsetNs: number | undefined
+}
+
+/** What `status` told; undefined where the device said nothing or nothing of the right type. */
+export interface DeviceStatus {
+  readonly readers: number | undefined
+  readonly ptp: PtpState | undefined
+}
+
+/** The version, as a sign of life. Fails as DeviceClient.getJson does. */
+export async function probeVersion(client: DeviceClient, limit: CallLimit): Promise<string | undefined> {
+  const answer = await askJson(client, '/api/v1/system/version', limit)
+  const { version } = membersOf(answer)
+  return typeof version === 'string' ? version : undefined
+}
+
+/** A device without this path tells nothing, which is no failure. */
+export async function probeStatus(client: DeviceClient, limit: CallLimit): Promise<DeviceStatus> {
+  const { cat, ptp } = membersOf(await askJson(client, '/api/v1/system/status', limit).catch(nothingIfNoPath))
+  const { cat_EnableCnt: readers } = membersOf(cat)
+  const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
+  return {
+    readers:
+      typeof readers === 'number' && Number.isSafeInteger(readers) && readers >= 0 ? readers : undefined,
+    ptp:
+      typeof sync === 'boolean'
+        ? { sync, offsetNs: typeof offsetNs === 'number' ? offsetNs : undefined }
+        : undefined,
+  }
+}
+
+/** Time of the oldest packet that the device still holds; undefined when it does not tell. */
+export async function probeOldestPacket(client: DeviceClient, limit: CallLimit): Promise<bigint | undefined> {
+  const { packets_oldest_ts: text } = membersOf(await askJson(client, '/sysmaster/stats_summary', limit))
+  return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
+}
+
+/** Our wall clock can be read to a millisecond only: it is up to so much later than it reads. */
+const TICK_NS = 1_000_000n
+
+/** As well as one question can tell: the device read its clock somewhere between question and answer. */
+export async function probeClock(client: DeviceClient, limit: CallLimit): Promise<ClockOffset> {
+  const askedNs = BigInt(Date.now()) * 1_000_000n
+  const askedMs = performance.now()
+  const text = await askText(client, '/api/v1/system/time_current', limit)
+  const roundTripNs = BigInt(Math.ceil((performance.now() - askedMs) * 1_000_000))
+  const digits = /^(\d{19})\n?$/.exec(text)?.[1]
+  if (digits === undefined) {
+    throw deviceProtocol(client.device.name, 'answered time_current with something else than 19 digits')
+  }
+  const errorNs = (roundTripNs + TICK_NS) / 2n
+  return { offsetNs: BigInt(digits) - (askedNs + errorNs), errorNs }
+}
+
+async function askJson(client: DeviceClient, target: string, limit: CallLimit): Promise<unknown> {
+  return withinLimit(client.device.name, limit, (signal) => client.getJson(target, signal))
+}
+
+async function askText(client: DeviceClient, target: string, limit: CallLimit): Promise<string> {
+  return withinLimit(client.device.name, limit, (signal) => client.getText(target, signal))
+}
+
+function nothingIfNoPath(error: unknown): undefined {
+  const isMissing = error instanceof CapfleetError && error.code === 'not-found'
+  if (!isMissing && !(error instanceof CapfleetError && error.details.members?.deviceStatus === 404))
+    throw error
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}

@@ -1,0 +1,158 @@
+/** One answer of a device over a connection of its own: head, then the body read by read. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { CapfleetError } from '../base/error.ts'
+import { type BodyFraming, type FramedPieces, framingFor } from './body-framing.ts'
+import type { Device } from './device.ts'
+import { type ConnectionOptions, type ConnectionRead, DeviceConnection } from './device-connection.ts'
+import { deviceProtocol } from './device-failure.ts'
+import { MalformedAnswer, parseResponseHead, type ResponseHead } from './response-head.ts'
+
+/** What one read brought of the body. Release it when the pieces are no longer looked at. */
+export interface BodyRead extends FramedPieces {
+  release(): void
+}
+
+/** All heads together: those of interim answers (1xx) count too. */
+const HEAD_BYTES_MAX = 16_384
+/** How long a device that announced no completion may take to close after the end of its answer. */
+const CLOSE_LIMIT_MS = 1_000
+
+export class DeviceStream implements Disposable {
+  readonly head: ResponseHead
+  readonly #device: string
+  readonly #connection: DeviceConnection
+  readonly #framing: BodyFraming
+  /** What came with the head. */
+  #first: ConnectionRead | undefined
+
+  /**
+   * GETs `target` (path and query) and reads the head; the body is the caller's to read and the
+   * stream the caller's to dispose. Fails with device-unreachable, device-timeout, device-protocol
+   * or the signal's reason.
+   */
+  static async open(device: Device, target: string, options: ConnectionOptions): Promise<DeviceStream> {
+    const connection = new DeviceConnection(device, requestFor(device, target), options)
+    try {
+      const { head, rest } = await readHead(connection, device.name)
+      return new DeviceStream(device.name, connection, head, rest)
+    } catch (error) {
+      connection[Symbol.dispose]()
+      throw ours(device.name, error)
+    }
+  }
+
+  private constructor(
+    device: string,
+    connection: DeviceConnection,
+    head: ResponseHead,
+    rest: ConnectionRead,
+  ) {
+    this.head = head
+    this.#device = device
+    this.#connection = connection
+    this.#framing = framingFor(head.framing)
+    this.#first = rest
+  }
+
+  /** After the last read. */
+  get trailers(): Readonly<Record<string, string>> {
+    return this.#framing.trailers
+  }
+
+  /**
+   * The next part of the body; undefined after its regular end. Reading pauses while two parts are
+   * not released. Fails as open does, when the body breaks off or its framing is malformed.
+   */
+  async next(): Promise<BodyRead | undefined> {
+    for (;;) {
+      if (this.#framing.fault !== undefined) throw deviceProtocol(this.#device, this.#framing.fault.message)
+      const read = this.#first ?? (this.#framing.ended ? undefined : await this.#connection.next())
+      this.#first = undefined
+      if (read === undefined) {
+        if (this.#framing.closed()) return undefined
+        throw brokenOff(this.#device)
+      }
+      const pieces = this.#framing.walk(read.bytes)
+      if (pieces.framed.length > 0 || pieces.data.length > 0) return { ...pieces, release: read.release }
+      read.release()
+    }
+  }
+
+  /**
+   * For an end that nothing but the framing vouches for: waits for the device to close, as it was
+   * asked to. Fails with device-protocol when it sends more instead. REQUIRES: the body has ended.
+   */
+  async confirmEnd(): Promise<void> {
+    const quiet = new AbortController()
+    // A connection that is reset now has nothing to add either.
+    const more = await Promise.race([
+      this.#connection.next().catch(() => undefined),
+      delay(CLOSE_LIMIT_MS, undefined, { signal: quiet.signal }).catch(() => undefined),
+    ])
+    quiet.abort()
+    if (more !== undefined) throw deviceProtocol(this.#device, 'sent bytes after the end of its answer')
+  }
+
+  /** `bytes` as more chunked data after all `framed` pieces so far; leaves the body without an end. */
+  frame(bytes: Uint8Array): Buffer {
+    return this.#framing.frame(bytes)
+  }
+
+  /** Breaks the connection; parts that are not released stay valid. */
+  [Symbol.dispose](): void {
+    this.#first?.release()
+    this.#first = undefined
+    this.#connection[Symbol.dispose]()
+  }
+}
+
+function requestFor(device: Device, target: string): string {
+  const path = device.pathOf(target)
+  // The parts come from our own parsers; this is the last wall against a split request.
+  if (!/^\/[\x21-\x7e]*$/.test(path)) throw new Error(`not a request target: ${JSON.stringify(path)}`)
+  const headers = [
+    `host: ${device.url.host}`,
+    `authorization: ${device.authorization()}`,
+    'te: trailers',
+    'user-agent: capfleet-gateway',
+    'connection: close, te',
+  ]
+  return `GET ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`
+}
+
+/** The final answer's head, and what came behind it in the same read. */
+async function readHead(
+  connection: DeviceConnection,
+  device: string,
+): Promise<{ head: ResponseHead; rest: ConnectionRead }> {
+  let collected: Buffer = Buffer.alloc(0)
+  let begin = 0
+  for (;;) {
+    const read = await connection.next()
+    if (read === undefined) throw brokenOff(device)
+    const earlierBytes = collected.length
+    collected = Buffer.concat([collected, read.bytes.subarray(0, HEAD_BYTES_MAX - earlierBytes)])
+    for (;;) {
+      const end = collected.indexOf('\r\n\r\n', begin, 'latin1')
+      if (end < 0) break
+      const head = parseResponseHead(collected.toString('latin1', begin, end))
+      begin = end + 4
+      if (head.status === 101) throw new MalformedAnswer('switched protocols unasked')
+      if (head.status < 200) continue
+      return { head, rest: { bytes: read.bytes.subarray(begin - earlierBytes), release: read.release } }
+    }
+    read.release()
+    if (collected.length >= HEAD_BYTES_MAX)
+      throw new MalformedAnswer(`sent more than ${HEAD_BYTES_MAX} bytes of headers`)
+  }
+}
+
+function ours(device: string, error: unknown): unknown {
+  return error instanceof MalformedAnswer ? deviceProtocol(device, error.message) : error
+}
+
+function brokenOff(device: string): CapfleetError {
+  return new CapfleetError('device-unreachable', `device ${device} closed the connection inside its answer`, {
+    members: { devices: [device] },
+  })
+}

@@ -1,0 +1,96 @@
+/** List and watch of EndpointSlices over the Kubernetes API, with the pod's own token. */
+import { readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { Agent } from 'undici'
+import { z } from 'zod'
+import type { EndpointSliceSettings } from './device-settings.ts'
+import { type EndpointSlice, endpointSliceSchema } from './endpoint-slices.ts'
+
+/** The server ends a watch after so long, and it is begun anew. */
+const WATCH_S = 300
+/** A watch that is still open then has a server that is gone. */
+const WATCH_TIMEOUT_MS = (WATCH_S + 30) * 1_000
+const ANSWER_TIMEOUT_MS = 10_000
+const ERROR_TEXT_MAX = 300
+
+const listSchema = z.object({
+  metadata: z.object({ resourceVersion: z.string() }),
+  items: z.array(z.unknown()),
+})
+const eventSchema = z.object({ type: z.string(), object: z.unknown() })
+
+/**
+ * Calls `onSlices` with all slices, first as listed and then after each change. Rejects when the
+ * server cannot be asked, ends the watch with an error, or with the signal's reason; the caller
+ * begins anew. Resolves when the watch has ended in its turn.
+ */
+export async function watchEndpointSlices(
+  settings: EndpointSliceSettings,
+  onSlices: (slices: Iterable<EndpointSlice>) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const ca = settings.url.startsWith('https:') ? await readFile(settings.caFile, 'utf8') : undefined
+  await using stack = new AsyncDisposableStack()
+  const agent = stack.adopt(new Agent({ connect: ca === undefined ? {} : { ca } }), (used) => used.destroy())
+  const ask = (query: Readonly<Record<string, string>>, bodyTimeoutMs: number) =>
+    askForSlices(agent, settings, { query, bodyTimeoutMs, signal })
+  const listed = listSchema.parse(JSON.parse(await text(await ask({}, ANSWER_TIMEOUT_MS))))
+  const slices = new Map<string, EndpointSlice>()
+  for (const item of listed.items) putSlice(slices, item)
+  onSlices(slices.values())
+  const { resourceVersion } = listed.metadata
+  const watch = { watch: '1', resourceVersion, allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_S) }
+  for await (const line of createInterface({ input: await ask(watch, WATCH_TIMEOUT_MS) })) {
+    if (applyEvent(slices, line)) onSlices(slices.values())
+  }
+}
+
+async function askForSlices(
+  agent: Agent,
+  { url, namespace, labelSelector, tokenFile }: EndpointSliceSettings,
+  options: {
+    readonly query: Readonly<Record<string, string>>
+    readonly bodyTimeoutMs: number
+    readonly signal: AbortSignal
+  },
+) {
+  const { origin, pathname } = new URL(url)
+  const query = new URLSearchParams({ ...(labelSelector === '' ? {} : { labelSelector }), ...options.query })
+  const path = `${pathname.replace(/\/+$/, '')}/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`
+  // Read each time: the kubelet renews it.
+  const token = (await readFile(tokenFile, 'utf8')).trim()
+  const answer = await agent.request({
+    origin,
+    path: `${path}?${query}`,
+    method: 'GET',
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: options.bodyTimeoutMs,
+    signal: options.signal,
+  })
+  if (answer.statusCode === 200) return answer.body
+  const said = await text(answer.body)
+  throw new Error(
+    `the Kubernetes API answered with status ${answer.statusCode}: ${said.slice(0, ERROR_TEXT_MAX)}`,
+  )
+}
+
+/** Whether it changed anything. */
+function applyEvent(slices: Map<string, EndpointSlice>, line: string): boolean {
+  if (line.trim() === '') return false
+  const { type, object } = eventSchema.parse(JSON.parse(line))
+  // Such as 410 Gone: the version is too old to watch from.
+  if (type === 'ERROR')
+    throw new Error(`the watch failed: ${JSON.stringify(object).slice(0, ERROR_TEXT_MAX)}`)
+  if (type === 'BOOKMARK') return false
+  if (type !== 'DELETED') return putSlice(slices, object)
+  const slice = endpointSliceSchema.safeParse(object).data
+  return slice !== undefined && slices.delete(slice.metadata.name)
+}
+
+function putSlice(slices: Map<string, EndpointSlice>, value: unknown): boolean {
+  const slice = endpointSliceSchema.safeParse(value).data
+  if (slice !== undefined) slices.set(slice.metadata.name, slice)
+  return slice !== undefined
+}

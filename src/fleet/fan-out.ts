@@ -1,0 +1,80 @@
+import { CapfleetError } from '../base/error.ts'
+import type { ControlCalls } from './control-calls.ts'
+import { deviceFailure } from './device-failure.ts'
+import type { FleetMember } from './fleet.ts'
+import { type CallLimit, withinLimit } from './within-limit.ts'
+
+/** What one device said to a call that went to several. */
+export type DeviceReply =
+  | { readonly device: string; readonly text: string }
+  | { readonly device: string; readonly error: CapfleetError }
+
+export interface FanOutOptions extends CallLimit {
+  readonly calls: ControlCalls
+}
+
+/** Asks all devices the same at the same time; resolves when each has answered or failed. */
+export async function fanOut(
+  members: readonly FleetMember[],
+  target: string,
+  options: FanOutOptions,
+): Promise<readonly DeviceReply[]> {
+  const replies = await Promise.all(members.map((member) => askOne(member, target, options)))
+  options.signal.throwIfAborted()
+  return replies
+}
+
+async function askOne(
+  { device: { name }, client, breaker }: FleetMember,
+  target: string,
+  options: FanOutOptions,
+): Promise<DeviceReply> {
+  try {
+    const ask = () => withinLimit(name, options, (signal) => client.getText(target, signal))
+    const text = await options.calls.run(name, () => breaker.run(ask))
+    return { device: name, text }
+  } catch (error) {
+    return { device: name, error: deviceFailure(name, error) }
+  }
+}
+
+/**
+ * The replies as JSON, {"Devices":[{Device, Status, Body} or {Device, Status, error}]}. A device's own
+ * JSON is taken over letter by letter: reading and writing it would change integers beyond 2^53.
+ */
+export function formatReplies(replies: readonly DeviceReply[]): string {
+  const entries = replies.map((reply) => {
+    const device = `"Device":${JSON.stringify(reply.device)}`
+    if ('text' in reply) return `{${device},"Status":200,"Body":${asJson(reply.text)}}`
+    const { code, message, kind } = reply.error
+    return `{${device},"Status":${kind.status},"error":${JSON.stringify({ code, detail: message })}}`
+  })
+  return `{"Devices":[${entries.join(',')}]}`
+}
+
+/** 200 when all answered well, 207 when some did. Throws the failure when all failed alike. */
+export function statusOf(replies: readonly DeviceReply[]): 200 | 207 {
+  const errors = replies.flatMap((reply) => ('error' in reply ? [reply.error] : []))
+  const [first] = errors
+  if (first === undefined) return 200
+  if (errors.length < replies.length || errors.some(({ kind }) => kind.status !== first.kind.status))
+    return 207
+  const messages = new Set(errors.map((error) => error.message))
+  throw new CapfleetError(first.code, [...messages].join('; '), {
+    ...first.details,
+    members: { ...first.details.members, devices: replies.map(({ device }) => device) },
+  })
+}
+
+/** An object or a list as it is, any other text as a string: a bare number could be too long for one. */
+function asJson(text: string): string {
+  try {
+    if (/^\s*[[{]/.test(text)) {
+      JSON.parse(text)
+      return text
+    }
+  } catch {
+    // Not JSON after all.
+  }
+  return JSON.stringify(text)
+}

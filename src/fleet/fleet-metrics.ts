@@ -1,0 +1,41 @@
+import type { Metrics } from '../base/metrics.ts'
+import type { BreakerState } from './device-breaker.ts'
+import type { Fleet, FleetMember } from './fleet.ts'
+
+const NS_PER_S = 1_000_000_000
+const BREAKER_STATES: readonly BreakerState[] = ['closed', 'open', 'trial']
+
+/** Gauges of the devices' health, as of their last probes. A device that is gone has none. */
+export function publishFleet(fleet: Fleet, metrics: Metrics): void {
+  const gauge = (name: string, help: string, read: (member: FleetMember) => number | undefined) =>
+    metrics.gauge(name, help, ['device'], (gauge) => {
+      gauge.reset()
+      for (const member of fleet.members) {
+        const value = read(member)
+        if (value !== undefined) gauge.set({ device: member.device.name }, value)
+      }
+    })
+  gauge('device_up', 'Whether the device answered its last probe', ({ health }) =>
+    health.report.reachable === undefined ? undefined : Number(health.report.reachable),
+  )
+  gauge('device_probe_seconds', 'Time to the answer of the last probe', ({ health }) =>
+    health.report.probeMs === undefined ? undefined : health.report.probeMs / 1_000,
+  )
+  gauge('device_clock_offset_seconds', "The device's clock minus the gateway's", ({ health }) =>
+    secondsOf(health.report.clock?.offsetNs),
+  )
+  gauge('device_clock_error_seconds', 'How far the clock offset may be off', ({ health }) =>
+    secondsOf(health.report.clock?.errorNs),
+  )
+  gauge('device_readers', 'Downloads that the device itself counts', ({ health }) => health.report.readers)
+  metrics.gauge('device_breaker', 'State of the breaker of each device', ['device', 'state'], (gauge) => {
+    gauge.reset()
+    for (const { device, breaker } of fleet.members)
+      for (const state of BREAKER_STATES)
+        gauge.set({ device: device.name, state }, breaker.state === state ? 1 : 0)
+  })
+}
+
+function secondsOf(ns: bigint | undefined): number | undefined {
+  return ns === undefined ? undefined : Number(ns) / NS_PER_S
+}

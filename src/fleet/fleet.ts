@@ -1,0 +1,157 @@
+import { CapfleetError } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import { CaptureListCache } from './capture-list-cache.ts'
+import type { Device } from './device.ts'
+import { DeviceBreaker } from './device-breaker.ts'
+import { DeviceClient } from './device-client.ts'
+import { DeviceHealth } from './device-health.ts'
+import type { ClockOffset } from './device-probe.ts'
+import { unknownDevice } from './unknown-device.ts'
+
+/** A device of the fleet with what the gateway needs to talk to it. */
+export interface FleetMember {
+  readonly device: Device
+  readonly client: DeviceClient
+  readonly health: DeviceHealth
+  readonly breaker: DeviceBreaker
+  readonly captures: CaptureListCache
+}
+
+export interface FleetOptions {
+  readonly connectTimeoutMs: number
+  /** A device that sends nothing for so long has failed. */
+  readonly idleTimeoutMs: number
+  /** For probes and lists. */
+  readonly probeTimeoutMs: number
+  readonly probeIntervalMs: number
+  /** So many failures in a row and the device is not asked until it answers a probe. */
+  readonly failuresMax: number
+  readonly log: Log
+}
+
+/** What a new list of devices changed, by name. */
+export interface FleetChange {
+  readonly added: readonly string[]
+  readonly changed: readonly string[]
+  readonly removed: readonly string[]
+}
+
+/** The devices that the gateway knows now, in an order that all requests share. */
+export class Fleet implements AsyncDisposable {
+  readonly #options: FleetOptions
+  #members: ReadonlyMap<string, FleetMember> = new Map()
+  #devices: readonly Device[] = []
+
+  constructor(options: FleetOptions) {
+    this.#options = options
+  }
+
+  get devices(): readonly Device[] {
+    return this.#devices
+  }
+
+  /** In the order of `devices`. */
+  get members(): readonly FleetMember[] {
+    return this.#devices.map((device) => this.get(device.name))
+  }
+
+  /** Also one that is leaving. */
+  find(name: string): FleetMember | undefined {
+    return this.#members.get(name)
+  }
+
+  /** As find. Fails with unknown-device; a device may have been removed since it was chosen. */
+  get(name: string): FleetMember {
+    const member = this.find(name)
+    if (member !== undefined) return member
+    throw unknownDevice(name, namesOf(this.#devices), 'device')
+  }
+
+  /** For a new request: a device that is leaving is not there any more. Fails with unknown-device. */
+  choose(name: string): FleetMember {
+    if (this.#devices.some((device) => device.name === name)) return this.get(name)
+    throw unknownDevice(name, namesOf(this.#devices), 'device')
+  }
+
+  /** Downloads that the device counts, asked now; undefined for one that never tells, or is not known. */
+  async readersOf(name: string): Promise<number | undefined> {
+    return this.find(name)?.health.readers()
+  }
+
+  /** As of the last probe. */
+  clockOf(name: string): ClockOffset | undefined {
+    return this.find(name)?.health.report.clock
+  }
+
+  /** Counts a failure that did not happen under DeviceBreaker.run against the devices it names. */
+  blame(error: unknown): void {
+    if (!(error instanceof CapfleetError)) return
+    const devices = error.details.members?.devices
+    if (!Array.isArray(devices)) return
+    for (const name of devices) this.find(String(name))?.breaker.failed(error)
+  }
+
+  /**
+   * Makes `devices` the fleet; those that stay the same keep their connections and what is known of
+   * them. `leaving` can be found by name, but belong to the fleet no more. Whoever has a member that
+   * is gone can use it to the end. REQUIRES: names are unique.
+   */
+  replace(devices: readonly Device[], leaving: readonly Device[] = []): FleetChange {
+    const before = this.#members
+    const members = [...devices, ...leaving].map((device) => {
+      const member = before.get(device.name)
+      return member?.device.equals(device) ? member : this.#open(device)
+    })
+    this.#members = new Map(members.map((member) => [member.device.name, member]))
+    this.#devices = members.slice(0, devices.length).map((member) => member.device)
+    const gone = [...before.values()].filter((member) => !members.includes(member))
+    // The client of a member that is gone may be in use; it closes its idle connections by itself.
+    for (const { device, health } of gone)
+      health
+        .close()
+        .catch((err) => this.#options.log.error('device.close-failed', { device: device.name, err }))
+    return {
+      added: namesOf(this.#devices.filter(({ name }) => !before.has(name))),
+      changed: namesOf(gone.map(({ device }) => device).filter(({ name }) => this.#members.has(name))),
+      removed: namesOf(gone.map(({ device }) => device).filter(({ name }) => !this.#members.has(name))),
+    }
+  }
+
+  /** Ends all probes and connections. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(
+      [...this.#members.values()].flatMap(({ client, health }) => [health.close(), client.close()]),
+    )
+  }
+
+  #open(device: Device): FleetMember {
+    const { connectTimeoutMs, idleTimeoutMs, probeTimeoutMs, probeIntervalMs, failuresMax, log } =
+      this.#options
+    const client = new DeviceClient(device, { connectTimeoutMs, idleTimeoutMs })
+    const breaker = new DeviceBreaker({
+      device: device.name,
+      failuresMax,
+      onOpen: ({ code, message }) => {
+        log.warn('device.breaker-open', { device: device.name, code, message })
+        health.probeSoon()
+      },
+    })
+    const health = new DeviceHealth({
+      client: new DeviceClient(device, { connectTimeoutMs: probeTimeoutMs, idleTimeoutMs: probeTimeoutMs }),
+      breaker,
+      settings: { intervalMs: probeIntervalMs, timeoutMs: probeTimeoutMs },
+      log,
+    })
+    return {
+      device,
+      client,
+      health,
+      breaker,
+      captures: new CaptureListCache(client, breaker, probeTimeoutMs),
+    }
+  }
+}
+
+function namesOf(devices: readonly Device[]): readonly string[] {
+  return devices.map((device) => device.name)
+}

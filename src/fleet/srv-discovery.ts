@@ -1,0 +1,66 @@
+import { Resolver } from 'node:dns/promises'
+import type { FoundDevice } from './discovered-devices.ts'
+
+export interface SrvLookup {
+  /** Such as "_capfleet._tcp.example.org". */
+  readonly srv: string
+  /** Default: those of the machine. */
+  readonly dnsServers: readonly string[]
+}
+
+/** One answer of a server is waited for so long, and asked for so often. */
+const TIMEOUT_MS = 2_000
+const TRIES = 2
+/** Codes for "there is such a name, without records of this type", and for "no such name". */
+const NO_RECORD: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND'])
+
+/**
+ * The devices that the SRV records name, sorted: each target is one, called by the first label of
+ * its name. Rejects when DNS does not answer, has no record at all (an outage looks like that), or
+ * when the signal aborts.
+ */
+export async function lookUpSrv(
+  { srv, dnsServers }: SrvLookup,
+  signal: AbortSignal,
+): Promise<readonly FoundDevice[]> {
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
+  const cancel = () => resolver.cancel()
+  signal.addEventListener('abort', cancel)
+  try {
+    return await devicesOf(srv, dnsServers, resolver)
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+async function devicesOf(
+  srv: string,
+  dnsServers: readonly string[],
+  resolver: Resolver,
+): Promise<readonly FoundDevice[]> {
+  if (dnsServers.length > 0) resolver.setServers(dnsServers)
+  const records = await resolver.resolveSrv(srv)
+  const found = await Promise.all(
+    records.map(async ({ name: target, port }) => ({
+      name: target.split('.', 1)[0]?.toLowerCase() ?? '',
+      host: target,
+      port,
+      addresses: await addressesOf(target, resolver),
+    })),
+  )
+  // DNS shuffles its answers; the order of the fleet decides between packets of equal time.
+  return found.sort((a, b) => a.name.localeCompare(b.name, 'en') || a.port - b.port)
+}
+
+async function addressesOf(host: string, resolver: Resolver): Promise<readonly string[]> {
+  const answers = await Promise.all([
+    resolver.resolve4(host).catch(noneIfNoRecord),
+    resolver.resolve6(host).catch(noneIfNoRecord),
+  ])
+  return answers.flat().sort((a, b) => Number(a.includes(':')) - Number(b.includes(':')))
+}
+
+function noneIfNoRecord(error: NodeJS.ErrnoException): readonly string[] {
+  if (NO_RECORD.has(error.code ?? '')) return []
+  throw error
+}

@@ -1,0 +1,47 @@
+/** The fleet as the configuration wants it, at the start and after each change of the file. */
+import { dirname, resolve } from 'node:path'
+import type { Log } from './base/log.ts'
+import type { Metrics } from './base/metrics.ts'
+import type { DiscoverySettings } from './fleet/device-settings.ts'
+import { Fleet } from './fleet/fleet.ts'
+import { publishFleet } from './fleet/fleet-metrics.ts'
+import type { RosterPlan } from './fleet/fleet-roster.ts'
+import { readAccess, readDevices } from './fleet/read-device.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+
+/** Without devices as yet. */
+export function openFleet(config: GatewayConfig, metrics: Metrics, log: Log): Fleet {
+  const { connectTimeoutMs, probeTimeoutMs } = config.control
+  const fleet = new Fleet({
+    connectTimeoutMs,
+    idleTimeoutMs: config.downloads.idleTimeoutMs,
+    probeTimeoutMs,
+    probeIntervalMs: config.health.intervalS * 1_000,
+    failuresMax: config.health.failuresMax,
+    log,
+  })
+  publishFleet(fleet, metrics)
+  return fleet
+}
+
+/** Reads all secrets. Fails with bad-config; nothing has changed then. */
+export async function planRoster(config: GatewayConfig, configPath: string): Promise<RosterPlan> {
+  const { devices, deviceDiscovery } = config
+  return {
+    devices: await readDevices(devices, configPath),
+    discoveries: await Promise.all(
+      deviceDiscovery.map(async (settings, index) => ({
+        settings: withAbsolutePaths(settings, dirname(configPath)),
+        access: await readAccess(settings, configPath, `deviceDiscovery[${index}]`),
+      })),
+    ),
+  }
+}
+
+function withAbsolutePaths(settings: DiscoverySettings, folder: string): DiscoverySettings {
+  const { endpointSlice } = settings
+  if (endpointSlice === undefined) return settings
+  const tokenFile = resolve(folder, endpointSlice.tokenFile)
+  const caFile = resolve(folder, endpointSlice.caFile)
+  return { ...settings, endpointSlice: { ...endpointSlice, tokenFile, caFile } }
+}

@@ -1,0 +1,57 @@
+/** Control calls at the root: to all chosen devices, with one answer per device. */
+import { fanOut, formatReplies, statusOf } from '../fleet/fan-out.ts'
+import type { FleetMember } from '../fleet/fleet.ts'
+import { QueryParameters } from '../query/query-parameters.ts'
+import { captureHolder } from './capture-holder.ts'
+import { selectedMembers, withoutDevice } from './fleet-selection.ts'
+import type { GatewayParts } from './gateway-parts.ts'
+import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
+import { requestSignal } from './request-signal.ts'
+import type { RouteContext } from './route.ts'
+
+/** A call that only reads. */
+export async function askDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  using leaving = requestSignal(ctx)
+  await answerFromAll(ctx, parts, { members: selectedMembers(ctx, parts), signal: leaving.signal })
+}
+
+/** capture_start and capture_stop. */
+export async function changeDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  await change(ctx, parts, selectedMembers(ctx, parts))
+}
+
+/** Deletes a capture on the one device that holds it; the device wants its full name. */
+export async function deleteFleetCapture(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  const name = new QueryParameters(ctx.querystring).require('StreamName')
+  await change(ctx, parts, [parts.fleet.get(await captureHolder(name, ctx, parts))])
+}
+
+/** Is seen through when the caller leaves: nobody wants half of the devices recording. */
+async function change(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  members: readonly FleetMember[],
+): Promise<void> {
+  try {
+    await answerFromAll(ctx, parts, { members, signal: new AbortController().signal })
+  } finally {
+    for (const { captures } of members) captures.forget()
+  }
+}
+
+async function answerFromAll(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  { members, signal }: { readonly members: readonly FleetMember[]; readonly signal: AbortSignal },
+): Promise<void> {
+  refuseBody(ctx)
+  const query = withoutDevice(ctx.querystring)
+  const target = query === '' ? ctx.path : `${ctx.path}?${query}`
+  const timeoutMs = parts.limits.controlTimeoutMs
+  const replies = await fanOut(members, target, { timeoutMs, signal, calls: parts.controlCalls })
+  ctx.status = statusOf(replies)
+  ctx.type = 'application/json'
+  ctx.body = formatReplies(replies)
+}

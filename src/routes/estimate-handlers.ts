@@ -1,0 +1,114 @@
+/** What a download would deliver, over the fleet and without a stream. */
+import { CapfleetError } from '../base/error.ts'
+import { deviceProtocol } from '../fleet/device-failure.ts'
+import type { FleetMember } from '../fleet/fleet.ts'
+import type { DownloadQuery } from '../query/download-query.ts'
+import { formatDownloadQuery } from '../query/format-download-query.ts'
+import { parseDownloadQuery } from '../query/parse-download-query.ts'
+import { parseQueryString } from '../query/parse-query-string.ts'
+import { captureHolder } from './capture-holder.ts'
+import { FLEET_PARAMETERS, selectedMembers } from './fleet-selection.ts'
+import type { GatewayParts } from './gateway-parts.ts'
+import { parseRequestQuery } from './parse-request-query.ts'
+import { requestSignal } from './request-signal.ts'
+import type { RouteContext } from './route.ts'
+
+interface DeviceEstimate {
+  readonly packets: bigint
+  readonly bytes: bigint
+  readonly exact: boolean
+  readonly linkType: unknown
+}
+
+/** A device's own answer, or why it gave none. */
+type Estimated = { readonly device: string } & (
+  | { readonly estimate: DeviceEstimate }
+  | { readonly error: CapfleetError }
+)
+
+/** Fails as the download would for what is the caller's mistake; devices that do not answer are named. */
+export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const kind = kindOf(ctx.querystring)
+  const query = parseRequestQuery(ctx, parts, {
+    kind,
+    parse: parseDownloadQuery,
+    callerParameters: FLEET_PARAMETERS,
+  })
+  const members =
+    kind === 'timerange'
+      ? selectedMembers(ctx, parts)
+      : [parts.fleet.get(await captureHolder(query.captureName ?? '', ctx, parts))]
+  using leaving = requestSignal(ctx)
+  const limit = AbortSignal.any([leaving.signal, AbortSignal.timeout(parts.limits.probeTimeoutMs)])
+  const answers = await Promise.all(members.map((member) => estimate(member, query, limit)))
+  const failed = answers.flatMap((answer) => ('error' in answer ? [answer] : []))
+  if (failed.length > 0) {
+    ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
+  }
+  ctx.set('Cache-Control', 'no-store')
+  ctx.body = { kind, ...sumOf(answers), ignored: query.ignored, devices: answers.map(shown) }
+}
+
+/** As the appliance's own estimate tells them apart. */
+function kindOf(querystring: string): DownloadQuery['kind'] {
+  const parameters = parseQueryString(querystring)
+  if (!parameters.has('StreamName')) return 'timerange'
+  return parameters.has('Start') || parameters.has('Stop') ? 'splittime' : 'single'
+}
+
+async function estimate(
+  { device, client, breaker }: FleetMember,
+  query: DownloadQuery,
+  signal: AbortSignal,
+): Promise<Estimated> {
+  const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
+  try {
+    const answer = await breaker.run(() => client.getJson(target, signal))
+    return { device: device.name, estimate: readEstimate(device.name, answer) }
+  } catch (error) {
+    const late = signal.aborted && signal.reason instanceof DOMException
+    const failure = late ? tooLate(device.name) : error
+    // What the caller can mend is the same mistake on every device.
+    if (!(failure instanceof CapfleetError) || failure.kind.status < 500) throw failure
+    return { device: device.name, error: failure }
+  }
+}
+
+function tooLate(device: string): CapfleetError {
+  return new CapfleetError('device-timeout', `device ${device} did not answer in time`, {
+    members: { devices: [device] },
+  })
+}
+
+/** A device is not trusted. */
+function readEstimate(device: string, answer: unknown): DeviceEstimate {
+  const { Packets, Bytes, Exact, LinkType } = (answer ?? {}) as Record<string, unknown>
+  if (!isCount(Packets) || !isCount(Bytes)) throw deviceProtocol(device, 'sent an estimate without counts')
+  return { packets: BigInt(Packets), bytes: BigInt(Bytes), exact: Exact === true, linkType: LinkType ?? null }
+}
+
+function isCount(value: unknown): value is string {
+  return typeof value === 'string' && /^\d{1,20}$/.test(value)
+}
+
+const FILE_HEADER_BYTES = 24n
+
+/** One file has one header. Exact only when every device told exactly. */
+function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
+  const told = answers.flatMap((answer) => ('estimate' in answer ? [answer.estimate] : []))
+  const bytes = told.reduce((sum, one) => sum + one.bytes - FILE_HEADER_BYTES, FILE_HEADER_BYTES)
+  return {
+    packets: String(told.reduce((sum, one) => sum + one.packets, 0n)),
+    bytes: String(bytes),
+    exact: told.length === answers.length && told.every((one) => one.exact),
+  }
+}
+
+function shown(answer: Estimated): Record<string, unknown> {
+  if ('error' in answer) {
+    const { code, message } = answer.error
+    return { device: answer.device, error: { code, detail: message } }
+  }
+  const { packets, bytes, exact, linkType } = answer.estimate
+  return { device: answer.device, packets: String(packets), bytes: String(bytes), exact, linkType }
+}

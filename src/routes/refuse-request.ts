@@ -1,0 +1,22 @@
+import { CapfleetError } from '../base/error.ts'
+import type { RouteContext } from './route.ts'
+
+/** For what changes something on a device: a page of another site must not send it, nor HEAD do it. */
+export function refuseUnsafeChange(ctx: RouteContext): void {
+  if (ctx.get('Sec-Fetch-Site') === 'cross-site') {
+    throw new CapfleetError(
+      'cross-site',
+      'a page of another site may not start, stop or delete a capture; open the address directly',
+    )
+  }
+  if (ctx.method === 'HEAD') {
+    throw new CapfleetError('method-not-allowed', 'HEAD changes nothing; use POST, DELETE or GET')
+  }
+}
+
+/** Devices take parameters in the query string only. */
+export function refuseBody(ctx: RouteContext): void {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = ctx.req.headers
+  if (length === '0' && coding === undefined) return
+  throw new CapfleetError('bad-parameter', 'the request has a body; devices take none')
+}

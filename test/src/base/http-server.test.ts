@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import { cutResponse } from '../../../src/base/cut-response.ts'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { listen, type RunningServer } from '../../../src/base/http-server.ts'
+import { createTempCertificate } from '../../support/temp-certificate.ts'
+
+type Handler = Parameters<typeof listen>[0]
+
+async function serve(
+  t: TestContext,
+  handler: Handler,
+  tls?: { cert: string; key: string },
+): Promise<RunningServer> {
+  const server = await listen(handler, { host: '127.0.0.1', port: 0, tls })
+  t.after(() => server.close(0))
+  return server
+}
+
+/** Sends both requests at once. */
+function pipeline(server: RunningServer) {
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+  socket.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  return socket
+}
+
+test('a pipelined request begins when the answer before it has ended', async (t) => {
+  const begun: string[] = []
+  const first = Promise.withResolvers<void>()
+  const server = await serve(t, async (req, res) => {
+    begun.push(req.url ?? '')
+    if (req.url === '/1') await first.promise
+    res.end(`${begun}`)
+  })
+  const received = pipeline(server).toArray()
+  await fetch(`${server.url}/other`)
+  assert.deepEqual(begun, ['/1', '/other'])
+  first.resolve()
+  const text = Buffer.concat((await received) as Buffer[]).toString()
+  assert.match(text, /\/1,\/otherHTTP\/1\.1 200 OK[\s\S]*\/1,\/other,\/2$/)
+})
+
+test('a pipelined request whose client leaves before its turn never begins', async (t) => {
+  const begun: string[] = []
+  const server = await serve(t, (req) => void begun.push(req.url ?? ''))
+  const socket = pipeline(server)
+  while (begun.length === 0)
+    await fetch(server.url, { signal: AbortSignal.timeout(20) }).catch(() => undefined)
+  socket.destroy()
+  await once(socket, 'close')
+  await fetch(`${server.url}/last`, { signal: AbortSignal.timeout(50) }).catch(() => undefined)
+  assert.ok(!begun.includes('/2'))
+})
+
+test('speaks HTTPS with a certificate and its key', async (t) => {
+  await using certificate = await createTempCertificate()
+  const server = await serve(t, (_req, res) => res.end('over TLS'), certificate)
+  assert.match(server.url, /^https:/)
+  const { stdout } = await promisify(execFile)('curl', ['-fsS', '--cacert', certificate.cert, server.url])
+  assert.equal(stdout, 'over TLS')
+})
+
+test('a body that is cut over TLS has no clean end, for HTTP/1.0 neither', async (t) => {
+  await using certificate = await createTempCertificate()
+  const handler: Handler = (_req, res) => {
+    res.write('part')
+    void cutResponse(res, new Uint8Array(8))
+  }
+  const server = await serve(t, handler, certificate)
+  for (const [option, code] of [
+    ['--http1.1', 18],
+    ['--http1.0', 56],
+  ] as const) {
+    const curl = promisify(execFile)('curl', ['-sS', option, '--cacert', certificate.cert, server.url])
+    await assert.rejects(curl, (error: { code: number }) => {
+      assert.ok([code, 56].includes(error.code), `${option}: ${error.code}`)
+      return true
+    })
+  }
+})
+
+test('refuses to start without the files of listen.tls', async () => {
+  const tls = { cert: '/nowhere/cert.pem', key: '/nowhere/key.pem' }
+  await assert.rejects(
+    listen(() => undefined, { host: '127.0.0.1', port: 0, tls }),
+    (error) =>
+      error instanceof CapfleetError && error.code === 'bad-config' && /listen\.tls/.test(error.message),
+  )
+})

@@ -1,0 +1,126 @@
+// How a control call ends when the device or the client does not play by the rules.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { Device } from '../../../src/fleet/device.ts'
+import { DeviceProxy } from '../../../src/fleet/device-proxy.ts'
+import { httpGet, httpOpen } from '../../support/http-get.ts'
+import { RawDevice } from '../../support/raw-device.ts'
+
+const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+describe('a control call', { timeout: 20_000 }, () => {
+  let device: RawDevice
+  let front: Server
+  let proxy: DeviceProxy
+  /** What forward() was rejected with, last. */
+  let refused: unknown
+
+  before(async () => {
+    device = await RawDevice.start()
+    proxy = new DeviceProxy({ timeoutMs: 300 })
+    const target = new Device({ name: 'd0', url: device.url, user: 'u', password: 'p' })
+    front = createServer((req, res) => {
+      proxy.forward(target, '/x', req, res).catch((error: unknown) => {
+        refused = error
+        res.writeHead(error instanceof CapfleetError ? error.kind.status : 500).end()
+      })
+    })
+    front.listen(0, '127.0.0.1')
+    await once(front, 'listening')
+  })
+  after(async () => {
+    front.closeAllConnections()
+    front.close()
+    await device[Symbol.asyncDispose]()
+  })
+
+  const url = () => `http://127.0.0.1:${(front.address() as AddressInfo).port}/`
+  const answers = (text: string, end: 'close' | 'reset' | 'hang') => {
+    device.answer = { writes: [Buffer.from(text, 'latin1')], end }
+  }
+
+  for (const end of ['close', 'reset', 'hang'] as const) {
+    for (const [what, text] of [
+      ['chunks', `${CHUNKED}5\r\nhello\r\n`],
+      ['a Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello'],
+    ] as const) {
+      test(`whose device ends an answer with ${what} early (${end}) has no clean end, and no hang`, async () => {
+        answers(text, end)
+        await assert.rejects(httpGet(url()))
+        await device.until(() => device.connections === 0)
+      })
+    }
+  }
+
+  for (const [what, text, end, status, code] of [
+    ['says nothing', '', 'hang', 504, 'device-timeout'],
+    ['leaves without an answer', '', 'close', 502, 'device-unreachable'],
+    ['speaks something else', 'SSH-2.0-x\r\n\r\n', 'hang', 502, 'device-protocol'],
+    [
+      'sends both lengths',
+      `${CHUNKED.slice(0, -2)}Content-Length: 5\r\n\r\n0\r\n\r\n`,
+      'hang',
+      502,
+      'device-protocol',
+    ],
+    [
+      'sends headers without end',
+      `HTTP/1.1 200 OK\r\n${'A: b\r\n'.repeat(20_000)}`,
+      'hang',
+      502,
+      'device-protocol',
+    ],
+    [
+      'redirects',
+      'HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n',
+      'hang',
+      502,
+      'device-protocol',
+    ],
+    [
+      'refuses our credentials',
+      'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n',
+      'hang',
+      502,
+      'device-rejected',
+    ],
+  ] as const) {
+    test(`to a device that ${what} fails with ${code}`, async () => {
+      answers(text, end)
+      const answer = await httpGet(url())
+      assert.equal(answer.status, status)
+      assert.ok(refused instanceof CapfleetError && refused.code === code, String(refused))
+      await device.until(() => device.connections === 0)
+    })
+  }
+
+  test('breaks the connection to the device when the client leaves, before and after the head', async () => {
+    answers('', 'hang')
+    device.isHanging = false
+    const asked = httpOpen(url())
+    asked.catch(() => undefined)
+    await device.until(() => device.isHanging)
+    front.closeAllConnections()
+    await assert.rejects(asked)
+    await device.until(() => device.connections === 0)
+    answers(`${CHUNKED}5\r\nhello\r\n`, 'hang')
+    const open = await httpOpen(url())
+    await once(open.response, 'readable')
+    open[Symbol.dispose]()
+    await device.until(() => device.connections === 0)
+  })
+
+  test('by HEAD passes the head on and uses the connection again', async () => {
+    answers('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: text/plain\r\n\r\n', 'hang')
+    const answer = await httpGet(url(), { method: 'HEAD' })
+    assert.deepEqual(
+      [answer.status, answer.headers['content-length'], answer.headers['content-type'], answer.body.length],
+      [200, '1000', 'text/plain', 0],
+    )
+    assert.match(device.requests.at(-1) ?? '', /^HEAD \/x HTTP\/1\.1\r\n/)
+  })
+})

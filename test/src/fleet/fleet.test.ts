@@ -1,0 +1,220 @@
+// The fleet over simulated devices: probes, clocks, breakers, and devices that come, change and go.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import type { Log } from '../../../src/base/log.ts'
+import { Metrics } from '../../../src/base/metrics.ts'
+import { Device } from '../../../src/fleet/device.ts'
+import { Fleet } from '../../../src/fleet/fleet.ts'
+import { publishFleet } from '../../../src/fleet/fleet-metrics.ts'
+import { eventually } from '../../support/eventually.ts'
+import { FakeDevice } from '../../support/fake-device.ts'
+
+const PROBE_MS = 100
+
+describe('the fleet', { timeout: 30_000 }, () => {
+  let fakes: FakeDevice[]
+  let fleet: Fleet
+  let logged: string[]
+
+  beforeEach(async () => {
+    fakes = await Promise.all(['d0', 'd1'].map((name) => FakeDevice.start(name, Buffer.alloc(24))))
+    logged = []
+    const record = (event: string, fields?: Readonly<Record<string, unknown>>) =>
+      void logged.push(`${event} ${fields?.device}`)
+    const log: Log = { debug: record, info: record, warn: record, error: record }
+    fleet = new Fleet({
+      connectTimeoutMs: 500,
+      idleTimeoutMs: 500,
+      probeTimeoutMs: 300,
+      probeIntervalMs: PROBE_MS,
+      failuresMax: 3,
+      log,
+    })
+    fleet.replace(fakes.map(asDevice))
+  })
+  afterEach(async () => {
+    await fleet[Symbol.asyncDispose]()
+    for (const fake of fakes) await fake[Symbol.asyncDispose]()
+  })
+
+  const first = (): FakeDevice => fakes[0] as FakeDevice
+  const reportOf = (name: string) => fleet.get(name).health.report
+  const probed = () => Promise.all(fleet.members.map(({ health }) => health.probedOnce))
+
+  test('knows of each device what its probe told', async () => {
+    first().clockAheadNs = 5_000_000_000n
+    first().oldestPacketNs = 1_700_000_000_000_000_001n
+    first().outsiders = 2
+    await probed()
+    const report = reportOf('d0')
+    assert.deepEqual(
+      [report.reachable, report.version, report.readers, report.ptp, report.oldestPacketNs, report.error],
+      [true, '1.2.3', 2, { sync: true, offsetNs: 12.5 }, 1_700_000_000_000_000_001n, undefined],
+    )
+    assert.ok(report.since !== undefined && report.probeMs !== undefined && report.probeMs > 0)
+  })
+
+  test("tells a device's clock with a bound that holds the truth", async () => {
+    for (const aheadNs of [0n, 3_600_000_000_000n, -250_000_000n]) {
+      first().clockAheadNs = aheadNs
+      const since = first().probes.length
+      await eventually(() => first().probes.length >= since + 8, {
+        limitMs: 5_000,
+        message: 'two more probes',
+      })
+      const clock = fleet.clockOf('d0')
+      assert.ok(clock !== undefined)
+      const off = clock.offsetNs - aheadNs
+      // The simulated device reads its clock to a millisecond.
+      assert.ok((off < 0n ? -off : off) <= clock.errorNs + 1_000_000n, `${off} ${clock.errorNs}`)
+      assert.ok(clock.errorNs < 500_000_000n)
+    }
+    assert.equal(fleet.clockOf('nobody'), undefined)
+  })
+
+  test('sees a device go and come back, each with one line in the log, and keeps what it knew', async () => {
+    await probed()
+    const { port } = first()
+    const cameAt = reportOf('d0').since
+    await first().kill()
+    await eventually(() => reportOf('d0').reachable === false, { limitMs: 5_000, message: 'd0 is down' })
+    const down = reportOf('d0')
+    assert.deepEqual(
+      [down.error?.code, down.version, down.readers],
+      ['device-unreachable', '1.2.3', undefined],
+    )
+    assert.ok(down.since !== undefined && cameAt !== undefined && down.since >= cameAt)
+    assert.equal(reportOf('d1').reachable, true)
+    fakes[0] = await FakeDevice.start('d0', Buffer.alloc(24), port)
+    await eventually(() => reportOf('d0').reachable === true, { limitMs: 5_000, message: 'd0 is up' })
+    assert.deepEqual(
+      logged.filter((line) => /^device\.(up|down) d0/.test(line)),
+      ['device.up d0', 'device.down d0', 'device.up d0'],
+    )
+  })
+
+  test('a device that takes connections and says nothing is down', async () => {
+    await probed()
+    first().behaviour = { silent: true }
+    await eventually(() => reportOf('d0').reachable === false, { limitMs: 5_000, message: 'd0 is down' })
+    assert.equal(reportOf('d0').error?.code, 'device-timeout')
+  })
+
+  test('asks a device for its readers when it is asked, not before', async () => {
+    await probed()
+    first().outsiders = 3
+    assert.equal(await fleet.readersOf('d0'), 3)
+    assert.equal(await fleet.readersOf('nobody'), undefined)
+    first().behaviour = { body: Buffer.from('{"cat":{}}') }
+    assert.equal(await fleet.readersOf('d0'), undefined, 'a device without the member never tells')
+    await first().kill()
+    await assert.rejects(fleet.readersOf('d0'), { code: 'device-unreachable' })
+  })
+
+  test('a breaker that opened has the device probed at once, and the probe lets calls through again', async () => {
+    await probed()
+    const failure = new CapfleetError('device-timeout', 'no byte', { members: { devices: ['d0', 'gone'] } })
+    for (let count = 0; count < 3; count += 1) fleet.blame(failure)
+    assert.equal(fleet.get('d0').breaker.state, 'open')
+    assert.equal(fleet.get('d1').breaker.state, 'closed')
+    await eventually(() => fleet.get('d0').breaker.state !== 'open', {
+      limitMs: 5_000,
+      message: 'd0 let through',
+    })
+  })
+
+  test('a device that is down opens its breaker by its probes alone', async () => {
+    await probed()
+    await first().kill()
+    await eventually(() => fleet.get('d0').breaker.state === 'open', {
+      limitMs: 5_000,
+      message: 'd0 is open',
+    })
+  })
+
+  test('keeps what stays the same, replaces what changed, forgets what went', async () => {
+    await probed()
+    const [d0, d1] = fakes.map(asDevice) as [Device, Device]
+    const before = fleet.get('d0')
+    const changed = new Device({ name: 'd1', url: d1.url.href, user: 'gateway', password: 'new' })
+    const third = new Device({ name: 'd2', url: d1.url.href, user: 'gateway', password: 'device-secret' })
+    assert.deepEqual(fleet.replace([third, d0, changed]), { added: ['d2'], changed: ['d1'], removed: [] })
+    assert.equal(fleet.get('d0'), before)
+    assert.deepEqual(
+      fleet.devices.map(({ name }) => name),
+      ['d2', 'd0', 'd1'],
+    )
+    assert.deepEqual(fleet.replace([d0]), { added: [], changed: [], removed: ['d2', 'd1'] })
+    assert.throws(() => fleet.get('d1'), { code: 'unknown-device' })
+    assert.deepEqual(fleet.replace([], [d0]), { added: [], changed: [], removed: [] })
+    assert.equal(fleet.get('d0'), before, 'a device that is leaving can still be found')
+    assert.deepEqual([fleet.devices, fleet.members], [[], []])
+  })
+
+  test('a device that went is not probed any more, and its client works for those who have it', async () => {
+    await probed()
+    const { client, health } = fleet.get('d0')
+    const [d0, d1] = fakes as [FakeDevice, FakeDevice]
+    fleet.replace([asDevice(d1)])
+    await health.close()
+    const [gone, stays] = [d0.probes.length, d1.probes.length]
+    await eventually(() => d1.probes.length >= stays + 8, { limitMs: 5_000, message: 'd1 is probed twice' })
+    assert.equal(d0.probes.length, gone)
+    const answer = (await client.getJson('/stream/list', new AbortController().signal)) as { List: unknown }
+    assert.deepEqual(answer.List, [])
+  })
+
+  test('publishes up, probe time, clock and breaker of the devices that there are', async () => {
+    const metrics = new Metrics()
+    publishFleet(fleet, metrics)
+    await probed()
+    await eventually(() => fleet.clockOf('d0') !== undefined, {
+      limitMs: 5_000,
+      message: 'the clock is known',
+    })
+    const text = await metrics.text()
+    for (const line of [
+      /^capfleet_device_up\{device="d0"\} 1$/m,
+      /^capfleet_device_probe_seconds\{device="d0"\} 0\.\d+/m,
+      /^capfleet_device_clock_offset_seconds\{device="d0"\} -?\d/m,
+      /^capfleet_device_clock_error_seconds\{device="d0"\} \d/m,
+      /^capfleet_device_readers\{device="d1"\} 0$/m,
+      /^capfleet_device_breaker\{device="d1",state="closed"\} 1$/m,
+      /^capfleet_device_breaker\{device="d1",state="open"\} 0$/m,
+    ])
+      assert.match(text, line)
+    fleet.replace([])
+    assert.doesNotMatch(await metrics.text(), /^capfleet_device_\w+\{/m)
+  })
+
+  test('one list answers all who ask at the same time, and whoever leaves takes nobody along', async () => {
+    const { captures } = fleet.get('d0')
+    first().captures = [{ StreamName: 'lab' }]
+    const leaving = new AbortController()
+    const staying = new AbortController().signal
+    const left = captures.get(1_000, leaving.signal)
+    const all = Array.from({ length: 100 }, () => captures.get(1_000, staying))
+    leaving.abort(new CapfleetError('draining', 'gone'))
+    await assert.rejects(left, { code: 'draining' })
+    for (const list of await Promise.all(all)) assert.equal(list[0]?.StreamName, 'lab')
+    assert.equal(first().requests.length, 1)
+    await captures.get(0, staying)
+    captures.forget()
+    await captures.get(1_000, staying)
+    assert.equal(first().requests.length, 3)
+  })
+
+  test('a list that failed is not kept', async () => {
+    const { captures } = fleet.get('d0')
+    const { signal } = new AbortController()
+    first().behaviour = { body: Buffer.from('<html>') }
+    await assert.rejects(captures.get(60_000, signal), { code: 'device-protocol' })
+    first().behaviour = {}
+    assert.deepEqual(await captures.get(60_000, signal), [])
+  })
+})
+
+function asDevice({ name, url, user, password }: FakeDevice): Device {
+  return new Device({ name, url, user, password })
+}

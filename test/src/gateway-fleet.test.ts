@@ -1,0 +1,274 @@
+// The gateway and its devices: control calls to many, devices that are down, credentials, a changed configuration.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { eventually } from '../support/eventually.ts'
+import { FakeDevice } from '../support/fake-device.ts'
+import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
+import { startTempGateway, type TempGateway } from '../support/temp-gateway.ts'
+import { TempRedis } from '../support/temp-redis.ts'
+
+const PACKETS = 200
+const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
+const START = '/sysmaster/capture_start'
+
+interface DeviceEntry {
+  readonly Device: string
+  readonly Status: number
+  readonly Body?: unknown
+  readonly error?: { readonly code: string; readonly detail: string }
+}
+
+describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
+  let redis: TempRedis
+  let fleet: FakeDevice[]
+  let gateway: TempGateway
+
+  before(async () => {
+    redis = await TempRedis.create()
+    fleet = await startFakeFleet(PACKETS)
+    gateway = await startTempGateway(fleet, redis.url, {
+      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
+      control: { timeoutMs: 800, probeTimeoutMs: 500, connectTimeoutMs: 500 },
+    })
+  })
+  after(async () => {
+    await gateway[Symbol.asyncDispose]()
+    for (const device of fleet) await device[Symbol.asyncDispose]()
+    await redis[Symbol.asyncDispose]()
+  })
+  beforeEach(() => {
+    for (const device of fleet) {
+      device.behaviour = {}
+      device.captures = []
+      device.answers.clear()
+      device.requests.length = 0
+    }
+  })
+
+  const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    fetch(gateway.url + path, { method, headers: { ...gateway.as.full, ...headers }, redirect: 'manual' })
+  const entriesOf = async (answer: Response) => ((await answer.json()) as { Devices: DeviceEntry[] }).Devices
+  const seen = () =>
+    fleet.flatMap(({ name, requests }) => requests.map(({ method, url }) => `${name} ${method} ${url}`))
+
+  describe('control calls at the root', () => {
+    test('collect one answer of each chosen device', async () => {
+      const all = await ask('/api/v1/system/version')
+      assert.equal(all.status, 200)
+      assert.match(all.headers.get('content-type') ?? '', /^application\/json/)
+      assert.deepEqual(
+        await entriesOf(all),
+        ['d0', 'd1', 'd2'].map((name) => ({
+          Device: name,
+          Status: 200,
+          Body: { version: '1.2.3', device: name, build: '' },
+        })),
+      )
+      const [time] = await entriesOf(await ask('/api/v1/system/time_current?Device=d1&rand=1'))
+      assert.match(String(time?.Body), /^\d{19}\n$/, 'all digits, so a text')
+      assert.ok(seen().includes('d1 GET /api/v1/system/time_current?rand=1'), seen().join())
+    })
+
+    for (const [method, path] of [
+      ['GET', START],
+      ['POST', START],
+      ['POST', '/sysmaster/capture_stop'],
+    ] as const) {
+      test(`${method} ${path} goes to the chosen devices, with one answer each`, async () => {
+        for (const device of fleet) device.answers.set(path, { Status: true, Str: `on ${device.name}` })
+        const answer = await ask(`${path}?StreamName=lab&Device=d0,d2`, {}, method)
+        assert.equal(answer.status, 200)
+        assert.deepEqual(
+          (await entriesOf(answer)).map(({ Device, Body }) => [Device, (Body as { Str: string }).Str]),
+          [
+            ['d0', 'on d0'],
+            ['d2', 'on d2'],
+          ],
+        )
+        assert.deepEqual(seen(), [`d0 GET ${path}?StreamName=lab`, `d2 GET ${path}?StreamName=lab`])
+      })
+    }
+
+    test('are 207 when the devices differ, and the failure when all failed alike', async () => {
+      const [d0, d1] = fleet as [FakeDevice, FakeDevice]
+      d0.answers.set(START, { Status: true })
+      d1.behaviour = { silent: true }
+      const mixed = await ask(`${START}?StreamName=lab`, {}, 'POST')
+      assert.equal(mixed.status, 207)
+      const entries = await entriesOf(mixed)
+      assert.deepEqual(
+        entries.map(({ Status, error }) => [Status, error?.code]),
+        [
+          [200, undefined],
+          [504, 'device-timeout'],
+          [404, 'not-found'],
+        ],
+      )
+      const alike = await ask(`${START}?StreamName=lab&Device=d2`, {}, 'POST')
+      const problem = (await alike.json()) as Record<string, unknown>
+      assert.deepEqual([alike.status, problem.code, problem.devices], [404, 'not-found', ['d2']])
+      const metrics = await (await ask('/metrics')).text()
+      assert.match(metrics, /^capfleet_control_calls_total\{device="d1",result="device-timeout"\} 1$/m)
+    })
+
+    test('delete a capture on the one device that holds it', async () => {
+      const [d0, d1] = fleet as [FakeDevice, FakeDevice]
+      d0.captures = [{ StreamName: 'lab_20260101_1000' }]
+      d1.captures = [{ StreamName: 'core_20260101_1000' }]
+      d1.answers.set('/pcap/del', { Status: true, BytesFreed: '5' })
+      const answer = await ask('/pcap/del?StreamName=core_20260101_1000', {}, 'DELETE')
+      assert.deepEqual(await entriesOf(answer), [
+        { Device: 'd1', Status: 200, Body: { Status: true, BytesFreed: '5' } },
+      ])
+      const deleting = seen().filter((line) => line.includes('/pcap/del'))
+      assert.deepEqual(deleting, ['d1 GET /pcap/del?StreamName=core_20260101_1000'])
+      d1.captures = []
+      const again = await ask('/pcap/del?StreamName=core_20260101_1000', {}, 'DELETE')
+      assert.equal(again.status, 404, 'the list from before is forgotten')
+    })
+
+    test('that change something need the role full, the own site, no HEAD and no body', async () => {
+      for (const [path, method] of [
+        [START, 'POST'],
+        ['/sysmaster/capture_stop', 'POST'],
+        ['/pcap/del?StreamName=x', 'DELETE'],
+      ] as const) {
+        for (const prefix of ['', '/devices/d0']) {
+          const status = async (headers: Record<string, string>, by: string) =>
+            (await ask(prefix + path, headers, by)).status
+          for (const by of [method, 'GET']) {
+            assert.equal(await status({ ...gateway.as.user }, by), 403, `${by} ${prefix}${path}`)
+            assert.equal(await status({ 'sec-fetch-site': 'cross-site' }, by), 403)
+          }
+          assert.equal(await status({}, 'HEAD'), 405)
+          assert.equal(await status({}, method === 'POST' ? 'DELETE' : 'POST'), 405)
+        }
+      }
+      const body = await fetch(gateway.url + START, { method: 'POST', headers: gateway.as.full, body: 'x=1' })
+      assert.deepEqual([body.status, ((await body.json()) as { code: string }).code], [400, 'bad-parameter'])
+      assert.deepEqual(seen(), [])
+    })
+
+    test('on one device have POST and DELETE twins, which reach the device as GET', async () => {
+      const [d0] = fleet as [FakeDevice]
+      d0.answers.set(START, { Status: true, Str: 'successfully started capture' })
+      d0.answers.set('/pcap/del', { Status: true })
+      const started = await ask(`/devices/d0${START}?StreamName=a`, {}, 'POST')
+      assert.deepEqual(await started.json(), { Status: true, Str: 'successfully started capture' })
+      assert.equal((await ask('/devices/d0/pcap/del?StreamName=a_1', {}, 'DELETE')).status, 200)
+      assert.deepEqual(seen(), [`d0 GET ${START}?StreamName=a`, 'd0 GET /pcap/del?StreamName=a_1'])
+    })
+  })
+
+  test('a thousand downloads of captures that begin together cost a few lists of each device', async () => {
+    const [d0] = fleet as [FakeDevice]
+    d0.captures = [{ StreamName: 'lab_20260101_1000' }]
+    const heads = Array.from({ length: 200 }, () =>
+      ask('/stream/ssize?StreamName=lab_20260101_1000').then((answer) => answer.text()),
+    )
+    await Promise.all(heads)
+    for (const device of fleet) {
+      const lists = device.requests.filter(({ url }) => url === '/stream/list').length
+      assert.ok(lists >= 1 && lists <= 4, `${device.name}: ${lists}`)
+    }
+  })
+
+  test("no header of a caller's request reaches a device", async () => {
+    const [d0] = fleet as [FakeDevice]
+    d0.captures = [{ StreamName: 'lab_20260101_1000' }]
+    for (const device of fleet) device.answers.set(START, { Status: true })
+    const canary = 'canary-5e1f'
+    const headers = {
+      cookie: `session=${canary}`,
+      'proxy-authorization': `Basic ${canary}`,
+      'x-api-key': canary,
+      'x-forwarded-for': canary,
+      forwarded: `for=${canary}`,
+      referer: `http://${canary}/`,
+      origin: `http://${canary}`,
+      'user-agent': canary,
+      te: 'trailers',
+    }
+    for (const [path, method] of [
+      [TIMERANGE, 'GET'],
+      [`/devices/d0${TIMERANGE}`, 'GET'],
+      ['/api/v1/pcap/single?StreamName=lab_20260101_1000', 'GET'],
+      ['/stream/list', 'GET'],
+      ['/api/v1/system/status', 'GET'],
+      [START, 'POST'],
+      ['/devices/d0/api/v1/system/version', 'GET'],
+      [`/devices/d0${START}`, 'POST'],
+    ] as const) {
+      const req = request(gateway.url + path, { method, headers: { ...gateway.as.full, ...headers } })
+      req.end()
+      const [res] = await once(req, 'response')
+      res.resume()
+      await once(res, 'end')
+      assert.equal(res.statusCode, 200, path)
+    }
+    const sent = fleet.flatMap((device) => [...device.requests, ...device.probes])
+    assert.ok(sent.length > 20)
+    const own = gateway.as.full.authorization.slice('Basic '.length)
+    for (const { url, headers } of sent) {
+      const text = JSON.stringify(headers)
+      assert.ok(!text.includes(canary) && !text.includes(own), `${url} ${text}`)
+      assert.equal(headers.authorization, `Basic ${btoa('gateway:device-secret')}`)
+    }
+  })
+
+  test('one device by name, and 404 with the nearest names', async () => {
+    const answer = await ask('/v1/devices/d1')
+    const d1 = (await answer.json()) as Record<string, unknown>
+    assert.deepEqual(
+      [d1.name, d1.reachable, d1.breaker, d1.ptp, d1.slotsTotal, d1.waiting],
+      ['d1', true, 'closed', { sync: true, offsetNs: 12.5 }, 4, 0],
+    )
+    assert.match(String(d1.clockOffsetNs), /^-?\d+$/)
+    assert.match(String(d1.clockErrorNs), /^\d+$/)
+    assert.equal((await ask('/v1/devices/d7')).status, 404)
+    assert.deepEqual(seen(), [], 'the devices are not asked')
+  })
+})
+
+describe('a device that is down', { timeout: 60_000 }, () => {
+  test('fails at once and alone, is told of within seconds, and is used again when it is back', async () => {
+    await using redis = await TempRedis.create()
+    const [d0, d1] = (await startFakeFleet(PACKETS, ['d0', 'd1'])) as [FakeDevice, FakeDevice]
+    await using _second = d1
+    const { port } = d0
+    await using gateway = await startTempGateway([d0, d1], redis.url, {
+      health: { failuresMax: 2, intervalS: 0.5 },
+      control: { probeTimeoutMs: 300 },
+    })
+    const ask = (path: string) => fetch(gateway.url + path, { headers: gateway.as.full })
+    const reportOf = async (name: string) =>
+      (await (await ask(`/v1/devices/${name}`)).json()) as Record<string, unknown>
+    assert.equal((await reportOf('d0')).reachable, true)
+    await d0.kill()
+    await eventually(async () => (await reportOf('d0')).breaker === 'open', {
+      limitMs: 9_000,
+      message: 'd0 is open',
+    })
+    const report = await reportOf('d0')
+    assert.equal(report.reachable, false)
+    assert.equal((report.error as { code: string }).code, 'device-unreachable')
+    assert.match(await (await ask('/metrics')).text(), /^capfleet_device_up\{device="d0"\} 0$/m)
+    for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}`, '/devices/d0/api/v1/system/version']) {
+      const answer = await ask(path)
+      const problem = (await answer.json()) as Record<string, unknown>
+      assert.deepEqual([answer.status, problem.code, problem.devices], [502, 'device-unreachable', ['d0']])
+      assert.match(String(problem.detail), /device d0 has failed since 20\d\d-.*answers a probe/)
+    }
+    assert.equal((await ask(`/devices/d1${TIMERANGE}`)).status, 200)
+    assert.equal((await ask('/stream/list')).headers.get('capfleet-unreachable'), 'd0')
+    assert.deepEqual(await redis.leftovers('capfleet'), [], 'nobody waited in a queue')
+    await using _back = await FakeDevice.start('d0', fleetPcap(0, PACKETS), port)
+    await eventually(async () => (await reportOf('d0')).breaker !== 'open', {
+      limitMs: 9_000,
+      message: 'd0 is back',
+    })
+    assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 200)
+  })
+})

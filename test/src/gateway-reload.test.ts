@@ -1,0 +1,207 @@
+// A gateway as the command line starts it, while its configuration file changes under it.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { putUser } from '../../src/base/users-file.ts'
+import { startGatewayFromFile } from '../../src/gateway.ts'
+import { eventually } from '../support/eventually.ts'
+import type { FakeDevice } from '../support/fake-device.ts'
+import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
+import { FakeKubernetes, makeSlice } from '../support/fake-kubernetes.ts'
+import { createTempCertificate, type TempCertificate } from '../support/temp-certificate.ts'
+import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
+import { TempRedis } from '../support/temp-redis.ts'
+
+const PACKETS = 3_000
+const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
+const LIMIT_MS = 8_000
+
+describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
+  let redis: TempRedis
+  let folder: TempFolder
+  let devices: FakeDevice[]
+  let certificate: TempCertificate
+  let gateway: Awaited<ReturnType<typeof startGatewayFromFile>> | undefined
+
+  before(async () => {
+    redis = await TempRedis.create()
+    folder = await tempFolder()
+    devices = await startFakeFleet(PACKETS)
+    certificate = await createTempCertificate()
+    await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, 'secret')
+    await writeFile(join(folder.path, 'password'), 'device-secret\n')
+    await writeFile(join(folder.path, 'token'), 'device-token\n')
+  })
+  after(async () => {
+    for (const device of devices) await device[Symbol.asyncDispose]()
+    await certificate[Symbol.asyncDispose]()
+    await folder[Symbol.asyncDispose]()
+    await redis[Symbol.asyncDispose]()
+  })
+  afterEach(async () => {
+    await gateway?.close(0)
+    gateway = undefined
+    for (const device of devices) device.behaviour = {}
+  })
+
+  const entryOf = ({ name, url }: FakeDevice) => ({
+    name,
+    url,
+    user: 'gateway',
+    password: { file: 'password' },
+  })
+  const path = () => join(folder.path, 'gateway.yaml')
+  const write = (settings: Record<string, unknown>) =>
+    writeFile(
+      path(),
+      JSON.stringify({
+        listen: { port: 0 },
+        redis: { url: redis.url },
+        auth: { users: 'users.yaml' },
+        logLevel: 'silent',
+        timeZone: 'UTC',
+        ...settings,
+      }),
+    )
+  const start = async (settings: Record<string, unknown>) => {
+    await write(settings)
+    gateway = await startGatewayFromFile(path())
+  }
+  const ask = (target: string) =>
+    fetch(`${gateway?.address}${target}`, { headers: { authorization: `Basic ${btoa('full:secret')}` } })
+  const reports = async () =>
+    ((await (await ask('/v1/devices')).json()) as { devices: Record<string, unknown>[] }).devices
+  const names = async () => (await reports()).map(({ name }) => name).join()
+  const untilNames = (expected: string) =>
+    eventually(async () => (await names()) === expected, {
+      limitMs: LIMIT_MS,
+      message: `devices ${expected}`,
+    })
+
+  test('devices come, change and go; a running download of one that goes ends whole', async () => {
+    const [d0, d1, d2] = devices as [FakeDevice, FakeDevice, FakeDevice]
+    await start({ devices: [entryOf(d0), entryOf(d1)] })
+    assert.equal(await names(), 'd0,d1')
+    d0.behaviour = { chunkBytes: 40_000, pauseMs: 20 }
+    const running = await ask(`/devices/d0${TIMERANGE}`)
+    assert.equal(running.status, 200)
+    await write({ devices: [entryOf(d1), entryOf(d2)] })
+    await untilNames('d1,d2')
+    const onNew = await ask(`/devices/d2${TIMERANGE}`)
+    assert.ok(Buffer.from(await onNew.arrayBuffer()).equals(fleetPcap(2, PACKETS)))
+    assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 404, 'd0 takes no new download')
+    assert.equal(d0.readers, 1, 'the download still runs')
+    assert.ok(Buffer.from(await running.arrayBuffer()).equals(fleetPcap(0, PACKETS)))
+  })
+
+  test('a changed password is used from then on, also when only its file changed and SIGHUP came', async () => {
+    const [d0] = devices as [FakeDevice]
+    await writeFile(join(folder.path, 'rotating'), 'wrong')
+    const entry = { ...entryOf(d0), password: { file: 'rotating' } }
+    await start({ devices: [entry] })
+    assert.deepEqual(
+      (await reports()).map(({ reachable, error }) => [reachable, (error as { code: string } | null)?.code]),
+      [[false, 'device-rejected']],
+    )
+    await writeFile(join(folder.path, 'rotating'), 'device-secret')
+    process.kill(process.pid, 'SIGHUP')
+    await eventually(async () => (await reports())[0]?.reachable === true, {
+      limitMs: LIMIT_MS,
+      message: 'the new password is used',
+    })
+  })
+
+  for (const [what, broken] of [
+    ['that is no YAML', 'devices: [{'],
+    ['with an unknown key', undefined],
+    ['that names a missing secret', { password: { file: 'no-such-file' } }],
+  ] as const) {
+    test(`a file ${what} changes nothing`, async () => {
+      const [d0, d1] = devices as [FakeDevice, FakeDevice]
+      await start({ devices: [entryOf(d0)] })
+      if (typeof broken === 'string') await writeFile(path(), broken)
+      else await write({ devices: [entryOf(d1), { ...entryOf(d0), ...(broken ?? { streems: 1 }) }] })
+      process.kill(process.pid, 'SIGHUP')
+      await new Promise((resolve) => setTimeout(resolve, 400))
+      assert.equal(await names(), 'd0')
+      await write({ devices: [entryOf(d0), entryOf(d1)] })
+      await untilNames('d0,d1')
+    })
+  }
+
+  test('discovered devices join those of the file', async () => {
+    const [d0, d1] = devices as [FakeDevice, FakeDevice]
+    await using kubernetes = await FakeKubernetes.start({
+      key: await readFile(certificate.key),
+      cert: await readFile(certificate.cert),
+    })
+    await writeFile(join(folder.path, 'pod-token'), 'pod-token')
+    await start({
+      devices: [entryOf(d0)],
+      deviceDiscovery: [
+        {
+          endpointSlice: {
+            url: kubernetes.url,
+            namespace: 'capture',
+            port: 'api',
+            tokenFile: 'pod-token',
+            caFile: certificate.cert,
+          },
+          scheme: 'http',
+          allowCidrs: ['127.0.0.1/32'],
+          site: 'k8s',
+          user: 'gateway',
+          password: { file: 'password' },
+        },
+      ],
+    })
+    assert.equal(await names(), 'd0')
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d1.port))
+    await untilNames('d0,pod-1')
+    const answer = await ask(`${TIMERANGE}&Device=site=k8s`)
+    assert.ok(Buffer.from(await answer.arrayBuffer()).equals(fleetPcap(1, PACKETS)))
+    kubernetes.remove('a')
+    await untilNames('d0')
+  })
+
+  test('a device with a token and a certificate of its own is trusted by its ca alone', async () => {
+    const seen: (string | undefined)[] = []
+    const server: Server = createServer(
+      { key: await readFile(certificate.key), cert: await readFile(certificate.cert) },
+      (req, res) => {
+        seen.push(req.headers.authorization)
+        if (req.url?.startsWith('/api/v1/pcap/')) res.end(fleetPcap(0, 10))
+        else res.end('{"version":"2.0.0"}')
+      },
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `https://localhost:${(server.address() as AddressInfo).port}`
+    const entry = { url, token: { file: 'token' } }
+    await start({
+      devices: [
+        { ...entry, name: 'trusted', ca: certificate.cert },
+        { ...entry, name: 'untrusted' },
+      ],
+    })
+    assert.deepEqual(
+      (await reports()).map(({ name, reachable, version }) => [name, reachable, version]),
+      [
+        ['trusted', true, '2.0.0'],
+        ['untrusted', false, null],
+      ],
+    )
+    const [download, control] = [await ask(`/devices/trusted${TIMERANGE}`), await ask('/devices/trusted/x')]
+    assert.ok(Buffer.from(await download.arrayBuffer()).equals(fleetPcap(0, 10)))
+    assert.equal(await control.text(), '{"version":"2.0.0"}')
+    for (const target of [`/devices/untrusted${TIMERANGE}`, '/devices/untrusted/x'])
+      assert.equal((await ask(target)).status, 502, target)
+    assert.deepEqual([...new Set(seen)], ['Bearer device-token'])
+    server.closeAllConnections()
+    server.close()
+  })
+})
