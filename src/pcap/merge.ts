@@ -5,70 +5,153 @@
  * timestamps of that input, so a late record is neither dropped nor held; it is counted. Inputs
  * that are in order give an output that is in order.
  */
-import type { InputTotals, PcapInput } from './pcap-input.ts'
+import type { InputTotals } from './delivered-records.ts'
+import { DuplicateWindow } from './duplicate-window.ts'
+import { MergeArena } from './merge-arena.ts'
+import type { PcapInput } from './pcap-input.ts'
 import { ReadyMerger } from './ready-merger.ts'
+import { RecordGate, type RecordLimits } from './record-gate.ts'
 
-/** The figures of a finished merge; `PcapInput.totals` has those of one input at any time. */
+/** The figures of a merge; live while it runs. */
 export interface MergeTotals {
+  /** In the stream: what was taken from the inputs, without duplicates. */
   readonly packets: number
-  /** Bytes yielded: record headers and captured bytes. */
-  readonly bytes: number
   /** In the order of the inputs. */
-  readonly inputs: readonly InputTotals[]
+  readonly inputs: readonly MergedInput[]
+  /** Timestamp of the first packet that a limit left out. */
+  readonly nextNs: bigint | undefined
 }
 
-export interface MergeOptions {
+/** What is in the stream of one input. */
+export interface MergedInput extends InputTotals {
+  /** Packets that were left out because another input had them. */
+  readonly duplicates: number
+  /** How long the merge waited for this input alone. */
+  readonly stalledMs: number
+}
+
+export interface MergeOptions extends RecordLimits {
   /** End before the first packet that is this much or more after the first one (API 4.4.2, TSMax). */
   readonly tsMaxNs?: bigint | undefined
+  /** Leave out what another input had at most so long before (see DuplicateWindow). */
+  readonly dedupNs?: bigint | undefined
   /** Aborting ends the wait for an input: the merge throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Yields the records of all inputs (no file header), each chunk whole records, up to 1 MiB or one
- * input's chunk. What is merged goes out before the merge waits for a slow input. A yielded chunk is
- * the caller's; the merge does not write to it again.
+ * The merge of inputs that share one resolution and link type, which commonHeader() checks.
  *
- * Memory: what PcapInput holds, and one output chunk. An input is read only when its bytes at hand
+ * Memory: what PcapInput holds, and the two output chunks of the first input's arena. An input is read only when its bytes at hand
  * are used up, so a caller that stops taking chunks stops the inputs.
- *
- * Throws device-protocol, naming the input, when one ends inside a record or claims an impossible
- * one; an input's own error passes through unchanged. What was merged until then has been yielded.
- * All inputs are closed when the generator ends in any way. They must share one resolution, which
- * commonHeader() checks.
  */
-export async function* mergePcap(
-  inputs: readonly PcapInput[],
-  options: MergeOptions = {},
-): AsyncGenerator<Buffer, MergeTotals> {
-  const { tsMaxNs, signal } = options
-  try {
-    await unlessAborted(Promise.all(inputs.map((input) => input.fill())), signal)
-    const merger = new ReadyMerger(inputs, tsMaxNs)
-    for (;;) {
-      const state = merger.advance()
-      if (state === 'dry') yield* refill(merger, signal)
-      else if (state === 'ready') yield* merger.takeReady()
-      else break
-    }
-    yield* merger.flush()
-  } finally {
-    await Promise.all(inputs.map((input) => input.close()))
+export class PcapMerge {
+  readonly #inputs: readonly PcapInput[]
+  readonly #options: MergeOptions
+  readonly #stalledMs: number[]
+  #merger: ReadyMerger | undefined
+
+  constructor(inputs: readonly PcapInput[], options: MergeOptions = {}) {
+    this.#inputs = inputs
+    this.#options = options
+    this.#stalledMs = inputs.map(() => 0)
   }
-  return totalsOf(inputs)
+
+  get totals(): MergeTotals {
+    const inputs = this.#inputs.map((input, rank) => this.#inputTotals(input, rank))
+    const packets = inputs.reduce((sum, input) => sum + input.packets, 0)
+    return { packets, inputs, nextNs: this.#merger?.nextNs }
+  }
+
+  /**
+   * Yields the records of all inputs (no file header), each chunk whole records, and valid until the
+   * second one after it is asked for. What is merged goes out before the merge waits for a slow input.
+   *
+   * Throws device-protocol, naming the input, when one ends inside a record or claims an impossible
+   * one; an input's own error passes through unchanged. What was merged until then has been yielded.
+   * All inputs are closed when the generator ends in any way. To be called once.
+   */
+  async *chunks(): AsyncGenerator<Buffer, void> {
+    try {
+      while (this.#needsFill()) await this.#fillAll()
+      const merger = this.#createMerger()
+      for (let state = merger?.advance(); merger !== undefined; state = merger.advance()) {
+        if (state === 'dry' && this.#inputs[merger.dryInput]?.fillAtOnce() === true) merger.refilled()
+        else if (state === 'dry') yield* this.#refill(merger)
+        else yield* waiting(merger)
+        if (state === 'end') return
+      }
+    } finally {
+      await Promise.all(this.#inputs.map((input) => input.close()))
+    }
+  }
+
+  #inputTotals({ totals }: PcapInput, rank: number): MergedInput {
+    const dropped = this.#merger?.dropped[rank] ?? { packets: 0, bytes: 0 }
+    return {
+      ...totals,
+      packets: totals.packets - dropped.packets,
+      bytes: totals.bytes - dropped.bytes,
+      duplicates: dropped.packets,
+      stalledMs: Math.round(this.#stalledMs[rank] ?? 0),
+    }
+  }
+
+  #createMerger(): ReadyMerger | undefined {
+    const first = this.#inputs[0]
+    if (first === undefined) return undefined
+    const { nanoseconds } = first.header
+    const windows = this.#inputs.map((input) => input.window)
+    this.#merger = new ReadyMerger(windows, {
+      arena: first.arena ?? new MergeArena(0),
+      nanoseconds,
+      tsMaxNs: this.#options.tsMaxNs,
+      gate: this.#createGate(first),
+    })
+    return this.#merger
+  }
+
+  #createGate({ header }: PcapInput): RecordGate | undefined {
+    const { maxPackets, maxBytes, dedupNs } = this.#options
+    if (maxPackets === undefined && maxBytes === undefined && dedupNs === undefined) return undefined
+    if (dedupNs === undefined) return new RecordGate(this.#options, undefined)
+    const units = Number(header.nanoseconds ? dedupNs : dedupNs / 1_000n)
+    return new RecordGate(this.#options, new DuplicateWindow(units, header.linkType))
+  }
+
+  /** Waits for the dry input. If it is slow or fails, what is merged goes out first. */
+  async *#refill(merger: ReadyMerger): AsyncGenerator<Buffer, void> {
+    const startMs = performance.now()
+    const filling = this.#fillAll()
+    if (!(await settlesSoon(filling))) yield* waiting(merger)
+    try {
+      await filling
+      // Parked since then: nothing was lost, the same packets come again.
+      while (this.#needsFill()) await this.#fillAll()
+    } catch (error) {
+      yield* waiting(merger)
+      throw error
+    }
+    const rank = merger.dryInput
+    this.#stalledMs[rank] = (this.#stalledMs[rank] ?? 0) + performance.now() - startMs
+    merger.refilled()
+  }
+
+  /** Normally one input is without a record; after a pause all are, and are asked at the same time. */
+  #fillAll(): Promise<unknown> {
+    const needy = this.#inputs.filter((input) => !input.hasRecord && !input.ended)
+    return unlessAborted(Promise.all(needy.map((input) => input.fill())), this.#options.signal)
+  }
+
+  #needsFill(): boolean {
+    return this.#inputs.some((input) => !input.hasRecord && !input.ended)
+  }
 }
 
-/** Waits for the dry input. If it is slow or fails, what is merged goes out first. */
-async function* refill(merger: ReadyMerger, signal: AbortSignal | undefined): AsyncGenerator<Buffer, void> {
-  const filling = unlessAborted(merger.dryInput?.fill() ?? Promise.resolve(), signal)
-  if (!(await settlesSoon(filling))) yield* merger.flush()
-  try {
-    await filling
-  } catch (error) {
-    yield* merger.flush()
-    throw error
-  }
-  merger.refilled()
+/** What the merger has ready, if anything. */
+function* waiting(merger: ReadyMerger): Generator<Buffer, void> {
+  const chunk = merger.take()
+  if (chunk !== undefined) yield chunk
 }
 
 /** Whether `work` settles before the event loop has looked for new input once. */
@@ -92,10 +175,4 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pr
     work.then(resolve, reject).finally(settled)
     if (signal.aborted) abort()
   })
-}
-
-function totalsOf(inputs: readonly PcapInput[]): MergeTotals {
-  const totals = inputs.map((input) => input.totals)
-  const sum = (count: (of: InputTotals) => number) => totals.reduce((all, one) => all + count(one), 0)
-  return { packets: sum((input) => input.packets), bytes: sum((input) => input.bytes), inputs: totals }
 }

@@ -1,124 +1,171 @@
-import { InputHeap } from './input-heap.ts'
-import type { PcapInput } from './pcap-input.ts'
+import { type MergeArena, OUTPUT_BYTES } from './merge-arena.ts'
+import { MergeKeys } from './merge-keys.ts'
+import { type RecordGate, timestampNs } from './record-gate.ts'
+import { type RecordWindow, recordEnd } from './record-window.ts'
 
-/** Records strictly below this key may go out. */
-interface KeyLimit {
-  readonly seconds: number
-  readonly fraction: number
+export interface MergerOptions {
+  /** Its outputs are used; windows may lie elsewhere. */
+  readonly arena: MergeArena
+  readonly nanoseconds: boolean
+  readonly tsMaxNs?: bigint | undefined
+  readonly gate?: RecordGate | undefined
 }
 
-const NO_LIMIT: KeyLimit = { seconds: Number.POSITIVE_INFINITY, fraction: 0 }
-const OUTPUT_BYTES = 1_048_576
-/** A longer run is passed on as it is: copying it costs more than one more write. */
-const PASS_ON_BYTES = 65_536
-const NO_BYTES = Buffer.alloc(0)
+interface DroppedRecords {
+  packets: number
+  bytes: number
+}
 
 /**
- * The part of a merge that never waits: moves runs of records from the inputs that have some at
- * hand into output chunks. A run is all records of one input that come before the next record of
- * any other input; it is found by comparing headers and moved by one copy.
+ * The part of a merge that never waits: moves runs of records from the windows of the inputs into
+ * output chunks. A run is all records of one input that come before the next record of any other.
  */
 export class ReadyMerger {
-  readonly #heap = new InputHeap()
-  readonly #limit: KeyLimit
-  #chunk = NO_BYTES
-  #chunkBytes = 0
-  #ready: Buffer[] = []
+  readonly #windows: readonly RecordWindow[]
+  readonly #keys: MergeKeys
+  readonly #options: MergerOptions
+  readonly #dropped: DroppedRecords[]
+  readonly #arena: Uint8Array
+  readonly #memory: ArrayBufferLike
+  /** Where the output begins; two are filled in turn, so that a chunk stays as it is while the next is filled. */
+  #outputStart = 0
+  #outputBytes = 0
+  #nextNs: bigint | undefined
 
-  /** Every input must have been filled once. */
-  constructor(inputs: readonly PcapInput[], tsMaxNs: bigint | undefined) {
-    for (const [rank, input] of inputs.entries()) {
-      if (input.hasRecord) this.#heap.add(input, rank)
-    }
-    this.#limit = limitAfter(this.#heap.first?.input, tsMaxNs)
+  /** At least one window. One that shows no record is of an input that has ended. */
+  constructor(windows: readonly RecordWindow[], options: MergerOptions) {
+    this.#windows = windows
+    this.#options = options
+    this.#arena = options.arena.bytes
+    this.#memory = this.#arena.buffer
+    this.#dropped = windows.map(() => ({ packets: 0, bytes: 0 }))
+    this.#keys = new MergeKeys(windows, options.nanoseconds)
+    if (options.tsMaxNs !== undefined) this.#keys.limitTo(options.tsMaxNs)
+  }
+
+  /** The input, by its number, that must be filled before the merge can go on. */
+  get dryInput(): number {
+    return this.#keys.tree.winner
+  }
+
+  /** Timestamp of the first record that was left out for a limit of the gate. */
+  get nextNs(): bigint | undefined {
+    return this.#nextNs
+  }
+
+  /** What was left out of each input as duplicates. */
+  get dropped(): readonly Readonly<DroppedRecords>[] {
+    return this.#dropped
   }
 
   /**
-   * Merges until a chunk is ready ('ready': take it by flush()), the next input has no record at
-   * hand ('dry': fill `dryInput`, then call refilled()), or nothing is left ('end').
+   * Merges until the output is full ('ready': take it), the next input has no record at hand ('dry':
+   * fill `dryInput`, then call refilled()), or nothing may follow ('end').
    */
   advance(): 'ready' | 'dry' | 'end' {
+    const windows = this.#windows
+    const keys = this.#keys
+    const { tree } = keys
+    const { gate } = this.#options
     for (;;) {
-      const first = this.#heap.first
-      if (first === undefined) return 'end'
-      const { input } = first
-      if (!input.hasRecord) return 'dry'
-      let { seconds, fraction } = this.#limit
-      if (!isBelow(input.keySeconds, input.keyFraction, seconds, fraction)) return 'end'
-      const next = this.#heap.runnerUp
-      if (next !== undefined) {
-        const nextSeconds = next.input.keySeconds
-        // Keys are whole numbers: "up to and with this key" is "below the next one".
-        const nextFraction = next.input.keyFraction + (first.rank < next.rank ? 1 : 0)
-        if (isBelow(nextSeconds, nextFraction, seconds, fraction)) {
-          seconds = nextSeconds
-          fraction = nextFraction
-        }
+      const rank = tree.winner
+      const window = windows[rank] as RecordWindow
+      if ((tree.keys[rank] as number) >= keys.stop && !this.#moveOn()) return 'end'
+      if (tree.winner !== rank) continue
+      if (window.frontEnd === 0) return 'dry'
+      if (window.frontEnd - window.front > OUTPUT_BYTES - this.#outputBytes) return 'ready'
+      if (gate !== undefined) {
+        const verdict = gate.judge({ window, rank, key: tree.keys[rank] as number })
+        if (verdict === 'stop') return this.#stopBefore(window)
+        if (verdict === 'duplicate') this.#drop(rank, window)
+        else this.#takeOne(rank, window)
+      } else {
+        this.#takeOne(rank, window)
+        if (tree.winner === rank && window.frontEnd !== 0) this.#takeRun(rank, window)
       }
-      const runBytes = input.takeRun(seconds, fraction)
-      this.#append(input.window, input.front - runBytes, input.front)
-      if (input.hasRecord) this.#heap.sinkFirst()
-      if (this.#ready.length > 0) return 'ready'
     }
   }
 
-  /** The input that must be filled before the merge can go on. */
-  get dryInput(): PcapInput | undefined {
-    return this.#heap.first?.input
-  }
-
-  /** Puts the filled input where its new key belongs, or lets it go when it has ended. */
+  /** The dry input has been filled or has ended. */
   refilled(): void {
-    if (this.#heap.first?.input.hasRecord === true) this.#heap.sinkFirst()
-    else this.#heap.removeFirst()
+    const { tree } = this.#keys
+    this.#keys.readFront(tree.winner)
+    tree.replay()
   }
 
-  /** Hands out everything merged so far, in order. */
-  flush(): Buffer[] {
-    this.#closeChunk()
-    return this.takeReady()
+  /** What is merged so far, if anything. It stays as it is until the second chunk after is begun. */
+  take(): Buffer | undefined {
+    if (this.#outputBytes === 0) return undefined
+    const chunk = Buffer.from(this.#arena.buffer, this.#outputStart, this.#outputBytes)
+    this.#outputStart = OUTPUT_BYTES - this.#outputStart
+    this.#outputBytes = 0
+    return chunk
   }
 
-  /** Hands out the chunks that are complete; the one being filled stays. */
-  takeReady(): Buffer[] {
-    const ready = this.#ready
-    this.#ready = []
-    return ready
+  #takeOne(rank: number, window: RecordWindow): void {
+    const start = window.front
+    window.takeRecord()
+    this.#append(window, start)
+    this.#rekey(rank, window)
   }
 
-  /** Adds the records in `bytes` from `start` to `end`. */
-  #append(bytes: Buffer, start: number, end: number): void {
-    if (end - start >= PASS_ON_BYTES) {
-      this.#closeChunk()
-      this.#ready.push(bytes.subarray(start, end))
-      return
+  #drop(rank: number, window: RecordWindow): void {
+    const dropped = this.#dropped[rank] as DroppedRecords
+    dropped.packets++
+    dropped.bytes += window.frontEnd - window.front
+    window.takeRecord()
+    this.#rekey(rank, window)
+  }
+
+  #rekey(rank: number, window: RecordWindow): void {
+    if (window.frontEnd === 0) return
+    this.#keys.readRecord(rank, window)
+    this.#keys.tree.replay()
+  }
+
+  /** The input has won twice: takes what it has before the next of any other, as far as there is room. */
+  #takeRun(rank: number, window: RecordWindow): void {
+    const keys = this.#keys
+    const { tree } = keys
+    const { view, front: start } = window
+    const below = Math.min(tree.winnerStaysBelow(), keys.stop)
+    const roomEnd = start + OUTPUT_BYTES - this.#outputBytes
+    let front = start
+    let end = window.frontEnd
+    let key = tree.keys[rank] as number
+    while (key < below && end <= roomEnd) {
+      front = end
+      end = recordEnd(view, front)
+      if (end === 0) break
+      const next = keys.keyAt(view, front)
+      if (next > key) key = next
     }
-    if (this.#chunkBytes + (end - start) > this.#chunk.byteLength) {
-      this.#closeChunk()
-      this.#chunk = Buffer.allocUnsafeSlow(OUTPUT_BYTES)
-    }
-    bytes.copy(this.#chunk, this.#chunkBytes, start, end)
-    this.#chunkBytes += end - start
+    if (front === start) return
+    window.front = front
+    window.frontEnd = end
+    this.#append(window, start)
+    tree.keys[rank] = key
+    this.#rekey(rank, window)
   }
 
-  #closeChunk(): void {
-    if (this.#chunkBytes > 0) this.#ready.push(this.#chunk.subarray(0, this.#chunkBytes))
-    this.#chunk = this.#chunk.subarray(this.#chunkBytes)
-    this.#chunkBytes = 0
+  /** The window's bytes from `start` to its front. */
+  #append(window: RecordWindow, start: number): void {
+    const { front, memory, offset } = window
+    const target = this.#outputStart + this.#outputBytes
+    if (memory === this.#memory) this.#arena.copyWithin(target, offset + start, offset + front)
+    else this.#arena.set(window.bytes.subarray(start, front), target)
+    this.#outputBytes += front - start
   }
-}
 
-/** The key that ends the merge: `tsMaxNs` after the first record of all, in that input's unit. */
-function limitAfter(first: PcapInput | undefined, tsMaxNs: bigint | undefined): KeyLimit {
-  if (first === undefined || tsMaxNs === undefined) return NO_LIMIT
-  const endNs = first.keyNs + tsMaxNs
-  const fractionNs = Number(endNs % 1_000_000_000n)
-  return {
-    seconds: Number(endNs / 1_000_000_000n),
-    fraction: first.header.nanoseconds ? fractionNs : Math.ceil(fractionNs / 1000),
+  #moveOn(): boolean {
+    const units = this.#keys.moveOn()
+    if (units === undefined) return false
+    this.#options.gate?.rebase(units)
+    return true
   }
-}
 
-function isBelow(seconds: number, fraction: number, limitSeconds: number, limitFraction: number): boolean {
-  return seconds < limitSeconds || (seconds === limitSeconds && fraction < limitFraction)
+  #stopBefore({ view, front }: RecordWindow): 'end' {
+    this.#nextNs = timestampNs(view, front, this.#options.nanoseconds)
+    return 'end'
+  }
 }

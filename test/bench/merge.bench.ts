@@ -12,6 +12,7 @@ const DEVICES = 3
 export const merges: Readonly<Record<string, WorkloadMaker>> = {
   'merge-4': overFiles(4, 1),
   'merge-16': overFiles(16, 1),
+  'merge-256': overFiles(256, 1),
   'merge-bursts': overFiles(4, 64),
   'merge-fleet': async ({ inputs, fleet }) => {
     const input = await inputs.interleaved(DEVICES)

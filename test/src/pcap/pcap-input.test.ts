@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { PcapInput } from '../../../src/pcap/pcap-input.ts'
-import { inChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
+import { inChunks, inReusedChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
 
 test('opens on a header that arrives byte by byte, and ends there when nothing follows', async () => {
   const input = await PcapInput.open('rome', inChunks(makePcap([], { snaplen: 77 }), 1))
@@ -36,31 +36,24 @@ test("passes the stream's own error on unchanged, before and after the header", 
   await assert.rejects(input.fill(), cause)
 })
 
-test('takes the run below a key and stands at the record after it', async () => {
-  const file = makePcap([1n, 2n, 2n, 3n].map((ns) => makePacket(ns, 'data')))
-  const input = await PcapInput.open('rome', inChunks(file, file.byteLength))
-  await input.fill()
-  assert.equal(input.takeRun(0, 3), 60)
-  assert.equal(input.front, 60)
-  assert.deepEqual(
-    [input.hasRecord, input.keyNs, input.totals.packets, input.totals.lastNs],
-    [true, 3n, 3, 2n],
-  )
-})
-
-test('keeps the running maximum as key of late records and counts them when taken', async () => {
-  const file = makePcap([5n, 3n, 4n, 6n].map((ns) => makePacket(ns, '')))
-  const input = await PcapInput.open('rome', inChunks(file, 24 + 16))
-  await input.fill()
-  const keys: bigint[] = []
-  const late: number[] = []
-  for (; input.hasRecord; await input.fill()) {
-    keys.push(input.keyNs)
-    input.takeRun(0, 0)
-    late.push(input.totals.outOfOrder)
+test('shows whole records one by one, and their figures when they are taken', async () => {
+  const file = makePcap([5n, 3n, 4n, 6n].map((ns) => makePacket(ns, 'data')))
+  for (const chunkBytes of [1, 20, 44, 50, 1_000]) {
+    const input = await PcapInput.open('rome', inReusedChunks(file, chunkBytes))
+    const taken: Buffer[] = []
+    const late: number[] = []
+    for (await input.fill(); input.hasRecord; await input.fill()) {
+      const { bytes, front, frontEnd } = input.window
+      taken.push(Buffer.from(bytes.subarray(front, frontEnd)))
+      input.window.takeRecord()
+      late.push(input.totals.outOfOrder)
+    }
+    assert.deepEqual(Buffer.concat(taken), file.subarray(24), `chunks of ${chunkBytes}`)
+    assert.deepEqual(late, [0, 1, 2, 2])
+    const { packets, bytes, firstNs, lastNs } = input.totals
+    assert.deepEqual([packets, bytes, firstNs, lastNs], [4, 80, 5n, 6n])
+    assert.ok(input.ended)
   }
-  assert.deepEqual(keys, [5n, 5n, 5n, 6n])
-  assert.deepEqual(late, [0, 1, 2, 2])
 })
 
 test('counts a fraction beyond one second as the later instant, and leaves its bytes alone', async () => {
@@ -68,16 +61,18 @@ test('counts a fraction beyond one second as the later instant, and leaves its b
   file.writeUInt32LE(2_500_000_000, 28)
   const input = await PcapInput.open('rome', inChunks(file, 5))
   await input.fill()
-  assert.equal(input.keyNs, 9_500_000_000n)
-  input.takeRun(0, 0)
-  assert.deepEqual(input.window.subarray(0, input.front), file.subarray(24))
+  const { window } = input
+  window.takeRecord()
+  assert.equal(input.totals.lastNs, 9_500_000_000n)
+  assert.deepEqual(window.bytes.subarray(0, window.front), file.subarray(24))
 })
 
 test('reads microsecond timestamps', async () => {
   const file = makePcap([makePacket(1_700_000_000_123_456_789n, '')], { nanoseconds: false })
   const input = await PcapInput.open('rome', inChunks(file, 100))
   await input.fill()
-  assert.equal(input.keyNs, 1_700_000_000_123_456_000n)
+  input.window.takeRecord()
+  assert.equal(input.totals.lastNs, 1_700_000_000_123_456_000n)
 })
 
 test('accepts the largest record there may be, in small chunks, and refuses a larger claim', async () => {

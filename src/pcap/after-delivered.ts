@@ -1,0 +1,66 @@
+/** Finds the place in a new stream where an earlier stream of the same packets broke off. */
+import { CapfleetError } from '../base/error.ts'
+import type { RecordMark } from './delivered-records.ts'
+import type { PcapHeader } from './pcap-header.ts'
+import { PcapInput } from './pcap-input.ts'
+import { RecordHash } from './record-hash.ts'
+
+export interface DeliveredPlace {
+  /** Of the earlier stream. */
+  readonly header: PcapHeader
+  /** How many packets of the new stream were delivered before. */
+  readonly packets: number
+  /** The last of those. */
+  readonly mark: RecordMark
+  /** Their timestamp as the device has it, if all that are skipped have the same. */
+  readonly ns: bigint | undefined
+}
+
+/** The cause of the error when the device gives other packets now: to ask again is of no use. */
+export const PACKETS_CHANGED = new Error('the packets are not those that were delivered')
+
+/**
+ * Opens the new stream, checks that the delivered packets are at its beginning and resolves to the
+ * bytes after them. Throws device-protocol, caused by PACKETS_CHANGED, when they are not the same: the
+ * device has lost or overwritten them since. `chunks` stays with the caller when it throws.
+ */
+export async function afterDelivered(
+  name: string,
+  chunks: AsyncIterator<Uint8Array>,
+  place: DeliveredPlace,
+): Promise<AsyncIterator<Uint8Array>> {
+  const input = await PcapInput.open(name, chunks)
+  const { header } = place
+  if (input.header.linkType !== header.linkType || input.header.nanoseconds !== header.nanoseconds) {
+    throw changed(name, 'the file header is another one')
+  }
+  const hash = new RecordHash()
+  for (let skipped = 0; skipped < place.packets; skipped++) {
+    await input.fill()
+    const { window } = input
+    if (!input.hasRecord) throw changed(name, `it has only ${skipped} of ${place.packets} delivered packets`)
+    if (skipped >= place.packets - place.mark.packets)
+      hash.addRecord(window.view, window.front, window.frontEnd)
+    window.takeRecord()
+  }
+  const { firstNs, lastNs } = input.totals
+  const isOtherTime = place.ns !== undefined && (firstNs !== place.ns || lastNs !== place.ns)
+  if (isOtherTime) throw changed(name, 'the packets at the last timestamp are gone')
+  if (hash.low !== place.mark.low || hash.high !== place.mark.high) {
+    throw changed(name, 'the last delivered packets are others')
+  }
+  const remaining = input.remaining()
+  return {
+    next: () => remaining.next(),
+    // Not the generator's: one that waits for data would answer only then.
+    return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
+  }
+}
+
+function changed(name: string, what: string): CapfleetError {
+  return new CapfleetError(
+    'device-protocol',
+    `${name}: after it broke off the stream cannot be continued: ${what}`,
+    { members: { devices: [name] }, cause: PACKETS_CHANGED },
+  )
+}

@@ -1,0 +1,157 @@
+import { RECORD_HEADER_BYTES } from './pcap-header.ts'
+import { RecordHash } from './record-hash.ts'
+import { recordEnd } from './record-window.ts'
+
+/** What has been taken from one input so far. */
+export interface InputTotals {
+  readonly name: string
+  readonly packets: number
+  /** Bytes of those packets as records: 16-byte headers and captured bytes. */
+  readonly bytes: number
+  /** Timestamp of the first packet, and the latest timestamp; undefined before the first packet. */
+  readonly firstNs: bigint | undefined
+  readonly lastNs: bigint | undefined
+  /** Packets whose timestamp was before one already taken from this input. */
+  readonly outOfOrder: number
+}
+
+/** Packets at the end of those delivered: how many, and the hash of all of them in order. */
+export interface RecordMark {
+  readonly packets: number
+  readonly low: number
+  readonly high: number
+}
+
+/** How many of the last packets make the tail, unless a window holds fewer. */
+const TAIL_PACKETS = 64
+
+/**
+ * What was delivered of one input: figures, and marks by which the place is found again in a new
+ * stream of the same packets. Works on taken windows, once per 256 KiB and not once per packet.
+ */
+export class DeliveredRecords {
+  readonly #fractionsPerSecond: number
+  readonly #marksTail: boolean
+  readonly #ties = new RecordHash()
+  readonly #tail = new RecordHash()
+  #tiePackets = 0
+  #tailPackets = 0
+  #packets = 0
+  #bytes = 0
+  #outOfOrder = 0
+  #firstNs: bigint | undefined
+  /** Of the latest timestamp; before the first packet earlier than any. */
+  #seconds = -1
+  #fraction = 0
+
+  /** `marksTail`: keep the tail's mark also while the packets are in order. */
+  constructor(options: { readonly nanoseconds: boolean; readonly marksTail: boolean }) {
+    this.#fractionsPerSecond = options.nanoseconds ? 1_000_000_000 : 1_000_000
+    this.#marksTail = options.marksTail
+  }
+
+  get packets(): number {
+    return this.#packets
+  }
+
+  get outOfOrder(): number {
+    return this.#outOfOrder
+  }
+
+  get firstNs(): bigint | undefined {
+    return this.#firstNs
+  }
+
+  /** The latest timestamp; undefined before the first packet. */
+  get lastNs(): bigint | undefined {
+    return this.#packets === 0 ? undefined : this.#toNs(this.#seconds, this.#fraction)
+  }
+
+  /** The packets of the latest timestamp: the last ones, when none was out of order. */
+  get ties(): RecordMark {
+    return markOf(this.#ties, this.#tiePackets)
+  }
+
+  /** The last packets; without any while the packets are in order, unless asked for. */
+  get tail(): RecordMark {
+    return markOf(this.#tail, this.#tailPackets)
+  }
+
+  totals(name: string): InputTotals {
+    const { packets, firstNs, lastNs, outOfOrder } = this
+    return { name, packets, bytes: this.#bytes, firstNs, lastNs, outOfOrder }
+  }
+
+  /** The whole records of `view` from `start` to `end` have been taken. */
+  add(view: DataView, start: number, end: number): void {
+    const packetsBefore = this.#packets
+    const tiesFrom = this.#addTimes(view, start, end)
+    if (tiesFrom !== undefined) this.#ties.reset()
+    addRecords(this.#ties, view, tiesFrom ?? start, end)
+    this.#bytes += end - start
+    if (!this.#marksTail && this.#outOfOrder === 0) return
+    const packets = this.#packets - packetsBefore
+    if (packets >= TAIL_PACKETS || this.#tailPackets >= TAIL_PACKETS) this.#forgetTail()
+    let from = start
+    for (let skipped = packets - TAIL_PACKETS; skipped > 0; skipped--) from = recordEnd(view, from)
+    this.#tailPackets += addRecords(this.#tail, view, from, end)
+  }
+
+  /** Returns where the packets of the latest timestamp begin, if none was of that time before. */
+  #addTimes(view: DataView, start: number, end: number): number | undefined {
+    const perSecond = this.#fractionsPerSecond
+    let [seconds, fraction, ties] = [this.#seconds, this.#fraction, this.#tiePackets]
+    let [packets, late] = [0, 0]
+    let tiesFrom: number | undefined
+    for (let at = start; at < end; packets++) {
+      let recordSeconds = view.getUint32(at, true)
+      let recordFraction = view.getUint32(at + 4, true)
+      if (recordFraction >= perSecond) {
+        // Seen in the wild; it counts as the later instant that it adds up to.
+        recordSeconds += Math.floor(recordFraction / perSecond)
+        recordFraction %= perSecond
+      }
+      if (recordSeconds > seconds || (recordSeconds === seconds && recordFraction > fraction)) {
+        this.#firstNs ??= this.#toNs(recordSeconds, recordFraction)
+        seconds = recordSeconds
+        fraction = recordFraction
+        ties = 1
+        tiesFrom = at
+      } else if (recordSeconds === seconds && recordFraction === fraction) ties++
+      else late++
+      at += RECORD_HEADER_BYTES + view.getUint32(at + 8, true)
+    }
+    this.#packets += packets
+    this.#outOfOrder += late
+    this.#seconds = seconds
+    this.#fraction = fraction
+    this.#tiePackets = ties
+    return tiesFrom
+  }
+
+  #forgetTail(): void {
+    this.#tailPackets = 0
+    this.#tail.reset()
+  }
+
+  #toNs(seconds: number, fraction: number): bigint {
+    return (
+      BigInt(seconds) * 1_000_000_000n + BigInt(fraction) * BigInt(1_000_000_000 / this.#fractionsPerSecond)
+    )
+  }
+}
+
+/** Returns how many there were. */
+function addRecords(hash: RecordHash, view: DataView, from: number, end: number): number {
+  let packets = 0
+  for (let at = from; at < end; packets++) {
+    const next = recordEnd(view, at)
+    hash.addRecord(view, at, next)
+    at = next
+  }
+  return packets
+}
+
+function markOf({ low, high }: RecordHash, packets: number): RecordMark {
+  return { packets, low, high }
+}

@@ -1,0 +1,105 @@
+import { LoserTree } from './loser-tree.ts'
+import type { RecordWindow } from './record-window.ts'
+
+/** Whole numbers below it are exact as keys. In nanoseconds that is 104 days. */
+const FAR = 2 ** 53
+const ENDED = Number.POSITIVE_INFINITY
+
+/**
+ * The order keys of the inputs of a merge: the running maximum of an input's timestamps, so that a
+ * late record goes out at once and never holds up another input. A key is one number, the units of
+ * the file's fraction since a base second; keys too far from it to be exact are kept as they are
+ * in the file too, and the base is moved when all nearer ones are gone.
+ */
+export class MergeKeys {
+  readonly tree: LoserTree
+  /** The first key that may not go out, or that is too far for a comparison: ask moveOn(). */
+  stop = FAR
+  readonly #windows: readonly RecordWindow[]
+  readonly #unitsPerSecond: number
+  readonly #farSeconds: Float64Array
+  readonly #farFractions: Float64Array
+  #base = ENDED
+  #limit: bigint | undefined
+
+  /** At least one input. Windows that show no record are of inputs that have ended. */
+  constructor(windows: readonly RecordWindow[], nanoseconds: boolean) {
+    this.#windows = windows
+    this.#unitsPerSecond = nanoseconds ? 1_000_000_000 : 1_000_000
+    this.#farSeconds = new Float64Array(windows.length)
+    this.#farFractions = new Float64Array(windows.length)
+    this.tree = new LoserTree(windows.length)
+    for (const { view, front, frontEnd } of windows) {
+      if (frontEnd !== 0) this.#base = Math.min(this.#base, view.getUint32(front, true))
+    }
+    for (const rank of windows.keys()) this.readFront(rank)
+    this.tree.build()
+  }
+
+  get ended(): boolean {
+    return this.tree.keys[this.tree.winner] === ENDED
+  }
+
+  /** Nothing from `ns` after the first record goes out. Before the first one has. */
+  limitTo(ns: bigint): void {
+    if (this.ended) return
+    const firstKey = this.tree.keys[this.tree.winner] ?? 0
+    const unitNs = BigInt(1_000_000_000 / this.#unitsPerSecond)
+    this.#limit = BigInt(this.#base * this.#unitsPerSecond) + BigInt(firstKey) + (ns + unitNs - 1n) / unitNs
+    this.#placeStop()
+  }
+
+  /** Takes up the key of the record at the front of an input; of an ended one when there is none. */
+  readFront(rank: number): void {
+    const window = this.#windows[rank] as RecordWindow
+    if (window.frontEnd === 0) this.tree.keys[rank] = ENDED
+    else this.readRecord(rank, window)
+  }
+
+  /** The same where there is a record. */
+  readRecord(rank: number, { view, front }: RecordWindow): void {
+    const { keys } = this.tree
+    const key = this.keyAt(view, front)
+    if (key > (keys[rank] as number)) keys[rank] = key
+    if (key >= FAR) this.#noteFar(rank, view.getUint32(front, true), view.getUint32(front + 4, true))
+  }
+
+  /** A fraction of a second or more, seen in the wild, counts as the later instant that it adds up to. */
+  keyAt(view: DataView, front: number): number {
+    return (view.getUint32(front, true) - this.#base) * this.#unitsPerSecond + view.getUint32(front + 4, true)
+  }
+
+  /**
+   * When the winner's key has reached `stop`: moves the base if only that was the reason and returns
+   * by how many units; undefined when the merge has come to its end.
+   */
+  moveOn(): number | undefined {
+    const { keys, winner } = this.tree
+    const key = keys[winner] as number
+    if (key === ENDED || key < FAR) return undefined
+    const before = this.#base
+    this.#base = ENDED
+    for (const [rank, seconds] of this.#farSeconds.entries()) {
+      if (keys[rank] !== ENDED) this.#base = Math.min(this.#base, seconds)
+    }
+    for (const [rank, seconds] of this.#farSeconds.entries()) {
+      if (keys[rank] === ENDED) continue
+      keys[rank] = (seconds - this.#base) * this.#unitsPerSecond + (this.#farFractions[rank] ?? 0)
+    }
+    this.tree.build()
+    this.#placeStop()
+    const isOver = (keys[this.tree.winner] as number) >= this.stop
+    return isOver ? undefined : (this.#base - before) * this.#unitsPerSecond
+  }
+
+  #noteFar(rank: number, seconds: number, fraction: number): void {
+    this.#farSeconds[rank] = seconds + Math.floor(fraction / this.#unitsPerSecond)
+    this.#farFractions[rank] = fraction % this.#unitsPerSecond
+  }
+
+  #placeStop(): void {
+    if (this.#limit === undefined) return
+    const limit = Number(this.#limit - BigInt(this.#base * this.#unitsPerSecond))
+    this.stop = Math.min(FAR, Math.max(0, limit))
+  }
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type MergeOptions, PcapMerge } from '../../../src/pcap/merge.ts'
+import { PcapInput } from '../../../src/pcap/pcap-input.ts'
+import { inReusedChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
+import type { PcapRecord } from '../../support/pcap-records.ts'
+import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
+
+const START_NS = 1_700_000_000_000_000_000n
+const ETHERNET_BYTES = 14
+
+test('passes exactly the records that both limits allow, and knows the first one left out', async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SEED=${random.seed}`)
+  for (let round = 0; round < 500; round++) {
+    const lists = randomLists(random)
+    const all = sorted(lists).map(({ record }) => record)
+    const maxPackets = random.integer(1, 45)
+    const maxBytes = random.integer(0, 2_600)
+    let [packets, bytes] = [0, 0]
+    for (const { captured } of all) {
+      if (packets === maxPackets || bytes + 16 + captured.byteLength > maxBytes) break
+      bytes += 16 + captured.byteLength
+      packets++
+    }
+    const limits = { maxPackets: BigInt(maxPackets), maxBytes: BigInt(maxBytes) }
+    const merged = await merge(lists, limits)
+    assert.deepEqual(merged.bytes, makePcap(all.slice(0, packets)), `round ${round}`)
+    assert.equal(merged.totals.packets, packets)
+    assert.equal(merged.totals.nextNs, all[packets]?.ns)
+  }
+})
+
+test('Dedup agrees with a comparison of every packet with every earlier one: 500 random cases', async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SEED=${random.seed}`)
+  let dropped = 0
+  for (let round = 0; round < 500; round++) {
+    const lists = randomLists(random)
+    const dedupNs = BigInt(random.integer(0, 6))
+    const merged = await merge(lists, { dedupNs })
+    const expected = withoutDuplicates(lists, dedupNs)
+    assert.deepEqual(merged.bytes, makePcap(expected), `round ${round}`)
+    const duplicates = merged.totals.inputs.map((input) => input.duplicates)
+    dropped += duplicates.reduce((sum, count) => sum + count, 0)
+    assert.equal(merged.totals.packets, expected.length)
+  }
+  assert.ok(dropped > 500, 'there were duplicates')
+})
+
+test('the comparison notices a duplicate that stays', () => {
+  const twice = [[makePacket(1n, 'same')], [makePacket(2n, 'same')]]
+  assert.equal(withoutDuplicates(twice, 1n).length, 1)
+  assert.equal(withoutDuplicates(twice, 0n).length, 2)
+})
+
+test('Dedup looks past the link-layer header and its VLAN tags, on Ethernet only', async () => {
+  const tagged = (address: string, vlan: number) => {
+    const captured = Buffer.alloc(60, 'payload')
+    captured.write(address)
+    captured.writeUInt16BE(0x8100, 12)
+    captured.writeUInt16BE(vlan, 14)
+    captured.writeUInt16BE(0x0800, 16)
+    return captured
+  }
+  const lists = ['rome', 'oslo'].map((address, n) => [
+    { ns: START_NS + BigInt(n), originalLength: 60, captured: tagged(address, n + 1) },
+  ])
+  assert.equal((await merge(lists, { dedupNs: 1n })).totals.packets, 1)
+  assert.equal((await merge(lists, { dedupNs: 1n }, 113)).totals.packets, 2)
+})
+
+test('the limits count what is left after Dedup', async () => {
+  const same = [1n, 2n, 3n].map((at) => makePacket(START_NS + at, `packet ${at} of both`))
+  const merged = await merge([same, same], { dedupNs: 0n, maxPackets: 2n })
+  assert.deepEqual(merged.bytes, makePcap(same.slice(0, 2)))
+  assert.equal(merged.totals.nextNs, START_NS + 3n)
+})
+
+/** Few different packets and times, so that much is equal. */
+function randomLists(random: SeededRandom): PcapRecord[][] {
+  return Array.from({ length: random.integer(1, 4) }, () => {
+    let ns = START_NS
+    return Array.from({ length: random.integer(0, 15) }, () => {
+      ns += BigInt(random.integer(0, 3))
+      return makePacket(
+        ns,
+        random.pick(['', 'short', `a header; ${random.integer(0, 4)}`, 'a header; payload']),
+      )
+    })
+  })
+}
+
+function sorted(lists: readonly (readonly PcapRecord[])[]) {
+  return lists
+    .flatMap((records, rank) => records.map((record) => ({ record, rank })))
+    .sort((a, b) => Number(a.record.ns - b.record.ns))
+}
+
+/** The definition of Dedup, in its simplest form. */
+function withoutDuplicates(lists: readonly (readonly PcapRecord[])[], windowNs: bigint): PcapRecord[] {
+  const kept: { record: PcapRecord; rank: number }[] = []
+  const payload = ({ captured }: PcapRecord) => captured.subarray(ETHERNET_BYTES).toString('hex')
+  for (const next of sorted(lists)) {
+    const isDuplicate = kept.some(
+      ({ record, rank }) =>
+        rank !== next.rank &&
+        next.record.ns - record.ns <= windowNs &&
+        record.captured.byteLength === next.record.captured.byteLength &&
+        payload(record) === payload(next.record),
+    )
+    if (!isDuplicate) kept.push(next)
+  }
+  return kept.map(({ record }) => record)
+}
+
+async function merge(lists: readonly (readonly PcapRecord[])[], options: MergeOptions, linkType = 1) {
+  const inputs = lists.map((records, n) =>
+    PcapInput.open(`device ${n}`, inReusedChunks(makePcap(records, { linkType }), 60)),
+  )
+  const merging = new PcapMerge(await Promise.all(inputs), options)
+  const chunks: Buffer[] = []
+  for await (const chunk of merging.chunks()) chunks.push(Buffer.from(chunk))
+  return { bytes: Buffer.concat([makePcap([]), ...chunks]), totals: merging.totals }
+}
