@@ -1,37 +1,27 @@
 /**
  * A download from its plan to the last byte. Until the first byte a failure is thrown and becomes an
- * HTTP status; afterwards the connection is cut inside a record. The response's `close` owns leases
- * and device streams: it comes in every case, also when nobody ever reads the body.
+ * HTTP status; afterwards the connection is cut inside an element of the format. The response's
+ * `close` owns leases and device streams: it comes in every case, also when nobody ever reads the
+ * body. The receipt is written before the client can see the end.
  */
-import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { cutResponse } from '../base/cut-response.ts'
 import { CapfleetError } from '../base/error.ts'
-import type { Log } from '../base/log.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
-import type { DownloadBody } from './download-body.ts'
+import type { QueuePlace } from '../lease/lease.ts'
+import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
+import { type DownloadExchange, type DownloadParts, wantsTrailers } from './download-exchange.ts'
 import { downloadHead } from './download-head.ts'
-import { mergedBody } from './merged-body.ts'
-import { type OpenDownload, type OpenParts, openDownload } from './open-download.ts'
+import type { DownloadOutcome } from './download-outcomes.ts'
+import { EarlyAnswer } from './early-answer.ts'
+import { endOfBody, endTrailers } from './end-of-body.ts'
+import { type OpenBody, openBody } from './open-body.ts'
+import { type OpenDownload, openDownload } from './open-download.ts'
+import { parkMerge } from './park-merge.ts'
 import { TRAILER_NAMES } from './passed-trailers.ts'
-import { relayBody } from './relay.ts'
-import type { RunningDownloads } from './running-downloads.ts'
-
-export interface DownloadParts extends OpenParts {
-  readonly running: RunningDownloads
-  readonly log: Log
-  /** A client that takes nothing for so long is cut off. */
-  readonly clientIdleTimeoutMs: number
-}
-
-export interface DownloadExchange {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-  readonly requestId: string
-  readonly user: string
-  /** How long to wait for a free stream. */
-  readonly waitMs: number
-}
+import { planFromMark } from './resume-plan.ts'
+import { type ReceiptEnd, RunningReceipt, reportedError } from './running-receipt.ts'
+import { endBody, sendBody } from './send-body.ts'
+import { sendRelayed } from './send-relayed.ts'
 
 /** Answers the request. Resolves when the response has closed; throws only before the first byte. */
 export async function serveDownload(
@@ -39,90 +29,256 @@ export async function serveDownload(
   parts: DownloadParts,
   exchange: DownloadExchange,
 ): Promise<void> {
-  const { res, user, waitMs } = exchange
-  const abort = new AbortController()
-  const owned = new AsyncDisposableStack()
-  owned.defer(parts.running.add(abort))
-  const release = () => owned.disposeAsync()
-  res.once('close', () => {
-    abort.abort(CLIENT_GONE)
-    release().catch((err) =>
-      parts.log.error('download.release-failed', { requestId: exchange.requestId, err }),
-    )
-  })
-  if (res.closed) abort.abort(CLIENT_GONE)
-  try {
-    const opened = await openDownload(plan, parts, { user, waitMs, signal: abort.signal })
-    if (owned.disposed) {
-      await opened[Symbol.asyncDispose]()
-      throw CLIENT_GONE
-    }
-    owned.use(opened)
-    opened.lost.addEventListener('abort', () => abort.abort(opened.lost.reason), { once: true })
-    const body = await bodyOf(plan, opened, abort.signal)
-    res.writeHead(200, { ...headOf(plan, opened, body), ...trailerAnnouncement(exchange.req) })
-    await stream(body, parts, exchange, { abort, release })
-  } catch (error) {
-    await release()
-    if (abort.signal.reason === CLIENT_GONE) return parts.metrics.ended('client-gone')
-    parts.metrics.ended('refused')
-    throw error
-  }
+  await new Download(plan, parts, exchange).serve()
 }
 
 const CLIENT_GONE = new Error('the client has gone')
+const CLIENT_IDLE = new CapfleetError('client-timeout', 'the client took nothing for too long')
 
-function bodyOf(plan: DownloadPlan, { sources }: OpenDownload, signal: AbortSignal): Promise<DownloadBody> {
-  const [only] = sources
-  if (plan.kind === 'relay' && only !== undefined) return Promise.resolve(relayBody(only))
-  return mergedBody(sources, plan.query, signal)
-}
+class Download {
+  readonly #plan: DownloadPlan
+  /** The part of the plan that the client does not have. */
+  readonly #asked: DownloadPlan
+  readonly #parts: DownloadParts
+  readonly #exchange: DownloadExchange
+  readonly #receipt: RunningReceipt
+  readonly #abort = new AbortController()
+  readonly #owned = new AsyncDisposableStack()
+  #place: QueuePlace | undefined
+  /** The lease with its streams, unless the download is parked. */
+  #held: AsyncDisposable | undefined
+  /** Once its chunks are being sent. */
+  #body: OpenBody | undefined
+  /** Whether somebody has cut the connection already. */
+  #isCut = false
 
-function headOf(plan: DownloadPlan, { sources }: OpenDownload, body: DownloadBody): Record<string, string> {
-  const [only] = sources
-  const deviceHeaders = plan.kind === 'relay' && only !== undefined ? only.headers : {}
-  return downloadHead(plan, { encoding: body.encoding, deviceHeaders })
-}
+  constructor(plan: DownloadPlan, parts: DownloadParts, exchange: DownloadExchange) {
+    this.#plan = plan
+    this.#parts = parts
+    this.#exchange = exchange
+    const { requestId, user, path, options, askedHash, resume } = exchange
+    this.#asked = planFromMark(plan, resume)
+    this.#receipt = new RunningReceipt({
+      id: requestId,
+      user,
+      path,
+      plan,
+      options,
+      askedHash,
+      resumedId: resume?.id,
+      hashes: options.digest && !this.#isPlainRelay,
+    })
+  }
 
-/** Only for clients that said they read them; an HTTP/1.0 answer cannot have any. */
-function trailerAnnouncement(req: IncomingMessage): Record<string, string> {
-  return wantsTrailers(req) ? { Trailer: TRAILER_NAMES } : {}
-}
-
-function wantsTrailers(req: IncomingMessage): boolean {
-  return req.httpVersion === '1.1' && /(^|,)\s*trailers\b/i.test(String(req.headers.te ?? ''))
-}
-
-/** The second phase: from here on the body is completed or the connection is cut. */
-async function stream(
-  body: DownloadBody,
-  parts: DownloadParts,
-  { req, res, requestId }: DownloadExchange,
-  { abort, release }: { readonly abort: AbortController; readonly release: () => Promise<void> },
-): Promise<void> {
-  res.setTimeout(parts.clientIdleTimeoutMs, () => abort.abort(CLIENT_IDLE))
-  try {
-    for await (const chunk of body.chunks) {
-      parts.metrics.sent(chunk.length)
-      if (!res.write(chunk)) await once(res, 'drain', { signal: abort.signal })
-      abort.signal.throwIfAborted()
+  async serve(): Promise<void> {
+    this.#begin()
+    try {
+      const opened = await this.#open()
+      if (this.#isPlainRelay) await this.#relay(opened)
+      else await this.#send(opened)
+    } catch (error) {
+      await this.#fail(this.#abort.signal.aborted ? this.#abort.signal.reason : error)
     }
-    if (wantsTrailers(req)) res.addTrailers({ 'Capfleet-Complete': '1', ...body.trailers() })
-    res.end()
-    if (!res.closed) await once(res, 'close')
-    parts.metrics.ended(res.writableFinished ? 'complete' : 'client-gone')
-  } catch (error) {
-    const reason = abort.signal.aborted ? abort.signal.reason : error
-    if (reason === CLIENT_GONE) return parts.metrics.ended('client-gone')
-    parts.metrics.ended('cut')
-    parts.log.warn('download.cut', { requestId, ...describe(reason) })
+  }
+
+  #begin(): void {
+    const { res, requestId } = this.#exchange
+    const { running, receipts } = this.#parts
+    this.#owned.defer(running.add(this.#abort))
+    receipts.watch(requestId, () => this.#receipt.now())
+    res.once('close', () => {
+      this.#abort.abort(CLIENT_GONE)
+      void this.#release()
+    })
+    if (res.closed) this.#abort.abort(CLIENT_GONE)
+  }
+
+  /** Idempotent. */
+  async #release(): Promise<void> {
+    try {
+      await this.#owned.disposeAsync()
+    } catch (err) {
+      this.#parts.log.error('download.release-failed', { requestId: this.#exchange.requestId, err })
+    }
+  }
+
+  async #open(): Promise<OpenDownload> {
+    const { requestId, user, waitMs, options } = this.#exchange
+    using _early = this.#early()
+    const opened = await openDownload(this.#asked, this.#parts, {
+      id: requestId,
+      user,
+      waitMs,
+      signal: this.#abort.signal,
+      onError: options.onError,
+      onPosition: (place) => {
+        this.#place ??= place
+      },
+    })
+    if (this.#owned.disposed) {
+      await opened[Symbol.asyncDispose]()
+      throw CLIENT_GONE
+    }
+    this.#hold(opened)
+    this.#receipt.waited(opened.waitedMs)
+    return opened
+  }
+
+  /** Owns the lease from now on, and ends with it. */
+  #hold(held: AsyncDisposable & { readonly lost: AbortSignal }): void {
+    const { lost } = held
+    this.#owned.use(held)
+    // A lease that was given back is lost without harm.
+    const onLost = () => this.#held === held && this.#abort.abort(lost.reason)
+    this.#held = held
+    lost.addEventListener('abort', onLost, { once: true })
+    if (lost.aborted) throw lost.reason
+  }
+
+  /** Gives streams and lease back; the download goes on without them. Idempotent. */
+  async #letGo(): Promise<void> {
+    const held = this.#held
+    this.#held = undefined
+    try {
+      await held?.[Symbol.asyncDispose]()
+    } catch (err) {
+      this.#parts.log.error('download.release-failed', { requestId: this.#exchange.requestId, err })
+    }
+  }
+
+  #early(): EarlyAnswer | undefined {
+    const encoding = encodingOf(this.#plan.query.compression)
+    if (!this.#exchange.options.early || encoding === 'none') return undefined
+    this.#parts.metrics.early()
+    return new EarlyAnswer(this.#exchange.res, {
+      encoding,
+      head: () => ({ ...this.#head({ encoding }), ...this.#trailerAnnouncement() }),
+      onChunk: (chunk) => this.#sent(chunk),
+    })
+  }
+
+  /** Bytes pass as they are, from their first one. */
+  get #isPlainRelay(): boolean {
+    const { resume, options } = this.#exchange
+    return this.#plan.kind === 'relay' && resume === undefined && !options.early
+  }
+
+  async #relay(opened: OpenDownload): Promise<void> {
+    const [source] = opened.sources
+    if (source === undefined) throw new Error('a relay has one source')
+    const { res, req, requestId, options } = this.#exchange
+    await sendRelayed(source, this.#receipt, {
+      req,
+      res,
+      head: this.#head({ encoding: source.encoding, deviceHeaders: source.headers }),
+      requestId,
+      signal: this.#abort.signal,
+      digest: options.digest,
+      wantsTrailers: wantsTrailers(req),
+      clientIdleTimeoutMs: this.#parts.clientIdleTimeoutMs,
+      onBytes: (bytes) => this.#parts.metrics.sent(bytes),
+      onEnd: (end) => this.#save(end),
+      onCut: (reason) => this.#cutBy(reason),
+    })
+    this.#count('complete')
+  }
+
+  /** The relay breaks the connection by itself. */
+  #cutBy(reason: unknown): void {
+    this.#isCut = true
+    if (reason !== CLIENT_GONE) this.#save({ status: 'failed', error: reportedError(reason) })
+    void this.#release()
+  }
+
+  async #send(opened: OpenDownload): Promise<void> {
+    const { res, req } = this.#exchange
+    const { signal } = this.#abort
+    const body = await openBody(this.#asked, opened, {
+      ...this.#exchange,
+      ...this.#parts,
+      signal,
+    })
+    this.#body = body
+    this.#receipt.reportBy(() => body.report())
+    if (body.start !== undefined) this.#receipt.startAt(body.start)
+    if (!res.headersSent) res.writeHead(200, { ...this.#head(body), ...this.#trailerAnnouncement() })
+    res.setTimeout(this.#parts.clientIdleTimeoutMs, () => {
+      // Without anything to take, it is the devices that are slow.
+      if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)
+    })
+    using parking = parkMerge(body, this.#asked, this.#parts, {
+      ...this.#exchange,
+      signal,
+      writtenBytes: () => this.#receipt.bytes,
+      release: () => this.#letGo(),
+      hold: (held) => this.#hold(held),
+      onFailure: (error) => this.#abort.abort(error),
+    })
+    const onRead = () => {
+      parking?.[Symbol.dispose]()
+      // The client may take its time to read the rest; the devices are needed no more.
+      void this.#letGo()
+    }
+    await sendBody(body.chunks, res, { signal, onChunk: (chunk) => this.#sent(chunk), onRead })
+    const end = endOfBody(body, this.#receipt.digest())
+    this.#save(end)
+    await endBody(res, wantsTrailers(req) ? endTrailers(body, end, this.#receipt.bytes) : {})
+    if (res.writableFinished) this.#count(end.status === 'partial' ? 'partial' : 'complete')
+    else this.#end('client-gone', { status: 'client-gone' })
+  }
+
+  #sent(chunk: Uint8Array): void {
+    this.#receipt.sent(chunk)
+    this.#parts.metrics.sent(chunk.length)
+  }
+
+  #head(
+    answer: Parameters<typeof downloadHead>[1] & Partial<Pick<OpenBody, 'head'>>,
+  ): Record<string, string> {
+    return {
+      ...downloadHead(this.#plan, answer),
+      ...answer.head?.(),
+      ...(this.#place === undefined ? {} : { 'Capfleet-Queue-Position': String(this.#place.position) }),
+    }
+  }
+
+  #trailerAnnouncement(): Record<string, string> {
+    return wantsTrailers(this.#exchange.req) ? { Trailer: TRAILER_NAMES } : {}
+  }
+
+  async #fail(reason: unknown): Promise<void> {
+    const { res, requestId } = this.#exchange
+    // Also for what is on its way to a new lease.
+    this.#abort.abort(reason)
+    await this.#release()
+    if (reason === CLIENT_GONE) return this.#end('client-gone', { status: 'client-gone' })
+    const end = { status: 'failed', error: reportedError(reason) } as const
+    if (!res.headersSent) {
+      this.#end('refused', end)
+      throw reason
+    }
+    this.#parts.fleet.blame(reason)
+    this.#parts.log.warn('download.cut', { requestId, ...describe(reason) })
+    if (this.#isCut) return this.#count('cut')
+    this.#end('cut', end)
     // The client may take its time to read what was sent; the devices' slots need not wait for that.
-    await release()
-    await cutResponse(res, body.cutMark())
+    const encoding = encodingOf(this.#plan.query.compression)
+    await cutResponse(res, this.#body?.cutMark() ?? PARTIAL_ELEMENTS[encoding])
+  }
+
+  #end(outcome: DownloadOutcome, end: ReceiptEnd): void {
+    this.#save(end)
+    this.#count(outcome)
+  }
+
+  #save(end: ReceiptEnd): void {
+    this.#parts.receipts.save(this.#receipt.end(end))
+  }
+
+  #count(outcome: DownloadOutcome): void {
+    this.#parts.metrics.ended(outcome, this.#plan.kind)
   }
 }
-
-const CLIENT_IDLE = new CapfleetError('device-timeout', 'the client took nothing for too long')
 
 function describe(error: unknown): Record<string, unknown> {
   if (!(error instanceof CapfleetError)) return { err: error }

@@ -1,62 +1,160 @@
+import { CapfleetError } from '../base/error.ts'
+import type { DownloadStep } from '../fleet/plan.ts'
 import { agreedHeader } from '../pcap/agreed-header.ts'
-import { RecordLimiter } from '../pcap/limit-records.ts'
-import { mergePcap } from '../pcap/merge.ts'
+import { PcapMerge } from '../pcap/merge.ts'
+import { MergeArena } from '../pcap/merge-arena.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
-import { PcapInput } from '../pcap/pcap-input.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
-import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
-import type { DownloadBody } from './download-body.ts'
+import type { PcapInput } from '../pcap/pcap-input.ts'
+import { type Encoding, encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
+import { alignmentOf, skewHeader, warnOfSkew } from './clock-skew.ts'
+import type { DeviceReport } from './download-report.ts'
 import { encode } from './encode.ts'
+import type { DeviceClock, MergedBody, MergeRequest, ReopenStep } from './merge-request.ts'
+import { MergedDevice } from './merged-device.ts'
+import { mergedReport } from './merged-report.ts'
 import { mergedTrailers } from './passed-trailers.ts'
-import type { Source } from './source.ts'
 
 /**
  * The body of a download from several devices: their packets in the order of time, compressed here.
- * Fails with mixed-link-type when one PCAP cannot hold them, device-protocol when a stream is no PCAP.
+ * Fails with mixed-link-type when one PCAP cannot hold them, device-protocol when a stream is no
+ * PCAP, and with a device's own failure when there is none that could be read.
  */
-export async function mergedBody(
-  sources: readonly Source[],
-  query: DownloadQuery,
-  signal: AbortSignal,
-): Promise<DownloadBody> {
-  const inputs = await Promise.all(sources.map((source) => PcapInput.open(source.device, source.chunks)))
-  const header = await agreedHeader(inputs)
-  const encoding = encodingOf(query.compression)
-  const limiter = limiterOf(query, header)
-  let bytes = 0
-  async function* counted(): AsyncGenerator<Uint8Array> {
-    const merged = mergePcap(inputs, { tsMaxNs: query.tsMaxNs, signal })
-    const records = limiter?.pass(merged) ?? merged
-    for await (const chunk of encode(withHeader(header, records), query.compression)) {
-      bytes += chunk.length
+export async function mergedBody(request: MergeRequest): Promise<MergedBody> {
+  const { steps } = request.plan
+  const devices: readonly MergedDevice[] = steps.map((step) =>
+    createDevice(step, request, () => canGoOn(devices, request)),
+  )
+  const arena = new MergeArena(steps.length)
+  const opening = devices.map(async (device, index): Promise<[MergedDevice, PcapInput] | undefined> => {
+    const source = request.sources[index]
+    if (source !== undefined) return [device, await device.open(source, arena)]
+    device.giveUp(failureOf(device, request))
+    return undefined
+  })
+  const opened = (await Promise.all(opening)).filter((entry) => entry !== undefined)
+  const [first] = devices
+  if (opened.length === 0 && first !== undefined) throw failureOf(first, request)
+  const header = await agreedHeader(opened.map(([, input]) => input))
+  return new Merged(request, { devices, inputs: new Map(opened), header })
+}
+
+interface MergedParts {
+  /** One per step of the plan. */
+  readonly devices: readonly MergedDevice[]
+  /** Of the devices that could be opened, in their order. */
+  readonly inputs: ReadonlyMap<MergedDevice, PcapInput>
+  readonly header: PcapHeader
+}
+
+class Merged implements MergedBody {
+  readonly encoding: Encoding
+  readonly chunks: AsyncIterable<Uint8Array>
+  readonly #request: MergeRequest
+  readonly #devices: readonly MergedDevice[]
+  readonly #merged: readonly MergedDevice[]
+  readonly #merge: PcapMerge
+  #bytes = 0
+
+  constructor(request: MergeRequest, { devices, inputs, header }: MergedParts) {
+    this.#request = request
+    this.#devices = devices
+    this.#merged = [...inputs.keys()]
+    this.#merge = createMerge(request, [...inputs.values()])
+    const { compression } = request.plan.query
+    this.encoding = encodingOf(compression)
+    if (request.log !== undefined) warnOfSkew(this.#clocks(), request.log)
+    this.chunks = this.#counted(encode(withHeader(header, this.#merge.chunks()), compression))
+  }
+
+  /** Merged chunks are whole records, and what a compressor holds back is inside an element. */
+  cutMark(): Uint8Array {
+    return PARTIAL_ELEMENTS[this.encoding]
+  }
+
+  trailers(): Readonly<Record<string, string>> {
+    const { packets, nextNs } = this.#merge.totals
+    const isDedup = this.#request.options.dedupNs !== undefined
+    return {
+      ...mergedTrailers(
+        this.#merged.map((device) => device.trailers),
+        { nextNs },
+      ),
+      'Capfleet-Packets': String(packets),
+      'Capfleet-Bytes': String(this.#bytes),
+      ...(isDedup ? { 'Capfleet-Duplicates': String(this.duplicates) } : {}),
+    }
+  }
+
+  get duplicates(): bigint {
+    return BigInt(this.#merge.totals.inputs.reduce((sum, input) => sum + input.duplicates, 0))
+  }
+
+  report(): readonly DeviceReport[] {
+    const { inputs } = this.#merge.totals
+    return this.#devices.map((device) =>
+      mergedReport({
+        device,
+        totals: inputs[this.#merged.indexOf(device)],
+        clock: this.#request.clockOf?.(device.name),
+        query: this.#request.plan.query,
+      }),
+    )
+  }
+
+  head(): Readonly<Record<string, string>> {
+    return skewHeader(this.#clocks())
+  }
+
+  park(): void {
+    for (const device of this.#merged) device.park()
+  }
+
+  unpark(reopen: ReopenStep): void {
+    for (const device of this.#merged) device.unpark(reopen)
+  }
+
+  #clocks(): ReadonlyMap<string, DeviceClock> {
+    const { clockOf } = this.#request
+    const clocks = this.#devices.map(({ name }) => [name, clockOf?.(name)] as const)
+    return new Map(clocks.filter((entry): entry is [string, DeviceClock] => entry[1] !== undefined))
+  }
+
+  async *#counted(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+    for await (const chunk of chunks) {
+      this.#bytes += chunk.byteLength
       yield chunk
     }
   }
-  return {
-    encoding,
-    chunks: counted(),
-    // Merged chunks are whole records, and what a compressor holds back is inside an element.
-    cutMark: () => PARTIAL_ELEMENTS[encoding],
-    trailers: () => ({
-      ...mergedTrailers(
-        sources.map((source) => source.trailers),
-        { nextNs: limiter?.nextNs },
-      ),
-      'Capfleet-Packets': String(
-        limiter?.packets ?? inputs.reduce((sum, { totals }) => sum + totals.packets, 0),
-      ),
-      'Capfleet-Bytes': String(bytes),
-    }),
-  }
+}
+
+function createDevice(step: DownloadStep, request: MergeRequest, goesOnWithout: () => boolean): MergedDevice {
+  const { plan, options, clockOf, reopen, signal, timings } = request
+  const alignNs = options.align ? alignmentOf(clockOf?.(step.device), plan.query.timeResolution) : undefined
+  return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, goesOnWithout, timings })
+}
+
+/** With OnError=partial the merge goes on as long as there is a device to go on with. */
+function canGoOn(devices: readonly MergedDevice[], { options }: MergeRequest): boolean {
+  return options.onError === 'partial' && devices.some((device) => device.error === undefined)
+}
+
+function failureOf({ name }: MergedDevice, { failures }: MergeRequest): CapfleetError {
+  const failure = failures?.get(name)
+  if (failure !== undefined) return failure
+  return new CapfleetError('device-unreachable', `device ${name} could not be opened`, {
+    members: { devices: [name] },
+  })
 }
 
 /** A limit holds for the whole, so that it is applied here, whatever the devices have done. */
-function limiterOf({ maxBytes, maxPackets }: DownloadQuery, header: PcapHeader): RecordLimiter | undefined {
-  if (maxBytes === undefined && maxPackets === undefined) return undefined
-  return new RecordLimiter({
+function createMerge({ plan, options, signal }: MergeRequest, inputs: readonly PcapInput[]): PcapMerge {
+  const { tsMaxNs, maxPackets, maxBytes } = plan.query
+  return new PcapMerge(inputs, {
+    signal,
+    tsMaxNs,
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
-    nanoseconds: header.nanoseconds,
+    dedupNs: options.dedupNs,
   })
 }
 

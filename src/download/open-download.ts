@@ -1,30 +1,42 @@
-import { CapfleetError } from '../base/error.ts'
-import type { DeviceClient } from '../fleet/device-client.ts'
+import { CapfleetError, type ErrorCode } from '../base/error.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import type { Lease, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import type { DownloadOutcomes } from './download-outcomes.ts'
+import type { ReopenStep } from './merge-request.ts'
 import { openSource, type Source } from './source.ts'
 
 export interface OpenParts {
   readonly leases: LeaseScheduler
-  readonly clients: ReadonlyMap<string, DeviceClient>
+  readonly fleet: Fleet
   readonly startTimeoutMs: number
   readonly metrics: DownloadOutcomes
 }
 
 export interface OpenRequest {
+  /** Of the request; the lease is shown under it in the queue. */
+  readonly id: string
   readonly user: string
   /** For a free stream on every device. */
   readonly waitMs: number
   readonly signal: AbortSignal
+  /** partial: a device that cannot be read is left out, as long as there is another. */
+  readonly onError: 'fail' | 'partial'
+  readonly onPosition: (place: QueuePlace) => void
 }
 
 /** All streams of a download, begun. Whoever gets it must dispose it; that gives the leases back. */
 export interface OpenDownload extends AsyncDisposable {
-  /** In the order of the plan. */
-  readonly sources: readonly Source[]
+  /** In the order of the plan; undefined for a device that is left out. */
+  readonly sources: readonly (Source | undefined)[]
+  /** Why devices are left out, by name. */
+  readonly failures: ReadonlyMap<string, CapfleetError>
+  readonly waitedMs: number
   /** Aborts when the leases can no longer be vouched for. */
   readonly lost: AbortSignal
+  /** Opens a stream of a device that broke off, under the same lease. */
+  readonly reopen: ReopenStep
 }
 
 /**
@@ -38,59 +50,145 @@ export async function openDownload(
   request: OpenRequest,
 ): Promise<OpenDownload> {
   await using opening = new AsyncDisposableStack()
-  const busyUntilMs = performance.now() + request.waitMs
+  const { signal, waitMs, onError } = request
   const devices = plan.steps.map((step) => step.device)
+  // A device that is known to be down is not worth a wait.
+  if (onError === 'fail') for (const device of devices) parts.fleet.get(device).breaker.check()
+  const deadlineMs = performance.now() + waitMs
   const lease = opening.use(await parts.leases.acquire({ ...request, devices, class: 'interactive' }))
   parts.metrics.waited(lease.waitedMs)
-  const sources = await openAll(plan.steps, parts, { ...request, busyUntilMs })
-  for (const source of sources) opening.use(source)
-  request.signal.throwIfAborted()
+  const { sources, failures } = await openUnder(lease, plan, parts, { signal, onError, deadlineMs })
+  for (const source of sources) if (source !== undefined) opening.use(source)
+  signal.throwIfAborted()
+  lease.opened()
   const owned = opening.move()
-  return { sources, lost: lease.lost, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return {
+    sources,
+    failures,
+    waitedMs: lease.waitedMs,
+    lost: lease.lost,
+    reopen: (step, reopenSignal) => openStep(step, parts, { signal: reopenSignal, isRelayed: false }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
 }
 
-/** The first failure ends the others: the download cannot succeed any more. */
-async function openAll(
-  steps: readonly DownloadStep[],
+interface OpenAllOptions {
+  readonly signal: AbortSignal
+  readonly onError: 'fail' | 'partial'
+  /** Until when (performance.now()) a place may be waited for. */
+  readonly deadlineMs: number
+}
+
+type OpenedAll = Pick<OpenDownload, 'sources' | 'failures'>
+
+export interface ReacquireOptions extends Pick<OpenRequest, 'id' | 'user' | 'signal' | 'waitMs'> {
+  readonly devices: readonly string[]
+}
+
+/** A new lease for a download that had given its own back, and how to open streams under it. */
+export async function reacquire(
   parts: OpenParts,
-  request: OpenRequest & { readonly busyUntilMs: number },
-): Promise<readonly Source[]> {
+  request: ReacquireOptions,
+): Promise<AsyncDisposable & Pick<OpenDownload, 'reopen' | 'lost'>> {
+  const lease = await parts.leases.acquire({ ...request, class: 'interactive' })
+  parts.metrics.waited(lease.waitedMs)
+  return {
+    lost: lease.lost,
+    reopen: (step, signal) => openStep(step, parts, { signal, isRelayed: false }),
+    [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose](),
+  }
+}
+
+/** A device whose streams somebody outside holds sends the lease back into the queue. */
+async function openUnder(
+  lease: Lease,
+  plan: DownloadPlan,
+  parts: OpenParts,
+  options: OpenAllOptions,
+): Promise<OpenedAll> {
+  for (;;) {
+    try {
+      return await openAll(plan, parts, options)
+    } catch (error) {
+      const device = busyDevice(error)
+      const waitMs = options.deadlineMs - performance.now()
+      if (device === undefined || waitMs <= 0) throw error
+      await lease.requeue(device, { signal: options.signal, waitMs })
+    }
+  }
+}
+
+/** The first failure that matters ends the others: the download cannot succeed any more. */
+async function openAll(
+  { kind, steps }: DownloadPlan,
+  parts: OpenParts,
+  options: OpenAllOptions,
+): Promise<OpenedAll> {
   const others = new AbortController()
-  const signal = AbortSignal.any([request.signal, others.signal])
-  const failures: unknown[] = []
-  const opened = await Promise.all(
+  const signal = AbortSignal.any([options.signal, others.signal])
+  const fatal: unknown[] = []
+  const failures = new Map<string, CapfleetError>()
+  const sources = await Promise.all(
     steps.map(async (step) => {
-      const client = parts.clients.get(step.device)
-      if (client === undefined) throw new Error(`the plan names an unknown device ${step.device}`)
       try {
-        return await openSource(client, step, { ...request, startTimeoutMs: parts.startTimeoutMs, signal })
+        return await openStep(step, parts, { signal, isRelayed: kind === 'relay' })
       } catch (error) {
-        if (error !== OTHER_FAILED) failures.push(error)
-        others.abort(OTHER_FAILED)
+        if (error === OTHER_FAILED) return undefined
+        if (options.onError === 'partial' && isDeviceFault(error)) failures.set(step.device, error)
+        else {
+          fatal.push(error)
+          others.abort(OTHER_FAILED)
+        }
         return undefined
       }
     }),
   )
-  const sources = opened.filter((source) => source !== undefined)
-  if (failures.length === 0 && sources.length === steps.length) return sources
-  for (const source of sources) source[Symbol.dispose]()
-  throw joinFailures(failures)
+  const nothingLeft = failures.size === steps.length
+  if (fatal.length === 0 && !nothingLeft) return { sources, failures }
+  for (const source of sources) source?.[Symbol.dispose]()
+  throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
 }
 
 const OTHER_FAILED = new Error('another device of the download failed')
+
+function openStep(
+  step: DownloadStep,
+  parts: OpenParts,
+  options: { readonly signal: AbortSignal; readonly isRelayed: boolean },
+): Promise<Source> {
+  const { client, breaker } = parts.fleet.get(step.device)
+  return breaker.run(() => openSource(client, step, { ...options, startTimeoutMs: parts.startTimeoutMs }))
+}
+
+/** A fault of the device alone; any other error is one of the request and the same everywhere. */
+const DEVICE_FAULTS: ReadonlySet<ErrorCode> = new Set([
+  'device-unreachable',
+  'device-timeout',
+  'device-protocol',
+  'device-rejected',
+])
+
+function isDeviceFault(error: unknown): error is CapfleetError {
+  return error instanceof CapfleetError && DEVICE_FAULTS.has(error.code)
+}
+
+function busyDevice(error: unknown): string | undefined {
+  if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') return undefined
+  const [device] = devicesOf(error)
+  return device
+}
 
 /** The first error, with the names of all devices that failed at the same time. */
 function joinFailures(failures: readonly unknown[]): unknown {
   const [first, ...rest] = failures
   if (!(first instanceof CapfleetError) || rest.length === 0) return first
-  const devices = failures.flatMap((failure) =>
-    failure instanceof CapfleetError
-      ? ((failure.details.members?.devices as string[] | undefined) ?? [])
-      : [],
-  )
-  const messages = failures.flatMap((failure) => (failure instanceof CapfleetError ? failure.message : []))
-  return new CapfleetError(first.code, messages.join('; '), {
+  const ours = failures.filter((failure) => failure instanceof CapfleetError)
+  return new CapfleetError(first.code, ours.map((failure) => failure.message).join('; '), {
     ...first.details,
-    members: { ...first.details.members, devices: [...new Set(devices)] },
+    members: { ...first.details.members, devices: [...new Set(ours.flatMap(devicesOf))] },
   })
+}
+
+function devicesOf(error: CapfleetError): readonly string[] {
+  return (error.details.members?.devices as readonly string[] | undefined) ?? []
 }

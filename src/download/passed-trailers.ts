@@ -10,8 +10,18 @@ const PASSED_TRAILERS = [
 
 type PassedTrailer = (typeof PASSED_TRAILERS)[number]
 
+/** Those that only the gateway knows. */
+const OWN_TRAILERS = [
+  'Capfleet-Complete',
+  'Capfleet-Status',
+  'Capfleet-Bytes',
+  'Capfleet-Missing',
+  'Capfleet-Duplicates',
+  'Capfleet-Sha256',
+] as const
+
 /** Every trailer that a download of ours can have, for its head. */
-export const TRAILER_NAMES = ['Capfleet-Complete', 'Capfleet-Bytes', ...PASSED_TRAILERS].join(', ')
+export const TRAILER_NAMES = [...OWN_TRAILERS, ...PASSED_TRAILERS].join(', ')
 
 /** What a device sent of them; only whole numbers, a device is not trusted. */
 export function passedTrailers(

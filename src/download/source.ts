@@ -1,24 +1,29 @@
 /** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
 import { CapfleetError } from '../base/error.ts'
-import type { DeviceAnswer, DeviceClient } from '../fleet/device-client.ts'
-import { deviceFailure, deviceProtocol } from '../fleet/device-failure.ts'
+import type { DeviceClient } from '../fleet/device-client.ts'
+import type { DeviceStream } from '../fleet/device-stream.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
-import { PCAP_HEADER_BYTES, parsePcapHeader } from '../pcap/pcap-header.ts'
+import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../fleet/read-size.ts'
+import { parsePcapHeader } from '../pcap/pcap-header.ts'
 import type { Encoding } from '../query/query-values.ts'
+import { readFirst, SourceBody } from './source-body.ts'
 
 export interface Source extends Disposable {
   readonly device: string
   /** What the stream is, by its first bytes. */
   readonly encoding: Encoding
-  readonly headers: DeviceAnswer['headers']
+  readonly headers: Readonly<Record<string, string>>
   /**
-   * All bytes from the first on, once. Throws device-unreachable, device-timeout or device-protocol
-   * when the stream breaks, ends without the completion trailer that it announced, or the signal's
-   * reason.
+   * All bytes from the first on, once. A chunk is valid until the next one is asked for: then its
+   * memory is used again. Ends only when the body is whole: throws device-unreachable,
+   * device-timeout or device-protocol when the stream breaks, ends without the completion trailer
+   * that it announced, or without one inside an element of its format; or the signal's reason.
    */
   readonly chunks: AsyncIterableIterator<Buffer>
+  /** The same for a relay, which passes the framing on too; use this or `chunks`. */
+  readonly body: SourceBody
   /** The device's trailers, after the last chunk. */
-  readonly trailers: DeviceAnswer['trailers']
+  readonly trailers: Readonly<Record<string, string>>
 }
 
 export interface OpenOptions {
@@ -26,8 +31,13 @@ export interface OpenOptions {
   readonly signal: AbortSignal
   /** The device must have sent the header of the stream within this time. */
   readonly startTimeoutMs: number
-  /** Until when (performance.now()) a device whose slots are taken by others is asked again. */
-  readonly busyUntilMs: number
+  /**
+   * Until when (performance.now()) a device whose slots are taken by others is asked again; default:
+   * it is not.
+   */
+  readonly busyUntilMs?: number
+  /** The only source of its download: its bytes will be passed on as they are. */
+  readonly isRelayed?: boolean
 }
 
 const BUSY_FIRST_MS = 50
@@ -49,7 +59,7 @@ export async function openSource(
       return await openOnce(client, step, options)
     } catch (error) {
       const busy = error instanceof CapfleetError && error.code === 'download-slots-exhausted'
-      if (!busy || performance.now() + pauseMs > options.busyUntilMs) throw error
+      if (!busy || performance.now() + pauseMs > (options.busyUntilMs ?? 0)) throw error
     }
     await pause(pauseMs, options.signal)
   }
@@ -60,18 +70,16 @@ async function openOnce(client: DeviceClient, step: DownloadStep, options: OpenO
   const onAbort = () => abort.abort(options.signal.reason)
   options.signal.addEventListener('abort', onAbort, { once: true })
   if (options.signal.aborted) onAbort()
-  const late = setTimeout(
-    () => abort.abort(tooLate(step.device, options.startTimeoutMs)),
-    options.startTimeoutMs,
-  )
+  const { startTimeoutMs, isRelayed = false } = options
+  const late = setTimeout(() => abort.abort(tooLate(step.device, startTimeoutMs)), startTimeoutMs)
   const close = () => {
     options.signal.removeEventListener('abort', onAbort)
     abort.abort(new Error('the source was closed'))
   }
   try {
-    const answer = await client.get(step.target, abort.signal)
-    if (answer.status !== 200) throw await client.refusalOf(answer)
-    return await startReading(step.device, answer, abort.signal, close)
+    const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
+    const stream = await client.openStream(step.target, readSize, abort.signal)
+    return await startReading(step.device, stream, isRelayed, close)
   } catch (error) {
     close()
     throw error
@@ -82,54 +90,37 @@ async function openOnce(client: DeviceClient, step: DownloadStep, options: OpenO
 
 async function startReading(
   device: string,
-  answer: DeviceAnswer,
-  signal: AbortSignal,
+  stream: DeviceStream,
+  isRelayed: boolean,
   close: () => void,
 ): Promise<Source> {
-  const body = readBody(device, answer, signal)
-  const head = await readHead(body)
+  const { head, first } = await readFirst(stream)
+  const encoding = checkHead(device, head)
+  const body = new SourceBody(stream, { device, encoding, first, isRelayed })
   return {
     device,
-    encoding: checkHead(device, head),
-    headers: answer.headers,
-    chunks: withHead(head, body),
-    trailers: answer.trailers,
+    encoding,
+    headers: stream.head.headers,
+    body,
+    chunks: chunksOf(body),
+    get trailers() {
+      return stream.trailers
+    },
     [Symbol.dispose]: () => {
       close()
-      answer.body.destroy()
+      body[Symbol.dispose]()
     },
   }
 }
 
-async function* readBody(device: string, answer: DeviceAnswer, signal: AbortSignal): AsyncGenerator<Buffer> {
-  try {
-    for await (const chunk of answer.body) yield chunk
-  } catch (error) {
-    // The client library wraps the reason to abort into an error of its own.
-    if (signal.aborted) throw signal.reason
-    throw deviceFailure(device, error)
+async function* chunksOf(body: SourceBody): AsyncGenerator<Buffer> {
+  for (let read = await body.next(); read !== undefined; read = await body.next()) {
+    try {
+      yield* read.data
+    } finally {
+      read.release()
+    }
   }
-  if (announcesCompletion(answer) && answer.trailers['capfleet-complete'] !== '1') {
-    throw deviceProtocol(device, 'ended its stream without the completion trailer: the stream was cut')
-  }
-}
-
-/** Our appliance ends a whole stream with a trailer; a proxy in between may lose the announcement. */
-function announcesCompletion(answer: DeviceAnswer): boolean {
-  return String(answer.headers.trailer ?? '')
-    .toLowerCase()
-    .includes('capfleet-complete')
-}
-
-/** At least a PCAP header, unless the stream is shorter. */
-async function readHead(body: AsyncIterator<Buffer>): Promise<Buffer> {
-  let head: Buffer = Buffer.alloc(0)
-  while (head.length < PCAP_HEADER_BYTES) {
-    const next = await body.next()
-    if (next.done === true) break
-    head = head.length === 0 ? next.value : Buffer.concat([head, next.value])
-  }
-  return head
 }
 
 const GZIP_MAGIC = Buffer.of(0x1f, 0x8b)
@@ -145,11 +136,6 @@ function checkHead(device: string, head: Buffer): Encoding {
     if (!(error instanceof CapfleetError)) throw error
     throw new CapfleetError(error.code, error.message, { members: { devices: [device] } })
   }
-}
-
-async function* withHead(head: Buffer, body: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  yield head
-  yield* body
 }
 
 function tooLate(device: string, limitMs: number): CapfleetError {

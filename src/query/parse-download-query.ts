@@ -54,7 +54,7 @@ const FILE_HEADER_BYTES = 24n
 /** API section 8. */
 const SLICE_MAX_BYTES = 12_288n
 /** api-decisions section 4. */
-const WAIT_MAX_S = 600n
+export const WAIT_MAX_S = 600n
 /** The limit of the program that compiles it. */
 const BPF_MAX_BYTES = 16_384
 const REGEX_MAX_BYTES = 1_024

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { encode } from '../../../src/download/encode.ts'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
-import { inChunks } from '../../support/packet-maker.ts'
+import { inChunks, inReusedChunks } from '../../support/packet-maker.ts'
 
 const DATA = Buffer.concat([randomBytes(300_000), Buffer.alloc(700_000, 'packet ')])
 const UNPACK = { none: (bytes: Buffer) => bytes, gzip: gunzipSync, zstd: zstdDecompressSync }
@@ -30,6 +30,21 @@ describe('encode', () => {
       assert.equal(descriptor & 4, 4, 'checksum flag')
       const windowLog = 10 + (encoded.readUInt8(5) >> 3)
       assert.ok((descriptor & 0x20) !== 0 || windowLog <= 23, `windowLog ${windowLog}`)
+    }
+  })
+
+  test('the file depends on the bytes, not on how or when they come', async () => {
+    for (const compression of ['fast', 'zstd_fast'] as const) {
+      const large = Buffer.concat([DATA, DATA, DATA])
+      const once = await collect(encode(inChunks(large, large.length), compression))
+      async function* slowly() {
+        for await (const chunk of inReusedChunks(large, 77_777)) {
+          yield chunk
+          await new Promise((resolve) => setImmediate(resolve))
+        }
+      }
+      assert.ok(once.equals(await collect(encode(slowly(), compression))), compression)
+      assert.ok(UNPACK[encodingOf(compression)](once).equals(large))
     }
   })
 

@@ -1,0 +1,28 @@
+import { deviceProtocol } from '../fleet/device-failure.ts'
+import { RecordBoundary } from '../pcap/record-boundary.ts'
+import type { BodyGuard } from './body-guard.ts'
+
+/** A PCAP is whole when it ends behind a record. */
+export class PcapGuard implements BodyGuard {
+  readonly #device: string
+  readonly #boundary: RecordBoundary
+
+  constructor(device: string) {
+    this.#device = device
+    this.#boundary = new RecordBoundary(`device ${device}`)
+  }
+
+  get mayBeWhole(): boolean {
+    return this.#boundary.atBoundary
+  }
+
+  feed(pieces: readonly Buffer[]): undefined {
+    for (const piece of pieces) this.#boundary.feed(piece)
+  }
+
+  async finish(): Promise<void> {
+    if (!this.#boundary.atBoundary) throw deviceProtocol(this.#device, 'ended its stream inside a record')
+  }
+
+  [Symbol.dispose](): void {}
+}

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { type MergeOptions, type MergeRequest, PLAIN_MERGE } from '../../../src/download/merge-request.ts'
+import { mergedBody } from '../../../src/download/merged-body.ts'
+import { planDownload } from '../../../src/fleet/plan.ts'
+import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { brokenOff, MemoryDevice } from '../../support/memory-device.ts'
+import { makePacket, makePcap } from '../../support/packet-maker.ts'
+import type { PcapRecord } from '../../support/pcap-records.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+
+const START_NS = 1_700_000_000_000_000_000n
+const END_NS = START_NS + 1_000n
+/** Many of equal time, and one far larger than a chunk. */
+const ROME = [0, 1, 1, 1, 4, 4, 7, 9, 9].map((at, n) => packet(at, `rome ${n}`, n === 4 ? 300 : 20))
+const OSLO = [1, 2, 4, 4, 8, 9].map((at, n) => packet(at, `oslo ${n}`))
+const WHOLE = merged(ROME, OSLO)
+const QUICK = { attempts: 5, withinMs: 60_000, pauseMs: 0 }
+
+test('a device that dies anywhere is continued: the body is the same to the byte', async () => {
+  const romeBytes = makePcap(ROME).byteLength
+  for (let cut = 24; cut < romeBytes; cut++) {
+    const { rome, oslo } = devices()
+    rome.diesAfterBytes = [cut]
+    const { bytes, body } = await download([rome, oslo])
+    assert.deepEqual(bytes, WHOLE, `cut at ${cut}`)
+    assert.equal(body.report()[0]?.retries, 1)
+    assert.deepEqual([rome.open, oslo.open], [0, 0], 'all streams are given back')
+  }
+})
+
+test('a device that dies again and again is continued where it was: 300 random cases', async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SEED=${random.seed}`)
+  for (let round = 0; round < 300; round++) {
+    const { rome, oslo } = devices()
+    for (const device of [rome, oslo]) {
+      device.chunkBytes = random.integer(1, 400)
+      device.diesAfterBytes = [0, 0, 0, 0, 0].map(() => random.integer(24, 400))
+      device.diesAfterBytes[0] = random.integer(24, 400)
+    }
+    const { bytes } = await download([rome, oslo])
+    assert.deepEqual(bytes, WHOLE, `round ${round}`)
+  }
+})
+
+test('asks for the packets from the last delivered timestamp on', async () => {
+  const { rome, oslo } = devices()
+  rome.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength]
+  await download([rome, oslo])
+  assert.match(rome.targets[1] ?? '', new RegExp(`TSBegin=${START_NS + 1n}&TSEnd=${END_NS}&`))
+})
+
+test('MaxPackets and TSMax end a continued device where they would have ended the first stream', async () => {
+  for (const limits of ['MaxPackets=6', 'TSMax=8', 'MaxPackets=7&TSMax=9']) {
+    const undisturbed = await download(both(devices()), { parameters: limits })
+    for (let packets = 1; packets < 5; packets++) {
+      const { rome, oslo } = devices()
+      rome.diesAfterBytes = [makePcap(ROME.slice(0, packets)).byteLength + 3]
+      const { bytes } = await download([rome, oslo], { parameters: limits })
+      assert.deepEqual(bytes, undisturbed.bytes, `${limits} after ${packets}`)
+    }
+  }
+})
+
+test('once packets were not in the order of time, they are counted again from the first one', async () => {
+  const mixed = [3, 1, 5, 5, 2, 6, 6].map((at, n) => packet(at, `mixed ${n}`))
+  const undisturbed = await download([new MemoryDevice('rome', mixed), new MemoryDevice('oslo', OSLO)])
+  for (let cut = makePcap(mixed.slice(0, 2)).byteLength; cut < makePcap(mixed).byteLength; cut++) {
+    const rome = new MemoryDevice('rome', mixed)
+    rome.diesAfterBytes = [cut]
+    const { bytes } = await download([rome, new MemoryDevice('oslo', OSLO)])
+    assert.deepEqual(bytes, undisturbed.bytes, `cut at ${cut}`)
+  }
+})
+
+test('a device that is out of order only after it was continued by time fails: packets may be lost', async () => {
+  const rome = new MemoryDevice(
+    'rome',
+    [3, 5, 7, 6].map((at) => packet(at, 'rome')),
+  )
+  rome.diesAfterBytes = [makePcap(rome.records.slice(0, 2)).byteLength]
+  const failing = download([rome, new MemoryDevice('oslo', OSLO)])
+  await assert.rejects(failing, isFailure('device-protocol', /rome .*not in the order of time/))
+})
+
+test("a switch's time is not what a device searches by: everything is asked for again", async () => {
+  const { rome, oslo } = devices()
+  rome.diesAfterBytes = [makePcap(ROME.slice(0, 5)).byteLength]
+  const { bytes } = await download([rome, oslo], { parameters: 'TSMode=vendorA7130' })
+  assert.deepEqual(bytes, WHOLE)
+  assert.equal(rome.targets[1], rome.targets[0])
+})
+
+test('a delivered packet that is another one now is an error, at once and by name', async () => {
+  for (const parameters of ['', 'TSMode=vendorA7130']) {
+    const { rome, oslo } = devices()
+    rome.diesAfterBytes = [makePcap(ROME.slice(0, 4)).byteLength]
+    const changed = download([rome, oslo], {
+      parameters,
+      onReopen: () => {
+        rome.records = ROME.map((record, n) => (n === 3 ? packet(1, 'other 3', 20) : record))
+      },
+    })
+    await assert.rejects(changed, isFailure('device-protocol', /^rome: .*last delivered packets are others/))
+    assert.equal(rome.targets.length, 2)
+  }
+})
+
+test('a device that stays away fails the download after five more attempts', async () => {
+  const { rome, oslo } = devices()
+  rome.diesAfterBytes = [100]
+  const failing = download([rome, oslo], { onReopen: () => refuse(rome) })
+  await assert.rejects(failing, isFailure('device-unreachable', /rome broke off/))
+  assert.equal(rome.targets.length, 6)
+})
+
+test('OnError=partial goes on without the device and says what is missing', async () => {
+  const { rome, oslo } = devices()
+  rome.diesAfterBytes = [makePcap(ROME.slice(0, 6)).byteLength]
+  const { bytes, body } = await download([rome, oslo], {
+    options: { ...PLAIN_MERGE, onError: 'partial' },
+    onReopen: () => refuse(rome),
+  })
+  assert.deepEqual(bytes, merged(ROME.slice(0, 6), OSLO))
+  const [lost, whole] = body.report()
+  assert.deepEqual(lost?.missing, { fromNs: START_NS + 4n, toNs: END_NS })
+  assert.deepEqual([lost?.status, lost?.packets, lost?.error?.code], ['missing', 6n, 'device-unreachable'])
+  assert.deepEqual([whole?.status, whole?.packets, whole?.missing], ['complete', 6n, undefined])
+})
+
+test('OnError=partial with a device that never opened, and with none left', async () => {
+  const { rome, oslo } = devices()
+  const options = { ...PLAIN_MERGE, onError: 'partial' } as const
+  const { bytes, body } = await download([rome, oslo], { options, neverOpens: ['rome'] })
+  assert.deepEqual(bytes, makePcap(OSLO))
+  assert.deepEqual(body.report()[0]?.missing, { fromNs: START_NS, toNs: END_NS })
+  await assert.rejects(download([rome, oslo], { options, neverOpens: ['rome', 'oslo'] }), brokenOff('rome'))
+  rome.diesAfterBytes = Array(9).fill(60)
+  oslo.diesAfterBytes = Array(9).fill(60)
+  const dying = download([rome, oslo], {
+    options,
+    onReopen: () => {
+      refuse(rome)
+      refuse(oslo)
+    },
+  })
+  await assert.rejects(dying, isFailure('device-unreachable', /broke off/))
+})
+
+test('a compressed body is the same to the byte after a device has died', async () => {
+  for (const [compression, decode] of [
+    ['fast', gunzipSync],
+    ['zstd', zstdDecompressSync],
+  ] as const) {
+    const parameters = `Compression=${compression}`
+    const undisturbed = await download(both(devices()), { parameters })
+    const { rome, oslo } = devices()
+    rome.diesAfterBytes = [200]
+    const { bytes } = await download([rome, oslo], { parameters })
+    assert.deepEqual(bytes, undisturbed.bytes)
+    assert.deepEqual(decode(bytes), WHOLE)
+  }
+})
+
+test('a parked body holds no stream, and goes on where it was: at every place', async () => {
+  for (let parkAt = 0; parkAt < 12; parkAt++) {
+    const { rome, oslo } = devices()
+    rome.chunkBytes = oslo.chunkBytes = 40
+    const body = await mergedBody(requestOf([rome, oslo]))
+    const pieces: Buffer[] = []
+    for await (const chunk of body.chunks) {
+      pieces.push(Buffer.from(chunk))
+      if (pieces.length !== parkAt + 1) continue
+      body.park()
+      assert.deepEqual([rome.open, oslo.open], [0, 0])
+      setImmediate(() =>
+        body.unpark(async ({ target, device }) => find([rome, oslo], device).openSource(target)),
+      )
+    }
+    assert.deepEqual(Buffer.concat(pieces), WHOLE, `parked after ${parkAt} chunks`)
+    assert.equal(body.report()[0]?.retries, 0)
+  }
+})
+
+test('Align subtracts the offset of each clock before the merge, and a continued device is found by its own time', async () => {
+  const offsets: Readonly<Record<string, bigint>> = { rome: 5n, oslo: -3n }
+  const moved = (records: readonly PcapRecord[], ns: bigint) =>
+    records.map((record) => ({ ...record, ns: record.ns - ns }))
+  const expected = merged(moved(ROME, 5n), moved(OSLO, -3n))
+  for (let cut = 24; cut < 240; cut += 7) {
+    const { rome, oslo } = devices()
+    rome.diesAfterBytes = [cut]
+    const { bytes, body } = await download([rome, oslo], {
+      options: { ...PLAIN_MERGE, align: true },
+      clockOf: (device) => ({ offsetNs: offsets[device] ?? 0n, errorNs: 2n }),
+    })
+    assert.deepEqual(bytes, expected, `cut at ${cut}`)
+    assert.deepEqual(body.head(), { 'Capfleet-Skew-Ns': 'rome=5+-2, oslo=-3+-2' })
+  }
+})
+
+test('without Align the clocks are reported only', async () => {
+  const { bytes, body } = await download(both(devices()), { clockOf: () => ({ offsetNs: 9n, errorNs: 1n }) })
+  assert.deepEqual(bytes, WHOLE)
+  assert.deepEqual([body.report()[0]?.clockOffsetNs, body.report()[0]?.clockErrorNs], [9n, 1n])
+})
+
+test('Dedup leaves out what another device had, and counts it', async () => {
+  const same = [1, 3, 5].map((at) => packet(at, 'the same packet in both'))
+  const [rome, oslo] = [new MemoryDevice('rome', same), new MemoryDevice('oslo', same.map(later))]
+  const { bytes, body } = await download([rome, oslo], { options: { ...PLAIN_MERGE, dedupNs: 1n } })
+  assert.deepEqual(bytes, makePcap(same))
+  assert.equal(body.duplicates, 3n)
+  assert.equal(body.trailers()['Capfleet-Duplicates'], '3')
+  assert.deepEqual(
+    body.report().map(({ packets }) => packets),
+    [3n, 0n],
+  )
+})
+
+interface DownloadTweaks extends Partial<Pick<MergeRequest, 'clockOf'>> {
+  readonly parameters?: string
+  readonly options?: MergeOptions
+  readonly onReopen?: () => void
+  readonly neverOpens?: readonly string[]
+}
+
+async function download(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}) {
+  const body = await mergedBody(requestOf(all, tweaks))
+  const chunks: Buffer[] = []
+  for await (const chunk of body.chunks) chunks.push(Buffer.from(chunk))
+  return { bytes: Buffer.concat(chunks), body }
+}
+
+function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): MergeRequest {
+  const { parameters = '', options = PLAIN_MERGE, onReopen, neverOpens = [], clockOf } = tweaks
+  const raw = `TSBegin=${START_NS}&TSEnd=${END_NS}&TSUnit=nanos&${parameters}`
+  const query = parseDownloadQuery('timerange', raw, { zone: 'UTC', nowNs: END_NS })
+  const plan = planDownload(
+    query,
+    all.map(({ name }) => name),
+    64,
+  )
+  return {
+    plan,
+    options,
+    sources: plan.steps.map(({ device, target }) =>
+      neverOpens.includes(device) ? undefined : find(all, device).openSource(target),
+    ),
+    failures: new Map(neverOpens.map((name) => [name, brokenOff(name)])),
+    reopen: async ({ device, target }) => {
+      onReopen?.()
+      return find(all, device).openSource(target)
+    },
+    signal: new AbortController().signal,
+    timings: QUICK,
+    ...(clockOf === undefined ? {} : { clockOf }),
+  }
+}
+
+function devices() {
+  return { rome: new MemoryDevice('rome', ROME), oslo: new MemoryDevice('oslo', OSLO) }
+}
+
+function both({ rome, oslo }: ReturnType<typeof devices>): MemoryDevice[] {
+  return [rome, oslo]
+}
+
+function find(all: readonly MemoryDevice[], name: string): MemoryDevice {
+  const device = all.find((each) => each.name === name)
+  assert.ok(device)
+  return device
+}
+
+function refuse(device: MemoryDevice): void {
+  device.refusal = brokenOff(device.name)
+}
+
+function packet(at: number, text: string, capturedLength = text.length): PcapRecord {
+  return makePacket(START_NS + BigInt(at), text, capturedLength)
+}
+
+function later(record: PcapRecord): PcapRecord {
+  return { ...record, ns: record.ns + 1n }
+}
+
+/** In the order of time, the first list first. */
+function merged(...lists: readonly (readonly PcapRecord[])[]): Buffer {
+  return makePcap(lists.flat().sort((a, b) => Number(a.ns - b.ns)))
+}
+
+function isFailure(code: string, message: RegExp) {
+  return (error: unknown) =>
+    error instanceof CapfleetError && error.code === code && message.test(error.message)
+}

@@ -1,0 +1,78 @@
+// A slow client of a merge gives its streams to others that wait, and loses nothing by it.
+import assert from 'node:assert/strict'
+import { buffer } from 'node:stream/consumers'
+import { after, before, describe, test } from 'node:test'
+import { eventually } from '../../support/eventually.ts'
+import { type SimulatedWorld, startSimulatedWorld } from '../../support/gateway-over-simulated.ts'
+import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
+import { simulatedMerge, simulatedRange } from '../../support/simulated-capture.ts'
+
+/** Far more than all buffers between a device and a client that does not read. */
+const PACKETS = 15_000
+const TURN_MS = 200
+const MERGE = `/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
+const SLOTS = 4
+
+describe('parking', { timeout: 120_000 }, () => {
+  let world: SimulatedWorld
+
+  before(async () => {
+    world = await startSimulatedWorld({
+      devices: 2,
+      packets: PACKETS + 1,
+      packetsPerTick: 2_500,
+      settings: { downloads: { parkAfterMs: TURN_MS } },
+    })
+  })
+  after(() => world[Symbol.asyncDispose]())
+
+  const open = (path = MERGE) => httpOpen(world.gateway.url + path, { headers: world.gateway.as.user })
+  const get = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
+  const parkedCount = () => world.gateway.logged.filter(({ event }) => event === 'download.parked').length
+
+  /** Clients that have the head and read nothing, until nothing moves any more. */
+  async function stall(count: number): Promise<readonly OpenAnswer[]> {
+    const answers: OpenAnswer[] = []
+    for (let number = 0; number < count; number += 1) answers.push(await open())
+    return answers
+  }
+
+  test('nobody is parked while nobody waits', async () => {
+    const [slow] = await stall(1)
+    await eventually(async () => (await get('/v1/queue')).json().requests !== undefined, {
+      limitMs: 1_000,
+      message: 'the queue answers',
+    })
+    await new Promise((resolve) => setTimeout(resolve, 4 * TURN_MS))
+    assert.equal(parkedCount(), 0)
+    slow?.[Symbol.dispose]()
+  })
+
+  test('the one who waits is served by streams of slow clients; their files are whole in the end', async () => {
+    const slow = await stall(SLOTS)
+    const waited = await get(`${MERGE}&Wait=30`)
+    assert.ok(waited.body.equals(simulatedMerge([0, 1], PACKETS)))
+    assert.ok(parkedCount() >= 1)
+    const bodies = await Promise.all(slow.map(({ response }) => buffer(response)))
+    for (const body of bodies) assert.ok(body.equals(simulatedMerge([0, 1], PACKETS)))
+    assert.deepEqual(
+      world.devices.flatMap((device) => device.fifths),
+      [],
+    )
+    const metrics = (await get('/metrics')).body.toString()
+    assert.match(metrics, /capfleet_downloads_parked_total [1-9]/)
+  })
+
+  test('a parked client that leaves gives everything back', async () => {
+    const before = parkedCount()
+    const slow = await stall(SLOTS)
+    using _waiting = await open(`/devices/d0${MERGE}&Wait=30`)
+    await eventually(() => parkedCount() > before, { limitMs: 10_000, message: 'somebody is parked' })
+    for (const answer of slow) answer[Symbol.dispose]()
+    _waiting[Symbol.dispose]()
+    await eventually(async () => (await world.redis.leftovers('capfleet')).length === 0, {
+      limitMs: 10_000,
+      message: 'no lease is left',
+    })
+  })
+})

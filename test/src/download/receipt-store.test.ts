@@ -1,0 +1,90 @@
+// Receipts and an absent Redis; receipts of a gateway that died.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { CapfleetError } from '../../../src/base/error.ts'
+import type { Log } from '../../../src/base/log.ts'
+import type { StoredReceipt } from '../../../src/download/receipt.ts'
+import { ReceiptStore } from '../../../src/download/receipt-store.ts'
+import { eventually } from '../../support/eventually.ts'
+import { TempRedis } from '../../support/temp-redis.ts'
+
+const DAY_S = 86_400
+const quiet = () => undefined
+const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+let redis: TempRedis
+
+before(async () => {
+  redis = await TempRedis.create()
+})
+after(() => redis[Symbol.asyncDispose]())
+
+const open = (refreshMs = 10_000) =>
+  new ReceiptStore({ redis: { url: redis.url }, keyPrefix: 'capfleet', log, refreshMs })
+
+function receipt(id: string, status: StoredReceipt['status']): StoredReceipt {
+  return { id, status, bytes: '5' } as StoredReceipt
+}
+
+async function untilWritten(store: ReceiptStore): Promise<void> {
+  await eventually(() => store.pending === 0, { limitMs: 10_000, message: 'all receipts are in Redis' })
+}
+
+test('is found by another gateway, and goes after a day', async () => {
+  await using one = open()
+  await using other = open()
+  one.save(receipt('a', 'complete'))
+  await untilWritten(one)
+  assert.equal((await other.find('a'))?.status, 'complete')
+  assert.equal(await other.find('b'), undefined)
+  const client = new Redis(redis.url)
+  const leftS = await client.ttl('{capfleet}:req:a')
+  client.disconnect()
+  assert.ok(leftS > DAY_S - 60 && leftS <= DAY_S)
+})
+
+test('while Redis is away: known here, kept, and written when it is back', async () => {
+  await using store = open()
+  await using other = open()
+  assert.equal(await store.find('x'), undefined)
+  await redis.stop('SIGKILL')
+  for (let number = 0; number < 250; number += 1) store.save(receipt(`away-${number}`, 'complete'))
+  assert.equal((await store.find('away-3'))?.status, 'complete')
+  await assert.rejects(
+    store.find('elsewhere'),
+    (error) => error instanceof CapfleetError && error.code === 'scheduler-unavailable',
+  )
+  assert.equal(store.pending, 250)
+  await redis.start()
+  await untilWritten(store)
+  assert.equal((await other.find('away-0'))?.status, 'complete')
+  assert.equal((await other.find('away-249'))?.status, 'complete')
+})
+
+test('the newest state wins, however fast it changes', async () => {
+  await using store = open()
+  store.watch('fast', () => receipt('fast', 'streaming'))
+  store.save(receipt('fast', 'client-gone'))
+  await untilWritten(store)
+  await using other = open()
+  assert.equal((await other.find('fast'))?.status, 'client-gone')
+})
+
+test('a running download stays streaming for others; without its gateway it is told as failed', async () => {
+  const refreshMs = 100
+  await using other = open(refreshMs)
+  const store = open(refreshMs)
+  let asked = 0
+  store.watch('running', () => {
+    asked += 1
+    return receipt('running', 'streaming')
+  })
+  await eventually(() => asked > 6, { limitMs: 5_000, message: 'the receipt is brought up to date' })
+  assert.equal((await other.find('running'))?.status, 'streaming')
+  await store[Symbol.asyncDispose]()
+  await eventually(async () => (await other.find('running'))?.status === 'failed', {
+    limitMs: 5_000,
+    message: 'the loss of the gateway shows',
+  })
+  assert.equal((await other.find('running'))?.error?.code, 'replica-lost')
+})

@@ -1,0 +1,93 @@
+// A merge is continued from near the place, not from its beginning: devices are asked for later times.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type SimulatedWorld, startSimulatedWorld } from '../../support/gateway-over-simulated.ts'
+import { httpGet } from '../../support/http-get.ts'
+import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+import { SIMULATED_BEGIN_NS, simulatedMerge, simulatedRange } from '../../support/simulated-capture.ts'
+
+const RANDOM = seededRandom()
+const PACKETS = 6_000
+const MERGE = `/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
+const EXPECTED = simulatedMerge([0, 1], PACKETS)
+const MARK_EVERY_BYTES = 1_048_576
+
+let world: SimulatedWorld
+
+before(async () => {
+  world = await startSimulatedWorld({ devices: 2, packets: PACKETS + 1, packetsPerTick: 2_000 })
+})
+after(() => world[Symbol.asyncDispose]())
+
+const get = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
+
+async function wholeId(): Promise<string> {
+  const { headers, body } = await get(MERGE)
+  assert.ok(body.equals(EXPECTED))
+  return String(headers['capfleet-request-id'])
+}
+
+test(`any size of the client's file, continued by Offset, makes the same file (SEED=${RANDOM.seed})`, async () => {
+  const id = await wholeId()
+  const sizes = [0, 1, 24, 25, MARK_EVERY_BYTES, EXPECTED.length - 1, EXPECTED.length]
+  for (let round = 0; round < 20; round += 1) sizes.push(RANDOM.integer(0, EXPECTED.length))
+  for (const size of sizes) {
+    const rest = await get(`${MERGE}&Resume=${id}&Offset=${size}`)
+    assert.equal(rest.status, 200, rest.body.subarray(0, 500).toString())
+    assert.ok(Buffer.concat([EXPECTED.subarray(0, size), rest.body]).equals(EXPECTED), `size ${size}`)
+  }
+})
+
+test('devices are asked from a time near the place', async () => {
+  const id = await wholeId()
+  const size = EXPECTED.length - 10_000
+  const rest = await get(`${MERGE}&Resume=${id}&Offset=${size}`)
+  const receipt = (await get(`/v1/requests/${rest.headers['capfleet-request-id']}`)).json()
+  const [first] = receipt.devices as { firstNs: string; packets: string }[]
+  assert.ok(BigInt(first?.firstNs ?? 0) > SIMULATED_BEGIN_NS)
+  assert.ok(Number(first?.packets) < PACKETS / 2, `${first?.packets} packets were read again`)
+})
+
+test('a continuation leaves marks of its own and can be continued', async () => {
+  const id = await wholeId()
+  const [one, two] = [2_000_003, 5_000_005]
+  const middle = await get(`${MERGE}&Resume=${id}&Offset=${one}`)
+  const rest = await get(`${MERGE}&Resume=${middle.headers['capfleet-request-id']}&Offset=${two}`)
+  assert.ok(rest.body.equals(EXPECTED.subarray(two)))
+})
+
+test('after a cut by the gateway the new file begins with the first packet that did not arrive whole', async () => {
+  await using local = await startSimulatedWorld({
+    devices: 2,
+    packets: PACKETS + 1,
+    packetsPerTick: 500,
+    settings: { downloads: { idleTimeoutMs: 1_000 } },
+  })
+  const ask = (path: string) => httpGet(local.gateway.url + path, { headers: local.gateway.as.user })
+  const answer = await fetch(local.gateway.url + MERGE, { headers: local.gateway.as.user })
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  await assert.rejects(async () => {
+    for await (const chunk of answer.body ?? []) {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes < EXPECTED.length / 2) continue
+      // What it holds now is not what it has sent: the merge cannot go on.
+      local.devices[0]?.holdCaptureOf(5)
+      await local.devices[0]?.powerOff()
+      await local.devices[0]?.powerOn()
+      bytes = Number.NEGATIVE_INFINITY
+    }
+  })
+  local.devices[0]?.holdCaptureOf(0)
+  const id = answer.headers.get('capfleet-request-id')
+  const receipt = (await ask(`/v1/requests/${id}`)).json()
+  assert.equal(receipt.status, 'failed')
+  const sent = Buffer.concat(chunks).subarray(0, Number(receipt.bytes))
+  const rest = await ask(`${MERGE}&Resume=${id}`)
+  assert.deepEqual(
+    recordLines([...readPcap(sent).records, ...readPcap(rest.body).records]),
+    recordLines(readPcap(EXPECTED).records),
+  )
+})

@@ -1,0 +1,175 @@
+// What a client sees while its download waits for a stream: its place, /v1/queue, an early answer.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { zstdCompressSync } from 'node:zlib'
+import { eventually } from '../../support/eventually.ts'
+import type { FakeDevice } from '../../support/fake-device.ts'
+import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../../support/fake-fleet.ts'
+import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
+import { startTempGateway, type TempGateway } from '../../support/temp-gateway.ts'
+import { TempRedis } from '../../support/temp-redis.ts'
+
+const run = promisify(execFile)
+const PACKETS = 300
+const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
+const ONE = `/devices/d0${TIMERANGE}`
+
+describe('a download that waits', { timeout: 120_000 }, () => {
+  let redis: TempRedis
+  let fleet: FakeDevice[]
+  let gateway: TempGateway
+
+  before(async () => {
+    redis = await TempRedis.create()
+    fleet = await startFakeFleet(PACKETS)
+    gateway = await startTempGateway(fleet, redis.url, {
+      downloads: { startTimeoutMs: 700, idleTimeoutMs: 20_000 },
+    })
+  })
+  after(async () => {
+    await gateway[Symbol.asyncDispose]()
+    for (const device of fleet) await device[Symbol.asyncDispose]()
+    await redis[Symbol.asyncDispose]()
+  })
+  beforeEach(() => {
+    for (const device of fleet) {
+      device.behaviour = {}
+      device.requests.length = 0
+    }
+  })
+
+  const get = (path: string, headers = {}) =>
+    httpGet(gateway.url + path, { headers: { ...gateway.as.user, ...headers } })
+  const first = (): FakeDevice => fleet[0] as FakeDevice
+
+  /** Takes all streams of d0 until disposed; what comes after is served at once. */
+  async function fillDevice(): Promise<Disposable> {
+    const before = first().behaviour
+    first().behaviour = { hangAfterBytes: 1_000 }
+    const holders: OpenAnswer[] = []
+    for (let stream = 0; stream < 4; stream += 1) {
+      holders.push(await httpOpen(gateway.url + ONE, { headers: gateway.as.user }))
+    }
+    first().behaviour = before
+    return {
+      [Symbol.dispose]: () => {
+        for (const holder of holders) holder[Symbol.dispose]()
+      },
+    }
+  }
+
+  async function waitingRow(): Promise<Record<string, unknown>> {
+    let found: Record<string, unknown> | undefined
+    await eventually(
+      async () => {
+        const { requests } = (await get('/v1/queue')).json() as { requests: Record<string, unknown>[] }
+        found = requests.find((row) => row.state === 'waiting')
+        return found !== undefined
+      },
+      { limitMs: 5_000, message: 'the download waits' },
+    )
+    return found ?? {}
+  }
+
+  test('is shown with its place, class and user; its id is that of the answer and the receipt', async () => {
+    const holders = await fillDevice()
+    const answer = get(ONE)
+    const row = await waitingRow()
+    assert.deepEqual([row.class, row.user, row.position, row.devices], ['interactive', 'user', 1, ['d0']])
+    assert.ok('etaMs' in row)
+    const { enqueuedAt, ...shown } = (await get(`/v1/queue/${row.id}`)).json()
+    assert.deepEqual([shown.id, shown.state, shown.position], [row.id, 'waiting', 1])
+    assert.ok(Date.parse(String(enqueuedAt)) > 0)
+    holders[Symbol.dispose]()
+    const { headers, body } = await answer
+    assert.equal(headers['capfleet-request-id'], row.id)
+    assert.equal(headers['capfleet-queue-position'], '1', 'a download that waited says where it began')
+    assert.ok(body.equals(fleetPcap(0, PACKETS)))
+    const receipt = (await get(`/v1/requests/${row.id}`)).json()
+    assert.ok(Number(receipt.waitedMs) > 0)
+    const gone = await get(`/v1/queue/${row.id}`)
+    assert.deepEqual([gone.status, gone.json().code], [404, 'unknown-request'])
+  })
+
+  test('that did not wait has no place', async () => {
+    assert.equal((await get(ONE)).headers['capfleet-queue-position'], undefined)
+  })
+
+  test('is answered 503 with its place and when to come back', async () => {
+    using _holders = await fillDevice()
+    const answer = await get(`${ONE}&Wait=0`)
+    assert.deepEqual([answer.status, answer.json().code], [503, 'queue-timeout'])
+    assert.equal(answer.headers['capfleet-queue-position'], '1')
+    assert.ok(Number(answer.headers['retry-after']) > 0)
+    const receipt = (await get(`/v1/requests/${answer.headers['capfleet-request-id']}`)).json()
+    assert.deepEqual(
+      [receipt.status, receipt.error],
+      ['failed', { code: 'queue-timeout', detail: answer.json().detail }],
+    )
+  })
+
+  test('that fails early is a problem, with Early=1 too', async () => {
+    const answer = await get(`${TIMERANGE}&Early=1&Compression=zstd&Device=nothing`)
+    assert.equal(answer.status, 404)
+  })
+
+  for (const [compression, path, unpack] of [
+    ['zstd', TIMERANGE, 'zstd -dc'],
+    ['fast', TIMERANGE, 'gzip -dc'],
+    ['zstd', ONE, 'zstd -dc'],
+  ] as const) {
+    test(`with Early=1 and ${compression} of ${path === ONE ? 'one device' : 'all'} begins at once and tcpdump reads it`, async () => {
+      if (path === ONE) first().behaviour = { body: zstdCompressSync(fleetPcap(0, PACKETS)) }
+      const holders = await fillDevice()
+      const script = `set -o pipefail; curl -fsSN -H "$AUTH" -D >(head -1 >&2) "$URL" | ${unpack} | tcpdump --count -r - 2>/dev/null`
+      const env = {
+        ...process.env,
+        AUTH: `authorization: ${gateway.as.user.authorization}`,
+        URL: `${gateway.url}${path}&Early=1&Compression=${compression}`,
+      }
+      const piped = run('bash', ['-c', script], { env })
+      const { id } = await waitingRow()
+      await eventually(async () => Number((await get(`/v1/requests/${id}`)).json().bytes) > 0, {
+        limitMs: 5_000,
+        message: 'the answer begins while the download waits',
+      })
+      holders[Symbol.dispose]()
+      assert.equal((await piped).stdout.trim(), `${path === ONE ? PACKETS : 3 * PACKETS} packets`)
+      assert.equal((await get(`/v1/requests/${id}`)).json().status, 'complete')
+    })
+  }
+
+  test('with Early=1 that fails after it began is cut inside an element', async () => {
+    using _holders = await fillDevice()
+    const script = '{ curl -fsS -H "$AUTH" "$URL"; echo "curl=$?" >&2; } | { zstd -dc; echo "zstd=$?" >&2; }'
+    const env = {
+      ...process.env,
+      AUTH: `authorization: ${gateway.as.user.authorization}`,
+      URL: `${gateway.url}${ONE}&Early=1&Compression=zstd&Wait=2`,
+    }
+    const { stderr } = await run('bash', ['-c', script], { env })
+    assert.match(stderr, /curl=(18|56)/)
+    assert.match(stderr, /zstd=[1-9]/)
+  })
+
+  test('Early=1 needs a compressed body; Queue=job has nothing to become', async () => {
+    const early = await get(`${TIMERANGE}&Early=1`)
+    assert.deepEqual([early.status, early.json().param], [400, 'Early'])
+    assert.match(String(early.json().detail), /Compression=zstd/)
+    const job = await get(`${TIMERANGE}&Queue=job`)
+    assert.deepEqual([job.status, job.json().code], [501, 'not-implemented'])
+    assert.equal(first().requests.filter(({ url }) => url.includes('timerange')).length, 0)
+  })
+
+  test('HEAD checks parameters and filters, and takes no stream', async () => {
+    const head = (query: string) =>
+      httpGet(`${gateway.url}${TIMERANGE}${query}`, { method: 'HEAD', headers: gateway.as.user })
+    assert.equal((await head('&FilterBPF=tcp')).status, 200)
+    assert.equal((await head('&Slice=0')).status, 400)
+    assert.equal((await head('&Early=1')).status, 400)
+    assert.ok(first().requests.some(({ url }) => url.startsWith('/api/v1/pcap/estimate')))
+    assert.ok(fleet.every((device) => device.requests.every(({ url }) => !url.includes('/timerange'))))
+  })
+})

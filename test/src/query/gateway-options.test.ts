@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { GATEWAY_PARAMETERS, parseGatewayOptions } from '../../../src/query/gateway-options.ts'
+import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+
+const ID = '0a1b2c3d-0000-4000-8000-0123456789ab'
+
+test("without the gateway's parameters a download is plain", () => {
+  assert.deepEqual(parseGatewayOptions('StreamName=x&Slice=64'), {
+    onError: 'fail',
+    dedupNs: undefined,
+    align: false,
+    digest: false,
+    early: false,
+    queueJob: false,
+    resumeId: undefined,
+    offsetBytes: undefined,
+  })
+})
+
+test("reads each of the gateway's parameters", () => {
+  const raw = `OnError=partial&Dedup=1000ULL&Align=1&Digest=sha256&Early=1&Queue=job&Resume=${ID}&Offset=24`
+  assert.deepEqual(parseGatewayOptions(raw), {
+    onError: 'partial',
+    dedupNs: 1_000n,
+    align: true,
+    digest: true,
+    early: true,
+    queueJob: true,
+    resumeId: ID,
+    offsetBytes: 24n,
+  })
+  assert.deepEqual(
+    raw.split('&').map((pair) => pair.split('=')[0]),
+    GATEWAY_PARAMETERS,
+  )
+})
+
+for (const [raw, param] of [
+  ['OnError=ignore', 'OnError'],
+  ['Dedup=0', 'Dedup'],
+  ['Dedup=10000000001', 'Dedup'],
+  ['Align=yes', 'Align'],
+  ['Digest=md5', 'Digest'],
+  ['Early=2', 'Early'],
+  ['Queue=no', 'Queue'],
+  ['Resume=../x', 'Resume'],
+  [`Resume=${ID.toUpperCase()}`, 'Resume'],
+  [`Resume=${ID}&Offset=-1`, 'Offset'],
+  ['Offset=24', 'Offset'],
+] as const) {
+  test(`refuses ${raw} and names ${param}`, () => {
+    assert.throws(
+      () => parseGatewayOptions(raw),
+      (error) =>
+        error instanceof CapfleetError && error.code === 'bad-parameter' && error.details.param === param,
+    )
+  })
+}
+
+test('the parser of the query lets them pass, also with Strict=1, when it is told of them', () => {
+  const context = { zone: 'UTC', nowNs: 0n, callerParameters: GATEWAY_PARAMETERS }
+  const raw = `StreamName=x&OnError=partial&Digest=sha256&Strict=1`
+  assert.deepEqual(parseDownloadQuery('single', raw, context).ignored, [])
+})
