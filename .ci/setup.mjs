@@ -39,6 +39,8 @@ const TEST_PACKAGES = [
   'pigz',
   'zstd',
   'nginx-light',
+  'haproxy',
+  'wrk',
 ]
 
 const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']

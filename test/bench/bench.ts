@@ -14,12 +14,22 @@ import { BenchInputs } from './bench-inputs.ts'
 import { compare, printControl, printHeading } from './compare.ts'
 import { compressions } from './compress.bench.ts'
 import { startConstantServer } from './constant-server.ts'
+import { controls } from './control.bench.ts'
 import { measureCommand } from './measure-command.ts'
 import { merges } from './merge.bench.ts'
+import { ProxyWorld } from './proxy-world.ts'
+import { printQueueFigures } from './queue.bench.ts'
+import { relays } from './relay.bench.ts'
 import { storedDownloads } from './stored-download.bench.ts'
 import type { WorkloadMaker } from './workload.ts'
 
-const WORKLOADS: Readonly<Record<string, WorkloadMaker>> = { ...storedDownloads, ...merges, ...compressions }
+const WORKLOADS: Readonly<Record<string, WorkloadMaker>> = {
+  ...storedDownloads,
+  ...merges,
+  ...compressions,
+  ...relays,
+  ...controls,
+}
 const MIB = 1_048_576
 
 const { positionals, values } = parseArgs({
@@ -31,6 +41,11 @@ const { positionals, values } = parseArgs({
   },
 })
 
+// Requests and grants instead of bytes: figures of its own.
+if (positionals[0] === 'queue') {
+  await printQueueFigures()
+  process.exit()
+}
 const bytes = wholeNumber('size-mib') * MIB
 const rounds = wholeNumber('rounds')
 const chosen = chooseWorkloads(positionals)
@@ -45,13 +60,19 @@ if (failed) process.exitCode = 1
 
 async function runAll(): Promise<void> {
   await using fleet = await BenchFleet.create(join(folder, 'fleet'))
+  await using owned = new AsyncDisposableStack()
+  let world: Promise<ProxyWorld> | undefined
+  const proxies = () => {
+    world ??= ProxyWorld.start().then((started) => owned.use(started))
+    return world
+  }
   const inputs = new BenchInputs(folder, bytes)
   const { paths } = await inputs.single()
   printHeading()
   await printControls(paths[0] ?? '')
   for (const [name, make] of chosen) {
     try {
-      await compare(name, await make({ inputs, fleet }), rounds)
+      await compare(name, await make({ inputs, fleet, proxies }), rounds)
     } catch (error) {
       failed = true
       process.stdout.write(`${name}: failed: ${error instanceof Error ? error.message : String(error)}\n`)

@@ -1,7 +1,7 @@
 import type { Measure } from './measure-command.ts'
 import type { Contender, Workload } from './workload.ts'
 
-const COLUMNS = [16, 34, 34, 8] as const
+const COLUMNS = [18, 50, 50, 8] as const
 
 export function printHeading(): void {
   printRow(['workload', 'capfleet', 'peer', 'ratio'])
@@ -45,12 +45,20 @@ function cell({ label }: Pick<Contender, 'label'>, measures: readonly Measure[],
   const seconds = medianSeconds(measures)
   const rssMiB = Math.max(...measures.map((measure) => measure.peakRssMiB))
   const rate = inputBytes / seconds / 1e6
-  return `${label} ${seconds.toFixed(3)} s ${rate.toFixed(0)} MB/s ${rssMiB.toFixed(0)} MiB`
+  const [first] = measures
+  const cpu =
+    first?.cpuSeconds === undefined
+      ? ''
+      : ` ${median(measures.map((one) => one.cpuSeconds ?? 0)).toFixed(3)} cpu-s`
+  return `${label} ${seconds.toFixed(3)} s ${rate.toFixed(0)} MB/s ${rssMiB.toFixed(0)} MiB${cpu}`
 }
 
 function medianSeconds(measures: readonly Measure[]): number {
-  const sorted = measures.map((measure) => measure.seconds).sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+  return median(measures.map((measure) => measure.seconds))
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
 function printRow(cells: readonly string[]): void {

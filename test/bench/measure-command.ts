@@ -6,6 +6,8 @@ export interface Measure {
   readonly seconds: number
   /** Largest resident memory seen of the process that does the work. */
   readonly peakRssMiB: number
+  /** Processor time of the process that does the work, where it is measured. */
+  readonly cpuSeconds?: number
 }
 
 export interface MeasureOptions {

@@ -1,6 +1,7 @@
 import type { BenchFleet } from './bench-fleet.ts'
 import type { BenchInputs } from './bench-inputs.ts'
 import type { Measure } from './measure-command.ts'
+import type { ProxyWorld } from './proxy-world.ts'
 
 /** One side of a comparison. */
 export interface Contender {
@@ -22,6 +23,8 @@ export interface Workload {
 export interface BenchParts {
   readonly inputs: BenchInputs
   readonly fleet: BenchFleet
+  /** Started when asked for. */
+  readonly proxies: () => Promise<ProxyWorld>
 }
 
 export type WorkloadMaker = (parts: BenchParts) => Promise<Workload>

@@ -27,6 +27,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
     fleet = await startFakeFleet(PACKETS)
     gateway = await startTempGateway(fleet, redis.url, {
       downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
+      health: { failuresMax: 1_000_000, intervalS: 0.5 },
     })
   })
   after(async () => {
@@ -535,9 +536,13 @@ describe('the gateway', { timeout: 120_000 }, () => {
       first().behaviour = { hangAfterBytes: 1_000 }
       const leave = new AbortController()
       await fetch(`${gateway.url}/devices/d0${TIMERANGE}`, { headers: gateway.as.user, signal: leave.signal })
-      const text = await (await get('/v1/devices')).text()
-      assert.doesNotMatch(text, /device-secret|authorization/i)
-      const [d0] = (JSON.parse(text) as { devices: Record<string, unknown>[] }).devices
+      let d0: Record<string, unknown> | undefined
+      // The last probe may have met what an earlier test made of the device.
+      while (d0?.reachable !== true) {
+        const text = await (await get('/v1/devices')).text()
+        assert.doesNotMatch(text, /device-secret|authorization/i)
+        d0 = (JSON.parse(text) as { devices: Record<string, unknown>[] }).devices[0]
+      }
       assert.deepEqual(
         [d0?.name, d0?.reachable, d0?.version, d0?.slotsTotal, d0?.slotsUsed],
         ['d0', true, '1.2.3', 4, 1],

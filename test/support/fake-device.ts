@@ -32,6 +32,12 @@ const USER = 'gateway'
 const PASSWORD = 'device-secret'
 /** As a real device; a fifth reader is refused and remembered in `overruns`. */
 const SLOTS = 4
+const PROBED_PATHS: ReadonlySet<string> = new Set([
+  '/api/v1/system/version',
+  '/api/v1/system/time_current',
+  '/api/v1/system/status',
+  '/sysmaster/stats_summary',
+])
 
 /**
  * A real HTTP server that serves one PCAP as any download, the way an appliance does, and counts its
@@ -41,7 +47,15 @@ export class FakeDevice implements AsyncDisposable {
   readonly name: string
   readonly user = USER
   readonly password = PASSWORD
+  /** All but probes. */
   readonly requests: SeenRequest[] = []
+  readonly probes: SeenRequest[] = []
+  /** Answers to further control calls, by path. */
+  readonly answers = new Map<string, unknown>()
+  /** How far its clock is ahead of the machine's. */
+  clockAheadNs = 0n
+  /** What stats_summary tells. */
+  oldestPacketNs = 0n
   behaviour: FakeBehaviour = {}
   captures: readonly Readonly<Record<string, unknown>>[] = []
   readers = 0
@@ -98,7 +112,9 @@ export class FakeDevice implements AsyncDisposable {
 
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = req
-    this.requests.push({ method, url, headers })
+    // The gateway's own look at the device's health comes at any time and is no business of a test.
+    const isProbe = headers['user-agent'] !== undefined && PROBED_PATHS.has(url)
+    ;(isProbe ? this.probes : this.requests).push({ method, url, headers })
     this.#notify()
     res.on('error', () => undefined)
     const expected = `Basic ${btoa(`${USER}:${PASSWORD}`)}`
@@ -114,7 +130,17 @@ export class FakeDevice implements AsyncDisposable {
     const { dieAfterBytes, withLength, body } = this.behaviour
     const bodies: Record<string, unknown> = {
       '/api/v1/system/version': { version: '1.2.3', device: this.name, build: '' },
+      '/api/v1/system/status': {
+        cat: { cat_EnableCnt: this.readers + this.outsiders },
+        ptp: { GMSync: true, GMOffset: 12.5 },
+      },
+      '/sysmaster/stats_summary': { packets_oldest_ts: String(this.oldestPacketNs) },
       '/stream/list': { Path: '/capture/', StreamList: true, List: this.captures },
+      ...Object.fromEntries(this.answers),
+    }
+    if (path === '/api/v1/system/time_current' && body === undefined) {
+      res.end(`${BigInt(Date.now()) * 1_000_000n + this.clockAheadNs}\n`)
+      return
     }
     const answer = body ?? (path in bodies ? Buffer.from(JSON.stringify(bodies[path])) : undefined)
     if (answer === undefined) {

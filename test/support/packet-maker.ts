@@ -45,3 +45,12 @@ export async function* inChunks(bytes: Buffer, chunkBytes: number): AsyncGenerat
     yield bytes.subarray(start, start + chunkBytes)
   }
 }
+
+/** The same as a socket with a buffer of its own does: a chunk is spoiled when the next is asked for. */
+export async function* inReusedChunks(bytes: Buffer, chunkBytes: number): AsyncGenerator<Buffer, void> {
+  const reused = Buffer.alloc(chunkBytes)
+  for (let start = 0; start < bytes.byteLength; start += chunkBytes) {
+    yield reused.subarray(0, bytes.copy(reused, 0, start, start + chunkBytes))
+    reused.fill(0xaa)
+  }
+}

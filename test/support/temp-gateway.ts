@@ -19,7 +19,7 @@ const PASSWORD = 'open sesame'
 
 /** A real gateway on a free port over the given devices; `settings` replaces parts of its configuration. */
 export async function startTempGateway(
-  devices: readonly FakeDevice[],
+  devices: readonly Pick<FakeDevice, 'config' | 'password'>[],
   redisUrl: string | undefined,
   settings: Partial<Record<keyof GatewayConfig, unknown>> = {},
 ): Promise<TempGateway> {
@@ -33,6 +33,8 @@ export async function startTempGateway(
     redis: redisUrl === undefined ? {} : { url: redisUrl },
     devices: devices.map((device) => device.config),
     auth: { users },
+    // Tests make devices fail often; those of the breaker set a limit.
+    health: { failuresMax: 1_000_000 },
     timeZone: 'UTC',
     ...settings,
   })

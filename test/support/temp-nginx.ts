@@ -13,13 +13,21 @@ export const WITHOUT_NGINX: string | false =
 
 export interface TempNginx extends AsyncDisposable {
   readonly url: string
+  /** Of its only process. */
+  readonly pid: number
 }
 
-export async function startTempNginx(upstream: string): Promise<TempNginx> {
+/**
+ * "default": HTTP/1.0 to the upstream, answers buffered. "streaming": what one would set for large
+ * downloads. "control": kept connections for small answers.
+ */
+export type NginxStyle = 'default' | 'streaming' | 'control'
+
+export async function startTempNginx(upstream: string, style: NginxStyle = 'default'): Promise<TempNginx> {
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
   const port = await freePort()
-  await writeFile(join(folder.path, 'nginx.conf'), configuration(folder.path, { port, upstream }))
+  await writeFile(join(folder.path, 'nginx.conf'), configuration(folder.path, { port, upstream, style }))
   const child = spawn('nginx', ['-p', folder.path, '-e', 'error.log', '-c', 'nginx.conf'], {
     stdio: 'ignore',
   })
@@ -33,23 +41,33 @@ export async function startTempNginx(upstream: string): Promise<TempNginx> {
     { limitMs: 10_000, message: 'nginx answers' },
   )
   const owner = parts.move()
-  return { url, [Symbol.asyncDispose]: () => owner.disposeAsync() }
+  return { url, pid: child.pid ?? 0, [Symbol.asyncDispose]: () => owner.disposeAsync() }
 }
 
-/** With its defaults for a proxy: HTTP/1.0 to the upstream, answers buffered. */
-function configuration(folder: string, { port, upstream }: { port: number; upstream: string }): string {
+const STYLES: Readonly<Record<NginxStyle, string>> = {
+  default: '',
+  streaming: 'proxy_http_version 1.1; proxy_buffering off; proxy_buffer_size 256k; proxy_buffers 4 256k;',
+  control: 'proxy_http_version 1.1; proxy_set_header Connection "";',
+}
+
+function configuration(
+  folder: string,
+  { port, upstream, style }: { readonly port: number; readonly upstream: string; readonly style: NginxStyle },
+): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((name) => `${name}_temp_path ${join(folder, name)};`)
     .join(' ')
   return `daemon off; master_process off; pid ${join(folder, 'nginx.pid')};
-events { worker_connections 64; }
-http { access_log off; ${temporary}
-  server { listen 127.0.0.1:${port}; location / { proxy_pass ${upstream}; } } }
+events { worker_connections 1024; }
+http { access_log off; keepalive_requests 1000000; ${temporary}
+  upstream device { server ${new URL(upstream).host}; keepalive 64; }
+  server { listen 127.0.0.1:${port};
+    location / { ${STYLES[style]} proxy_pass http://device; } } }
 `
 }
 
-/** nginx binds by number only. */
-async function freePort(): Promise<number> {
+/** For programs that bind by number only. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()

@@ -1,0 +1,104 @@
+/** One fast upstream and the proxies in front of it that are compared, each a process of its own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { stringify } from 'yaml'
+import { putUser } from '../../src/base/users-file.ts'
+import { startChildProgram } from '../../src/command/child-program.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { startTempHaproxy } from '../support/temp-haproxy.ts'
+import { startTempNginx } from '../support/temp-nginx.ts'
+import type { BenchServer } from './bench-fleet.ts'
+
+export const PROXY_NAMES = ['capfleet', 'nginx', 'nginx-control', 'haproxy', 'http-proxy'] as const
+export type ProxyName = (typeof PROXY_NAMES)[number]
+
+/** Four streams each, so that 64 need no queue. */
+const DEVICES = 16
+const PASSWORD = 'bench'
+const STOP_GRACE_MS = 5_000
+/** USER_HZ of every Linux that Node runs on. */
+const TICKS_PER_SECOND = 100
+
+export class ProxyWorld implements AsyncDisposable {
+  readonly proxies: Readonly<Record<ProxyName, BenchServer>>
+  readonly #owned: AsyncDisposableStack
+
+  static async start(): Promise<ProxyWorld> {
+    await using owned = new AsyncDisposableStack()
+    const folder = owned.use(await tempFolder()).path
+    const upstream = await startScript('pcap-upstream.ts', [], owned)
+    const credentials = `bench:${PASSWORD}`
+    const withCredentials = (server: { readonly url: string; readonly pid: number }) => ({
+      ...server,
+      credentials,
+    })
+    const proxies = {
+      capfleet: withCredentials(await startGateway(folder, upstream.url, owned)),
+      nginx: withCredentials(owned.use(await startTempNginx(upstream.url, 'streaming'))),
+      'nginx-control': withCredentials(owned.use(await startTempNginx(upstream.url, 'control'))),
+      haproxy: withCredentials(owned.use(await startTempHaproxy(upstream.url))),
+      'http-proxy': withCredentials(await startScript('pipe-proxy.ts', [upstream.url], owned)),
+    }
+    return new ProxyWorld(proxies, owned.move())
+  }
+
+  private constructor(proxies: Readonly<Record<ProxyName, BenchServer>>, owned: AsyncDisposableStack) {
+    this.proxies = proxies
+    this.#owned = owned
+  }
+
+  /** The path of a stream; streams of different numbers may run at the same time. */
+  static streamPath(number: number, bytes: number): string {
+    return `/devices/d${number % DEVICES}/api/v1/pcap/single?StreamName=bytes-${bytes}`
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#owned.disposeAsync()
+  }
+}
+
+/** Seconds of processor time that a process has used, in user and kernel. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+}
+
+async function startGateway(folder: string, upstream: string, owned: AsyncDisposableStack) {
+  await mkdir(join(folder, 'gateway'))
+  const users = join(folder, 'users.yaml')
+  await putUser(users, { name: 'bench', role: 'full' }, PASSWORD)
+  const password = join(folder, 'device-password')
+  await writeFile(password, PASSWORD)
+  const devices = Array.from({ length: DEVICES }, (_, index) => ({
+    name: `d${index}`,
+    url: upstream,
+    user: 'gateway',
+    password: { file: password },
+  }))
+  const config = { listen: { port: 0 }, home: join(folder, 'gateway'), auth: { users }, devices }
+  const path = join(folder, 'gateway.yaml')
+  await writeFile(path, stringify(config))
+  const child = await startChildProgram('gateway', ['gateway', '--config', path], join(folder, 'gateway.log'))
+  owned.defer(() => child.stop(STOP_GRACE_MS))
+  return { url: child.address, pid: child.pid }
+}
+
+/** A script of this folder that prints its address. */
+async function startScript(name: string, args: readonly string[], owned: AsyncDisposableStack) {
+  const path = fileURLToPath(new URL(name, import.meta.url))
+  const child = spawn(process.execPath, ['--no-deprecation', path, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  owned.defer(async () => {
+    if (child.exitCode !== null) return
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  })
+  const [url] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  return { url, pid: child.pid ?? 0 }
+}

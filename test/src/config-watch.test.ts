@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { rename, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { Log } from '../../src/base/log.ts'
+import { ConfigWatch } from '../../src/config-watch.ts'
+import { eventually } from '../support/eventually.ts'
+import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
+
+async function watchIn(folder: TempFolder) {
+  const path = join(folder.path, 'gateway.yaml')
+  const state = { reloads: 0, failure: undefined as Error | undefined }
+  const logged: string[] = []
+  const record = (event: string, fields?: Readonly<Record<string, unknown>>) =>
+    void logged.push(`${event} ${fields?.cause} ${fields?.message ?? ''}`.trim())
+  const log: Log = { debug: record, info: record, warn: record, error: record }
+  const reload = async () => {
+    state.reloads += 1
+    if (state.failure !== undefined) throw state.failure
+  }
+  const watch = await ConfigWatch.start({ path, reload, log })
+  const until = (reloads: number) =>
+    eventually(() => state.reloads === reloads, { limitMs: 5_000, message: `${reloads} reloads, ${logged}` })
+  return { path, state, logged, until, [Symbol.asyncDispose]: () => watch.close() }
+}
+
+test('reloads after a write and after a new file took the place, once each, not for other files', async () => {
+  await using folder = await tempFolder()
+  await writeFile(join(folder.path, 'gateway.yaml'), 'a')
+  await using watched = await watchIn(folder)
+  await writeFile(join(folder.path, 'other.yaml'), 'x')
+  await writeFile(watched.path, 'b')
+  await writeFile(watched.path, 'c')
+  await watched.until(1)
+  await writeFile(`${watched.path}.new`, 'd')
+  await rename(`${watched.path}.new`, watched.path)
+  await watched.until(2)
+  await eventually(() => watched.logged.length === 2, { limitMs: 5_000, message: 'both are logged' })
+  assert.deepEqual(watched.logged, ['config.reloaded file', 'config.reloaded file'])
+})
+
+test('sees a mount that swaps a link to a folder, as Kubernetes does', async () => {
+  await using folder = await tempFolder()
+  for (const version of ['v1', 'v2']) await writeFile(join(folder.path, version), version)
+  await symlink('v1', join(folder.path, '..data'))
+  await symlink('..data', join(folder.path, 'gateway.yaml'))
+  await using watched = await watchIn(folder)
+  await symlink('v2', join(folder.path, '..new'))
+  await rename(join(folder.path, '..new'), join(folder.path, '..data'))
+  await watched.until(1)
+})
+
+test('SIGHUP reloads an unchanged file too; a refused one is logged and the watch goes on', async () => {
+  await using folder = await tempFolder()
+  await writeFile(join(folder.path, 'gateway.yaml'), 'a')
+  await using watched = await watchIn(folder)
+  watched.state.failure = new Error('devices[0].url: must be (line 3, column 10)')
+  process.kill(process.pid, 'SIGHUP')
+  await watched.until(1)
+  await eventually(() => watched.logged.length === 1, { limitMs: 5_000, message: 'it is logged' })
+  assert.deepEqual(watched.logged, [
+    'config.reload-refused SIGHUP devices[0].url: must be (line 3, column 10)',
+  ])
+  watched.state.failure = undefined
+  process.kill(process.pid, 'SIGHUP')
+  await watched.until(2)
+})
+
+test('after close neither the file nor SIGHUP is heeded', async () => {
+  await using folder = await tempFolder()
+  await writeFile(join(folder.path, 'gateway.yaml'), 'a')
+  const before = process.listenerCount('SIGHUP')
+  {
+    await using watched = await watchIn(folder)
+    assert.equal(process.listenerCount('SIGHUP'), before + 1)
+    await watched.until(0)
+  }
+  assert.equal(process.listenerCount('SIGHUP'), before)
+})

@@ -1,0 +1,117 @@
+/** A device that answers every request with bytes of the test's choice, whatever HTTP makes of them. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+
+/** How the connection goes on when everything is written: it is closed, reset, or nothing happens. */
+export type RawEnd = 'close' | 'reset' | 'hang'
+
+export interface RawAnswer {
+  /** Each is written by itself, after the one before has left. */
+  readonly writes: Iterable<Uint8Array>
+  readonly end?: RawEnd
+  /** With "hang": a byte more when this resolves. */
+  readonly addedWhen?: Promise<void>
+}
+
+export class RawDevice implements AsyncDisposable {
+  /** Heads of all requests. */
+  readonly requests: string[] = []
+  /** Whether all was written and the connection hangs. */
+  isHanging = false
+  answer: RawAnswer = { writes: [] }
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #changed = new Set<() => void>()
+
+  private constructor() {
+    this.#server = createServer((socket) => void this.#serve(socket))
+  }
+
+  static async start(): Promise<RawDevice> {
+    const device = new RawDevice()
+    device.#server.listen(0, '127.0.0.1')
+    await once(device.#server, 'listening')
+    return device
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** Open connections. */
+  get connections(): number {
+    return this.#sockets.size
+  }
+
+  /** Resolves when `condition` holds; it is looked at whenever a connection or request comes or goes. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#changed.add(resolve))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    this.#sockets.add(socket)
+    socket.setNoDelay(true)
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      this.#sockets.delete(socket)
+      this.#notify()
+    })
+    this.#notify()
+    this.requests.push(await readRequest(socket))
+    this.#notify()
+    const { writes, end = 'close', addedWhen } = this.answer
+    this.isHanging = false
+    for (const bytes of writes) {
+      if (socket.destroyed) return
+      await new Promise<void>((resolve) => socket.write(bytes, () => resolve()))
+    }
+    if (end === 'close') socket.end()
+    if (end === 'reset') socket.resetAndDestroy()
+    if (end !== 'hang') return
+    this.isHanging = true
+    this.#notify()
+    await addedWhen
+    if (addedWhen !== undefined) socket.end('x')
+  }
+
+  #notify(): void {
+    for (const wake of this.#changed) wake()
+    this.#changed.clear()
+  }
+}
+
+async function readRequest(socket: Socket): Promise<string> {
+  let text = ''
+  socket.on('data', (bytes: Buffer) => {
+    text += bytes.toString('latin1')
+  })
+  while (!text.includes('\r\n\r\n') && !socket.destroyed)
+    await Promise.race([once(socket, 'data'), once(socket, 'close')])
+  return text
+}
+
+/** `body` as chunks of these sizes, in turn; without the last chunk. */
+export function chunked(body: Uint8Array, sizes: readonly number[]): Buffer {
+  const parts: Uint8Array[] = []
+  for (let at = 0, turn = 0; at < body.length; turn++) {
+    const data = body.subarray(at, at + (sizes[turn % sizes.length] ?? 1))
+    parts.push(Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n'))
+    at += data.length
+  }
+  return Buffer.concat(parts)
+}
+
+/** Cut into pieces of these lengths, in turn. */
+export function* pieces(bytes: Uint8Array, lengths: readonly number[]): Generator<Uint8Array> {
+  for (let at = 0, turn = 0; at < bytes.length; turn++) {
+    const length = lengths[turn % lengths.length] ?? 1
+    yield bytes.subarray(at, at + length)
+    at += length
+  }
+}

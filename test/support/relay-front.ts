@@ -1,0 +1,72 @@
+/** An HTTP server that relays every request to one device, and tells how each relay ended. */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type RelayEnd, relayDownload } from '../../src/download/relay.ts'
+import { openSource } from '../../src/download/source.ts'
+import { Device } from '../../src/fleet/device.ts'
+import { DeviceClient } from '../../src/fleet/device-client.ts'
+
+export interface RelayFrontOptions {
+  readonly idleTimeoutMs?: number
+  readonly clientIdleTimeoutMs?: number
+  readonly digest?: boolean
+  /** Certificates (PEM) that vouch for the device. */
+  readonly ca?: string
+}
+
+export interface RelayFront extends AsyncDisposable {
+  readonly url: string
+  /** How the relays ended, in order: their end, or what they were rejected with. */
+  readonly ends: readonly (RelayEnd | Error)[]
+  /** Resolves when so many have ended. */
+  ended(count: number): Promise<void>
+}
+
+const GONE = new Error('the client has gone')
+
+export async function startRelayFront(
+  deviceUrl: string,
+  options: RelayFrontOptions = {},
+): Promise<RelayFront> {
+  const { idleTimeoutMs = 5_000, clientIdleTimeoutMs = 5_000, digest = false, ca } = options
+  const device = new Device({ name: 'd0', url: deviceUrl, user: 'u', password: 'p', ca })
+  const client = new DeviceClient(device, { connectTimeoutMs: 5_000, idleTimeoutMs })
+  const ends: (RelayEnd | Error)[] = []
+  const waiting = new Set<() => void>()
+  const server = createServer(async (req, res) => {
+    const abort = new AbortController()
+    res.once('close', () => abort.abort(GONE))
+    const wantsTrailers = req.headers.te === 'trailers' && req.httpVersion === '1.1'
+    try {
+      const step = { device: 'd0', target: req.url ?? '/' }
+      const opening = { signal: abort.signal, startTimeoutMs: 5_000, isRelayed: true }
+      using source = await openSource(client, step, opening)
+      const head = { 'Content-Type': 'application/vnd.tcpdump.pcap' }
+      const exchange = { req, res, head, requestId: 'r', signal: abort.signal, digest, wantsTrailers }
+      ends.push(await relayDownload(source, { ...exchange, clientIdleTimeoutMs, onBytes: () => undefined }))
+    } catch (error) {
+      ends.push(error as Error)
+      if (!res.headersSent) res.writeHead(502).end(String(error))
+    }
+    for (const wake of waiting) wake()
+    waiting.clear()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ends,
+    async ended(count) {
+      while (ends.length < count) await new Promise<void>((resolve) => waiting.add(resolve))
+    },
+    [Symbol.asyncDispose]: () => close(server, client),
+  }
+}
+
+async function close(server: Server, client: DeviceClient): Promise<void> {
+  server.closeAllConnections()
+  server.close()
+  await once(server, 'close')
+  await client.close()
+}
