@@ -23,7 +23,7 @@ local function chooseTag(request, places)
 end
 
 local function save(request, ...)
-  redis.call('HSET', P .. 'r:' .. request.id, 'is', fixedPart(request), 'state', ...)
+  redis.call('HSET', P .. 'r:' .. request.id, 'is', fixedPart(request), 'owner', REPLICA, 'state', ...)
   redis.call('ZADD', P .. 'own:' .. REPLICA, request.seq, request.id)
 end
 

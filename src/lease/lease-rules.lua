@@ -25,8 +25,9 @@ Keys:
   :qb:<device>   ZSET   who waits, bulk
   :f:<device>    ZSET   only while somebody waits there: flow -> its last tag; "" -> largest tag granted
   :dirty         SET    devices where somebody may start, to be looked at by tidy.lua
-  :r:<id>        HASH   one request: is ("devices class owner tag seq enqueued-ms user", which stays),
-                        state (w|g|s), turn (how often it went back into the queue), grant (ms)
+  :r:<id>        HASH   one request: is ("devices class tag seq enqueued-ms user", which stays; one
+                        short field, for the memory's sake), owner, state (w|g|s), turn (how often it
+                        went back into the queue), grant (ms)
   :own:<replica> ZSET   ids of the replica -> sequence number
   :in:<replica>  LIST   grants ("turn id") of requests that waited; wakes the replica by BLMPOP
   :out:<replica> SET    grants not yet acknowledged; read again at each heartbeat, so that a
@@ -105,18 +106,18 @@ local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or
 local function memberOf(seq, id) return string.format('%012d', seq) .. ':' .. id end
 
 local function readRequest(id)
-  local f = redis.call('HMGET', P .. 'r:' .. id, 'is', 'state', 'turn', 'grant')
+  local f = redis.call('HMGET', P .. 'r:' .. id, 'is', 'owner', 'state', 'turn', 'grant')
   if not f[1] then return nil end
-  local devices, class, owner, tag, seq, enqueued, user = string.match(f[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*)$')
-  return { id = id, devices = split(devices), class = class, owner = owner, tag = tonumber(tag), seq = tonumber(seq),
-           enqueued = enqueued, user = user, state = f[2], turn = tonumber(f[3] or 0), granted = tonumber(f[4] or 0),
+  local devices, class, tag, seq, enqueued, user = string.match(f[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (.*)$')
+  return { id = id, devices = split(devices), class = class, owner = f[2], tag = tonumber(tag), seq = tonumber(seq),
+           enqueued = enqueued, user = user, state = f[3], turn = tonumber(f[4] or 0), granted = tonumber(f[5] or 0),
            member = memberOf(seq, id) }
 end
 
 -- What stays as it is while a request lives; clear.lua alone takes devices away from a suspect.
 local function fixedPart(request)
-  return table.concat(request.devices, ',') .. ' ' .. request.class .. ' ' .. request.owner .. ' ' .. wholeNumber(request.tag)
-    .. ' ' .. wholeNumber(request.seq) .. ' ' .. request.enqueued .. ' ' .. request.user
+  return table.concat(request.devices, ',') .. ' ' .. request.class .. ' ' .. wholeNumber(request.tag) .. ' '
+    .. wholeNumber(request.seq) .. ' ' .. request.enqueued .. ' ' .. request.user
 end
 
 -- Use and limits of each device, in the order of `devices`.

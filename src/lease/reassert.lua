@@ -59,8 +59,8 @@ for i, row in ipairs(cjson.decode(ARGV[5])) do
     stream(request, known, kind == 'open')
     if request.granted == 0 then request.granted = now end
   end
-  redis.call('HSET', P .. 'r:' .. id, 'is', fixedPart(request), 'state', request.state, 'turn', turn,
-             'grant', request.granted)
+  redis.call('HSET', P .. 'r:' .. id, 'is', fixedPart(request), 'owner', REPLICA, 'state', request.state,
+             'turn', turn, 'grant', request.granted)
   redis.call('ZADD', P .. 'own:' .. REPLICA, seq, id)
   last = math.max(last, seq)
   states[i] = request.state

@@ -60,7 +60,7 @@ class QueueBench {
   }
 
   async fill(): Promise<void> {
-    for (let i = 0; i < DEVICES * STREAMS; i += 1) this.#ask(i)
+    for (let i = 0; i < DEVICES * STREAMS; i += 1) void this.#ask(i)
     while (this.#granted < DEVICES * STREAMS) await tick()
     const startMs = performance.now()
     let asked = 0

@@ -58,8 +58,8 @@ export function dumpModel(model: LeaseModel): Dump {
   return dump
 }
 
-function requestOf({ is = '', state = '', turn = '0' }: Record<string, string>): string[] {
-  const [devices = '', requestClass = '', owner = '', tag = '', seq = '', , ...user] = is.split(' ')
+function requestOf({ is = '', owner = '', state = '', turn = '0' }: Record<string, string>): string[] {
+  const [devices = '', requestClass = '', tag = '', seq = '', , ...user] = is.split(' ')
   return [devices, requestClass, user.join(' '), owner, tag, seq, turn, state]
 }
 

@@ -313,6 +313,11 @@ export class LeaseWorld {
     this.model.heartbeat(replica)
     const owned = this.#indexesOf(replica).flatMap((index) => this.#ownedOf(index) ?? [])
     const states = this.model.reassert(replica, owned)
+    // Should one of them become a suspect again, then one that is younger than the question.
+    if (this.#probe !== undefined) {
+      const told = new Set(owned.map(({ id }) => id))
+      this.#probe = { ...this.#probe, suspects: this.#probe.suspects.difference(told) }
+    }
     for (const [i, { id, kind }] of owned.entries()) {
       if (kind === 'waiting' && states[i] === 'g') this.#taskOf(Number(id)).phase = 'coming'
     }

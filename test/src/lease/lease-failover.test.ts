@@ -1,10 +1,10 @@
 // Replicas that die or pause, devices that are busy or count their readers, a Redis that comes back.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
-import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
+import type { LeaseScheduler, LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { eventually } from '../../support/eventually.ts'
 import {
@@ -12,7 +12,6 @@ import {
   giveBack,
   LEASE_PREFIX,
   QUICK_TIMINGS,
-  SILENT_LOG,
   startScheduler,
   untilUse,
 } from '../../support/lease-user.ts'
@@ -25,9 +24,21 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
   after(() => redis[Symbol.asyncDispose]())
   beforeEach(() => redis.settle(LEASE_PREFIX))
+  const running = new Set<LeaseScheduler>()
+  // What a failed test has left running.
+  afterEach(() => Promise.all([...running].map((scheduler) => scheduler.close())))
+
+  async function start(options: Partial<LeaseSchedulerOptions> = {}): Promise<LeaseScheduler> {
+    const scheduler = await startScheduler(redis, options)
+    running.add(scheduler)
+    return scheduler
+  }
 
   async function close(...schedulers: readonly LeaseScheduler[]): Promise<void> {
-    for (const scheduler of schedulers) await scheduler.close()
+    for (const scheduler of schedulers) {
+      running.delete(scheduler)
+      await scheduler.close()
+    }
     assert.deepEqual(await redis.leftovers(LEASE_PREFIX), [])
   }
 
@@ -45,7 +56,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     Promise.all([1, 2, 3, 4].map(() => askLease(scheduler, [device])))
 
   test('a busy device: the lease waits at its old place with the limit lowered, and starts when it is lifted', async () => {
-    const scheduler = await startScheduler(redis)
+    const scheduler = await start()
     const [first, ...others] = (await four(scheduler)) as [Lease, Lease, Lease, Lease]
     const order: string[] = []
     const second = askLease(scheduler, ['a']).then((lease) => {
@@ -67,7 +78,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('a lease that waits again for too long is given back', async () => {
-    const scheduler = await startScheduler(redis)
+    const scheduler = await start()
     const lease = await askLease(scheduler, ['a'])
     const waits = lease.requeue('a', { signal: new AbortController().signal, waitMs: 30 })
     await assert.rejects(waits, (error) => error instanceof CapfleetError && error.code === 'queue-timeout')
@@ -85,7 +96,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       asked.push(device)
       return readers
     }
-    const scheduler = await startScheduler(redis, { readersOf })
+    const scheduler = await start({ readersOf })
     const mine = await askLease(scheduler, ['a'])
     mine.opened()
     await die(['d1', 'd2', 'd3', 'd4'])
@@ -100,7 +111,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('a grant whose stream may not have begun does not vouch for a reader', async () => {
-    const scheduler = await startScheduler(redis, { readersOf: async () => 1 })
+    const scheduler = await start({ readersOf: async () => 1 })
     const mine = await askLease(scheduler, ['a'])
     await die(['d1'])
     const client = new Redis(redis.url)
@@ -123,7 +134,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       return 0
     }
     const timings = { ...QUICK_TIMINGS, suspectMs: 100 }
-    const scheduler = await startScheduler(redis, { readersOf, timings })
+    const scheduler = await start({ readersOf, timings })
     await die(['d1'])
     const client = new Redis(redis.url)
     while ((await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) === 0);
@@ -138,7 +149,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
 
   test('Redis away for long: streams on devices that count go on, those on others are cut', async () => {
     const readersOf = async (device: string) => (device === 'counts' ? 1 : undefined)
-    const scheduler = await startScheduler(redis, { readersOf })
+    const scheduler = await start({ readersOf })
     const [counted, silent] = [
       await askLease(scheduler, ['counts']),
       await askLease(scheduler, ['counts', 'silent']),
@@ -154,7 +165,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('Redis loses all: streams count again, waiters keep their order, newcomers come after them', async () => {
-    const schedulers = [await startScheduler(redis), await startScheduler(redis)] as const
+    const schedulers = [await start(), await start()] as const
     const held = await four(schedulers[0])
     const order: number[] = []
     const waiting = [0, 1, 2, 3].map(async (index) => {
@@ -185,7 +196,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const client = new Redis(redis.url, { maxRetriesPerRequest: null })
     client.on('error', () => undefined)
     for (const sole of [false, true]) {
-      const scheduler = await startScheduler(redis, { timings, sole })
+      const scheduler = await start({ timings, sole })
       const held = await askLease(scheduler, ['a'])
       await redis.stop('SIGKILL')
       await redis.start()
@@ -204,7 +215,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('a lapsed replica with very many waiters is worked off in small steps', async () => {
-    const survivor = await startScheduler(redis)
+    const survivor = await start()
     await die(Array.from({ length: 1_000 }, (_, i) => `d${i}`))
     await untilUse(survivor, 'a', { used: 4, waiting: 0 })
     const client = new Redis(redis.url)
@@ -215,7 +226,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('tells place and time until its turn, of any replica, while it waits', async () => {
-    const schedulers = [await startScheduler(redis), await startScheduler(redis)] as const
+    const schedulers = [await start(), await start()] as const
     await giveBack(await askLease(schedulers[0], ['a']))
     const held = await four(schedulers[0])
     const places: QueuePlace[] = []
@@ -223,7 +234,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await untilUse(schedulers[0], 'a', { waiting: 1 })
     const second = askLease(schedulers[1], ['a'], { id: 'mine', onPosition: (place) => places.push(place) })
     await untilUse(schedulers[0], 'a', { waiting: 2 })
-    assert.equal(places[0]?.position, 2)
+    await eventually(() => places[0]?.position === 2, { limitMs: 5_000, message: 'it is told its place' })
     const { enqueuedMs, replica, etaMs, ...row } =
       (await schedulers[0].place('mine')) ?? assert.fail('unknown')
     assert.deepEqual(row, {
@@ -247,7 +258,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('bulk waiters never keep an interactive request from the place that bulk may not have', async () => {
-    const scheduler = await startScheduler(redis)
+    const scheduler = await start()
     const bulk = await Promise.all([1, 2, 3].map(() => askLease(scheduler, ['a'], { class: 'bulk' })))
     const waiting = askLease(scheduler, ['a'], { class: 'bulk' })
     await untilUse(scheduler, 'a', { waiting: 1 })
@@ -259,7 +270,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('two schedulers refuse the same request id', async () => {
-    const schedulers = [await startScheduler(redis), await startScheduler(redis)] as const
+    const schedulers = [await start(), await start()] as const
     const lease = await askLease(schedulers[0], ['a'], { id: 'same' })
     await assert.rejects(askLease(schedulers[0], ['a'], { id: 'same' }), /has a lease already/)
     await assert.rejects(askLease(schedulers[1], ['a'], { id: 'same' }), /another gateway/)
@@ -272,13 +283,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const client = new Redis(redis.url)
     await client.flushall()
     client.disconnect()
-    const scheduler = await LeaseScheduler.start({
-      redis: { url: redis.url },
-      keyPrefix: LEASE_PREFIX,
-      streamsPerDevice: 4,
-      log: SILENT_LOG,
-      timings: QUICK_TIMINGS,
-    })
+    const scheduler = await start()
     const lease = await askLease(scheduler, ['a'])
     assert.ok(lease.waitedMs > QUICK_TIMINGS.leaseTtlMs - 100)
     await giveBack(lease)
