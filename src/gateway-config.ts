@@ -20,6 +20,7 @@ const downloadsSchema = z
     waitMaxS: wholeNumber(0, 600).default(55),
     startTimeoutMs: wholeNumber(100, 600_000).default(15_000),
     idleTimeoutMs: wholeNumber(100, 3_600_000).default(30_000),
+    retryPauseMs: wholeNumber(10, 60_000).default(2_000),
     clientIdleTimeoutMs: wholeNumber(100, 3_600_000).default(120_000),
     parkAfterMs: wholeNumber(100, 3_600_000).default(30_000),
     parkedIdleTimeoutMs: wholeNumber(100, 3_600_000).default(900_000),

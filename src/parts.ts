@@ -72,6 +72,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
       receipts,
       log,
       startTimeoutMs: config.downloads.startTimeoutMs,
+      retryPauseMs: config.downloads.retryPauseMs,
       clientIdleTimeoutMs: config.downloads.clientIdleTimeoutMs,
       parkAfterMs: config.downloads.parkAfterMs,
       parkedIdleTimeoutMs: config.downloads.parkedIdleTimeoutMs,

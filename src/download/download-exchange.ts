@@ -11,9 +11,11 @@ export interface DownloadParts extends OpenParts {
   readonly running: RunningDownloads
   readonly receipts: ReceiptStore
   readonly log: Log
+  /** Before a device that broke off in a merge is asked a second time; doubled each time after. */
+  readonly retryPauseMs: number
   /** A client that takes nothing for so long is cut off. */
   readonly clientIdleTimeoutMs: number
-  /** A merge whose client takes less than 1 MiB in so long gives its streams to others that wait. */
+  /** A download whose client takes less than 1 MiB in so long gives its streams to others that wait. */
   readonly parkAfterMs: number
   /** clientIdleTimeoutMs for a client whose download holds no stream. */
   readonly parkedIdleTimeoutMs: number

@@ -26,6 +26,8 @@ export interface DeviceReport {
   /** How often the device was asked again after it broke off. */
   readonly retries: number
   readonly outOfOrder: number
+  /** In a merge: the device vouches for packets in the order of time. */
+  readonly isOrdered?: boolean
   /** How long the merge waited for this device alone. */
   readonly stalledMs: number
   /** Device clock minus gateway clock, and half the round trip that bounds the error. */

@@ -14,10 +14,15 @@ import { downloadHead } from './download-head.ts'
 import type { DownloadOutcome } from './download-outcomes.ts'
 import { EarlyAnswer } from './early-answer.ts'
 import { endOfBody, endTrailers } from './end-of-body.ts'
+import { failureFields } from './failure-fields.ts'
 import { type OpenBody, openBody } from './open-body.ts'
 import { type OpenDownload, openDownload } from './open-download.ts'
+import type { ParkOptions } from './park-download.ts'
 import { parkMerge } from './park-merge.ts'
+import { parkRelay } from './park-relay.ts'
+import type { Parking } from './parking.ts'
 import { TRAILER_NAMES } from './passed-trailers.ts'
+import type { ParkableRelay } from './relay.ts'
 import { planFromMark } from './resume-plan.ts'
 import { type ReceiptEnd, RunningReceipt, reportedError } from './running-receipt.ts'
 import { endBody, sendBody } from './send-body.ts'
@@ -77,7 +82,9 @@ class Download {
       if (this.#isPlainRelay) await this.#relay(opened)
       else await this.#send(opened)
     } catch (error) {
-      await this.#fail(this.#abort.signal.aborted ? this.#abort.signal.reason : error)
+      const { signal } = this.#abort
+      // A relay knows by itself why it was cut.
+      await this.#fail(signal.aborted && !this.#isCut ? signal.reason : error)
     }
   }
 
@@ -166,12 +173,10 @@ class Download {
   async #relay(opened: OpenDownload): Promise<void> {
     const [source] = opened.sources
     if (source === undefined) throw new Error('a relay has one source')
-    const { res, req, requestId, options } = this.#exchange
+    const { req, options } = this.#exchange
     await sendRelayed(source, this.#receipt, {
-      req,
-      res,
+      ...this.#exchange,
       head: this.#head({ encoding: source.encoding, deviceHeaders: source.headers }),
-      requestId,
       signal: this.#abort.signal,
       digest: options.digest,
       wantsTrailers: wantsTrailers(req),
@@ -179,6 +184,7 @@ class Download {
       onBytes: (bytes) => this.#parts.metrics.sent(bytes),
       onEnd: (end) => this.#save(end),
       onCut: (reason) => this.#cutBy(reason),
+      watch: (relay) => this.#whileReading(source.encoding === 'none' ? this.#parkRelay(relay) : undefined),
     })
     this.#count('complete')
   }
@@ -193,11 +199,7 @@ class Download {
   async #send(opened: OpenDownload): Promise<void> {
     const { res, req } = this.#exchange
     const { signal } = this.#abort
-    const body = await openBody(this.#asked, opened, {
-      ...this.#exchange,
-      ...this.#parts,
-      signal,
-    })
+    const body = await openBody(this.#asked, opened, { ...this.#exchange, ...this.#parts, signal })
     this.#body = body
     this.#receipt.reportBy(() => body.report())
     if (body.start !== undefined) this.#receipt.startAt(body.start)
@@ -206,25 +208,40 @@ class Download {
       // Without anything to take, it is the devices that are slow.
       if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)
     })
-    using parking = parkMerge(body, this.#asked, this.#parts, {
-      ...this.#exchange,
-      signal,
-      writtenBytes: () => this.#receipt.bytes,
-      release: () => this.#letGo(),
-      hold: (held) => this.#hold(held),
-      onFailure: (error) => this.#abort.abort(error),
-    })
-    const onRead = () => {
-      parking?.[Symbol.dispose]()
-      // The client may take its time to read the rest; the devices are needed no more.
-      void this.#letGo()
-    }
+    using reading = this.#whileReading(parkMerge(body, this.#asked, this.#parts, this.#parkOptions))
+    const onRead = () => reading[Symbol.dispose]()
     await sendBody(body.chunks, res, { signal, onChunk: (chunk) => this.#sent(chunk), onRead })
     const end = endOfBody(body, this.#receipt.digest())
     this.#save(end)
     await endBody(res, wantsTrailers(req) ? endTrailers(body, end, this.#receipt.bytes) : {})
     if (res.writableFinished) this.#count(end.status === 'partial' ? 'partial' : 'complete')
     else this.#end('client-gone', { status: 'client-gone' })
+  }
+
+  #parkRelay(relay: ParkableRelay): Parking {
+    const sentSoFar = () => this.#receipt.sentSoFar()
+    return parkRelay(relay, this.#asked, this.#parts, { ...this.#parkOptions, sentSoFar })
+  }
+
+  get #parkOptions(): ParkOptions {
+    return {
+      ...this.#exchange,
+      signal: this.#abort.signal,
+      writtenBytes: () => this.#receipt.bytes,
+      release: () => this.#letGo(),
+      hold: (held) => this.#hold(held),
+      onFailure: (error) => this.#abort.abort(error),
+    }
+  }
+
+  /** Dispose it when the devices are needed no more; the client may take its time to read the rest. */
+  #whileReading(parking: Parking | undefined): Disposable {
+    return {
+      [Symbol.dispose]: () => {
+        parking?.[Symbol.dispose]()
+        void this.#letGo()
+      },
+    }
   }
 
   #sent(chunk: Uint8Array): void {
@@ -258,7 +275,7 @@ class Download {
       throw reason
     }
     this.#parts.fleet.blame(reason)
-    this.#parts.log.warn('download.cut', { requestId, ...describe(reason) })
+    this.#parts.log.warn('download.cut', { requestId, ...failureFields(reason) })
     if (this.#isCut) return this.#count('cut')
     this.#end('cut', end)
     // The client may take its time to read what was sent; the devices' slots need not wait for that.
@@ -278,9 +295,4 @@ class Download {
   #count(outcome: DownloadOutcome): void {
     this.#parts.metrics.ended(outcome, this.#plan.kind)
   }
-}
-
-function describe(error: unknown): Record<string, unknown> {
-  if (!(error instanceof CapfleetError)) return { err: error }
-  return { code: error.code, message: error.message, devices: error.details.members?.devices }
 }

@@ -75,7 +75,8 @@ function compressorOf(compression: Exclude<Compression, 'none'>): (slice: Uint8A
       [constants.ZSTD_c_checksumFlag]: 1,
     },
   }
-  return (slice) => zstdSlice(slice, options)
+  // Some readers want to know the size of a frame before they decode it.
+  return (slice) => zstdSlice(slice, { ...options, pledgedSrcSize: slice.byteLength })
 }
 
 /** 0 = as the level says; only the strongest would choose a larger one. */

@@ -8,7 +8,7 @@ import type { DownloadQuery } from '../query/download-query.ts'
 import { decode } from './decode.ts'
 import type { ReopenStep } from './merge-request.ts'
 import { RESUME_TIMINGS, type ResumeTimings } from './resume-timings.ts'
-import { findsByTime, resumedStep } from './resumed-step.ts'
+import { isOrdered, resumedStep } from './resumed-step.ts'
 import type { Source } from './source.ts'
 
 export interface MergedDeviceOptions {
@@ -30,12 +30,16 @@ export interface MergedDeviceOptions {
 export class MergedDevice {
   readonly name: string
   readonly #options: MergedDeviceOptions
-  readonly #attemptsMs: number[] = []
   #reopen: ReopenStep
   #source: Source | undefined
   #input: PcapInput | undefined
   #park = new AbortController()
   #retries = 0
+  /** The present trouble: since when, after how many packets, and how often it was asked again. */
+  #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
+  #isOrdered = false
+  /** Its later stream began at a time: what it holds later with an earlier time did not come. */
+  #wasContinuedByTime = false
   #error: CapfleetError | undefined
 
   constructor(options: MergedDeviceOptions) {
@@ -48,9 +52,10 @@ export class MergedDevice {
   async open(source: Source, arena: MergeArena): Promise<PcapInput> {
     const { alignNs, query } = this.#options
     this.#source = source
+    this.#isOrdered = isOrdered(query, source)
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
       resume: (cause, delivered) => this.#resume(cause, delivered),
-      marksTail: !findsByTime(query),
+      marksTail: !this.#isOrdered,
       arena,
       ...(alignNs === undefined ? {} : { alignNs }),
     })
@@ -65,6 +70,11 @@ export class MergedDevice {
   /** How often it was asked again because it broke off. */
   get retries(): number {
     return this.#retries
+  }
+
+  /** Whether it vouches for packets in the order of time. */
+  get isOrdered(): boolean {
+    return this.#isOrdered
   }
 
   /** Why it was given up, if it was. */
@@ -92,6 +102,7 @@ export class MergedDevice {
     const { signal } = this.#options
     const park = this.#park.signal
     let failure = cause
+    if (cause !== undefined) this.#noteBreak(delivered.packets)
     while (failure === undefined || this.#mayAskAgain(failure)) {
       try {
         if (failure !== undefined) await this.#pause(AbortSignal.any([signal, park]))
@@ -112,18 +123,22 @@ export class MergedDevice {
   #mayAskAgain(failure: unknown): boolean {
     if (!(failure instanceof CapfleetError) || failure.cause === PACKETS_CHANGED) return false
     const { attempts, withinMs } = this.#timings
-    const sinceMs = performance.now() - withinMs
-    return failure.kind.retry && this.#attemptsMs.filter((atMs) => atMs > sinceMs).length < attempts
+    const { sinceMs, attempts: before } = this.#breakOff
+    return failure.kind.retry && before < attempts && performance.now() - sinceMs <= withinMs
+  }
+
+  /** A stream that broke off without a further packet has the trouble that was there before. */
+  #noteBreak(packets: number): void {
+    if (packets === this.#breakOff.packets) return
+    this.#breakOff = { sinceMs: performance.now(), packets, attempts: 0 }
   }
 
   /** Before a further attempt, which is counted. */
   async #pause(signal: AbortSignal): Promise<void> {
-    const { withinMs, pauseMs } = this.#timings
-    const nowMs = performance.now()
-    const recent = this.#attemptsMs.filter((atMs) => atMs > nowMs - withinMs)
-    if (recent.length > 0) await delay(pauseMs * 2 ** (recent.length - 1), signal)
+    const { attempts } = this.#breakOff
+    if (attempts > 0) await delay(this.#timings.pauseMs * 2 ** (attempts - 1), signal)
     signal.throwIfAborted()
-    this.#attemptsMs.push(performance.now())
+    this.#breakOff.attempts++
     this.#retries++
   }
 
@@ -132,15 +147,18 @@ export class MergedDevice {
     const { step, query, alignNs = 0n } = this.#options
     const header = this.#input?.header
     if (header === undefined) throw new Error('a device is resumed before it is open')
-    const resumed = resumedStep({ step, query, header, delivered, alignNs })
+    if (this.#wasContinuedByTime && delivered.outOfOrder > 0) throw outOfOrder(this.name)
+    const resumed = resumedStep({ step, query, header, delivered, alignNs, isOrdered: this.#isOrdered })
     const source = await this.#reopen(resumed.step, signal)
     const stop = () => source[Symbol.dispose]()
     signal.addEventListener('abort', stop, { once: true })
     try {
+      if (this.#isOrdered && !isOrdered(query, source)) throw outOfOrder(this.name)
       const chunks = await afterDelivered(this.name, chunksOf(source), resumed.place)
       signal.throwIfAborted()
       this.#source = source
-      return resumed.place.ns === undefined ? chunks : this.#inOrder(chunks)
+      this.#wasContinuedByTime ||= resumed.place.ns !== undefined
+      return this.#wasContinuedByTime ? this.#inOrder(chunks) : chunks
     } catch (error) {
       source[Symbol.dispose]()
       throw error
@@ -149,7 +167,7 @@ export class MergedDevice {
     }
   }
 
-  /** Asked from a time on, a device does not send what it holds later with an earlier time. */
+  /** Checked at the end: a device that says so may be wrong. */
   #inOrder(chunks: AsyncIterator<Uint8Array>): AsyncIterator<Uint8Array> {
     return {
       ...chunks,

@@ -26,6 +26,7 @@ export function mergedReport({ device, totals, clock, query }: ReportParts): Dev
     lastNs: totals?.lastNs,
     retries: device.retries,
     outOfOrder: totals?.outOfOrder ?? 0,
+    isOrdered: device.isOrdered,
     stalledMs: totals?.stalledMs ?? 0,
     clockOffsetNs: clock?.offsetNs,
     clockErrorNs: clock?.errorNs,

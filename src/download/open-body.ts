@@ -9,6 +9,7 @@ import type { ReopenStep } from './merge-request.ts'
 import { mergedBody } from './merged-body.ts'
 import type { OpenDownload } from './open-download.ts'
 import { relayedBody } from './relayed-body.ts'
+import { RESUME_TIMINGS } from './resume-timings.ts'
 import { resumedBody } from './resumed-body.ts'
 import type { BodyStart } from './running-receipt.ts'
 
@@ -26,13 +27,15 @@ export interface OpenBodyOptions extends Pick<DownloadExchange, 'options' | 'res
   readonly fleet: Fleet
   readonly log: Log
   readonly signal: AbortSignal
+  /** Before a device that broke off is asked a second time. */
+  readonly retryPauseMs: number
 }
 
 /** The body of the streams; for a continued download, read up to where the client needs it. */
 export async function openBody(
   plan: DownloadPlan,
   opened: OpenDownload,
-  { options, resume, res, fleet, log, signal }: OpenBodyOptions,
+  { options, resume, res, fleet, log, signal, retryPauseMs }: OpenBodyOptions,
 ): Promise<OpenBody> {
   const [only] = opened.sources
   if (plan.kind === 'relay' && only !== undefined) {
@@ -50,6 +53,7 @@ export async function openBody(
     reopen: opened.reopen,
     clockOf: (device) => fleet.clockOf(device),
     log,
+    timings: { ...RESUME_TIMINGS, pauseMs: retryPauseMs },
     signal,
   })
   return fromPoint(merged, resume)

@@ -1,48 +1,24 @@
 import type { DownloadPlan } from '../fleet/plan.ts'
-import type { DownloadExchange, DownloadParts } from './download-exchange.ts'
+import type { DownloadParts } from './download-exchange.ts'
 import type { OpenBody } from './open-body.ts'
 import { reacquire } from './open-download.ts'
-import { Parking, type ParkingOptions } from './parking.ts'
-
-/** A lease, whose holder ends with it. */
-type Held = AsyncDisposable & { readonly lost: AbortSignal }
-
-export interface ParkMergeOptions
-  extends Pick<DownloadExchange, 'res' | 'requestId' | 'user'>,
-    Pick<ParkingOptions, 'signal' | 'writtenBytes' | 'onFailure'> {
-  /** Gives the present streams and lease back. */
-  readonly release: () => Promise<void>
-  /** Owns the new lease from now on; throws when it is lost already. */
-  readonly hold: (held: Held) => void
-}
+import { type ParkOptions, parkDownload } from './park-download.ts'
+import type { Parking } from './parking.ts'
 
 /** Parks the download while its client is slow; undefined when its body cannot go on where it stopped. */
 export function parkMerge(
   body: OpenBody,
   plan: DownloadPlan,
   parts: DownloadParts,
-  options: ParkMergeOptions,
+  options: ParkOptions,
 ): Parking | undefined {
   if (body.park === undefined) return undefined
-  const { res, requestId, user, signal, release, hold } = options
+  const { requestId, user, signal } = options
   const devices = plan.steps.map((step) => step.device)
-  const park = async () => {
-    // The handler stays.
-    res.setTimeout(parts.parkedIdleTimeoutMs)
-    body.park?.()
-    await release()
-    parts.metrics.parked()
-    parts.log.info('download.parked', { requestId })
+  const parkable = {
+    park: () => body.park?.(),
+    open: (waitMs: number) => reacquire(parts, { id: requestId, user, signal, waitMs, devices }),
+    unpark: ({ reopen }: Awaited<ReturnType<typeof reacquire>>) => body.unpark?.(reopen),
   }
-  const unpark = async () => {
-    const waitMs = parts.parkedIdleTimeoutMs
-    const held = await reacquire(parts, { id: requestId, user, signal, waitMs, devices })
-    if (signal.aborted) return held[Symbol.asyncDispose]()
-    hold(held)
-    res.setTimeout(parts.clientIdleTimeoutMs)
-    body.unpark?.(held.reopen)
-    parts.log.info('download.unparked', { requestId })
-  }
-  const isWanted = async () => (await parts.leases.use(devices)).some(({ waiting }) => waiting > 0)
-  return new Parking({ ...options, turnMs: parts.parkAfterMs, isWanted, park, unpark })
+  return parkDownload(parkable, plan, parts, options)
 }

@@ -2,7 +2,6 @@
  * A client that hardly reads keeps streams that others wait for: they are given back, the client is
  * kept, and when it has read what it was sent, the download goes into the queue again.
  */
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 
 /** A client that takes less in a turn is slow. */
@@ -70,7 +69,17 @@ export class Parking implements Disposable {
     const { res, signal, park, unpark } = this.#options
     if (this.#ended || signal.aborted || res.writableLength === 0) return
     await park()
-    if (res.writableLength > 0) await once(res, 'drain', { signal })
-    await unpark()
+    await allTaken(res, signal)
+    if (!this.#ended) await unpark()
   }
+}
+
+/** Resolves when everything that was written has left. */
+async function allTaken({ socket }: ServerResponse, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  await new Promise<void>((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    // 'drain' comes only after more than a little was written; this is done in its turn.
+    socket?.write(new Uint8Array(0), () => resolve())
+  })
 }

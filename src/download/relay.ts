@@ -1,7 +1,7 @@
 /**
  * A download from one device: its bytes go from the buffer they were read into straight to the
  * client's socket, chunk headers included. Only the end of the body is ours, when it is known to be
- * whole.
+ * whole, and the chunks of a body that was parked and is read again.
  */
 import { createHash, type Hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -9,7 +9,11 @@ import { cutResponse } from '../base/cut-response.ts'
 import { CapfleetError } from '../base/error.ts'
 import { RawResponse } from '../base/raw-response.ts'
 import { resetConnection } from '../base/reset-connection.ts'
+import type { BodyRead } from '../fleet/device-stream.ts'
+import { framedAfter, NO_OPEN_CHUNK } from '../fleet/open-chunk.ts'
 import { passedTrailers, TRAILER_NAMES } from './passed-trailers.ts'
+import { bodyChanged, readPastSent } from './read-past-sent.ts'
+import type { Checkpoint } from './receipt.ts'
 import type { Source } from './source.ts'
 
 /** Opened with `isRelayed`; nothing of its body has been read. */
@@ -34,6 +38,18 @@ export interface RelayExchange {
   readonly onWhole?: (end: RelayEnd) => void
   /** Called when the download is going to be cut, before the client takes its time to read the rest. */
   readonly onCut?: (reason: unknown) => void
+  /** Called when bytes begin to pass; what it gives is disposed of when the body has been read. */
+  readonly watch?: (relay: ParkableRelay) => Disposable
+}
+
+export interface ParkableRelay {
+  /**
+   * Breaks the device's stream; the client stays, and the relay waits for goOn(). REQUIRES: what was
+   * sent has been read again since the last goOn().
+   */
+  park(): void
+  /** Goes on with the same body, made again, behind what the client has got. */
+  goOn(source: RelaySource, sent: Checkpoint): void
 }
 
 export interface RelayEnd {
@@ -57,7 +73,7 @@ export async function relayDownload(source: RelaySource, exchange: RelayExchange
     // Without anything to take, it is the device that is slow.
     if (!relay.isBehind) return
     idle.abort(CLIENT_IDLE)
-    source.body[Symbol.dispose]()
+    relay.stopReading()
     // Such a client need not be waited for.
     if (res.socket !== null) resetConnection(res.socket)
   })
@@ -73,12 +89,23 @@ export async function relayDownload(source: RelaySource, exchange: RelayExchange
 
 const CLIENT_IDLE = new CapfleetError('client-timeout', 'the client took nothing for too long')
 
-class Relay {
-  readonly #source: RelaySource
+interface MadeAgain {
+  readonly source: RelaySource
+  readonly sent: Checkpoint
+}
+
+class Relay implements ParkableRelay {
+  #source: RelaySource
   readonly #exchange: RelayExchange
   readonly #hash: Hash | undefined
   #response: RawResponse | undefined
   #bytes = 0n
+  /** Of the chunks that were written. */
+  #open = NO_OPEN_CHUNK
+  /** Whether the body is made again: its chunks begin where they please. */
+  #isJoined = false
+  /** While it is parked: what it waits for. */
+  #parked: PromiseWithResolvers<MadeAgain> | undefined
 
   constructor(source: RelaySource, exchange: RelayExchange) {
     this.#source = source
@@ -92,14 +119,9 @@ class Relay {
 
   async run(): Promise<RelayEnd> {
     const { res, head, wantsTrailers } = this.#exchange
-    const { body } = this.#source
     const announced = wantsTrailers ? { ...head, Trailer: TRAILER_NAMES } : head
     this.#response = new RawResponse(res, announced)
-    const { isChunked } = this.#response
-    for (let read = await body.next(); read !== undefined; read = await body.next()) {
-      for (const piece of read.data) this.#count(piece)
-      this.#response.write(isChunked ? read.framed : read.data, read.release)
-    }
+    await this.#passAll(this.#response)
     const sha256 = this.#hash?.digest('hex')
     const end = { bytes: this.#bytes, trailers: this.#source.trailers, sha256 }
     this.#exchange.onWhole?.(end)
@@ -107,16 +129,88 @@ class Relay {
     return end
   }
 
+  park(): void {
+    const { signal } = this.#exchange
+    const parked = Promise.withResolvers<MadeAgain>()
+    // It may fail before it is waited for.
+    parked.promise.catch(() => undefined)
+    signal.addEventListener('abort', () => parked.reject(signal.reason), { once: true })
+    this.#parked = parked
+    this.stopReading()
+  }
+
+  goOn(source: RelaySource, sent: Checkpoint): void {
+    this.#parked?.resolve({ source, sent })
+  }
+
+  /** What was read already still goes out. */
+  stopReading(): void {
+    this.#source.body[Symbol.dispose]()
+  }
+
   /** Breaks the client's connection so that the cut is seen. */
   async cut(reason: unknown): Promise<void> {
     const { res, onCut } = this.#exchange
-    const { body } = this.#source
-    const mark = body.cutMark()
+    const mark = this.#source.body.cutMark()
     // The device is not needed any more, however long the client takes to read what was sent.
-    body[Symbol.dispose]()
+    this.stopReading()
     onCut?.(reason)
-    if (this.#response === undefined) res.destroy()
-    else await cutResponse(res, this.#response.isChunked ? body.frame(mark) : mark, { isFramed: true })
+    if (this.#response === undefined) return void res.destroy()
+    const pieces = this.#response.isChunked ? framedAfter(this.#open, [mark]).framed : [mark]
+    await cutResponse(res, Buffer.concat(pieces), { isFramed: true })
+  }
+
+  /** All of the body, with as many stops as there are. */
+  async #passAll(response: RawResponse): Promise<void> {
+    using _watch = this.#exchange.watch?.(this)
+    for (;;) {
+      try {
+        await this.#pass(response)
+        break
+      } catch (error) {
+        if (this.#parked === undefined) throw error
+        const madeAgain = await this.#parked.promise
+        this.#parked = undefined
+        await this.#rejoin(response, madeAgain)
+      }
+    }
+    this.#closeChunk(response)
+  }
+
+  /** What one source has. */
+  async #pass(response: RawResponse): Promise<void> {
+    const { body } = this.#source
+    for (let read = await body.next(); read !== undefined; read = await body.next()) {
+      if (this.#isJoined) this.#write(response, read)
+      else {
+        for (const piece of read.data) this.#count(piece)
+        this.#open = read.open
+        response.write(response.isChunked ? read.framed : read.data, read.release)
+      }
+    }
+  }
+
+  async #rejoin(response: RawResponse, { source, sent }: MadeAgain): Promise<void> {
+    const first = await readPastSent(source, sent)
+    this.#source = source
+    this.#isJoined = true
+    this.#write(response, first)
+  }
+
+  /** In chunks of our own. */
+  #write(response: RawResponse, { data, release }: Pick<BodyRead, 'data' | 'release'>): void {
+    for (const piece of data) this.#count(piece)
+    const { framed, open } = framedAfter(this.#open, data)
+    this.#open = open
+    response.write(response.isChunked ? framed : data, release)
+  }
+
+  /** Behind the whole body; the device may have promised more of it before than it holds now. */
+  #closeChunk(response: RawResponse): void {
+    if (!response.isChunked) return
+    const { dataBytes, lineEnd } = this.#open
+    if (dataBytes > 0) throw bodyChanged(this.#source.device)
+    if (lineEnd !== '') response.write([Buffer.from(lineEnd)], () => undefined)
   }
 
   #count(piece: Buffer): void {

@@ -3,6 +3,7 @@ import { CapfleetError } from '../base/error.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import type { Checkpoint, StoredReceipt } from './receipt.ts'
+import type { TimeMark } from './time-marks.ts'
 
 export interface ResumePoint {
   /** The request that is continued. */
@@ -11,7 +12,7 @@ export interface ResumePoint {
   readonly bytes: bigint
   /** Begin with a file header and the first record that the client has not whole. */
   readonly asNewFile: boolean
-  /** Of what was sent then. */
+  /** Of what was sent then, and of what follows the mark. */
   readonly checkpoints: readonly Checkpoint[]
   /** From where the devices are asked again; undefined: from the beginning. */
   readonly mark: { readonly bytes: bigint; readonly fromNs: bigint } | undefined
@@ -29,18 +30,23 @@ export function resumePoint(receipt: StoredReceipt, offsetBytes: bigint | undefi
   const endBytes = BigInt(startBytes) + BigInt(receipt.bytes) - BigInt(headerBytes)
   if (offsetBytes !== undefined) refuseBadOffset(receipt, offsetBytes, endBytes - shift)
   const bytes = offsetBytes === undefined ? endBytes : offsetBytes + shift
+  const mark = receipt.resume.marks.findLast((one) => BigInt(one.bytes) <= bytes)
   return {
     id: receipt.id,
     bytes,
     asNewFile: offsetBytes === undefined,
-    checkpoints,
-    mark: lastMark(receipt, bytes),
+    checkpoints: mark === undefined ? checkpoints : withHeadOf(mark, checkpoints),
+    mark: mark === undefined ? undefined : { bytes: BigInt(mark.bytes), fromNs: BigInt(mark.fromNs) },
   }
 }
 
-function lastMark({ resume }: StoredReceipt, bytes: bigint): ResumePoint['mark'] {
-  const mark = resume.marks.findLast((one) => BigInt(one.bytes) <= bytes)
-  return mark === undefined ? undefined : { bytes: BigInt(mark.bytes), fromNs: BigInt(mark.fromNs) }
+/** Checkpoints reach back: those near the mark begin before it, where nothing is made again. */
+function withHeadOf(
+  { bytes, headBytes, crc32 }: TimeMark,
+  checkpoints: readonly Checkpoint[],
+): readonly Checkpoint[] {
+  const head = { bytes: String(BigInt(bytes) + BigInt(headBytes)), overBytes: headBytes, crc32 }
+  return [...checkpoints, head].sort((a, b) => (BigInt(a.bytes) < BigInt(b.bytes) ? -1 : 1))
 }
 
 /** Only of a download that we cut we know that the client has all that was written. */

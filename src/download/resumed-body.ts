@@ -4,6 +4,7 @@ import { badParameter } from '../query/query-parameters.ts'
 import type { OpenBody } from './open-body.ts'
 import { bodyChanged, type ResumePoint } from './resume-point.ts'
 import type { BodyStart } from './running-receipt.ts'
+import { isInOrder } from './time-marks.ts'
 import { UnfinishedRecord } from './unfinished-record.ts'
 import { verifiedChunks } from './verified-chunks.ts'
 
@@ -12,8 +13,8 @@ type WholeBody = Omit<OpenBody, 'start'>
 
 /**
  * Reads `body`, an uncompressed one that is made again from its beginning or from the point's mark,
- * up to the point and gives back the rest. What was sent before is compared as far as it is remembered: fails with aged-out,
- * in the rest too; with bad-parameter when the body ends before the point.
+ * up to the point and gives back the rest. What was sent before is compared as far as it is remembered:
+ * fails with aged-out, in the rest too; with bad-parameter when the body ends before the point.
  */
 export async function resumedBody(body: WholeBody, point: ResumePoint): Promise<OpenBody> {
   const skipped = new SkippedPart(point)
@@ -36,6 +37,8 @@ export async function resumedBody(body: WholeBody, point: ResumePoint): Promise<
   async function* rest(): AsyncGenerator<Uint8Array> {
     if (first.length > 0) yield first
     yield* chunks
+    // What a device holds behind the mark with an earlier time did not come.
+    if (point.mark !== undefined && !body.report().every(isInOrder)) throw bodyChanged(point)
   }
   return {
     encoding: body.encoding,

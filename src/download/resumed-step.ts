@@ -4,6 +4,7 @@ import type { DeliveredPlace } from '../pcap/after-delivered.ts'
 import type { DeliveredRecords } from '../pcap/delivered-records.ts'
 import type { PcapHeader } from '../pcap/pcap-header.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
+import type { Source } from './source.ts'
 
 export interface BrokenOff {
   readonly step: DownloadStep
@@ -12,16 +13,22 @@ export interface BrokenOff {
   readonly delivered: DeliveredRecords
   /** What was subtracted from the device's timestamps. */
   readonly alignNs: bigint
+  /** See isOrdered(); also of the stream that broke off. */
+  readonly isOrdered: boolean
 }
 
-/** Whether packets come in the order of the time by which a device looks for them. */
-export function findsByTime({ kind, timeSource }: DownloadQuery): boolean {
-  return kind !== 'single' && timeSource === 'nic'
+/** Whether packets come in the order of the time by which the device looks for them, as it says itself. */
+export function isOrdered(
+  { kind, timeSource }: DownloadQuery,
+  { headers }: Pick<Source, 'headers'>,
+): boolean {
+  return kind !== 'single' && timeSource === 'nic' && headers['capfleet-order'] === 'time'
 }
 
 /**
- * From the last delivered timestamp on; the packets of that time come again. Where packets are not
- * in the order of time, everything again, as many packets as were delivered to be skipped.
+ * From the last delivered timestamp on; the packets of that time come again. Where packets may not be
+ * in the order of time, everything again, as many packets as were delivered to be skipped: what the
+ * device holds later with an earlier time would be lost.
  */
 export function resumedStep(broken: BrokenOff): {
   readonly step: DownloadStep
@@ -29,18 +36,12 @@ export function resumedStep(broken: BrokenOff): {
 } {
   const { step, query, header, delivered, alignNs } = broken
   const { lastNs } = delivered
-  if (lastNs === undefined || !findsByTime(query) || delivered.outOfOrder > 0) {
+  if (lastNs === undefined || !broken.isOrdered || delivered.outOfOrder > 0) {
     return { step, place: { header, packets: delivered.packets, mark: delivered.tail, ns: undefined } }
   }
   const { ties } = delivered
   const ns = lastNs + alignNs
-  const rest = {
-    ...query,
-    beginNs: ns,
-    tsMaxNs: undefined,
-    endNs: endOf(broken),
-    maxPackets: packetsLeft(broken),
-  }
+  const rest = { ...query, beginNs: ns, tsMaxNs: undefined, endNs: endOf(broken) }
   return { step: mergeStep(step, rest), place: { header, packets: ties.packets, mark: ties, ns } }
 }
 
@@ -52,9 +53,4 @@ function endOf({ query, header, delivered, alignNs }: BrokenOff): bigint {
   const unitNs = header.nanoseconds ? 1n : 1_000n
   const units = (firstNs + alignNs + query.tsMaxNs + unitNs - 1n) / unitNs
   return units * unitNs < query.endNs ? units * unitNs : query.endNs
-}
-
-function packetsLeft({ query, delivered }: BrokenOff): bigint | undefined {
-  if (query.maxPackets === undefined) return undefined
-  return query.maxPackets - BigInt(delivered.packets - delivered.ties.packets)
 }

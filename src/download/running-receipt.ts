@@ -101,6 +101,10 @@ export class RunningReceipt {
     this.#hash?.update(chunk)
   }
 
+  sentSoFar(): Checkpoint {
+    return { bytes: String(this.#position), overBytes: this.#tail.length, crc32: this.#tail.crc32() }
+  }
+
   /** The SHA-256 of all that was sent, when it was asked for; nothing may be sent after it. */
   digest(): string | undefined {
     return this.#hash?.digest('hex')
@@ -155,12 +159,12 @@ export class RunningReceipt {
   }
 
   #addCheckpoint(): void {
-    const bytes = String(this.#position)
-    if (this.#tail.length === 0 || this.#checkpoints.at(-1)?.bytes === bytes) return
+    const checkpoint = this.sentSoFar()
+    if (checkpoint.overBytes === 0 || this.#checkpoints.at(-1)?.bytes === checkpoint.bytes) return
     if (this.#checkpoints.length >= CHECKPOINTS_MAX) {
       this.#checkpoints = this.#checkpoints.filter((_, index) => index % 2 === 1)
     }
-    this.#checkpoints.push({ bytes, overBytes: this.#tail.length, crc32: this.#tail.crc32() })
+    this.#checkpoints.push(checkpoint)
   }
 }
 

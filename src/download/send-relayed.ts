@@ -16,9 +16,14 @@ export async function sendRelayed(
   { onEnd, ...exchange }: SendRelayedOptions,
 ): Promise<void> {
   const { device } = source
-  let complete = false
+  let whole: RelayEnd | undefined
   receipt.reportBy(() => [
-    reportRelay({ device, bytes: receipt.bytes, trailers: complete ? source.trailers : {}, complete }),
+    reportRelay({
+      device,
+      bytes: receipt.bytes,
+      trailers: whole?.trailers ?? {},
+      complete: whole !== undefined,
+    }),
   ])
   await relayDownload(source, {
     ...exchange,
@@ -27,7 +32,7 @@ export async function sendRelayed(
       exchange.onBytes(bytes, piece)
     },
     onWhole: (end) => {
-      complete = true
+      whole = end
       onEnd(receiptEnd(end))
     },
   })

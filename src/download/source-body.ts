@@ -63,11 +63,6 @@ export class SourceBody implements Disposable {
     return this.#guard.mayBeWhole ? PARTIAL_ELEMENTS[this.#encoding] : NOTHING
   }
 
-  /** `bytes` as more data after all `framed` pieces so far. */
-  frame(bytes: Uint8Array): Buffer {
-    return this.#stream.frame(bytes)
-  }
-
   [Symbol.dispose](): void {
     this.#stream[Symbol.dispose]()
     this.#guard[Symbol.dispose]()
@@ -106,14 +101,15 @@ export async function readFirst(stream: DeviceStream): Promise<{ head: Buffer; f
   while (head.length < PCAP_HEADER_BYTES) {
     const read = await stream.next()
     if (read === undefined) break
-    const data = Buffer.concat(read.data)
-    head = Buffer.concat([head, data.subarray(0, PCAP_HEADER_BYTES)])
-    if (data.length >= PCAP_HEADER_BYTES) first.push(read)
+    const bytes = read.data.reduce((sum, piece) => sum + piece.length, 0)
+    head = Buffer.concat([head, ...read.data], Math.min(head.length + bytes, PCAP_HEADER_BYTES))
+    if (bytes >= PCAP_HEADER_BYTES) first.push(read)
     else {
       // Many tiny parts must not hold the buffers that the next ones need.
       first.push({
-        data: [data],
+        data: [Buffer.concat(read.data)],
         framed: read.framed.map((piece) => Buffer.from(piece)),
+        open: read.open,
         release: () => undefined,
       })
       read.release()

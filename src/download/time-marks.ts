@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
@@ -7,10 +8,15 @@ import type { DeviceReport } from './download-report.ts'
 export interface TimeMark {
   readonly bytes: string
   readonly fromNs: string
+  /** CRC-32 of the `headBytes` after it, one packet at least: what is asked for again must begin with them. */
+  readonly headBytes: number
+  readonly crc32: number
 }
 
 const MARK_EVERY_BYTES = 1_048_576n
 const MARKS_MAX = 64
+/** A checksum of more costs time at every mark. */
+const HEAD_BYTES_MAX = 16_384
 const CAPTURED_LENGTH_OFFSET = 8
 
 /** Whether the rest of the body is what the devices have from some time on, and nothing else. */
@@ -39,10 +45,16 @@ export class TimeMarks {
   see(chunk: Uint8Array, position: bigint, devices: () => readonly DeviceReport[]): void {
     if (position < this.#nextAt) return
     const mark = this.#firstStep(chunk)
-    if (mark === undefined || devices().some(({ outOfOrder }) => outOfOrder > 0)) return
+    if (mark === undefined || !devices().every(isInOrder)) return
     this.#nextAt = position + MARK_EVERY_BYTES
     if (this.#marks.length >= MARKS_MAX) this.#marks = this.#marks.filter((_, index) => index % 2 === 1)
-    this.#marks.push({ bytes: String(position + BigInt(mark.offset)), fromNs: String(mark.fromNs) })
+    const head = chunk.subarray(mark.offset, mark.offset + HEAD_BYTES_MAX)
+    this.#marks.push({
+      bytes: String(position + BigInt(mark.offset)),
+      fromNs: String(mark.fromNs),
+      headBytes: head.length,
+      crc32: crc32(head),
+    })
   }
 
   /** The first packet of the chunk that is later than the one before it. */
@@ -62,4 +74,9 @@ export class TimeMarks {
     const fractionNs = view.getUint32(offset + 4, true) * this.#nanosPerUnit
     return BigInt(view.getUint32(offset, true)) * 1_000_000_000n + BigInt(fractionNs)
   }
+}
+
+/** Only then the rest of its packets is what it holds from a time on. */
+export function isInOrder({ status, isOrdered, outOfOrder }: DeviceReport): boolean {
+  return status === 'missing' || (isOrdered === true && outOfOrder === 0)
 }

@@ -1,5 +1,6 @@
 /** How a body's bytes are told from what frames them. */
 import { ChunkedFraming } from './chunked-framing.ts'
+import { NO_OPEN_CHUNK, type OpenChunk } from './open-chunk.ts'
 import { type BodyLength, MalformedAnswer } from './response-head.ts'
 
 /** What one read holds of the body. The pieces are parts of that read, or own copies of a few bytes. */
@@ -11,6 +12,8 @@ export interface FramedPieces {
    * reads. The last chunk is never among them.
    */
   readonly framed: readonly Buffer[]
+  /** What is open behind all `framed` pieces so far. */
+  readonly open: OpenChunk
 }
 
 /** Follows one body from its first byte on. */
@@ -25,8 +28,6 @@ export interface BodyFraming {
   walk(bytes: Buffer): FramedPieces
   /** The device has closed its side. Returns whether that is a regular end. */
   closed(): boolean
-  /** `bytes` as more data, to be written after all `framed` pieces so far. Leaves the body without an end. */
-  frame(bytes: Uint8Array): Buffer
 }
 
 export function framingFor(length: BodyLength): BodyFraming {
@@ -54,18 +55,12 @@ class PlainFraming implements BodyFraming {
     const data = bytes.subarray(0, this.#missingBytes)
     if (data.length < bytes.length) this.fault = new MalformedAnswer('sent more than its Content-Length')
     if (this.#missingBytes !== undefined) this.#missingBytes -= data.length
-    if (data.length === 0) return { data: [], framed: [] }
-    return { data: [data], framed: [chunkHeader(data.length), data, CRLF] }
+    if (data.length === 0) return { data: [], framed: [], open: NO_OPEN_CHUNK }
+    return { data: [data], framed: [chunkHeader(data.length), data, CRLF], open: NO_OPEN_CHUNK }
   }
 
   closed(): boolean {
     return this.#missingBytes === undefined || this.#missingBytes === 0
-  }
-
-  frame(bytes: Uint8Array): Buffer {
-    // An empty chunk would be the last one.
-    if (bytes.length === 0) return Buffer.alloc(0)
-    return Buffer.concat([chunkHeader(bytes.length), bytes, CRLF])
   }
 }
 

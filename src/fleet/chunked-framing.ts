@@ -1,4 +1,5 @@
 import type { BodyFraming, FramedPieces } from './body-framing.ts'
+import { NO_OPEN_CHUNK, type OpenChunk } from './open-chunk.ts'
 import { MalformedAnswer, parseHeaderLines } from './response-head.ts'
 
 /** A size and perhaps an extension; nobody sends longer ones in good faith. */
@@ -10,14 +11,10 @@ const CR = 0x0d
 
 type State = 'size' | 'data' | 'data-cr' | 'data-lf' | 'trailer' | 'end'
 
-/** What of the line end after a chunk is missing on the wire before another chunk can begin. */
-const OPEN: Readonly<Record<State, string>> = {
-  data: '\r\n',
-  'data-cr': '\r\n',
-  'data-lf': '\n',
-  size: '',
-  trailer: '',
-  end: '',
+/** What is open behind the data of a chunk. */
+const OPEN_LINES: Readonly<Partial<Record<State, OpenChunk>>> = {
+  'data-cr': { dataBytes: 0, lineEnd: '\r\n' },
+  'data-lf': { dataBytes: 0, lineEnd: '\n' },
 }
 
 /** A walk over the bytes of one read. */
@@ -63,18 +60,16 @@ export class ChunkedFraming implements BodyFraming {
       walk.passedFrom = bytes.length
     }
     this.#pass(walk, bytes.length)
-    return { data, framed }
+    return { data, framed, open: this.#open }
   }
 
   closed(): boolean {
     return this.ended
   }
 
-  frame(bytes: Uint8Array): Buffer {
-    const inChunk = this.#state === 'data' ? Math.min(this.#missingBytes, bytes.length) : 0
-    const after = bytes.subarray(inChunk)
-    const header = after.length === 0 ? '' : `${OPEN[this.#state]}${after.length.toString(16)}\r\n`
-    return Buffer.concat([bytes.subarray(0, inChunk), Buffer.from(header, 'latin1'), after])
+  get #open(): OpenChunk {
+    if (this.#state === 'data') return { dataBytes: this.#missingBytes, lineEnd: '\r\n' }
+    return OPEN_LINES[this.#state] ?? NO_OPEN_CHUNK
   }
 
   /** One element, or what there is of it. */

@@ -6,7 +6,8 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { createRequire } from 'node:module'
-import { pipeline } from 'node:stream/promises'
+import type { Readable } from 'node:stream'
+import { urlToHttpOptions } from 'node:url'
 import util from 'node:util'
 import type HttpProxy from 'http-proxy'
 import { CapfleetError } from '../base/error.ts'
@@ -37,8 +38,9 @@ const RESPONSE_HEADERS = [
 
 export class DeviceProxy {
   readonly #timeoutMs: number
-  // Without an agent http-proxy opens a connection for every call. Idle connections hold nothing up.
-  readonly #agents = new WeakMap<Device, HttpAgent>()
+  readonly #proxies = new WeakMap<Device, HttpProxy>()
+  /** What waits for the device's answer to be passed to the key. */
+  readonly #waiting = new WeakMap<ServerResponse, (answer: IncomingMessage) => void>()
 
   constructor(limits: DeviceProxyLimits) {
     this.#timeoutMs = limits.timeoutMs
@@ -65,47 +67,85 @@ export class DeviceProxy {
       if (value !== undefined) res.setHeader(name, value)
     }
     res.statusCode = status
-    // Destroys both sides when either fails: a body that the device broke off has no clean end here.
-    await pipeline(answer, res).catch(() => res.destroy())
-  }
-
-  #agentOf(device: Device): HttpAgent {
-    const kept = this.#agents.get(device)
-    if (kept !== undefined) return kept
-    const options = { ...device.connectOptions, keepAlive: true }
-    const agent = device.url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options)
-    this.#agents.set(device, agent)
-    return agent
+    await passBody(answer, res)
   }
 
   #ask(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<IncomingMessage> {
-    const proxy = HTTP_PROXY.createProxyServer({
-      target: device.url.origin,
-      agent: this.#agentOf(device),
+    const proxy = this.#proxyOf(device)
+    const replaced = {
+      url: device.pathOf(target),
+      headers: headersFor(device, req),
       // The API of the devices knows no other method for what POST and DELETE mean here.
       method: req.method === 'HEAD' ? 'HEAD' : 'GET',
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(res, resolve)
+      const fail = (error: Error) => reject(deviceFailure(device.name, error))
+      withOriginal(req, replaced, () => proxy.web(req, res, undefined, fail))
+    })
+  }
+
+  #proxyOf(device: Device): HttpProxy {
+    const kept = this.#proxies.get(device)
+    if (kept !== undefined) return kept
+    const proxy = HTTP_PROXY.createProxyServer({
+      target: targetOf(device),
+      prependPath: false,
+      agent: agentFor(device, this.#timeoutMs),
       toProxy: true,
       changeOrigin: true,
       selfHandleResponse: true,
+      buffer: NO_BODY,
     })
-    return new Promise((resolve, reject) => {
-      const fail = (error: Error) => reject(deviceFailure(device.name, error))
-      proxy.on('proxyReq', (proxyReq: ClientRequest) => {
-        // http-proxy's own limit says nothing of a time-out in its error.
-        proxyReq.setTimeout(this.#timeoutMs, () => proxyReq.destroy(tooSlow(device, this.#timeoutMs)))
-        const leave = () => proxyReq.destroy()
-        res.once('close', leave)
-        proxyReq.once('response', () => res.off('close', leave))
-      })
-      proxy.on('proxyRes', (answer) => {
-        answer.on('error', () => undefined)
-        resolve(answer)
-      })
-      withOriginal(req, { url: device.pathOf(target), headers: headersFor(device, req) }, () =>
-        proxy.web(req, res, {}, fail),
-      )
+    proxy.on('proxyReq', (proxyReq, _, res) => this.#follow(proxyReq, device, res))
+    this.#proxies.set(device, proxy)
+    return proxy
+  }
+
+  #follow(proxyReq: ClientRequest, device: Device, res: ServerResponse): void {
+    // http-proxy's own limit says nothing of a time-out in its error.
+    proxyReq.once('timeout', () => proxyReq.destroy(tooSlow(device, this.#timeoutMs)))
+    // Of no effect when all of the answer is here.
+    res.once('close', () => proxyReq.destroy())
+    if (res.closed) proxyReq.destroy()
+    proxyReq.once('response', (answer) => {
+      // 'close' tells all that matters.
+      answer.on('error', () => undefined)
+      this.#waiting.get(res)?.(answer)
     })
   }
+}
+
+/** Taken apart once; http-proxy would parse an address again for every call. */
+function targetOf({ url }: Device): { host: string; hostname: string; port: number; protocol: string } {
+  const { hostname, port } = urlToHttpOptions(url)
+  return { host: url.host, hostname: hostname ?? '', port: Number(port ?? 0), protocol: url.protocol }
+}
+
+/** Without an agent http-proxy opens a connection for every call. Idle connections hold nothing up. */
+function agentFor(device: Device, timeoutMs: number): HttpAgent {
+  const options = { ...device.connectOptions, keepAlive: true, timeout: timeoutMs }
+  return device.url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options)
+}
+
+/** For http-proxy, which would pipe the request's body, though there is none. */
+const NO_BODY = { pipe: (request: ClientRequest) => request.end() } as unknown as Readable
+
+/**
+ * Resolves when the answer has been sent or been cut. stream.pipeline() would do the same; for these
+ * small bodies it costs more than the body.
+ */
+function passBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    res.once('close', resolve)
+    if (res.closed) resolve()
+    // A body that the device broke off has no clean end here either.
+    answer.once('close', () => {
+      if (!answer.complete) res.destroy()
+    })
+    if (answer.destroyed) res.destroy()
+    answer.pipe(res)
+  })
 }
 
 function tooSlow({ name }: Device, limitMs: number): CapfleetError {
@@ -120,13 +160,13 @@ function headersFor(device: Device, req: IncomingMessage): IncomingMessage['head
   return headers
 }
 
-/** http-proxy copies address and headers of the request while `send` runs; nobody else may see ours. */
+/** http-proxy copies these of the request while `send` runs; nobody else may see ours. */
 function withOriginal(
   req: IncomingMessage,
-  replaced: { readonly url: string; readonly headers: IncomingMessage['headers'] },
+  replaced: Required<Pick<IncomingMessage, 'url' | 'headers' | 'method'>>,
   send: () => void,
 ): void {
-  const original = { url: req.url, headers: req.headers }
+  const original = { url: req.url, headers: req.headers, method: req.method }
   Object.assign(req, replaced)
   try {
     send()

@@ -93,11 +93,6 @@ export class DeviceStream implements Disposable {
     if (more !== undefined) throw deviceProtocol(this.#device, 'sent bytes after the end of its answer')
   }
 
-  /** `bytes` as more chunked data after all `framed` pieces so far; leaves the body without an end. */
-  frame(bytes: Uint8Array): Buffer {
-    return this.#framing.frame(bytes)
-  }
-
   /** Breaks the connection; parts that are not released stay valid. */
   [Symbol.dispose](): void {
     this.#first?.release()

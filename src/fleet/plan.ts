@@ -58,15 +58,16 @@ export function compressFetches(
 
 /**
  * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap: others go
- * on with later packets. It is applied to the merged records, as MaxPackets is; with that a device
- * never sends too few.
+ * on with later packets. One that ended at MaxPackets might have sent too few: some of its packets may
+ * be left out as duplicates. Both are applied to the merged records.
  */
 export function mergeStep(
   { device, fetchCompression = 'none' }: Pick<DownloadStep, 'device' | 'fetchCompression'>,
   query: DownloadQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
-  return { device, fetchCompression, target: targetOf({ ...query, compression, maxBytes: undefined }) }
+  const asked: DownloadQuery = { ...query, compression, maxBytes: undefined, maxPackets: undefined }
+  return { device, fetchCompression, target: targetOf(asked) }
 }
 
 /** One device does all the work itself, compression too. */

@@ -7,8 +7,8 @@ export interface ReadSizeLimits {
 /** For a stream whose bytes are passed on: few large reads while it is fast, little memory while it is not. */
 export const RELAY_READ_SIZE: ReadSizeLimits = { leastBytes: 64 * 1024, mostBytes: 1024 * 1024 }
 
-/** For an input of a merge, of which there may be many. */
-export const MERGE_READ_SIZE: ReadSizeLimits = { leastBytes: 256 * 1024, mostBytes: 256 * 1024 }
+/** For an input of a merge, of which there may be many; each has up to three buffers. */
+export const MERGE_READ_SIZE: ReadSizeLimits = { leastBytes: 128 * 1024, mostBytes: 128 * 1024 }
 
 const FULL_READS_TO_GROW = 8
 const STALL_MS = 1_000

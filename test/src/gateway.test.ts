@@ -26,7 +26,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
     redis = await TempRedis.create()
     fleet = await startFakeFleet(PACKETS)
     gateway = await startTempGateway(fleet, redis.url, {
-      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
+      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900, retryPauseMs: 10 },
       health: { failuresMax: 1_000_000, intervalS: 0.5 },
     })
   })

@@ -12,6 +12,8 @@ export class MemoryDevice {
   open = 0
   records: readonly PcapRecord[]
   chunkBytes = 50
+  /** Whether it says that its packets are in the order of time. */
+  saysOrder = true
   /** For each stream in turn: it breaks off after so many bytes. Missing or undefined: never. */
   diesAfterBytes: (number | undefined)[] = []
   /** Refuses to be opened with this. */
@@ -35,7 +37,7 @@ export class MemoryDevice {
     const source: Omit<Source, 'body'> = {
       device: this.name,
       encoding: 'none',
-      headers: {},
+      headers: this.saysOrder ? { 'capfleet-order': 'time' } : {},
       trailers: { 'capfleet-complete': '1' },
       chunks: this.#send(this.#answer(target), limit),
       [Symbol.dispose]: close,

@@ -2,8 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type RelayEnd, relayDownload } from '../../src/download/relay.ts'
-import { openSource } from '../../src/download/source.ts'
+import { BodyTail } from '../../src/download/body-tail.ts'
+import type { Checkpoint } from '../../src/download/receipt.ts'
+import { type ParkableRelay, type RelayEnd, relayDownload } from '../../src/download/relay.ts'
+import { openSource, type Source } from '../../src/download/source.ts'
 import { Device } from '../../src/fleet/device.ts'
 import { DeviceClient } from '../../src/fleet/device-client.ts'
 
@@ -13,6 +15,16 @@ export interface RelayFrontOptions {
   readonly digest?: boolean
   /** Certificates (PEM) that vouch for the device. */
   readonly ca?: string
+  /** Hears of every relay that begins. */
+  readonly onRelay?: (relay: FrontRelay) => void
+}
+
+/** A relay that runs. */
+export interface FrontRelay {
+  readonly relay: ParkableRelay
+  sentSoFar(): Checkpoint
+  /** Asks the device again. */
+  open(): Promise<Source>
 }
 
 export interface RelayFront extends AsyncDisposable {
@@ -29,7 +41,7 @@ export async function startRelayFront(
   deviceUrl: string,
   options: RelayFrontOptions = {},
 ): Promise<RelayFront> {
-  const { idleTimeoutMs = 5_000, clientIdleTimeoutMs = 5_000, digest = false, ca } = options
+  const { idleTimeoutMs = 5_000, clientIdleTimeoutMs = 5_000, digest = false, ca, onRelay } = options
   const device = new Device({ name: 'd0', url: deviceUrl, user: 'u', password: 'p', ca })
   const client = new DeviceClient(device, { connectTimeoutMs: 5_000, idleTimeoutMs })
   const ends: (RelayEnd | Error)[] = []
@@ -44,7 +56,20 @@ export async function startRelayFront(
       using source = await openSource(client, step, opening)
       const head = { 'Content-Type': 'application/vnd.tcpdump.pcap' }
       const exchange = { req, res, head, requestId: 'r', signal: abort.signal, digest, wantsTrailers }
-      ends.push(await relayDownload(source, { ...exchange, clientIdleTimeoutMs, onBytes: () => undefined }))
+      const tail = new BodyTail()
+      let bytes = 0
+      const onBytes = (count: number, piece: Uint8Array) => {
+        bytes += count
+        tail.add(piece)
+      }
+      const sentSoFar = () => ({ bytes: String(bytes), overBytes: tail.length, crc32: tail.crc32() })
+      using again = new DisposableStack()
+      const open = async () => again.use(await openSource(client, step, opening))
+      const watch = (relay: ParkableRelay) => {
+        onRelay?.({ relay, sentSoFar, open })
+        return new DisposableStack()
+      }
+      ends.push(await relayDownload(source, { ...exchange, clientIdleTimeoutMs, onBytes, watch }))
     } catch (error) {
       ends.push(error as Error)
       if (!res.headersSent) res.writeHead(502).end(String(error))

@@ -150,7 +150,7 @@ export class SimulatedDevice implements AsyncDisposable {
     const [beginNs, endNs] = [query.get('TSBegin'), query.get('TSEnd')].map((text) => BigInt(text ?? 0))
     const { header, records } = this.#capture
     const chosen = records.filter(({ ns }) => ns >= (beginNs ?? 0n) && ns < (endNs ?? 0n))
-    res.writeHead(200, { Trailer: 'Capfleet-Complete, Capfleet-Packets' })
+    res.writeHead(200, { Trailer: 'Capfleet-Complete, Capfleet-Packets', 'Capfleet-Order': 'time' })
     const closed = once(res, 'close')
     res.write(header)
     for (let at = 0; at < chosen.length && !res.destroyed; at += packetsPerTick) {

@@ -89,6 +89,7 @@ test('a mark parts the packets by time: all before it are earlier, none after it
   const [mark] = marks.all
   const at = Number(mark?.bytes)
   assert.equal(mark?.fromNs, '7')
+  assert.equal(mark?.crc32, crc32(pcap.subarray(at, at + mark?.headBytes)))
   const before = readPcap(pcap.subarray(0, at)).records.map(({ ns }) => ns)
   const behind = readPcap(Buffer.concat([pcap.subarray(0, 24), pcap.subarray(at)])).records.map(
     ({ ns }) => ns,
@@ -96,13 +97,21 @@ test('a mark parts the packets by time: all before it are earlier, none after it
   assert.deepEqual([before, behind], [times.slice(0, 3), times.slice(3)])
 })
 
-test('packets of one time leave no mark, and one device out of order none either', () => {
+test('packets of one time leave no mark, nor does one device that is out of order or may be', () => {
   const same = makePcap([5n, 5n].map((ns) => makePacket(ns, 'x', 60))).subarray(24)
   const rising = makePcap([5n, 6n].map((ns) => makePacket(ns, 'x', 60))).subarray(24)
   const marks = new TimeMarks('nsec')
   marks.see(same, 24n, () => [])
-  marks.see(rising, 24n, () => [{ outOfOrder: 1 } as never])
+  const ordered = { isOrdered: true, outOfOrder: 0 }
+  for (const other of [
+    { ...ordered, outOfOrder: 1 },
+    { ...ordered, isOrdered: false },
+  ]) {
+    marks.see(rising, 24n, () => [ordered, other] as never)
+  }
   assert.deepEqual(marks.all, [])
+  marks.see(rising, 24n, () => [ordered, { ...ordered, status: 'missing', isOrdered: false }] as never)
+  assert.equal(marks.all.length, 1)
 })
 
 test('empty gzip members add nothing to what follows them', () => {

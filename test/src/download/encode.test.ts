@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { createRequire } from 'node:module'
 import { describe, test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { encode } from '../../../src/download/encode.ts'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
 import { inChunks, inReusedChunks } from '../../support/packet-maker.ts'
+
+/** What is used of zstd-codec, which has no types. */
+interface Codec {
+  readonly Streaming: new () => { decompress(bytes: Uint8Array): Uint8Array }
+}
+const { ZstdCodec }: { readonly ZstdCodec: { run(ready: (codec: Codec) => void): void } } = createRequire(
+  import.meta.url,
+)('zstd-codec')
 
 const DATA = Buffer.concat([randomBytes(300_000), Buffer.alloc(700_000, 'packet ')])
 const UNPACK = { none: (bytes: Buffer) => bytes, gzip: gunzipSync, zstd: zstdDecompressSync }
@@ -30,6 +39,18 @@ describe('encode', () => {
       assert.equal(descriptor & 4, 4, 'checksum flag')
       const windowLog = 10 + (encoded.readUInt8(5) >> 3)
       assert.ok((descriptor & 0x20) !== 0 || windowLog <= 23, `windowLog ${windowLog}`)
+    }
+  })
+
+  test('a decoder that is not Node reads all frames of zstd, also the last one', async () => {
+    const codec = await new Promise<Codec>((resolve) => ZstdCodec.run(resolve))
+    const megabyte = 1_048_576
+    for (const bytes of [0, 1, megabyte - 1, megabyte, megabyte + 1, 3 * megabyte]) {
+      const data = Buffer.concat([DATA, DATA, DATA, DATA]).subarray(0, bytes)
+      for (const compression of ['zstd', 'zstd_fast'] as const) {
+        const encoded = await collect(encode(inChunks(data, 100_000), compression))
+        assert.ok(data.equals(new codec.Streaming().decompress(encoded)), `${compression}: ${bytes} bytes`)
+      }
     }
   })
 

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { CapfleetError } from '../../../src/base/error.ts'
+import type { Log } from '../../../src/base/log.ts'
 import { type MergeOptions, type MergeRequest, PLAIN_MERGE } from '../../../src/download/merge-request.ts'
 import { mergedBody } from '../../../src/download/merged-body.ts'
+import { resumedBody } from '../../../src/download/resumed-body.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { brokenOff, MemoryDevice } from '../../support/memory-device.ts'
@@ -65,6 +67,17 @@ test('MaxPackets and TSMax end a continued device where they would have ended th
   }
 })
 
+test('MaxPackets counts what Dedup leaves: no device sends too few', async () => {
+  const same = [1, 2, 3, 4].map((at) => packet(at, `the same packet ${at} in both`))
+  const more = [5, 6, 7].map((at) => packet(at, `rome ${at}`))
+  const [rome, oslo] = [new MemoryDevice('rome', [...same, ...more]), new MemoryDevice('oslo', same)]
+  const { bytes } = await download([oslo, rome], {
+    parameters: 'MaxPackets=6',
+    options: { ...PLAIN_MERGE, dedupNs: 1n },
+  })
+  assert.deepEqual(bytes, makePcap([...same, ...more.slice(0, 2)]))
+})
+
 test('once packets were not in the order of time, they are counted again from the first one', async () => {
   const mixed = [3, 1, 5, 5, 2, 6, 6].map((at, n) => packet(at, `mixed ${n}`))
   const undisturbed = await download([new MemoryDevice('rome', mixed), new MemoryDevice('oslo', OSLO)])
@@ -76,14 +89,57 @@ test('once packets were not in the order of time, they are counted again from th
   }
 })
 
-test('a device that is out of order only after it was continued by time fails: packets may be lost', async () => {
-  const rome = new MemoryDevice(
-    'rome',
-    [3, 5, 7, 6].map((at) => packet(at, 'rome')),
-  )
-  rome.diesAfterBytes = [makePcap(rome.records.slice(0, 2)).byteLength]
-  const failing = download([rome, new MemoryDevice('oslo', OSLO)])
+const LATE = [3, 5, 7, 4, 8, 6].map((at, n) => packet(at, `late ${n}`))
+
+function lateDevice(saysOrder: boolean): MemoryDevice {
+  const device = new MemoryDevice('rome', LATE)
+  device.saysOrder = saysOrder
+  return device
+}
+
+test('a device that does not vouch for the order of time loses nothing, though it was in order until it broke off', async () => {
+  const undisturbed = await download([lateDevice(false), new MemoryDevice('oslo', OSLO)])
+  for (let cut = 24; cut < makePcap(LATE).byteLength; cut++) {
+    const rome = lateDevice(false)
+    rome.diesAfterBytes = [cut]
+    const { bytes, body } = await download([rome, new MemoryDevice('oslo', OSLO)])
+    assert.deepEqual(bytes, undisturbed.bytes, `cut at ${cut}`)
+    assert.equal(body.report()[0]?.isOrdered, false)
+  }
+})
+
+test('a device that vouches for the order of time and breaks it once it was continued fails', async () => {
+  const lying = [3, 5, 7, 6, 8, 9].map((at) => packet(at, 'rome'))
+  for (const again of [undefined, makePcap(lying.slice(0, 3)).byteLength]) {
+    const rome = new MemoryDevice('rome', lying)
+    rome.diesAfterBytes = [makePcap(lying.slice(0, 2)).byteLength, again]
+    const failing = download([rome, new MemoryDevice('oslo', OSLO)])
+    await assert.rejects(failing, isFailure('device-protocol', /rome .*not in the order of time/))
+    assert.equal(rome.targets.length, 2)
+  }
+})
+
+test('a device that does not vouch for the order any more when it is continued by time fails', async () => {
+  const { rome, oslo } = devices()
+  rome.diesAfterBytes = [makePcap(ROME.slice(0, 4)).byteLength]
+  const failing = download([rome, oslo], {
+    onReopen: () => {
+      rome.saysOrder = false
+    },
+  })
   await assert.rejects(failing, isFailure('device-protocol', /rome .*not in the order of time/))
+})
+
+test('a device may break off more than five times, as long as each stream brings a packet', async () => {
+  const { rome, oslo } = devices()
+  // From the last packet on, the one after it, and a part of the next.
+  rome.diesAfterBytes = Array(99).fill(24 + 4 * 36 + 3)
+  rome.diesAfterBytes[0] = 24 + 36
+  const times = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]
+  rome.records = times.map((at, n) => packet(at, `rome ${n}`, 20))
+  const { bytes, body } = await download([rome, oslo])
+  assert.deepEqual(bytes, merged(rome.records, OSLO))
+  assert.equal(body.report()[0]?.retries, 8)
 })
 
 test("a switch's time is not what a device searches by: everything is asked for again", async () => {
@@ -208,6 +264,37 @@ test('without Align the clocks are reported only', async () => {
   assert.deepEqual([body.report()[0]?.clockOffsetNs, body.report()[0]?.clockErrorNs], [9n, 1n])
 })
 
+test('a clock that is surely off by more than a millisecond is named in the log', async () => {
+  const warnings: unknown[] = []
+  const log = { warn: (event: string, facts: object) => warnings.push([event, facts]) } as unknown as Log
+  const offsets: Readonly<Record<string, bigint>> = { rome: -1_200_000n, oslo: 1_100_000n }
+  const clockOf = (device: string) => ({ offsetNs: offsets[device] ?? 0n, errorNs: 150_000n })
+  await download(both(devices()), { clockOf, log })
+  assert.deepEqual(warnings, [
+    ['merge.clock-skew', { device: 'rome', offsetNs: '-1200000', errorNs: '150000' }],
+  ])
+})
+
+test('a merge that is continued tells the clocks, and can be parked', async () => {
+  const { rome, oslo } = devices()
+  rome.chunkBytes = oslo.chunkBytes = 40
+  const whole = await mergedBody(requestOf([rome, oslo], { clockOf: () => ({ offsetNs: 9n, errorNs: 1n }) }))
+  const point = { id: 'first', bytes: 90n, asNewFile: false, checkpoints: [], mark: undefined }
+  const body = await resumedBody(whole, point)
+  assert.deepEqual(body.head?.(), { 'Capfleet-Skew-Ns': 'rome=9+-1, oslo=9+-1' })
+  const pieces: Uint8Array[] = []
+  for await (const chunk of body.chunks) {
+    pieces.push(Buffer.from(chunk))
+    if (pieces.length !== 2) continue
+    body.park?.()
+    assert.deepEqual([rome.open, oslo.open], [0, 0])
+    setImmediate(() =>
+      body.unpark?.(async ({ target, device }) => find([rome, oslo], device).openSource(target)),
+    )
+  }
+  assert.deepEqual(Buffer.concat(pieces), WHOLE.subarray(90))
+})
+
 test('Dedup leaves out what another device had, and counts it', async () => {
   const same = [1, 3, 5].map((at) => packet(at, 'the same packet in both'))
   const [rome, oslo] = [new MemoryDevice('rome', same), new MemoryDevice('oslo', same.map(later))]
@@ -221,7 +308,7 @@ test('Dedup leaves out what another device had, and counts it', async () => {
   )
 })
 
-interface DownloadTweaks extends Partial<Pick<MergeRequest, 'clockOf'>> {
+interface DownloadTweaks extends Partial<Pick<MergeRequest, 'clockOf' | 'log'>> {
   readonly parameters?: string
   readonly options?: MergeOptions
   readonly onReopen?: () => void
@@ -236,7 +323,7 @@ async function download(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {
 }
 
 function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): MergeRequest {
-  const { parameters = '', options = PLAIN_MERGE, onReopen, neverOpens = [], clockOf } = tweaks
+  const { parameters = '', options = PLAIN_MERGE, onReopen, neverOpens = [], clockOf, log } = tweaks
   const raw = `TSBegin=${START_NS}&TSEnd=${END_NS}&TSUnit=nanos&${parameters}`
   const query = parseDownloadQuery('timerange', raw, { zone: 'UTC', nowNs: END_NS })
   const plan = planDownload(
@@ -258,6 +345,7 @@ function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): M
     signal: new AbortController().signal,
     timings: QUICK,
     ...(clockOf === undefined ? {} : { clockOf }),
+    ...(log === undefined ? {} : { log }),
   }
 }
 

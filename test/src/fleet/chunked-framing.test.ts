@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ChunkedFraming } from '../../../src/fleet/chunked-framing.ts'
+import { framedAfter, NO_OPEN_CHUNK } from '../../../src/fleet/open-chunk.ts'
 import { chunked, pieces } from '../../support/raw-device.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
@@ -9,13 +10,15 @@ const TRAILER = '0\r\nCapfleet-Complete: 1\r\nX-Y:  z \r\n\r\n'
 function walkAll(framing: ChunkedFraming, parts: Iterable<Uint8Array>) {
   const data: Buffer[] = []
   const framed: Buffer[] = []
+  let open = NO_OPEN_CHUNK
   for (const part of parts) {
     assert.equal(framing.fault, undefined)
     const walked = framing.walk(Buffer.from(part))
     data.push(...walked.data)
     framed.push(...walked.framed)
+    open = walked.open
   }
-  return { data: Buffer.concat(data), framed: Buffer.concat(framed) }
+  return { data: Buffer.concat(data), framed: Buffer.concat(framed), open }
 }
 
 test('passes chunks on as they are, split anywhere, and keeps the last one back', (t) => {
@@ -40,13 +43,13 @@ test('is not at the end before the very last byte, and what was passed can be fo
   const all = Buffer.concat([chunked(body, [1, 3, 16]), Buffer.from(TRAILER)])
   for (let cut = 0; cut < all.length; cut++) {
     const framing = new ChunkedFraming()
-    const { data, framed } = walkAll(framing, [all.subarray(0, cut)])
+    const { data, framed, open } = walkAll(framing, [all.subarray(0, cut)])
     assert.equal(framing.closed(), false)
-    const more = Buffer.from('!!')
+    const more = [Buffer.from('!'), Buffer.alloc(0), Buffer.from('another one')]
     const received = new ChunkedFraming()
-    const seen = walkAll(received, [framed, framing.frame(more)])
+    const seen = walkAll(received, [framed, ...framedAfter(open, more).framed])
     assert.equal(received.fault, undefined, `cut at ${cut}`)
-    assert.equal(seen.data.toString(), data.toString() + more.toString(), `cut at ${cut}`)
+    assert.equal(seen.data.toString(), data.toString() + more.join(''), `cut at ${cut}`)
     assert.equal(received.ended, false)
   }
 })
@@ -82,9 +85,9 @@ for (const [what, text] of [
 
 test('what is passed before a fault can be followed by more chunks', () => {
   const framing = new ChunkedFraming()
-  const { framed } = framing.walk(Buffer.from('3\r\nabc\r\n2\r\ndefg'))
+  const { framed, open } = framing.walk(Buffer.from('3\r\nabc\r\n2\r\ndefg'))
   assert.notEqual(framing.fault, undefined)
   const received = new ChunkedFraming()
-  const seen = walkAll(received, [Buffer.concat(framed), framing.frame(Buffer.from('!'))])
+  const seen = walkAll(received, [Buffer.concat(framed), ...framedAfter(open, [Buffer.from('!')]).framed])
   assert.equal(seen.data.toString(), 'abcde!')
 })

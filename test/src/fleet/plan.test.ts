@@ -43,6 +43,11 @@ test('of several devices each sends its part uncompressed, filtered and bounded'
   }
 })
 
+test('limits of the whole are not those of one device', () => {
+  const { steps } = planDownload(timerange('MaxPackets=9&MaxBytes=999'), ['a', 'b'], 4)
+  for (const { target } of steps) assert.doesNotMatch(target, /Max/)
+})
+
 test('more devices than one download may have are refused', () => {
   assert.throws(
     () => planDownload(timerange(''), ['a', 'b', 'c'], 2),

@@ -1,0 +1,34 @@
+import type { DownloadPlan } from '../fleet/plan.ts'
+import type { DownloadParts } from './download-exchange.ts'
+import { type OpenDownload, openDownload } from './open-download.ts'
+import { type ParkOptions, parkDownload } from './park-download.ts'
+import type { Parking } from './parking.ts'
+import type { Checkpoint } from './receipt.ts'
+import type { ParkableRelay } from './relay.ts'
+
+export interface ParkRelayOptions extends ParkOptions {
+  /** What the client has got, or is on its way to it. */
+  readonly sentSoFar: () => Checkpoint
+}
+
+/**
+ * Parks the download while its client is slow. REQUIRES: its body is not compressed; a device need
+ * not compress the same packets into the same bytes again.
+ */
+export function parkRelay(
+  relay: ParkableRelay,
+  plan: DownloadPlan,
+  parts: DownloadParts,
+  options: ParkRelayOptions,
+): Parking {
+  const { requestId, user, signal, sentSoFar } = options
+  const request = { id: requestId, user, signal, onError: 'fail', onPosition: () => undefined } as const
+  const parkable = {
+    park: () => relay.park(),
+    open: (waitMs: number) => openDownload(plan, parts, { ...request, waitMs }),
+    unpark: ({ sources: [source] }: OpenDownload) => {
+      if (source !== undefined) relay.goOn(source, sentSoFar())
+    },
+  }
+  return parkDownload(parkable, plan, parts, options)
+}
