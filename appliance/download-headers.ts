@@ -20,6 +20,8 @@ export function downloadHeaders({ query, name }: DownloadHead): Record<string, s
     'X-Accel-Buffering': 'no',
   }
   if (query.timeUnit !== undefined) headers['Capfleet-TS-Unit'] = query.timeUnit
+  // A caller that lost the connection may then go on by TSBegin without missing a packet.
+  if (query.timeSource === 'nic') headers['Capfleet-Order'] = 'time'
   if (query.ignored.length > 0) headers['Capfleet-Ignored'] = query.ignored.map(encodeURIComponent).join(', ')
   return headers
 }

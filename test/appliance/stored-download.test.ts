@@ -181,12 +181,18 @@ test('the headers say what was understood', async () => {
     '/api/v1/pcap/timerange?TSBegin=1000000000&TSEnd=1000000001&foo=1&b%C3%A9=2&rand=7',
   )
   assert.equal(answer.headers['capfleet-ts-unit'], 'sec')
+  assert.equal(answer.headers['capfleet-order'], 'time')
   assert.equal(answer.headers['capfleet-ignored'], 'foo, b%C3%A9')
   assert.equal(answer.headers['cache-control'], 'no-store')
   assert.equal(answer.headers['x-accel-buffering'], 'no')
   assert.equal(answer.headers['content-type'], 'application/vnd.tcpdump.pcap')
   assert.equal(answer.trailers['capfleet-bytes'], String(answer.body.length))
   assert.equal(answer.trailers['capfleet-packets'], '0')
+})
+
+test('with a time of a switch the order is not vouched for', async () => {
+  const answer = await appliance.get('/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec&TSMode=vendorA7130')
+  assert.deepEqual([answer.status, answer.headers['capfleet-order']], [200, undefined])
 })
 
 describe('one small capture', () => {

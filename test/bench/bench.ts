@@ -72,7 +72,7 @@ async function runAll(): Promise<void> {
   await printControls(paths[0] ?? '')
   for (const [name, make] of chosen) {
     try {
-      await compare(name, await make({ inputs, fleet, proxies }), rounds)
+      await compare(name, await make({ inputs, fleet, proxies, owned }), rounds)
     } catch (error) {
       failed = true
       process.stdout.write(`${name}: failed: ${error instanceof Error ? error.message : String(error)}\n`)

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { BenchInput } from './bench-inputs.ts'
 import { command, download, shellLine } from './contenders.ts'
 import { shellOutput } from './measure-command.ts'
+import { fromDevices } from './merge-devices.ts'
 import type { Contender, WorkloadMaker } from './workload.ts'
 
 const MERGE_FILES = fileURLToPath(new URL('merge-files.ts', import.meta.url))
@@ -13,7 +14,10 @@ export const merges: Readonly<Record<string, WorkloadMaker>> = {
   'merge-4': overFiles(4, 1),
   'merge-16': overFiles(16, 1),
   'merge-256': overFiles(256, 1),
+  'merge-bursts-256': overFiles(256, 64),
   'merge-bursts': overFiles(4, 64),
+  'merge-8-devices': fromDevices(8, 64),
+  'merge-8-devices-interleaved': fromDevices(8, 1),
   'merge-fleet': async ({ inputs, fleet }) => {
     const input = await inputs.interleaved(DEVICES)
     for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)

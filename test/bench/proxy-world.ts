@@ -20,6 +20,7 @@ export type ProxyName = (typeof PROXY_NAMES)[number]
 /** Four streams each, so that 64 need no queue. */
 const DEVICES = 16
 const PASSWORD = 'bench'
+const CREDENTIALS = `bench:${PASSWORD}`
 const STOP_GRACE_MS = 5_000
 /** USER_HZ of every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100
@@ -32,13 +33,12 @@ export class ProxyWorld implements AsyncDisposable {
     await using owned = new AsyncDisposableStack()
     const folder = owned.use(await tempFolder()).path
     const upstream = await startScript('pcap-upstream.ts', [], owned)
-    const credentials = `bench:${PASSWORD}`
     const withCredentials = (server: { readonly url: string; readonly pid: number }) => ({
       ...server,
-      credentials,
+      credentials: CREDENTIALS,
     })
     const proxies = {
-      capfleet: withCredentials(await startGateway(folder, upstream.url, owned)),
+      capfleet: await startGateway(folder, Array(DEVICES).fill(upstream.url), owned),
       nginx: withCredentials(owned.use(await startTempNginx(upstream.url, 'streaming'))),
       'nginx-control': withCredentials(owned.use(await startTempNginx(upstream.url, 'control'))),
       haproxy: withCredentials(owned.use(await startTempHaproxy(upstream.url))),
@@ -68,15 +68,20 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
-async function startGateway(folder: string, upstream: string, owned: AsyncDisposableStack) {
+/** A gateway over devices at these addresses, called d0, d1 and so on. */
+export async function startGateway(
+  folder: string,
+  upstreams: readonly string[],
+  owned: AsyncDisposableStack,
+): Promise<BenchServer> {
   await mkdir(join(folder, 'gateway'))
   const users = join(folder, 'users.yaml')
   await putUser(users, { name: 'bench', role: 'full' }, PASSWORD)
   const password = join(folder, 'device-password')
   await writeFile(password, PASSWORD)
-  const devices = Array.from({ length: DEVICES }, (_, index) => ({
+  const devices = upstreams.map((url, index) => ({
     name: `d${index}`,
-    url: upstream,
+    url,
     user: 'gateway',
     password: { file: password },
   }))
@@ -85,11 +90,11 @@ async function startGateway(folder: string, upstream: string, owned: AsyncDispos
   await writeFile(path, stringify(config))
   const child = await startChildProgram('gateway', ['gateway', '--config', path], join(folder, 'gateway.log'))
   owned.defer(() => child.stop(STOP_GRACE_MS))
-  return { url: child.address, pid: child.pid }
+  return { url: child.address, pid: child.pid, credentials: CREDENTIALS }
 }
 
 /** A script of this folder that prints its address. */
-async function startScript(name: string, args: readonly string[], owned: AsyncDisposableStack) {
+export async function startScript(name: string, args: readonly string[], owned: AsyncDisposableStack) {
   const path = fileURLToPath(new URL(name, import.meta.url))
   const child = spawn(process.execPath, ['--no-deprecation', path, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],

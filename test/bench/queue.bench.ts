@@ -36,6 +36,7 @@ export async function printQueueFigures(): Promise<void> {
       log: SILENT_LOG,
       sole: true,
     }),
+    () => redisCpuUs(server),
   )
   await bench.fill()
   print('memory of Redis', (await memoryMiB(server)).toFixed(1), 'MiB')
@@ -47,6 +48,7 @@ export async function printQueueFigures(): Promise<void> {
 
 class QueueBench {
   readonly #scheduler: LeaseScheduler
+  readonly #redisUs: () => Promise<number>
   readonly #held: Lease[] = []
   /** Per device, when places were given back that nobody has taken yet. */
   readonly #freedMs = new Map<string, number[]>()
@@ -55,20 +57,28 @@ class QueueBench {
   /** What is done with a lease that was granted. */
   #use: (lease: Lease) => void = (lease) => this.#held.push(lease)
 
-  constructor(scheduler: LeaseScheduler) {
+  constructor(scheduler: LeaseScheduler, redisUs: () => Promise<number>) {
     this.#scheduler = scheduler
+    this.#redisUs = redisUs
   }
 
   async fill(): Promise<void> {
     for (let i = 0; i < DEVICES * STREAMS; i += 1) void this.#ask(i)
     while (this.#granted < DEVICES * STREAMS) await tick()
     const startMs = performance.now()
+    const [redisUs, ownUs] = [await this.#redisUs(), ownCpuUs()]
     let asked = 0
     const lane = async () => {
       while (asked < WAITING) await this.#ask(asked++)
     }
     await Promise.all(Array.from({ length: ENQUEUED_AT_ONCE }, lane))
     print('queued', (WAITING / ((performance.now() - startMs) / 1_000)).toFixed(0), 'requests/s')
+    const each = (us: number) => (us / WAITING).toFixed(1)
+    print(
+      'processor time each',
+      `Redis ${each((await this.#redisUs()) - redisUs)} gateway ${each(ownCpuUs() - ownUs)}`,
+      'us',
+    )
   }
 
   /** Each stream takes HOLD_MS; whoever leaves comes back at the end of the queue. */
@@ -172,10 +182,28 @@ async function printPeer(server: TempRedis): Promise<void> {
 }
 
 async function memoryMiB(server: TempRedis): Promise<number> {
-  const redis = new Redis(server.url)
-  const bytes = Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1])
-  redis.disconnect()
+  const bytes = Number(/^used_memory:(\d+)/m.exec(await infoOf(server))?.[1])
   return bytes / 1_048_576
+}
+
+/** Its main thread's time. */
+async function redisCpuUs(server: TempRedis): Promise<number> {
+  const info = await infoOf(server)
+  const seconds = (kind: string) =>
+    Number(new RegExp(`^used_cpu_${kind}_main_thread:([0-9.]+)`, 'm').exec(info)?.[1])
+  return (seconds('user') + seconds('sys')) * 1e6
+}
+
+function ownCpuUs(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+async function infoOf(server: TempRedis): Promise<string> {
+  const redis = new Redis(server.url)
+  const info = await redis.info()
+  redis.disconnect()
+  return info
 }
 
 function tick(): Promise<void> {

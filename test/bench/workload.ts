@@ -23,6 +23,8 @@ export interface Workload {
 export interface BenchParts {
   readonly inputs: BenchInputs
   readonly fleet: BenchFleet
+  /** What a workload starts for itself; ended with the bench. */
+  readonly owned: AsyncDisposableStack
   /** Started when asked for. */
   readonly proxies: () => Promise<ProxyWorld>
 }
