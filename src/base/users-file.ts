@@ -6,7 +6,7 @@
  *       role: user
  *       password: $argon2id$v=19$...
  */
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml'
@@ -49,8 +49,8 @@ const CACHE_ENTRIES = 1_000
 
 export class UsersFile {
   readonly #users: ReadonlyMap<string, StoredUser>
-  // A key object: preparing one for every request would cost more than the HMAC itself.
-  readonly #cacheKey = createSecretKey(randomBytes(32))
+  /** Hashed with every password, so that how long a look-up takes tells nothing about one. */
+  readonly #cacheSecret = randomBytes(32).toString('hex')
   readonly #verified = new LRUCache<string, User>({ max: CACHE_ENTRIES, ttl: CACHE_TTL_MS })
   readonly #decoyHash: string
 
@@ -67,7 +67,7 @@ export class UsersFile {
 
   /** The user, or undefined when name or password is wrong; both cases take the same time. */
   async verify(name: string, password: string): Promise<User | undefined> {
-    const cacheKey = createHmac('sha256', this.#cacheKey).update(`${name}\0${password}`).digest('base64')
+    const cacheKey = hash('sha256', `${this.#cacheSecret}${name}\0${password}`, 'base64')
     const cached = this.#verified.get(cacheKey)
     if (cached) return cached
     const stored = this.#users.get(name)

@@ -9,7 +9,7 @@ export interface LeaseEntry {
   readonly lost: AbortController
   /** Undefined until Redis has it. */
   ticket: QueueTicket | undefined
-  /** How often it went back into the queue; a grant of an earlier turn is no grant. */
+  /** Grows with everything that the replica asks for; a grant of an earlier turn is no grant. */
   turn: number
   /** `leaving`: its wait is over and its release on the way; a grant that comes now is nobody's. */
   state: 'waiting' | 'held' | 'leaving'
@@ -19,13 +19,13 @@ export interface LeaseEntry {
   wake: (failure?: CapfleetError) => void
 }
 
-export function newEntry(request: LeaseRequest): LeaseEntry {
+export function newEntry(request: LeaseRequest, turn: number): LeaseEntry {
   return {
     request,
     startedMs: performance.now(),
     lost: new AbortController(),
     ticket: undefined,
-    turn: 0,
+    turn,
     state: 'waiting',
     opened: false,
     wake: () => undefined,

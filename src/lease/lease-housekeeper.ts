@@ -20,6 +20,8 @@ export interface HousekeeperOptions {
   readonly log: Log
   readonly entries: ReadonlyMap<string, LeaseEntry>
   readonly readersOf: ReadersOf
+  /** Gives back what Redis still has of an id that nobody here has. */
+  readonly release: (id: string) => Promise<unknown>
 }
 
 const ROUNDS_TO_RECONCILE = 30
@@ -91,7 +93,7 @@ export class LeaseHousekeeper {
   async #reconcile(): Promise<void> {
     this.#roundsToReconcile = ROUNDS_TO_RECONCILE
     for (const id of await this.#options.queue.ownIds()) {
-      if (!this.#options.entries.has(id)) await this.#options.scripts.release(id)
+      if (!this.#options.entries.has(id)) await this.#options.release(id)
     }
   }
 

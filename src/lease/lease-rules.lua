@@ -26,8 +26,9 @@ Keys:
   :f:<device>    ZSET   only while somebody waits there: flow -> its last tag; "" -> largest tag granted
   :dirty         SET    devices where somebody may start, to be looked at by tidy.lua
   :r:<id>        HASH   one request: is ("devices class tag seq enqueued-ms user", which stays; one
-                        short field, for the memory's sake), owner, state (w|g|s), turn (how often it
-                        went back into the queue), grant (ms)
+                        short field, for the memory's sake), owner, state (w|g|s), turn (a number that
+                        grows with everything its owner asks for, so that what is late or comes twice
+                        is told from the present), grant (ms)
   :own:<replica> ZSET   ids of the replica -> sequence number
   :in:<replica>  LIST   grants ("turn id") of requests that waited; wakes the replica by BLMPOP
   :out:<replica> SET    grants not yet acknowledged; read again at each heartbeat, so that a
@@ -98,8 +99,8 @@ local function split(names)
   return list
 end
 
--- Lua would write large ones with an exponent.
-local function wholeNumber(number) return string.format('%.0f', number) end
+-- Lua would write large ones with an exponent. Numbers that go to Redis as they are take it long.
+local function wholeNumber(number) return string.format('%d', number) end
 
 local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or 'q:') .. device end
 
@@ -196,9 +197,10 @@ local function takePlace(request, device, begunBy)
 end
 
 local function joinQueues(request)
+  local tag, flow = wholeNumber(request.tag), request.class .. ':' .. request.user
   for _, device in ipairs(request.devices) do
-    redis.call('ZADD', queueKey(request.class, device), request.tag, request.member)
-    redis.call('ZADD', P .. 'f:' .. device, 'GT', request.tag, request.class .. ':' .. request.user)
+    redis.call('ZADD', queueKey(request.class, device), tag, request.member)
+    redis.call('ZADD', P .. 'f:' .. device, 'GT', tag, flow)
   end
 end
 

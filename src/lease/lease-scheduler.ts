@@ -53,6 +53,8 @@ export class LeaseScheduler {
   readonly #closing = new AbortController()
   #heartbeat: NodeJS.Timeout | undefined
   #draining = false
+  /** The last one that was given to a request. */
+  #turn = 0
 
   private constructor(options: LeaseSchedulerOptions) {
     const { log, keyPrefix, sole = false } = options
@@ -75,6 +77,7 @@ export class LeaseScheduler {
       log,
       entries,
       readersOf: this.#readersOf,
+      release: (id) => scripts.release(id, this.#turn),
     })
     const inbox = connectRedis(options.redis, 'blocking', log)
     const onGrant = (message: string) => this.#keeper.receive(message)
@@ -108,7 +111,7 @@ export class LeaseScheduler {
     if (this.#draining) throw shuttingDown()
     const { id } = request
     if (this.#entries.has(id)) throw new Error(`the request ${id} has a lease already`)
-    const entry = newEntry(request)
+    const entry = newEntry(request, ++this.#turn)
     const granted = grantOf(entry)
     this.#entries.set(id, entry)
     try {
@@ -166,15 +169,16 @@ export class LeaseScheduler {
   }
 
   async #enqueue(entry: LeaseEntry): Promise<void> {
-    const { request } = entry
-    const send = () => this.#scripts.enqueue(request)
+    const { request, turn } = entry
+    const { id, devices, class: requestClass, user } = request
+    const send = () => this.#scripts.enqueue({ id, devices, class: requestClass, user, turn })
     let answer = await send().catch(asUnavailable)
     if (answer.state === 'lapsed') {
       await this.#keeper.beat().catch(asUnavailable)
       answer = await send().catch(asUnavailable)
     }
     const { state, position, tag, seq, enqueuedMs } = answer
-    if (state === 'taken') throw new Error(`another gateway has a request ${request.id}`)
+    if (state === 'taken') throw new Error(`another gateway has a request ${id}`)
     if (state === 'lapsed') throw schedulerUnavailable(new Error('this replica has no lease of its own'))
     entry.ticket = { tag, seq, enqueuedMs }
     if (state === 'g') this.#keeper.accept(entry)
@@ -204,7 +208,7 @@ export class LeaseScheduler {
     try {
       const [rows] = await Promise.all([
         this.#scripts.places([request.id]),
-        this.#scripts.release(request.id),
+        this.#scripts.release(request.id, entry.turn),
       ])
       entry.wake(queueTimeout(request, waitMs, rows[0]))
     } catch (cause) {
@@ -236,7 +240,7 @@ export class LeaseScheduler {
       if (this.#draining) throw shuttingDown()
       this.#keeper.notOpened(id)
       entry.opened = false
-      entry.turn += 1
+      entry.turn = ++this.#turn
       entry.state = 'waiting'
       const granted = grantOf(entry)
       const { state, position } = await this.#scripts.requeue(id, device, entry.turn).catch(asUnavailable)
@@ -257,7 +261,7 @@ export class LeaseScheduler {
     this.#entries.delete(id)
     this.#keeper.notOpened(id)
     try {
-      await this.#scripts.release(id)
+      await this.#scripts.release(id, entry.turn)
     } catch (error) {
       this.#housekeeper.reconcileNext()
       this.#log.warn('lease.release-delayed', { id, message: (error as Error).message })

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
+import { GatheredCalls } from './gathered-calls.ts'
 import type { LeaseClass, QueueRow } from './lease.ts'
 import type { LeaseTimings } from './lease-timings.ts'
 
@@ -9,8 +10,7 @@ import type { LeaseTimings } from './lease-timings.ts'
 const ASKS = ['lease-rules'] as const
 const CHANGES = ['lease-rules', 'lease-changes'] as const
 const SCRIPTS = {
-  enqueue: ASKS,
-  release: CHANGES,
+  exchange: CHANGES,
   requeue: CHANGES,
   heartbeat: ASKS,
   tidy: CHANGES,
@@ -21,6 +21,9 @@ const SCRIPTS = {
 } as const
 type ScriptName = keyof typeof SCRIPTS
 type ScriptCall = (key: string, ...args: readonly (string | number)[]) => Promise<unknown>
+
+/** Bounds the time of one script. */
+const ASKS_A_SCRIPT = 64
 
 export interface ScriptContext {
   readonly redis: Redis
@@ -46,9 +49,22 @@ export interface OwnedRequest extends QueueTicket {
   readonly user: string
   /** "open": all its streams have begun. */
   readonly kind: 'open' | 'held' | 'waiting'
-  /** How often it went back into the queue. */
+  /** A number that grows with everything its owner asks for; a grant of an earlier turn is no grant. */
   readonly turn: number
 }
+
+/** What is asked for; `turn`: a release is of that one and of earlier ones. */
+export type ExchangeAsk =
+  | (Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user' | 'turn'> & { readonly kind: 'enqueue' })
+  | (Pick<OwnedRequest, 'id' | 'turn'> & { readonly kind: 'release' })
+
+export type ExchangeReply = readonly [
+  state: string,
+  position: number,
+  tag: string,
+  seq: number,
+  enqueuedMs: string,
+]
 
 export interface Enqueued extends QueueTicket {
   readonly state: 'g' | 'w' | 'lapsed' | 'taken'
@@ -60,6 +76,7 @@ export type Reasserted = Pick<OwnedRequest, 'id' | 'turn'> & { readonly state: '
 
 export class LeaseScripts {
   readonly #context: ScriptContext
+  readonly #gathered = new GatheredCalls((asks: readonly ExchangeAsk[]) => this.exchange(asks), ASKS_A_SCRIPT)
 
   constructor(context: ScriptContext) {
     this.#context = context
@@ -69,21 +86,26 @@ export class LeaseScripts {
     }
   }
 
-  async enqueue(request: Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user'>): Promise<Enqueued> {
-    const { id, devices, class: requestClass, user } = request
-    const reply = await this.#call('enqueue', id, devices.join(','), requestClass, user)
-    const [state, position, tag, seq, enqueuedMs] = reply as [
-      Enqueued['state'],
-      number,
-      string,
-      number,
-      string,
-    ]
-    return { state, position, tag: Number(tag), seq, enqueuedMs: Number(enqueuedMs) }
+  async enqueue(request: Omit<ExchangeAsk & { readonly kind: 'enqueue' }, 'kind'>): Promise<Enqueued> {
+    const [state, position, tag, seq, enqueuedMs] = await this.#gathered.ask({ ...request, kind: 'enqueue' })
+    return {
+      state: state as Enqueued['state'],
+      position,
+      tag: Number(tag),
+      seq,
+      enqueuedMs: Number(enqueuedMs),
+    }
   }
 
-  async release(id: string) {
-    return (await this.#call('release', id)) as 'w' | 'g' | 's' | ''
+  async release(id: string, turn: number) {
+    const [state] = await this.#gathered.ask({ id, turn, kind: 'release' })
+    return state as 'w' | 'g' | 's' | ''
+  }
+
+  /** Of several, in one script: enqueue() and release() gather them. */
+  async exchange(asks: readonly ExchangeAsk[]): Promise<readonly ExchangeReply[]> {
+    const replies = await this.#call('exchange', asks.length, ...asks.flatMap(askArguments))
+    return replies as ExchangeReply[]
   }
 
   async requeue(id: string, device: string, turn: number) {
@@ -152,6 +174,11 @@ export class LeaseScripts {
     const { leaseTtlMs, openMs } = timings
     return command.call(redis, `{${keyPrefix}}:g`, replica, streamsPerDevice, leaseTtlMs, openMs, ...args)
   }
+}
+
+function askArguments(ask: ExchangeAsk): (string | number)[] {
+  if (ask.kind === 'release') return [ask.kind, ask.id, ask.turn]
+  return [ask.kind, ask.id, ask.devices.join(','), ask.class, ask.user, ask.turn]
 }
 
 type PlaceReply = readonly [

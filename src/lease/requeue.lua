@@ -5,7 +5,7 @@ it has from here now.
 
   ARGV[5]  id of the request
   ARGV[6]  the device
-  ARGV[7]  how often the request has gone back, this time included; what was done is not done again
+  ARGV[7]  its new turn, larger than the last; what was done is not done again
   ARGV[8]  how long the limit stays lowered, ms
 
 Returns {state, position in line}: "w", n; "g" when it was granted again since, 0; "", 0 when the id

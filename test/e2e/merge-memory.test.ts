@@ -49,7 +49,9 @@ test('64 devices of a merge take at most 0.75 MiB each, with a slow client', asy
   const { rssBytes } = await gateway.usage()
   const usualBytes = await usualDuring(() => merge('Device=*', CLIENT_BYTES_PER_SECOND))
   const growth = (usualBytes - rssBytes) / DEVICES
-  t.diagnostic(`${(growth / 1_048_576).toFixed(2)} MiB per device over ${Math.round(rssBytes / 1_048_576)} MiB`)
+  t.diagnostic(
+    `${(growth / 1_048_576).toFixed(2)} MiB per device over ${Math.round(rssBytes / 1_048_576)} MiB`,
+  )
   assert.ok(growth <= GROWTH_PER_DEVICE_MAX, `${growth} bytes per device`)
   assert.ok(growth >= GROWTH_PER_DEVICE_MIN, 'the measure does not see the buffers')
 })

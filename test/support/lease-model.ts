@@ -36,6 +36,7 @@ export interface ModelRules {
   readonly clearsRegardless?: boolean
   readonly countsYoungGrants?: boolean
   readonly regrantsParts?: boolean
+  readonly releasesLaterTurns?: boolean
 }
 
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
@@ -80,10 +81,16 @@ export class LeaseModel {
     return 'lapsed'
   }
 
-  enqueue(wanted: Omit<ModelRequest, 'tag' | 'seq' | 'turn' | 'state' | 'begun'>): ModelRequest | 'lapsed' {
+  /** `seq`: of the request, larger than all before. */
+  enqueue(
+    wanted: Omit<ModelRequest, 'tag' | 'seq' | 'state' | 'begun'>,
+    seq = this.#seq + 1,
+  ): ModelRequest | 'lapsed' {
     const known = this.requests.get(wanted.id)
-    if (known !== undefined) return known
+    if (known !== undefined && known.turn >= wanted.turn) return known
+    if (known !== undefined) this.release(wanted.id, known.turn)
     if (!this.live.has(wanted.owner)) return 'lapsed'
+    if (seq <= this.#seq) throw new RangeError(`${seq} comes after ${this.#seq}`)
     const flow = flowOf(wanted)
     let start = this.#floor
     for (const device of wanted.devices) {
@@ -91,7 +98,8 @@ export class LeaseModel {
       start = Math.max(start, time?.top ?? 0, time?.flows.get(flow) ?? 0)
     }
     const tag = start + costOf(wanted)
-    const request: ModelRequest = { ...wanted, tag, seq: ++this.#seq, turn: 0, state: 'w', begun: false }
+    const request: ModelRequest = { ...wanted, tag, seq, state: 'w', begun: false }
+    this.#seq = seq
     this.requests.set(request.id, request)
     if (this.#mayGrant() && this.eligible(request)) {
       this.#grant(request)
@@ -101,9 +109,9 @@ export class LeaseModel {
     return request
   }
 
-  release(id: string): 'w' | 'g' | 's' | '' {
+  release(id: string, turn: number): 'w' | 'g' | 's' | '' {
     const request = this.requests.get(id)
-    if (request === undefined) return ''
+    if (request === undefined || (request.turn > turn && !this.rules.releasesLaterTurns)) return ''
     this.requests.delete(id)
     this.#dropTimes()
     this.pump()

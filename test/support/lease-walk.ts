@@ -1,7 +1,7 @@
 /** Random commands to the scheduler's scripts in a real Redis and to the model, compared all the time. */
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
-import { LeaseScripts } from '../../src/lease/lease-scripts.ts'
+import { type ExchangeAsk, type ExchangeReply, LeaseScripts } from '../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS } from '../../src/lease/lease-timings.ts'
 import { dumpModel, dumpRedis } from './lease-dump.ts'
 import { LeaseModel, type ModelOwned, type ModelRules } from './lease-model.ts'
@@ -30,6 +30,7 @@ export class LeaseWalk {
   readonly #onTheWay: string[] = []
   readonly counts = new Map<string, number>()
   #ids = 0
+  #turns = 0
   #steps = 0
 
   /** REQUIRES: the server is for this alone. */
@@ -78,36 +79,71 @@ export class LeaseWalk {
   }
 
   async enqueue(): Promise<void> {
-    if ([...this.#known.values()].length > WAITING_MOST) return this.release()
-    const id = `r${++this.#ids}`
-    const owner = this.#random.pick(REPLICAS)
-    const devices = DEVICES.filter(() => this.#random.next() < 0.3)
-    if (devices.length === 0) devices.push(this.#random.pick(DEVICES))
-    const requestClass = this.#random.next() < 0.4 ? 'bulk' : 'interactive'
-    const wanted = { id, devices, class: requestClass, user: this.#random.pick(USERS), owner } as const
-    const reply = await this.#of(owner).enqueue(wanted)
-    const request = this.#model.enqueue(wanted)
-    if (request === 'lapsed') return assert.equal(reply.state, 'lapsed')
-    assert.equal(reply.state, request.state, id)
-    assert.equal(reply.tag, request.tag)
-    assert.equal(reply.seq, request.seq)
-    if (reply.state === 'w') assert.equal(reply.position, this.#model.position(request))
-    const kind = reply.state === 'g' ? 'held' : 'waiting'
-    this.#known.set(id, { ...wanted, tag: reply.tag, seq: reply.seq, turn: 0, kind })
+    if (this.#known.size > WAITING_MOST) return this.release()
+    await this.#exchange(this.#random.pick(REPLICAS), [this.#newAsk()])
   }
 
   async release(): Promise<void> {
     const known = this.#pickKnown()
-    if (known === undefined) return
-    assert.equal(await this.#of(known.owner).release(known.id), this.#model.release(known.id))
-    this.#known.delete(known.id)
+    if (known !== undefined) await this.#exchange(known.owner, [releaseOf(known)])
+  }
+
+  /** Several in one script; ids are given back and used again. */
+  async exchange(): Promise<void> {
+    const owner = this.#random.pick(REPLICAS)
+    const asks: ExchangeAsk[] = this.#known.size > WAITING_MOST ? [] : [this.#newAsk(), this.#newAsk()]
+    for (const known of this.#known.values()) {
+      const point = this.#random.next()
+      if (known.owner !== owner || point > 0.5) continue
+      if (point > 0.1) asks.push(releaseOf(known))
+      if (point < 0.2) asks.push({ ...this.#newAsk(), id: known.id })
+    }
+    await this.#exchange(owner, asks)
+  }
+
+  /** Sometimes it comes to Redis twice. */
+  async #exchange(owner: string, asks: readonly ExchangeAsk[]): Promise<void> {
+    const scripts = this.#of(owner)
+    this.#answer(owner, asks, await scripts.exchange(asks))
+    if (this.#random.next() < 0.2) this.#answer(owner, asks, await scripts.exchange(asks))
+  }
+
+  #answer(owner: string, asks: readonly ExchangeAsk[], replies: readonly ExchangeReply[]): void {
+    for (const [i, ask] of asks.entries()) {
+      const [state, position, tag, seq] = replies[i] ?? ['none', 0, '', 0]
+      if (ask.kind === 'release') {
+        assert.equal(state, this.#model.release(ask.id, ask.turn), ask.id)
+        if (this.#known.get(ask.id)?.turn === ask.turn) this.#known.delete(ask.id)
+        continue
+      }
+      const request = this.#model.enqueue({ ...ask, owner }, seq)
+      if (request === 'lapsed') {
+        assert.equal(state, 'lapsed')
+        this.#known.delete(ask.id)
+        continue
+      }
+      const expected = [request.state === 'w' ? 'w' : 'g', request.tag, request.seq]
+      assert.deepEqual([state, Number(tag), seq], expected, ask.id)
+      if (state === 'w') assert.equal(position, this.#model.position(request))
+      const kind = state === 'w' ? 'waiting' : 'held'
+      this.#known.set(ask.id, { ...ask, owner, tag: request.tag, seq, kind })
+    }
+  }
+
+  #newAsk(): ExchangeAsk & { readonly kind: 'enqueue' } {
+    const devices = DEVICES.filter(() => this.#random.next() < 0.3)
+    if (devices.length === 0) devices.push(this.#random.pick(DEVICES))
+    const requestClass = this.#random.next() < 0.4 ? 'bulk' : 'interactive'
+    const id = `r${++this.#ids}`
+    const user = this.#random.pick(USERS)
+    return { kind: 'enqueue', id, devices, class: requestClass, user, turn: ++this.#turns }
   }
 
   async requeue(): Promise<void> {
     const known = this.#pickKnown((one) => one.kind !== 'waiting' && this.#model.live.has(one.owner))
     if (known === undefined) return
     const device = this.#random.pick(known.devices)
-    const turn = known.turn + 1
+    const turn = ++this.#turns
     const { state } = await this.#of(known.owner).requeue(known.id, device, turn)
     assert.equal(state, this.#model.requeue(known.id, device, turn))
     this.#known.set(known.id, { ...known, turn, kind: 'waiting' })
@@ -237,10 +273,15 @@ export class LeaseWalk {
   }
 }
 
+function releaseOf({ id, turn }: Known): ExchangeAsk {
+  return { kind: 'release', id, turn }
+}
+
 type Act = (walk: LeaseWalk) => () => Promise<void>
 const ACTS: readonly (readonly [string, number, Act])[] = [
-  ['enqueue', 32, (walk) => walk.enqueue],
-  ['release', 25, (walk) => walk.release],
+  ['enqueue', 28, (walk) => walk.enqueue],
+  ['release', 17, (walk) => walk.release],
+  ['exchange', 5, (walk) => walk.exchange],
   ['deliver', 15, (walk) => walk.deliver],
   ['opened', 7, (walk) => walk.opened],
   ['requeue', 4, (walk) => walk.requeue],

@@ -275,7 +275,7 @@ export class LeaseWorld {
   #enqueue(index: number): void {
     const task = this.#taskOf(index)
     const { replica, ...wanted } = this.#planOf(index)
-    const request = this.model.enqueue({ ...wanted, id: String(index), owner: replica })
+    const request = this.model.enqueue({ ...wanted, id: String(index), owner: replica, turn: 0 })
     if (request === 'lapsed') return
     Object.assign(task, {
       tag: request.tag,
@@ -291,7 +291,7 @@ export class LeaseWorld {
 
   #release(index: number): void {
     this.#taskOf(index).phase = 'gone'
-    this.model.release(String(index))
+    this.model.release(String(index), 0)
     this.#dropWakes()
   }
 

@@ -48,7 +48,8 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const context = { redis: client, keyPrefix: LEASE_PREFIX, replica: 'dead', streamsPerDevice: 4 }
     const dead = new LeaseScripts({ ...context, timings: QUICK_TIMINGS })
     await dead.heartbeat()
-    for (const id of ids) await dead.enqueue({ id, devices: ['a'], class: 'interactive', user: 'tester' })
+    for (const id of ids)
+      await dead.enqueue({ id, devices: ['a'], class: 'interactive', user: 'tester', turn: 0 })
     client.disconnect()
   }
 

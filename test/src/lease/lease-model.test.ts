@@ -30,6 +30,7 @@ for (const mistake of [
   'bulkReservesAll',
   'grantsWhileRecovering',
   'clearsRegardless',
+  'releasesLaterTurns',
 ] as const) {
   test(`the comparison finds a model with another rule: ${mistake}`, async (t) => {
     await assert.rejects(

@@ -47,7 +47,8 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     return new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica, streamsPerDevice: 4, timings })
   }
 
-  const narrow = (id: string) => ({ id, devices: ['a'], class: 'interactive', user: 'tester' }) as const
+  const narrow = (id: string) =>
+    ({ id, devices: ['a'], class: 'interactive', user: 'tester', turn: 0 }) as const
 
   const NEVER = new AbortController().signal
   interface Ask {
@@ -211,7 +212,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const scripts = scriptsOf(client, 'r')
     const used = () => client.hget(`{${PREFIX}}:use`, 'u:a')
     await scripts.heartbeat()
-    const request = { id: 'id1', devices: ['a', 'b'], class: 'interactive', user: 'tester' } as const
+    const request = { id: 'id1', devices: ['a', 'b'], class: 'interactive', user: 'tester', turn: 0 } as const
     const { state, ...ticket } = await scripts.enqueue(request)
     assert.equal(state, 'g')
     assert.equal((await scripts.enqueue(request)).state, 'g')
@@ -230,8 +231,8 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     while ((await scripts.places(['id1']))[0]?.state !== 'streaming') await scripts.tidy()
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.requeue('id1', 'a', 1), { state: 'g', position: 0 })
-    assert.equal(await scripts.release('id1'), 'g')
-    assert.equal(await scripts.release('id1'), '')
+    assert.equal(await scripts.release('id1', 1), 'g')
+    assert.equal(await scripts.release('id1', 1), '')
     assert.equal(await used(), null)
     for (const _ of [1, 2]) assert.equal(await scripts.leave(), 0)
     client.disconnect()
@@ -284,7 +285,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     await untilWaiting(scheduler, 'a', 1)
     await give(four[0] as Lease)
     const lease = await fifth
-    assert.deepEqual((await stolen)?.[1], [`0 ${lease.id}`])
+    assert.deepEqual((await stolen)?.[1], [`5 ${lease.id}`])
     thief.disconnect()
     for (const held of [...four, lease]) await give(held)
     await close(scheduler)

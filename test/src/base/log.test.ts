@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+
+const LOG = JSON.stringify(new URL('../../../src/base/log.ts', import.meta.url).href)
+const LINES = 500
+
+/** What a program that logs LINES lines, and does `end` at once, writes to stderr. */
+async function logged(end: string): Promise<string[]> {
+  const script = `
+    const { createLog } = await import(${LOG})
+    const log = createLog('test', 'info')
+    for (let number = 0; number < ${LINES}; number++) log.info('test.line', { number })
+    ${end}`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  return (await text(child.stderr)).trimEnd().split('\n')
+}
+
+for (const [what, end, count = LINES] of [
+  ['has nothing more to do', ''],
+  ['exits', 'process.exit(0)'],
+  ['exits while a write is on its way', 'setImmediate(() => process.exit(0))'],
+  [
+    'exits while others want to use the thread pool',
+    `const { scrypt } = await import('node:crypto')
+    for (let count = 0; count < 8; count++) scrypt('a', 'b', 64, () => undefined)
+    for (let number = ${LINES}; number < ${2 * LINES}; number++) log.info('test.line', { number })
+    setImmediate(() => process.exit(0))`,
+    2 * LINES,
+  ],
+  ['dies of an error', 'throw new Error("planned")'],
+] as readonly (readonly [string, string, number?])[]) {
+  test(`a program that ${what} has logged every line, in order`, async () => {
+    const lines = await logged(end)
+    const numbers = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line).number)
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: count }, (_, number) => number),
+    )
+  })
+}
