@@ -92,8 +92,10 @@ describe('the demo fleet', () => {
     assert.ok((await processesNaming(home.path)).length >= 6)
     assert.equal(await demo.stop('SIGINT'), 0)
     assert.deepEqual(await processesNaming(home.path), [])
+    const firstMs = demo.startedMs
     await start()
-    assert.ok(demo.startedMs < 10_000, `${demo.startedMs} ms`)
+    // The first start made the captures too.
+    assert.ok(demo.startedMs < firstMs, `${demo.startedMs} ms, the first took ${firstMs} ms`)
   })
 
   test('a demo that is killed leaves no process behind either', async () => {

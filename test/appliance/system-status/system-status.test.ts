@@ -167,7 +167,7 @@ test('the readers are shown with what they do, and counted exactly', async () =>
   assert.ok(Number(shown.cat_0_WriteGbps) > 0)
   assert.deepEqual([shown.cat_1_Enable, shown.cat_1_Mode], [false, ''])
   await reading
-  await eventually(async () => (await cat()).cat_EnableCnt === 0, { limitMs: 1_000, message: 'it is gone' })
+  await eventually(async () => (await cat()).cat_EnableCnt === 0, { limitMs: 10_000, message: 'it is gone' })
   assert.equal((await cat()).cat_0_WriteTotalByte, 0)
 })
 
@@ -176,7 +176,7 @@ test('cat_EnableCnt follows four downloads, and the status stays quick meanwhile
   for (let count = 1; count <= 4; count++) {
     answers.push(await appliance.open(`/api/v1/pcap/single?StreamName=big&rand=${count}`))
     await eventually(async () => (await cat()).cat_EnableCnt === count, {
-      limitMs: 1_000,
+      limitMs: 10_000,
       message: `${count} readers`,
     })
   }
@@ -186,23 +186,23 @@ test('cat_EnableCnt follows four downloads, and the status stays quick meanwhile
     [true, true, true, true, false],
   )
   const reading = answers.map(({ response }) => buffer(response))
-  const timesMs: number[] = []
+  // Beside the smallest call, in turn: a machine that is busy with others slows both.
+  const statusMs: number[] = []
+  const versionMs: number[] = []
   for (let call = 0; call < 30; call++) {
-    const startMs = performance.now()
-    await status()
-    timesMs.push(performance.now() - startMs)
+    versionMs.push(await timeOf(() => appliance.get('/api/v1/system/version')))
+    statusMs.push(await timeOf(status))
   }
   await Promise.all(reading)
-  const medianMs = timesMs.toSorted((a, b) => a - b)[15] ?? Number.POSITIVE_INFINITY
-  // 20 ms are promised on an idle machine; tests share theirs with others.
-  assert.ok(medianMs < 60, `the status took ${medianMs.toFixed(1)} ms`)
-  await eventually(async () => (await cat()).cat_EnableCnt === 0, { limitMs: 1_000, message: 'all are gone' })
+  const costMs = median(statusMs) - median(versionMs)
+  assert.ok(costMs < STATUS_LIMIT_MS + 3 * median(versionMs), `the status cost ${costMs.toFixed(1)} ms`)
+  await eventually(async () => (await cat()).cat_EnableCnt === 0, { limitMs: 10_000, message: 'all are gone' })
 })
 
 test('a slot that falls free in the middle is given to the next download', async () => {
   const open = (): Promise<Disposable> => appliance.open('/api/v1/pcap/single?StreamName=big')
   const count = (wanted: number): Promise<void> =>
-    eventually(async () => (await cat()).cat_EnableCnt === wanted, { limitMs: 1_000, message: `${wanted}` })
+    eventually(async () => (await cat()).cat_EnableCnt === wanted, { limitMs: 10_000, message: `${wanted}` })
   const [first, second] = [await open(), await open()]
   await count(2)
   first[Symbol.dispose]()
@@ -230,3 +230,16 @@ test('without recorder the status comes, and says what it cannot tell', async ()
   const answer = await other.get('/sysmaster/capture_status')
   assert.deepEqual([answer.status, answer.json().code], [503, 'store-unavailable'])
 })
+
+/** Promised for an idle machine. */
+const STATUS_LIMIT_MS = 20
+
+async function timeOf(call: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now()
+  await call()
+  return performance.now() - startMs
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.POSITIVE_INFINITY
+}
