@@ -67,7 +67,7 @@ export async function openDownload(
     failures,
     waitedMs: lease.waitedMs,
     lost: lease.lost,
-    reopen: (step, reopenSignal) => openStep(step, parts, { signal: reopenSignal, isRelayed: false }),
+    reopen: reopenUnder(lease, [], parts),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
@@ -94,8 +94,21 @@ export async function reacquire(
   parts.metrics.waited(lease.waitedMs)
   return {
     lost: lease.lost,
-    reopen: (step, signal) => openStep(step, parts, { signal, isRelayed: false }),
+    reopen: reopenUnder(lease, request.devices, parts),
     [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose](),
+  }
+}
+
+/** Opens streams one by one, and tells the lease when none of its devices is without one any more. */
+function reopenUnder(lease: Lease, withoutStream: readonly string[], parts: OpenParts): ReopenStep {
+  const without = new Set(withoutStream)
+  return async (step, signal) => {
+    without.add(step.device)
+    lease.reopening()
+    const source = await openStep(step, parts, { signal, isRelayed: false })
+    without.delete(step.device)
+    if (without.size === 0) lease.opened()
+    return source
   }
 }
 

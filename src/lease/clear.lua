@@ -11,7 +11,8 @@ and that still hold their place. Suspects are freed when readers <= settled. Eac
 device counted then was a settled grant's, a younger grant's or a suspect's; so at most as many
 suspects were streaming as settled grants had ended their stream already, and those keep their
 place until they are given back: streams never exceed places. A grant that is not settled counts
-for nothing: its stream may begin only after the device was asked. Suspects younger than the
+for nothing: its stream may begin only after the device was asked; so does one of which a stream
+broke off and is opened again, until it has begun. Suspects younger than the
 question stay. Where the device cannot tell, suspects are freed ARGV[8] ms after their replica
 lapsed, by when it has cut its own streams.
 

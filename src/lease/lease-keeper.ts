@@ -23,9 +23,10 @@ const ACKNOWLEDGEMENTS_A_BEAT = 1_000
 
 export class LeaseKeeper {
   readonly #options: KeeperOptions
-  /** Grants ("turn id") and begun requests that the next heartbeats acknowledge. */
+  /** Grants ("turn id") that the next heartbeats acknowledge. */
   readonly #received = new Set<string>()
-  readonly #opened = new Set<string>()
+  /** Requests whose streams have all begun, or of which one is opened again: told by the next heartbeats. */
+  readonly #streams = new Map<string, 'opened' | 'reopening'>()
   #mustReassert = false
   #recoverUntil: string | undefined
   #acknowledgedMs = performance.now()
@@ -56,9 +57,7 @@ export class LeaseKeeper {
   /** Redis may know less, or more, than is true. */
   async reassertNow(): Promise<void> {
     this.#mustReassert = true
-    // One that is under way may have told everything already.
-    await this.#beating?.catch(() => undefined)
-    await this.beat()
+    await this.#beatAgain()
   }
 
   /** A grant as Redis tells it. Also for grants that come twice, or for a request that has gone: both are harmless. */
@@ -91,20 +90,39 @@ export class LeaseKeeper {
 
   /** All streams under a held entry have begun. */
   opened(id: string): void {
-    this.#opened.add(id)
+    this.#streams.set(id, 'opened')
   }
 
-  notOpened(id: string): void {
-    this.#opened.delete(id)
+  /** One of them has ended and is opened again. Redis is told at once: until then it may count on it. */
+  reopening(id: string): void {
+    this.#streams.set(id, 'reopening')
+    this.#beatAgain().catch((error: Error) =>
+      this.#options.log.warn('lease.heartbeat-failed', { message: error.message }),
+    )
+  }
+
+  forget(id: string): void {
+    this.#streams.delete(id)
+  }
+
+  /** One under way may have been sent before the latest news. */
+  async #beatAgain(): Promise<void> {
+    await this.#beating?.catch(() => undefined)
+    await this.beat()
   }
 
   async #sendHeartbeat(): Promise<void> {
     const sentMs = performance.now()
     const received = firstOf(this.#received, ACKNOWLEDGEMENTS_A_BEAT)
-    const opened = firstOf(this.#opened, ACKNOWLEDGEMENTS_A_BEAT)
-    const { state, recoverUntil, granted } = await this.#options.scripts.heartbeat(received, opened)
+    const streams = firstOf(this.#streams, ACKNOWLEDGEMENTS_A_BEAT)
+    const idsOf = (wanted: string) => streams.filter(([, news]) => news === wanted).map(([id]) => id)
+    const { state, recoverUntil, granted } = await this.#options.scripts.heartbeat({
+      received,
+      opened: idsOf('opened'),
+      reopening: idsOf('reopening'),
+    })
     for (const message of received) this.#received.delete(message)
-    for (const id of opened) this.#opened.delete(id)
+    for (const [id, told] of streams) if (this.#streams.get(id) === told) this.#streams.delete(id)
     this.#acknowledgedMs = sentMs
     if (state === 'lapsed' || recoverUntil !== this.#recoverUntil) this.#mustReassert = true
     this.#recoverUntil = recoverUntil
@@ -140,6 +158,6 @@ export class LeaseKeeper {
   }
 }
 
-function firstOf(set: ReadonlySet<string>, most: number): string[] {
-  return [...set].slice(0, most)
+function firstOf<Item>(items: Iterable<Item>, most: number): Item[] {
+  return [...items].slice(0, most)
 }

@@ -228,6 +228,11 @@ export class LeaseScheduler {
         entry.opened = true
         this.#keeper.opened(id)
       },
+      reopening: () => {
+        if (entry.state !== 'held') return
+        entry.opened = false
+        this.#keeper.reopening(id)
+      },
       requeue: (device, options) => this.#requeue(entry, device, options),
       [Symbol.asyncDispose]: () => this.#giveBack(entry),
     }
@@ -238,7 +243,7 @@ export class LeaseScheduler {
     try {
       options.signal.throwIfAborted()
       if (this.#draining) throw shuttingDown()
-      this.#keeper.notOpened(id)
+      this.#keeper.forget(id)
       entry.opened = false
       entry.turn = ++this.#turn
       entry.state = 'waiting'
@@ -259,7 +264,7 @@ export class LeaseScheduler {
     const { id } = entry.request
     if (this.#entries.get(id) !== entry) return
     this.#entries.delete(id)
-    this.#keeper.notOpened(id)
+    this.#keeper.forget(id)
     try {
       await this.#scripts.release(id, entry.turn)
     } catch (error) {

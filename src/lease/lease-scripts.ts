@@ -71,6 +71,13 @@ export interface Enqueued extends QueueTicket {
   readonly position: number
 }
 
+/** What a heartbeat tells: grants ("turn id") that came, and ids of which all streams have begun, or one is opened again. */
+export interface HeartbeatNews {
+  readonly received: readonly string[]
+  readonly opened: readonly string[]
+  readonly reopening: readonly string[]
+}
+
 /** What became of a request that was told again. */
 export type Reasserted = Pick<OwnedRequest, 'id' | 'turn'> & { readonly state: 'g' | 'w' }
 
@@ -114,9 +121,10 @@ export class LeaseScripts {
     return { state, position }
   }
 
-  async heartbeat(received: readonly string[] = [], opened: readonly string[] = []) {
+  async heartbeat({ received = [], opened = [], reopening = [] }: Partial<HeartbeatNews> = {}) {
     const ttlMs = this.#context.timings.leaseTtlMs
-    const reply = await this.#call('heartbeat', ttlMs, received.length, ...received, ...opened)
+    const counts = [received.length, opened.length]
+    const reply = await this.#call('heartbeat', ttlMs, ...counts, ...received, ...opened, ...reopening)
     const [state, recoverUntil, granted] = reply as ['ok' | 'lapsed', string, string[]]
     return { state, recoverUntil, granted }
   }

@@ -36,6 +36,12 @@ export interface Lease extends AsyncDisposable {
    */
   opened(): void
   /**
+   * A stream under the lease has ended and is opened again: to be called before that, at once, and
+   * opened() when all streams have begun again. No stream may begin later than LeaseTimings.openMs
+   * after the last call.
+   */
+  reopening(): void
+  /**
    * The device answered "busy": somebody outside holds a stream. REQUIRES: no stream under the lease
    * is open. The lease goes back into the queue at its old place and the device's limit is lowered
    * for a while. Resolves when it is granted again, rejects as acquire() does; the lease is then

@@ -44,6 +44,7 @@ export class ChaosWorld implements AsyncDisposable {
     await using building = new AsyncDisposableStack()
     const folder = building.use(await tempFolder())
     const redis = building.use(await TempRedis.create())
+    await redis.settle('capfleet')
     const fleet = building.use(await SimulatedFleet.start({ ...options, redisPath: redis.url }))
     const gateways: GatewayProcess[] = []
     for (let index = 0; index < options.gateways; index += 1) {

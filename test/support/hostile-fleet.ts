@@ -26,6 +26,7 @@ export async function startHostileFleet(groups: number, random: SeededRandom): P
   await using building = new AsyncDisposableStack()
   const folder = building.use(await tempFolder())
   const redis = building.use(await TempRedis.create())
+  await redis.settle('capfleet')
   const started: HostileDevice[][] = []
   for (let group = 0; group < groups; group += 1) {
     const devices: HostileDevice[] = []

@@ -39,11 +39,11 @@ export function explore(plan: WorldPlan): Exploration {
   return { states: seen.size, problem: undefined }
 }
 
-/** From here on without faults and without anybody who gives up: everybody must be served. */
+/** From here on without faults, streams that break off and anybody who gives up: everybody must be served. */
 function drainProblems(start: LeaseWorld): string[] {
   const world = start.clone()
   for (let count = 0; count < DRAIN_STEPS_MOST; count += 1) {
-    const steps = world.peacefulSteps().filter(([name]) => !name.startsWith('cancel'))
+    const steps = world.peacefulSteps().filter(([name]) => !/^(cancel|break)/.test(name))
     // Lower in this list: only when nothing of the higher is possible; so no step is put off for ever.
     const step =
       steps.find(([name]) => !/^(ask|sample|clear|release|end)/.test(name)) ??

@@ -37,6 +37,7 @@ export interface ModelRules {
   readonly countsYoungGrants?: boolean
   readonly regrantsParts?: boolean
   readonly releasesLaterTurns?: boolean
+  readonly reopensUntold?: boolean
 }
 
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
@@ -137,6 +138,12 @@ export class LeaseModel {
     if (request?.state === 'g') request.begun = true
   }
 
+  /** One of its streams is opened again. */
+  reopening(id: string): void {
+    const request = this.requests.get(id)
+    if (request?.state === 'g' && !this.rules.reopensUntold) request.begun = false
+  }
+
   /** A replica was silent for too long. */
   lapse(replica: string): void {
     this.live.delete(replica)
@@ -169,7 +176,8 @@ export class LeaseModel {
   ): number {
     const there = [...this.requests.values()].filter(({ devices }) => devices.includes(device))
     const settled = there.filter(
-      (request) => request.state === 'g' && (asked.begun.has(request.id) || this.rules.countsYoungGrants),
+      ({ id, state, begun }) =>
+        state === 'g' && ((begun && asked.begun.has(id)) || this.rules.countsYoungGrants),
     ).length
     if (readers > settled && !this.rules.clearsRegardless) return 0
     const freed = there.filter(({ id, state }) => state === 's' && asked.suspects.has(id))
@@ -321,8 +329,7 @@ export class LeaseModel {
     const isWhole = known?.devices.length === one.devices.length || this.rules.regrantsParts
     const granted = known !== undefined && known.state !== 'w' && known.turn >= one.turn && isWhole
     if (one.kind !== 'waiting' || granted) {
-      const begun = one.kind === 'open' || (known !== undefined && known.state !== 'w' && known.begun)
-      this.requests.set(one.id, { ...ownedFields(one), owner, state: 'g', begun })
+      this.requests.set(one.id, { ...ownedFields(one), owner, state: 'g', begun: one.kind === 'open' })
       this.#dropTimes()
       return 'g'
     }

@@ -152,9 +152,17 @@ export class LeaseWalk {
   async opened(): Promise<void> {
     const known = this.#pickKnown((one) => one.kind === 'held' && this.#model.live.has(one.owner))
     if (known === undefined) return
-    await this.#of(known.owner).heartbeat([], [known.id])
+    await this.#of(known.owner).heartbeat({ opened: [known.id] })
     this.#model.opened(known.id)
     this.#known.set(known.id, { ...known, kind: 'open' })
+  }
+
+  async reopening(): Promise<void> {
+    const known = this.#pickKnown((one) => one.kind === 'open' && this.#model.live.has(one.owner))
+    if (known === undefined) return
+    await this.#of(known.owner).heartbeat({ reopening: [known.id] })
+    this.#model.reopening(known.id)
+    this.#known.set(known.id, { ...known, kind: 'held' })
   }
 
   async deliver(): Promise<void> {
@@ -192,15 +200,17 @@ export class LeaseWalk {
   }
 
   async clear(): Promise<void> {
-    const device = this.#random.pick(DEVICES)
+    const suspects = [...this.#model.requests.values()].filter(({ state }) => state === 's')
+    if (suspects.length === 0) return this.lapse()
+    const device = this.#random.pick(this.#random.pick(suspects).devices)
     const readers = this.#random.integer(0, 2)
     const isAsked = this.#random.next() < 0.8
     // Either all that there is was there before the device was asked, or nothing.
     const freed = await this.#of('x').clear(device, readers, isAsked ? Date.now() + FAR_MS / 2 : 0)
     const ids = [...this.#model.requests.values()]
     const begun = new Set(isAsked ? ids.filter((one) => one.begun).map(({ id }) => id) : [])
-    const suspects = new Set(isAsked ? ids.map(({ id }) => id) : [])
-    assert.equal(freed, this.#model.clear(device, readers, { begun, suspects }))
+    const there = new Set(isAsked ? ids.map(({ id }) => id) : [])
+    assert.equal(freed, this.#model.clear(device, readers, { begun, suspects: there }))
   }
 
   async restore(): Promise<void> {
@@ -283,7 +293,8 @@ const ACTS: readonly (readonly [string, number, Act])[] = [
   ['release', 17, (walk) => walk.release],
   ['exchange', 5, (walk) => walk.exchange],
   ['deliver', 15, (walk) => walk.deliver],
-  ['opened', 7, (walk) => walk.opened],
+  ['opened', 12, (walk) => walk.opened],
+  ['reopening', 4, (walk) => walk.reopening],
   ['requeue', 4, (walk) => walk.requeue],
   ['clear', 4, (walk) => walk.clear],
   ['comeBack', 4, (walk) => walk.comeBack],

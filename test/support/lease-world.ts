@@ -224,6 +224,15 @@ export class LeaseWorld {
         mine.told = true
         world.model.opened(id)
       })
+    // Known to the replica at once, which opens it again.
+    if (task.phase === 'streaming' && isLive && task.told)
+      add('break', (world, mine) => {
+        Object.assign(mine, { phase: 'coming', told: false })
+        world.model.reopening(id)
+        // Told again, it has begun after the question.
+        const probe = world.#probe
+        if (probe !== undefined) world.#probe = { ...probe, begun: probe.begun.difference(new Set([id])) }
+      })
     if (task.phase === 'streaming') add('end', (_, mine) => (mine.phase = 'ended'))
     if (isUp && (task.phase === 'streaming' || task.phase === 'ended'))
       add('release', (world) => world.#release(index))

@@ -26,6 +26,7 @@ export async function startSimulatedStage(options: SimulatedStageOptions): Promi
   await using building = new AsyncDisposableStack()
   const folder = building.use(await tempFolder())
   const redis = building.use(await TempRedis.create())
+  await redis.settle('capfleet')
   const groups: SimulatedDevice[][] = []
   for (let group = 0; group < options.groups; group += 1) {
     const devices: SimulatedDevice[] = []

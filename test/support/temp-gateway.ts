@@ -6,6 +6,7 @@ import { putUser } from '../../src/base/users-file.ts'
 import { startGateway } from '../../src/gateway.ts'
 import { type GatewayConfig, gatewayConfigSchema } from '../../src/gateway-config.ts'
 import type { FakeDevice } from './fake-device.ts'
+import { settleFresh } from './temp-redis.ts'
 
 export interface TempGateway extends AsyncDisposable {
   readonly url: string
@@ -38,6 +39,7 @@ export async function startTempGateway(
     timeZone: 'UTC',
     ...settings,
   })
+  if (redisUrl !== undefined) await settleFresh(redisUrl, config.redis.keyPrefix)
   const logged: { event: string; fields: Readonly<Record<string, unknown>> }[] = []
   const record = (event: string, fields: Readonly<Record<string, unknown>> = {}) => {
     logged.push({ event, fields })

@@ -196,7 +196,10 @@ test('cat_EnableCnt follows four downloads, and the status stays quick meanwhile
   await Promise.all(reading)
   const costMs = median(statusMs) - median(versionMs)
   assert.ok(costMs < STATUS_LIMIT_MS + 3 * median(versionMs), `the status cost ${costMs.toFixed(1)} ms`)
-  await eventually(async () => (await cat()).cat_EnableCnt === 0, { limitMs: 10_000, message: 'all are gone' })
+  await eventually(async () => (await cat()).cat_EnableCnt === 0, {
+    limitMs: 10_000,
+    message: 'all are gone',
+  })
 })
 
 test('a slot that falls free in the middle is given to the next download', async () => {

@@ -82,6 +82,13 @@ describe('a control call', { timeout: 20_000 }, () => {
       'device-protocol',
     ],
     [
+      'redirects with a body that it does not end',
+      'HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 5\r\n\r\nhel',
+      'hang',
+      502,
+      'device-protocol',
+    ],
+    [
       'refuses our credentials',
       'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n',
       'hang',

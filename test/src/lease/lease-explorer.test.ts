@@ -54,6 +54,7 @@ describe('the explorer finds a planted mistake', () => {
     ['noReservation', /^I5/, OVERLAPPING, 1],
     ['clearsRegardless', /^I7/, ONE_DEVICE, 1],
     ['countsYoungGrants', /^I7/, ONE_DEVICE, 2],
+    ['reopensUntold', /^I7/, ONE_DEVICE, 2],
     ['regrantsParts', /^I7/, OVERLAPPING, 1],
     ['grantsWhileRecovering', /^I9/, ONE_DEVICE, 1],
   ]

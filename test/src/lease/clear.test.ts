@@ -1,0 +1,106 @@
+// When clear.lua frees suspects, at the edges of time: the scripts alone, in a real Redis.
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { LeaseScripts, type QueueTicket } from '../../../src/lease/lease-scripts.ts'
+import { LEASE_TIMINGS } from '../../../src/lease/lease-timings.ts'
+import { LEASE_PREFIX } from '../../support/lease-user.ts'
+import { TempRedis } from '../../support/temp-redis.ts'
+
+describe('suspects of a device', { timeout: 60_000 }, () => {
+  let redis: TempRedis
+  let client: Redis
+  let mine: LeaseScripts
+  let dead: LeaseScripts
+  before(async () => {
+    redis = await TempRedis.create()
+    client = new Redis(redis.url)
+    mine = scriptsOf('mine')
+    dead = scriptsOf('dead')
+  })
+  after(async () => {
+    client.disconnect()
+    await redis[Symbol.asyncDispose]()
+  })
+  beforeEach(() => redis.settle(LEASE_PREFIX))
+  beforeEach(() => mine.heartbeat())
+  afterEach(async () => {
+    assert.equal(await mine.leave(), 0)
+    assert.deepEqual(await redis.leftovers(LEASE_PREFIX), [])
+  })
+
+  function scriptsOf(replica: string): LeaseScripts {
+    const context = { redis: client, keyPrefix: LEASE_PREFIX, replica, streamsPerDevice: 4 }
+    return new LeaseScripts({ ...context, timings: LEASE_TIMINGS })
+  }
+
+  const narrow = (id: string) =>
+    ({ id, devices: ['a'], class: 'interactive', user: 'tester', turn: 0 }) as const
+
+  /** The other replica takes a place and falls silent. */
+  async function suspect(): Promise<QueueTicket> {
+    await dead.heartbeat()
+    const { state, ...ticket } = await dead.enqueue(narrow('d1'))
+    assert.equal(state, 'g')
+    await lapse()
+    return ticket
+  }
+
+  async function lapse(): Promise<void> {
+    await client.zadd(`{${LEASE_PREFIX}}:hb`, 1, 'dead')
+    await mine.tidy()
+    assert.equal(await client.zcard(`{${LEASE_PREFIX}}:sus:a`), 1)
+  }
+
+  /** The time at which a device is asked, later than all that was before. */
+  async function question(): Promise<number> {
+    const { nowMs } = await mine.tidy()
+    for (;;) {
+      const later = await mine.tidy()
+      if (later.nowMs > nowMs) return later.nowMs
+    }
+  }
+
+  test('do not go while a stream that broke off may account for the reader that the device counts', async () => {
+    await mine.enqueue(narrow('m1'))
+    await mine.heartbeat({ opened: ['m1'] })
+    await suspect()
+    const asked = await question()
+    await mine.heartbeat({ reopening: ['m1'] })
+    // The one reader is the suspect.
+    assert.equal(await mine.clear('a', 1, asked), 0)
+    assert.equal(await mine.clear('a', 1, await question()), 0)
+    await mine.heartbeat({ opened: ['m1'] })
+    assert.equal(await mine.clear('a', 1, asked), 0)
+    assert.equal(await mine.clear('a', 1, await question()), 1)
+    await mine.release('m1', 0)
+  })
+
+  test('do not go by the grant of a stream that is opened again when Redis hears of it by a reassertion only', async () => {
+    const { state: _, ...ticket } = await mine.enqueue(narrow('m1'))
+    await mine.heartbeat({ opened: ['m1'] })
+    await suspect()
+    await mine.reassert([{ ...narrow('m1'), ...ticket, kind: 'held' }])
+    assert.equal(await mine.clear('a', 1, await question()), 0)
+    await mine.reassert([{ ...narrow('m1'), ...ticket, kind: 'open' }])
+    assert.equal(await mine.clear('a', 1, await question()), 1)
+    await mine.release('m1', 0)
+  })
+
+  test('do not go by an answer from before they were live and silent once more', async () => {
+    const ticket = await suspect()
+    const asked = await question()
+    await dead.heartbeat()
+    await dead.reassert([{ ...narrow('d1'), ...ticket, kind: 'open' }])
+    await lapse()
+    assert.equal(await mine.clear('a', 0, asked), 0)
+    assert.equal(await mine.clear('a', 0, await question()), 1)
+  })
+
+  test('of the very millisecond of the question stay', async () => {
+    await suspect()
+    const since = Number(await client.zscore(`{${LEASE_PREFIX}}:sus:a`, 'd1'))
+    assert.equal(await mine.clear('a', 0, since), 0)
+    assert.equal(await mine.clear('a', 0, since + 1), 1)
+  })
+})
