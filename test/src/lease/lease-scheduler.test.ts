@@ -291,6 +291,30 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     await close(scheduler)
   })
 
+  test('a late grant of an earlier request of the same id wakes nobody', async () => {
+    const scheduler = await start(QUICK, 'mine')
+    const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const again = { id: 'again', devices: ['a'], class: 'interactive', user: 'tester' } as const
+    const left = new AbortController()
+    const first = scheduler.acquire({ ...again, signal: left.signal, waitMs: 60_000 })
+    await untilWaiting(scheduler, 'a', 1)
+    left.abort(new Error('left'))
+    await assert.rejects(first, /left/)
+    let isGranted = false
+    const second = scheduler.acquire({ ...again, signal: NEVER, waitMs: 60_000 })
+    void second.then(() => (isGranted = true))
+    await untilWaiting(scheduler, 'a', 1)
+    const client = new Redis(redis.url)
+    await client.rpush(`{${PREFIX}}:in:mine`, '5 again')
+    while ((await client.llen(`{${PREFIX}}:in:mine`)) > 0);
+    assert.equal((await scheduler.use(['a']))[0]?.waiting, 1)
+    assert.ok(!isGranted)
+    client.disconnect()
+    for (const lease of four) await give(lease)
+    await give(await second)
+    await close(scheduler)
+  })
+
   test('Redis restarts: held leases stay, waiters keep their place, nothing is leaked', async () => {
     const scheduler = await start()
     const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
