@@ -21,7 +21,7 @@ export interface LeaseTimings {
 
 export const LEASE_TIMINGS: LeaseTimings = {
   heartbeatMs: 1_000,
-  leaseTtlMs: 6_000,
+  leaseTtlMs: 5_000,
   suspectMs: 60_000,
   unavailableMs: 6_000,
   fenceMs: 55_000,

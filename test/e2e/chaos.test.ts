@@ -29,14 +29,14 @@ const EVERY_MS = EVENTS > 300 ? 150 : 100
 const CLIENTS = 40
 /** The last downloads queue for the streams of all others; then each takes half a second. */
 const LAST_WAIT_S = 55
-/** Longer than a lease (6 s), shorter than the streams (15 s). */
+/** Longer than a lease (5 s), shorter than the streams (15 s). */
 const LAPSE_MS = 9_000
 const LONG_PACKETS = 6_000
 const PACE = { packets: LONG_PACKETS + 10, packetsPerTick: 10, tickMs: 25 }
 const IS_LONG = EVENTS > 300
 const ROUNDS = IS_LONG ? 20 : 1
 /**
- * Lease 6 s, and a probe and a heartbeat of 1 s each: 8 s, and 1 s after a client left. The long run
+ * Lease 5 s, a probe and a heartbeat of 1 s each: within 8 s, and 1 s after a client left. The long run
  * holds the gateway to these; the quick one shares its machine, and only tells a place that is given
  * back from one that waits for a time-out (60 s).
  */

@@ -28,11 +28,11 @@ const WEIGHTS: readonly (readonly [ChaosKind, number])[] = [
   ['redis-kill', 6],
   ['redis-empty', 3],
 ]
-/** Most outages are short and many; some are longer than a lease (6 s). */
+/** Most outages are short and many; some are longer than a lease (5 s). */
 const LONG_ONE_IN = 25
 const SHORT_MS = [20, 700] as const
 const LONG_MS = [5_000, 20_000] as const
-/** After each loss of Redis nothing is granted for 6 s; something shall run when the next one comes. */
+/** After each loss of Redis nothing is granted for 5 s; something shall run when the next one comes. */
 const REDIS_REST_MS = 12_000
 
 export class ChaosEvents {
