@@ -31,41 +31,21 @@ export interface OpenOptions {
   readonly signal: AbortSignal
   /** The device must have sent the header of the stream within this time. */
   readonly startTimeoutMs: number
-  /**
-   * Until when (performance.now()) a device whose slots are taken by others is asked again; default:
-   * it is not.
-   */
-  readonly busyUntilMs?: number
   /** The only source of its download: its bytes will be passed on as they are. */
   readonly isRelayed?: boolean
 }
 
-const BUSY_FIRST_MS = 50
-const BUSY_MOST_MS = 1_000
-
 /**
  * Opens the stream of one step. The caller must dispose the source. Fails with device-unreachable,
  * device-timeout, device-protocol, device-rejected, or with what the device's own answer says.
- * "download-slots-exhausted" means that somebody outside of the scheduler holds a slot that a lease
- * of ours was for: the lease stays, the device is asked again.
+ * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) the caller gives
+ * the lease back to the queue.
  */
 export async function openSource(
   client: DeviceClient,
   step: DownloadStep,
   options: OpenOptions,
 ): Promise<Source> {
-  for (let pauseMs = BUSY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, BUSY_MOST_MS)) {
-    try {
-      return await openOnce(client, step, options)
-    } catch (error) {
-      const busy = error instanceof CapfleetError && error.code === 'download-slots-exhausted'
-      if (!busy || performance.now() + pauseMs > (options.busyUntilMs ?? 0)) throw error
-    }
-    await pause(pauseMs, options.signal)
-  }
-}
-
-async function openOnce(client: DeviceClient, step: DownloadStep, options: OpenOptions): Promise<Source> {
   const abort = new AbortController()
   const onAbort = () => abort.abort(options.signal.reason)
   options.signal.addEventListener('abort', onAbort, { once: true })
@@ -144,19 +124,4 @@ function tooLate(device: string, limitMs: number): CapfleetError {
     `device ${device} did not begin to answer within ${limitMs / 1_000} s`,
     { members: { devices: [device] } },
   )
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', onAbort, { once: true })
-    if (signal.aborted) onAbort()
-  })
 }
