@@ -23,6 +23,7 @@ Returns the answers, in order.
 -- Of each stream's time so much goes into the average, as 1/8.
 local HOLD_SHARE = 8
 local ASKS = tonumber(ARGV[5])
+local nowText
 -- With the one that is worked on.
 local asksLeft
 
@@ -50,17 +51,16 @@ local function writeHolds()
   send('HSET', P .. 'hold', fields)
 end
 
--- A waiter's first place in line: sets its tag.
-local function chooseTag(request, places)
+local function chooseTag(places, class, user)
   local start = floor
   for _, place in ipairs(places) do
     if not place.idle then
-      local f = redis.call('ZMSCORE', P .. 'f:' .. place.device, '', request.class .. ':' .. request.user)
+      local f = redis.call('ZMSCORE', P .. 'f:' .. place.device, '', class .. ':' .. user)
       place.idle = not f[1]
       start = math.max(start, tonumber(f[1] or 0), tonumber(f[2] or 0))
     end
   end
-  request.tag = start + COST * #request.devices / WEIGHTS[request.class]
+  return start + COST * #places / WEIGHTS[class]
 end
 
 local function giveBack(request)
@@ -70,7 +70,7 @@ local function giveBack(request)
 end
 
 local function answer(request, state, line)
-  return { state, line, wholeNumber(request.tag), request.seq, request.enqueued }
+  return { state, line, request.tagText, tonumber(request.seq), request.enqueued }
 end
 
 local function wait(request, places, fitting)
@@ -101,12 +101,10 @@ local function enqueue(id, devices, class, user, turn)
   if known then giveBack(known) end
   if not isAlive(REPLICA) then return { 'lapsed', 0, '0', 0, '0' } end
 
-  local request = { id = id, devices = devices, class = class, user = user, turn = turn,
-                    owner = REPLICA, granted = 0, enqueued = wholeNumber(now) }
   local places = readPlaces(devices)
-  chooseTag(request, places)
-  request.seq = nextSeq()
-  request.member = memberOf(request.seq, id)
+  local tag = chooseTag(places, class, user)
+  local request = newRequest({ id = id, devices = devices, class = class, user = user, turn = turn, tag = tag,
+                               seq = sequenceText(nextSeq()), enqueued = nowText })
   local fitting = fitsAll(request, places)
   addRequest(request)
   if not fitting or recovering() then return wait(request, places, fitting) end
@@ -146,6 +144,7 @@ local function readAsks()
 end
 
 enter()
+nowText = wholeNumber(now)
 local answers = {}
 for i, ask in ipairs(readAsks()) do
   asksLeft = ASKS - i + 1

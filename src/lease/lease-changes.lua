@@ -20,7 +20,7 @@ local function isIdle(place)
 end
 
 local function joinQueues(request)
-  local tag, flow = wholeNumber(request.tag), request.class .. ':' .. request.user
+  local tag, flow = request.tagText, request.class .. ':' .. request.user
   for _, place in ipairs(readPlaces(request.devices)) do
     redis.call('ZADD', queueKey(request.class, place.device), tag, request.member)
     if isIdle(place) then redis.call('ZADD', P .. 'f:' .. place.device, floor, '', tag, flow)
@@ -47,8 +47,8 @@ local function moveTime(request)
   topTag = math.max(topTag, request.tag)
   for _, place in ipairs(readPlaces(request.devices)) do
     local key = P .. 'f:' .. place.device
-    if not place.idle and redis.call('ZADD', key, 'XX', 'GT', 'CH', request.tag, '') > 0 then
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. request.tag)
+    if not place.idle and redis.call('ZADD', key, 'XX', 'GT', 'CH', request.tagText, '') > 0 then
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. request.tagText)
     end
   end
 end
@@ -92,21 +92,25 @@ local function tryWaiter(id)
   markDirty(request.devices)
 end
 
+local function firstWaiters(class, device, count)
+  local ids = {}
+  if count <= 0 then return ids end
+  for i, member in ipairs(redis.call('ZRANGE', queueKey(class, device), 0, count - 1)) do
+    ids[i] = string.sub(member, 14)
+  end
+  return ids
+end
+
 -- Starts whoever may start now that something changed on `devices`. A grant leaves what later waiters
 -- count as it was (one more in use, one reservation less), so one look at the first ones of each
 -- queue, as many as places are free, is enough.
 local function pump(devices)
   for _, place in ipairs(readPlaces(devices)) do
-    local waiters = {}
-    local function addFirst(class, count)
-      if count <= 0 or place.idle then return end
-      for _, member in ipairs(redis.call('ZRANGE', queueKey(class, place.device), 0, count - 1)) do
-        waiters[#waiters + 1] = string.sub(member, 14)
-      end
+    local free = place.idle and 0 or place.limit - place.used
+    local waiters = firstWaiters('interactive', place.device, free)
+    for _, id in ipairs(firstWaiters('bulk', place.device, math.min(free, place.bulkLimit - place.bulk))) do
+      waiters[#waiters + 1] = id
     end
-    local free = place.limit - place.used
-    addFirst('interactive', free)
-    addFirst('bulk', math.min(free, place.bulkLimit - place.bulk))
     readRequests(waiters)
     for _, id in ipairs(waiters) do tryWaiter(id) end
   end

@@ -8,10 +8,10 @@ local function before(request, device)
   if request.state == 'w' then
     own = redis.call('ZRANK', queueKey(request.class, device), request.member) or 0
   else
-    own = redis.call('ZCOUNT', queueKey(request.class, device), '-inf', request.tag)
+    own = redis.call('ZCOUNT', queueKey(request.class, device), '-inf', request.tagText)
   end
-  if bulk then return redis.call('ZCOUNT', queueKey('interactive', device), '-inf', request.tag), own end
-  return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tag)
+  if bulk then return redis.call('ZCOUNT', queueKey('interactive', device), '-inf', request.tagText), own end
+  return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tagText)
 end
 
 -- How many places earlier waiters have reserved on a device, as far as the request is concerned.

@@ -5,14 +5,16 @@ here, and writeBack() at the end of the script writes them: one command for each
 changed there. The queues, the flows and who is on a device are not kept here but asked and changed
 at once.
 
-A place is what a device has: used and bulk (streams in use, of which bulk), lowered (its limit for
-now, or nil), limit and bulkLimit; idle (whether nobody waits there; nil until somebody looks).
+A place is what a device has: used and bulk (streams in use, of which bulk), limit and bulkLimit; idle
+(whether nobody waits there; nil until somebody looks).
 ]]
 -- By id; false: there is none.
 local requests = {}
 local changed = {}
 -- By device.
 local places = {}
+-- Fields of the key :use that are others now; false: it goes.
+local use = {}
 -- Owner -> id -> sequence number; false: it goes.
 local own = {}
 -- Owner -> grant -> whether it waits to be acknowledged.
@@ -48,19 +50,31 @@ local function split(names)
   return list
 end
 
-local RECORD = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*)$'
+local RECORD = '^(%S+) (%S+) (%S+) ((%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*))$'
 
 local function parseRequest(id, text)
-  local state, turn, granted, owner, devices, class, tag, seq, enqueued, user = string.match(text, RECORD)
-  return { id = id, state = state, turn = tonumber(turn), granted = tonumber(granted), owner = owner,
-           devices = split(devices), class = class, tag = tonumber(tag), seq = tonumber(seq),
-           enqueued = enqueued, user = user, member = memberOf(seq, id) }
+  local state, turn, granted, rest, owner, names, class, tag, seq, enqueued, user = string.match(text, RECORD)
+  return { id = id, state = state, turn = tonumber(turn), granted = tonumber(granted), rest = rest, owner = owner,
+           devices = split(names), class = class, tag = tonumber(tag), tagText = tag, seq = seq,
+           enqueued = enqueued, user = user, member = seq .. ':' .. id }
+end
+
+-- The part of its text that stays; clear.lua alone takes devices away from a suspect.
+local function restOf(request)
+  return request.owner .. ' ' .. table.concat(request.devices, ',') .. ' ' .. request.class .. ' ' .. request.tagText
+    .. ' ' .. request.seq .. ' ' .. request.enqueued .. ' ' .. request.user
+end
+
+-- Of id, devices, class, user, turn, tag, sequence number (as text) and when it was enqueued (ms, as text).
+local function newRequest(request)
+  request.owner, request.granted, request.state = REPLICA, 0, 'new'
+  request.tagText, request.member = wholeNumber(request.tag), request.seq .. ':' .. request.id
+  request.rest = restOf(request)
+  return request
 end
 
 local function textOf(request)
-  return string.format('%s %d %d %s %s %s %d %d %s %s', request.state, request.turn, request.granted,
-                       request.owner, table.concat(request.devices, ','), request.class, request.tag,
-                       request.seq, request.enqueued, request.user)
+  return string.format('%s %d %d ', request.state, request.turn, request.granted) .. request.rest
 end
 
 -- Beforehand, for readRequest().
@@ -121,12 +135,17 @@ local function wakeOwner(request)
   table.insert(wakes[request.owner], grant)
 end
 
--- nil: as it is by itself.
-local function setLimit(place, lowered)
-  place.lowered = lowered
-  place.limit = math.min(SLOTS, lowered or SLOTS)
-  -- One stream of a device is never given to bulk work: somebody at a screen may want it.
-  place.bulkLimit = place.limit > 1 and place.limit - 1 or place.limit
+-- One stream of a device is never given to bulk work: somebody at a screen may want it.
+local function bulkLimitOf(limit) return limit > 1 and limit - 1 or limit end
+
+local function lowerLimit(place, limit)
+  place.limit, place.bulkLimit = limit, bulkLimitOf(limit)
+  use['c:' .. place.device] = limit
+end
+
+local function restoreLimit(place)
+  place.limit, place.bulkLimit = SLOTS, bulkLimitOf(SLOTS)
+  use['c:' .. place.device] = false
 end
 
 -- In the order of `devices`.
@@ -134,7 +153,7 @@ local function readPlaces(devices)
   local list, unread, fields = {}, {}, {}
   for i, device in ipairs(devices) do
     if not places[device] then
-      places[device] = { device = device }
+      places[device] = { device = device, used = 0, bulk = 0, limit = SLOTS, bulkLimit = 0, idle = nil }
       unread[#unread + 1] = places[device]
       fields[#fields + 1] = 'u:' .. device
       fields[#fields + 1] = 'b:' .. device
@@ -147,8 +166,8 @@ local function readPlaces(devices)
   for i, place in ipairs(unread) do
     place.used = tonumber(values[3 * i - 2] or 0)
     place.bulk = tonumber(values[3 * i - 1] or 0)
-    setLimit(place, values[3 * i] and tonumber(values[3 * i]) or nil)
-    place.written = { used = place.used, bulk = place.bulk, lowered = place.lowered }
+    if values[3 * i] then place.limit = math.min(SLOTS, tonumber(values[3 * i])) end
+    place.bulkLimit = bulkLimitOf(place.limit)
   end
   return list
 end
@@ -157,7 +176,10 @@ local function readPlace(device) return places[device] or readPlaces({ device })
 
 local function addUse(place, request, count)
   place.used = place.used + count
-  if request.class == 'bulk' then place.bulk = place.bulk + count end
+  use['u:' .. place.device] = place.used > 0 and place.used
+  if request.class ~= 'bulk' then return end
+  place.bulk = place.bulk + count
+  use['b:' .. place.device] = place.bulk > 0 and place.bulk
 end
 
 local function writeRequests()
@@ -180,7 +202,7 @@ local function writeOwn()
     local kept, gone = {}, {}
     for id, seq in pairs(seqs) do
       if seq then
-        kept[#kept + 1] = wholeNumber(seq)
+        kept[#kept + 1] = seq
         kept[#kept + 1] = id
       else
         gone[#gone + 1] = id
@@ -209,10 +231,9 @@ local function writeGrants()
   out, wakes = {}, {}
 end
 
-local function writePlaces()
+local function writeUse()
   local kept, gone = {}, {}
-  local function compare(field, value, written)
-    if value == written then return end
+  for field, value in pairs(use) do
     if value then
       kept[#kept + 1] = field
       kept[#kept + 1] = value
@@ -220,22 +241,16 @@ local function writePlaces()
       gone[#gone + 1] = field
     end
   end
-  for device, place in pairs(places) do
-    local written = place.written
-    compare('u:' .. device, place.used > 0 and place.used, written.used > 0 and written.used)
-    compare('b:' .. device, place.bulk > 0 and place.bulk, written.bulk > 0 and written.bulk)
-    compare('c:' .. device, place.lowered, written.lowered)
-    written.used, written.bulk, written.lowered = place.used, place.bulk, place.lowered
-  end
   send('HSET', P .. 'use', kept)
   send('HDEL', P .. 'use', gone)
+  use = {}
 end
 
 local function writeBack()
   writeRequests()
   writeOwn()
   writeGrants()
-  writePlaces()
+  writeUse()
   if topTag ~= writtenTop then
     redis.call('HSET', KEYS[1], 'v', wholeNumber(topTag))
     writtenTop = topTag

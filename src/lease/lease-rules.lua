@@ -107,4 +107,5 @@ local function wholeNumber(number) return string.format('%d', number) end
 
 local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or 'q:') .. device end
 
-local function memberOf(seq, id) return string.format('%012d', seq) .. ':' .. id end
+-- As they are in the queues, where of equal tags the smaller text goes first.
+local function sequenceText(seq) return string.format('%012d', seq) end

@@ -53,9 +53,9 @@ readRequests(ids)
 for i, row in ipairs(rows) do
   local id, devices, class, user, kind, tag, seq, turn, enqueued = unpack(row)
   local known = readRequest(id)
-  local request = { id = id, devices = split(devices), class = class, user = user, tag = tag, seq = seq,
-                    owner = REPLICA, enqueued = wholeNumber(enqueued), member = memberOf(seq, id),
-                    turn = turn, granted = known and known.granted or 0 }
+  local request = newRequest({ id = id, devices = split(devices), class = class, user = user, turn = turn, tag = tag,
+                               seq = sequenceText(seq), enqueued = wholeNumber(enqueued) })
+  request.granted = known and known.granted or 0
   if kind == 'waiting' and wait(request, known) then
     request.state, request.granted = 'w', 0
     markDirty(request.devices)

@@ -24,7 +24,7 @@ if request.turn < turn then
   noteChange(request)
   joinQueues(request)
   local place = readPlace(device)
-  setLimit(place, math.min(place.limit, place.used))
+  lowerLimit(place, math.min(place.limit, place.used))
   redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
   pump(request.devices)
   writeBack()

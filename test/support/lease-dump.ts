@@ -63,7 +63,7 @@ export function dumpModel(model: LeaseModel): Dump {
 function requestOf(text: string): string[] {
   const [state = '', turn = '', , owner = '', devices = '', requestClass = '', tag = '', seq = '', , ...user] =
     text.split(' ')
-  return [devices, requestClass, user.join(' '), owner, tag, seq, turn, state]
+  return [devices, requestClass, user.join(' '), owner, tag, String(Number(seq)), turn, state]
 }
 
 function push(dump: Record<string, unknown>, name: string, id: string): void {
