@@ -13,8 +13,7 @@ export async function dumpRedis(redis: Redis, prefix: string): Promise<Dump> {
       const [kind] = name.split(':')
       if (kind === 'r') {
         for (const [id, text] of Object.entries(await redis.hgetall(key))) dump[`r:${id}`] = requestOf(text)
-      }
-      else if (kind === 'use') dump[name] = sorted(await redis.hgetall(key))
+      } else if (kind === 'use') dump[name] = sorted(await redis.hgetall(key))
       else if (kind === 'q' || kind === 'qb') {
         dump[name] = (await redis.zrange(key, '0', '-1')).map((member) => member.slice(13))
       } else if (kind === 'on' || kind === 'sus' || kind === 'own') {
@@ -61,8 +60,18 @@ export function dumpModel(model: LeaseModel): Dump {
 }
 
 function requestOf(text: string): string[] {
-  const [state = '', turn = '', , owner = '', devices = '', requestClass = '', tag = '', seq = '', , ...user] =
-    text.split(' ')
+  const [
+    state = '',
+    turn = '',
+    ,
+    owner = '',
+    devices = '',
+    requestClass = '',
+    tag = '',
+    seq = '',
+    ,
+    ...user
+  ] = text.split(' ')
   return [devices, requestClass, user.join(' '), owner, tag, String(Number(seq)), turn, state]
 }
 
