@@ -115,12 +115,11 @@ end
 local function release(id, turn)
   local request = readRequest(id)
   if not request or request.owner ~= REPLICA or request.turn > turn then return { '' } end
-  local state = request.state
   giveBack(request)
-  return { state }
+  return { request.state }
 end
 
--- {what, id, turn, devices, class, user} of each; reads what will be needed of all of them.
+-- Each as {id, turn, devices, class, user}, a release without the last three. Reads what all of them need.
 local function readAsks()
   local asks, ids, devices = {}, {}, {}
   local at = 6
