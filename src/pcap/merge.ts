@@ -50,6 +50,8 @@ export class PcapMerge {
   readonly #options: MergeOptions
   readonly #stalledMs: number[]
   #merger: ReadyMerger | undefined
+  /** Ends the present wait for an input. */
+  #endWait: ((reason: unknown) => void) | undefined
 
   constructor(inputs: readonly PcapInput[], options: MergeOptions = {}) {
     this.#inputs = inputs
@@ -72,6 +74,9 @@ export class PcapMerge {
    * All inputs are closed when the generator ends in any way. To be called once.
    */
   async *chunks(): AsyncGenerator<Buffer, void> {
+    const { signal } = this.#options
+    const abort = () => this.#endWait?.(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
     try {
       while (this.#needsFill()) await this.#fillAll()
       const merger = this.#createMerger()
@@ -82,6 +87,7 @@ export class PcapMerge {
         if (state === 'end') return
       }
     } finally {
+      signal?.removeEventListener('abort', abort)
       await Promise.all(this.#inputs.map((input) => input.close()))
     }
   }
@@ -138,9 +144,13 @@ export class PcapMerge {
   }
 
   /** Normally one input is without a record; after a pause all are, and are asked at the same time. */
-  #fillAll(): Promise<unknown> {
+  #fillAll(): Promise<void> {
     const needy = this.#inputs.filter((input) => !input.hasRecord && !input.ended)
-    return unlessAborted(Promise.all(needy.map((input) => input.fill())), this.#options.signal)
+    return new Promise((resolve, reject) => {
+      this.#endWait = reject
+      if (this.#options.signal?.aborted === true) reject(this.#options.signal.reason)
+      Promise.all(needy.map((input) => input.fill())).then(() => resolve(), reject)
+    })
   }
 
   #needsFill(): boolean {
@@ -163,16 +173,5 @@ function settlesSoon(work: Promise<unknown>): Promise<boolean> {
       resolve(true)
     }
     work.then(settled, settled)
-  })
-}
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    const settled = () => signal.removeEventListener('abort', abort)
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(settled)
-    if (signal.aborted) abort()
   })
 }
