@@ -81,9 +81,17 @@ export class PcapMerge {
       while (this.#needsFill()) await this.#fillAll()
       const merger = this.#createMerger()
       for (let state = merger?.advance(); merger !== undefined; state = merger.advance()) {
-        if (state === 'dry' && this.#inputs[merger.dryInput]?.fillAtOnce() === true) merger.refilled()
-        else if (state === 'dry') yield* this.#refill(merger)
-        else yield* waiting(merger)
+        if (state === 'dry' && this.#inputs[merger.dryInput]?.fillAtOnce() === true) {
+          merger.refilled()
+          continue
+        }
+        const filling = state === 'dry' ? this.#refill(merger) : undefined
+        // What is merged does not wait for a slow input, and is not lost with one that fails.
+        if (filling === undefined || !(await succeedsSoon(filling))) {
+          const chunk = merger.take()
+          if (chunk !== undefined) yield chunk
+        }
+        if (filling !== undefined) await filling
         if (state === 'end') return
       }
     } finally {
@@ -125,19 +133,10 @@ export class PcapMerge {
     return new RecordGate(this.#options, new DuplicateWindow(units, header.linkType))
   }
 
-  /** Waits for the dry input. If it is slow or fails, what is merged goes out first. */
-  async *#refill(merger: ReadyMerger): AsyncGenerator<Buffer, void> {
+  async #refill(merger: ReadyMerger): Promise<void> {
     const startMs = performance.now()
-    const filling = this.#fillAll()
-    if (!(await settlesSoon(filling))) yield* waiting(merger)
-    try {
-      await filling
-      // Parked since then: nothing was lost, the same packets come again.
-      while (this.#needsFill()) await this.#fillAll()
-    } catch (error) {
-      yield* waiting(merger)
-      throw error
-    }
+    // Once more when parked since then: nothing was lost, the same packets come again.
+    while (this.#needsFill()) await this.#fillAll()
     const rank = merger.dryInput
     this.#stalledMs[rank] = (this.#stalledMs[rank] ?? 0) + performance.now() - startMs
     merger.refilled()
@@ -158,20 +157,17 @@ export class PcapMerge {
   }
 }
 
-/** What the merger has ready, if anything. */
-function* waiting(merger: ReadyMerger): Generator<Buffer, void> {
-  const chunk = merger.take()
-  if (chunk !== undefined) yield chunk
-}
-
-/** Whether `work` settles before the event loop has looked for new input once. */
-function settlesSoon(work: Promise<unknown>): Promise<boolean> {
+/** Whether `work` succeeds before the event loop has looked for new input once. Hears of its failure. */
+function succeedsSoon(work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const late = setImmediate(resolve, false)
-    const settled = () => {
+    const settle = (isSuccess: boolean) => {
       clearImmediate(late)
-      resolve(true)
+      resolve(isSuccess)
     }
-    work.then(settled, settled)
+    work.then(
+      () => settle(true),
+      () => settle(false),
+    )
   })
 }
