@@ -10,7 +10,8 @@ namespace {
 
 /// The kernel may hand a packet over that it stamped up to so long before: stamping comes first.
 constexpr int64_t kStampLagNs = 20'000'000;
-constexpr int kIdleWaitMs = 20;
+/// Packets and goals wake the thread; only its clock does not.
+constexpr int kIdleWaitMs = 50;
 constexpr int kStallWaitMs = 2;
 /// Packets that are taken before commands and clocks are looked at.
 constexpr int kPacketsPerTurn = 4096;

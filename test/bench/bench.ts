@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { BenchFleet } from './bench-fleet.ts'
 import { BenchInputs } from './bench-inputs.ts'
+import { printCaptureFigures } from './capture.bench.ts'
 import { compare, printControl, printHeading } from './compare.ts'
 import { compressions } from './compress.bench.ts'
 import { startConstantServer } from './constant-server.ts'
@@ -45,6 +46,11 @@ const { positionals, values } = parseArgs({
 // Requests and grants instead of bytes: figures of its own.
 if (positionals[0] === 'queue') {
   await printQueueFigures()
+  process.exit()
+}
+// Packets of a wire instead of a file.
+if (positionals[0] === 'capture') {
+  printCaptureFigures()
   process.exit()
 }
 const bytes = wholeNumber('size-mib') * MIB
