@@ -1,0 +1,47 @@
+/** What a recorder that ended in the middle of a capture has left: made whole before anything is added. */
+import { readdir } from 'node:fs/promises'
+import { recoverStream } from '../native/live-capture.ts'
+import type { CaptureRecord, StreamRecord } from './capture-record.ts'
+import type { EventLog } from './event-log.ts'
+import { RecordedCapture } from './recorded-capture.ts'
+import type { StoreWriter } from './store-writer.ts'
+
+export interface RecoveryParts {
+  readonly writer: StoreWriter
+  /** Of this boot of the machine. What was written in another one may never have reached the disk. */
+  readonly bootId: string
+  readonly events: EventLog
+}
+
+/** The capture of this record with what its streams hold. May be called again after a failure. */
+export async function recoverCapture(parts: RecoveryParts, record: CaptureRecord): Promise<RecordedCapture> {
+  const { writer, bootId, events } = parts
+  const folder = writer.folderOf(record.name)
+  const streams: StreamRecord[] = []
+  let [cutBytes, recoveredPackets] = [0n, 0n]
+  for (const port of await portsIn(folder)) {
+    const found = await recoverStream({ folder, port, isSameBoot: record.bootId === bootId })
+    if (found === undefined) continue
+    const { linkType, snaplen, segments } = found
+    streams.push({ port, linkType, snaplen, segments: [...segments] })
+    cutBytes += found.cutBytes
+    recoveredPackets += found.recoveredPackets
+  }
+  const capture = await RecordedCapture.adopt(writer, { record, streams, bootId })
+  if (cutBytes > 0n || recoveredPackets > 0n) {
+    events.append('capture-recovered', {
+      name: record.name,
+      cutBytes: String(cutBytes),
+      recoveredPackets: String(recoveredPackets),
+    })
+  }
+  return capture
+}
+
+async function portsIn(folder: string): Promise<readonly number[]> {
+  const names = await readdir(folder)
+  return names
+    .flatMap((name) => /^cap(\d{1,3})$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b)
+}
