@@ -9,6 +9,10 @@ const DAY_S = 86_400
 /** Ports of a device, cap0 to cap7: stated by the API. */
 export const CAPTURE_PORTS = 8
 
+const THREADS_MAX = 16
+/** The engine needs 1 MiB for each thread. */
+const QUEUE_BYTES_MIN = CAPTURE_PORTS * THREADS_MAX * MIB
+
 const baseNameSchema = z.string().regex(BASE_NAME, `must be ${BASE_NAME_RULE}`)
 
 const portSchema = z.strictObject({
@@ -18,11 +22,12 @@ const portSchema = z.strictObject({
     .max(CAPTURE_PORTS - 1),
   // What the kernel takes: up to 15 bytes, no slash, no space.
   interface: z.string().regex(/^[^\s/]{1,15}$/, 'must be the name of a network interface'),
-  threads: z.int().min(1).max(16).default(1),
+  threads: z.int().min(1).max(THREADS_MAX).default(1),
   ringBytes: z
     .int()
     .min(4 * MIB)
     .max(2 ** 31)
+    .multipleOf(MIB)
     .default(128 * MIB),
   snaplen: z.int().min(1).max(262_144).default(262_144),
   promiscuous: z.boolean().default(true),
@@ -77,7 +82,7 @@ export const captureConfigSchema = z.strictObject({
   syncIntervalMs: z.int().min(50).max(60_000).default(1_000),
   queueBytes: z
     .int()
-    .min(4 * MIB)
+    .min(QUEUE_BYTES_MIN)
     .max(2 ** 40)
     .default(256 * MIB),
   roll: rollSchema.prefault({}),

@@ -169,10 +169,11 @@ export class CaptureControl implements AsyncDisposable {
 
   /** Several times a second; `monotonicMs` is of a clock that never steps. */
   async upkeep(monotonicMs: number): Promise<void> {
+    this.#recording?.observe(monotonicMs)
     // Whoever has the turn changes the capture: the next time is soon.
     using turn = this.#turn.tryAcquire()
     if (turn === undefined || this.#recording === undefined) return
-    if (await this.#recording.upkeep(monotonicMs)) this.#options.onSegmentFinished?.()
+    if (await this.#recording.takeSegments(monotonicMs)) this.#options.onSegmentFinished?.()
   }
 
   report(): CaptureReport {

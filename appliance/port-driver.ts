@@ -29,8 +29,8 @@ export class PortDriver implements CaptureDriver {
   }
 
   async start({ folder }: CaptureTarget): Promise<void> {
-    const { open = LiveCapture.open } = this.#options
-    const engine = await open(this.#options)
+    const { open = LiveCapture.open, ...options } = this.#options
+    const engine = await open(options)
     try {
       await engine.start(folder)
     } catch (error) {

@@ -52,14 +52,19 @@ export class Recording {
     return this.#watch.diskProblem
   }
 
-  /** Rates, events of drops and of the disk; finished segments come into the record. Whether there were any. */
-  async upkeep(monotonicMs: number): Promise<boolean> {
+  /** Rates, and events of drops and of the disk. Also while another call is under way. */
+  observe(monotonicMs: number): void {
     const counts = this.#driver.counts()
     this.#rates.sample(counts, monotonicMs)
     this.#watch.observe(this.#capture.name, counts, monotonicMs)
+  }
+
+  /** Finished segments come into the record, every second or so. Whether there were any. */
+  async takeSegments(monotonicMs: number): Promise<boolean> {
     if (monotonicMs - this.#askedMs < SEGMENTS_EVERY_MS) return false
     this.#askedMs = monotonicMs
-    return await this.#capture.add(this.#driver.finished(), this.#tally.dropsOf(counts))
+    const drops = this.#tally.dropsOf(this.#driver.counts())
+    return await this.#capture.add(this.#driver.finished(), drops)
   }
 
   /** Packets go into `next` from one moment on. A failure leaves everything as it was. */
