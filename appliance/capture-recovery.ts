@@ -21,9 +21,9 @@ export async function recoverCapture(parts: RecoveryParts, record: CaptureRecord
   let [cutBytes, recoveredPackets] = [0n, 0n]
   for (const port of await portsIn(folder)) {
     const found = await recoverStream({ folder, port, isSameBoot: record.bootId === bootId })
-    if (found === undefined) continue
-    const { linkType, snaplen, segments } = found
-    streams.push({ port, linkType, snaplen, segments: [...segments] })
+    if (found.stream !== undefined) {
+      streams.push({ ...found.stream, segments: [...found.stream.segments] })
+    }
     cutBytes += found.cutBytes
     recoveredPackets += found.recoveredPackets
   }

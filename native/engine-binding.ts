@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { CapfleetError, type ErrorCode } from '../src/base/error.ts'
 import type { BlockList, DownloadTotals } from './addon.ts'
 import type { ImportOptions, ImportProgress, ImportResult } from './import-capture-files.ts'
+import type { LiveCaptureOptions, LiveCounts, LiveStream } from './live-capture.ts'
 
 export interface NativeOptions {
   readonly streams: readonly (readonly string[])[]
@@ -61,6 +62,16 @@ interface NativeImport {
   cancel(): void
 }
 
+export interface NativeLiveCapture {
+  start(folder: string): Promise<void>
+  roll(folder: string): Promise<readonly LiveStream[]>
+  stop(): Promise<readonly LiveStream[]>
+  finished(): readonly LiveStream[]
+  counts(): LiveCounts
+  /** Nothing may be called after it. */
+  close(): void
+}
+
 /** The exports of native/binding/addon.cc. */
 interface EngineBinding {
   initialize(makeError: (code: ErrorCode | 'cancelled', message: string) => Error): void
@@ -70,6 +81,7 @@ interface EngineBinding {
   lookBackNs(timeSource: number): bigint
   countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
   listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
+  openLiveCapture(options: LiveCaptureOptions): Promise<NativeLiveCapture>
   startImport(
     options: Required<Pick<ImportOptions, 'files' | 'directory'>> & { readonly segmentBytes: number },
     onProgress: (progress: ImportProgress) => void,

@@ -1,94 +1,206 @@
-/** Placeholder of the contract until the engine is merged. */
+/**
+ * Live capture: packets of network interfaces into the segments of a capture, by the engine's own
+ * threads. Nothing here waits for the disk on this thread.
+ */
+import assert from 'node:assert/strict'
 import { CapfleetError } from '../src/base/error.ts'
+import { engine, type NativeLiveCapture } from './engine-binding.ts'
+import type { StreamSummary } from './import-capture-files.ts'
 
 export interface LivePort {
+  /** 0 to 7: capN. */
   readonly port: number
   readonly interfaceName: string
+  /** More than 1: the kernel shares the packets among so many threads, by flow. */
   readonly threads: number
+  /** Kernel ring of each thread; whole MiB, at least 2. */
   readonly ringBytes: number
+  /** 1 to 262144: bytes kept of each packet. */
   readonly snaplen: number
   readonly isPromiscuous: boolean
+  /** A cBPF program from the compile helper for Ethernet; it sees whole packets with their VLAN tags. */
   readonly filter?: Uint8Array | undefined
 }
 
 export interface LiveCaptureOptions {
   readonly ports: readonly LivePort[]
+  /** Segments roll before a block would take them past this. */
   readonly segmentBytes: number
+  /** What was captured is safe on the disk after so long, while the disk keeps up. */
   readonly syncIntervalMs: number
+  /** Memory between the capture threads and the disk, all ports together; at least 1 MiB for each thread. */
   readonly queueBytes: number
 }
 
+/** RMON size classes in the order of LivePortCounts.sizeClasses, as API section 2.4 names them after `Pkt_`. */
+export const SIZE_CLASSES = [
+  'RUNT',
+  '64',
+  '65_127',
+  '128_255',
+  '256_511',
+  '512_1023',
+  '1024_1518',
+  '1024_2047',
+  '2048_4095',
+  '4096_8191',
+  '8192_9216',
+  'OVER',
+] as const
+
+/** seenPackets = storedPackets + filteredPackets + ringDrops + diskDrops + pendingPackets, always. */
 export interface LivePortCounts {
   readonly port: number
+  /** What the kernel offered. */
   readonly seenPackets: bigint
+  /** Safe on the disk, with their index entry. */
   readonly storedPackets: bigint
+  /** Of these, as PCAP records. */
   readonly storedBytes: bigint
+  /** Original lengths of the packets that reached the recorder. */
   readonly seenBytes: bigint
+  /** Left out by the capture filter. */
   readonly filteredPackets: bigint
+  /** The kernel's ring was full, because the capture threads got too little of the processor. */
   readonly ringDrops: bigint
+  /** The memory was full because the disk was too slow; or the disk failed until the capture's end. */
   readonly diskDrops: bigint
+  /** In memory, not safe yet. */
   readonly pendingPackets: bigint
+  /** Frames with a wrong check sequence that the interface has seen since the start. */
   readonly fcsErrors: bigint
+  /** 0n = none. */
   readonly lastPacketNs: bigint
+  /**
+   * In the order of SIZE_CLASSES. By length on the wire: the FCS, which the kernel does not show,
+   * counts as 4 bytes. 1024_1518 and 1024_2047 overlap, as their names say.
+   */
   readonly sizeClasses: readonly bigint[]
   readonly hasHardwareTimestamps: boolean
   readonly isUp: boolean
 }
 
+/** Since start() of the running capture; kept after stop(). */
 export interface LiveCounts {
   readonly ports: readonly LivePortCounts[]
+  /**
+   * Every packet that arrived when the clock showed less is safe on the disk. Goes on with the clock
+   * on an idle wire, and back with a clock that is set back. 0n = nothing is known yet.
+   */
   readonly flushedNs: bigint
   readonly pendingBytes: bigint
+  /** Failed calls to the disk; each is tried again. */
   readonly diskErrors: bigint
+  /** Of the newest, '' = none. */
   readonly diskMessage: string
 }
 
-export interface LiveSegment {
-  readonly number: number
-  readonly minNs: bigint
-  readonly maxNs: bigint
-  readonly packets: bigint
-  readonly bytes: bigint
+/** The segments of one port; ports without packets have none and are left out. */
+export type LiveStream = StreamSummary
+
+/** One capture at a time: start(), any number of roll(), stop(), and again. */
+export class LiveCapture {
+  readonly #native: NativeLiveCapture
+  #state: 'idle' | 'starting' | 'capturing' | 'closed' = 'idle'
+
+  private constructor(native: NativeLiveCapture) {
+    this.#native = native
+  }
+
+  /**
+   * Opens every interface; nothing is captured yet. Rejects with capture-unavailable, whose message
+   * names the fix (no CAP_NET_RAW, no such interface, not Ethernet), bad-bpf or bad-parameter.
+   */
+  static async open(options: LiveCaptureOptions): Promise<LiveCapture> {
+    checkOptions(options)
+    return new LiveCapture(await engine.openLiveCapture(options))
+  }
+
+  /**
+   * Captures into cap<port>/ of an existing folder, behind the segments that are there. Every packet
+   * that arrives after it resolves is seen.
+   */
+  async start(folder: string): Promise<void> {
+    assert(this.#state === 'idle', 'start() needs an open capture that does not run')
+    this.#state = 'starting'
+    await this.#native.start(folder)
+    if (this.#state === 'starting') this.#state = 'capturing'
+  }
+
+  /**
+   * Packets go to another folder from one block on. Resolves with the segments that were made since
+   * start() or the roll before, when they are safe; while the disk fails it waits.
+   */
+  async roll(folder: string): Promise<readonly LiveStream[]> {
+    assert(this.#state === 'capturing', 'roll() needs a running capture')
+    return await this.#native.roll(folder)
+  }
+
+  /**
+   * Resolves as roll() does, when everything that arrived before is safe. What a disk that fails for
+   * 5 s has not taken is counted in diskDrops.
+   */
+  async stop(): Promise<readonly LiveStream[]> {
+    assert(this.#state === 'capturing', 'stop() needs a running capture')
+    this.#state = 'idle'
+    return await this.#native.stop()
+  }
+
+  /** Segments that are ended, of those made since start() or the last roll. */
+  finished(): readonly LiveStream[] {
+    return this.#state === 'closed' ? [] : this.#native.finished()
+  }
+
+  /** Cheap. REQUIRES: not closed. */
+  counts(): LiveCounts {
+    assert(this.#state !== 'closed', 'counts() needs an open capture')
+    return this.#native.counts()
+  }
+
+  /** Ends at once, in the background; packets that are not safe may be lost. May be called again. */
+  close(): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    this.#native.close()
+  }
 }
 
-export interface LiveStream {
+const MIN_QUEUE_BYTES_PER_THREAD = 2 ** 20
+const MAX_SNAPLEN = 262_144
+
+function checkOptions({ ports, segmentBytes, syncIntervalMs, queueBytes }: LiveCaptureOptions): void {
+  checkRange('segmentBytes', segmentBytes, 1)
+  checkRange('syncIntervalMs', syncIntervalMs, 1, 3_600_000)
+  for (const { port, threads, ringBytes, snaplen } of ports) {
+    checkRange('port', port, 0, 7)
+    checkRange('threads', threads, 1, 64)
+    checkRange('ringBytes', ringBytes, 1)
+    checkRange('snaplen', snaplen, 1, MAX_SNAPLEN)
+  }
+  if (new Set(ports.map(({ port }) => port)).size !== ports.length) {
+    throw new CapfleetError('bad-parameter', 'two ports have the same number', { param: 'port' })
+  }
+  const threads = ports.reduce((sum, port) => sum + port.threads, 0)
+  checkRange('queueBytes', queueBytes, MIN_QUEUE_BYTES_PER_THREAD * Math.max(1, threads))
+}
+
+function checkRange(param: string, value: number, min: number, max = Number.MAX_SAFE_INTEGER): void {
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return
+  throw new CapfleetError('bad-parameter', `${param} must be an integer from ${min} to ${max}`, { param })
+}
+
+export interface RecoveryOptions {
+  readonly folder: string
   readonly port: number
-  readonly linkType: number
-  readonly snaplen: number
-  readonly segments: readonly LiveSegment[]
+  readonly isSameBoot: boolean
 }
 
-export interface RecoveredStream extends LiveStream {
+export interface RecoveredStream {
+  readonly stream?: LiveStream | undefined
   readonly cutBytes: bigint
   readonly recoveredPackets: bigint
 }
 
-export class LiveCapture {
-  static open(_options: LiveCaptureOptions): Promise<LiveCapture> {
-    return Promise.reject(new CapfleetError('capture-unavailable', 'no engine'))
-  }
-  start(_folder: string): Promise<void> {
-    return Promise.resolve()
-  }
-  roll(_folder: string): Promise<readonly LiveStream[]> {
-    return Promise.resolve([])
-  }
-  stop(): Promise<readonly LiveStream[]> {
-    return Promise.resolve([])
-  }
-  finished(): readonly LiveStream[] {
-    return []
-  }
-  counts(): LiveCounts {
-    return { ports: [], flushedNs: 0n, pendingBytes: 0n, diskErrors: 0n, diskMessage: '' }
-  }
-  close(): void {}
-}
-
-export function recoverStream(_options: {
-  readonly folder: string
-  readonly port: number
-  readonly isSameBoot: boolean
-}): Promise<RecoveredStream | undefined> {
-  return Promise.resolve(undefined)
+export function recoverStream(_options: RecoveryOptions): Promise<RecoveredStream> {
+  return Promise.resolve({ cutBytes: 0n, recoveredPackets: 0n })
 }

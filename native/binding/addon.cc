@@ -7,6 +7,7 @@
 #include "download_wrap.h"
 #include "import_job.h"
 #include "list_job.h"
+#include "live_capture_wrap.h"
 #include "vendor_clock.h"
 
 namespace capfleet::binding {
@@ -28,12 +29,14 @@ Napi::Value lookBackNs(const Napi::CallbackInfo& info) {
 Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   AddonData::create(env);
   DownloadWrap::define(env);
+  LiveCaptureWrap::define(env);
   exports.Set("initialize", Napi::Function::New<initialize>(env));
   exports.Set("clockNs", Napi::Function::New<clockNs>(env));
   exports.Set("openDownload", Napi::Function::New<&DownloadWrap::open>(env));
   exports.Set("lookBackNs", Napi::Function::New<lookBackNs>(env));
   exports.Set("countPackets", Napi::Function::New<countPackets>(env));
   exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
+  exports.Set("openLiveCapture", Napi::Function::New<&LiveCaptureWrap::open>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

@@ -30,6 +30,7 @@ class AddonData {
 
   Napi::FunctionReference makeError;  ///< (code, message) => Error
   Napi::FunctionReference downloadConstructor;
+  Napi::FunctionReference liveCaptureConstructor;
 
  private:
   explicit AddonData(Napi::Env env) : mainThread_(MainThread::create(env)) {}

@@ -23,6 +23,8 @@ const char* nameOf(Code code) {
       return "store-full";
     case Code::kBadCaptureFile:
       return "bad-capture-file";
+    case Code::kCaptureUnavailable:
+      return "capture-unavailable";
     case Code::kCancelled:
       return "cancelled";
   }

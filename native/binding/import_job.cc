@@ -7,6 +7,7 @@
 #include "addon_data.h"
 #include "error_value.h"
 #include "importer.h"
+#include "segment_values.h"
 
 namespace capfleet::binding {
 namespace {
@@ -20,7 +21,6 @@ struct ImportJob {
 };
 
 Napi::Value toBigInt(Napi::Env env, uint64_t value) { return Napi::BigInt::New(env, value); }
-Napi::Value toBigInt(Napi::Env env, int64_t value) { return Napi::BigInt::New(env, value); }
 
 template <typename T, typename Convert>
 Napi::Array toArray(Napi::Env env, const std::vector<T>& values, Convert convert) {
@@ -29,23 +29,8 @@ Napi::Array toArray(Napi::Env env, const std::vector<T>& values, Convert convert
   return array;
 }
 
-Napi::Object toSegment(Napi::Env env, const SegmentSummary& from) {
-  Napi::Object segment = Napi::Object::New(env);
-  segment.Set("number", Napi::Number::New(env, from.number));
-  segment.Set("minNs", toBigInt(env, from.minNs));
-  segment.Set("maxNs", toBigInt(env, from.maxNs));
-  segment.Set("packets", toBigInt(env, from.packets));
-  segment.Set("bytes", toBigInt(env, from.bytes));
-  return segment;
-}
-
-Napi::Object toStream(Napi::Env env, const ImportedStream& from) {
-  Napi::Object stream = Napi::Object::New(env);
-  stream.Set("port", Napi::Number::New(env, from.port));
-  stream.Set("linkType", Napi::Number::New(env, from.header.linkTypeWord));
-  stream.Set("snaplen", Napi::Number::New(env, from.header.snaplen));
-  stream.Set("segments", toArray(env, from.segments, toSegment));
-  return stream;
+Napi::Object fromStream(Napi::Env env, const ImportedStream& from) {
+  return toStream(env, from.port, from.header, from.segments);
 }
 
 Napi::Object toDamage(Napi::Env env, const ImportDamage& from) {
@@ -59,7 +44,7 @@ Napi::Object toDamage(Napi::Env env, const ImportDamage& from) {
 
 Napi::Object toResult(Napi::Env env, const ImportResult& from) {
   Napi::Object result = Napi::Object::New(env);
-  result.Set("streams", toArray(env, from.streams, toStream));
+  result.Set("streams", toArray(env, from.streams, fromStream));
   result.Set("packets", toBigInt(env, from.packets));
   result.Set("packetsOutOfTimeRange", toBigInt(env, from.packetsOutOfTimeRange));
   result.Set("damages", toArray(env, from.damages, toDamage));

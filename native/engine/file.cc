@@ -13,6 +13,7 @@ namespace capfleet {
 namespace {
 
 constexpr mode_t kFileMode = 0640;
+constexpr mode_t kFolderMode = 0750;
 
 int openRetrying(const char* path, int flags) {
   int descriptor;
@@ -39,8 +40,15 @@ Result<File> File::openForRead(const std::string& path) {
 }
 
 Result<File> File::create(const std::string& path) {
-  const int descriptor = openRetrying(path.c_str(), O_WRONLY | O_CREAT | O_EXCL);
+  const int descriptor = openRetrying(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL);
   if (descriptor < 0) return storeError("create", path, errno);
+  return File(descriptor, path);
+}
+
+Result<File> File::openForAppend(const std::string& path, bool createsMissing) {
+  const int flags = O_RDWR | O_APPEND | (createsMissing ? O_CREAT : 0);
+  const int descriptor = openRetrying(path.c_str(), flags);
+  if (descriptor < 0) return storeError("open", path, errno);
   return File(descriptor, path);
 }
 
@@ -99,6 +107,15 @@ void File::startWriteBack(uint64_t offset, uint64_t bytes) {
                                       static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE));
 }
 
+Status File::resize(uint64_t bytes) {
+  int result;
+  do {
+    result = ::ftruncate(descriptor_, static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) return storeError("cut", path_, errno);
+  return ok();
+}
+
 Status File::sync() {
   // After a failed sync the kernel may have dropped the pages: never retried as if good.
   if (::fdatasync(descriptor_) != 0) return storeError("sync", path_, errno);
@@ -112,6 +129,18 @@ Status syncDirectory(const std::string& path) {
   const int errorNumber = errno;
   ::close(descriptor);
   if (result != 0) return storeError("sync", path, errorNumber);
+  return ok();
+}
+
+Status makeDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), kFolderMode) != 0 && errno != EEXIST) {
+    return storeError("make the folder", path, errno);
+  }
+  return ok();
+}
+
+Status removeFile(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return storeError("remove", path, errno);
   return ok();
 }
 

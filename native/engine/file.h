@@ -18,8 +18,11 @@ class File {
  public:
   /// Opens an existing file for reading.
   static Result<File> openForRead(const std::string& path);
-  /// Creates a file for writing; fails when it exists.
+  /// Creates a file for reading and appending; fails when it exists.
   static Result<File> create(const std::string& path);
+  /// Opens an existing file for reading and appending; `createsMissing` makes it when there is
+  /// none.
+  static Result<File> openForAppend(const std::string& path, bool createsMissing = false);
 
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -31,10 +34,12 @@ class File {
   Result<size_t> readAt(uint64_t offset, std::span<uint8_t> out) const;
   /// Size in bytes; fails with kStoreUnavailable when this is not a regular file.
   Result<uint64_t> size() const;
-  /// Appends all bytes at the file position.
+  /// Appends all bytes at the end of the file. After a failure a part of them may be there.
   Status write(std::span<const uint8_t> bytes);
   /// Asks the kernel to start writing back `bytes` from `offset`, and does not wait.
   void startWriteBack(uint64_t offset, uint64_t bytes);
+  /// Cuts the file, or makes it longer by zeros.
+  Status resize(uint64_t bytes);
   /// Returns when data and size are on stable storage.
   Status sync();
 
@@ -46,5 +51,11 @@ class File {
 
 /// Makes new names in a folder durable.
 Status syncDirectory(const std::string& path);
+
+/// Makes a folder; one that exists already is as good.
+Status makeDirectory(const std::string& path);
+
+/// Removes a file; one that does not exist is as good.
+Status removeFile(const std::string& path);
 
 }  // namespace capfleet

@@ -16,13 +16,6 @@ namespace {
 /// Runs merged at once: each takes an open file and a buffer of 256 KiB.
 constexpr size_t kMaxMergedRuns = 64;
 
-Status makeDirectory(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return storeError("create", path, error.value());
-  return ok();
-}
-
 Status removeTree(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);

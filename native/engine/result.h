@@ -11,15 +11,16 @@ namespace capfleet {
 /// The kinds of failure the engine reports. binding/ turns each into the error code of the same
 /// name in src/base/error.ts (kBadBpf -> "bad-bpf").
 enum class Code {
-  kBadParameter,      ///< an argument is outside its documented range
-  kBadBpf,            ///< the filter program or expression is not acceptable
-  kBadRegex,          ///< the compiled regular expression is not acceptable
-  kMixedLinkType,     ///< the chosen streams do not share one link type
-  kStoreUnavailable,  ///< the store cannot be read or written (errno in the message)
-  kStoreCorrupt,      ///< an index or segment file contradicts its checksum or format
-  kStoreFull,         ///< no space left on the device of the store
-  kBadCaptureFile,    ///< an import's input is not a capture file at all
-  kCancelled,         ///< the caller closed the object
+  kBadParameter,        ///< an argument is outside its documented range
+  kBadBpf,              ///< the filter program or expression is not acceptable
+  kBadRegex,            ///< the compiled regular expression is not acceptable
+  kMixedLinkType,       ///< the chosen streams do not share one link type
+  kStoreUnavailable,    ///< the store cannot be read or written (errno in the message)
+  kStoreCorrupt,        ///< an index or segment file contradicts its checksum or format
+  kStoreFull,           ///< no space left on the device of the store
+  kBadCaptureFile,      ///< an import's input is not a capture file at all
+  kCaptureUnavailable,  ///< privileges, interface or kernel do not let us capture
+  kCancelled,           ///< the caller closed the object
 };
 
 struct Error {

@@ -1,5 +1,4 @@
-// Appends packets of one capture port to its segments, their indexes and their tallies. The only
-// code that writes them.
+// Appends packets of one capture port to its segments, block by block.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +9,7 @@
 
 #include "pcap_format.h"
 #include "result.h"
+#include "segment_files.h"
 
 namespace capfleet {
 
@@ -21,15 +21,6 @@ struct SegmentWriterOptions {
   uint64_t segmentBytes = uint64_t{1} << 30;
   /// False for files that need not survive a crash: nothing is synced.
   bool durable = true;
-};
-
-/// What a finished or growing segment holds; the catalogue stores it in capture.json.
-struct SegmentSummary {
-  uint32_t number = 0;  ///< 1 for 00000001.pcap
-  int64_t minNs = 0;
-  int64_t maxNs = 0;
-  uint64_t packets = 0;
-  uint64_t bytes = 0;  ///< of the .pcap file
 };
 
 /// Not thread-safe. Fails with kStoreFull or kStoreUnavailable; every failure is final: the writer

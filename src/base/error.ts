@@ -53,12 +53,12 @@ export const ERROR_KINDS = {
   'queue-timeout': { status: 503, title: 'No download slot became free in time', retry: true },
   draining: { status: 503, title: 'The program is shutting down', retry: true },
   'scheduler-unavailable': { status: 503, title: 'The scheduler (Redis) cannot be reached', retry: true },
-  'store-unavailable': { status: 503, title: 'The store cannot be read or written', retry: true },
   'capture-unavailable': {
     status: 503,
     title: 'The device cannot capture: privileges, interface or kernel',
     retry: true,
   },
+  'store-unavailable': { status: 503, title: 'The store cannot be read or written', retry: true },
   'store-full': { status: 507, title: 'The store has no space left', retry: true },
   'bad-config': { status: 500, title: 'A setting is missing, unknown or malformed', retry: false },
 } as const satisfies Record<string, ErrorKind>

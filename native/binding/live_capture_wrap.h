@@ -1,0 +1,40 @@
+// The engine's LiveCapture as an object of JavaScript. live-capture.ts checks the arguments.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+#include "addon_data.h"
+#include "live_capture.h"
+
+namespace capfleet::binding {
+
+/// Methods for JavaScript, as in live-capture.ts:
+///   start(folder): Promise<void>
+///   roll(folder), stop(): Promise<LiveStream[]>
+///   finished(): LiveStream[]
+///   counts(): LiveCounts
+///   close(): void
+class LiveCaptureWrap : public Napi::ObjectWrap<LiveCaptureWrap> {
+ public:
+  /// Makes the class known to the environment.
+  static void define(Napi::Env env);
+  /// openLiveCapture(options): Promise<LiveCaptureWrap>.
+  static Napi::Value open(const Napi::CallbackInfo& info);
+
+  explicit LiveCaptureWrap(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value start(const Napi::CallbackInfo& info);
+  Napi::Value roll(const Napi::CallbackInfo& info);
+  Napi::Value stop(const Napi::CallbackInfo& info);
+  Napi::Value finished(const Napi::CallbackInfo& info);
+  Napi::Value counts(const Napi::CallbackInfo& info);
+  void close(const Napi::CallbackInfo& info);
+
+  const std::shared_ptr<AddonData> data_;
+  std::shared_ptr<LiveCapture> capture_;
+};
+
+}  // namespace capfleet::binding

@@ -1,0 +1,19 @@
+// What segments hold, as JavaScript objects.
+#pragma once
+
+#include <napi.h>
+
+#include <vector>
+
+#include "segment_files.h"
+
+namespace capfleet::binding {
+
+/// {number, minNs, maxNs, packets, bytes}
+Napi::Object toSegment(Napi::Env env, const SegmentSummary& segment);
+
+/// {port, linkType, snaplen, segments}
+Napi::Object toStream(Napi::Env env, uint32_t port, const PcapFileHeader& header,
+                      const std::vector<SegmentSummary>& segments);
+
+}  // namespace capfleet::binding

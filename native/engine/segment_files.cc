@@ -1,0 +1,187 @@
+#include "segment_files.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "segment_path.h"
+
+namespace capfleet {
+
+namespace {
+
+/// Makes the three files; those that it made are removed when one cannot be.
+class FileMaker {
+ public:
+  Result<File> make(const std::string& path) {
+    auto file = File::create(path);
+    if (file) made_.push_back(path);
+    return file;
+  }
+  void undo() {
+    // Nothing more can be done for a file that stays: its name only costs a number.
+    for (const std::string& path : made_) static_cast<void>(removeFile(path));
+  }
+
+ private:
+  std::vector<std::string> made_;
+};
+
+}  // namespace
+
+SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index,
+                           File tallies)
+    : options_(std::move(options)),
+      data_(std::move(data)),
+      index_(std::move(index)),
+      tallies_(std::move(tallies)) {
+  committed_ = {.number = number,
+                .minNs = INT64_MAX,
+                .maxNs = INT64_MIN,
+                .packets = 0,
+                .bytes = kPcapFileHeaderBytes};
+}
+
+Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, uint32_t number) {
+  const std::string path = segmentPath(options.directory, number);
+  FileMaker maker;
+  const auto failed = [&maker](const Error& error) {
+    maker.undo();
+    return error;
+  };
+  auto data = maker.make(path + ".pcap");
+  if (!data) return failed(data.error());
+  auto index = maker.make(path + ".idx");
+  if (!index) return failed(index.error());
+  auto tallies = maker.make(path + ".tally");
+  if (!tallies) return failed(tallies.error());
+  SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies));
+  if (auto status = files.writeHeaders(); !status) return failed(status.error());
+  return files;
+}
+
+Result<SegmentFiles> SegmentFiles::resume(const SegmentFilesOptions& options, uint32_t number,
+                                          const SegmentIndex& index) {
+  const std::string path = segmentPath(options.directory, number);
+  auto dataFile = File::openForAppend(path + ".pcap");
+  if (!dataFile) return dataFile.error();
+  auto indexFile = File::openForAppend(path + ".idx");
+  if (!indexFile) return indexFile.error();
+  auto tallyFile = File::openForAppend(path + ".tally", true);
+  if (!tallyFile) return tallyFile.error();
+  const auto tallyBytes = tallyFile->size();
+  if (!tallyBytes) return tallyBytes.error();
+
+  SegmentFiles files(options, number, std::move(*dataFile), std::move(*indexFile),
+                     std::move(*tallyFile));
+  files.uncommitted_ = index.blocks;
+  files.countCommitted();
+  files.bytes_ = files.blockEnd_ = files.committed_.bytes;
+  for (const BlockEntry& entry : index.blocks) {
+    files.committedTallyBytes_ =
+        std::max(files.committedTallyBytes_, entry.tallyOffset + entry.tallyBytes);
+  }
+  files.committedTallyBytes_ = std::min(files.committedTallyBytes_, *tallyBytes);
+  return files;
+}
+
+Status SegmentFiles::writeHeaders() {
+  if (options_.durable) {
+    if (auto status = syncDirectory(options_.directory); !status) return status;
+  }
+  uint8_t indexHeader[kIndexHeaderBytes];
+  storeIndexHeader(indexHeader, options_.port, options_.header);
+  if (auto status = index_.write(indexHeader); !status) return status;
+  uint8_t dataHeader[kPcapFileHeaderBytes];
+  storePcapFileHeader(dataHeader, options_.header, true);
+  return data_.write(dataHeader);
+}
+
+Status SegmentFiles::write(std::span<const uint8_t> bytes) {
+  if (auto status = data_.write(bytes); !status) return status;
+  // Keeps the disk busy between syncs, so that a sync finds little left to do.
+  if (options_.durable) data_.startWriteBack(bytes_, bytes.size());
+  bytes_ += bytes.size();
+  return ok();
+}
+
+void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows) {
+  entry.offset = blockEnd_;
+  blockEnd_ += entry.bytes;
+  // What lies in one millisecond, the entry tells itself.
+  if (rows.size() > 1) {
+    const size_t begin = uncommittedTallies_.size();
+    appendTally(uncommittedTallies_, rows, entry);
+    entry.tallyOffset = committedTallyBytes_ + begin;
+    entry.tallyBytes = static_cast<uint32_t>(uncommittedTallies_.size() - begin);
+  }
+  uncommitted_.push_back(entry);
+}
+
+Status SegmentFiles::commit() {
+  if (uncommitted_.empty()) return ok();
+  assert(bytes_ >= blockEnd_);
+  if (options_.durable) {
+    if (auto status = data_.sync(); !status) return status;
+  }
+  if (auto status = writeTallies(); !status) return status;
+  if (auto status = writeEntries(); !status) return status;
+  countCommitted();
+  return ok();
+}
+
+Status SegmentFiles::writeTallies() {
+  if (uncommittedTallies_.empty()) return ok();
+  if (auto status = tallies_.write(uncommittedTallies_); !status) return status;
+  return options_.durable ? tallies_.sync() : ok();
+}
+
+Status SegmentFiles::writeEntries() {
+  std::vector<uint8_t> bytes(uncommitted_.size() * kIndexEntryBytes);
+  for (size_t i = 0; i < uncommitted_.size(); ++i) {
+    uint8_t entry[kIndexEntryBytes];
+    storeIndexEntry(entry, uncommitted_[i]);
+    std::memcpy(bytes.data() + i * kIndexEntryBytes, entry, kIndexEntryBytes);
+  }
+  if (auto status = index_.write(bytes); !status) return status;
+  return options_.durable ? index_.sync() : ok();
+}
+
+void SegmentFiles::countCommitted() {
+  for (const BlockEntry& entry : uncommitted_) {
+    committed_.minNs = std::min(committed_.minNs, entry.minNs);
+    committed_.maxNs = std::max(committed_.maxNs, entry.maxNs);
+    committed_.packets += entry.packets;
+    committed_.bytes += entry.bytes;
+  }
+  committedEntries_ += uncommitted_.size();
+  committedTallyBytes_ += uncommittedTallies_.size();
+  uncommitted_.clear();
+  uncommittedTallies_.clear();
+}
+
+Status SegmentFiles::cutBack() {
+  // The entries first: none may be left that describes what is cut.
+  const uint64_t indexBytes = kIndexHeaderBytes + committedEntries_ * kIndexEntryBytes;
+  if (auto status = index_.resize(indexBytes); !status) return status;
+  if (options_.durable) {
+    if (auto status = index_.sync(); !status) return status;
+  }
+  if (auto status = tallies_.resize(committedTallyBytes_); !status) return status;
+  if (auto status = data_.resize(committed_.bytes); !status) return status;
+  bytes_ = blockEnd_ = committed_.bytes;
+  uncommitted_.clear();
+  uncommittedTallies_.clear();
+  return ok();
+}
+
+Status SegmentFiles::remove() {
+  assert(committedEntries_ == 0);
+  for (const File* file : {&index_, &tallies_, &data_}) {
+    if (auto status = removeFile(file->path()); !status) return status;
+  }
+  return ok();
+}
+
+}  // namespace capfleet
