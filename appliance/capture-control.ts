@@ -4,7 +4,7 @@ import type { CaptureDriver } from './capture-driver.ts'
 import { checkBaseName } from './capture-names.ts'
 import { NO_RATES } from './capture-rates.ts'
 import type { CaptureRecord } from './capture-record.ts'
-import { recoverCapture } from './capture-recovery.ts'
+import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
 import type { CaptureReport, CaptureState } from './capture-report.ts'
 import { CaptureTally } from './capture-tally.ts'
 import type { EventLog } from './event-log.ts'
@@ -32,7 +32,7 @@ export interface CaptureControlOptions {
 export interface CaptureStart {
   readonly baseName: string
   /** Row of the schedule that starts it; absent = started by command. */
-  readonly scheduleName?: string
+  readonly scheduleName?: string | undefined
 }
 
 /**
@@ -158,10 +158,14 @@ export class CaptureControl implements AsyncDisposable {
     if (record === undefined) return
     try {
       const { driver, events } = this.#options
-      this.#recording = await Recording.begin(driver, await this.#recover(record), events)
+      const { baseName = record.name, scheduleName } = record
+      const replace = () => this.#makeCapture({ baseName, scheduleName })
+      const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
+      this.#left = capture.record
+      this.#recording = await Recording.begin(driver, capture, events)
       this.#left = undefined
       this.#enter('running')
-      events.append('capture-resumed', { name: record.name })
+      events.append('capture-resumed', { name: this.name })
     } catch (error) {
       this.#fail('error', error, record.name)
     }
@@ -252,13 +256,12 @@ export class CaptureControl implements AsyncDisposable {
   /** Closes what an earlier recorder left, as of its last packet. */
   async #closeLeft(record: CaptureRecord | undefined): Promise<StoppedCapture> {
     if (record === undefined) throw captureNotRunning()
-    const capture = await this.#recover(record)
+    const capture = await recoverCapture(this.#recoveryParts, record)
     return await capture.close([], record.drops ?? NO_DROPS, record.startNs)
   }
 
-  #recover(record: CaptureRecord): Promise<RecordedCapture> {
-    const { bootId, events } = this.#options
-    return recoverCapture({ writer: this.#writer, bootId, events }, record)
+  get #recoveryParts(): RecoveryParts {
+    return { ...this.#options, writer: this.#writer }
   }
 
   #enter(state: CaptureState): void {

@@ -119,9 +119,8 @@ export class CaptureKeeper implements AsyncDisposable {
   }
 
   #roll(baseName: string, scheduleName: string): Promise<void> {
-    const { control } = this.#options
-    const row = scheduleName === '' ? {} : { scheduleName }
-    return control.roll({ baseName, ...row }, this.#end.signal)
+    const next = { baseName, scheduleName: scheduleName || undefined }
+    return this.#options.control.roll(next, this.#end.signal)
   }
 
   /** A row whose time has come takes over when the capture that was started by command is stopped. */

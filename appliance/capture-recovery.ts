@@ -1,6 +1,7 @@
 /** What a recorder that ended in the middle of a capture has left: made whole before anything is added. */
 import { readdir } from 'node:fs/promises'
 import { recoverStream } from '../native/live-capture.ts'
+import { CapfleetError } from '../src/base/error.ts'
 import type { CaptureRecord, StreamRecord } from './capture-record.ts'
 import type { EventLog } from './event-log.ts'
 import { RecordedCapture } from './recorded-capture.ts'
@@ -36,6 +37,25 @@ export async function recoverCapture(parts: RecoveryParts, record: CaptureRecord
     })
   }
   return capture
+}
+
+/**
+ * As recoverCapture, but one that is damaged is closed as its record has it, and `replace` makes the
+ * capture that goes on: what comes is worth more than the name.
+ */
+export async function recoverOrReplace(
+  parts: RecoveryParts,
+  record: CaptureRecord,
+  replace: () => Promise<RecordedCapture>,
+): Promise<RecordedCapture> {
+  try {
+    return await recoverCapture(parts, record)
+  } catch (error) {
+    if (!(error instanceof CapfleetError) || error.code !== 'store-corrupt') throw error
+    parts.events.append('capture-failed', { name: record.name, message: error.message })
+    await parts.writer.changeRecord(record.name, (stored) => ({ ...stored, state: 'closed' }))
+    return await replace()
+  }
 }
 
 async function portsIn(folder: string): Promise<readonly number[]> {

@@ -27,6 +27,8 @@ export interface StoppedCapture {
 
 /** A capture of the store that is being recorded, and the upkeep of its record. One call at a time. */
 export class RecordedCapture {
+  /** As it was found or made. */
+  readonly record: CaptureRecord
   readonly name: string
   readonly baseName: string
   /** Empty = started by command. */
@@ -41,6 +43,7 @@ export class RecordedCapture {
   private constructor(writer: StoreWriter, record: CaptureRecord, streams: readonly StreamRecord[]) {
     this.#writer = writer
     this.#streams = streams
+    this.record = record
     this.name = record.name
     this.baseName = record.baseName ?? record.name
     this.scheduleName = record.scheduleName ?? ''
