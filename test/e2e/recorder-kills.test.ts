@@ -114,7 +114,7 @@ async function killWithinALife(
   })
   await delay(lifeMs)
   const { counts } = await recorder.client.captureReport()
-  await recorder.kill()
+  await recorder.end('SIGKILL')
   return { from, to: flushedBefore(sender, counts.flushedNs) }
 }
 

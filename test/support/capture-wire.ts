@@ -20,6 +20,8 @@ export interface CaptureWire extends AsyncDisposable {
   readonly address: string
 }
 
+const IPV6_SWITCHES = '/proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv6/conf/default/disable_ipv6'
+
 let made = 0
 
 export async function captureWire(): Promise<CaptureWire> {
@@ -31,14 +33,8 @@ export async function captureWire(): Promise<CaptureWire> {
   for (const name of [sender, receiver]) {
     await ip('netns', 'add', name)
     parts.defer(async () => void (await ip('netns', 'delete', name)))
-    // The kernel's own packets would be in the captures.
-    await inside(
-      name,
-      'sysctl',
-      '-qw',
-      'net.ipv6.conf.all.disable_ipv6=1',
-      'net.ipv6.conf.default.disable_ipv6=1',
-    )
+    // The kernel's own packets would be in the captures; without IPv6 it sends none.
+    await inside(name, 'sh', '-c', `echo 1 | tee ${IPV6_SWITCHES} > /dev/null || true`)
   }
   await ip('link', 'add', 'tx0', 'netns', sender, 'type', 'veth', 'peer', 'name', 'rx0', 'netns', receiver)
   await inside(sender, 'ip', 'link', 'set', 'tx0', 'address', '02:00:00:00:00:01', 'arp', 'off', 'up')

@@ -24,6 +24,7 @@ for (;;) {
   const batch = Array.from({ length: Number(perTick) }, (_, index) => send(sent + index))
   await Promise.all(batch)
   sent += batch.length
-  process.send?.({ sent, atNs: String(clockNs()) })
+  // A parent that has just hung up needs to know no more.
+  process.send?.({ sent, atNs: String(clockNs()) }, undefined, undefined, () => undefined)
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())))
 }

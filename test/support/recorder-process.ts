@@ -18,6 +18,8 @@ export interface RecorderProcessOptions {
   readonly folder: string
   /** Of the setting `capture`, beside the port. */
   readonly capture?: Readonly<Record<string, unknown>>
+  /** A program and its arguments that run another, as setpriv does. */
+  readonly through?: readonly string[]
 }
 
 const RUNNING_LIMIT_MS = 20_000
@@ -55,7 +57,9 @@ export class RecorderProcess implements AsyncDisposable {
 
   /** Resolves when it takes commands. */
   async start(): Promise<void> {
-    const [program, args] = inNamespace(this.#options.wire.receiver, [
+    const { wire, through = [] } = this.#options
+    const [program, args] = inNamespace(wire.receiver, [
+      ...through,
       process.execPath,
       join(REPOSITORY_ROOT, 'src/cli.ts'),
       'recorder',
@@ -71,12 +75,12 @@ export class RecorderProcess implements AsyncDisposable {
     throw new Error(`the recorder did not start: ${log.slice(-3_000)}`)
   }
 
-  /** How the process was stopped or died: kill -9, and its end. */
-  async kill(): Promise<void> {
+  /** Ends the process: SIGKILL as a crash, SIGTERM in good order. */
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     const child = this.#child
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
     const ended = once(child, 'exit')
-    child.kill('SIGKILL')
+    child.kill(signal)
     await ended
   }
 
@@ -93,7 +97,7 @@ export class RecorderProcess implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill()
+    await this.end('SIGKILL')
     closeSync(this.#log)
   }
 }
