@@ -10,8 +10,8 @@ const DAY_S = 86_400
 export const CAPTURE_PORTS = 8
 
 const THREADS_MAX = 16
-/** The engine needs 1 MiB for each thread. */
-const QUEUE_BYTES_MIN = CAPTURE_PORTS * THREADS_MAX * MIB
+/** The engine's least, for each capture thread. */
+const QUEUE_BYTES_PER_THREAD = MIB
 
 const baseNameSchema = z.string().regex(BASE_NAME, `must be ${BASE_NAME_RULE}`)
 
@@ -67,7 +67,7 @@ const scheduleRowSchema = z.strictObject({
 /** Each check of two rows looks at a year of days: with more of them a start would take its time. */
 const SCHEDULE_ROWS_MAX = 32
 
-export const captureConfigSchema = z.strictObject({
+const settingsSchema = z.strictObject({
   defaultName: baseNameSchema.default('capture'),
   ports: z
     .array(portSchema)
@@ -82,7 +82,7 @@ export const captureConfigSchema = z.strictObject({
   syncIntervalMs: z.int().min(50).max(60_000).default(1_000),
   queueBytes: z
     .int()
-    .min(QUEUE_BYTES_MIN)
+    .min(QUEUE_BYTES_PER_THREAD)
     .max(2 ** 40)
     .default(256 * MIB),
   roll: rollSchema.prefault({}),
@@ -100,6 +100,13 @@ export const captureConfigSchema = z.strictObject({
       })
     })
     .default([]),
+})
+
+export const captureConfigSchema = settingsSchema.superRefine(({ ports, queueBytes }, ctx) => {
+  const threads = ports.reduce((sum, port) => sum + port.threads, 0)
+  if (queueBytes >= threads * QUEUE_BYTES_PER_THREAD) return
+  const message = `must be 1 MiB for each of the ${threads} threads of the ports at least`
+  ctx.addIssue({ code: 'custom', path: ['queueBytes'], message })
 })
 export type CaptureConfig = z.infer<typeof captureConfigSchema>
 

@@ -38,6 +38,7 @@ export class CaptureKeeper implements AsyncDisposable {
   /** Of the capture that runs. */
   #rolling: { readonly capture: RecordedCapture; readonly clock: RollClock } | undefined
   #waitingRow = ''
+  #upkeepProblem = ''
 
   constructor(options: CaptureKeeperOptions) {
     this.#options = options
@@ -51,9 +52,10 @@ export class CaptureKeeper implements AsyncDisposable {
   /** What is due now is done when it resolves. Never rejects. One call at a time. */
   async tick(): Promise<void> {
     const { control, monotonicMs, log } = this.#options
-    await control
-      .upkeep(monotonicMs())
-      .catch((err: unknown) => log.warn('capture.upkeep-failed', { name: control.name, err }))
+    await control.upkeep(monotonicMs()).then(
+      () => this.#noteUpkeep(undefined),
+      (error: unknown) => this.#noteUpkeep(error),
+    )
     if (monotonicMs() < this.#retryAtMs) return
     try {
       await this.#act()
@@ -129,6 +131,16 @@ export class CaptureKeeper implements AsyncDisposable {
       this.#options.events.append('schedule-waiting', { schedule: row, name: this.#options.control.name })
     }
     this.#waitingRow = row
+  }
+
+  /** A disk that is full for hours is one line, not one a second. */
+  #noteUpkeep(error: unknown): void {
+    const problem = error === undefined ? '' : String(error)
+    const { control, log } = this.#options
+    if (problem !== '' && problem !== this.#upkeepProblem) {
+      log.warn('capture.upkeep-failed', { name: control.name, err: error })
+    }
+    this.#upkeepProblem = problem
   }
 
   #nowMs(): number {

@@ -62,9 +62,10 @@ export class Recording {
   /** Finished segments come into the record, every second or so. Whether there were any. */
   async takeSegments(monotonicMs: number): Promise<boolean> {
     if (monotonicMs - this.#askedMs < SEGMENTS_EVERY_MS) return false
-    this.#askedMs = monotonicMs
     const drops = this.#tally.dropsOf(this.#driver.counts())
-    return await this.#capture.add(this.#driver.finished(), drops)
+    const isNew = await this.#capture.add(this.#driver.finished(), drops)
+    this.#askedMs = monotonicMs
+    return isNew
   }
 
   /** Packets go into `next` from one moment on. A failure leaves everything as it was. */

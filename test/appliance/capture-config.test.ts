@@ -44,6 +44,10 @@ for (const [text, problem] of [
   ['roll: { everySeconds: 0 }', /roll\.everySeconds/],
   ['roll: { everyBytes: 5 }', /roll\.everyBytes/],
   ['syncIntervalMs: 1', /syncIntervalMs/],
+  [
+    'queueBytes: 3145728\nports: [{ port: 0, interface: a, threads: 4 }]',
+    /queueBytes: must be 1 MiB for each of the 4 threads/,
+  ],
   [`schedule: [${row('24:00:00', '01:00:00')}]`, /schedule\[0\]\.start: must be a time of day/],
   [`schedule: [${row('8:00', '9:00')}]`, /schedule\[0\]\.start/],
   [`schedule: [${row('08:00:00', '25:00:00')}]`, /schedule\[0\]\.stop: must be a time of day, up to/],

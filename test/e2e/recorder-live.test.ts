@@ -1,7 +1,7 @@
 // The real recorder on a real interface: what comes in is stored, over rolls, restarts and failures.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readdir, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -134,6 +134,47 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE, timeout: 180_000 },
     assert.deepEqual([state, name], ['error', ''])
     assert.match(message, /CAP_NET_RAW/)
     assert.deepEqual(await capturesOf(stage.recorder), [])
+  })
+
+  test('goes on while the disk is full, counts what it drops, and goes on storing when there is room', async (t) => {
+    await using folder = await tempFolder()
+    const store = join(folder.path, 'store')
+    await mkdir(store)
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'none', store])
+    await using mounted = new AsyncDisposableStack()
+    mounted.defer(async () => void (await run('umount', [store])))
+    await writeFile(join(store, 'ballast'), Buffer.alloc(12 * 2 ** 20))
+    await using wire = await captureWire()
+    await using recorder = await RecorderProcess.start({
+      wire,
+      folder: folder.path,
+      capture: { queueBytes: 2 ** 20 },
+    })
+    const { client } = recorder
+    const { name } = await client.startCapture('full')
+    await using sender = await NumberedSender.start(wire, 5 * PACKETS_PER_TICK)
+    await eventually(async () => (await client.captureReport()).counts.diskDrops > 0n, {
+      limitMs: LIMIT_MS,
+      message: 'packets are dropped',
+    })
+    const { state, message } = await client.captureReport()
+    assert.equal(state, 'running')
+    assert.match(message, /the disk fails: .*[Nn]o space/)
+    await rm(join(store, 'ballast'))
+    const before = (await client.captureReport()).counts.packets
+    await eventually(async () => (await client.captureReport()).counts.packets > before + 100n, {
+      limitMs: LIMIT_MS,
+      message: 'packets are stored again',
+    })
+    await sender[Symbol.asyncDispose]()
+    const stopped = await client.stopCapture(false)
+    const stored = await storedNumbers(folderOf(recorder, name))
+    t.diagnostic(`${sender.sent} sent, ${stored.length} stored, ${stopped.drops} dropped`)
+    assert.equal(stopped.packets, BigInt(stored.length))
+    assert.ok(stored.every((number, index) => number > (stored[index - 1] ?? -1)))
+    const accounted = stored.length + Number(stopped.drops)
+    assert.ok(accounted >= sender.sent && accounted <= sender.sent + 5 * PACKETS_PER_TICK, String(accounted))
+    await recorder.end('SIGTERM')
   })
 
   test('whose interface is not there yet begins with its schedule when it is', async () => {
