@@ -5,11 +5,11 @@ import { closeSync, openSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import type { CaptureReport } from '../../appliance/capture-report.ts'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
 import { type CaptureWire, inNamespace } from './capture-wire.ts'
-import { eventually } from './eventually.ts'
 import { REPOSITORY_ROOT } from './repository-files.ts'
 
 export interface RecorderProcessOptions {
@@ -86,14 +86,11 @@ export class RecorderProcess implements AsyncDisposable {
 
   /** Waits until the capture runs. */
   async running(): Promise<CaptureReport> {
-    let report: CaptureReport | undefined
-    const isRunning = async (): Promise<boolean> => {
-      report = await this.client.captureReport()
-      return report.state === 'running'
+    for (const endMs = performance.now() + RUNNING_LIMIT_MS; ; await delay(5)) {
+      const report = await this.client.captureReport()
+      if (report.state === 'running') return report
+      if (performance.now() > endMs) throw new Error(`the capture is ${report.state}: ${report.message}`)
     }
-    await eventually(isRunning, { limitMs: RUNNING_LIMIT_MS, message: `running, not ${report?.message}` })
-    if (report === undefined) throw new Error('no report')
-    return report
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
