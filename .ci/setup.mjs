@@ -41,6 +41,7 @@ const TEST_PACKAGES = [
   'nginx-light',
   'haproxy',
   'wrk',
+  'iproute2',
 ]
 
 const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']

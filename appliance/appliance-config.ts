@@ -5,14 +5,9 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig } from '../src/base/config-file.ts'
-import {
-  listenSchema,
-  logLevelSchema,
-  resolveListen,
-  timeZoneSchema,
-  zoneNameSchema,
-} from '../src/base/setting-schemas.ts'
+import { listenSchema, logLevelSchema, resolveListen, timeZoneSchema } from '../src/base/setting-schemas.ts'
 import { TIME_SOURCES } from '../src/query/time-source.ts'
+import { captureConfigSchema } from './capture-config.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
 import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
 import { LINK_IDS } from './system-status/link-sensor.ts'
@@ -40,32 +35,6 @@ const importsSchema = z.strictObject({
     .min(1 << 20)
     .max(2 ** 40)
     .default(2 ** 30),
-})
-
-const clockTime = z
-  .string()
-  .regex(/^(([01]\d|2[0-3]):[0-5]\d:[0-5]\d|24:00:00)$/, 'must be a time of day such as "08:30:00"')
-
-const scheduleRowSchema = z.strictObject({
-  name: z.string(),
-  start: clockTime,
-  stop: clockTime,
-  days: z.array(z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'])),
-  zone: zoneNameSchema,
-})
-
-const captureSchema = z.strictObject({
-  defaultName: z
-    .string()
-    .regex(
-      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
-      'must be 1 to 64 letters, digits, dots, hyphens or underscores, beginning with a letter or digit',
-    )
-    .default('capture'),
-  schedule: z
-    .array(scheduleRowSchema)
-    .max(0, 'this version runs no schedules: remove the rows, start captures by capture_start')
-    .default([]),
 })
 
 /** Optional settings of these names. */
@@ -98,7 +67,7 @@ export const applianceConfigSchema = z.strictObject({
   downloads: downloadsSchema.prefault({}),
   tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   imports: importsSchema.prefault({}),
-  capture: captureSchema.prefault({}),
+  capture: captureConfigSchema.prefault({}),
   system: systemSchema.prefault({}),
   logLevel: logLevelSchema,
 })

@@ -57,5 +57,6 @@ export async function stopCapture(parts: ApplianceParts, ctx: ApplianceContext):
     StopTS: String(stopped.stopNs),
     CapturePacket: stopped.packets,
     CaptureByte: stopped.bytes,
+    CaptureDrop: stopped.drops,
   })
 }

@@ -1,263 +1,296 @@
-import { CapfleetError } from '../src/base/error.ts'
 import type { Log } from '../src/base/log.ts'
+import { captureNotRunning, captureRunning, captureScheduled } from './capture-conflicts.ts'
 import type { CaptureDriver } from './capture-driver.ts'
-import { checkBaseName, fullCaptureNames } from './capture-names.ts'
+import { checkBaseName } from './capture-names.ts'
+import { NO_RATES } from './capture-rates.ts'
 import type { CaptureRecord } from './capture-record.ts'
+import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
 import type { CaptureReport, CaptureState } from './capture-report.ts'
+import { CaptureTally } from './capture-tally.ts'
+import type { EventLog } from './event-log.ts'
 import { FifoLimit } from './fifo-limit.ts'
+import { noPortDriver } from './no-port-driver.ts'
+import { RecordedCapture, type StoppedCapture } from './recorded-capture.ts'
+import { type EndedRecording, Recording } from './recording.ts'
+import type { ScheduleClock } from './schedule-clock.ts'
 import type { StoreWriter } from './store-writer.ts'
 
 export interface CaptureControlOptions {
   readonly driver: CaptureDriver
+  readonly schedule: ScheduleClock
   /** IANA name: the zone of the times in capture names. */
   readonly timeZone: string
   readonly nowNs: () => bigint
+  /** Of this boot of the machine. */
+  readonly bootId: string
+  readonly events: EventLog
   readonly log: Log
-}
-
-/** The row of a schedule that starts a capture, for answers. */
-export interface ScheduledRun {
-  readonly name: string
-  /** When the row stops it, in words. */
-  readonly until: string
+  /** Called when the record of the running capture has got a segment more. */
+  readonly onSegmentFinished?: (() => void) | undefined
 }
 
 export interface CaptureStart {
   readonly baseName: string
-  readonly schedule?: ScheduledRun
-}
-
-/** A capture that has ended. */
-export interface StoppedCapture {
-  readonly name: string
-  readonly baseName: string
-  readonly stopNs: bigint
-  readonly packets: bigint
-  readonly bytes: bigint
-}
-
-interface Running {
-  readonly record: CaptureRecord
-  readonly schedule: ScheduledRun | undefined
+  /** Row of the schedule that starts it; absent = started by command. */
+  readonly scheduleName?: string | undefined
 }
 
 /**
  * The capture of a device: at most one at a time, from start to stop, over restarts of the recorder.
  * Commands are carried out one after the other, in the order of their arrival. What is in the store
  * says what is wanted: a record in state "active" is a capture that goes on when the recorder comes
- * back. Owned by the recorder.
+ * back, and is tried again until it does. Owned by the recorder.
  */
 export class CaptureControl implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #options: CaptureControlOptions
   readonly #turn = new FifoLimit(1)
   #state: CaptureState = 'idle'
-  #running: Running | undefined
+  #recording: Recording | undefined
+  /** An active capture of an earlier recorder that does not go on yet. */
+  #left: CaptureRecord | undefined
   #message = ''
+  /** The failure that was told last. */
+  #told = ''
 
   private constructor(writer: StoreWriter, options: CaptureControlOptions) {
     this.#writer = writer
     this.#options = options
   }
 
-  /** Goes on with the capture that the store says is active. */
+  /** Goes on with the capture that the store says is active, unless it is of a row whose time is over. */
   static async open(writer: StoreWriter, options: CaptureControlOptions): Promise<CaptureControl> {
     const control = new CaptureControl(writer, options)
     const [newest, ...older] = await writer.activeCaptures()
-    for (const record of older) await writer.replaceRecord({ ...record, state: 'closed' })
-    if (newest !== undefined) await control.#resume(newest)
+    const row = newest?.scheduleName ?? ''
+    const isOver = row !== '' && options.schedule.due?.name !== row
+    for (const record of isOver && newest !== undefined ? [newest, ...older] : older) {
+      await control.#closeLeft(record).catch((error: unknown) => control.#tell(error, record.name))
+    }
+    control.#left = isOver ? undefined : newest
+    await control.resume()
     return control
   }
 
+  /** An active capture of an earlier recorder does not go on yet: resume() may be tried again. */
+  get isWaitingToResume(): boolean {
+    return this.#left !== undefined
+  }
+
+  /** The capture that packets go into; undefined when there is none. */
+  get recording(): Recording | undefined {
+    return this.#recording
+  }
+
+  /** Full name of the capture that is recorded, or is to go on; "" = none. */
+  get name(): string {
+    return this.#recording?.capture.name ?? this.#left?.name ?? ''
+  }
+
+  /** Row of the schedule that started it; "" = started by command, or none. */
+  get scheduleName(): string {
+    return this.#recording?.capture.scheduleName ?? this.#left?.scheduleName ?? ''
+  }
+
   /**
-   * Fails with bad-parameter, capture-running; or as store and driver say: the state is then
-   * "error", nothing is left of the capture, and a further start may try again.
+   * Fails with bad-parameter, capture-running, capture-unavailable; or as the store says: the state
+   * is then "error", nothing is left of the capture, and a further start may try again.
    */
-  async start({ baseName, schedule }: CaptureStart, signal: AbortSignal): Promise<CaptureReport> {
-    checkBaseName(baseName)
+  async start(start: CaptureStart, signal: AbortSignal): Promise<CaptureReport> {
+    checkBaseName(start.baseName)
     using _turn = await this.#turn.acquire(signal)
-    if (this.#running !== undefined) throw captureRunning(this.#running.record.name)
+    if (this.name !== '') throw captureRunning(this.name)
     this.#enter('starting')
     try {
-      const record = await this.#makeCapture(baseName)
-      await this.#run({ record, schedule })
+      const { driver, events } = this.#options
+      const capture = await this.#makeCapture(start)
+      this.#recording = await capture.keepIf(Recording.begin(driver, capture, events))
       this.#enter('running')
     } catch (error) {
-      this.#enter('error', error)
+      this.#fail('error', error, start.baseName)
       throw error
     }
+    this.#options.events.append('capture-started', { name: this.name, schedule: this.scheduleName })
     return this.report()
   }
 
   /**
-   * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`; or as store
-   * and driver say: the state is then "error".
+   * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`: the row then
+   * rests until its next start. Or fails as store and driver say: the state is then "error".
    */
   async stop(stopsScheduled: boolean, signal: AbortSignal): Promise<StoppedCapture> {
     using _turn = await this.#turn.acquire(signal)
-    const running = this.#running
-    if (running === undefined) throw captureNotRunning()
-    if (running.schedule !== undefined && !stopsScheduled) {
-      throw captureScheduled(running.record.name, running.schedule)
-    }
-    this.#enter('stopping')
+    const row = this.scheduleName
+    if (row !== '' && !stopsScheduled) throw captureScheduled(this.name, row, this.#options.schedule.due)
+    if (row !== '') await this.#options.schedule.skip()
+    return await this.#stop()
+  }
+
+  /** The row that started the capture has come to its end. */
+  async endRun(signal: AbortSignal): Promise<void> {
+    using _turn = await this.#turn.acquire(signal)
+    if (this.scheduleName !== '') await this.#stop()
+  }
+
+  /**
+   * Packets go into a new capture from one moment on; none is lost or in both. A failure leaves the
+   * old one running. Fails with capture-not-running; or as store and driver say.
+   */
+  async roll(next: CaptureStart, signal: AbortSignal): Promise<void> {
+    using _turn = await this.#turn.acquire(signal)
+    if (this.#recording === undefined) throw captureNotRunning()
+    this.#enter('rolling')
     try {
-      const stopped = await this.#close(running)
-      this.#enter('idle')
-      return stopped
+      const capture = await this.#makeCapture(next)
+      const ended = await capture.keepIf(this.#recording.rollTo(capture))
+      await this.#closeRolled(ended)
+      this.#enter('running')
     } catch (error) {
-      this.#enter('error', error)
+      this.#fail('running', error, this.name)
       throw error
     }
   }
 
+  /** Tries to go on with the active capture of an earlier recorder. Never rejects: the state is "error" then. */
+  async resume(): Promise<void> {
+    using _turn = await this.#turn.acquire(UNTIL_DONE)
+    const record = this.#left
+    if (record === undefined) return
+    try {
+      const { driver, events } = this.#options
+      const { baseName = record.name, scheduleName } = record
+      const replace = () => this.#makeCapture({ baseName, scheduleName })
+      const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
+      this.#left = capture.record
+      this.#recording = await Recording.begin(driver, capture, events)
+      this.#left = undefined
+      this.#enter('running')
+      events.append('capture-resumed', { name: this.name })
+    } catch (error) {
+      this.#fail('error', error, record.name)
+    }
+  }
+
+  /** Several times a second; `monotonicMs` is of a clock that never steps. */
+  async upkeep(monotonicMs: number): Promise<void> {
+    this.#recording?.observe(monotonicMs)
+    // Whoever has the turn changes the capture: the next time is soon.
+    using turn = this.#turn.tryAcquire()
+    if (turn === undefined || this.#recording === undefined) return
+    if (await this.#recording.takeSegments(monotonicMs)) this.#options.onSegmentFinished?.()
+  }
+
   report(): CaptureReport {
-    const running = this.#running
-    const { driver } = this.#options
+    const { driver, schedule } = this.#options
+    const recording = this.#recording
+    const isManual = this.name !== '' && this.scheduleName === ''
     return {
       state: this.#state,
-      name: running?.record.name ?? '',
-      baseName: running?.record.baseName ?? '',
-      scheduleName: running?.schedule?.name ?? '',
-      startNs: running?.record.startNs ?? 0n,
+      name: this.name,
+      baseName: recording?.capture.baseName ?? this.#left?.baseName ?? '',
+      scheduleName: this.scheduleName,
+      startNs: recording?.capture.startNs ?? this.#left?.startNs ?? 0n,
       ports: [...driver.ports],
-      counts: { ...driver.counts(), ports: [...driver.counts().ports] },
-      message: this.#message,
+      counts: recording?.counts ?? NO_COUNTS,
+      message: this.#message || (recording?.diskProblem ?? ''),
+      waitingRow: isManual ? (schedule.due?.name ?? '') : '',
+      skippedRow: schedule.skippedRow,
     }
   }
 
   /** Ends the recording but not the capture: the next recorder goes on with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     using _turn = await this.#turn.acquire(AbortSignal.timeout(DISPOSE_LIMIT_MS))
-    if (this.#running !== undefined) await this.#options.driver.stop()
-    this.#running = undefined
+    const ended = await this.#recording?.end()
+    await ended?.capture.add(ended.streams, ended.drops)
+    this.#recording = undefined
   }
 
-  async #makeCapture(baseName: string): Promise<CaptureRecord> {
-    const startNs = this.#options.nowNs()
-    for (const name of fullCaptureNames(baseName, startNs, this.#options.timeZone)) {
-      const record = this.#newRecord(name, baseName, startNs)
-      if (await this.#writer.makeCapture(record)) return record
-    }
-    throw new Error('the names do not end')
+  #makeCapture({ baseName, scheduleName }: CaptureStart): Promise<RecordedCapture> {
+    const { driver, nowNs, timeZone, bootId } = this.#options
+    const description =
+      driver.ports.length === 0 ? 'no capture port is configured: this capture stays empty' : ''
+    const name = { baseName, scheduleName, timeZone, startNs: nowNs() }
+    return RecordedCapture.make(this.#writer, { ...name, bootId, description })
   }
 
-  #newRecord(name: string, baseName: string, startNs: bigint): CaptureRecord {
-    const isEmpty = this.#options.driver.ports.length === 0
-    return {
-      format: 1,
-      name,
-      type: 'capture',
-      state: 'active',
-      description: isEmpty ? 'no capture port is configured: this capture stays empty' : '',
-      baseName,
-      createdAt: new Date(Number(startNs / 1_000_000n)).toISOString(),
-      startNs,
-      endNs: startNs + 1n,
-      packets: 0n,
-      bytes: 0n,
-      streams: [],
-      sources: [],
-      packetsOutOfTimeRange: 0n,
-      damages: [],
-    }
-  }
-
-  /** Starts the driver; a capture that never began leaves nothing behind. */
-  async #run(running: Running): Promise<void> {
+  async #stop(): Promise<StoppedCapture> {
+    if (this.name === '') throw captureNotRunning()
+    this.#enter('stopping')
     try {
-      await this.#startDriver(running)
+      const stopped = await this.#close()
+      this.#enter('idle')
+      const { name, packets, drops } = stopped
+      const figures = { packets: String(packets), drops: String(drops) }
+      this.#options.events.append('capture-stopped', { name, ...figures })
+      return stopped
     } catch (error) {
-      await this.#writer.deleteCapture(running.record.name)
+      this.#fail('error', error, this.name)
       throw error
     }
   }
 
-  async #startDriver(running: Running): Promise<void> {
-    const { name } = running.record
-    const target = { name, folder: this.#writer.folderOf(running.record) }
-    await this.#options.driver.start(target, (error) => void this.#onFailure(running, error))
-    this.#running = running
+  /** What failed can be tried again. */
+  async #close(): Promise<StoppedCapture> {
+    const ended = await this.#recording?.end()
+    const stopped = ended
+      ? await ended.capture.close(ended.streams, ended.drops, this.#options.nowNs())
+      : await this.#closeLeft(this.#left)
+    this.#recording = undefined
+    this.#left = undefined
+    return stopped
   }
 
-  async #resume(record: CaptureRecord): Promise<void> {
+  /** Packets go into the new capture already, so that a failure here must not disturb it. */
+  async #closeRolled({ capture, streams, drops }: EndedRecording): Promise<void> {
+    const { events, nowNs } = this.#options
     try {
-      await this.#startDriver({ record, schedule: undefined })
-      this.#enter('running')
-      this.#options.log.info('capture.resumed', { name: record.name })
+      const { packets } = await capture.close(streams, drops, nowNs())
+      events.append('capture-rolled', { name: this.name, previous: capture.name, packets: String(packets) })
     } catch (error) {
-      await this.#writer.replaceRecord({ ...record, state: 'closed' })
-      this.#enter('error', error)
+      // It stays active in the store: the next recorder closes it.
+      this.#tell(error, capture.name)
     }
   }
 
-  /** The driver gave up: what it captured is kept. */
-  async #onFailure(running: Running, error: Error): Promise<void> {
-    try {
-      using _turn = await this.#turn.acquire(new AbortController().signal)
-      if (this.#running !== running) return
-      this.#enter('error', error)
-      await this.#close(running)
-    } catch (cause) {
-      this.#options.log.error('capture.close-failed', { name: running.record.name, err: cause })
-    }
+  /** Closes what an earlier recorder left, as of its last packet. */
+  async #closeLeft(record: CaptureRecord | undefined): Promise<StoppedCapture> {
+    if (record === undefined) throw captureNotRunning()
+    const capture = await recoverCapture(this.#recoveryParts, record)
+    return await capture.close([], record.drops ?? NO_DROPS, record.startNs)
   }
 
-  async #close(running: Running): Promise<StoppedCapture> {
-    const { driver, nowNs } = this.#options
-    const { streams } = await driver.stop()
-    const { record } = running
-    const segments = streams.flatMap((stream) => stream.segments)
-    const packets = segments.reduce((sum, segment) => sum + segment.packets, 0n)
-    const bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0n)
-    const [startNs = record.startNs] = inOrder([record.startNs, ...segments.map(({ minNs }) => minNs)])
-    const ends = inOrder([nowNs(), record.endNs, ...segments.map(({ maxNs }) => maxNs + 1n)])
-    const stopNs = ends.at(-1) ?? record.endNs
-    await this.#writer.replaceRecord({
-      ...record,
-      state: 'closed',
-      streams: [...streams],
-      packets,
-      bytes,
-      startNs,
-      endNs: stopNs,
-    })
-    // Only now: a stop that failed can be tried again.
-    this.#running = undefined
-    return { name: record.name, baseName: record.baseName ?? record.name, stopNs, packets, bytes }
+  get #recoveryParts(): RecoveryParts {
+    return { ...this.#options, writer: this.#writer }
   }
 
-  #enter(state: CaptureState, error?: unknown): void {
+  #enter(state: CaptureState): void {
     this.#state = state
-    this.#message = error === undefined ? '' : error instanceof Error ? error.message : String(error)
-    const fields = { state, name: this.#running?.record.name, err: error }
-    if (state === 'error') this.#options.log.error('capture.error', fields)
-    else this.#options.log.info('capture.state', fields)
+    this.#message = ''
+    if (state === 'running' || state === 'idle') this.#told = ''
+    this.#options.log.info('capture.state', { state, name: this.name })
+  }
+
+  #fail(state: CaptureState, error: unknown, name: string): void {
+    this.#state = state
+    this.#message = this.#tell(error, name)
+  }
+
+  /** By an event, unless it is what was told last: a capture that cannot begin is tried for ever. */
+  #tell(error: unknown, name: string): string {
+    const message = error instanceof Error ? error.message : String(error)
+    if (message !== this.#told) {
+      this.#options.log.error('capture.failed', { name, err: error })
+      this.#options.events.append('capture-failed', { name, message })
+    }
+    this.#told = message
+    return message
   }
 }
+
+const UNTIL_DONE = new AbortController().signal
+const NO_DROPS = { ring: 0n, disk: 0n }
+const NO_COUNTS = CaptureTally.start([], undefined).countsOf(noPortDriver.counts(), NO_RATES)
 
 /** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */
 const DISPOSE_LIMIT_MS = 10_000
-
-/** Smallest first. */
-function inOrder(times: readonly bigint[]): readonly bigint[] {
-  return times.toSorted((a, b) => Number(a - b))
-}
-
-function captureRunning(name: string): CapfleetError {
-  return new CapfleetError('capture-running', `${name} is running; stop it first`, {
-    members: { StreamName: name },
-  })
-}
-
-function captureNotRunning(): CapfleetError {
-  return new CapfleetError('capture-not-running', 'no capture is running; there is nothing to stop')
-}
-
-function captureScheduled(name: string, { name: row, until }: ScheduledRun): CapfleetError {
-  return new CapfleetError(
-    'capture-scheduled',
-    `${name} runs by the schedule row ${row} until ${until}; add Until=next to stop today's run`,
-    { members: { StreamName: name, ScheduleName: row } },
-  )
-}

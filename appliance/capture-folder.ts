@@ -25,11 +25,18 @@ export async function makeCaptureFolder(paths: StorePaths, record: CaptureRecord
 }
 
 /**
- * Replaces the record of an existing capture. The new one comes out of the folder of all captures,
- * whose time stamp tells readers that something changed.
+ * Replaces the record of an existing capture by what `change` makes of it. The new one comes out of
+ * the folder of all captures, whose time stamp tells readers that something changed.
+ * REQUIRES: no two calls for a capture at the same time.
  */
-export async function replaceCaptureRecord(paths: StorePaths, record: CaptureRecord): Promise<void> {
-  const folder = join(paths.captures, record.name)
+export async function changeCaptureRecord(
+  paths: StorePaths,
+  name: string,
+  change: (record: CaptureRecord) => CaptureRecord,
+): Promise<void> {
+  const folder = join(paths.captures, name)
+  const text = await readFile(join(folder, CAPTURE_RECORD_NAME), 'utf8')
+  const record = change(captureRecordSchema.parse(JSON.parse(text)))
   const hidden = hiddenPath(paths)
   try {
     await writeNew(hidden, record)

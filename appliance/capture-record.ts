@@ -38,6 +38,12 @@ export const captureRecordSchema = z.object({
   description: z.string(),
   /** Of a live capture: the name given at its start, without the time that the full name adds. */
   baseName: z.string().optional(),
+  /** Of a live capture: the row of the schedule that started it. */
+  scheduleName: z.string().optional(),
+  /** Of a live capture: the boot of the machine in which it was recorded last. */
+  bootId: z.string().optional(),
+  /** Of a live capture: packets that could not be kept, by cause, as of its last finished segment or its end. */
+  drops: z.object({ ring: count, disk: count }).optional(),
   /** When the capture was started or imported: RFC 3339, UTC. */
   createdAt: z.string(),
   /**

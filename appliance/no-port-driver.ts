@@ -1,16 +1,4 @@
-import type { CaptureCounts, CaptureDriver } from './capture-driver.ts'
-
-const NOTHING: CaptureCounts = {
-  packets: 0n,
-  bytes: 0n,
-  drops: 0n,
-  fcsErrors: 0n,
-  lastPacketNs: 0n,
-  flushedNs: 0n,
-  bitsPerSecond: 0,
-  packetsPerSecond: 0,
-  ports: [],
-}
+import type { CaptureDriver } from './capture-driver.ts'
 
 /**
  * The driver of a device without capture ports. A capture can be started and stopped, as with a
@@ -19,6 +7,8 @@ const NOTHING: CaptureCounts = {
 export const noPortDriver: CaptureDriver = {
   ports: [],
   start: () => Promise.resolve(),
-  stop: () => Promise.resolve({ streams: [] }),
-  counts: () => NOTHING,
+  roll: () => Promise.resolve([]),
+  stop: () => Promise.resolve([]),
+  finished: () => [],
+  counts: () => ({ ports: [], flushedNs: 0n, pendingBytes: 0n, diskErrors: 0n, diskMessage: '' }),
 }

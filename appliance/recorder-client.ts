@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import type { z } from 'zod'
 import { CapfleetError } from '../src/base/error.ts'
-import type { StoppedCapture } from './capture-control.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import type { CaptureReport } from './capture-report.ts'
 import { readLines } from './read-lines.ts'
+import type { StoppedCapture } from './recorded-capture.ts'
 import {
   parseRecorderError,
   type RecorderRequest,

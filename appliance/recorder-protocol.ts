@@ -40,6 +40,7 @@ export const recorderResultSchemas = {
     stopNs: count,
     packets: count,
     bytes: count,
+    drops: count,
   }),
   'capture-report': captureReportSchema,
 } as const

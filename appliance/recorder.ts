@@ -6,15 +6,15 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
-import { clockNs } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { loadApplianceConfig } from './appliance-config.ts'
-import { CaptureControl } from './capture-control.ts'
-import type { CaptureDriver } from './capture-driver.ts'
+import type { CaptureControl } from './capture-control.ts'
 import { toJson } from './capture-record.ts'
-import { noPortDriver } from './no-port-driver.ts'
+import { CaptureService, type CaptureServiceOptions } from './capture-service.ts'
+import type { EventLog } from './event-log.ts'
 import { readLines } from './read-lines.ts'
+import { raisePriority } from './recorder-priority.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
 import { openSocketFolder } from './socket-folder.ts'
 import { StoreWriter } from './store-writer.ts'
@@ -25,7 +25,7 @@ export interface RecorderOptions {
   /** Size at which a segment ends; absent = the engine's default. */
   readonly segmentBytes?: number | undefined
   /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
-  readonly capture?: { readonly timeZone: string; readonly driver?: CaptureDriver } | undefined
+  readonly capture?: Omit<CaptureServiceOptions, 'events' | 'log'> | undefined
 }
 
 export interface RunningRecorder {
@@ -37,22 +37,24 @@ export interface RunningRecorder {
 export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
   await using parts = new AsyncDisposableStack()
   const writer = parts.use(await StoreWriter.open(options.storePath, options.segmentBytes))
-  const capture = await openCapture(writer, options)
-  if (capture) parts.use(capture)
+  const events: EventLog = { append: (kind, fields) => options.log.info(kind, fields) }
+  const { log } = options
+  const service = options.capture && (await CaptureService.open(writer, { ...options.capture, events, log }))
+  if (service) parts.use(service)
   const { socketPath } = parts.use(openSocketFolder(options.storePath))
-  const conversations = parts.use(new Conversations({ writer, capture, log: options.log }))
+  const conversations = parts.use(new Conversations({ writer, capture: service?.control, log }))
   const server = createServer((socket) => conversations.start(socket))
   // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
   rmSync(socketPath, { force: true })
   server.listen(socketPath)
   await once(server, 'listening')
   parts.defer(() => closeServer(server))
-  options.log.info('recorder.started', { store: options.storePath })
+  log.info('recorder.started', { store: options.storePath })
   const owner = parts.move()
   return {
     async close() {
       await owner.disposeAsync()
-      options.log.info('recorder.stopped', { store: options.storePath })
+      log.info('recorder.stopped', { store: options.storePath })
     },
   }
 }
@@ -62,23 +64,16 @@ export async function startRecorderFromFile(
   configPath: string,
 ): Promise<RunningRecorder & { readonly address: string; readonly drainMs: number }> {
   const config = await loadApplianceConfig(configPath)
+  const log = createLog('recorder', config.logLevel)
+  if (config.capture.ports.length > 0) raisePriority(log)
   const recorder = await startRecorder({
     storePath: config.store,
     segmentBytes: config.imports.segmentBytes,
-    capture: { timeZone: config.timeZone },
-    log: createLog('recorder', config.logLevel),
+    capture: { timeZone: config.timeZone, config: config.capture },
+    log,
   })
   // An address has no spaces, a folder may.
   return { ...recorder, address: pathToFileURL(config.store).href, drainMs: 0 }
-}
-
-async function openCapture(
-  writer: StoreWriter,
-  { capture, log }: RecorderOptions,
-): Promise<CaptureControl | undefined> {
-  if (capture === undefined) return undefined
-  const { timeZone, driver = noPortDriver } = capture
-  return await CaptureControl.open(writer, { driver, timeZone, nowNs: clockNs, log })
 }
 
 /** Takes no new connection. The running ones are ended by their owner. */
@@ -166,7 +161,7 @@ class Conversations implements AsyncDisposable {
   }
 
   #delete(name: string): Promise<unknown> {
-    if (this.#capture?.report().name === name) {
+    if (this.#capture?.name === name) {
       throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {
         param: 'StreamName',
       })

@@ -2,6 +2,7 @@
 import { hostname } from 'node:os'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { nowNs } from './appliance-parts.ts'
+import { captureOverflow } from './capture-overflow.ts'
 import { ctime } from './ctime.ts'
 import { takeNoParameters } from './finish-parameters.ts'
 import type { ClockSync } from './system-status/clock-sync-sensor.ts'
@@ -9,7 +10,7 @@ import { smartProblems } from './system-status/disk-group.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
 import { toExactJson } from './system-status/exact-json.ts'
 import { CAPTURE_LINK_IDS } from './system-status/link-sensor.ts'
-import { sumPortCounters } from './system-status/port-counters.ts'
+import { droppedPackets, sumPortCounters } from './system-status/port-counters.ts'
 import { GroupBuilder } from './system-status/status-group.ts'
 
 const NANOS_PER_MILLISECOND = 1_000_000n
@@ -40,7 +41,7 @@ function addPackets(group: GroupBuilder, { sensors, config }: ApplianceParts): v
     .read('uptime', uptime === undefined ? undefined : Math.floor(uptime), 0)
     .set('hostname', hostname())
     .read('packets_received', counters?.received, 0)
-    .read('packets_dropped', counters?.dropped, 0)
+    .read('packets_dropped', droppedPackets(sensors.capture.value, counters), 0)
     .read('packets_errors', counters?.errors, 0)
     .read('packets_captured', counts?.packets, 0)
     // The gateway reads this: nothing older can be downloaded. "0" and "" = nothing is stored.
@@ -51,9 +52,9 @@ function addPackets(group: GroupBuilder, { sensors, config }: ApplianceParts): v
     .set('packets_oldest_ts', String(oldestNs))
     .set('capture_days', Math.max(0, ageNs) / NANOS_PER_DAY)
     .read('bytes_captured', counts?.bytes, 0)
-    .set('bytes_pending', 0)
+    .set('bytes_pending', counts?.pendingBytes ?? 0)
     .read('bytes_disk', stored?.bytes, 0)
-    .set('bytes_overflow', 0)
+    .set('bytes_overflow', captureOverflow(counts).bytes)
 }
 
 function addErrors(group: GroupBuilder, { sensors, downloads }: ApplianceParts): void {

@@ -4,9 +4,11 @@ import { basename, isAbsolute, join } from 'node:path'
 import { type ImportProgress, type ImportResult, importCaptureFiles } from '../native/import-capture-files.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../src/query/capture-name-rule.ts'
-import { activeRecords, makeCaptureFolder, replaceCaptureRecord } from './capture-folder.ts'
+import { activeRecords, changeCaptureRecord, makeCaptureFolder } from './capture-folder.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import { syncPath, syncTree } from './durable-files.ts'
+import { FifoLimit } from './fifo-limit.ts'
+import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
 import { lockStore } from './store-lock.ts'
 import {
   CAPTURE_RECORD_NAME,
@@ -18,6 +20,7 @@ import {
 } from './store-paths.ts'
 
 const STORE_FORMAT = { format: 1 }
+const UNTIL_DONE = new AbortController().signal
 
 export interface ImportRequest {
   /** Full name of the capture to make. */
@@ -37,6 +40,7 @@ export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
   readonly #lock: Disposable
   readonly #segmentBytes: number | undefined
+  readonly #recordTurn = new FifoLimit(1)
 
   private constructor(paths: StorePaths, lock: Disposable, segmentBytes: number | undefined) {
     this.#paths = paths
@@ -120,8 +124,19 @@ export class StoreWriter implements AsyncDisposable {
     return makeCaptureFolder(this.#paths, record)
   }
 
-  replaceRecord(record: CaptureRecord): Promise<void> {
-    return replaceCaptureRecord(this.#paths, record)
+  /** One change after the other: who changes a record sees what was written before. */
+  async changeRecord(name: string, change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
+    using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
+    await changeCaptureRecord(this.#paths, name, change)
+  }
+
+  /** The run of a schedule that was stopped by command; undefined when there is none. */
+  skippedRun(): Promise<SkippedRun | undefined> {
+    return readSkippedRun(this.#paths)
+  }
+
+  keepSkippedRun(run: SkippedRun): Promise<void> {
+    return writeSkippedRun(this.#paths, run)
   }
 
   /** Captures that are being recorded, or were when the recorder ended; newest first. */
@@ -130,8 +145,8 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   /** The folder of a capture that exists. */
-  folderOf(record: CaptureRecord): string {
-    return join(this.#paths.captures, record.name)
+  folderOf(name: string): string {
+    return join(this.#paths.captures, name)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

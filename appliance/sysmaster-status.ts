@@ -1,10 +1,11 @@
 /** /sysmaster/status: the capture as CSV text (API section 4.1, api-decisions section 2). */
 import { QueryParameters } from '../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
+import { captureOverflow } from './capture-overflow.ts'
 import { finishParameters } from './finish-parameters.ts'
 import { isCapturing } from './system-status/capture-group.ts'
 import { CAPTURE_LINK_IDS } from './system-status/link-sensor.ts'
-import { sumPortCounters } from './system-status/port-counters.ts'
+import { droppedPackets, sumPortCounters } from './system-status/port-counters.ts'
 
 type Row = readonly [key: string, value: string | number | bigint | boolean]
 
@@ -29,18 +30,18 @@ export async function answerSysmasterStatus(parts: ApplianceParts, ctx: Applianc
 function totalRows({ sensors }: ApplianceParts): Row[] {
   const counters = sumPortCounters(sensors.links.value)
   const counts = sensors.capture.value?.counts
+  const overflow = captureOverflow(counts)
   return [
     ['uptime', Math.floor(sensors.host.value?.uptimeSeconds ?? 0)],
     ['packets_received', counters?.received ?? 0],
-    ['packets_dropped', counters?.dropped ?? 0],
+    ['packets_dropped', droppedPackets(sensors.capture.value, counters) ?? 0],
     ['packets_errors', counters?.errors ?? 0],
     ['packets_captured', counts?.packets ?? 0],
     ['bytes_captured', counts?.bytes ?? 0],
-    // What is captured lies on the disk, or is no part of the store: there is no cache between.
-    ['bytes_pending', 0],
+    ['bytes_pending', counts?.pendingBytes ?? 0],
     ['bytes_disk', sensors.stored.value?.bytes ?? 0],
-    ['bytes_overflow', 0],
-    ['bytes_overflow_now', 0],
+    ['bytes_overflow', overflow.bytes],
+    ['bytes_overflow_now', overflow.bytesNow],
   ]
 }
 

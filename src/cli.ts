@@ -4,8 +4,11 @@
  * the engine.
  */
 import { Command, Option } from 'commander'
+import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
 import { ROLES, type Role } from './base/users-file.ts'
+
+useCompileCache()
 
 const DEFAULT_DEMO_PORT = 8080
 
@@ -123,6 +126,7 @@ function serve(name: string, start: () => Promise<RunningProgram>): Promise<void
   return runProgram(async (signal) => {
     const running = await start()
     process.stdout.write(`capfleet ${name} ready ${running.address}\n`)
+    keepCompiled()
     await aborted(signal)
     await running.close(running.drainMs)
   })

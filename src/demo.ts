@@ -10,6 +10,7 @@ import { type ChildProgram, startChildProgram } from './command/child-program.ts
 import { loadGeneratedTraffic, loadImportedFiles } from './command/demo-captures.ts'
 import { demoGuide } from './command/demo-guide.ts'
 import { clearStores, DEMO_USER, type DemoHome, prepareDemoHome } from './command/demo-home.ts'
+import { SupervisedProgram } from './command/supervised-program.ts'
 
 export interface DemoOptions {
   readonly home: string
@@ -30,13 +31,16 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   )
   if (options.importFiles.length > 0) await clearStores(home)
   await using children = new AsyncDisposableStack()
+  const logPath = (name: string): string => join(home.folder, 'log', `${name}.log`)
   const start = async (name: string, args: readonly string[]): Promise<ChildProgram> => {
-    const child = await startChildProgram(name, args, join(home.folder, 'log', `${name}.log`))
+    const child = await startChildProgram(name, args, { logPath: logPath(name), appends: false })
     children.defer(() => child.stop(STOP_GRACE_MS))
     return child
   }
-  for (const device of home.devices)
-    await start(`${device.name}-recorder`, ['recorder', '--config', device.configPath])
+  for (const device of home.devices) {
+    const name = `${device.name}-recorder`
+    children.use(await startRecorder(name, device.configPath, logPath(name)))
+  }
   const range =
     options.importFiles.length > 0
       ? await loadImportedFiles(home.devices, options.importFiles, signal)
@@ -57,6 +61,16 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   for (const child of appliances) void announceEnd(child, signal)
   await Promise.race([aborted(signal), gateway.ended])
   if (!signal.aborted) process.stderr.write(`capfleet: the gateway ended; its log is in ${home.folder}/log\n`)
+}
+
+/** As systemd or Kubernetes would: a recorder that dies is started again and goes on with its capture. */
+function startRecorder(name: string, configPath: string, logPath: string): Promise<SupervisedProgram> {
+  return SupervisedProgram.start({
+    start: (appends) => startChildProgram(name, ['recorder', '--config', configPath], { logPath, appends }),
+    onRestart: ({ pid }) =>
+      process.stderr.write(`capfleet: ${name} (process ${pid}) ended; starting it again\n`),
+    stopGraceMs: STOP_GRACE_MS,
+  })
 }
 
 /** A device that dies stays dead: the demo is for seeing what the gateway makes of it. */

@@ -1,3 +1,4 @@
+import type { CaptureReport } from '../capture-report.ts'
 import { CAPTURE_LINK_IDS, type Link, type LinkId } from './link-sensor.ts'
 
 export interface PortCounters {
@@ -15,4 +16,12 @@ export function sumPortCounters(links: ReadonlyMap<LinkId, Link> | undefined): P
     dropped: ports.reduce((sum, { drops }) => sum + (drops ?? 0), 0),
     errors: ports.reduce((sum, { errors }) => sum + (errors ?? 0), 0),
   }
+}
+
+/** By the running capture when the device has capture ports; else as the kernel counts them. */
+export function droppedPackets(
+  report: CaptureReport | undefined,
+  counters: PortCounters | undefined,
+): number | bigint | undefined {
+  return report !== undefined && report.ports.length > 0 ? report.counts.drops : counters?.dropped
 }

@@ -20,7 +20,7 @@ import { type DiskHealth, readSmart } from './smart-sensor.ts'
 import { storedTotalsReader } from './stored-totals.ts'
 
 export interface SensorParts {
-  readonly config: Pick<ApplianceConfig, 'system' | 'store'>
+  readonly config: Pick<ApplianceConfig, 'system' | 'store' | 'capture'>
   readonly recorder: RecorderClient
   readonly catalogue: CaptureCatalogue
   readonly slots: StreamLimit
@@ -73,12 +73,16 @@ export class SystemSensors implements Disposable {
 
   /** Finds out what the machine has where the configuration does not say it, and begins to read. */
   static async start(parts: SensorParts): Promise<SystemSensors> {
-    const { disks, interfaces } = parts.config.system
+    const { system, capture } = parts.config
+    const { disks, interfaces } = system
     const roots = parts.roots ?? MACHINE_ROOTS
     const limit = AbortSignal.timeout(DETECTION_LIMIT_MS)
     const sensors = new SystemSensors(parts, {
       disks: isEmpty(disks) ? await detectDisks(roots, limit).catch(() => ({})) : disks,
-      links: isEmpty(interfaces) ? await detectLinks(roots, limit).catch(() => ({})) : interfaces,
+      links: {
+        ...(isEmpty(interfaces) ? await detectLinks(roots, limit).catch(() => ({})) : interfaces),
+        ...Object.fromEntries(capture.ports.map((port) => [`cap${port.port}`, port.interface])),
+      },
     })
     await sensors.#firstReadings()
     return sensors

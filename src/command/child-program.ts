@@ -23,15 +23,16 @@ export interface ChildProgram {
 /**
  * Starts `capfleet <args>` and waits for its line "capfleet <program> ready <address>". Its own
  * process group keeps Ctrl-C from reaching it before its parent decides the order of stopping; the
- * IPC channel tells it when the parent dies. stderr goes to `logPath`.
+ * IPC channel tells it when the parent dies. stderr goes to `logPath`, which is new unless
+ * `appends` says that an earlier run has begun it.
  */
 export async function startChildProgram(
   name: string,
   args: readonly string[],
-  logPath: string,
+  { logPath, appends }: { readonly logPath: string; readonly appends: boolean },
 ): Promise<ChildProgram> {
   await mkdir(dirname(logPath), { recursive: true })
-  await using log = await open(logPath, 'w')
+  await using log = await open(logPath, appends ? 'a' : 'w')
   const child = spawn(process.execPath, [CLI, ...args], {
     stdio: ['ignore', 'pipe', log.fd, 'ipc'],
     detached: true,

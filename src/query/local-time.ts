@@ -42,6 +42,19 @@ export function isRealTime(local: LocalTime): boolean {
   )
 }
 
+/** What a clock in `zone` shows at that instant (epoch milliseconds). */
+export function localTimeAt(instantMs: number, zone: string): LocalTime {
+  const date = new Date(instantMs + offsetMs(instantMs, zone))
+  return {
+    year: date.getUTCFullYear(),
+    month: date.getUTCMonth() + 1,
+    day: date.getUTCDate(),
+    hour: date.getUTCHours(),
+    minute: date.getUTCMinutes(),
+    second: date.getUTCSeconds(),
+  }
+}
+
 /** What a clock in `zone` is ahead of UTC at that instant. */
 function offsetMs(instantMs: number, zone: string): number {
   const parts: Record<string, number> = {}

@@ -40,10 +40,6 @@ for (const [text, problem] of [
   [`${MINIMAL}downloads: { mac48LimitMs: 32768001 }\n`, /downloads\.mac48LimitMs/],
   [`${MINIMAL}deviceName: "a b"\n`, /deviceName/],
   [`${MINIMAL}capture: { defaultName: "../x" }\n`, /capture\.defaultName: must be 1 to 64 letters/],
-  [
-    `${MINIMAL}capture: { schedule: [{ name: a, start: "08:00:00", stop: "24:00:00", days: [mon], zone: UTC }] }\n`,
-    /capture\.schedule: this version runs no schedules/,
-  ],
   [`${MINIMAL}system: { interfaces: { cap8: eth1 } }\n`, /system\.interfaces\.cap8: unknown key/],
 ] as const) {
   test(`refuses ${JSON.stringify(text.replace(MINIMAL, ''))}, naming the setting`, () => {

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { captureConfigSchema } from '../../appliance/capture-config.ts'
 import { readLines } from '../../appliance/read-lines.ts'
 import { startRecorder } from '../../appliance/recorder.ts'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
@@ -20,6 +21,7 @@ import { seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const log = createLog('test', 'silent')
+const capture = { timeZone: 'UTC', config: captureConfigSchema.parse({}) }
 const RECORDER = fileURLToPath(new URL('../../appliance/recorder.ts', import.meta.url))
 const capturesOf = (store: string): Promise<string[]> => readdir(join(store, 'captures'))
 
@@ -171,7 +173,7 @@ test(`a recorder killed at any moment around a start leaves a whole capture or n
     child.kill('SIGKILL')
     const wasStarted = (await started) !== undefined
     await exited
-    const recorder = await startRecorder({ storePath: store, log, capture: { timeZone: 'UTC' } })
+    const recorder = await startRecorder({ storePath: store, log, capture })
     const client = new RecorderClient(store)
     const { state, name } = await client.captureReport()
     assert.ok(state === 'running' || !wasStarted, 'a start that was answered is not forgotten')
@@ -185,13 +187,13 @@ test(`a recorder killed at any moment around a start leaves a whole capture or n
 test('a recorder that only imports leaves an active capture alone', async () => {
   await using folder = await tempFolder()
   const store = join(folder.path, 'store')
-  const first = await startRecorder({ storePath: store, log, capture: { timeZone: 'UTC' } })
+  const first = await startRecorder({ storePath: store, log, capture })
   const { name } = await new RecorderClient(store).startCapture('x')
   await first.close()
   await withRecorder(store, async (client) => {
     await assert.rejects(client.stopCapture(false), { code: 'store-unavailable', message: /only imports/ })
   })
-  const next = await startRecorder({ storePath: store, log, capture: { timeZone: 'UTC' } })
+  const next = await startRecorder({ storePath: store, log, capture })
   assert.equal((await new RecorderClient(store).captureReport()).name, name)
   await next.close()
 })
@@ -200,7 +202,7 @@ function recorderProcess(store: string): ChildProcess {
   const script = `
     const { startRecorder } = await import(${JSON.stringify(RECORDER)})
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    await startRecorder({ storePath: ${JSON.stringify(store)}, log, capture: { timeZone: 'UTC' } })
+    await startRecorder({ storePath: ${JSON.stringify(store)}, log, capture: ${JSON.stringify(capture)} })
     console.log('ready')`
   return spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -88,7 +88,10 @@ export class BenchFleet implements AsyncDisposable {
   }
 
   async #start(name: string, args: readonly string[]): Promise<ChildProgram> {
-    const child = await startChildProgram(name, args, join(this.#home.folder, 'log', `${name}.log`))
+    const child = await startChildProgram(name, args, {
+      logPath: join(this.#home.folder, 'log', `${name}.log`),
+      appends: false,
+    })
     this.#children.defer(() => child.stop(STOP_GRACE_MS))
     return child
   }

@@ -88,7 +88,10 @@ export async function startGateway(
   const config = { listen: { port: 0 }, home: join(folder, 'gateway'), auth: { users }, devices }
   const path = join(folder, 'gateway.yaml')
   await writeFile(path, stringify(config))
-  const child = await startChildProgram('gateway', ['gateway', '--config', path], join(folder, 'gateway.log'))
+  const child = await startChildProgram('gateway', ['gateway', '--config', path], {
+    logPath: join(folder, 'gateway.log'),
+    appends: false,
+  })
   owned.defer(() => child.stop(STOP_GRACE_MS))
   return { url: child.address, pid: child.pid, credentials: CREDENTIALS }
 }

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { startAppliance } from '../../appliance/appliance.ts'
 import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
+import type { CaptureDriver } from '../../appliance/capture-driver.ts'
 import type { CaptureRecord } from '../../appliance/capture-record.ts'
 import { type RunningRecorder, startRecorder } from '../../appliance/recorder.ts'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
@@ -37,6 +38,8 @@ export interface TempApplianceOptions {
   readonly config?: Readonly<Record<string, unknown>>
   /** Size at which a segment of an import ends. */
   readonly segmentBytes?: number
+  /** What captures; default: as the settings say. */
+  readonly driver?: CaptureDriver
 }
 
 const PASSWORD = 'correct horse'
@@ -48,14 +51,6 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   const users = join(folder.path, 'users.yaml')
   for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
   const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
-  const start = (): Promise<RunningRecorder> =>
-    startRecorder({ storePath, log, segmentBytes: options.segmentBytes, capture: { timeZone: 'UTC' } })
-  let recorder: RunningRecorder | undefined = await start()
-  const stopRecorder = async (): Promise<void> => {
-    await recorder?.close()
-    recorder = undefined
-  }
-  parts.defer(stopRecorder)
   const config = applianceConfigSchema.parse({
     listen: { port: 0 },
     store: storePath,
@@ -63,6 +58,15 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     auth: { users },
     ...options.config,
   })
+  const capture = { timeZone: 'UTC', config: config.capture, driver: options.driver }
+  const start = (): Promise<RunningRecorder> =>
+    startRecorder({ storePath, log, segmentBytes: options.segmentBytes, capture })
+  let recorder: RunningRecorder | undefined = await start()
+  const stopRecorder = async (): Promise<void> => {
+    await recorder?.close()
+    recorder = undefined
+  }
+  parts.defer(stopRecorder)
   const appliance = await startAppliance(config, { log })
   let isOpen = true
   const closeAppliance = async (drainMs: number): Promise<void> => {

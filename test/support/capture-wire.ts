@@ -1,0 +1,56 @@
+/**
+ * A wire of its own: a veth pair between two network namespaces. What is sent at one end comes out
+ * at the other and nowhere else. Needs root.
+ */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** A message for the `skip` of a test; false when this process may make a wire. */
+export const WITHOUT_WIRE: string | false =
+  process.getuid?.() === 0 ? false : 'needs root: network namespaces and raw sockets'
+
+export interface CaptureWire extends AsyncDisposable {
+  /** Interface at the receiving end, in the namespace `receiver`. */
+  readonly interfaceName: string
+  readonly sender: string
+  readonly receiver: string
+  /** Address of the receiving end, for UDP from the other one. */
+  readonly address: string
+}
+
+const IPV6_SWITCHES = '/proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv6/conf/default/disable_ipv6'
+
+let made = 0
+
+export async function captureWire(): Promise<CaptureWire> {
+  const id = `${process.pid}-${made++}`
+  const [sender, receiver] = [`capfleet-tx-${id}`, `capfleet-rx-${id}`]
+  const ip = (...args: readonly string[]) => run('ip', [...args])
+  const inside = (name: string, ...args: readonly string[]) => ip('netns', 'exec', name, ...args)
+  await using parts = new AsyncDisposableStack()
+  for (const name of [sender, receiver]) {
+    await ip('netns', 'add', name)
+    parts.defer(async () => void (await ip('netns', 'delete', name)))
+    // The kernel's own packets would be in the captures; without IPv6 it sends none.
+    await inside(name, 'sh', '-c', `echo 1 | tee ${IPV6_SWITCHES} > /dev/null || true`)
+  }
+  await ip('link', 'add', 'tx0', 'netns', sender, 'type', 'veth', 'peer', 'name', 'rx0', 'netns', receiver)
+  await inside(sender, 'ip', 'link', 'set', 'tx0', 'address', '02:00:00:00:00:01', 'arp', 'off', 'up')
+  await inside(receiver, 'ip', 'link', 'set', 'rx0', 'address', '02:00:00:00:00:02', 'arp', 'off', 'up')
+  await inside(sender, 'ip', 'address', 'add', '192.0.2.1/24', 'dev', 'tx0')
+  const owner = parts.move()
+  return {
+    interfaceName: 'rx0',
+    sender,
+    receiver,
+    address: '192.0.2.2',
+    [Symbol.asyncDispose]: () => owner.disposeAsync(),
+  }
+}
+
+/** Program and arguments that run a command in a namespace, as the same process. */
+export function inNamespace(name: string, command: readonly string[]): [string, string[]] {
+  return ['ip', ['netns', 'exec', name, ...command]]
+}
