@@ -20,7 +20,14 @@ export interface DeviceProxyLimits {
 }
 
 /** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
-const REQUEST_HEADERS = ['accept', 'accept-language', 'if-none-match', 'if-modified-since', 'range']
+const REQUEST_HEADERS = [
+  'accept',
+  'accept-language',
+  'if-none-match',
+  'if-modified-since',
+  'last-event-id',
+  'range',
+]
 /** What a caller needs of the device's answer. */
 const RESPONSE_HEADERS = [
   'accept-ranges',
@@ -34,7 +41,12 @@ const RESPONSE_HEADERS = [
   'etag',
   'last-modified',
   'retry-after',
+  'x-accel-buffering',
 ]
+/** Answers that go on until the caller leaves: events and telemetry. */
+const LIVE_TYPES = /^(text\/event-stream|application\/x-ndjson)\b/
+/** Their devices say something at least every 30 s. */
+const LIVE_SILENCE_MS = 45_000
 
 export class DeviceProxy {
   readonly #timeoutMs: number
@@ -104,13 +116,18 @@ export class DeviceProxy {
 
   #follow(proxyReq: ClientRequest, device: Device, res: ServerResponse): void {
     // http-proxy's own limit says nothing of a time-out in its error.
-    proxyReq.once('timeout', () => proxyReq.destroy(tooSlow(device, this.#timeoutMs)))
+    let limitMs = this.#timeoutMs
+    proxyReq.once('timeout', () => proxyReq.destroy(tooSlow(device, limitMs)))
     // Of no effect when all of the answer is here.
     res.once('close', () => proxyReq.destroy())
     if (res.closed) proxyReq.destroy()
     proxyReq.once('response', (answer) => {
       // 'close' tells all that matters.
       answer.on('error', () => undefined)
+      if (LIVE_TYPES.test(answer.headers['content-type'] ?? '')) {
+        limitMs = Math.max(limitMs, LIVE_SILENCE_MS)
+        proxyReq.setTimeout(limitMs)
+      }
       this.#waiting.get(res)?.(answer)
     })
   }
