@@ -1,8 +1,7 @@
 /** What the recorder and the store tell, for /metrics: as of the last second. */
 import type { Metrics } from '../src/base/metrics.ts'
 import { nowNs } from './appliance-parts.ts'
-import type { CaptureReport } from './capture-report.ts'
-import { type LiveFigures, liveFiguresOf, type PortFigures } from './live-figures.ts'
+import type { CaptureReport, PortReport } from './capture-report.ts'
 import { isCapturing, type StoredTotals } from './system-status/capture-group.ts'
 
 export interface CaptureReadings {
@@ -15,7 +14,7 @@ export interface CaptureReadings {
 type Row<Source> = readonly [name: string, help: string, figure: (source: Source) => bigint | number]
 
 /** Counted from the start of the running capture. */
-const PORT_TOTALS: readonly Row<PortFigures>[] = [
+const PORT_TOTALS: readonly Row<PortReport>[] = [
   ['seen_packets_total', 'Packets that the kernel offered', (port) => port.seenPackets],
   ['seen_bytes_total', 'Original lengths of the packets that arrived', (port) => port.seenBytes],
   ['stored_packets_total', 'Packets written', (port) => port.storedPackets],
@@ -24,7 +23,7 @@ const PORT_TOTALS: readonly Row<PortFigures>[] = [
   ['fcs_errors_total', 'Packets with a wrong frame check sequence', (port) => port.fcsErrors],
 ]
 
-const PORT_GAUGES: readonly Row<PortFigures>[] = [
+const PORT_GAUGES: readonly Row<PortReport>[] = [
   ['pending_packets', 'Packets in memory that are not written yet', (port) => port.pendingPackets],
   ['port_up', 'Whether the interface has a link', (port) => Number(port.isUp)],
   [
@@ -70,11 +69,11 @@ export function registerCaptureMetrics(metrics: Metrics, { capture, stored }: Ca
       if (stored.value !== undefined) set(Number(figure(stored.value)))
     })
   }
-  registerPorts(metrics, () => liveFiguresOf(capture.value))
+  registerPorts(metrics, () => capture.value?.counts)
 }
 
-function registerPorts(metrics: Metrics, read: () => LiveFigures | undefined): void {
-  const ports = (): readonly PortFigures[] => read()?.ports ?? []
+function registerPorts(metrics: Metrics, read: () => CaptureReport['counts'] | undefined): void {
+  const ports = (): readonly PortReport[] => read()?.ports ?? []
   for (const [name, help, figure] of PORT_TOTALS) {
     metrics.totals(`capture_${name}`, help, ['port'], (set) => {
       for (const port of ports()) set(Number(figure(port)), { port: nameOf(port) })
@@ -94,16 +93,16 @@ function registerPorts(metrics: Metrics, read: () => LiveFigures | undefined): v
     }
   })
   metrics.figures('capture_pending_bytes', 'Bytes in memory that are not written yet', [], (set) => {
-    const figures = read()
-    if (figures !== undefined) set(Number(figures.pendingBytes))
+    const counts = read()
+    if (counts !== undefined) set(Number(counts.pendingBytes))
   })
   metrics.totals('capture_disk_errors_total', 'Writes that failed', [], (set) => {
-    const figures = read()
-    if (figures !== undefined) set(Number(figures.diskErrors))
+    const counts = read()
+    if (counts !== undefined) set(Number(counts.diskErrors))
   })
 }
 
-function nameOf({ port }: PortFigures): string {
+function nameOf({ port }: PortReport): string {
   return `cap${port}`
 }
 

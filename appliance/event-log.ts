@@ -71,7 +71,7 @@ export class EventLog implements AsyncDisposable {
   }
 
   /** `fields` has neither TS nor Kind. */
-  append(kind: EventKind, fields: EventFields = {}): void {
+  append(kind: EventKind, fields: EventFields): void {
     this.#waiting.push({ TS: String(clockNs()), Kind: kind, ...fields })
     if (this.#waiting.length > WAITING_MAX) {
       this.#waiting.shift()

@@ -1,7 +1,7 @@
 /** /api/v1/system/port_stats (API section 2.4). */
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import type { PortReport } from '../capture-report.ts'
 import { takeNoParameters } from '../finish-parameters.ts'
-import { liveFiguresOf, type PortFigures } from '../live-figures.ts'
 import { toExactJson } from './exact-json.ts'
 import { CAPTURE_LINK_IDS, type Link } from './link-sensor.ts'
 import { describePorts } from './port-config.ts'
@@ -31,7 +31,7 @@ export async function answerPortStatistics(
 ): Promise<void> {
   takeNoParameters(ctx)
   const links = sensors.links.value
-  const captured = liveFiguresOf(sensors.capture.value)?.ports ?? []
+  const captured = sensors.capture.value?.counts.ports ?? []
   const unavailable: string[] = []
   const ports = CAPTURE_LINK_IDS.map((id, index) => {
     const figures = captured.find(({ port }) => port === index)
@@ -50,7 +50,7 @@ export async function answerPortStatistics(
 }
 
 /** Since the start of the running capture. */
-function captureCounters({ seenPackets, seenBytes, sizeClasses }: PortFigures): Counters {
+function captureCounters({ seenPackets, seenBytes, sizeClasses }: PortReport): Counters {
   return [
     ['Pkt', seenPackets],
     ['Byte', seenBytes],

@@ -2,13 +2,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { registerCaptureMetrics } from '../../appliance/capture-metrics.ts'
-import type { CaptureReport } from '../../appliance/capture-report.ts'
-import type { PortFigures } from '../../appliance/live-figures.ts'
+import type { CaptureReport, PortReport } from '../../appliance/capture-report.ts'
 import { Metrics } from '../../src/base/metrics.ts'
 
-function portFigures(port: number, first: bigint): PortFigures {
+function portFigures(port: number, first: bigint): PortReport {
   return {
     port,
+    packets: 1n,
+    bytes: 2n,
+    hasHardwareTimestamps: false,
     seenPackets: first,
     seenBytes: first + 1n,
     storedPackets: first + 2n,
@@ -24,7 +26,7 @@ function portFigures(port: number, first: bigint): PortFigures {
   }
 }
 
-function reportOf(ports: readonly PortFigures[]): CaptureReport {
+function reportOf(ports: readonly PortReport[]): CaptureReport {
   const counts = { flushedNs: 2_500_000_000n, pendingBytes: 77n, diskErrors: 3n, ports }
   return { state: 'running', ports: ports.map(({ port }) => port), counts } as unknown as CaptureReport
 }

@@ -69,7 +69,7 @@ test('a store that is made later is found', async () => {
   using _feed = await feedOf(store, seen)
   await mkdir(store)
   await using events = new EventLog(store, { log })
-  events.append('store-full')
+  events.append('store-full', {})
   await eventually(() => seen.length === 1, { limitMs: 5_000, message: 'the first event' })
 })
 

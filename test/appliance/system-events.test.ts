@@ -187,7 +187,7 @@ describe('events', { timeout: 60_000 }, () => {
       return Number(/^capfleet_events_total\{kind="store-full"\} (\d+)$/m.exec(body.toString())?.[1])
     }
     assert.equal(await count(), 0)
-    events.append('store-full')
+    events.append('store-full', {})
     await eventually(async () => (await count()) === 1, { limitMs: 5_000, message: 'it is counted' })
   })
 })
@@ -218,7 +218,7 @@ test('the recorder says when it has started; an appliance that ends lets its cli
   await other.stopRecorder()
   await other.startRecorder()
   const event = await stream.next()
-  assert.deepEqual([event?.event, event?.data.Pid], ['recorder-started', process.pid])
+  assert.deepEqual([event?.event, event?.data.pid], ['recorder-started', process.pid])
   await other.closeAppliance(20_000)
   assert.equal(await stream.next(), undefined, 'a clean end: the client comes back')
   assert.match(await text(telemetry.response), /\n$/)
