@@ -1,10 +1,8 @@
 /** Whether the recorder may capture. */
 import { readText } from '../system-status/read-text.ts'
 import { runTool } from '../system-status/run-tool.ts'
+import { type Capability, capabilitiesIn, hasCapability } from './capabilities.ts'
 import { type Finding, FindingList } from './finding.ts'
-
-/** Bit numbers of linux/capability.h. */
-const CAPABILITIES = { CAP_NET_ADMIN: 12n, CAP_NET_RAW: 13n } as const
 
 export interface PrivilegeOptions {
   /** Path of /proc, with a process `self`. */
@@ -25,9 +23,8 @@ export async function checkPrivileges(
   const status = await readText(`${proc}/${recorderPid ?? 'self'}/status`, signal)
   const effective = capabilitiesIn(status)
   const ofFile = (await runTool('getcap', { args: [execPath], signal })) ?? ''
-  const has = (name: keyof typeof CAPABILITIES): boolean =>
-    (effective & (1n << CAPABILITIES[name])) !== 0n ||
-    (recorderPid === undefined && ofFile.includes(name.toLowerCase()))
+  const has = (name: Capability): boolean =>
+    hasCapability(effective, name) || (recorderPid === undefined && ofFile.includes(name.toLowerCase()))
   if (has('CAP_NET_RAW')) list.ok('CAP_NET_RAW', `${who} may capture`)
   else {
     list.problem('CAP_NET_RAW', {
@@ -40,10 +37,4 @@ export async function checkPrivileges(
     list.ok('CAP_NET_ADMIN', 'not there; needed only to switch hardware time stamps on')
   }
   return list.findings
-}
-
-/** CapEff of /proc/<pid>/status: a hexadecimal mask. */
-export function capabilitiesIn(status = ''): bigint {
-  const mask = /^CapEff:\s+([0-9a-f]+)$/m.exec(status)?.[1]
-  return mask === undefined ? 0n : BigInt(`0x${mask}`)
 }

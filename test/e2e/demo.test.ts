@@ -1,12 +1,15 @@
 // The product as a user meets it: the demo from its command, curl and tcpdump at the other end.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { mayCapture } from '../../src/command/live-traffic.ts'
 import { type DemoProcess, processesNaming, startDemo, temporaryHome } from '../support/demo-process.ts'
+import { eventually } from '../support/eventually.ts'
 import { shellPipeline } from '../support/shell-pipeline.ts'
 
 /** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */
 const BEGIN_S = 1_793_610_000
 const MINUTES = 5
+const WITHOUT_CAPTURE = (await mayCapture()) ? false : 'capturing needs CAP_NET_RAW'
 
 describe('the demo fleet', () => {
   let home: Awaited<ReturnType<typeof temporaryHome>>
@@ -64,6 +67,32 @@ describe('the demo fleet', () => {
     )
     assert.ok(Number(filtered.stdout) > 1000)
     assert.equal(filtered.stdout, oracle.stdout)
+  })
+
+  test('captures live beside what is stored, and says what happens', { skip: WITHOUT_CAPTURE }, async () => {
+    const device = `${demo.facts.gatewayUrl}/devices/nyc1`
+    const status = async (): Promise<Record<string, unknown>> =>
+      JSON.parse((await shellPipeline(`${curl} "${device}/sysmaster/capture_status"`)).stdout)
+    await eventually(async () => Number((await status()).CapturePacket) > 100, {
+      limitMs: 10_000,
+      message: 'packets are captured',
+    })
+    const { StreamName, CaptureDrop } = await status()
+    assert.match(String(StreamName), /^live_\d{8}_\d{4}/)
+    assert.equal(CaptureDrop, 0)
+    // Only the demo's own packets: whoever reads them does not become part of them.
+    const packets = await shellPipeline(
+      `${curl} "${device}/api/v1/pcap/single?StreamName=${StreamName}" | tcpdump -nAr - 2>/dev/null | grep -c 'packet [0-9]* of the capfleet demo'`,
+    )
+    const all = await shellPipeline(
+      `${curl} "${device}/api/v1/pcap/single?StreamName=${StreamName}" | tcpdump -nr - 2>/dev/null | grep -vc '127.0.0.1.*UDP, length'`,
+    )
+    assert.ok(Number(packets.stdout) > 50, packets.stderr)
+    assert.equal(Number(all.stdout), 0)
+    const events = await shellPipeline(
+      `${curl} -m 3 "${device}/api/v1/system/events?LastEventID=0" 2>/dev/null | grep ^event:`,
+    )
+    assert.match(events.stdout, /^event: recorder-started\n(event: .*\n)*event: capture-started\n/)
   })
 
   test('a device that is killed in a merge breaks the download, and the next one names it', async () => {
