@@ -1,26 +1,11 @@
 /** /api/v1/system/port_stats (API section 2.4). */
+import { SIZE_CLASSES } from '../../native/live-capture.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import type { PortReport } from '../capture-report.ts'
 import { takeNoParameters } from '../finish-parameters.ts'
 import { toExactJson } from './exact-json.ts'
 import { CAPTURE_LINK_IDS, type Link } from './link-sensor.ts'
 import { describePorts } from './port-config.ts'
-
-/** RMON counters, in the order of the recorder's size classes. */
-const SIZE_CLASSES = [
-  'Pkt_RUNT',
-  'Pkt_64',
-  'Pkt_65_127',
-  'Pkt_128_255',
-  'Pkt_256_511',
-  'Pkt_512_1023',
-  'Pkt_1024_1518',
-  'Pkt_1024_2047',
-  'Pkt_2048_4095',
-  'Pkt_4096_8191',
-  'Pkt_8192_9216',
-  'Pkt_OVER',
-] as const
 
 type Counters = readonly (readonly [name: string, value: bigint | number | undefined])[]
 
@@ -54,7 +39,7 @@ function captureCounters({ seenPackets, seenBytes, sizeClasses }: PortReport): C
   return [
     ['Pkt', seenPackets],
     ['Byte', seenBytes],
-    ...SIZE_CLASSES.map((name, index) => [name, sizeClasses[index]] as const),
+    ...SIZE_CLASSES.map((name, index) => [`Pkt_${name}`, sizeClasses[index]] as const),
   ]
 }
 
@@ -63,6 +48,6 @@ function linkCounters(link: Link | undefined): Counters {
   return [
     ['Pkt', link?.packets],
     ['Byte', link?.bytes],
-    ...SIZE_CLASSES.map((name) => [name, undefined] as const),
+    ...SIZE_CLASSES.map((name) => [`Pkt_${name}`, undefined] as const),
   ]
 }
