@@ -41,6 +41,7 @@ const TEST_PACKAGES = [
   'nginx-light',
   'haproxy',
   'wrk',
+  'ethtool',
   'iproute2',
 ]
 

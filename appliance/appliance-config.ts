@@ -37,6 +37,14 @@ const importsSchema = z.strictObject({
     .default(2 ** 30),
 })
 
+const telemetrySchema = z.strictObject({
+  intervalMs: z.int().min(100).max(30_000).default(1_000),
+})
+
+const prioritySchema = z.strictObject({
+  readers: z.enum(['low', 'normal']).default('low'),
+})
+
 /** Optional settings of these names. */
 function namesSchema<Id extends string>(ids: readonly Id[]) {
   const optional = z.string().min(1).optional()
@@ -68,6 +76,8 @@ export const applianceConfigSchema = z.strictObject({
   tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   imports: importsSchema.prefault({}),
   capture: captureConfigSchema.prefault({}),
+  telemetry: telemetrySchema.prefault({}),
+  priority: prioritySchema.prefault({}),
   system: systemSchema.prefault({}),
   logLevel: logLevelSchema,
 })

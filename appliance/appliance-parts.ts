@@ -6,7 +6,9 @@ import type { Metrics } from '../src/base/metrics.ts'
 import type { ApplianceConfig } from './appliance-config.ts'
 import type { CaptureCatalogue } from './capture-catalogue.ts'
 import type { DownloadMetrics } from './download-metrics.ts'
+import type { EventFeed } from './event-feed.ts'
 import type { FilterCompiler } from './filter-compiler.ts'
+import type { LiveLimit } from './live-limit.ts'
 import type { RecorderClient } from './recorder-client.ts'
 import type { RegexCompiler } from './regex-compiler.ts'
 import type { StreamLimit } from './stream-limit.ts'
@@ -24,6 +26,8 @@ export interface ApplianceParts {
   readonly recorder: RecorderClient
   readonly downloads: DownloadMetrics
   readonly sensors: SystemSensors
+  readonly events: EventFeed
+  readonly live: LiveLimit
   /** Aborted, with a CapfleetError as reason, when the program is to end: no new download starts. */
   readonly draining: AbortSignal
 }

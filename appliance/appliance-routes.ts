@@ -11,10 +11,12 @@ import { listSizeSplits, listTimeSplits } from './split-list.ts'
 import { answerStatsSummary } from './stats-summary.ts'
 import { legacyDownload, storedDownload } from './stored-download.ts'
 import { answerSysmasterStatus } from './sysmaster-status.ts'
+import { answerEvents } from './system-events.ts'
 import { answerTime, answerVersion } from './system-information.ts'
 import { answerIoStatistics } from './system-status/io-statistics.ts'
 import { answerPortStatistics } from './system-status/port-statistics.ts'
 import { answerStatus } from './system-status/system-status.ts'
+import { answerTelemetry } from './system-telemetry.ts'
 
 export interface ApplianceRoute {
   readonly path: string
@@ -44,7 +46,9 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = [
   { path: '/api/v1/system/port_stats', methods: READ, role: 'system', handler: answerPortStatistics },
   { path: '/api/v1/system/io_stats', methods: READ, role: 'system', handler: answerIoStatistics },
   { path: '/api/v1/system/status', methods: READ, role: 'system', handler: answerStatus },
-  // beyond the reference: the schedule (api-decisions section 3)
+  // beyond the reference: what happens, as it happens; the schedule (api-decisions section 3)
+  { path: '/api/v1/system/events', methods: READ, role: 'system', handler: answerEvents },
+  { path: '/api/v1/system/telemetry', methods: READ, role: 'system', handler: answerTelemetry },
   { path: '/api/v1/capture/schedule', methods: READ, role: 'viewer', handler: answerSchedule },
   // 4.4 downloads
   { path: '/api/v1/pcap/single', methods: READ, role: 'user', handler: storedDownload('single') },

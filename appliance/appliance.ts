@@ -11,8 +11,13 @@ import type { ApplianceParts } from './appliance-parts.ts'
 import { routeOf } from './appliance-routes.ts'
 import { requireRole } from './basic-auth.ts'
 import { CaptureCatalogue } from './capture-catalogue.ts'
+import { registerCaptureMetrics } from './capture-metrics.ts'
 import { DownloadMetrics } from './download-metrics.ts'
+import { EventFeed } from './event-feed.ts'
+import { EventMetrics } from './event-metrics.ts'
 import { FilterCompiler } from './filter-compiler.ts'
+import { LiveLimit } from './live-limit.ts'
+import { lowerPriority } from './reader-priority.ts'
 import { RecorderClient } from './recorder-client.ts'
 import { RegexCompiler } from './regex-compiler.ts'
 import { storePaths } from './store-paths.ts'
@@ -37,6 +42,7 @@ export async function startAppliance(
   const parts = await createParts(config, log, draining.signal)
   using starting = new DisposableStack()
   starting.use(parts.sensors)
+  starting.use(parts.events)
   const server = await listen(createHandler(parts, users), config.listen)
   const owned = starting.move()
   log.info('appliance.started', { url: server.url, store: config.store })
@@ -58,6 +64,7 @@ export async function startApplianceFromFile(
   configPath: string,
 ): Promise<RunningAppliance & { readonly address: string; readonly drainMs: number }> {
   const config = await loadApplianceConfig(configPath)
+  if (config.priority.readers === 'low') await lowerPriority()
   const appliance = await startAppliance(config)
   return { ...appliance, address: appliance.url, drainMs: config.downloads.drainMs }
 }
@@ -71,6 +78,10 @@ async function createParts(
   const slots = new StreamLimit()
   const catalogue = new CaptureCatalogue(storePaths(config.store), log)
   const recorder = new RecorderClient(config.store)
+  const sensors = await SystemSensors.start({ config, recorder, catalogue, slots })
+  const live = new LiveLimit()
+  registerCaptureMetrics(metrics, sensors)
+  const eventMetrics = new EventMetrics(metrics, live)
   return {
     config,
     log,
@@ -81,7 +92,13 @@ async function createParts(
     slots,
     recorder,
     downloads: new DownloadMetrics(metrics, slots),
-    sensors: await SystemSensors.start({ config, recorder, catalogue, slots }),
+    sensors,
+    events: await EventFeed.open({
+      storePath: config.store,
+      log,
+      onEvent: (event) => eventMetrics.happened(event),
+    }),
+    live,
     draining,
   }
 }

@@ -7,7 +7,7 @@ import type { CaptureRecord } from './capture-record.ts'
 import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
 import type { CaptureReport, CaptureState } from './capture-report.ts'
 import { CaptureTally } from './capture-tally.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventSink } from './event-log.ts'
 import { FifoLimit } from './fifo-limit.ts'
 import { noPortDriver } from './no-port-driver.ts'
 import { RecordedCapture, type StoppedCapture } from './recorded-capture.ts'
@@ -23,7 +23,7 @@ export interface CaptureControlOptions {
   readonly nowNs: () => bigint
   /** Of this boot of the machine. */
   readonly bootId: string
-  readonly events: EventLog
+  readonly events: EventSink
   readonly log: Log
   /** Called when the record of the running capture has got a segment more. */
   readonly onSegmentFinished?: (() => void) | undefined

@@ -1,7 +1,7 @@
 import type { Log } from '../src/base/log.ts'
 import type { RollConfig } from './capture-config.ts'
 import type { CaptureControl } from './capture-control.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventSink } from './event-log.ts'
 import type { RecordedCapture } from './recorded-capture.ts'
 import { RollClock } from './roll-clock.ts'
 import type { ScheduleClock } from './schedule-clock.ts'
@@ -15,7 +15,7 @@ export interface CaptureKeeperOptions {
   readonly nowNs: () => bigint
   /** A clock that never steps. */
   readonly monotonicMs: () => number
-  readonly events: EventLog
+  readonly events: EventSink
   readonly log: Log
 }
 

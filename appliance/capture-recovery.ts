@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { recoverStream } from '../native/live-capture.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import type { CaptureRecord, StreamRecord } from './capture-record.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventSink } from './event-log.ts'
 import { RecordedCapture } from './recorded-capture.ts'
 import type { StoreWriter } from './store-writer.ts'
 
@@ -11,7 +11,7 @@ export interface RecoveryParts {
   readonly writer: StoreWriter
   /** Of this boot of the machine. What was written in another one may never have reached the disk. */
   readonly bootId: string
-  readonly events: EventLog
+  readonly events: EventSink
 }
 
 /** The capture of this record with what its streams hold. May be called again after a failure. */

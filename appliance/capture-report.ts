@@ -33,6 +33,8 @@ const portSchema = z.object({
   isUp: z.boolean(),
 })
 
+export type PortReport = z.infer<typeof portSchema>
+
 const countsSchema = z.object({
   /** In the capture, bytes as PCAP records. */
   packets: count,

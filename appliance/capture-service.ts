@@ -5,7 +5,7 @@ import type { CaptureConfig } from './capture-config.ts'
 import { CaptureControl } from './capture-control.ts'
 import type { CaptureDriver } from './capture-driver.ts'
 import { CaptureKeeper } from './capture-keeper.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventSink } from './event-log.ts'
 import { livePorts } from './live-ports.ts'
 import { noPortDriver } from './no-port-driver.ts'
 import { PortDriver } from './port-driver.ts'
@@ -16,7 +16,7 @@ export interface CaptureServiceOptions {
   readonly config: CaptureConfig
   /** IANA name of the device's zone. */
   readonly timeZone: string
-  readonly events: EventLog
+  readonly events: EventSink
   readonly log: Log
   /** Default: the configured ports of this machine. */
   readonly driver?: CaptureDriver | undefined

@@ -1,17 +1,17 @@
 import type { LiveCounts } from '../native/live-capture.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventSink } from './event-log.ts'
 
 /** An error of the disk is over when none was seen for so long. */
 const DISK_QUIET_MS = 3_000
 
 /** Tells what a running capture loses, and of a disk that fails and is well again, by events. */
 export class CaptureWatch {
-  readonly #events: EventLog
+  readonly #events: EventSink
   #seen: LiveCounts | undefined
   #lastErrorMs: number | undefined
   #name = ''
 
-  constructor(events: EventLog) {
+  constructor(events: EventSink) {
     this.#events = events
   }
 

@@ -12,7 +12,7 @@ import { loadApplianceConfig } from './appliance-config.ts'
 import type { CaptureControl } from './capture-control.ts'
 import { toJson } from './capture-record.ts'
 import { CaptureService, type CaptureServiceOptions } from './capture-service.ts'
-import type { EventLog } from './event-log.ts'
+import { EventLog } from './event-log.ts'
 import { readLines } from './read-lines.ts'
 import { raisePriority } from './recorder-priority.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
@@ -37,8 +37,9 @@ export interface RunningRecorder {
 export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
   await using parts = new AsyncDisposableStack()
   const writer = parts.use(await StoreWriter.open(options.storePath, options.segmentBytes))
-  const events: EventLog = { append: (kind, fields) => options.log.info(kind, fields) }
   const { log } = options
+  const events = parts.use(new EventLog(options.storePath, { log }))
+  events.append('recorder-started', { pid: process.pid })
   const service = options.capture && (await CaptureService.open(writer, { ...options.capture, events, log }))
   if (service) parts.use(service)
   const { socketPath } = parts.use(openSocketFolder(options.storePath))

@@ -4,7 +4,7 @@ import type { StreamRecord } from './capture-record.ts'
 import type { CaptureCounts } from './capture-report.ts'
 import { CaptureTally, type Drops } from './capture-tally.ts'
 import { CaptureWatch } from './capture-watch.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventSink } from './event-log.ts'
 import type { RecordedCapture } from './recorded-capture.ts'
 
 /** What a driver says of a capture that gets no more packets. */
@@ -26,7 +26,7 @@ export class Recording {
   #tally: CaptureTally
   #askedMs = Number.NEGATIVE_INFINITY
 
-  private constructor(driver: CaptureDriver, capture: RecordedCapture, events: EventLog) {
+  private constructor(driver: CaptureDriver, capture: RecordedCapture, events: EventSink) {
     this.#driver = driver
     this.#watch = new CaptureWatch(events)
     this.#capture = capture
@@ -34,7 +34,7 @@ export class Recording {
   }
 
   /** Fails as the driver's start does. */
-  static async begin(driver: CaptureDriver, capture: RecordedCapture, events: EventLog): Promise<Recording> {
+  static async begin(driver: CaptureDriver, capture: RecordedCapture, events: EventSink): Promise<Recording> {
     await driver.start(capture.target)
     return new Recording(driver, capture, events)
   }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
  *   store.json                      {"format":1}
  *   recorder.lock, recorder.sock    of the running recorder
  *   skipped-run.json                a run of the schedule that was stopped until the next one
+ *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
  *   captures/<name>/capture.json    one folder per capture
  *   captures/<name>/cap<port>/00000001.pcap, .idx and .tally
  *   captures/.importing-<name>/     an import under way, renamed when complete
@@ -17,8 +18,15 @@ export interface StorePaths {
   readonly lock: string
   readonly skippedRun: string
   readonly captures: string
+  readonly events: EventPaths
 }
 
+export interface EventPaths {
+  readonly newest: string
+  readonly older: string
+}
+
+export const EVENTS_NAME = 'events.jsonl'
 export const SOCKET_NAME = 'recorder.sock'
 export const CAPTURE_RECORD_NAME = 'capture.json'
 /** Begins the name of a folder that is no complete capture; capture names never begin with a dot. */
@@ -33,6 +41,7 @@ export function storePaths(root: string): StorePaths {
     lock: join(root, 'recorder.lock'),
     skippedRun: join(root, 'skipped-run.json'),
     captures: join(root, 'captures'),
+    events: { newest: join(root, EVENTS_NAME), older: join(root, 'events.1.jsonl') },
   }
 }
 

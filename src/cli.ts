@@ -30,7 +30,7 @@ program
     serve('gateway', async () => (await import('./gateway.ts')).startGatewayFromFile(config)),
   )
 
-program
+const appliance = program
   .command('appliance')
   .description("serve a device's HTTP API over its store")
   .addOption(configOption('config/appliance.example.yaml'))
@@ -39,6 +39,21 @@ program
       (await import('../appliance/appliance.ts')).startApplianceFromFile(config),
     ),
   )
+
+appliance
+  .command('doctor')
+  .description(
+    'check whether this machine captures without loss, and say what to change; status 1 = problems',
+  )
+  .option('--json', 'print the findings as JSON')
+  .action(async (_options: unknown, command: Command) => {
+    const { config, json = false } = command.optsWithGlobals<{ config: string; json?: boolean }>()
+    let isWell = true
+    await runProgram(async () => {
+      isWell = await (await import('./command/appliance-doctor.ts')).runDoctor(config, { json })
+    })
+    if (!isWell) process.exitCode = 1
+  })
 
 program
   .command('recorder')

@@ -10,6 +10,8 @@ import { type ChildProgram, startChildProgram } from './command/child-program.ts
 import { loadGeneratedTraffic, loadImportedFiles } from './command/demo-captures.ts'
 import { demoGuide } from './command/demo-guide.ts'
 import { clearStores, DEMO_USER, type DemoHome, prepareDemoHome } from './command/demo-home.ts'
+import { startLiveCapture } from './command/live-capture-demo.ts'
+import { LiveTraffic, mayCapture } from './command/live-traffic.ts'
 import { SupervisedProgram } from './command/supervised-program.ts'
 
 export interface DemoOptions {
@@ -25,12 +27,16 @@ const STOP_GRACE_MS = 5_000
 
 /** Runs until `signal` aborts or the gateway ends; no child outlives it. */
 export async function runDemo(options: DemoOptions, signal: AbortSignal): Promise<void> {
+  await using children = new AsyncDisposableStack()
+  const traffic = (await mayCapture()) ? children.use(await LiveTraffic.open()) : undefined
+  if (traffic === undefined)
+    process.stderr.write('capfleet: stored captures only: capturing live needs CAP_NET_RAW\n')
   const home = await prepareDemoHome(
     resolve(options.home),
     options.importFiles.length > 0 ? 'imported' : 'generated',
+    traffic === undefined ? [] : [traffic.portSetting],
   )
   if (options.importFiles.length > 0) await clearStores(home)
-  await using children = new AsyncDisposableStack()
   const logPath = (name: string): string => join(home.folder, 'log', `${name}.log`)
   const start = async (name: string, args: readonly string[]): Promise<ChildProgram> => {
     const child = await startChildProgram(name, args, { logPath: logPath(name), appends: false })
@@ -49,6 +55,8 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   for (const device of home.devices)
     appliances.push(await start(device.name, ['appliance', '--config', device.configPath]))
   if (signal.aborted) return
+  const [first] = home.devices
+  const live = traffic === undefined || first === undefined ? undefined : await startLiveCapture(first)
   const gateway = await start('gateway', [
     'gateway',
     '--config',
@@ -57,7 +65,7 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   const gatewayUrl = gateway.address
   await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
   process.stdout.write(`capfleet ready ${gatewayUrl}\n`)
-  process.stderr.write(demoGuide({ gatewayUrl, password: home.password, range }))
+  process.stderr.write(demoGuide({ gatewayUrl, password: home.password, range, live }))
   for (const child of appliances) void announceEnd(child, signal)
   await Promise.race([aborted(signal), gateway.ended])
   if (!signal.aborted) process.stderr.write(`capfleet: the gateway ended; its log is in ${home.folder}/log\n`)

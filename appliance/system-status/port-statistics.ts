@@ -1,24 +1,13 @@
 /** /api/v1/system/port_stats (API section 2.4). */
+import { SIZE_CLASSES } from '../../native/live-capture.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import type { PortReport } from '../capture-report.ts'
 import { takeNoParameters } from '../finish-parameters.ts'
-import { CAPTURE_LINK_IDS } from './link-sensor.ts'
+import { toExactJson } from './exact-json.ts'
+import { CAPTURE_LINK_IDS, type Link } from './link-sensor.ts'
 import { describePorts } from './port-config.ts'
 
-/** RMON counters; the kernel does not count packets by size. */
-const SIZE_CLASSES = [
-  'Pkt_RUNT',
-  'Pkt_64',
-  'Pkt_65_127',
-  'Pkt_128_255',
-  'Pkt_256_511',
-  'Pkt_512_1023',
-  'Pkt_1024_1518',
-  'Pkt_1024_2047',
-  'Pkt_2048_4095',
-  'Pkt_4096_8191',
-  'Pkt_8192_9216',
-  'Pkt_OVER',
-] as const
+type Counters = readonly (readonly [name: string, value: bigint | number | undefined])[]
 
 /** `unavailable` names what is no reading, as "cap0.Pkt_64". */
 export async function answerPortStatistics(
@@ -27,20 +16,38 @@ export async function answerPortStatistics(
 ): Promise<void> {
   takeNoParameters(ctx)
   const links = sensors.links.value
+  const captured = sensors.capture.value?.counts.ports ?? []
   const unavailable: string[] = []
-  const ports = CAPTURE_LINK_IDS.map((id) => {
-    const link = links?.get(id)
-    const counter = (name: string, value: number | undefined): [string, number] => {
-      if (value === undefined) unavailable.push(`${id}.${name}`)
-      return [name, value ?? 0]
-    }
-    const counters = [
-      counter('Pkt', link?.packets),
-      counter('Byte', link?.bytes),
-      ...SIZE_CLASSES.map((name) => counter(name, undefined)),
-    ]
-    return [id, Object.fromEntries(counters)] as const
+  const ports = CAPTURE_LINK_IDS.map((id, index) => {
+    const figures = captured.find(({ port }) => port === index)
+    const counters = figures === undefined ? linkCounters(links?.get(id)) : captureCounters(figures)
+    const missing = counters.filter(([, value]) => value === undefined)
+    unavailable.push(...missing.map(([name]) => `${id}.${name}`))
+    return [id, Object.fromEntries(counters.map(([name, value = 0]) => [name, value]))]
   })
   ctx.set('Cache-Control', 'no-store')
-  ctx.body = { ...Object.fromEntries(ports), port_config: describePorts(links), unavailable }
+  ctx.type = 'json'
+  ctx.body = toExactJson({
+    ...Object.fromEntries(ports),
+    port_config: describePorts(links),
+    unavailable,
+  })
+}
+
+/** Since the start of the running capture. */
+function captureCounters({ seenPackets, seenBytes, sizeClasses }: PortReport): Counters {
+  return [
+    ['Pkt', seenPackets],
+    ['Byte', seenBytes],
+    ...SIZE_CLASSES.map((name, index) => [`Pkt_${name}`, sizeClasses[index]] as const),
+  ]
+}
+
+/** A port that nobody captures: what the kernel counts, which is not by size. */
+function linkCounters(link: Link | undefined): Counters {
+  return [
+    ['Pkt', link?.packets],
+    ['Byte', link?.bytes],
+    ...SIZE_CLASSES.map((name) => [`Pkt_${name}`, undefined] as const),
+  ]
 }

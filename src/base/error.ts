@@ -50,6 +50,11 @@ export const ERROR_KINDS = {
     title: 'All download slots of the device are in use',
     retry: true,
   },
+  'event-streams-exhausted': {
+    status: 503,
+    title: 'Too many clients follow the events of the device',
+    retry: true,
+  },
   'queue-timeout': { status: 503, title: 'No download slot became free in time', retry: true },
   draining: { status: 503, title: 'The program is shutting down', retry: true },
   'scheduler-unavailable': { status: 503, title: 'The scheduler (Redis) cannot be reached', retry: true },

@@ -33,6 +33,34 @@ export class Metrics {
     })
   }
 
+  /** A gauge with just the series that `read` sets at each scrape. */
+  figures(name: string, help: string, labelNames: readonly string[], read: ReadSeries): void {
+    new Gauge({
+      name: `capfleet_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: [this.#registry],
+      collect() {
+        forgetSeries(this, labelNames)
+        read((value, labels = {}) => this.set(labels, value))
+      },
+    })
+  }
+
+  /** As figures, of counters that somebody else keeps; they may begin again at 0, as counters do. */
+  totals(name: string, help: string, labelNames: readonly string[], read: ReadSeries): void {
+    new Counter({
+      name: `capfleet_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: [this.#registry],
+      collect() {
+        forgetSeries(this, labelNames)
+        read((value, labels = {}) => this.inc(labels, value))
+      },
+    })
+  }
+
   histogram(
     name: string,
     help: string,
@@ -55,4 +83,13 @@ export class Metrics {
   text(): Promise<string> {
     return this.#registry.metrics()
   }
+}
+
+/** Tells the values of a metric that there are at this moment. */
+export type ReadSeries = (set: (value: number, labels?: Readonly<Record<string, string>>) => void) => void
+
+/** A metric without labels would keep a 0. */
+function forgetSeries(metric: Counter | Gauge, labelNames: readonly string[]): void {
+  metric.reset()
+  if (labelNames.length === 0) metric.remove()
 }

@@ -1,5 +1,7 @@
 /** What the demo prints when it is ready: lines to paste into a shell. */
+
 import { DEMO_SITES, DEMO_USER } from './demo-home.ts'
+import type { LiveCapture } from './live-capture-demo.ts'
 
 export interface CaptureRange {
   readonly beginNs: bigint
@@ -12,7 +14,15 @@ export interface CaptureRange {
 /** The fleet-wide example shows the first seconds, not minutes of output. */
 const EXAMPLE_NS = 10_000_000_000n
 
-export function demoGuide(at: { gatewayUrl: string; password: string; range: CaptureRange }): string {
+export interface DemoFacts {
+  readonly gatewayUrl: string
+  readonly password: string
+  readonly range: CaptureRange
+  /** undefined = no packets are captured now. */
+  readonly live: LiveCapture | undefined
+}
+
+export function demoGuide(at: DemoFacts): string {
   const { gatewayUrl, range } = at
   const curl = `curl -fsS -u ${DEMO_USER}:${at.password}`
   const exampleEndNs = range.beginNs + EXAMPLE_NS < range.endNs ? range.beginNs + EXAMPLE_NS : range.endNs
@@ -27,6 +37,17 @@ Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL;
 
   # all captures
   ${curl} "${gatewayUrl}/stream/list"
+${at.live === undefined ? '' : liveGuide(at.live, `${curl} "${gatewayUrl}`)}
+`
+}
 
+function liveGuide({ device, captureName }: LiveCapture, curl: string): string {
+  return `
+  # packets that ${device} captures now, as they come, and how the capture does
+  ${curl}/devices/${device}/api/v1/pcap/single?StreamName=${captureName}&Follow=1" | tcpdump -nr -
+  ${curl}/devices/${device}/sysmaster/capture_status"
+
+  # what happens on ${device}, as it happens
+  ${curl}/devices/${device}/api/v1/system/events?LastEventID=0"
 `
 }

@@ -23,6 +23,9 @@ export interface DemoDevice {
   readonly configPath: string
 }
 
+/** The part of an appliance's setting `capture.ports` that is not the default. */
+export type PortSetting = Readonly<Record<string, unknown>>
+
 export interface DemoHome {
   readonly folder: string
   readonly password: string
@@ -33,16 +36,21 @@ export interface DemoHome {
 /**
  * Makes what is missing below `home` and keeps what is there, so that a second start is quick and
  * passwords stay. `fleet` names the set of stores: the generated traffic and the user's own files
- * lie side by side.
+ * lie side by side. The first device captures on these ports.
  */
-export async function prepareDemoHome(home: string, fleet: 'generated' | 'imported'): Promise<DemoHome> {
+export async function prepareDemoHome(
+  home: string,
+  fleet: 'generated' | 'imported',
+  ports: readonly PortSetting[] = [],
+): Promise<DemoHome> {
   const folder = join(home, fleet)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const password = await storedPassword(join(home, 'demo-password'))
   const gatewayUsersPath = join(home, 'gateway-users.yaml')
   await ensureUser(gatewayUsersPath, DEMO_USER, password)
   const devices: DemoDevice[] = []
-  for (const { name, site } of DEMO_SITES) devices.push(await prepareDevice(folder, name, site))
+  for (const [index, site] of DEMO_SITES.entries())
+    devices.push(await prepareDevice(folder, site, index === 0 ? ports : []))
   return { folder, password, devices, gatewayUsersPath }
 }
 
@@ -51,7 +59,11 @@ export async function clearStores(home: DemoHome): Promise<void> {
   for (const device of home.devices) await rm(device.store, { recursive: true, force: true })
 }
 
-async function prepareDevice(folder: string, name: string, site: string): Promise<DemoDevice> {
+async function prepareDevice(
+  folder: string,
+  { name, site }: (typeof DEMO_SITES)[number],
+  ports: readonly PortSetting[],
+): Promise<DemoDevice> {
   const base = join(folder, name)
   await mkdir(base, { recursive: true })
   const password = await storedPassword(join(base, 'password'))
@@ -65,6 +77,7 @@ async function prepareDevice(folder: string, name: string, site: string): Promis
     store: device.store,
     timeZone: 'UTC',
     auth: { users: usersPath },
+    capture: { ports },
   }
   await writeFile(configPath, stringify(config))
   return { ...device, configPath }

@@ -32,6 +32,7 @@ const RESPONSE_HEADERS = [
   'etag',
   'last-modified',
   'retry-after',
+  'x-accel-buffering',
 ]
 
 export class DeviceProxy {

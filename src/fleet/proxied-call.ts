@@ -8,7 +8,18 @@ import type { Device } from './device.ts'
 import { deviceFailure } from './device-failure.ts'
 
 /** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
-const REQUEST_HEADERS = ['accept', 'accept-language', 'if-none-match', 'if-modified-since', 'range']
+const REQUEST_HEADERS = [
+  'accept',
+  'accept-language',
+  'if-none-match',
+  'if-modified-since',
+  'last-event-id',
+  'range',
+]
+/** Answers that go on until the caller leaves: events and telemetry. */
+const LIVE_TYPES = /^(text\/event-stream|application\/x-ndjson)\b/
+/** Their devices say something at least every 30 s. */
+const LIVE_SILENCE_MS = 45_000
 
 export class ProxiedCall {
   readonly url: string
@@ -23,6 +34,9 @@ export class ProxiedCall {
   readonly #device: Device
   readonly #res: ServerResponse
   readonly #settle: PromiseWithResolvers<IncomingMessage>
+  #request: ClientRequest | undefined
+  /** How long the device may be silent. */
+  #limitMs = 0
 
   /** The object that http-proxy was given as the request. */
   static of(request: IncomingMessage): ProxiedCall {
@@ -52,8 +66,10 @@ export class ProxiedCall {
 
   /** The device's request has a connection. */
   sent(request: ClientRequest, timeoutMs: number): void {
+    this.#request = request
+    this.#limitMs = timeoutMs
     // http-proxy's own limit says nothing of a time-out in its error.
-    request.once('timeout', () => request.destroy(tooSlow(this.#device, timeoutMs)))
+    request.once('timeout', () => request.destroy(tooSlow(this.#device, this.#limitMs)))
     const leave = () => {
       // Of no effect when all of the answer is here.
       if (!request.destroyed) request.destroy(callerGone())
@@ -65,6 +81,10 @@ export class ProxiedCall {
   answered(answer: IncomingMessage): void {
     // 'close' tells all that matters.
     answer.on('error', () => undefined)
+    if (LIVE_TYPES.test(answer.headers['content-type'] ?? '')) {
+      this.#limitMs = Math.max(this.#limitMs, LIVE_SILENCE_MS)
+      this.#request?.setTimeout(this.#limitMs)
+    }
     this.#settle.resolve(answer)
   }
 

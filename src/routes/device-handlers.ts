@@ -2,7 +2,9 @@
 import { CapfleetError } from '../base/error.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { planDownload } from '../fleet/plan.ts'
+import { badParameter } from '../query/query-parameters.ts'
 import { answerDownload } from './answer-download.ts'
+import { selectedMembers, withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery, type RequestedDownload } from './parse-request-query.ts'
 import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
@@ -21,12 +23,21 @@ export function downloadFromDevice(
   }
 }
 
+/** A call at the root whose answer cannot be put together from several devices'. */
+export async function passToChosenDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const [member, ...others] = selectedMembers(ctx, parts)
+  if (member === undefined || others.length > 0) {
+    throw badParameter('Device', `must name one device here; or ask /devices/{device}${ctx.path}`)
+  }
+  await pass(ctx, parts, member, { path: ctx.path, query: withoutDevice(ctx.querystring) })
+}
+
 /** A call that changes something on the device. */
 export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
   const { member, path } = deviceOf(ctx, parts)
   try {
-    await pass(ctx, parts, member, path)
+    await pass(ctx, parts, member, { path, query: ctx.querystring })
   } finally {
     member.captures.forget()
   }
@@ -35,7 +46,7 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
 /** A call that has a row of its own in the table, passed through. */
 export async function passToDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
-  await pass(ctx, parts, member, path)
+  await pass(ctx, parts, member, { path, query: ctx.querystring })
 }
 
 /** Any other call, passed through. */
@@ -47,7 +58,7 @@ export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promis
       `devices have no path ${path}; paths have no empty, dotted or escaped parts and are spelled as in the API reference`,
     )
   }
-  await pass(ctx, parts, member, path)
+  await pass(ctx, parts, member, { path, query: ctx.querystring })
 }
 
 function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember; path: string } {
@@ -59,12 +70,12 @@ async function pass(
   ctx: RouteContext,
   parts: GatewayParts,
   { device, breaker }: FleetMember,
-  path: string,
+  { path, query }: { readonly path: string; readonly query: string },
 ): Promise<void> {
   refuseBody(ctx)
   ctx.respond = false
-  const query = ctx.querystring === '' ? '' : `?${ctx.querystring}`
-  const forward = () => parts.proxy.forward(device, path + query, ctx.req, ctx.res)
+  const target = query === '' ? path : `${path}?${query}`
+  const forward = () => parts.proxy.forward(device, target, ctx.req, ctx.res)
   await parts.controlCalls.run(device.name, () => breaker.run(forward))
 }
 

@@ -4,7 +4,13 @@ import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
 import { listFleetCaptures } from './capture-handlers.ts'
 import { askDevices, changeDevices, deleteFleetCapture } from './control-handlers.ts'
-import { callDevice, changeDevice, downloadFromDevice, passToDevice } from './device-handlers.ts'
+import {
+  callDevice,
+  changeDevice,
+  downloadFromDevice,
+  passToChosenDevice,
+  passToDevice,
+} from './device-handlers.ts'
 import { showDevice, showDevices } from './device-reports.ts'
 import { estimateFleet } from './estimate-handlers.ts'
 import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
@@ -66,6 +72,8 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/stream/list', role: 'viewer', handler: listFleetCaptures },
   { method: 'GET', path: '/stream/ssize', role: 'viewer', handler: listFleetSplits },
   { method: 'GET', path: '/stream/stime', role: 'viewer', handler: listFleetSplits },
+  { method: 'GET', path: '/api/v1/system/events', role: 'viewer', handler: passToChosenDevice },
+  { method: 'GET', path: '/api/v1/system/telemetry', role: 'viewer', handler: passToChosenDevice },
   ...SYSTEM_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: askDevices })),
   ...bothWays('POST', '/sysmaster/capture_start', changeDevices),
   ...bothWays('POST', '/sysmaster/capture_stop', changeDevices),

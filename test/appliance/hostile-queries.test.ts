@@ -61,7 +61,7 @@ test(`${REQUESTS} hostile query strings: no 500, none slow, no slot lost (SEED=$
       sent++
       const path = randomPath()
       const startedMs = performance.now()
-      const answer = await appliance.get(path)
+      const answer = await appliance.ask(path)
       const isSlow = performance.now() - startedMs > SLOW_MS
       if (isSlow && !WAITS.test(path)) slow.push(path)
       const where = `SEED=${random.seed} ${path}`
@@ -99,7 +99,7 @@ async function assertFastAlone(paths: readonly string[]): Promise<void> {
   await importCaptures(appliance)
   for (const path of paths) {
     const startedMs = performance.now()
-    await appliance.get(path)
+    await appliance.ask(path)
     const tookMs = performance.now() - startedMs
     assert.ok(tookMs < SLOW_MS, `${tookMs} ms alone: SEED=${random.seed} ${path}`)
   }

@@ -1,12 +1,15 @@
 // The product as a user meets it: the demo from its command, curl and tcpdump at the other end.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { mayCapture } from '../../src/command/live-traffic.ts'
 import { type DemoProcess, processesNaming, startDemo, temporaryHome } from '../support/demo-process.ts'
+import { eventually } from '../support/eventually.ts'
 import { shellPipeline } from '../support/shell-pipeline.ts'
 
 /** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */
 const BEGIN_S = 1_793_610_000
 const MINUTES = 5
+const WITHOUT_CAPTURE = (await mayCapture()) ? false : 'capturing needs CAP_NET_RAW'
 
 describe('the demo fleet', () => {
   let home: Awaited<ReturnType<typeof temporaryHome>>
@@ -64,6 +67,35 @@ describe('the demo fleet', () => {
     )
     assert.ok(Number(filtered.stdout) > 1000)
     assert.equal(filtered.stdout, oracle.stdout)
+  })
+
+  test('captures live beside what is stored, and says what happens', { skip: WITHOUT_CAPTURE }, async () => {
+    const device = `${demo.facts.gatewayUrl}/devices/nyc1`
+    const ask = async (path: string): Promise<Record<string, unknown>> =>
+      JSON.parse((await shellPipeline(`${curl} "${device}${path}"`)).stdout)
+    await eventually(async () => Number((await ask('/sysmaster/capture_status')).CapturePacket) > 100, {
+      limitMs: 10_000,
+      message: 'packets are captured',
+    })
+    const { StreamName, CaptureDrop } = await ask('/sysmaster/capture_status')
+    assert.match(String(StreamName), /^live_\d{8}_\d{4}/)
+    assert.equal(CaptureDrop, 0)
+    const { CapturePacket } = await ask('/sysmaster/capture_stop')
+    // Only the demo's own packets: whoever reads them does not become part of them.
+    const single = `${curl} "${device}/api/v1/pcap/single?StreamName=${StreamName}"`
+    const own = await shellPipeline(
+      `${single} | tcpdump -nAr - 2>/dev/null | grep -c ' of the capfleet demo '`,
+    )
+    assert.equal(Number(own.stdout), Number(CapturePacket))
+    const all = await shellPipeline(`${single} | tcpdump -nr - 2>/dev/null | wc -l`)
+    assert.equal(Number(all.stdout), Number(CapturePacket))
+    const events = await shellPipeline(
+      `${curl} -m 3 "${device}/api/v1/system/events?LastEventID=0" 2>/dev/null | grep ^event:`,
+    )
+    assert.match(
+      events.stdout,
+      /^event: recorder-started\n(event: .*\n)*event: capture-started\nevent: capture-stopped\n/,
+    )
   })
 
   test('a device that is killed in a merge breaks the download, and the next one names it', async () => {

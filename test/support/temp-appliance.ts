@@ -21,6 +21,8 @@ export interface TempAppliance extends AsyncDisposable {
   importFiles(name: string, ...files: readonly string[]): Promise<CaptureRecord>
   /** The whole answer, asked for by the user with the role "full" unless options say otherwise. */
   get(path: string, options?: HttpGetOptions): Promise<HttpAnswer>
+  /** As get; of an answer that goes on until the client leaves only the head. */
+  ask(path: string): Promise<HttpAnswer>
   /** An answer of which nothing is read until the caller does. */
   open(path: string, options?: HttpGetOptions): Promise<OpenAnswer>
   /** As the appliance's own metric says. */
@@ -85,6 +87,7 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     credentials: (role) => `${role}:${PASSWORD}`,
     importFiles: (name, ...files) => client.importCapture({ name, files }),
     get: (path, get) => httpGet(`${appliance.url}${path}`, { ...asFull, ...get }),
+    ask: (path) => ask(`${appliance.url}${path}`, asFull),
     open: (path, get) => httpOpen(`${appliance.url}${path}`, { ...asFull, ...get }),
     slotsUsed: () => slotsUsed(appliance.url),
     closeAppliance,
@@ -94,6 +97,16 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     },
     [Symbol.asyncDispose]: () => owner.disposeAsync(),
   }
+}
+
+const LIVE_PATHS: readonly string[] = ['/api/v1/system/events', '/api/v1/system/telemetry']
+
+async function ask(url: string, options: HttpGetOptions): Promise<HttpAnswer> {
+  const isLive = LIVE_PATHS.includes(new URL(url).pathname)
+  if (!isLive) return await httpGet(url, options)
+  const head = await httpGet(url, { ...options, method: 'HEAD' })
+  using _opened = head.status === 200 ? await httpOpen(url, options) : undefined
+  return head.status === 200 ? head : await httpGet(url, options)
 }
 
 async function slotsUsed(url: string): Promise<number> {

@@ -5,7 +5,6 @@ import type { Log } from '../../src/base/log.ts'
 import { putUser } from '../../src/base/users-file.ts'
 import { startGateway } from '../../src/gateway.ts'
 import { type GatewayConfig, gatewayConfigSchema } from '../../src/gateway-config.ts'
-import type { FakeDevice } from './fake-device.ts'
 import { settleFresh } from './temp-redis.ts'
 
 export interface TempGateway extends AsyncDisposable {
@@ -20,7 +19,7 @@ const PASSWORD = 'open sesame'
 
 /** A real gateway on a free port over the given devices; `settings` replaces parts of its configuration. */
 export async function startTempGateway(
-  devices: readonly Pick<FakeDevice, 'config' | 'password'>[],
+  devices: readonly { readonly config: object; readonly password: string }[],
   redisUrl: string | undefined,
   settings: Partial<Record<keyof GatewayConfig, unknown>> = {},
 ): Promise<TempGateway> {

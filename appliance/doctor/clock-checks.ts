@@ -1,0 +1,43 @@
+/** Whether the times of packets are cheap to take and right. */
+import { join } from 'node:path'
+import { type ClockReadings, clockReader } from '../system-status/clock-sync-sensor.ts'
+import { readText } from '../system-status/read-text.ts'
+import { type Finding, FindingList } from './finding.ts'
+
+/** Read without entering the kernel, in tens of nanoseconds; the others take microseconds for each packet. */
+const QUICK_SOURCES = ['tsc', 'kvm-clock', 'hyperv_clocksource_tsc_page', 'arch_sys_counter']
+
+/** `sys` is the path of /sys. */
+export async function checkClock(sys: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const list = new FindingList('clock')
+  const folder = join(sys, 'devices/system/clocksource/clocksource0')
+  const source = (await readText(join(folder, 'current_clocksource'), signal)) ?? 'unknown'
+  const available = (await readText(join(folder, 'available_clocksource'), signal)) ?? ''
+  if (QUICK_SOURCES.includes(source)) list.ok('source', source)
+  else {
+    const better = QUICK_SOURCES.find((name) => available.split(' ').includes(name))
+    list.warn('source', {
+      detail: `${source} is slow to read`,
+      fix:
+        better === undefined
+          ? 'the kernel offers no quicker one; look for tsc in the kernel log'
+          : `echo ${better} > ${join(folder, 'current_clocksource')}`,
+    })
+  }
+  checkSync(list, await clockReader()(signal))
+  return list.findings
+}
+
+function checkSync(list: FindingList, { ntp, grandmaster }: ClockReadings): void {
+  const synced = [
+    ...(grandmaster?.isSynced === true ? [`PTP, master ${grandmaster.master}`] : []),
+    ...(ntp?.isSynced === true ? [`NTP${ntp.master === '' ? '' : `, source ${ntp.master}`}`] : []),
+  ]
+  if (synced.length > 0) list.ok('synchronised', synced.join('; '))
+  else {
+    list.warn('synchronised', {
+      detail: 'neither PTP nor NTP keeps the clock: packets of several devices cannot be put in order',
+      fix: 'apt-get install chrony, or linuxptp for PTP',
+    })
+  }
+}

@@ -1,0 +1,40 @@
+/** Whether the recorder may capture. */
+import { readText } from '../system-status/read-text.ts'
+import { runTool } from '../system-status/run-tool.ts'
+import { type Capability, capabilitiesIn, hasCapability } from './capabilities.ts'
+import { type Finding, FindingList } from './finding.ts'
+
+export interface PrivilegeOptions {
+  /** Path of /proc, with a process `self`. */
+  readonly proc: string
+  /** Of the recorder that runs; undefined = none does. */
+  readonly recorderPid: number | undefined
+  /** The program that a recorder would be. */
+  readonly execPath: string
+}
+
+/** Of the recorder that runs, else of one that this user would start. Without ports nothing is needed. */
+export async function checkPrivileges(
+  { proc, recorderPid, execPath }: PrivilegeOptions,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const list = new FindingList('privileges')
+  const who = recorderPid === undefined ? 'a recorder of this user' : `the recorder (process ${recorderPid})`
+  const status = await readText(`${proc}/${recorderPid ?? 'self'}/status`, signal)
+  const effective = capabilitiesIn(status)
+  const ofFile = (await runTool('getcap', { args: [execPath], signal })) ?? ''
+  const has = (name: Capability): boolean =>
+    hasCapability(effective, name) || (recorderPid === undefined && ofFile.includes(name.toLowerCase()))
+  if (has('CAP_NET_RAW')) list.ok('CAP_NET_RAW', `${who} may capture`)
+  else {
+    list.problem('CAP_NET_RAW', {
+      detail: `${who} may not capture`,
+      fix: `setcap cap_net_raw+ep on a copy of ${execPath} that runs the recorder alone, or AmbientCapabilities=CAP_NET_RAW in its systemd unit`,
+    })
+  }
+  if (has('CAP_NET_ADMIN')) list.ok('CAP_NET_ADMIN', 'there: hardware time stamps can be switched on')
+  else {
+    list.ok('CAP_NET_ADMIN', 'not there; needed only to switch hardware time stamps on')
+  }
+  return list.findings
+}

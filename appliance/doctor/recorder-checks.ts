@@ -1,0 +1,41 @@
+/** The recorder that runs, as it says itself. */
+import type { CaptureReport } from '../capture-report.ts'
+import { type Finding, FindingList } from './finding.ts'
+
+/** `report` is undefined when no recorder answers. */
+export function checkRecorder(report: CaptureReport | undefined): readonly Finding[] {
+  const list = new FindingList('recorder')
+  if (report === undefined) {
+    list.warn('running', {
+      detail: 'no recorder runs for this store',
+      fix: 'capfleet recorder --config FILE',
+    })
+    return list.findings
+  }
+  const { state, name, message, counts } = report
+  if (state === 'error')
+    list.problem('running', { detail: message, fix: 'mend the cause, then capture_start' })
+  else list.ok('running', name === '' ? state : `${state}: ${name}`)
+  checkDrops(list, counts)
+  if (counts.diskErrors > 0n) {
+    list.problem('disk', {
+      detail: `${counts.diskErrors} writes failed: ${counts.diskMessage}`,
+      fix: 'look into the kernel log for the disk',
+    })
+  }
+  return list.findings
+}
+
+function checkDrops(list: FindingList, { drops, ringDrops, diskDrops }: CaptureReport['counts']): void {
+  if (drops === 0n) {
+    list.ok('drops', 'none in this capture')
+    return
+  }
+  const isRing = ringDrops >= diskDrops
+  list.problem('drops', {
+    detail: `${drops} packets in this capture: ${ringDrops} before the capture threads, ${diskDrops} before the disk`,
+    fix: isRing
+      ? 'more threads or a larger ringBytes of the port'
+      : 'a quicker disk, or a larger queueBytes for bursts',
+  })
+}

@@ -1,0 +1,34 @@
+/** One event as a line of the log has it. */
+import { z } from 'zod'
+
+const NEWLINE = 0x0a
+
+const storedEventSchema = z.object({
+  id: z.int(),
+  /** Id of the event before it; 0 = it is the first of its log. */
+  after: z.int(),
+  data: z.looseObject({
+    /** When: epoch nanoseconds. */
+    TS: z.string(),
+    Kind: z.string(),
+  }),
+})
+export type StoredEvent = z.infer<typeof storedEventSchema>
+
+/**
+ * The events in whole lines, and how many bytes those take: a line without end is being written, or
+ * is what a crash left. Lines that are no events are passed over.
+ */
+export function storedEvents(bytes: Buffer): { readonly events: StoredEvent[]; readonly length: number } {
+  const length = bytes.lastIndexOf(NEWLINE) + 1
+  const lines = bytes.toString('utf8', 0, length).split('\n')
+  return { events: lines.flatMap((line) => parseEvent(line) ?? []), length }
+}
+
+function parseEvent(line: string): StoredEvent | undefined {
+  try {
+    return storedEventSchema.parse(JSON.parse(line))
+  } catch {
+    return undefined
+  }
+}

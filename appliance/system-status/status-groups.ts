@@ -1,0 +1,61 @@
+/** The groups of the system status (API section 2.5), which are the telemetry too. */
+import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
+import { captureGroup } from './capture-group.ts'
+import { catGroup } from './cat-group.ts'
+import { diskGroup } from './disk-group.ts'
+import { fanGroup } from './fan-group.ts'
+import { ioGroup } from './io-group.ts'
+import { linkGroup } from './link-group.ts'
+import { otherGroup } from './other-group.ts'
+import { describePorts } from './port-config.ts'
+import { powerGroup } from './power-group.ts'
+import { productVersion } from './product-version.ts'
+import { ptpGroup } from './ptp-group.ts'
+import type { StatusGroup } from './status-group.ts'
+import { temperatureGroup } from './temperature-group.ts'
+
+export interface StatusReading {
+  /** Epoch seconds. */
+  readonly timestamp: number
+  readonly ver: string
+  /** By name, in the order of the API, each with the members that all groups have. */
+  readonly groups: Readonly<Record<string, StatusGroup>>
+}
+
+/** Built from readings in memory, it waits for nothing. */
+export function readStatus(parts: ApplianceParts): StatusReading {
+  const timestamp = Math.floor(Date.now() / 1000)
+  const ver = productVersion()
+  const groups = Object.entries(readGroups(parts)).map(([subsystem, members]) => [
+    subsystem,
+    { module: 'system', subsystem, timestamp, ver, ...members },
+  ])
+  return { timestamp, ver, groups: Object.fromEntries(groups) }
+}
+
+/** In the order of the API. */
+function readGroups({ config, sensors, slots }: ApplianceParts): Readonly<Record<string, StatusGroup>> {
+  const hwmon = sensors.hwmon.value
+  const spaces = sensors.spaces.value
+  return {
+    temperature: temperatureGroup(hwmon),
+    fan: fanGroup(hwmon),
+    disk: diskGroup({ spaces, disks: sensors.disks.value, health: sensors.diskHealth.value }),
+    link: linkGroup(sensors.links.value),
+    io: ioGroup(sensors.diskIo.value),
+    capture: captureGroup(sensors.capture.value, sensors.stored.value),
+    power: powerGroup(hwmon, sensors.supplies.value),
+    other: otherGroup({
+      host: sensors.host.value,
+      store: spaces?.get('Store0'),
+      serial: config.serial,
+      portConfig: describePorts(sensors.links.value),
+      version: productVersion(),
+    }),
+    cat: catGroup({
+      readersBySlot: slots.readersBySlot,
+      figuresOf: (reader) => sensors.rates.figuresOf(reader),
+    }),
+    ptp: ptpGroup(sensors.clocks.value, nowNs()),
+  }
+}

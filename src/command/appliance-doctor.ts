@@ -1,0 +1,29 @@
+import { loadApplianceConfig } from '../../appliance/appliance-config.ts'
+import { examine } from '../../appliance/doctor/doctor.ts'
+import type { Finding } from '../../appliance/doctor/finding.ts'
+
+/**
+ * `capfleet appliance doctor`: prints what it finds, as a table or as JSON. Whether there is no
+ * problem. Fails with bad-config.
+ */
+export async function runDoctor(configPath: string, { json }: { readonly json: boolean }): Promise<boolean> {
+  const findings = await examine(await loadApplianceConfig(configPath))
+  const text = json ? JSON.stringify({ findings }, undefined, 2) : formatFindings(findings)
+  process.stdout.write(`${text}\n`)
+  return findings.every(({ level }) => level !== 'problem')
+}
+
+/** A line per finding, below it what to change; a count at the end. */
+export function formatFindings(findings: readonly Finding[]): string {
+  const width = (of: (finding: Finding) => string): number =>
+    Math.max(0, ...findings.map((finding) => of(finding).length))
+  const subjectWidth = width(({ subject }) => subject)
+  const checkWidth = width(({ check }) => check)
+  const lines = findings.flatMap(({ level, subject, check, detail, fix }) => {
+    const head = `${level.padEnd('warning'.length)}  ${subject.padEnd(subjectWidth)}  ${check.padEnd(checkWidth)}  `
+    return [`${head}${detail}`, ...(fix === '' ? [] : [`${' '.repeat(head.length)}-> ${fix}`])]
+  })
+  const count = (level: Finding['level']): number =>
+    findings.filter((finding) => finding.level === level).length
+  return [...lines, '', `${count('problem')} problems, ${count('warning')} warnings`].join('\n')
+}

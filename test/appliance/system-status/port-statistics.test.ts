@@ -1,0 +1,35 @@
+// port_stats tells what the recorder counts of its ports, and of other ports what the kernel does.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ApplianceContext, ApplianceParts } from '../../../appliance/appliance-parts.ts'
+import { answerPortStatistics } from '../../../appliance/system-status/port-statistics.ts'
+import { PORT_COUNTERS } from '../../support/status-members.ts'
+
+test('a captured port has every counter, exactly; another only what the kernel counts', async () => {
+  // In the order of the API, which is that of the engine.
+  const sizeClasses = Array.from({ length: 12 }, (_, index) => 2n ** 60n + BigInt(index))
+  const captured = { port: 1, seenPackets: 2n ** 63n + 1n, seenBytes: 1_000n, sizeClasses }
+  const sensors = {
+    capture: { value: { counts: { ports: [captured] } } },
+    links: { value: new Map([['cap2', { name: 'eth2', packets: 7, bytes: 900 }]]) },
+  }
+  const ctx = { querystring: '', set: () => undefined, type: '', body: '' }
+  await answerPortStatistics({ sensors } as unknown as ApplianceParts, ctx as unknown as ApplianceContext)
+  const answer = JSON.parse(ctx.body) as Record<string, Record<string, number | string>>
+  const { cap1 = {}, cap2 = {}, cap0 = {} } = answer
+  const classes = Object.keys(PORT_COUNTERS).filter((name) => name.startsWith('Pkt_'))
+  assert.equal(classes.length, sizeClasses.length)
+  assert.deepEqual(
+    classes.map((name) => cap1[`${name}Exact`]),
+    sizeClasses.map(String),
+  )
+  assert.deepEqual([cap1.PktExact, cap1.Byte], [String(2n ** 63n + 1n), 1_000])
+  assert.deepEqual([cap2.Pkt, cap2.Byte, cap2.Pkt_64], [7, 900, 0])
+  assert.deepEqual([cap0.Pkt, cap0.Byte, cap0.Pkt_64], [0, 0, 0])
+  const unavailable = answer.unavailable as unknown as string[]
+  assert.deepEqual(
+    unavailable.filter((name) => name.startsWith('cap1.') || name.startsWith('cap2.')),
+    classes.map((name) => `cap2.${name}`),
+  )
+  assert.ok(unavailable.includes('cap0.Pkt'))
+})
