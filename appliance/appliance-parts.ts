@@ -7,6 +7,7 @@ import type { ApplianceConfig } from './appliance-config.ts'
 import type { CaptureCatalogue } from './capture-catalogue.ts'
 import type { DownloadMetrics } from './download-metrics.ts'
 import type { FilterCompiler } from './filter-compiler.ts'
+import type { FlushWatch } from './flush-watch.ts'
 import type { RecorderClient } from './recorder-client.ts'
 import type { RegexCompiler } from './regex-compiler.ts'
 import type { StreamLimit } from './stream-limit.ts'
@@ -22,6 +23,7 @@ export interface ApplianceParts {
   readonly regexCompiler: RegexCompiler
   readonly slots: StreamLimit
   readonly recorder: RecorderClient
+  readonly flushes: FlushWatch
   readonly downloads: DownloadMetrics
   readonly sensors: SystemSensors
   /** Aborted, with a CapfleetError as reason, when the program is to end: no new download starts. */

@@ -13,6 +13,7 @@ import { requireRole } from './basic-auth.ts'
 import { CaptureCatalogue } from './capture-catalogue.ts'
 import { DownloadMetrics } from './download-metrics.ts'
 import { FilterCompiler } from './filter-compiler.ts'
+import { FlushWatch } from './flush-watch.ts'
 import { RecorderClient } from './recorder-client.ts'
 import { RegexCompiler } from './regex-compiler.ts'
 import { storePaths } from './store-paths.ts'
@@ -80,6 +81,7 @@ async function createParts(
     regexCompiler: new RegexCompiler(),
     slots,
     recorder,
+    flushes: new FlushWatch(recorder),
     downloads: new DownloadMetrics(metrics, slots),
     sensors: await SystemSensors.start({ config, recorder, catalogue, slots }),
     draining,

@@ -4,26 +4,32 @@
  */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { clockNs } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
-import { loadApplianceConfig } from './appliance-config.ts'
+import { loadApplianceConfig, type RetentionSettings } from './appliance-config.ts'
 import { CaptureControl } from './capture-control.ts'
 import type { CaptureDriver } from './capture-driver.ts'
 import { toJson } from './capture-record.ts'
+import type { EventKind } from './event-log.ts'
 import { noPortDriver } from './no-port-driver.ts'
 import { readLines } from './read-lines.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
+import { Retention } from './retention.ts'
 import { openSocketFolder } from './socket-folder.ts'
-import { StoreWriter } from './store-writer.ts'
+import { storePaths } from './store-paths.ts'
+import { type ImportRequest, type ImportWatch, StoreWriter } from './store-writer.ts'
 
 export interface RecorderOptions {
   readonly storePath: string
   readonly log: Log
   /** Size at which a segment ends; absent = the engine's default. */
   readonly segmentBytes?: number | undefined
+  /** Absent: nothing is ever removed to make room. */
+  readonly retention?: RetentionSettings | undefined
   /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
   readonly capture?: { readonly timeZone: string; readonly driver?: CaptureDriver } | undefined
 }
@@ -37,10 +43,12 @@ export interface RunningRecorder {
 export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
   await using parts = new AsyncDisposableStack()
   const writer = parts.use(await StoreWriter.open(options.storePath, options.segmentBytes))
+  const retention = await openRetention(writer, options)
+  if (retention) parts.use(retention)
   const capture = await openCapture(writer, options)
   if (capture) parts.use(capture)
   const { socketPath } = parts.use(openSocketFolder(options.storePath))
-  const conversations = parts.use(new Conversations({ writer, capture, log: options.log }))
+  const conversations = parts.use(new Conversations({ writer, capture, retention, log: options.log }))
   const server = createServer((socket) => conversations.start(socket))
   // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
   rmSync(socketPath, { force: true })
@@ -65,6 +73,7 @@ export async function startRecorderFromFile(
   const recorder = await startRecorder({
     storePath: config.store,
     segmentBytes: config.imports.segmentBytes,
+    retention: config.retention,
     capture: { timeZone: config.timeZone },
     log: createLog('recorder', config.logLevel),
   })
@@ -81,6 +90,24 @@ async function openCapture(
   return await CaptureControl.open(writer, { driver, timeZone, nowNs: clockNs, log })
 }
 
+async function openRetention(
+  writer: StoreWriter,
+  { storePath, retention: settings, log }: RecorderOptions,
+): Promise<Retention | undefined> {
+  if (settings === undefined) return undefined
+  const events = {
+    append: (kind: EventKind, fields: Record<string, unknown>) => log.info(`event.${kind}`, fields),
+  }
+  return await Retention.start({
+    writer,
+    paths: storePaths(storePath),
+    settings,
+    events,
+    nowNs: clockNs,
+    log,
+  })
+}
+
 /** Takes no new connection. The running ones are ended by their owner. */
 async function closeServer(server: Server): Promise<void> {
   server.close()
@@ -89,6 +116,7 @@ async function closeServer(server: Server): Promise<void> {
 interface ConversationParts {
   readonly writer: StoreWriter
   readonly capture: CaptureControl | undefined
+  readonly retention: Retention | undefined
   readonly log: Log
 }
 
@@ -96,12 +124,14 @@ interface ConversationParts {
 class Conversations implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #capture: CaptureControl | undefined
+  readonly #retention: Retention | undefined
   readonly #log: Log
   readonly #running = new Map<Socket, Promise<void>>()
 
-  constructor({ writer, capture, log }: ConversationParts) {
+  constructor({ writer, capture, retention, log }: ConversationParts) {
     this.#writer = writer
     this.#capture = capture
+    this.#retention = retention
     this.#log = log
   }
 
@@ -153,7 +183,7 @@ class Conversations implements AsyncDisposable {
       case 'info':
         return Promise.resolve({ pid: process.pid })
       case 'import':
-        return this.#writer.importCapture(request, { signal, onProgress: (progress) => send({ progress }) })
+        return this.#import(request, { signal, onProgress: (progress) => send({ progress }) })
       case 'delete':
         return this.#delete(request.name)
       case 'capture-start':
@@ -163,6 +193,14 @@ class Conversations implements AsyncDisposable {
       case 'capture-report':
         return Promise.resolve(this.#captureControl().report())
     }
+  }
+
+  async #import(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
+    const sizes = await Promise.all(
+      request.files.map((file) => stat(file, { bigint: true }).catch(() => undefined)),
+    )
+    await this.#retention?.makeRoom(sizes.reduce((sum, found) => sum + (found?.size ?? 0n), 0n))
+    return await this.#writer.importCapture(request, watch)
   }
 
   #delete(name: string): Promise<unknown> {

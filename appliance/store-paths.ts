@@ -5,6 +5,7 @@ import { join } from 'node:path'
  *
  *   store.json                      {"format":1}
  *   recorder.lock, recorder.sock    of the running recorder
+ *   aged-out.json                   names of captures that retention has removed
  *   captures/<name>/capture.json    one folder per capture
  *   captures/<name>/cap<port>/00000001.pcap, .idx and .tally
  *   captures/.importing-<name>/     an import under way, renamed when complete
@@ -14,6 +15,7 @@ export interface StorePaths {
   readonly root: string
   readonly format: string
   readonly lock: string
+  readonly agedOut: string
   readonly captures: string
 }
 
@@ -29,6 +31,7 @@ export function storePaths(root: string): StorePaths {
     root,
     format: join(root, 'store.json'),
     lock: join(root, 'recorder.lock'),
+    agedOut: join(root, 'aged-out.json'),
     captures: join(root, 'captures'),
   }
 }

@@ -4,9 +4,16 @@ import { basename, isAbsolute, join } from 'node:path'
 import { type ImportProgress, type ImportResult, importCaptureFiles } from '../native/import-capture-files.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../src/query/capture-name-rule.ts'
-import { activeRecords, makeCaptureFolder, replaceCaptureRecord } from './capture-folder.ts'
+import { addAgedOut } from './aged-out-list.ts'
+import {
+  activeRecords,
+  makeCaptureFolder,
+  readCaptureRecord,
+  replaceCaptureRecord,
+} from './capture-folder.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import { syncPath, syncTree } from './durable-files.ts'
+import { FifoLimit } from './fifo-limit.ts'
 import { lockStore } from './store-lock.ts'
 import {
   CAPTURE_RECORD_NAME,
@@ -16,6 +23,7 @@ import {
   type StorePaths,
   storePaths,
 } from './store-paths.ts'
+import { type SegmentOfPort, withoutRemoved, withoutSegment } from './trimmed-record.ts'
 
 const STORE_FORMAT = { format: 1 }
 
@@ -37,6 +45,8 @@ export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
   readonly #lock: Disposable
   readonly #segmentBytes: number | undefined
+  /** Records are read, changed and replaced by one at a time. */
+  readonly #recordTurn = new FifoLimit(1)
 
   private constructor(paths: StorePaths, lock: Disposable, segmentBytes: number | undefined) {
     this.#paths = paths
@@ -102,6 +112,7 @@ export class StoreWriter implements AsyncDisposable {
   /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
   async deleteCapture(name: string): Promise<{ readonly bytesFreed: bigint }> {
     if (!CAPTURE_NAME.test(name)) throw unknownCapture(name)
+    using _turn = await this.#recordTurn.acquire(NEVER)
     const hidden = join(this.#paths.captures, `${DELETING_PREFIX}${randomUUID()}`)
     try {
       await rename(join(this.#paths.captures, name), hidden)
@@ -120,8 +131,31 @@ export class StoreWriter implements AsyncDisposable {
     return makeCaptureFolder(this.#paths, record)
   }
 
-  replaceRecord(record: CaptureRecord): Promise<void> {
-    return replaceCaptureRecord(this.#paths, record)
+  /** The maker of the record need not know which segments were removed: they stay out of it. */
+  async replaceRecord(record: CaptureRecord): Promise<void> {
+    using _turn = await this.#recordTurn.acquire(NEVER)
+    const current = await readCaptureRecord(this.#paths, record.name)
+    await replaceCaptureRecord(this.#paths, withoutRemoved(record, current))
+  }
+
+  /**
+   * Takes a finished segment out of its capture's record, durably; its files are the caller's to
+   * remove then. Fails with unknown-capture when the capture is gone.
+   */
+  async dropSegment(name: string, victim: SegmentOfPort): Promise<CaptureRecord> {
+    using _turn = await this.#recordTurn.acquire(NEVER)
+    const current = await readCaptureRecord(this.#paths, name)
+    if (current === undefined) throw unknownCapture(name)
+    const trimmed = withoutSegment(current, victim)
+    await replaceCaptureRecord(this.#paths, trimmed)
+    return trimmed
+  }
+
+  /** Removes a capture of which nothing is left, and remembers its name. Fails as deleteCapture. */
+  async ageOut(record: CaptureRecord): Promise<void> {
+    const { name, startNs, endNs } = record
+    await addAgedOut(this.#paths, { name, startNs, endNs })
+    await this.deleteCapture(name)
   }
 
   /** Captures that are being recorded, or were when the recorder ended; newest first. */
@@ -138,6 +172,9 @@ export class StoreWriter implements AsyncDisposable {
     this.#lock[Symbol.dispose]()
   }
 }
+
+/** For turns that are short and always end. */
+const NEVER = new AbortController().signal
 
 async function checkFormat(paths: StorePaths): Promise<void> {
   const text = await readUnlessNew(paths.format)

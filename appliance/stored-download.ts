@@ -10,8 +10,15 @@ import { encodingOf, PARTIAL_ELEMENTS } from '../src/query/query-values.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appliance-parts.ts'
 import { withClientSignal } from './client-signal.ts'
 import { downloadHeaders } from './download-headers.ts'
+import { FollowedDownload } from './followed-download.ts'
+import { onHeld } from './on-held.ts'
 import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
-import { COMPLETION_TRAILER_NAMES, type SendOutcome, sendDownload } from './send-download.ts'
+import {
+  COMPLETION_TRAILER_NAMES,
+  type PacketSource,
+  type SendOutcome,
+  sendDownload,
+} from './send-download.ts'
 import type { Reader } from './stream-limit.ts'
 
 /** A download from the V1 path of this kind. */
@@ -52,7 +59,7 @@ async function download(
   waiting.throwIfAborted()
   // The slot is free as soon as the client is gone, whatever the engine is busy with.
   signal.addEventListener('abort', () => held.dispose(), { once: true })
-  const engine = await openEngine(prepared, signal)
+  const engine = await openSource(parts, prepared, signal)
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
   const firstChunk = await firstOf(engine, signal)
@@ -84,6 +91,42 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
   }
 }
 
+/** What was prepared before a wait for a slot may be out of date. */
+async function openSource(
+  parts: ApplianceParts,
+  prepared: PreparedDownload,
+  signal: AbortSignal,
+): Promise<PacketSource> {
+  const { query } = prepared
+  if (!query.follow) return await openHeld(parts, prepared, signal)
+  const { captureName } = query
+  // A base name means another capture after a roll.
+  const name = captureName === undefined ? undefined : prepared.name
+  return await FollowedDownload.open(
+    { ...prepared, query: { ...query, captureName: name } },
+    {
+      flushes: parts.flushes,
+      prepare: (step) => prepareDownload(parts, step, signal),
+      open: (step) => openHeld(parts, step, signal),
+    },
+  )
+}
+
+/** Prepares again when a segment was removed in between. */
+async function openHeld(
+  parts: ApplianceParts,
+  prepared: PreparedDownload,
+  signal: AbortSignal,
+): Promise<Download> {
+  let next: PreparedDownload | undefined = prepared
+  const find = async (): Promise<PreparedDownload> => {
+    const found = next ?? (await prepareDownload(parts, prepared.query, signal))
+    next = undefined
+    return found
+  }
+  return await onHeld(find, (found) => openEngine(found, signal))
+}
+
 async function openEngine(
   { query, selection, program, regex, mac48LimitNs }: PreparedDownload,
   signal: AbortSignal,
@@ -111,7 +154,7 @@ async function openEngine(
   return engine
 }
 
-async function firstOf(engine: Download, signal: AbortSignal): Promise<Chunk | undefined> {
+async function firstOf(engine: PacketSource, signal: AbortSignal): Promise<Chunk | undefined> {
   try {
     return await engine.next()
   } catch (error) {
@@ -131,7 +174,7 @@ function writeHead(ctx: ApplianceContext, headers: Record<string, string>): void
 
 interface EndedRequest {
   readonly query: DownloadQuery
-  readonly engine: Download
+  readonly engine: PacketSource
   readonly outcome: SendOutcome
 }
 

@@ -7,9 +7,11 @@ import { fileURLToPath } from 'node:url'
 import { CapfleetError, type ErrorCode } from '../src/base/error.ts'
 import type { BlockList, DownloadTotals } from './addon.ts'
 import type { ImportOptions, ImportProgress, ImportResult } from './import-capture-files.ts'
+import type { SegmentExtent } from './stored-segments.ts'
 
 export interface NativeOptions {
   readonly streams: readonly (readonly string[])[]
+  readonly growingSegments: readonly string[]
   readonly beginNs: bigint
   readonly endNs: bigint
   readonly frameFilter: readonly NativeCondition[]
@@ -70,6 +72,8 @@ interface EngineBinding {
   lookBackNs(timeSource: number): bigint
   countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
   listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
+  measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
+  removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
   startImport(
     options: Required<Pick<ImportOptions, 'files' | 'directory'>> & { readonly segmentBytes: number },
     onProgress: (progress: ImportProgress) => void,

@@ -33,7 +33,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/demo-traffic': [],
   'src/command': ['src/base', 'src/demo-traffic', 'appliance'],
   src: ['src', 'appliance'],
-  appliance: ['src/base', 'src/query', 'native/addon.ts', 'native/import-capture-files.ts'],
+  appliance: [
+    'src/base',
+    'src/query',
+    'native/addon.ts',
+    'native/import-capture-files.ts',
+    'native/stored-segments.ts',
+  ],
   native: ['src/base/error.ts'],
 }
 

@@ -7,6 +7,7 @@
 #include "download_wrap.h"
 #include "import_job.h"
 #include "list_job.h"
+#include "segment_job.h"
 #include "vendor_clock.h"
 
 namespace capfleet::binding {
@@ -34,6 +35,8 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("lookBackNs", Napi::Function::New<lookBackNs>(env));
   exports.Set("countPackets", Napi::Function::New<countPackets>(env));
   exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
+  exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
+  exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

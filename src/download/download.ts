@@ -27,6 +27,7 @@ import { planFromMark } from './resume-plan.ts'
 import { type ReceiptEnd, RunningReceipt, reportedError } from './running-receipt.ts'
 import { endBody, sendBody } from './send-body.ts'
 import { sendRelayed } from './send-relayed.ts'
+import type { Source } from './source.ts'
 
 /** Answers the request. Resolves when the response has closed; throws only before the first byte. */
 export async function serveDownload(
@@ -184,9 +185,14 @@ class Download {
       onBytes: (bytes) => this.#parts.metrics.sent(bytes),
       onEnd: (end) => this.#save(end),
       onCut: (reason) => this.#cutBy(reason),
-      watch: (relay) => this.#whileReading(source.encoding === 'none' ? this.#parkRelay(relay) : undefined),
+      watch: (relay) => this.#whileReading(this.#isParkable(source) ? this.#parkRelay(relay) : undefined),
     })
     this.#count('complete')
+  }
+
+  /** What was followed has other pieces when it is read again. */
+  #isParkable({ encoding }: Source): boolean {
+    return encoding === 'none' && !this.#asked.query.follow
   }
 
   /** The relay breaks the connection by itself. */
