@@ -3,6 +3,7 @@ import { CapfleetError } from '../src/base/error.ts'
 import type { DownloadQuery } from '../src/query/download-query.ts'
 import type { FlushWatch } from './flush-watch.ts'
 import { addTotals, NO_TOTALS } from './followed-totals.ts'
+import { onHeld } from './on-held.ts'
 import type { PreparedDownload } from './prepare-download.ts'
 
 export interface FollowParts {
@@ -10,6 +11,11 @@ export interface FollowParts {
   /** The download of a part of the range, from what is stored now. */
   readonly prepare: (query: DownloadQuery) => Promise<PreparedDownload>
   readonly open: (prepared: PreparedDownload) => Promise<Download>
+}
+
+interface Step {
+  readonly prepared: PreparedDownload
+  readonly download: Download
 }
 
 /**
@@ -25,7 +31,8 @@ export class FollowedDownload {
   readonly #query: DownloadQuery
   readonly #closed = new AbortController()
   #current: Download | undefined
-  #linkType: number
+  #linkType: number | undefined
+  #agedOutBeforeNs: bigint | undefined
   /** TSMax may bring it nearer. */
   #endNs: bigint
   /** Everything before this is in a step. */
@@ -34,19 +41,25 @@ export class FollowedDownload {
   #mayGrow = true
   #finished: DownloadTotals = NO_TOTALS
 
-  private constructor(prepared: PreparedDownload, parts: FollowParts) {
+  private constructor(query: DownloadQuery, parts: FollowParts) {
     this.#parts = parts
-    this.#query = prepared.query
-    this.#linkType = prepared.selection.linkType
-    this.#endNs = prepared.query.endNs
-    this.#coveredNs = prepared.query.beginNs
+    this.#query = query
+    this.#endNs = query.endNs
+    this.#coveredNs = query.beginNs
   }
 
-  /** `prepared` is the whole range as it is stored now. Fails as Download.open and FlushWatch do. */
-  static async open(prepared: PreparedDownload, parts: FollowParts): Promise<FollowedDownload> {
-    const followed = new FollowedDownload(prepared, parts)
-    await followed.#openStep(prepared, await followed.#flushedNs())
+  /** Begins with what is flushed. Fails as prepareDownload, Download.open and FlushWatch do. */
+  static async open(query: DownloadQuery, parts: FollowParts): Promise<FollowedDownload> {
+    const followed = new FollowedDownload(query, parts)
+    const { selection, agedOutBeforeNs } = await followed.#openStep(await followed.#flushedNs())
+    followed.#linkType = selection.linkType
+    followed.#agedOutBeforeNs = agedOutBeforeNs
     return followed
+  }
+
+  /** As PreparedDownload has it, of what was stored at the start. */
+  get agedOutBeforeNs(): bigint | undefined {
+    return this.#agedOutBeforeNs
   }
 
   /** As Download.next(). Rejects with aged-out when packets were removed before they could be sent. */
@@ -86,9 +99,8 @@ export class FollowedDownload {
     while (this.#mayGrow && this.#coveredNs < this.#endNs) {
       const flushedNs = await this.#flushedNs()
       if (flushedNs <= this.#coveredNs) continue
-      const step = await this.#parts.prepare(this.#stepQuery(flushedNs))
-      this.#checkStep(step)
-      await this.#openStep(step, flushedNs)
+      const coveredNs = this.#coveredNs
+      this.#checkStep(await this.#openStep(flushedNs), coveredNs)
       await this.#skipHeader()
       return
     }
@@ -105,12 +117,18 @@ export class FollowedDownload {
     return !this.#mayGrow || state.flushedNs > this.#endNs ? this.#endNs : state.flushedNs
   }
 
-  async #openStep(prepared: PreparedDownload, flushedNs: bigint): Promise<void> {
+  /** Chooses its files only now: what was flushed may lie in a segment, or a capture, of this moment. */
+  async #openStep(flushedNs: bigint): Promise<PreparedDownload> {
     const query = this.#stepQuery(flushedNs)
-    this.#current = await this.#parts.open({ ...prepared, query })
+    const { prepared, download } = await onHeld<PreparedDownload, Step>(
+      () => this.#parts.prepare(query),
+      async (found) => ({ prepared: found, download: await this.#parts.open(found) }),
+    )
+    this.#current = download
     this.#coveredNs = query.endNs
     this.#steps += 1
-    if (this.#closed.signal.aborted) this.#current.close()
+    if (this.#closed.signal.aborted) download.close()
+    return prepared
   }
 
   /** What is asked of the step that ends here, with what the limits leave. */
@@ -140,8 +158,8 @@ export class FollowedDownload {
     header.release()
   }
 
-  #checkStep({ selection, agedOutBeforeNs }: PreparedDownload): void {
-    if (agedOutBeforeNs !== undefined && agedOutBeforeNs > this.#coveredNs) {
+  #checkStep({ selection, agedOutBeforeNs }: PreparedDownload, beginNs: bigint): void {
+    if (agedOutBeforeNs !== undefined && agedOutBeforeNs > beginNs) {
       throw new CapfleetError('aged-out', 'packets were removed before they could be followed')
     }
     if (selection.streams.length === 0) return

@@ -158,6 +158,11 @@ export class StoreWriter implements AsyncDisposable {
     await this.deleteCapture(name)
   }
 
+  /** As it is on the disk; undefined when there is no such capture. */
+  recordOf(name: string): Promise<CaptureRecord | undefined> {
+    return readCaptureRecord(this.#paths, name)
+  }
+
   /** Captures that are being recorded, or were when the recorder ended; newest first. */
   activeCaptures(): Promise<readonly CaptureRecord[]> {
     return activeRecords(this.#paths)

@@ -59,11 +59,11 @@ async function download(
   waiting.throwIfAborted()
   // The slot is free as soon as the client is gone, whatever the engine is busy with.
   signal.addEventListener('abort', () => held.dispose(), { once: true })
-  const engine = await openSource(parts, prepared, signal)
+  const { engine, agedOutBeforeNs } = await openSource(parts, prepared, signal)
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
   const firstChunk = await firstOf(engine, signal)
-  writeHead(ctx, downloadHeaders(prepared))
+  writeHead(ctx, downloadHeaders({ ...prepared, agedOutBeforeNs }))
   const outcome = await sendDownload(ctx.res, {
     download: engine,
     firstChunk,
@@ -91,40 +91,48 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
   }
 }
 
-/** What was prepared before a wait for a slot may be out of date. */
+interface OpenedSource<Source extends PacketSource> {
+  readonly engine: Source
+  /** Of the selection that is read. */
+  readonly agedOutBeforeNs: bigint | undefined
+}
+
 async function openSource(
   parts: ApplianceParts,
   prepared: PreparedDownload,
   signal: AbortSignal,
-): Promise<PacketSource> {
+): Promise<OpenedSource<PacketSource>> {
   const { query } = prepared
   if (!query.follow) return await openHeld(parts, prepared, signal)
-  const { captureName } = query
   // A base name means another capture after a roll.
-  const name = captureName === undefined ? undefined : prepared.name
-  return await FollowedDownload.open(
-    { ...prepared, query: { ...query, captureName: name } },
+  const captureName = query.captureName === undefined ? undefined : prepared.name
+  const engine = await FollowedDownload.open(
+    { ...query, captureName },
     {
       flushes: parts.flushes,
       prepare: (step) => prepareDownload(parts, step, signal),
-      open: (step) => openHeld(parts, step, signal),
+      open: (step) => openEngine(step, signal),
     },
   )
+  return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }
 }
 
-/** Prepares again when a segment was removed in between. */
+/** Prepares again when a segment was removed since, as in a long wait for a slot. */
 async function openHeld(
   parts: ApplianceParts,
   prepared: PreparedDownload,
   signal: AbortSignal,
-): Promise<Download> {
+): Promise<OpenedSource<Download>> {
   let next: PreparedDownload | undefined = prepared
   const find = async (): Promise<PreparedDownload> => {
     const found = next ?? (await prepareDownload(parts, prepared.query, signal))
     next = undefined
     return found
   }
-  return await onHeld(find, (found) => openEngine(found, signal))
+  return await onHeld(find, async (found) => ({
+    engine: await openEngine(found, signal),
+    agedOutBeforeNs: found.agedOutBeforeNs,
+  }))
 }
 
 async function openEngine(

@@ -1,7 +1,8 @@
 /** A recorder and an appliance over a store in a temporary folder, in this process, on a free port. */
 import { join } from 'node:path'
 import { startAppliance } from '../../appliance/appliance.ts'
-import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
+import { applianceConfigSchema, type RetentionSettings } from '../../appliance/appliance-config.ts'
+import type { CaptureDriver } from '../../appliance/capture-driver.ts'
 import type { CaptureRecord } from '../../appliance/capture-record.ts'
 import { type RunningRecorder, startRecorder } from '../../appliance/recorder.ts'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
@@ -37,6 +38,11 @@ export interface TempApplianceOptions {
   readonly config?: Readonly<Record<string, unknown>>
   /** Size at which a segment of an import ends. */
   readonly segmentBytes?: number
+  /** Captures packets; absent: the device has no ports. */
+  readonly driver?: CaptureDriver
+  readonly retention?: RetentionSettings
+  /** Where the store lies; absent: a folder of its own. */
+  readonly storePath?: string
 }
 
 const PASSWORD = 'correct horse'
@@ -44,12 +50,13 @@ const PASSWORD = 'correct horse'
 export async function startTempAppliance(options: TempApplianceOptions = {}): Promise<TempAppliance> {
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
-  const storePath = join(folder.path, 'store')
+  const { storePath = join(folder.path, 'store'), segmentBytes, driver, retention } = options
+  const capture = { timeZone: 'UTC', ...(driver === undefined ? {} : { driver }) }
   const users = join(folder.path, 'users.yaml')
   for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
   const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
   const start = (): Promise<RunningRecorder> =>
-    startRecorder({ storePath, log, segmentBytes: options.segmentBytes, capture: { timeZone: 'UTC' } })
+    startRecorder({ storePath, log, segmentBytes, retention, capture })
   let recorder: RunningRecorder | undefined = await start()
   const stopRecorder = async (): Promise<void> => {
     await recorder?.close()
