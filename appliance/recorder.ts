@@ -14,7 +14,8 @@ import { loadApplianceConfig, type RetentionSettings } from './appliance-config.
 import { CaptureControl } from './capture-control.ts'
 import type { CaptureDriver } from './capture-driver.ts'
 import { toJson } from './capture-record.ts'
-import type { EventKind } from './event-log.ts'
+import { ClockWatch } from './clock-watch.ts'
+import type { EventLog } from './event-log.ts'
 import { noPortDriver } from './no-port-driver.ts'
 import { readLines } from './read-lines.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
@@ -43,7 +44,9 @@ export interface RunningRecorder {
 export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
   await using parts = new AsyncDisposableStack()
   const writer = parts.use(await StoreWriter.open(options.storePath, options.segmentBytes))
-  const retention = await openRetention(writer, options)
+  const events = eventsOf(options.log)
+  parts.use(ClockWatch.start({ events, clocks: CLOCKS }))
+  const retention = await openRetention(writer, { ...options, events })
   if (retention) parts.use(retention)
   const capture = await openCapture(writer, options)
   if (capture) parts.use(capture)
@@ -92,12 +95,9 @@ async function openCapture(
 
 async function openRetention(
   writer: StoreWriter,
-  { storePath, retention: settings, log }: RecorderOptions,
+  { storePath, retention: settings, events, log }: RecorderOptions & { readonly events: Events },
 ): Promise<Retention | undefined> {
   if (settings === undefined) return undefined
-  const events = {
-    append: (kind: EventKind, fields: Record<string, unknown>) => log.info(`event.${kind}`, fields),
-  }
   return await Retention.start({
     writer,
     paths: storePaths(storePath),
@@ -106,6 +106,14 @@ async function openRetention(
     nowNs: clockNs,
     log,
   })
+}
+
+type Events = Pick<EventLog, 'append'>
+
+const CLOCKS = { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() }
+
+function eventsOf(log: Log): Events {
+  return { append: (kind, fields) => log.info(`event.${kind}`, fields) }
 }
 
 /** Takes no new connection. The running ones are ended by their owner. */

@@ -110,7 +110,11 @@ async function openSource(
     { ...query, captureName },
     {
       flushes: parts.flushes,
-      prepare: (step) => prepareDownload(parts, step, signal),
+      // The expression is compiled already, by a process that a step need not wait for.
+      prepare: async (step) => {
+        const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, signal)
+        return { ...found, query: step, regex: prepared.regex }
+      },
       open: (step) => openEngine(step, signal),
     },
   )

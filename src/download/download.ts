@@ -19,7 +19,7 @@ import { type OpenBody, openBody } from './open-body.ts'
 import { type OpenDownload, openDownload } from './open-download.ts'
 import type { ParkOptions } from './park-download.ts'
 import { parkMerge } from './park-merge.ts'
-import { parkRelay } from './park-relay.ts'
+import { isParkable, parkRelay } from './park-relay.ts'
 import type { Parking } from './parking.ts'
 import { TRAILER_NAMES } from './passed-trailers.ts'
 import type { ParkableRelay } from './relay.ts'
@@ -27,7 +27,6 @@ import { planFromMark } from './resume-plan.ts'
 import { type ReceiptEnd, RunningReceipt, reportedError } from './running-receipt.ts'
 import { endBody, sendBody } from './send-body.ts'
 import { sendRelayed } from './send-relayed.ts'
-import type { Source } from './source.ts'
 
 /** Answers the request. Resolves when the response has closed; throws only before the first byte. */
 export async function serveDownload(
@@ -185,14 +184,10 @@ class Download {
       onBytes: (bytes) => this.#parts.metrics.sent(bytes),
       onEnd: (end) => this.#save(end),
       onCut: (reason) => this.#cutBy(reason),
-      watch: (relay) => this.#whileReading(this.#isParkable(source) ? this.#parkRelay(relay) : undefined),
+      watch: (relay) =>
+        this.#whileReading(isParkable(source, this.#asked) ? this.#parkRelay(relay) : undefined),
     })
     this.#count('complete')
-  }
-
-  /** What was followed has other pieces when it is read again. */
-  #isParkable({ encoding }: Source): boolean {
-    return encoding === 'none' && !this.#asked.query.follow
   }
 
   /** The relay breaks the connection by itself. */

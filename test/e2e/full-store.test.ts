@@ -63,7 +63,7 @@ async function fillAndRead(t: TestContext, mount: string, file: string): Promise
   t.diagnostic(`SEED=${random.seed}`)
   const progress: Progress = { imported: 0, isDone: false }
   const answers: Answers = { complete: 0, cut: 0, trimmed: 0 }
-  const readers = [0, 1, 2].map(() => readUntilDone(appliance, { progress, answers, random }))
+  const readers = [0, 1].map(() => readUntilDone(appliance, { progress, answers, random }))
   const captures = Math.ceil((ROUNDS * STORE_MIB * MEBIBYTE) / (PACKETS_PER_CAPTURE * RECORD_BYTES))
   try {
     for (let k = 0; k < captures; k++) {
