@@ -62,7 +62,8 @@ Result<std::shared_ptr<SegmentFile>> BlockReader::open(uint32_t segment) {
   return file;
 }
 
-Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file, const BlockEntry& entry) {
+Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file,
+                                                       const BlockEntry& entry) {
   std::unique_ptr<LoadedBlock> block = take();
   Result<size_t> got = file.readAt(entry.offset, {block->bytes.data(), entry.bytes});
   if (!got) {
