@@ -59,8 +59,11 @@ export class CaptureCatalogue {
   /** All complete captures, newest first; of active ones what is flushed. */
   async list(): Promise<readonly CaptureRecord[]> {
     const { records } = await this.#current()
-    if (!records.some(isActive)) return records
-    return await Promise.all(records.map((record) => this.#grown(record)))
+    const active = records.filter(isActive)
+    if (active.length === 0) return records
+    const grown = await Promise.all(active.map((record) => this.#grown(record)))
+    const byName = new Map(grown.map((record) => [record.name, record]))
+    return records.map((record) => byName.get(record.name) ?? record)
   }
 
   /** The same as their records say: of active ones the finished segments alone. */

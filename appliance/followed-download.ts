@@ -7,7 +7,7 @@ import { onHeld } from './on-held.ts'
 import type { PreparedDownload } from './prepare-download.ts'
 
 export interface FollowParts {
-  readonly flushes: FlushWatch
+  readonly flushes: Pick<FlushWatch, 'next'>
   /** The download of a part of the range, from what is stored now. */
   readonly prepare: (query: DownloadQuery) => Promise<PreparedDownload>
   readonly open: (prepared: PreparedDownload) => Promise<Download>

@@ -40,13 +40,14 @@ interface Pinned {
  * A segment that is read loses its files when the reader closes it, or when its time is up. Owned by
  * the recorder; one at a time works on a store.
  */
-export class Retention implements Disposable {
+export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions
   readonly #catalogue: CaptureCatalogue
   readonly #sizes: SegmentSizes
   readonly #turn = new FifoLimit(1)
   #pinned: Pinned[] = []
   #isFull = false
+  #isEnding = false
   #timer: NodeJS.Timeout | undefined
 
   private constructor(options: RetentionOptions) {
@@ -89,8 +90,11 @@ export class Retention implements Disposable {
     }
   }
 
-  [Symbol.dispose](): void {
+  /** Ends between two removals at the latest. */
+  async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
+    this.#isEnding = true
+    await this.#inTurn(() => Promise.resolve())
   }
 
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -107,7 +111,7 @@ export class Retention implements Disposable {
     let missing = excess
     for (const candidate of removalOrder(captures)) {
       const isAged = this.#isAged(candidate.storedNs)
-      if (!isAged && (missing <= 0n || onFull === 'stop')) continue
+      if (this.#isEnding || (!isAged && (missing <= 0n || onFull === 'stop'))) continue
       missing -= await this.#remove(candidate, isAged)
     }
     await this.#ageOutEmptied()

@@ -65,6 +65,8 @@ async function prepareDevice(folder: string, name: string, site: string): Promis
     store: device.store,
     timeZone: 'UTC',
     auth: { users: usersPath },
+    // A disk that is nearly full is no reason to throw the demo's captures away.
+    retention: { minFreeBytes: 0 },
   }
   await writeFile(configPath, stringify(config))
   return { ...device, configPath }

@@ -58,7 +58,7 @@ export class StoreKeeper implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.retention[Symbol.dispose]()
+    await this.retention[Symbol.asyncDispose]()
     await this.writer[Symbol.asyncDispose]()
   }
 }
