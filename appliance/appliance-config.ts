@@ -45,6 +45,18 @@ const prioritySchema = z.strictObject({
   readers: z.enum(['low', 'normal']).default('low'),
 })
 
+const retentionSchema = z.strictObject({
+  maxBytes: z.int().min(0).default(0),
+  minFreeBytes: z
+    .int()
+    .min(0)
+    .default(2 ** 30),
+  maxAgeMs: z.int().min(0).default(0),
+  onFull: z.enum(['roll', 'stop']).default('roll'),
+  pinMs: z.int().min(0).max(600_000).default(30_000),
+})
+export type RetentionSettings = Readonly<z.infer<typeof retentionSchema>>
+
 /** Optional settings of these names. */
 function namesSchema<Id extends string>(ids: readonly Id[]) {
   const optional = z.string().min(1).optional()
@@ -76,6 +88,7 @@ export const applianceConfigSchema = z.strictObject({
   tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   imports: importsSchema.prefault({}),
   capture: captureConfigSchema.prefault({}),
+  retention: retentionSchema.prefault({}),
   telemetry: telemetrySchema.prefault({}),
   priority: prioritySchema.prefault({}),
   system: systemSchema.prefault({}),

@@ -8,6 +8,7 @@ import type { CaptureCatalogue } from './capture-catalogue.ts'
 import type { DownloadMetrics } from './download-metrics.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { FilterCompiler } from './filter-compiler.ts'
+import type { FlushWatch } from './flush-watch.ts'
 import type { LiveLimit } from './live-limit.ts'
 import type { RecorderClient } from './recorder-client.ts'
 import type { RegexCompiler } from './regex-compiler.ts'
@@ -24,6 +25,7 @@ export interface ApplianceParts {
   readonly regexCompiler: RegexCompiler
   readonly slots: StreamLimit
   readonly recorder: RecorderClient
+  readonly flushes: FlushWatch
   readonly downloads: DownloadMetrics
   readonly sensors: SystemSensors
   readonly events: EventFeed

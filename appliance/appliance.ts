@@ -16,6 +16,7 @@ import { DownloadMetrics } from './download-metrics.ts'
 import { EventFeed } from './event-feed.ts'
 import { EventMetrics } from './event-metrics.ts'
 import { FilterCompiler } from './filter-compiler.ts'
+import { FlushWatch } from './flush-watch.ts'
 import { LiveLimit } from './live-limit.ts'
 import { lowerPriority } from './reader-priority.ts'
 import { RecorderClient } from './recorder-client.ts'
@@ -91,6 +92,7 @@ async function createParts(
     regexCompiler: new RegexCompiler(),
     slots,
     recorder,
+    flushes: new FlushWatch(recorder),
     downloads: new DownloadMetrics(metrics, slots),
     sensors,
     events: await EventFeed.open({

@@ -4,7 +4,9 @@ import { CapfleetError } from '../src/base/error.ts'
 import type { Log } from '../src/base/log.ts'
 import { nearestNames } from '../src/query/nearest-names.ts'
 import { quote } from '../src/query/query-parameters.ts'
+import { type AgedOutCapture, readAgedOut } from './aged-out-list.ts'
 import { type CaptureRecord, captureRecordSchema } from './capture-record.ts'
+import { GrowingCaptures } from './growing-captures.ts'
 import { CAPTURE_RECORD_NAME, HIDDEN_PREFIX, type StorePaths } from './store-paths.ts'
 
 /** The end of a full name after its base name: the start in the device's zone, and what keeps it unique. */
@@ -24,6 +26,7 @@ interface Snapshot {
   readonly byName: ReadonlyMap<string, CaptureRecord>
   /** The newest capture of each base name. */
   readonly byBaseName: ReadonlyMap<string, CaptureRecord>
+  readonly agedOut: readonly AgedOutCapture[]
 }
 
 interface CachedRecord {
@@ -37,7 +40,9 @@ interface CachedRecord {
  * and never made into a path. Fails with store-unavailable when the store cannot be read.
  */
 export class CaptureCatalogue {
+  readonly #paths: StorePaths
   readonly #folder: string
+  readonly #growing = new GrowingCaptures()
   readonly #log: Log
   #cache = new Map<string, CachedRecord>()
   #snapshot: Snapshot | undefined
@@ -46,21 +51,36 @@ export class CaptureCatalogue {
   #refreshing: Promise<Snapshot> | undefined
 
   constructor(paths: StorePaths, log: Log) {
+    this.#paths = paths
     this.#folder = paths.captures
     this.#log = log
   }
 
-  /** All complete captures, newest first. */
+  /** All complete captures, newest first; of active ones what is flushed. */
   async list(): Promise<readonly CaptureRecord[]> {
+    const { records } = await this.#current()
+    const active = records.filter(isActive)
+    if (active.length === 0) return records
+    const grown = await Promise.all(active.map((record) => this.#grown(record)))
+    const byName = new Map(grown.map((record) => [record.name, record]))
+    return records.map((record) => byName.get(record.name) ?? record)
+  }
+
+  /** The same as their records say: of active ones the finished segments alone. */
+  async listFinished(): Promise<readonly CaptureRecord[]> {
     return (await this.#current()).records
   }
 
-  /** By full name, or by base name its newest capture. Fails with unknown-capture and near names. */
+  /**
+   * By full name, or by base name its newest capture. Fails with aged-out when everything of it was
+   * removed, otherwise with unknown-capture and near names.
+   */
   async find(name: string): Promise<CaptureRecord> {
-    const { byName, byBaseName } = await this.#current()
+    const { byName, byBaseName, agedOut } = await this.#current()
     const record = byName.get(name) ?? byBaseName.get(name)
-    if (record === undefined) throw unknownCapture(name, byName.keys())
-    return record
+    if (record !== undefined) return await this.#grown(record)
+    const gone = agedOut.find((capture) => capture.name === name)
+    throw gone === undefined ? unknownCapture(name, byName.keys()) : agedOutCapture(gone)
   }
 
   /** By full name only: for deleting. Fails with unknown-capture. */
@@ -68,12 +88,21 @@ export class CaptureCatalogue {
     const { byName } = await this.#current()
     const record = byName.get(name)
     if (record === undefined) throw unknownCapture(name, byName.keys())
-    return record
+    return await this.#grown(record)
+  }
+
+  /** Captures that retention has removed as a whole, newest last; the oldest of them are forgotten. */
+  async listAgedOut(): Promise<readonly AgedOutCapture[]> {
+    return (await this.#current()).agedOut
   }
 
   /** The folder that holds the capture's segments. */
   folderOf(record: CaptureRecord): string {
     return join(this.#folder, record.name)
+  }
+
+  async #grown(record: CaptureRecord): Promise<CaptureRecord> {
+    return isActive(record) ? await this.#growing.measure(record, this.folderOf(record)) : record
   }
 
   async #current(): Promise<Snapshot> {
@@ -103,7 +132,8 @@ export class CaptureCatalogue {
     }
     await Promise.all(Array.from({ length: READS_AT_ONCE }, reader))
     this.#cache = cache
-    this.#snapshot = snapshotOf([...cache.values()].map(({ record }) => record))
+    const agedOut = await readAgedOut(this.#paths)
+    this.#snapshot = { ...snapshotOf([...cache.values()].map(({ record }) => record)), agedOut }
     this.#stamp = readAtMs - Number(mtimeMs) > MTIME_GRAIN_MS ? String(mtimeNs) : undefined
     return this.#snapshot
   }
@@ -128,7 +158,11 @@ export class CaptureCatalogue {
   }
 }
 
-function snapshotOf(unordered: readonly CaptureRecord[]): Snapshot {
+function isActive({ state }: CaptureRecord): boolean {
+  return state === 'active'
+}
+
+function snapshotOf(unordered: readonly CaptureRecord[]): Omit<Snapshot, 'agedOut'> {
   const records = unordered.toSorted(newestFirst)
   const byBaseName = new Map<string, CaptureRecord>()
   for (const record of records) {
@@ -141,6 +175,14 @@ function snapshotOf(unordered: readonly CaptureRecord[]): Snapshot {
 function newestFirst(a: CaptureRecord, b: CaptureRecord): number {
   if (a.startNs !== b.startNs) return a.startNs > b.startNs ? -1 : 1
   return a.name < b.name ? -1 : 1
+}
+
+function agedOutCapture({ name, startNs, endNs }: AgedOutCapture): CapfleetError {
+  return new CapfleetError(
+    'aged-out',
+    `${name} was removed to make room; it held packets from ${startNs} to ${endNs} ns`,
+    { param: 'StreamName' },
+  )
 }
 
 function unknownCapture(name: string, names: Iterable<string>): CapfleetError {

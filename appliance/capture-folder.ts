@@ -55,14 +55,15 @@ export async function activeRecords(paths: StorePaths): Promise<readonly Capture
   const names = (await readdir(paths.captures)).filter((name) => !name.startsWith(HIDDEN_PREFIX))
   const active: CaptureRecord[] = []
   for (const name of names) {
-    const record = await readRecord(join(paths.captures, name, CAPTURE_RECORD_NAME))
+    const record = await readCaptureRecord(paths, name)
     if (record?.state === 'active' && record.name === name) active.push(record)
   }
   return active.toSorted((a, b) => (a.startNs > b.startNs ? -1 : 1))
 }
 
-/** undefined for what is no record: the catalogue tells of it. */
-async function readRecord(path: string): Promise<CaptureRecord | undefined> {
+/** undefined when there is no such capture, or what is there is no record: the catalogue tells of that. */
+export async function readCaptureRecord(paths: StorePaths, name: string): Promise<CaptureRecord | undefined> {
+  const path = join(paths.captures, name, CAPTURE_RECORD_NAME)
   try {
     return captureRecordSchema.parse(JSON.parse(await readFile(path, 'utf8')))
   } catch {

@@ -4,6 +4,7 @@ import { TIME_LIMIT_NS } from '../src/query/query-time.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import type { CaptureRecord } from './capture-record.ts'
 import { finishParameters } from './finish-parameters.ts'
+import { validPercent } from './trimmed-record.ts'
 
 const NANOS_PER_SECOND = 1_000_000_000n
 const LIMIT_MAX = 1_000_000n
@@ -57,8 +58,8 @@ function listItem(record: CaptureRecord, index: number): ListItem {
     EndTS: String(record.endNs),
     PacketCnt: String(record.packets),
     ByteCnt: String(record.bytes),
-    State: record.state,
-    ValidPct: 100,
+    State: record.removed === undefined || record.state === 'active' ? record.state : 'trimmed',
+    ValidPct: validPercent(record),
   }
 }
 

@@ -30,6 +30,18 @@ const damageSchema = z.object({
   message: z.string(),
 })
 
+/** What retention has taken of a capture, in all. */
+const removedSchema = z.object({
+  packets: count,
+  /** Of the segment files. */
+  bytes: count,
+  /** [startNs, endNs) held their packets. */
+  startNs: count,
+  endNs: count,
+  /** Of each port the highest number of a removed segment; none with a higher number was. */
+  segments: z.array(z.object({ port: z.int().min(0).max(255), number: z.int().min(1) })),
+})
+
 export const captureRecordSchema = z.object({
   format: z.literal(1),
   name: z.string().regex(CAPTURE_NAME),
@@ -52,10 +64,14 @@ export const captureRecordSchema = z.object({
    */
   startNs: count,
   endNs: count,
+  /** Those that are held. */
   packets: count,
-  /** Of the segment files. */
+  /** Of the segment files that are held. */
   bytes: count,
+  /** Of an active capture only finished segments; the ones behind them are being written. */
   streams: z.array(streamSchema),
+  /** Absent: the capture is whole. */
+  removed: removedSchema.optional(),
   /** Base names of the imported files. */
   sources: z.array(z.string()),
   /** Packets of them that PCAP cannot carry: before 1970 or after 2106-02-07. */
@@ -66,6 +82,8 @@ export const captureRecordSchema = z.object({
 
 export type CaptureRecord = z.infer<typeof captureRecordSchema>
 export type StreamRecord = CaptureRecord['streams'][number]
+export type SegmentRecord = StreamRecord['segments'][number]
+export type RemovedRecord = z.infer<typeof removedSchema>
 
 /** JSON with every bigint as a decimal string. */
 export function toJson(value: unknown): string {

@@ -9,6 +9,7 @@ import { parseDownloadQuery } from '../src/query/parse-download-query.ts'
 import { parseQueryString } from '../src/query/parse-query-string.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { withClientSignal } from './client-signal.ts'
+import { onHeld } from './on-held.ts'
 import { parseContextOf, prepareDownload } from './prepare-download.ts'
 
 const FILE_HEADER_BYTES = 24n
@@ -19,12 +20,14 @@ export async function estimateDownload(parts: ApplianceParts, ctx: ApplianceCont
   await withClientSignal(ctx, async (signal) => {
     const kind = kindOf(ctx.querystring)
     const query = parseDownloadQuery(kind, ctx.querystring, parseContextOf(parts))
-    const { selection } = await prepareDownload(parts, query, signal)
-    const [counted] = await countPackets({
-      streams: selection.streams,
-      boundariesNs: [query.beginNs, query.endNs],
-      signal,
-    })
+    const boundariesNs = [query.beginNs, query.endNs]
+    const { selection, counted } = await onHeld(
+      () => prepareDownload(parts, query, signal),
+      async (found) => {
+        const [count] = await countPackets({ streams: found.selection.streams, boundariesNs, signal })
+        return { selection: found.selection, counted: count }
+      },
+    )
     ctx.set('Cache-Control', 'no-store')
     ctx.body = {
       Kind: kind,
@@ -67,6 +70,7 @@ function least(value: bigint, limit: bigint | undefined): bigint {
 /** Whether the figures are what will come, before compression; otherwise it will be that much at most. */
 function isExact(query: DownloadQuery): boolean {
   return (
+    !query.follow &&
     query.filterBpf === undefined &&
     query.filterRegex === undefined &&
     query.frameFilter.length === 0 &&

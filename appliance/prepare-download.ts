@@ -6,12 +6,15 @@ import type { DownloadQuery } from '../src/query/download-query.ts'
 import type { ParseContext } from '../src/query/parse-download-query.ts'
 import { badParameter } from '../src/query/query-parameters.ts'
 import { type ApplianceParts, nowNs } from './appliance-parts.ts'
+import { agedOutBeforeNs } from './removed-spans.ts'
 import { type StreamSelection, selectStreams } from './select-streams.ts'
 
 /** A query that passed all checks. */
 export interface PreparedDownload {
   readonly query: DownloadQuery
   readonly selection: StreamSelection
+  /** Retention has removed packets of the range that are older than this; undefined: none. */
+  readonly agedOutBeforeNs: bigint | undefined
   /** Base of the file's name: the capture's, or the device's with the range. */
   readonly name: string
   /** FilterBPF, compiled for the selection's link type. */
@@ -30,7 +33,7 @@ export function parseContextOf({ config }: ApplianceParts): ParseContext {
 }
 
 /**
- * Fails with unknown-capture, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than
+ * Fails with unknown-capture, aged-out, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than
  * a legacy path may cross), download-slots-exhausted, store-unavailable, or the signal's reason.
  */
 export async function prepareDownload(
@@ -41,12 +44,15 @@ export async function prepareDownload(
   const { catalogue } = parts
   const { captureName } = query
   const captures = captureName === undefined ? await catalogue.list() : [await catalogue.find(captureName)]
+  const agedOut = captureName === undefined ? await catalogue.listAgedOut() : []
+  const lostBeforeNs = agedOutBeforeNs(query, { captures, agedOut })
   const selection = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
   checkCaptureCount(query, selection.captures)
   const [capture] = captures
   return {
     query,
     selection,
+    agedOutBeforeNs: lostBeforeNs,
     name:
       captureName === undefined || capture === undefined
         ? `${parts.config.deviceName}_${query.beginNs}_${query.endNs}`

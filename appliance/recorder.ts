@@ -4,28 +4,35 @@
  */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
+import { clockNs } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
-import { loadApplianceConfig } from './appliance-config.ts'
+import { loadApplianceConfig, type RetentionSettings } from './appliance-config.ts'
 import type { CaptureControl } from './capture-control.ts'
 import { toJson } from './capture-record.ts'
 import { CaptureService, type CaptureServiceOptions } from './capture-service.ts'
-import { EventLog } from './event-log.ts'
+import { ClockWatch } from './clock-watch.ts'
+import { EventLog, type EventSink } from './event-log.ts'
 import { readLines } from './read-lines.ts'
 import { raisePriority } from './recorder-priority.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
+import { Retention } from './retention.ts'
 import { openSocketFolder } from './socket-folder.ts'
-import { StoreWriter } from './store-writer.ts'
+import { storePaths } from './store-paths.ts'
+import { type ImportRequest, type ImportWatch, StoreWriter } from './store-writer.ts'
 
 export interface RecorderOptions {
   readonly storePath: string
   readonly log: Log
   /** Size at which a segment ends; absent = the engine's default. */
   readonly segmentBytes?: number | undefined
+  /** Absent: nothing is ever removed to make room. */
+  readonly retention?: RetentionSettings | undefined
   /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
-  readonly capture?: Omit<CaptureServiceOptions, 'events' | 'log'> | undefined
+  readonly capture?: Omit<CaptureServiceOptions, 'events' | 'log' | 'onSegmentFinished'> | undefined
 }
 
 export interface RunningRecorder {
@@ -40,10 +47,19 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   const { log } = options
   const events = parts.use(new EventLog(options.storePath, { log }))
   events.append('recorder-started', { pid: process.pid })
-  const service = options.capture && (await CaptureService.open(writer, { ...options.capture, events, log }))
+  parts.use(ClockWatch.start({ events, clocks: CLOCKS }))
+  // The capture first: every moment before it is lost.
+  let retention: Retention | undefined
+  const service = await openCapture(writer, {
+    ...options,
+    events,
+    onSegmentFinished: () => retention?.check(),
+  })
   if (service) parts.use(service)
+  retention = await openRetention(writer, { ...options, events })
+  if (retention) parts.use(retention)
   const { socketPath } = parts.use(openSocketFolder(options.storePath))
-  const conversations = parts.use(new Conversations({ writer, capture: service?.control, log }))
+  const conversations = parts.use(new Conversations({ writer, capture: service?.control, retention, log }))
   const server = createServer((socket) => conversations.start(socket))
   // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
   rmSync(socketPath, { force: true })
@@ -70,12 +86,35 @@ export async function startRecorderFromFile(
   const recorder = await startRecorder({
     storePath: config.store,
     segmentBytes: config.imports.segmentBytes,
+    retention: config.retention,
     capture: { timeZone: config.timeZone, config: config.capture },
     log,
   })
   // An address has no spaces, a folder may.
   return { ...recorder, address: pathToFileURL(config.store).href, drainMs: 0 }
 }
+
+interface Watched extends RecorderOptions {
+  readonly events: EventSink
+}
+
+async function openCapture(
+  writer: StoreWriter,
+  { capture, ...watched }: Watched & Pick<CaptureServiceOptions, 'onSegmentFinished'>,
+): Promise<CaptureService | undefined> {
+  return capture && (await CaptureService.open(writer, { ...capture, ...watched }))
+}
+
+async function openRetention(
+  writer: StoreWriter,
+  { storePath, retention: settings, events, log }: Watched,
+): Promise<Retention | undefined> {
+  if (settings === undefined) return undefined
+  const paths = storePaths(storePath)
+  return await Retention.start({ writer, paths, settings, events, nowNs: clockNs, log })
+}
+
+const CLOCKS = { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() }
 
 /** Takes no new connection. The running ones are ended by their owner. */
 async function closeServer(server: Server): Promise<void> {
@@ -85,6 +124,7 @@ async function closeServer(server: Server): Promise<void> {
 interface ConversationParts {
   readonly writer: StoreWriter
   readonly capture: CaptureControl | undefined
+  readonly retention: Retention | undefined
   readonly log: Log
 }
 
@@ -92,12 +132,14 @@ interface ConversationParts {
 class Conversations implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #capture: CaptureControl | undefined
+  readonly #retention: Retention | undefined
   readonly #log: Log
   readonly #running = new Map<Socket, Promise<void>>()
 
-  constructor({ writer, capture, log }: ConversationParts) {
+  constructor({ writer, capture, retention, log }: ConversationParts) {
     this.#writer = writer
     this.#capture = capture
+    this.#retention = retention
     this.#log = log
   }
 
@@ -149,7 +191,7 @@ class Conversations implements AsyncDisposable {
       case 'info':
         return Promise.resolve({ pid: process.pid })
       case 'import':
-        return this.#writer.importCapture(request, { signal, onProgress: (progress) => send({ progress }) })
+        return this.#import(request, { signal, onProgress: (progress) => send({ progress }) })
       case 'delete':
         return this.#delete(request.name)
       case 'capture-start':
@@ -159,6 +201,14 @@ class Conversations implements AsyncDisposable {
       case 'capture-report':
         return Promise.resolve(this.#captureControl().report())
     }
+  }
+
+  async #import(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
+    const sizes = await Promise.all(
+      request.files.map((file) => stat(file, { bigint: true }).catch(() => undefined)),
+    )
+    await this.#retention?.makeRoom(sizes.reduce((sum, found) => sum + (found?.size ?? 0n), 0n))
+    return await this.#writer.importCapture(request, watch)
   }
 
   #delete(name: string): Promise<unknown> {

@@ -54,7 +54,9 @@ function chooseStreams(capture: CaptureRecord, { query, folderOf }: SelectOption
       const before = stream.segments.filter(({ minNs, maxNs }) => maxNs >= needed && minNs < endNs)
       if (!before.some(({ maxNs }) => maxNs >= beginNs)) return []
       const segments = before.map(({ number }) => segmentPath(folderOf(capture), stream.port, number))
-      return [{ capture, stream, files: { port: stream.port, segments } }]
+      // The last segment of a capture that goes on is the one that is being written.
+      const growing = capture.state === 'active' ? { growing: segments.slice(-1) } : {}
+      return [{ capture, stream, files: { port: stream.port, segments, ...growing } }]
     })
 }
 

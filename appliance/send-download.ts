@@ -4,8 +4,11 @@ import { cutResponse } from '../src/base/cut-response.ts'
 import { BodyWriter } from './body-writer.ts'
 import type { Reader } from './stream-limit.ts'
 
+/** What a body is pulled from. */
+export type PacketSource = Pick<Download, 'next' | 'totals' | 'close'>
+
 export interface SendOptions {
-  readonly download: Download
+  readonly download: PacketSource
   /** Read already, so that its failure could still become a status. */
   readonly firstChunk: Chunk | undefined
   /** Kept up to date with the bytes handed out. */

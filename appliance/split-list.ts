@@ -10,9 +10,11 @@ import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import type { CaptureRecord } from './capture-record.ts'
 import { withClientSignal } from './client-signal.ts'
 import { finishParameters } from './finish-parameters.ts'
+import { onHeld } from './on-held.ts'
 import { selectStreams } from './select-streams.ts'
 import { type CutOptions, cutBySize, cutByTime, type SplitInterval } from './split-boundaries.ts'
 import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from './split-views.ts'
+import { validPercent } from './trimmed-record.ts'
 
 /** Above this a list is refused, or comes in pages with Limit. */
 const SPLITS_MAX = 100_000
@@ -49,14 +51,21 @@ async function answerSplits<View extends string>(
   const limit = parameters.takeInteger('Limit', 1n, BigInt(SPLITS_MAX))
   const fromNs = parameters.takeInteger('After', 0n, TIME_LIMIT_NS) ?? 0n
   finishParameters(ctx, parameters)
-  const capture = await parts.catalogue.find(name)
+  const most = Number(limit ?? SPLITS_MAX)
   await withClientSignal(ctx, async (signal) => {
-    const most = Number(limit ?? SPLITS_MAX)
-    const intervals = await cut(capture, view, { fromNs, limit: most })
-    if (limit === undefined && intervals.length > most) throw tooMany(view)
-    const page = intervals.slice(0, most)
+    const split = async (capture: CaptureRecord) => {
+      const intervals = await cut(capture, view, { fromNs, limit: most })
+      if (limit === undefined && intervals.length > most) throw tooMany(view)
+      const page = intervals.slice(0, most)
+      return {
+        capture,
+        intervals,
+        page,
+        counts: await countIntervals(parts, capture, { intervals: page, signal }),
+      }
+    }
+    const { capture, intervals, page, counts } = await onHeld(() => parts.catalogue.find(name), split)
     const next = intervals[most]
-    const counts = await countIntervals(parts, capture, { intervals: page, signal })
     ctx.set('Cache-Control', 'no-store')
     ctx.body = {
       Path: `/capture/${capture.name}/${view}`,
@@ -116,7 +125,9 @@ function splitItems(
       Size: Number(bytes),
       ByteCnt: String(bytes),
       PacketCnt: String(packets),
-      ValidPct: 100,
+      // What the capture lost of this split alone is not known.
+      ValidPct:
+        capture.removed !== undefined && startNs < capture.removed.endNs ? validPercent(capture) : 100,
       Desc: capture.description,
     }))
 }

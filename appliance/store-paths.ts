@@ -7,6 +7,7 @@ import { join } from 'node:path'
  *   recorder.lock, recorder.sock    of the running recorder
  *   skipped-run.json                a run of the schedule that was stopped until the next one
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
+ *   aged-out.json                   names of captures that retention has removed
  *   captures/<name>/capture.json    one folder per capture
  *   captures/<name>/cap<port>/00000001.pcap, .idx and .tally
  *   captures/.importing-<name>/     an import under way, renamed when complete
@@ -17,6 +18,7 @@ export interface StorePaths {
   readonly format: string
   readonly lock: string
   readonly skippedRun: string
+  readonly agedOut: string
   readonly captures: string
   readonly events: EventPaths
 }
@@ -40,6 +42,7 @@ export function storePaths(root: string): StorePaths {
     format: join(root, 'store.json'),
     lock: join(root, 'recorder.lock'),
     skippedRun: join(root, 'skipped-run.json'),
+    agedOut: join(root, 'aged-out.json'),
     captures: join(root, 'captures'),
     events: { newest: join(root, EVENTS_NAME), older: join(root, 'events.1.jsonl') },
   }

@@ -4,7 +4,8 @@ import { basename, isAbsolute, join } from 'node:path'
 import { type ImportProgress, type ImportResult, importCaptureFiles } from '../native/import-capture-files.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../src/query/capture-name-rule.ts'
-import { activeRecords, changeCaptureRecord, makeCaptureFolder } from './capture-folder.ts'
+import { addAgedOut } from './aged-out-list.ts'
+import { activeRecords, changeCaptureRecord, makeCaptureFolder, readCaptureRecord } from './capture-folder.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import { syncPath, syncTree } from './durable-files.ts'
 import { FifoLimit } from './fifo-limit.ts'
@@ -18,8 +19,10 @@ import {
   type StorePaths,
   storePaths,
 } from './store-paths.ts'
+import { type SegmentOfPort, withoutRemoved, withoutSegment } from './trimmed-record.ts'
 
 const STORE_FORMAT = { format: 1 }
+/** For turns that are short and always end. */
 const UNTIL_DONE = new AbortController().signal
 
 export interface ImportRequest {
@@ -40,6 +43,7 @@ export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
   readonly #lock: Disposable
   readonly #segmentBytes: number | undefined
+  /** Records are read, changed and replaced by one at a time. */
   readonly #recordTurn = new FifoLimit(1)
 
   private constructor(paths: StorePaths, lock: Disposable, segmentBytes: number | undefined) {
@@ -106,6 +110,7 @@ export class StoreWriter implements AsyncDisposable {
   /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
   async deleteCapture(name: string): Promise<{ readonly bytesFreed: bigint }> {
     if (!CAPTURE_NAME.test(name)) throw unknownCapture(name)
+    using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
     const hidden = join(this.#paths.captures, `${DELETING_PREFIX}${randomUUID()}`)
     try {
       await rename(join(this.#paths.captures, name), hidden)
@@ -124,10 +129,32 @@ export class StoreWriter implements AsyncDisposable {
     return makeCaptureFolder(this.#paths, record)
   }
 
-  /** One change after the other: who changes a record sees what was written before. */
+  /**
+   * One change after the other: who changes a record sees what was written before. Who makes the
+   * change need not know which segments were removed: they stay out of the record.
+   */
   async changeRecord(name: string, change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
-    using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
-    await changeCaptureRecord(this.#paths, name, change)
+    await this.#change(name, (record) => withoutRemoved(change(record), record))
+  }
+
+  /**
+   * Takes a finished segment out of its capture's record, durably; its files are the caller's to
+   * remove then. Fails with unknown-capture when the capture is gone.
+   */
+  async dropSegment(name: string, victim: SegmentOfPort): Promise<void> {
+    await this.#change(name, (record) => withoutSegment(record, victim))
+  }
+
+  /** Removes a capture of which nothing is left, and remembers its name. Fails as deleteCapture. */
+  async ageOut(record: CaptureRecord): Promise<void> {
+    const { name, startNs, endNs } = record
+    await addAgedOut(this.#paths, { name, startNs, endNs })
+    await this.deleteCapture(name)
+  }
+
+  /** As it is on the disk; undefined when there is no such capture. */
+  recordOf(name: string): Promise<CaptureRecord | undefined> {
+    return readCaptureRecord(this.#paths, name)
   }
 
   /** The run of a schedule that was stopped by command; undefined when there is none. */
@@ -151,6 +178,11 @@ export class StoreWriter implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lock[Symbol.dispose]()
+  }
+
+  async #change(name: string, change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
+    using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
+    await changeCaptureRecord(this.#paths, name, change)
   }
 }
 

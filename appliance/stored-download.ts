@@ -10,8 +10,15 @@ import { encodingOf, PARTIAL_ELEMENTS } from '../src/query/query-values.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appliance-parts.ts'
 import { withClientSignal } from './client-signal.ts'
 import { downloadHeaders } from './download-headers.ts'
+import { FollowedDownload } from './followed-download.ts'
+import { onHeld } from './on-held.ts'
 import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
-import { COMPLETION_TRAILER_NAMES, type SendOutcome, sendDownload } from './send-download.ts'
+import {
+  COMPLETION_TRAILER_NAMES,
+  type PacketSource,
+  type SendOutcome,
+  sendDownload,
+} from './send-download.ts'
 import type { Reader } from './stream-limit.ts'
 
 /** A download from the V1 path of this kind. */
@@ -52,11 +59,11 @@ async function download(
   waiting.throwIfAborted()
   // The slot is free as soon as the client is gone, whatever the engine is busy with.
   signal.addEventListener('abort', () => held.dispose(), { once: true })
-  const engine = await openEngine(prepared, signal)
+  const { engine, agedOutBeforeNs } = await openSource(parts, prepared, signal)
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
   const firstChunk = await firstOf(engine, signal)
-  writeHead(ctx, downloadHeaders(prepared))
+  writeHead(ctx, downloadHeaders({ ...prepared, agedOutBeforeNs }))
   const outcome = await sendDownload(ctx.res, {
     download: engine,
     firstChunk,
@@ -82,6 +89,54 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
     bytes: 0n,
     totals: undefined,
   }
+}
+
+interface OpenedSource<Source extends PacketSource> {
+  readonly engine: Source
+  /** Of the selection that is read. */
+  readonly agedOutBeforeNs: bigint | undefined
+}
+
+async function openSource(
+  parts: ApplianceParts,
+  prepared: PreparedDownload,
+  signal: AbortSignal,
+): Promise<OpenedSource<PacketSource>> {
+  const { query } = prepared
+  if (!query.follow) return await openHeld(parts, prepared, signal)
+  // A base name means another capture after a roll.
+  const captureName = query.captureName === undefined ? undefined : prepared.name
+  const engine = await FollowedDownload.open(
+    { ...query, captureName },
+    {
+      flushes: parts.flushes,
+      // The expression is compiled already, by a process that a step need not wait for.
+      prepare: async (step) => {
+        const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, signal)
+        return { ...found, query: step, regex: prepared.regex }
+      },
+      open: (step) => openEngine(step, signal),
+    },
+  )
+  return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }
+}
+
+/** Prepares again when a segment was removed since, as in a long wait for a slot. */
+async function openHeld(
+  parts: ApplianceParts,
+  prepared: PreparedDownload,
+  signal: AbortSignal,
+): Promise<OpenedSource<Download>> {
+  let next: PreparedDownload | undefined = prepared
+  const find = async (): Promise<PreparedDownload> => {
+    const found = next ?? (await prepareDownload(parts, prepared.query, signal))
+    next = undefined
+    return found
+  }
+  return await onHeld(find, async (found) => ({
+    engine: await openEngine(found, signal),
+    agedOutBeforeNs: found.agedOutBeforeNs,
+  }))
 }
 
 async function openEngine(
@@ -111,7 +166,7 @@ async function openEngine(
   return engine
 }
 
-async function firstOf(engine: Download, signal: AbortSignal): Promise<Chunk | undefined> {
+async function firstOf(engine: PacketSource, signal: AbortSignal): Promise<Chunk | undefined> {
   try {
     return await engine.next()
   } catch (error) {
@@ -131,7 +186,7 @@ function writeHead(ctx: ApplianceContext, headers: Record<string, string>): void
 
 interface EndedRequest {
   readonly query: DownloadQuery
-  readonly engine: Download
+  readonly engine: PacketSource
   readonly outcome: SendOutcome
 }
 

@@ -30,6 +30,8 @@ export type Compression =
 export interface StreamFiles {
   readonly port: number
   readonly segments: readonly string[]
+  /** Those of them that are still written: what their indexes lack at the end is no loss. */
+  readonly growing?: readonly string[] | undefined
 }
 
 /** Values of `TSMode` (API section 4.4.5): which timestamp a delivered packet carries. */

@@ -14,9 +14,11 @@ import type {
   RecoveredStream,
   RecoveryOptions,
 } from './live-capture.ts'
+import type { SegmentExtent } from './stored-segments.ts'
 
 export interface NativeOptions {
   readonly streams: readonly (readonly string[])[]
+  readonly growingSegments: readonly string[]
   readonly beginNs: bigint
   readonly endNs: bigint
   readonly frameFilter: readonly NativeCondition[]
@@ -89,6 +91,8 @@ interface EngineBinding {
   listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
   openLiveCapture(options: LiveCaptureOptions): Promise<NativeLiveCapture>
   recoverStream(options: RecoveryOptions): Promise<RecoveredStream>
+  measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
+  removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
   startImport(
     options: Required<Pick<ImportOptions, 'files' | 'directory'>> & { readonly segmentBytes: number },
     onProgress: (progress: ImportProgress) => void,

@@ -20,6 +20,7 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
   checkOptions(options)
   return {
     streams: options.streams.map((stream) => stream.segments),
+    growingSegments: options.streams.flatMap(({ growing = [] }) => growing),
     beginNs: options.beginNs,
     endNs: options.endNs,
     frameFilter: (options.frameFilter ?? []).map(toNativeCondition),

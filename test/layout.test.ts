@@ -39,6 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'native/addon.ts',
     'native/import-capture-files.ts',
     'native/live-capture.ts',
+    'native/stored-segments.ts',
   ],
   native: ['src/base/error.ts'],
 }

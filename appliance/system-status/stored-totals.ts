@@ -1,5 +1,6 @@
 import type { CaptureCatalogue } from '../capture-catalogue.ts'
 import type { CaptureRecord } from '../capture-record.ts'
+import { oldestHeldNs } from '../removed-spans.ts'
 import type { StoredTotals } from './capture-group.ts'
 
 /**
@@ -22,8 +23,8 @@ function sumUp(captures: readonly CaptureRecord[]): StoredTotals {
   for (const record of captures) {
     packets += record.packets
     bytes += record.bytes
-    const isOlder = oldestNs === 0n || record.startNs < oldestNs
-    if (record.packets > 0n && isOlder) oldestNs = record.startNs
+    const startNs = oldestHeldNs(record)
+    if (startNs !== undefined && (oldestNs === 0n || startNs < oldestNs)) oldestNs = startNs
   }
   return { captures: captures.length, packets, bytes, oldestNs }
 }

@@ -9,6 +9,7 @@
 #include "list_job.h"
 #include "live_capture_wrap.h"
 #include "recover_job.h"
+#include "segment_job.h"
 #include "vendor_clock.h"
 
 namespace capfleet::binding {
@@ -39,6 +40,8 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
   exports.Set("openLiveCapture", Napi::Function::New<&LiveCaptureWrap::open>(env));
   exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
+  exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
+  exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

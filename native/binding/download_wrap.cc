@@ -71,6 +71,7 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
   const auto number = [&](const char* name) { return from.Get(name).As<Napi::Number>(); };
   DownloadOptions options;
   options.streams = readStreamPaths(from.Get("streams").As<Napi::Array>());
+  options.growingSegments = readPaths(from.Get("growingSegments").As<Napi::Array>());
   options.beginNs = toInt64(from.Get("beginNs"));
   options.endNs = toInt64(from.Get("endNs"));
   options.sliceBytes = number("sliceBytes").Uint32Value();

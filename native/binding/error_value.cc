@@ -17,6 +17,8 @@ const char* nameOf(Code code) {
       return "mixed-link-type";
     case Code::kStoreUnavailable:
       return "store-unavailable";
+    case Code::kAgedOut:
+      return "aged-out";
     case Code::kStoreCorrupt:
       return "store-corrupt";
     case Code::kStoreFull:

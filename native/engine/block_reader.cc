@@ -52,17 +52,18 @@ void sortRecords(LoadedBlock& block) {
 BlockReader::BlockReader(std::vector<std::string> segments)
     : segments_(std::move(segments)), files_(segments_.size()) {}
 
-Result<std::shared_ptr<File>> BlockReader::open(uint32_t segment) {
+Result<std::shared_ptr<SegmentFile>> BlockReader::open(uint32_t segment) {
   const std::lock_guard lock(mutex_);
-  if (std::shared_ptr<File> file = files_[segment].lock()) return file;
-  Result<File> opened = File::openForRead(segments_[segment] + ".pcap");
+  if (std::shared_ptr<SegmentFile> file = files_[segment].lock()) return file;
+  Result<SegmentFile> opened = SegmentFile::open(segments_[segment]);
   if (!opened) return opened.error();
-  auto file = std::make_shared<File>(std::move(*opened));
+  auto file = std::make_shared<SegmentFile>(std::move(*opened));
   files_[segment] = file;
   return file;
 }
 
-Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const File& file, const BlockEntry& entry) {
+Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file,
+                                                       const BlockEntry& entry) {
   std::unique_ptr<LoadedBlock> block = take();
   Result<size_t> got = file.readAt(entry.offset, {block->bytes.data(), entry.bytes});
   if (!got) {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "file.h"
 #include "packet_origin.h"
 #include "packet_view.h"
+#include "segment_file.h"
 #include "segment_index.h"
 
 namespace capfleet {
@@ -43,12 +43,12 @@ class BlockReader {
   /// `segments` are paths without ending.
   explicit BlockReader(std::vector<std::string> segments);
 
-  /// The open segment file. Fails with kStoreUnavailable, also when it has vanished.
-  Result<std::shared_ptr<File>> open(uint32_t segment);
+  /// The open segment file. Fails with kAgedOut when it was removed, and kStoreUnavailable.
+  Result<std::shared_ptr<SegmentFile>> open(uint32_t segment);
 
   /// Reads one block and builds its table. Null when the bytes do not match the checksum or the
-  /// index: then nothing of the block may be used. Fails when the disk does.
-  Result<std::unique_ptr<LoadedBlock>> load(const File& file, const BlockEntry& entry);
+  /// index: then nothing of the block may be used. Fails when the disk does, or with kAgedOut.
+  Result<std::unique_ptr<LoadedBlock>> load(const SegmentFile& file, const BlockEntry& entry);
   /// Keeps the block's memory for the next load().
   void give(std::unique_ptr<LoadedBlock> block);
 
@@ -57,7 +57,7 @@ class BlockReader {
 
   const std::vector<std::string> segments_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<File>> files_;
+  std::vector<std::weak_ptr<SegmentFile>> files_;
   std::vector<std::unique_ptr<LoadedBlock>> spare_;
 };
 

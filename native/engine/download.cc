@@ -58,16 +58,21 @@ Status mergeHeader(std::optional<PcapFileHeader>& header, const PcapFileHeader& 
   return ok();
 }
 
-Result<ReadStreams> readStreams(const std::vector<std::vector<std::string>>& streams) {
+bool isGrowing(const std::string& path, const DownloadOptions& options) {
+  const std::vector<std::string>& growing = options.growingSegments;
+  return std::find(growing.begin(), growing.end(), path) != growing.end();
+}
+
+Result<ReadStreams> readStreams(const DownloadOptions& options) {
   ReadStreams read;
-  for (const std::vector<std::string>& segments : streams) {
+  for (const std::vector<std::string>& segments : options.streams) {
     IndexedStream stream;
     for (const std::string& path : segments) {
       Result<SegmentIndex> index = readSegmentIndex(path);
       if (!index) return index.error();
       if (Status status = mergeHeader(read.header, index->header); !status) return status.error();
-      // The index lost an entry, and with it its block.
-      if (index->lastEntryLeftOut) read.corruptBlocks++;
+      // The index of a finished segment lost an entry, and with it its block.
+      if (index->lastEntryLeftOut && !isGrowing(path, options)) read.corruptBlocks++;
       stream.push_back({path, std::move(*index)});
     }
     read.streams.push_back(std::move(stream));
@@ -99,7 +104,7 @@ SlicePlan planOf(const DownloadOptions& options, const std::vector<IndexedStream
 
 Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, WorkerPool& workers,
                                                  std::shared_ptr<BufferPool> slabs) {
-  Result<ReadStreams> read = readStreams(options.streams);
+  Result<ReadStreams> read = readStreams(options);
   if (!read) return read.error();
   PcapFileHeader header =
       read->header.value_or(PcapFileHeader{options.emptyLinkTypeWord, kMaxCapturedLength});

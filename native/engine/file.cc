@@ -1,6 +1,7 @@
 #include "file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,12 @@ int openRetrying(const char* path, int flags) {
   return descriptor;
 }
 
+/// The Error for a segment's file that does not open.
+Error notOpened(const std::string& path, int errorNumber) {
+  if (errorNumber != ENOENT) return storeError("open", path, errorNumber);
+  return {Code::kAgedOut, path + " has been removed to make room"};
+}
+
 }  // namespace
 
 Error storeError(const char* action, const std::string& path, int errorNumber) {
@@ -36,6 +43,18 @@ Result<File> File::openForRead(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer. It changes nothing for regular files.
   const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (descriptor < 0) return storeError("open", path, errno);
+  return File(descriptor, path);
+}
+
+Result<File> File::openStored(const std::string& path) {
+  const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (descriptor < 0) return notOpened(path, errno);
+  return File(descriptor, path);
+}
+
+Result<File> File::openForChange(const std::string& path) {
+  const int descriptor = openRetrying(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW);
+  if (descriptor < 0) return notOpened(path, errno);
   return File(descriptor, path);
 }
 
@@ -87,6 +106,21 @@ Result<uint64_t> File::size() const {
     return Error{Code::kStoreUnavailable, path_ + " is not a regular file"};
   }
   return static_cast<uint64_t>(status.st_size);
+}
+
+Result<uint64_t> File::names() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return storeError("inspect", path_, errno);
+  return static_cast<uint64_t>(status.st_nlink);
+}
+
+bool File::tryLockShared() const { return ::flock(descriptor_, LOCK_SH | LOCK_NB) == 0; }
+
+bool File::tryLockExclusive() const { return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
+
+Status File::empty() const {
+  if (::ftruncate(descriptor_, 0) != 0) return storeError("empty", path_, errno);
+  return ok();
 }
 
 Status File::write(std::span<const uint8_t> bytes) {

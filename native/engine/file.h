@@ -18,6 +18,10 @@ class File {
  public:
   /// Opens an existing file for reading.
   static Result<File> openForRead(const std::string& path);
+  /// Opens a file of a segment for reading. One that is not there was removed: kAgedOut.
+  static Result<File> openStored(const std::string& path);
+  /// Opens an existing file to read and change it; kAgedOut when it is not there.
+  static Result<File> openForChange(const std::string& path);
   /// Creates a file for reading and appending; fails when it exists.
   static Result<File> create(const std::string& path);
   /// Opens an existing file for reading and appending; `createsMissing` makes it when there is
@@ -34,6 +38,13 @@ class File {
   Result<size_t> readAt(uint64_t offset, std::span<uint8_t> out) const;
   /// Size in bytes; fails with kStoreUnavailable when this is not a regular file.
   Result<uint64_t> size() const;
+  /// How many names the file has; 0 = it was removed, and is there for those who have it open.
+  Result<uint64_t> names() const;
+  /// Locks the file until it is closed, over processes (flock(2)). False when that cannot be now.
+  bool tryLockShared() const;
+  bool tryLockExclusive() const;
+  /// Frees the file's space, for everybody who has it open.
+  Status empty() const;
   /// Appends all bytes at the end of the file. After a failure a part of them may be there.
   Status write(std::span<const uint8_t> bytes);
   /// Asks the kernel to start writing back `bytes` from `offset`, and does not wait.

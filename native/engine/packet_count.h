@@ -52,7 +52,7 @@ class PacketCount {
   std::vector<BlockEntry> blocks_;  ///< of the open segment
   size_t nextBlock_ = 0;
   std::optional<TallyReader> tallies_;  ///< of the open segment
-  std::shared_ptr<File> file_;          ///< of the open segment, once a block of it is read
+  std::shared_ptr<SegmentFile> file_;   ///< of the open segment, once a block of it is read
 };
 
 }  // namespace capfleet

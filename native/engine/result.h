@@ -16,6 +16,7 @@ enum class Code {
   kBadRegex,            ///< the compiled regular expression is not acceptable
   kMixedLinkType,       ///< the chosen streams do not share one link type
   kStoreUnavailable,    ///< the store cannot be read or written (errno in the message)
+  kAgedOut,             ///< a segment was removed to make room, before or while it was read
   kStoreCorrupt,        ///< an index or segment file contradicts its checksum or format
   kStoreFull,           ///< no space left on the device of the store
   kBadCaptureFile,      ///< an import's input is not a capture file at all

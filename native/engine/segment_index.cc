@@ -64,30 +64,6 @@ std::optional<Error> readHeader(const uint8_t* p, const std::string& path, Segme
   return std::nullopt;
 }
 
-std::optional<Error> readEntries(std::span<const uint8_t> bytes, const std::string& path,
-                                 SegmentIndex& index) {
-  const size_t count = bytes.size() / kIndexEntryBytes;
-  index.blocks.reserve(count);
-  index.lastEntryLeftOut = bytes.size() % kIndexEntryBytes != 0;
-  uint64_t expectedOffset = kPcapFileHeaderBytes;
-  for (size_t i = 0; i < count; ++i) {
-    const uint8_t* p = bytes.data() + i * kIndexEntryBytes;
-    const bool isLast = i + 1 == count && !index.lastEntryLeftOut;
-    if (!hasValidPartChecksum(p)) {
-      if (!isLast) return corrupt(path, "entry " + std::to_string(i) + " is damaged");
-      index.lastEntryLeftOut = true;
-      break;
-    }
-    const BlockEntry entry = loadIndexEntry(p);
-    if (!isPlausible(entry, expectedOffset)) {
-      return corrupt(path, "entry " + std::to_string(i) + " contradicts the format");
-    }
-    expectedOffset += entry.bytes;
-    index.blocks.push_back(entry);
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 void storeIndexHeader(uint8_t (&out)[kIndexHeaderBytes], uint32_t port,
@@ -119,7 +95,7 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) 
 
 Result<SegmentIndex> readSegmentIndex(const std::string& segment) {
   const std::string path = segment + ".idx";
-  auto file = File::openForRead(path);
+  auto file = File::openStored(path);
   if (!file) return file.error();
   const auto size = file->size();
   if (!size) return size.error();
@@ -134,7 +110,8 @@ Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std
   if (bytes.size() < kIndexHeaderBytes) return corrupt(path, "ends inside the header");
   SegmentIndex index;
   if (auto error = readHeader(bytes.data(), path, index)) return *error;
-  if (auto error = readEntries(bytes.subspan(kIndexHeaderBytes), path, index)) return *error;
+  const auto entries = bytes.subspan(kIndexHeaderBytes);
+  if (Status status = appendIndexEntries(entries, path, index); !status) return status.error();
   return index;
 }
 
@@ -143,9 +120,32 @@ std::optional<SegmentIndex> parseIndexBeginning(std::span<const uint8_t> bytes) 
   if (bytes.size() < kIndexHeaderBytes) return std::nullopt;
   if (readHeader(bytes.data(), "", index)) return std::nullopt;
   // Stops at the first entry that is damaged; those before it are in `index` then.
-  index.lastEntryLeftOut = readEntries(bytes.subspan(kIndexHeaderBytes), "", index).has_value() ||
-                           index.lastEntryLeftOut;
+  index.lastEntryLeftOut =
+      !appendIndexEntries(bytes.subspan(kIndexHeaderBytes), "", index) || index.lastEntryLeftOut;
   return index;
+}
+
+Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& path,
+                          SegmentIndex& index) {
+  const size_t count = bytes.size() / kIndexEntryBytes;
+  index.blocks.reserve(index.blocks.size() + count);
+  index.lastEntryLeftOut = bytes.size() % kIndexEntryBytes != 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* p = bytes.data() + i * kIndexEntryBytes;
+    const bool isLast = i + 1 == count && !index.lastEntryLeftOut;
+    if (!hasValidPartChecksum(p)) {
+      if (!isLast) return corrupt(path, "entry " + std::to_string(i) + " is damaged");
+      index.lastEntryLeftOut = true;
+      break;
+    }
+    const BlockEntry entry = loadIndexEntry(p);
+    if (!isPlausible(entry, index.endOffset)) {
+      return corrupt(path, "entry " + std::to_string(i) + " contradicts the format");
+    }
+    index.endOffset += entry.bytes;
+    index.blocks.push_back(entry);
+  }
+  return ok();
 }
 
 }  // namespace capfleet

@@ -44,6 +44,8 @@ struct SegmentIndex {
   uint32_t port = 0;  ///< capture port, 0 to 255
   PcapFileHeader header;
   std::vector<BlockEntry> blocks;  ///< in file order, without gaps
+  /// Where the block behind the last one begins in the segment.
+  uint64_t endOffset = kPcapFileHeaderBytes;
   /// A torn or damaged last entry was left out: normal for a segment that is being written,
   /// a loss of one block for a finished one.
   bool lastEntryLeftOut = false;
@@ -56,7 +58,8 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry);
 
 /// Reads <segment>.idx. `segment` is the path without its ending. A torn last entry (crash while
 /// appending) is left out. Fails with kStoreCorrupt when the header, or an entry that is not the
-/// last, is damaged; with kStoreUnavailable when the file cannot be read. Thread-safe.
+/// last, is damaged; with kAgedOut when there is no such file, with kStoreUnavailable when it
+/// cannot be read. Thread-safe.
 Result<SegmentIndex> readSegmentIndex(const std::string& segment);
 
 /// The same for the bytes of an .idx file; `path` is for messages.
@@ -65,5 +68,9 @@ Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std
 /// The undamaged beginning of an .idx file: what a writer that was interrupted is known to have
 /// finished. Nothing when even the header is not whole.
 std::optional<SegmentIndex> parseIndexBeginning(std::span<const uint8_t> bytes);
+
+/// Appends the entries in `bytes`, which follow those that the index holds, to its blocks.
+Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& path,
+                          SegmentIndex& index);
 
 }  // namespace capfleet

@@ -85,7 +85,7 @@ bool SliceScan::hasNext() const {
 Status SliceScan::openFile(Input& input) {
   const uint32_t segment = input.run->blocks[input.nextBlock].segment;
   if (input.file && input.fileSegment == segment) return ok();
-  Result<std::shared_ptr<File>> file = context_.reader.open(segment);
+  Result<std::shared_ptr<SegmentFile>> file = context_.reader.open(segment);
   if (!file) return file.error();
   input.file = std::move(*file);
   input.fileSegment = segment;

@@ -61,7 +61,7 @@ class SliceScan {
     uint32_t nextBlock;  ///< the one loaded, or the next to load
     uint32_t endBlock;
     uint32_t sharedBlock;  ///< the slice before reads this one too; kNoBlock if there is none
-    std::shared_ptr<File> file;
+    std::shared_ptr<SegmentFile> file;
     uint32_t fileSegment = 0;
     std::unique_ptr<LoadedBlock> block;
     uint32_t position = 0;  ///< next record of `block`

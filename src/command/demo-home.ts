@@ -78,6 +78,8 @@ async function prepareDevice(
     timeZone: 'UTC',
     auth: { users: usersPath },
     capture: { ports },
+    // A disk that is nearly full is no reason to throw the demo's captures away.
+    retention: { minFreeBytes: 0 },
   }
   await writeFile(configPath, stringify(config))
   return { ...device, configPath }

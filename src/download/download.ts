@@ -19,7 +19,7 @@ import { type OpenBody, openBody } from './open-body.ts'
 import { type OpenDownload, openDownload } from './open-download.ts'
 import type { ParkOptions } from './park-download.ts'
 import { parkMerge } from './park-merge.ts'
-import { parkRelay } from './park-relay.ts'
+import { isParkable, parkRelay } from './park-relay.ts'
 import type { Parking } from './parking.ts'
 import { TRAILER_NAMES } from './passed-trailers.ts'
 import type { ParkableRelay } from './relay.ts'
@@ -184,7 +184,8 @@ class Download {
       onBytes: (bytes) => this.#parts.metrics.sent(bytes),
       onEnd: (end) => this.#save(end),
       onCut: (reason) => this.#cutBy(reason),
-      watch: (relay) => this.#whileReading(source.encoding === 'none' ? this.#parkRelay(relay) : undefined),
+      watch: (relay) =>
+        this.#whileReading(isParkable(source, this.#asked) ? this.#parkRelay(relay) : undefined),
     })
     this.#count('complete')
   }

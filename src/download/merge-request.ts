@@ -47,7 +47,7 @@ export interface MergeRequest {
 export interface MergedBody extends DownloadBody {
   /** Live: one entry per step of the plan, in its order. */
   report(): readonly DeviceReport[]
-  /** Headers that only a merge has (Capfleet-Skew-Ns), for the response's head. */
+  /** Headers that only a merge has (Capfleet-Skew-Ns, Capfleet-Aged-Out-Before), for the response's head. */
   head(): Readonly<Record<string, string>>
   /** Packets that Dedup left out. */
   readonly duplicates: bigint

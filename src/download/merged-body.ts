@@ -6,6 +6,7 @@ import { MergeArena } from '../pcap/merge-arena.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
 import type { PcapInput } from '../pcap/pcap-input.ts'
 import { type Encoding, encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
+import { agedOutHeader } from './aged-out-header.ts'
 import { alignmentOf, skewHeader, warnOfSkew } from './clock-skew.ts'
 import type { DeviceReport } from './download-report.ts'
 import { encode } from './encode.ts'
@@ -102,7 +103,7 @@ class Merged implements MergedBody {
   }
 
   head(): Readonly<Record<string, string>> {
-    return skewHeader(this.#clocks())
+    return { ...skewHeader(this.#clocks()), ...agedOutHeader(this.#request.sources) }
   }
 
   park(): void {

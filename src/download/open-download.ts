@@ -179,6 +179,8 @@ const DEVICE_FAULTS: ReadonlySet<ErrorCode> = new Set([
   'device-timeout',
   'device-protocol',
   'device-rejected',
+  // Of its store: another device may hold the range.
+  'aged-out',
 ])
 
 function isDeviceFault(error: unknown): error is CapfleetError {

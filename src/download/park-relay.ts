@@ -5,6 +5,7 @@ import { type ParkOptions, parkDownload } from './park-download.ts'
 import type { Parking } from './parking.ts'
 import type { Checkpoint } from './receipt.ts'
 import type { ParkableRelay } from './relay.ts'
+import type { Source } from './source.ts'
 
 export interface ParkRelayOptions extends ParkOptions {
   /** What the client has got, or is on its way to it. */
@@ -12,9 +13,14 @@ export interface ParkRelayOptions extends ParkOptions {
 }
 
 /**
- * Parks the download while its client is slow. REQUIRES: its body is not compressed; a device need
- * not compress the same packets into the same bytes again.
+ * A device need not compress the same packets into the same bytes again; and what was followed has
+ * its packets in another order when it is asked for as history.
  */
+export function isParkable({ encoding }: Source, { query }: DownloadPlan): boolean {
+  return encoding === 'none' && !query.follow
+}
+
+/** Parks the download while its client is slow. REQUIRES: isParkable(). */
 export function parkRelay(
   relay: ParkableRelay,
   plan: DownloadPlan,

@@ -58,7 +58,8 @@ export async function openSource(
   }
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
-    const stream = await client.openStream(step.target, readSize, abort.signal)
+    const { target, mayPause = false } = step
+    const stream = await client.openStream(target, { readSize, mayPause, signal: abort.signal })
     return await startReading(step.device, stream, isRelayed, close)
   } catch (error) {
     close()

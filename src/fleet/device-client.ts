@@ -1,5 +1,6 @@
 import { Agent } from 'undici'
 import type { Device } from './device.ts'
+import { NO_IDLE_TIMEOUT } from './device-connection.ts'
 import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
 import { DeviceStream } from './device-stream.ts'
 import type { ReadSizeLimits } from './read-size.ts'
@@ -8,6 +9,13 @@ export interface DeviceClientLimits {
   readonly connectTimeoutMs: number
   /** A device that sends no byte of an answer for so long, while we read, has failed. */
   readonly idleTimeoutMs: number
+}
+
+export interface StreamOptions {
+  readonly readSize: ReadSizeLimits
+  /** The device may send nothing for as long as it likes; only a dead one fails then. */
+  readonly mayPause: boolean
+  readonly signal: AbortSignal
 }
 
 /** An answer of a device whose body has not been read. Destroy the body, or read it to its end. */
@@ -87,9 +95,10 @@ export class DeviceClient {
    * GETs a download over a connection of its own. The stream is the caller's to dispose; `signal`
    * ends it too. Fails like get, and with what the device says when its answer is not 200.
    */
-  async openStream(target: string, readSize: ReadSizeLimits, signal: AbortSignal): Promise<DeviceStream> {
+  async openStream(target: string, { readSize, mayPause, signal }: StreamOptions): Promise<DeviceStream> {
     const { device } = this
-    const stream = await DeviceStream.open(device, target, { ...this.#limits, readSize, signal })
+    const limits = mayPause ? { ...this.#limits, idleTimeoutMs: NO_IDLE_TIMEOUT } : this.#limits
+    const stream = await DeviceStream.open(device, target, { ...limits, readSize, signal })
     if (stream.head.status === 200) return stream
     try {
       throw deviceRefusal(device.name, stream.head.status, await readProblem(stream))

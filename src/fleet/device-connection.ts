@@ -14,10 +14,14 @@ export interface ConnectionOptions {
   /** Ends the connection at once; reads then fail with its reason. */
   readonly signal: AbortSignal
   readonly connectTimeoutMs: number
-  /** A device that sends nothing for so long, while we read, has failed. */
+  /** A device that sends nothing for so long, while we read, has failed; or NO_IDLE_TIMEOUT. */
   readonly idleTimeoutMs: number
   readonly readSize: ReadSizeLimits
 }
+
+/** The kernel alone asks whether the device is there. */
+export const NO_IDLE_TIMEOUT = 0
+const KEEP_ALIVE_MS = 15_000
 
 /** What one read brought. Release it when `bytes` is no longer looked at: the buffer is used again. */
 export interface ConnectionRead {
@@ -99,6 +103,7 @@ export class DeviceConnection implements Disposable {
   #listen(isTls: boolean): void {
     const socket = this.#socket
     socket.setTimeout(this.#options.idleTimeoutMs)
+    if (this.#options.idleTimeoutMs === NO_IDLE_TIMEOUT) socket.setKeepAlive(true, KEEP_ALIVE_MS)
     socket.on(isTls ? 'secureConnect' : 'connect', () => clearTimeout(this.#connecting))
     socket.on('timeout', () => {
       if (this.#pausedMs === undefined)

@@ -10,6 +10,8 @@ export interface DownloadStep {
   readonly target: string
   /** How the gateway has the stream compressed that it merges; default: not at all. */
   readonly fetchCompression?: FetchCompression | undefined
+  /** The device sends nothing while it has nothing: a quiet stream is no broken one. */
+  readonly mayPause?: boolean | undefined
 }
 
 /**
@@ -41,6 +43,7 @@ export function planDownload(
   }
   const [only] = devices
   if (only !== undefined && devices.length === 1) return planRelay(query, only)
+  if (query.follow) throw followedByMany(devices)
   return { kind: 'merge', query, steps: devices.map((device) => mergeStep({ device }, query)) }
 }
 
@@ -72,7 +75,16 @@ export function mergeStep(
 
 /** One device does all the work itself, compression too. */
 function planRelay(query: DownloadQuery, device: string): DownloadPlan {
-  return { kind: 'relay', query, steps: [{ device, target: targetOf(query) }] }
+  return { kind: 'relay', query, steps: [{ device, target: targetOf(query), mayPause: query.follow }] }
+}
+
+/** A device without a packet says nothing, so that the others' packets could not go out either. */
+function followedByMany(devices: readonly string[]): CapfleetError {
+  return new CapfleetError(
+    'bad-parameter',
+    `Follow is for one device, Device chooses ${devices.length}; follow each of them by itself`,
+    { param: 'Follow' },
+  )
 }
 
 function targetOf(query: DownloadQuery): string {

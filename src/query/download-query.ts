@@ -26,6 +26,8 @@ export interface DownloadQuery {
   /** FilterFrame and FilterPort: all must hold; empty = every packet. */
   readonly frameFilter: readonly FrameCondition[]
   readonly filterRegex: string | undefined
+  /** Go on with packets of the range that are recorded after the request came. Only in NIC time. */
+  readonly follow: boolean
   readonly timeSource: TimeSource
   readonly tsMaxNs: bigint | undefined
   /** Largest body before compression, file header included; it ends with a whole record. */

@@ -14,6 +14,7 @@ export function formatDownloadQuery(query: DownloadQuery): string {
     ['FilterBPFDecap', query.filterDecap ? 'true' : undefined],
     ['FilterFrame', query.frameFilter.length === 0 ? undefined : formatFrameFilter(query.frameFilter)],
     ['FilterRE', query.filterRegex],
+    ['Follow', query.follow ? '1' : undefined],
     ['TSMode', query.timeSource === 'nic' ? undefined : query.timeSource],
     ['TSMax', query.tsMaxNs?.toString()],
     ['MaxBytes', query.maxBytes?.toString()],

@@ -12,6 +12,8 @@ const LEGACY_CAPTURES_MAX = 2
  */
 export function parseLegacyQuery(kind: DownloadKind, raw: string, context: ParseContext): DownloadQuery {
   const query = parseDownloadQuery(kind, raw, context)
+  if (query.follow)
+    throw badParameter('Follow', `is for /api/v1/pcap/${kind}; this path gives what is stored`)
   if (kind !== 'timerange') return query
   if (query.timeSource !== 'nic') {
     throw badParameter(

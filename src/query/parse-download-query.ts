@@ -24,9 +24,7 @@ export function parseDownloadQuery(kind: DownloadKind, raw: string, context: Par
   const parameters = new QueryParameters(raw)
   for (const name of context.callerParameters ?? []) parameters.take(name)
   const range = takeQueryRange(kind, parameters, context)
-  if ((parameters.take('Follow') ?? '') !== '') {
-    throw badParameter('Follow', 'is not supported yet; leave it out')
-  }
+  const timeSource = takeTimeSource(kind, parameters, context.timeSourceAliases)
   const shared = {
     kind,
     captureName: kind === 'timerange' ? undefined : takeCaptureName(parameters),
@@ -36,7 +34,8 @@ export function parseDownloadQuery(kind: DownloadKind, raw: string, context: Par
     filterDecap: parameters.takeChoice('FilterBPFDecap', ['true', 'false']) === 'true',
     frameFilter: takeFrameFilter(parameters),
     filterRegex: takeRegex(parameters),
-    timeSource: takeTimeSource(kind, parameters, context.timeSourceAliases),
+    follow: takeFollow(parameters, timeSource),
+    timeSource,
     tsMaxNs: parameters.takeInteger('TSMax', 1n, INTEGER_MAX),
     maxBytes: parameters.takeInteger('MaxBytes', FILE_HEADER_BYTES, INTEGER_MAX),
     maxPackets: parameters.takeInteger('MaxPackets', 1n, INTEGER_MAX),
@@ -119,6 +118,16 @@ function takeTimeSource(
   if (isUnitMode(kind, word)) return 'nic'
   const words = [...TIME_SOURCES, ...Object.keys(aliases)]
   throw badParameter('TSMode', `must be one of ${words.join(', ')}, got ${quote(word)}`)
+}
+
+/** In a vendor's time packets are sorted, and what comes next is not known before the range's end. */
+function takeFollow(parameters: QueryParameters, timeSource: TimeSource): boolean {
+  const follow = parameters.take('Follow') === '' ? false : (parameters.takeSwitch('Follow') ?? false)
+  if (!follow || timeSource === 'nic') return follow
+  throw badParameter(
+    'Follow',
+    `cannot sort packets by ${timeSource} as they come; leave out TSMode or Follow`,
+  )
 }
 
 function toNumber(value: bigint | undefined): number | undefined {

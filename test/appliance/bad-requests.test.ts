@@ -58,7 +58,7 @@ const BAD: readonly [string, string, string?][] = [
   [`${RANGE}?TSBegin=20260308_023000&TSEnd=20260309_000000&TSZone=New_York`, 'TSBegin'],
   [`${RANGE}?${GOOD_RANGE}&TSZone=Nowhere`, 'TSZone', 'bad-timezone'],
   [`${RANGE}?${GOOD_RANGE}&TSZone=West`, 'TSZone', 'ambiguous-timezone'],
-  [`${RANGE}?${GOOD_RANGE}&Follow=1`, 'Follow'],
+  [`${RANGE}?${GOOD_RANGE}&Follow=1&TSMode=vendorB3550`, 'Follow'],
   [`${SPLIT}?StreamName=big&Start=1`, 'Stop'],
   [`${SPLIT}?StreamName=big&Start=2&Stop=1`, 'Start'],
   [`${SPLIT}?StreamName=big&Start=x&Stop=1`, 'Start'],

@@ -386,8 +386,8 @@ test('counting stops when its signal says so, and says what is wrong', async () 
     details: { param: 'boundariesNs' },
   })
   const lost = [{ port: 0, segments: ['/nonexistent/00000001'] }]
-  await assert.rejects(countPackets({ streams: lost, boundariesNs }), { code: 'store-unavailable' })
-  await assert.rejects(listBlocks({ streams: lost }), { code: 'store-unavailable' })
+  await assert.rejects(countPackets({ streams: lost, boundariesNs }), { code: 'aged-out' })
+  await assert.rejects(listBlocks({ streams: lost }), { code: 'aged-out' })
 })
 
 test('says what is wrong with the arguments', async () => {
@@ -409,7 +409,7 @@ test('says what is wrong with the arguments', async () => {
     })
   }
   const lost = { port: 0, segments: ['/nonexistent/00000001'] }
-  await assert.rejects(bad({ streams: [lost] }), { code: 'store-unavailable', message: /nonexistent/ })
+  await assert.rejects(bad({ streams: [lost] }), { code: 'aged-out', message: /nonexistent/ })
 })
 
 test('refuses streams of several link types', async () => {

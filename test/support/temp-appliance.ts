@@ -1,7 +1,7 @@
 /** A recorder and an appliance over a store in a temporary folder, in this process, on a free port. */
 import { join } from 'node:path'
 import { startAppliance } from '../../appliance/appliance.ts'
-import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
+import { applianceConfigSchema, type RetentionSettings } from '../../appliance/appliance-config.ts'
 import type { CaptureDriver } from '../../appliance/capture-driver.ts'
 import type { CaptureRecord } from '../../appliance/capture-record.ts'
 import { type RunningRecorder, startRecorder } from '../../appliance/recorder.ts'
@@ -42,6 +42,9 @@ export interface TempApplianceOptions {
   readonly segmentBytes?: number
   /** What captures; default: as the settings say. */
   readonly driver?: CaptureDriver
+  readonly retention?: RetentionSettings
+  /** Where the store lies; absent: a folder of its own. */
+  readonly storePath?: string
 }
 
 const PASSWORD = 'correct horse'
@@ -49,7 +52,7 @@ const PASSWORD = 'correct horse'
 export async function startTempAppliance(options: TempApplianceOptions = {}): Promise<TempAppliance> {
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
-  const storePath = join(folder.path, 'store')
+  const { storePath = join(folder.path, 'store'), segmentBytes, driver, retention } = options
   const users = join(folder.path, 'users.yaml')
   for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
   const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
@@ -60,9 +63,9 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     auth: { users },
     ...options.config,
   })
-  const capture = { timeZone: 'UTC', config: config.capture, driver: options.driver }
+  const capture = { timeZone: 'UTC', config: config.capture, driver }
   const start = (): Promise<RunningRecorder> =>
-    startRecorder({ storePath, log, segmentBytes: options.segmentBytes, capture })
+    startRecorder({ storePath, log, segmentBytes, retention, capture })
   let recorder: RunningRecorder | undefined = await start()
   const stopRecorder = async (): Promise<void> => {
     await recorder?.close()

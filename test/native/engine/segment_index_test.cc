@@ -135,11 +135,11 @@ TEST_F(SegmentIndexFile, IsCorruptWhenAnEntryIsImpossibleThoughItsChecksumFits) 
   EXPECT_EQ(errorCode(), Code::kStoreCorrupt);
 }
 
-TEST(SegmentIndex, ThatIsMissingIsUnavailable) {
+TEST(SegmentIndex, ThatIsMissingWasRemoved) {
   const TempDirectory directory;
   const auto index = readSegmentIndex(directory.path() + "/none");
   ASSERT_FALSE(index);
-  EXPECT_EQ(index.error().code, Code::kStoreUnavailable);
+  EXPECT_EQ(index.error().code, Code::kAgedOut);
   EXPECT_NE(index.error().message.find("none.idx"), std::string::npos);
 }
 

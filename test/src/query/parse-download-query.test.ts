@@ -25,6 +25,7 @@ test('a bare single is everything, uncompressed, in nanoseconds', () => {
     filterDecap: false,
     frameFilter: [],
     filterRegex: undefined,
+    follow: false,
     timeSource: 'nic',
     tsMaxNs: undefined,
     maxBytes: undefined,
@@ -60,6 +61,7 @@ test('a time range with every parameter', () => {
       { field: 'capture.port', op: '==', values: [7] },
     ],
     filterRegex: 'GET /',
+    follow: false,
     timeSource: 'vendorB3550',
     tsMaxNs: 5000n,
     maxBytes: 1000n,
@@ -171,7 +173,8 @@ const broken: readonly [DownloadKind, string, string, ErrorCode?][] = [
   ['single', 'StreamName=a&TSMode=unknown', 'TSMode'],
   ['single', 'StreamName=a&MaxBytes=23', 'MaxBytes'],
   ['single', 'StreamName=a&MaxPackets=0', 'MaxPackets'],
-  ['single', 'StreamName=a&Follow=1', 'Follow'],
+  ['single', 'StreamName=a&Follow=2', 'Follow'],
+  ['single', 'StreamName=a&Follow=1&TSMode=vendorA7130', 'Follow'],
   ['single', 'StreamName=a&Strict=maybe', 'Strict'],
   ['single', 'StreamName=a&Strict=1&Copression=zstd', 'Copression'],
   ['single', 'StreamName=a&FilterBPF=tcp%00', 'FilterBPF'],
@@ -328,6 +331,7 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
     const range =
       query.kind === 'single' ? { beginNs: 0n, endNs: 2n ** 32n * 1_000_000_000n } : rangeOf(times)
     return {
+      follow: query.timeSource === 'nic' && query.filterDecap,
       ...query,
       ...range,
       captureName: query.kind === 'timerange' ? undefined : query.captureName,

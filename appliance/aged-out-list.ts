@@ -1,0 +1,55 @@
+/** The names of captures of which nothing is left: they are told from names that never were. */
+import { open, readFile, rename } from 'node:fs/promises'
+import { z } from 'zod'
+import { toJson } from './capture-record.ts'
+import { syncPath } from './durable-files.ts'
+import type { StorePaths } from './store-paths.ts'
+
+const count = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform(BigInt)
+
+const captureSchema = z.object({ name: z.string(), startNs: count, endNs: count })
+const listSchema = z.object({ format: z.literal(1), captures: z.array(captureSchema) })
+
+export type AgedOutCapture = z.infer<typeof captureSchema>
+
+/** Some hundred kilobytes: years of daily captures. */
+const CAPTURES_MAX = 2_000
+
+/** In the order of their removal. Fails with what reading the file fails with. */
+export async function readAgedOut(paths: StorePaths): Promise<readonly AgedOutCapture[]> {
+  try {
+    return listSchema.parse(JSON.parse(await readFile(paths.agedOut, 'utf8'))).captures
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}
+
+/**
+ * Adds a capture; of more than the list may hold the oldest two become one without a name, so that
+ * their time stays known. Only the recorder calls this.
+ */
+export async function addAgedOut(paths: StorePaths, capture: AgedOutCapture): Promise<void> {
+  const others = (await readAgedOut(paths)).filter(({ name }) => name !== capture.name)
+  const captures = bounded([...others, capture])
+  const next = `${paths.agedOut}.next`
+  {
+    await using file = await open(next, 'w', 0o640)
+    await file.writeFile(`${toJson({ format: 1, captures })}\n`)
+    await file.sync()
+  }
+  await rename(next, paths.agedOut)
+  await syncPath(paths.root)
+}
+
+function bounded(captures: readonly AgedOutCapture[]): readonly AgedOutCapture[] {
+  const [first, second, ...rest] = captures
+  if (captures.length <= CAPTURES_MAX || first === undefined || second === undefined) return captures
+  const joined = { name: '', startNs: first.startNs, endNs: first.endNs }
+  if (second.startNs < joined.startNs) joined.startNs = second.startNs
+  if (second.endNs > joined.endNs) joined.endNs = second.endNs
+  return [joined, ...rest]
+}

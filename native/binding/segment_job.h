@@ -1,0 +1,15 @@
+// What a growing segment holds, and the removal of a segment, as calls of JavaScript.
+// stored-segments.ts checks the arguments.
+#pragma once
+
+#include <napi.h>
+
+namespace capfleet::binding {
+
+/// measureSegment(segment, known?): Promise<SegmentExtent> of stored-segments.ts.
+Napi::Value measureSegmentOf(const Napi::CallbackInfo& info);
+
+/// removeSegment(segment, evenIfRead): Promise<boolean>, false when it is being read.
+Napi::Value removeSegmentOf(const Napi::CallbackInfo& info);
+
+}  // namespace capfleet::binding

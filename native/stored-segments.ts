@@ -1,0 +1,41 @@
+/**
+ * Single segments of a store: what one that is still written holds so far, and the removal of one.
+ * Paths are without ending. The work is done on the engine's threads.
+ */
+import { engine } from './engine-binding.ts'
+
+/** What the index of a segment says; only blocks that can be downloaded are counted. */
+export interface SegmentExtent {
+  readonly port: number
+  /** Link type word and snaplen of the segment. */
+  readonly linkType: number
+  readonly snaplen: number
+  /** The smallest and the largest timestamp; meaningless while there is no packet. */
+  readonly minNs: bigint
+  readonly maxNs: bigint
+  readonly packets: bigint
+  /** Of the segment file, file header included. */
+  readonly bytes: bigint
+  /** Of the index, read so far. */
+  readonly indexBytes: bigint
+}
+
+/**
+ * Brings `known`, an earlier answer for the same segment, up to date: only the new end of the index
+ * is read. Rejects with aged-out when the segment is gone, with store-unavailable or store-corrupt.
+ */
+export function measureSegment(segment: string, known?: SegmentExtent): Promise<SegmentExtent> {
+  return engine.measureSegment(segment, known)
+}
+
+/**
+ * Removes the files of the segment and frees their space. False, and nothing is done, when somebody
+ * reads it and not `evenIfRead`; such a reader then fails with aged-out. Rejects with
+ * store-unavailable.
+ */
+export function removeSegment(
+  segment: string,
+  { evenIfRead }: { readonly evenIfRead: boolean },
+): Promise<boolean> {
+  return engine.removeSegment(segment, evenIfRead)
+}

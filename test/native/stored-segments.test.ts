@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { measureSegment, removeSegment } from '../../native/stored-segments.ts'
+import { eventually } from '../support/eventually.ts'
+import { importStreams } from '../support/import-streams.ts'
+import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const PACKETS = 200
+const ADDON = fileURLToPath(new URL('../../native/addon.ts', import.meta.url))
+
+/** One segment that is larger than what a download reads ahead. */
+async function bigSegment(folder: string): Promise<string> {
+  const packets = Array.from({ length: PACKETS }, (_, i) => makePacket(BigInt(1_000 + i), `${i}`, 100_000))
+  const file = join(folder, 'big.pcap')
+  await writeFile(file, makePcap(packets))
+  const [stream] = await importStreams(folder, [file])
+  const [segment] = stream?.segments ?? []
+  assert.ok(segment)
+  return segment
+}
+
+test('says what a segment holds, and again from where it ended', async () => {
+  await using folder = await tempFolder()
+  const segment = await bigSegment(folder.path)
+  const extent = await measureSegment(segment)
+  assert.deepEqual([extent.packets, extent.minNs, extent.maxNs], [200n, 1_000n, 1_199n])
+  assert.deepEqual([extent.port, extent.linkType, extent.bytes], [0, 1, BigInt(24 + PACKETS * 100_016)])
+  assert.deepEqual(await measureSegment(segment, extent), extent)
+  await assert.rejects(measureSegment(join(folder.path, 'none')), { code: 'aged-out' })
+})
+
+test('a download of another process pins its segment, until kill -9', async () => {
+  await using folder = await tempFolder()
+  const segment = await bigSegment(folder.path)
+  const reader = spawn(
+    process.execPath,
+    [
+      '--input-type=module-typescript',
+      '--eval',
+      `import { Download } from ${JSON.stringify(ADDON)}
+       const download = await Download.open({
+         streams: [{ port: 0, segments: [${JSON.stringify(segment)}] }],
+         beginNs: 0n, endNs: 2n ** 62n, timeResolution: 'nsec', compression: 'none',
+       })
+       for (let i = 0; i < 3; i++) await download.next()
+       console.log('reading')
+       setInterval(() => download.totals(), 1_000)`,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  await once(reader.stdout, 'data')
+  assert.equal(await removeSegment(segment, { evenIfRead: false }), false)
+  reader.kill('SIGKILL')
+  await once(reader, 'exit')
+  await eventually(() => removeSegment(segment, { evenIfRead: false }), {
+    limitMs: 2_000,
+    message: 'the kernel gives the lock back',
+  })
+  assert.deepEqual(await readdir(dirname(segment)), [])
+})

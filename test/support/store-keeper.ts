@@ -1,0 +1,64 @@
+/** A store with retention at hand, as the recorder has it, for tests that say when it works. */
+import { join } from 'node:path'
+import type { RetentionSettings } from '../../appliance/appliance-config.ts'
+import type { EventKind } from '../../appliance/event-log.ts'
+import { Retention } from '../../appliance/retention.ts'
+import { storePaths } from '../../appliance/store-paths.ts'
+import { StoreWriter } from '../../appliance/store-writer.ts'
+import { createLog } from '../../src/base/log.ts'
+
+export interface KeeperOptions {
+  readonly storePath: string
+  readonly settings: Partial<RetentionSettings>
+  readonly segmentBytes?: number
+  readonly nowNs?: () => bigint
+}
+
+export interface RecordedEvent {
+  readonly kind: EventKind
+  readonly fields: Readonly<Record<string, string | number | boolean>>
+}
+
+export class StoreKeeper implements AsyncDisposable {
+  readonly writer: StoreWriter
+  readonly retention: Retention
+  readonly events: readonly RecordedEvent[]
+
+  private constructor(writer: StoreWriter, retention: Retention, events: readonly RecordedEvent[]) {
+    this.writer = writer
+    this.retention = retention
+    this.events = events
+  }
+
+  static async open({ storePath, settings, segmentBytes, nowNs }: KeeperOptions): Promise<StoreKeeper> {
+    const events: RecordedEvent[] = []
+    const writer = await StoreWriter.open(storePath, segmentBytes)
+    const retention = await Retention.start({
+      writer,
+      paths: storePaths(storePath),
+      settings: { maxBytes: 0, minFreeBytes: 0, maxAgeMs: 0, onFull: 'roll', pinMs: 30_000, ...settings },
+      events: { append: (kind, fields) => void events.push({ kind, fields }) },
+      nowNs: nowNs ?? (() => BigInt(Date.now()) * 1_000_000n),
+      log: createLog('test', 'silent'),
+    })
+    return new StoreKeeper(writer, retention, events)
+  }
+
+  /** Works now, and waits for it. */
+  async collect(): Promise<void> {
+    await this.retention.makeRoom(0n)
+  }
+
+  kinds(): EventKind[] {
+    return this.events.map(({ kind }) => kind)
+  }
+
+  folderOf(storePath: string, capture: string): string {
+    return join(storePaths(storePath).captures, capture)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.retention[Symbol.asyncDispose]()
+    await this.writer[Symbol.asyncDispose]()
+  }
+}
