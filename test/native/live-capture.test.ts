@@ -24,7 +24,7 @@ import { sendPackets } from '../support/packet-sender.ts'
 import { type PcapRecord, readPcap, recordLines } from '../support/pcap-records.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-const OVERRUNS = Number(process.env['OVERRUNS'] ?? 3)
+const OVERRUNS = Number(process.env.OVERRUNS ?? 3)
 
 const ADDRESSES = '02000000000102000000000f'
 
