@@ -76,7 +76,7 @@ const LOADS: readonly Load[] = [
   { packetsPerSecond: 0, hogs: 12 },
 ]
 const INPUT_BYTES = 64 * 2 ** 20
-const ROUNDS = Number(process.env['CAPTURE_ROUNDS'] ?? 8)
+const ROUNDS = Number(process.env.CAPTURE_ROUNDS ?? 8)
 const SENDER_CORE = '0'
 const CAPTURE_CORE = '1'
 
