@@ -7,7 +7,13 @@ import { fileURLToPath } from 'node:url'
 import { CapfleetError, type ErrorCode } from '../src/base/error.ts'
 import type { BlockList, DownloadTotals } from './addon.ts'
 import type { ImportOptions, ImportProgress, ImportResult } from './import-capture-files.ts'
-import type { LiveCaptureOptions, LiveCounts, LiveStream } from './live-capture.ts'
+import type {
+  LiveCaptureOptions,
+  LiveCounts,
+  LiveStream,
+  RecoveredStream,
+  RecoveryOptions,
+} from './live-capture.ts'
 
 export interface NativeOptions {
   readonly streams: readonly (readonly string[])[]
@@ -82,6 +88,7 @@ interface EngineBinding {
   countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
   listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
   openLiveCapture(options: LiveCaptureOptions): Promise<NativeLiveCapture>
+  recoverStream(options: RecoveryOptions): Promise<RecoveredStream>
   startImport(
     options: Required<Pick<ImportOptions, 'files' | 'directory'>> & { readonly segmentBytes: number },
     onProgress: (progress: ImportProgress) => void,

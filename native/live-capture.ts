@@ -98,6 +98,33 @@ export interface LiveCounts {
 /** The segments of one port; ports without packets have none and are left out. */
 export type LiveStream = StreamSummary
 
+export interface RecoveryOptions {
+  /** Of the capture. */
+  readonly folder: string
+  readonly port: number
+  /** The machine has not been restarted since the writer ended (boot_id of /proc/sys/kernel/random). */
+  readonly isSameBoot: boolean
+}
+
+export interface RecoveredStream {
+  /** What the port holds; undefined = no packet, and no folder any more. */
+  readonly stream?: LiveStream | undefined
+  /** Of segment files: behind the last whole record, or after a power loss behind what was synced. */
+  readonly cutBytes: bigint
+  /** That were written but had no index entry yet. */
+  readonly recoveredPackets: bigint
+}
+
+/**
+ * Repairs the segments of a port whose recorder ended without stop(). Takes as long as reading the
+ * indexes takes; may be interrupted and called again. Rejects with store-corrupt when the index of an
+ * older segment is damaged, with store-full or store-unavailable.
+ */
+export async function recoverStream(options: RecoveryOptions): Promise<RecoveredStream> {
+  checkRange('port', options.port, 0, 255)
+  return await engine.recoverStream(options)
+}
+
 /** One capture at a time: start(), any number of roll(), stop(), and again. */
 export class LiveCapture {
   readonly #native: NativeLiveCapture
@@ -187,20 +214,4 @@ function checkOptions({ ports, segmentBytes, syncIntervalMs, queueBytes }: LiveC
 function checkRange(param: string, value: number, min: number, max = Number.MAX_SAFE_INTEGER): void {
   if (Number.isSafeInteger(value) && value >= min && value <= max) return
   throw new CapfleetError('bad-parameter', `${param} must be an integer from ${min} to ${max}`, { param })
-}
-
-export interface RecoveryOptions {
-  readonly folder: string
-  readonly port: number
-  readonly isSameBoot: boolean
-}
-
-export interface RecoveredStream {
-  readonly stream?: LiveStream | undefined
-  readonly cutBytes: bigint
-  readonly recoveredPackets: bigint
-}
-
-export function recoverStream(_options: RecoveryOptions): Promise<RecoveredStream> {
-  return Promise.resolve({ cutBytes: 0n, recoveredPackets: 0n })
 }

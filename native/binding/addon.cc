@@ -8,6 +8,7 @@
 #include "import_job.h"
 #include "list_job.h"
 #include "live_capture_wrap.h"
+#include "recover_job.h"
 #include "vendor_clock.h"
 
 namespace capfleet::binding {
@@ -37,6 +38,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("countPackets", Napi::Function::New<countPackets>(env));
   exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
   exports.Set("openLiveCapture", Napi::Function::New<&LiveCaptureWrap::open>(env));
+  exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

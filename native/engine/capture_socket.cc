@@ -169,7 +169,7 @@ Status CaptureSocket::bindTo(const CaptureSocketOptions& options) {
     return failure("capture on", errno);
   }
   if (options.fanout == nullptr) return ok();
-  const int failed = options.fanout->join(descriptor_, interfaceIndex_);
+  const int failed = options.fanout->join(descriptor_, interfaceIndex_, isLoopback_);
   return failed == 0 ? ok() : failure("share the packets among the threads of", failed);
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 /// The kernel may hand a packet over that it stamped up to so long before: stamping comes first.
 constexpr int64_t kStampLagNs = 20'000'000;
-constexpr int kIdleWaitMs = 20;
+/// Packets and goals wake the thread; only its clock does not.
+constexpr int kIdleWaitMs = 50;
 constexpr int kStallWaitMs = 2;
 /// Packets that are taken before commands and clocks are looked at.
 constexpr int kPacketsPerTurn = 4096;
@@ -174,9 +175,14 @@ void CaptureThread::takeBlock() {
 /// counts by an instant tells when all packets before it have come, on a busy and on an idle wire.
 void CaptureThread::keepTime() {
   if (!reached_.isCapturing) return;
-  if (!mark_ && steadyNs() >= nextMarkNs_) {
+  if (steadyNs() >= nextMarkNs_) {
     nextMarkNs_ = steadyNs() + options_.flushIntervalNs;
-    setMark();
+    // While a mark waits for the ring to be emptied, drops are to be seen all the same.
+    if (mark_) {
+      readSocketCounts();
+    } else {
+      setMark();
+    }
   }
   if (!mark_ || takenPackets_ < mark_->ringPackets) return;
   handOver(mark_->instant);

@@ -11,8 +11,9 @@ namespace capfleet {
 class FanoutGroup {
  public:
   /// Adds a bound socket; 0 or an errno. A new interface index (the interface was removed and came
-  /// back) begins a new group.
-  int join(int socket, int interfaceIndex);
+  /// back) begins a new group. The sockets' own wish to leave out what is sent does not count in a
+  /// group.
+  int join(int socket, int interfaceIndex, bool ignoresOutgoing);
 
  private:
   std::mutex mutex_;

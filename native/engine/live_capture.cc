@@ -32,6 +32,9 @@ void addThread(LivePortCounts& port, const ThreadCounts& thread) {
   for (size_t i = 0; i < kSizeClasses; ++i) port.sizes[i] += intake.sizes[i];
 }
 
+/// The class 1024_2047 holds 1024_1518 too; the threads count the rest of it.
+void joinOverlap(LivePortCounts& port) { port.sizes[7] += port.sizes[6]; }
+
 void addWritten(LivePortCounts& port, const WrittenCounts& written) {
   port.storedPackets = written.packets;
   port.storedBytes = written.bytes;
@@ -171,6 +174,7 @@ LiveCounts LiveCapture::countAll() const {
     counts.ports[i].port = options_.ports[i].port;
     counts.ports[i].fcsErrors = states[i].fcsErrors;
     counts.ports[i].isUp = states[i].isUp;
+    joinOverlap(counts.ports[i]);
     addWritten(counts.ports[i], written.ports[i]);
   }
   counts.flushedNs = std::max<int64_t>(0, written.flushed.wallNs - setBackNs(written.flushed));

@@ -9,27 +9,6 @@
 
 namespace capfleet {
 
-namespace {
-
-/// Makes the three files; those that it made are removed when one cannot be.
-class FileMaker {
- public:
-  Result<File> make(const std::string& path) {
-    auto file = File::create(path);
-    if (file) made_.push_back(path);
-    return file;
-  }
-  void undo() {
-    // Nothing more can be done for a file that stays: its name only costs a number.
-    for (const std::string& path : made_) static_cast<void>(removeFile(path));
-  }
-
- private:
-  std::vector<std::string> made_;
-};
-
-}  // namespace
-
 SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index,
                            File tallies)
     : options_(std::move(options)),
@@ -45,19 +24,14 @@ SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File da
 
 Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, uint32_t number) {
   const std::string path = segmentPath(options.directory, number);
-  FileMaker maker;
-  const auto failed = [&maker](const Error& error) {
-    maker.undo();
-    return error;
-  };
-  auto data = maker.make(path + ".pcap");
-  if (!data) return failed(data.error());
-  auto index = maker.make(path + ".idx");
-  if (!index) return failed(index.error());
-  auto tallies = maker.make(path + ".tally");
-  if (!tallies) return failed(tallies.error());
+  auto data = File::create(path + ".pcap");
+  if (!data) return data.error();
+  auto index = File::create(path + ".idx");
+  if (!index) return index.error();
+  auto tallies = File::create(path + ".tally");
+  if (!tallies) return tallies.error();
   SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies));
-  if (auto status = files.writeHeaders(); !status) return failed(status.error());
+  if (auto status = files.writeHeaders(); !status) return status.error();
   return files;
 }
 
@@ -161,7 +135,7 @@ void SegmentFiles::countCommitted() {
   uncommittedTallies_.clear();
 }
 
-Status SegmentFiles::cutBack() {
+Status SegmentFiles::cutBack(uint64_t keptBytes) {
   // The entries first: none may be left that describes what is cut.
   const uint64_t indexBytes = kIndexHeaderBytes + committedEntries_ * kIndexEntryBytes;
   if (auto status = index_.resize(indexBytes); !status) return status;
@@ -169,17 +143,21 @@ Status SegmentFiles::cutBack() {
     if (auto status = index_.sync(); !status) return status;
   }
   if (auto status = tallies_.resize(committedTallyBytes_); !status) return status;
-  if (auto status = data_.resize(committed_.bytes); !status) return status;
-  bytes_ = blockEnd_ = committed_.bytes;
+  if (auto status = data_.resize(committed_.bytes + keptBytes); !status) {
+    return status;
+  }
+  blockEnd_ = committed_.bytes;
+  bytes_ = blockEnd_ + keptBytes;
   uncommitted_.clear();
   uncommittedTallies_.clear();
   return ok();
 }
 
-Status SegmentFiles::remove() {
-  assert(committedEntries_ == 0);
-  for (const File* file : {&index_, &tallies_, &data_}) {
-    if (auto status = removeFile(file->path()); !status) return status;
+Status SegmentFiles::remove(const std::string& directory, uint32_t number) {
+  const std::string path = segmentPath(directory, number);
+  // The data last: while it is there, the rest can be made again.
+  for (const char* ending : {".idx", ".tally", ".pcap"}) {
+    if (auto status = removeFile(path + ending); !status) return status;
   }
   return ok();
 }

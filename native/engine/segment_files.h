@@ -36,14 +36,17 @@ struct SegmentFilesOptions {
 /// cutBack() may be called.
 class SegmentFiles {
  public:
-  /// Makes the files, which must not exist, with their headers. What it made is removed again when
-  /// it fails.
+  /// Makes the files, which must not exist, with their headers. What it made stays when it fails.
   static Result<SegmentFiles> create(const SegmentFilesOptions& options, uint32_t number);
 
-  /// Takes up files that end with the last block of `index` (their headers are there). Makes the
-  /// tally file when it is missing; `tallyBytes` is its size otherwise.
+  /// Takes up files that exist, as far as `index` describes them: its blocks are the committed
+  /// ones. Makes the tally file when it is missing. What lies behind goes with cutBack(), which
+  /// must come before anything else when there may be something.
   static Result<SegmentFiles> resume(const SegmentFilesOptions& options, uint32_t number,
                                      const SegmentIndex& index);
+
+  /// Removes the files of a segment, as far as they exist.
+  static Status remove(const std::string& directory, uint32_t number);
 
   /// Hands bytes of whole records to the kernel, behind those before.
   Status write(std::span<const uint8_t> bytes);
@@ -55,11 +58,9 @@ class SegmentFiles {
   /// Makes the blocks durable: data, then tallies, then entries.
   Status commit();
 
-  /// Cuts the files at the last block that was committed. May be tried again when it fails.
-  Status cutBack();
-
-  /// Removes the files. Only for a segment of which nothing was committed.
-  Status remove();
+  /// Cuts the files at the last block that was committed, but keeps so many bytes of data behind it
+  /// for addBlock() to describe. May be tried again when it fails.
+  Status cutBack(uint64_t keptBytes = 0);
 
   /// Of the committed blocks.
   const SegmentSummary& committed() const { return committed_; }

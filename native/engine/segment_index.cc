@@ -138,4 +138,14 @@ Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std
   return index;
 }
 
+std::optional<SegmentIndex> parseIndexBeginning(std::span<const uint8_t> bytes) {
+  SegmentIndex index;
+  if (bytes.size() < kIndexHeaderBytes) return std::nullopt;
+  if (readHeader(bytes.data(), "", index)) return std::nullopt;
+  // Stops at the first entry that is damaged; those before it are in `index` then.
+  index.lastEntryLeftOut = readEntries(bytes.subspan(kIndexHeaderBytes), "", index).has_value() ||
+                           index.lastEntryLeftOut;
+  return index;
+}
+
 }  // namespace capfleet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,5 +61,9 @@ Result<SegmentIndex> readSegmentIndex(const std::string& segment);
 
 /// The same for the bytes of an .idx file; `path` is for messages.
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path);
+
+/// The undamaged beginning of an .idx file: what a writer that was interrupted is known to have
+/// finished. Nothing when even the header is not whole.
+std::optional<SegmentIndex> parseIndexBeginning(std::span<const uint8_t> bytes);
 
 }  // namespace capfleet

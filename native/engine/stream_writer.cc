@@ -101,10 +101,15 @@ Status StreamWriter::leaveDamaged() {
     if (segment_->committed().packets > 0) {
       finished_.push_back(segment_->committed());
     } else {
-      if (auto status = segment_->remove(); !status) return status;
       lastNumber_ -= 1;
     }
     segment_.reset();
+  }
+  // What a segment without committed blocks has left, whole or half made. Nobody else's: the number
+  // was free.
+  if (hasFolder_) {
+    const std::string folder = portFolder(options_.captureFolder, options_.port);
+    if (auto status = SegmentFiles::remove(folder, lastNumber_ + 1); !status) return status;
   }
   written_ = 0;
   isDamaged_ = false;
@@ -115,7 +120,7 @@ CaptureBlocks StreamWriter::takeSafe() { return std::exchange(safe_, {}); }
 
 CaptureBlocks StreamWriter::giveUp() {
   // When the disk refuses even this, its entries may describe blocks that count as lost.
-  if (!leaveDamaged() && segment_->committed().packets > 0) {
+  if (!leaveDamaged() && segment_ && segment_->committed().packets > 0) {
     finished_.push_back(segment_->committed());
   }
   segment_.reset();

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { ClockFilter } from './clock-filter.ts'
 import type { DeviceBreaker } from './device-breaker.ts'
 import type { DeviceClient } from './device-client.ts'
 import {
@@ -71,6 +72,7 @@ const NOTHING_KNOWN: HealthReport = {
 export class DeviceHealth {
   readonly #options: HealthOptions
   readonly #closing = new AbortController()
+  readonly #clock = new ClockFilter()
   readonly #firstProbe = Promise.withResolvers<void>()
   readonly #probing: Promise<void>
   #report = NOTHING_KNOWN
@@ -166,14 +168,16 @@ export class DeviceHealth {
   async #probeFacts(slowToo: boolean): Promise<void> {
     const { client } = this.#options
     // First and alone: on a warm connection its round trip, and so its error, is the shortest.
-    const [clock] = await Promise.allSettled([probeClock(client, this.#limit)])
+    const [probed] = await Promise.allSettled([probeClock(client, this.#limit)])
+    const offset = foundOf(probed)
+    if (offset !== undefined) this.#clock.add(offset, performance.now())
     const [status, oldest] = await Promise.allSettled([
       probeStatus(client, this.#limit),
       slowToo ? probeOldestPacket(client, this.#limit) : this.#report.oldestPacketNs,
     ])
     this.#report = {
       ...this.#report,
-      clock: foundOf(clock),
+      clock: offset && this.#clock.best(performance.now()),
       readers: foundOf(status)?.readers,
       ptp: foundOf(status)?.ptp,
       oldestPacketNs: foundOf(oldest),

@@ -1,6 +1,7 @@
 /**
  * `npm run bench -- [name ...] [--size-mib N] [--rounds N] [--keep]`: each workload prints our figure,
- * the peer's in the same run (in turn, medians) and the ratio; names may be beginnings ("merge").
+ * the peer's in the same run (in turn, medians) and the ratios of time and, where it is measured, of
+ * processor time; names may be beginnings ("merge").
  * No figure counts unless both sides gave the same number of packets. Figures per second are of the
  * input's bytes; memory is the largest resident size of the working process. Control rows, first and
  * last, show how fast the machine was meanwhile. Results stay out of git.
@@ -11,6 +12,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { BenchFleet } from './bench-fleet.ts'
 import { BenchInputs } from './bench-inputs.ts'
+import { printCaptureFigures } from './capture.bench.ts'
 import { compare, printControl, printHeading } from './compare.ts'
 import { compressions } from './compress.bench.ts'
 import { startConstantServer } from './constant-server.ts'
@@ -44,6 +46,11 @@ const { positionals, values } = parseArgs({
 // Requests and grants instead of bytes: figures of its own.
 if (positionals[0] === 'queue') {
   await printQueueFigures()
+  process.exit()
+}
+// Packets of a wire instead of a file.
+if (positionals[0] === 'capture') {
+  printCaptureFigures()
   process.exit()
 }
 const bytes = wholeNumber('size-mib') * MIB

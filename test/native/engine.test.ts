@@ -9,8 +9,11 @@ const PROGRAM = 'native/build-test/engine-tests/engine_tests'
 const THREADED_PROGRAM = 'native/build-tsan/engine-tests/engine_tests'
 /** The suites that the threaded program must hold, so that none drops out of its build unseen. */
 const THREADED_SUITES = [
+  'BlockQueue',
   'BufferPool',
+  'CaptureWriterTest',
   'Download',
+  'LiveCapture',
   'RegexMatcher',
   'SlabCompressor',
   'VendorTimeStage',

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { eventually } from '../support/eventually.ts'
 import { FakeDevice } from '../support/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
-import { startTempGateway, type TempGateway } from '../support/temp-gateway.ts'
+import { gatewayWorld } from '../support/gateway-world.ts'
+import { startTempGateway } from '../support/temp-gateway.ts'
 import { TempRedis } from '../support/temp-redis.ts'
 
 const PACKETS = 200
@@ -21,34 +22,18 @@ interface DeviceEntry {
 }
 
 describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
-  let redis: TempRedis
-  let fleet: FakeDevice[]
-  let gateway: TempGateway
-
-  before(async () => {
-    redis = await TempRedis.create()
-    fleet = await startFakeFleet(PACKETS)
-    gateway = await startTempGateway(fleet, redis.url, {
-      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
-      control: { timeoutMs: 800, probeTimeoutMs: 500, connectTimeoutMs: 500 },
-    })
+  const world = gatewayWorld(PACKETS, {
+    downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
+    control: { timeoutMs: 800, probeTimeoutMs: 500, connectTimeoutMs: 500 },
   })
-  after(async () => {
-    await gateway[Symbol.asyncDispose]()
-    for (const device of fleet) await device[Symbol.asyncDispose]()
-    await redis[Symbol.asyncDispose]()
-  })
-  beforeEach(() => {
-    for (const device of fleet) {
-      device.behaviour = {}
-      device.captures = []
-      device.answers.clear()
-      device.requests.length = 0
-    }
-  })
+  const { fleet } = world
 
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
-    fetch(gateway.url + path, { method, headers: { ...gateway.as.full, ...headers }, redirect: 'manual' })
+    fetch(world.gateway.url + path, {
+      method,
+      headers: { ...world.gateway.as.full, ...headers },
+      redirect: 'manual',
+    })
   const entriesOf = async (answer: Response) => ((await answer.json()) as { Devices: DeviceEntry[] }).Devices
   const seen = () =>
     fleet.flatMap(({ name, requests }) => requests.map(({ method, url }) => `${name} ${method} ${url}`))
@@ -139,14 +124,18 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
           const status = async (headers: Record<string, string>, by: string) =>
             (await ask(prefix + path, headers, by)).status
           for (const by of [method, 'GET']) {
-            assert.equal(await status({ ...gateway.as.user }, by), 403, `${by} ${prefix}${path}`)
+            assert.equal(await status({ ...world.gateway.as.user }, by), 403, `${by} ${prefix}${path}`)
             assert.equal(await status({ 'sec-fetch-site': 'cross-site' }, by), 403)
           }
           assert.equal(await status({}, 'HEAD'), 405)
           assert.equal(await status({}, method === 'POST' ? 'DELETE' : 'POST'), 405)
         }
       }
-      const body = await fetch(gateway.url + START, { method: 'POST', headers: gateway.as.full, body: 'x=1' })
+      const body = await fetch(world.gateway.url + START, {
+        method: 'POST',
+        headers: world.gateway.as.full,
+        body: 'x=1',
+      })
       assert.deepEqual([body.status, ((await body.json()) as { code: string }).code], [400, 'bad-parameter'])
       assert.deepEqual(seen(), [])
     })
@@ -201,7 +190,10 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
       ['/devices/d0/api/v1/system/version', 'GET'],
       [`/devices/d0${START}`, 'POST'],
     ] as const) {
-      const req = request(gateway.url + path, { method, headers: { ...gateway.as.full, ...headers } })
+      const req = request(world.gateway.url + path, {
+        method,
+        headers: { ...world.gateway.as.full, ...headers },
+      })
       req.end()
       const [res] = await once(req, 'response')
       res.resume()
@@ -210,7 +202,7 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
     }
     const sent = fleet.flatMap((device) => [...device.requests, ...device.probes])
     assert.ok(sent.length > 20)
-    const own = gateway.as.full.authorization.slice('Basic '.length)
+    const own = world.gateway.as.full.authorization.slice('Basic '.length)
     for (const { url, headers } of sent) {
       const text = JSON.stringify(headers)
       assert.ok(!text.includes(canary) && !text.includes(own), `${url} ${text}`)

@@ -4,48 +4,31 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import type { FakeDevice } from '../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
+import { FLEET_RANGE, fleetPcap } from '../support/fake-fleet.ts'
+import { gatewayWorld } from '../support/gateway-world.ts'
 import { readPcap, recordLines } from '../support/pcap-records.ts'
-import { startTempGateway, type TempGateway } from '../support/temp-gateway.ts'
-import { TempRedis } from '../support/temp-redis.ts'
 
 const run = promisify(execFile)
 const PACKETS = 2_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 
 describe('the gateway', { timeout: 120_000 }, () => {
-  let redis: TempRedis
-  let fleet: FakeDevice[]
-  let gateway: TempGateway
-
-  before(async () => {
-    redis = await TempRedis.create()
-    fleet = await startFakeFleet(PACKETS)
-    gateway = await startTempGateway(fleet, redis.url, {
-      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900, retryPauseMs: 10 },
-      health: { failuresMax: 1_000_000, intervalS: 0.5 },
-    })
+  const world = gatewayWorld(PACKETS, {
+    downloads: { startTimeoutMs: 700, idleTimeoutMs: 900, retryPauseMs: 10 },
+    health: { failuresMax: 1_000_000, intervalS: 0.5 },
   })
-  after(async () => {
-    await gateway[Symbol.asyncDispose]()
-    for (const device of fleet) await device[Symbol.asyncDispose]()
-    await redis[Symbol.asyncDispose]()
-  })
-  beforeEach(() => {
-    for (const device of fleet) {
-      device.behaviour = {}
-      device.captures = []
-      device.outsiders = 0
-      device.requests.length = 0
-    }
-  })
+  const { fleet } = world
 
   const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
-    fetch(gateway.url + path, { method, headers: { ...gateway.as.user, ...headers }, redirect: 'manual' })
+    fetch(world.gateway.url + path, {
+      method,
+      headers: { ...world.gateway.as.user, ...headers },
+      redirect: 'manual',
+    })
   const first = (): FakeDevice => fleet[0] as FakeDevice
   const asBuffer = async (answer: Response) => Buffer.from(await answer.arrayBuffer())
 
@@ -57,7 +40,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
   /** Waits until no lease is left and no device has a reader. */
   async function untilIdle(): Promise<void> {
     for (const device of fleet) await device.until(() => device.readers === 0)
-    while ((await redis.leftovers('capfleet')).length > 0);
+    while ((await world.redis.leftovers('capfleet')).length > 0);
   }
 
   function sortedUnion(devices = [0, 1, 2]): string[] {
@@ -155,8 +138,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
           '-H',
           'TE: trailers',
           '-H',
-          `authorization: ${gateway.as.user.authorization}`,
-          gateway.url + TIMERANGE,
+          `authorization: ${world.gateway.as.user.authorization}`,
+          world.gateway.url + TIMERANGE,
         ],
         { encoding: 'buffer', maxBuffer: 1e9 },
       )
@@ -214,7 +197,10 @@ describe('the gateway', { timeout: 120_000 }, () => {
       const leave = new AbortController()
       const holders = await Promise.all(
         [1, 2, 3, 4].map(() =>
-          fetch(`${gateway.url}/devices/d0${TIMERANGE}`, { headers: gateway.as.user, signal: leave.signal }),
+          fetch(`${world.gateway.url}/devices/d0${TIMERANGE}`, {
+            headers: world.gateway.as.user,
+            signal: leave.signal,
+          }),
         ),
       )
       const refused = await get(`/devices/d0${TIMERANGE}&Wait=0`)
@@ -333,7 +319,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
       for (const afterMs of [0, 1, 5, 20, 60]) {
         for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}`, `${TIMERANGE}&Compression=zstd`]) {
           const leave = AbortSignal.timeout(afterMs)
-          await fetch(gateway.url + path, { headers: gateway.as.user, signal: leave })
+          await fetch(world.gateway.url + path, { headers: world.gateway.as.user, signal: leave })
             .then((answer) => answer.arrayBuffer())
             .catch(() => undefined)
         }
@@ -345,9 +331,9 @@ describe('the gateway', { timeout: 120_000 }, () => {
     test('a slow reader holds the devices back instead of filling memory', async () => {
       const big = fleetPcap(0, 60_000)
       first().behaviour = { body: big }
-      const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+      const socket = connect(Number(new URL(world.gateway.url).port), '127.0.0.1')
       socket.write(
-        `GET /devices/d0${TIMERANGE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${gateway.as.user.authorization}\r\n\r\n`,
+        `GET /devices/d0${TIMERANGE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.gateway.as.user.authorization}\r\n\r\n`,
       )
       await once(socket, 'readable')
       await first().until(() => first().readers === 1)
@@ -367,8 +353,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
       const script = `set -o pipefail; { curl -fsS ${http} -H "$AUTH" "$URL"; echo "curl=$?" >&2; } | ${reader} >/dev/null`
       const env = {
         ...process.env,
-        AUTH: `authorization: ${gateway.as.user.authorization}`,
-        URL: gateway.url + path,
+        AUTH: `authorization: ${world.gateway.as.user.authorization}`,
+        URL: world.gateway.url + path,
       }
       try {
         const { stderr } = await run('bash', ['-c', script], { env })
@@ -411,7 +397,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
       const sent = fleet.flatMap((device) => device.requests.map(({ headers }) => JSON.stringify(headers)))
       assert.ok(sent.length >= 7)
       for (const headers of sent)
-        assert.ok(!headers.includes(gateway.as.user.authorization.slice(6)), headers)
+        assert.ok(!headers.includes(world.gateway.as.user.authorization.slice(6)), headers)
     })
 
     test('passes an error of the device on with its status', async () => {
@@ -436,8 +422,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
     test('a client that leaves before the answer closes the device connection', async () => {
       first().behaviour = { silent: true }
       const leave = new AbortController()
-      const asked = fetch(`${gateway.url}/devices/d0/api/v1/system/version`, {
-        headers: gateway.as.user,
+      const asked = fetch(`${world.gateway.url}/devices/d0/api/v1/system/version`, {
+        headers: world.gateway.as.user,
         signal: leave.signal,
       })
       await first().until(() => first().requests.length === 1)
@@ -449,7 +435,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
       for (const path of ['/pcap/del?StreamName=x', '/sysmaster/capture_start', '/sysmaster/capture_stop']) {
         assert.equal((await get(`/devices/d0${path}`)).status, 403)
         assert.equal(
-          (await get(`/devices/d0${path}`, { ...gateway.as.full, 'sec-fetch-site': 'cross-site' })).status,
+          (await get(`/devices/d0${path}`, { ...world.gateway.as.full, 'sec-fetch-site': 'cross-site' }))
+            .status,
           403,
         )
       }
@@ -468,7 +455,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
         assert.equal(answer.statusCode, 404, path)
       }
       assert.equal(first().requests.length, 0)
-      assert.equal((await get('/devices/d0/pcap/del', gateway.as.full)).status, 404)
+      assert.equal((await get('/devices/d0/pcap/del', world.gateway.as.full)).status, 404)
       assert.equal(first().requests.length, 1)
     })
 
@@ -488,19 +475,19 @@ describe('the gateway', { timeout: 120_000 }, () => {
         { authorization: 'Bearer x' },
         { authorization: `Basic ${btoa('user:wrong')}` },
       ]) {
-        const answer = await fetch(gateway.url + TIMERANGE, { headers })
+        const answer = await fetch(world.gateway.url + TIMERANGE, { headers })
         assert.equal(answer.status, 401)
         assert.equal(answer.headers.get('www-authenticate'), 'Basic realm="capfleet", charset="UTF-8"')
         assert.equal((await problemOf(answer)).code, 'unauthenticated')
       }
-      const answer = await get(TIMERANGE, gateway.as.viewer)
+      const answer = await get(TIMERANGE, world.gateway.as.viewer)
       assert.deepEqual([answer.status, (await problemOf(answer)).code], [403, 'insufficient-scope'])
-      assert.equal((await get('/stream/list', gateway.as.viewer)).status, 200)
+      assert.equal((await get('/stream/list', world.gateway.as.viewer)).status, 200)
     })
 
     test('health and metrics are open to anyone; other methods are 405, other paths 404', async () => {
       for (const path of ['/livez', '/readyz', '/metrics'])
-        assert.equal((await fetch(gateway.url + path)).status, 200)
+        assert.equal((await fetch(world.gateway.url + path)).status, 200)
       assert.equal((await get(TIMERANGE, {}, 'POST')).status, 405)
       assert.equal((await get('/nothing')).status, 404)
     })
@@ -535,7 +522,10 @@ describe('the gateway', { timeout: 120_000 }, () => {
     test('shows devices with their use, without credentials, and the queue', async () => {
       first().behaviour = { hangAfterBytes: 1_000 }
       const leave = new AbortController()
-      await fetch(`${gateway.url}/devices/d0${TIMERANGE}`, { headers: gateway.as.user, signal: leave.signal })
+      await fetch(`${world.gateway.url}/devices/d0${TIMERANGE}`, {
+        headers: world.gateway.as.user,
+        signal: leave.signal,
+      })
       let d0: Record<string, unknown> | undefined
       // The last probe may have met what an earlier test made of the device.
       while (d0?.reachable !== true) {
@@ -564,7 +554,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
   }
 
   async function rawRequest(path: string, headers: Record<string, string>) {
-    const req = request(gateway.url, { path, headers: { ...gateway.as.user, ...headers } })
+    const req = request(world.gateway.url, { path, headers: { ...world.gateway.as.user, ...headers } })
     req.end()
     const [res] = await once(req, 'response')
     res.resume()
@@ -573,7 +563,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
   }
 
   async function getWithTrailers(path: string) {
-    const req = request(gateway.url + path, { headers: { ...gateway.as.user, te: 'trailers' } })
+    const req = request(world.gateway.url + path, { headers: { ...world.gateway.as.user, te: 'trailers' } })
     req.end()
     const [res] = await once(req, 'response')
     let bytes = 0

@@ -1,41 +1,25 @@
 // What /v1/requests/{id} and the trailers tell of downloads, over simulated devices and a real Redis.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { eventually } from '../../support/eventually.ts'
 import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_BEGIN_NS, FLEET_RANGE, fleetPcap, startFakeFleet } from '../../support/fake-fleet.ts'
+import { FLEET_BEGIN_NS, FLEET_RANGE, fleetPcap } from '../../support/fake-fleet.ts'
+import { gatewayWorld } from '../../support/gateway-world.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
-import { startTempGateway, type TempGateway } from '../../support/temp-gateway.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
 
 const PACKETS = 500
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 const UNKNOWN_ID = '0a1b2c3d-0000-4000-8000-0123456789ab'
 
 describe('receipts', { timeout: 120_000 }, () => {
-  let redis: TempRedis
-  let fleet: FakeDevice[]
-  let gateway: TempGateway
-
-  before(async () => {
-    redis = await TempRedis.create()
-    fleet = await startFakeFleet(PACKETS)
-    gateway = await startTempGateway(fleet, redis.url, {
-      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
-    })
+  const world = gatewayWorld(PACKETS, {
+    downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
   })
-  after(async () => {
-    await gateway[Symbol.asyncDispose]()
-    for (const device of fleet) await device[Symbol.asyncDispose]()
-    await redis[Symbol.asyncDispose]()
-  })
-  beforeEach(() => {
-    for (const device of fleet) device.behaviour = {}
-  })
+  const { fleet } = world
 
   const get = (path: string, as: 'viewer' | 'user' | 'full' = 'user', headers = {}) =>
-    httpGet(gateway.url + path, { headers: { ...gateway.as[as], ...headers } })
+    httpGet(world.gateway.url + path, { headers: { ...world.gateway.as[as], ...headers } })
   const idOf = (headers: Readonly<Record<string, unknown>>) => String(headers['capfleet-request-id'])
   const receiptOf = async (id: string) => (await get(`/v1/requests/${id}`)).json()
   const first = (): FakeDevice => fleet[0] as FakeDevice
@@ -138,7 +122,7 @@ describe('receipts', { timeout: 120_000 }, () => {
   test('a cut: the receipt is there before the client sees the cut', async () => {
     first().behaviour = { dieAfterBytes: fleetPcap(0, 300).length + 5 }
     const path = `/devices/d0${TIMERANGE}`
-    using answer = await httpOpen(gateway.url + path, { headers: gateway.as.user })
+    using answer = await httpOpen(world.gateway.url + path, { headers: world.gateway.as.user })
     let bytes = 0
     try {
       for await (const chunk of answer.response) bytes += chunk.length
@@ -153,7 +137,7 @@ describe('receipts', { timeout: 120_000 }, () => {
   test('a client that leaves: streaming while it reads, then client-gone', async () => {
     first().behaviour = { hangAfterBytes: 5_000 }
     const path = `/devices/d0${TIMERANGE}`
-    const answer = await httpOpen(gateway.url + path, { headers: gateway.as.user })
+    const answer = await httpOpen(world.gateway.url + path, { headers: world.gateway.as.user })
     const id = idOf(answer.response.headers)
     assert.equal((await receiptOf(id)).status, 'streaming')
     answer[Symbol.dispose]()

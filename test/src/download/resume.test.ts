@@ -1,14 +1,13 @@
 // Resume= and Offset=: what the client has and what it then gets are together the whole file.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../../support/fake-fleet.ts'
+import { FLEET_RANGE, fleetPcap } from '../../support/fake-fleet.ts'
+import { gatewayWorld } from '../../support/gateway-world.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../support/http-get.ts'
 import { readPcap, recordLines } from '../../support/pcap-records.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { startTempGateway, type TempGateway } from '../../support/temp-gateway.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
 
 const RANDOM = seededRandom()
 const PACKETS = 700
@@ -23,34 +22,19 @@ interface CutFile {
 }
 
 describe('resume', { timeout: 120_000 }, () => {
-  let redis: TempRedis
-  let fleet: FakeDevice[]
-  let gateway: TempGateway
-
-  before(async () => {
-    redis = await TempRedis.create()
-    fleet = await startFakeFleet(PACKETS)
-    gateway = await startTempGateway(fleet, redis.url, {
-      downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
-    })
+  const world = gatewayWorld(PACKETS, {
+    downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
   })
-  after(async () => {
-    await gateway[Symbol.asyncDispose]()
-    for (const device of fleet) await device[Symbol.asyncDispose]()
-    await redis[Symbol.asyncDispose]()
-  })
-  beforeEach(() => {
-    for (const device of fleet) device.behaviour = {}
-  })
+  const { fleet } = world
 
   const get = (path: string, as: 'user' | 'full' = 'user') =>
-    httpGet(gateway.url + path, { headers: gateway.as[as] })
+    httpGet(world.gateway.url + path, { headers: world.gateway.as[as] })
   const whole = async (path: string) => (await get(path)).body
   const first = (): FakeDevice => fleet[0] as FakeDevice
 
   /** Reads until the answer breaks off, or leaves after so many bytes. */
   async function getCut(path: string, leaveAfterBytes = Infinity): Promise<CutFile> {
-    using answer = await httpOpen(gateway.url + path, { headers: gateway.as.user })
+    using answer = await httpOpen(world.gateway.url + path, { headers: world.gateway.as.user })
     const chunks: Buffer[] = []
     let bytes = 0
     try {

@@ -1,15 +1,14 @@
 // What a client sees while its download waits for a stream: its place, /v1/queue, an early answer.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { zstdCompressSync } from 'node:zlib'
 import { eventually } from '../../support/eventually.ts'
 import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../../support/fake-fleet.ts'
+import { FLEET_RANGE, fleetPcap } from '../../support/fake-fleet.ts'
+import { gatewayWorld } from '../../support/gateway-world.ts'
 import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
-import { startTempGateway, type TempGateway } from '../../support/temp-gateway.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
 
 const run = promisify(execFile)
 const PACKETS = 300
@@ -17,31 +16,13 @@ const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 const ONE = `/devices/d0${TIMERANGE}`
 
 describe('a download that waits', { timeout: 120_000 }, () => {
-  let redis: TempRedis
-  let fleet: FakeDevice[]
-  let gateway: TempGateway
-
-  before(async () => {
-    redis = await TempRedis.create()
-    fleet = await startFakeFleet(PACKETS)
-    gateway = await startTempGateway(fleet, redis.url, {
-      downloads: { startTimeoutMs: 700, idleTimeoutMs: 20_000 },
-    })
+  const world = gatewayWorld(PACKETS, {
+    downloads: { startTimeoutMs: 700, idleTimeoutMs: 20_000 },
   })
-  after(async () => {
-    await gateway[Symbol.asyncDispose]()
-    for (const device of fleet) await device[Symbol.asyncDispose]()
-    await redis[Symbol.asyncDispose]()
-  })
-  beforeEach(() => {
-    for (const device of fleet) {
-      device.behaviour = {}
-      device.requests.length = 0
-    }
-  })
+  const { fleet } = world
 
   const get = (path: string, headers = {}) =>
-    httpGet(gateway.url + path, { headers: { ...gateway.as.user, ...headers } })
+    httpGet(world.gateway.url + path, { headers: { ...world.gateway.as.user, ...headers } })
   const first = (): FakeDevice => fleet[0] as FakeDevice
 
   /** Takes all streams of d0 until disposed; what comes after is served at once. */
@@ -50,7 +31,7 @@ describe('a download that waits', { timeout: 120_000 }, () => {
     first().behaviour = { hangAfterBytes: 1_000 }
     const holders: OpenAnswer[] = []
     for (let stream = 0; stream < 4; stream += 1) {
-      holders.push(await httpOpen(gateway.url + ONE, { headers: gateway.as.user }))
+      holders.push(await httpOpen(world.gateway.url + ONE, { headers: world.gateway.as.user }))
     }
     first().behaviour = before
     return {
@@ -126,8 +107,8 @@ describe('a download that waits', { timeout: 120_000 }, () => {
       const script = `set -o pipefail; curl -fsSN -H "$AUTH" -D >(head -1 >&2) "$URL" | ${unpack} | tcpdump --count -r - 2>/dev/null`
       const env = {
         ...process.env,
-        AUTH: `authorization: ${gateway.as.user.authorization}`,
-        URL: `${gateway.url}${path}&Early=1&Compression=${compression}`,
+        AUTH: `authorization: ${world.gateway.as.user.authorization}`,
+        URL: `${world.gateway.url}${path}&Early=1&Compression=${compression}`,
       }
       const piped = run('bash', ['-c', script], { env })
       const { id } = await waitingRow()
@@ -146,8 +127,8 @@ describe('a download that waits', { timeout: 120_000 }, () => {
     const script = '{ curl -fsS -H "$AUTH" "$URL"; echo "curl=$?" >&2; } | { zstd -dc; echo "zstd=$?" >&2; }'
     const env = {
       ...process.env,
-      AUTH: `authorization: ${gateway.as.user.authorization}`,
-      URL: `${gateway.url}${ONE}&Early=1&Compression=zstd&Wait=2`,
+      AUTH: `authorization: ${world.gateway.as.user.authorization}`,
+      URL: `${world.gateway.url}${ONE}&Early=1&Compression=zstd&Wait=2`,
     }
     const { stderr } = await run('bash', ['-c', script], { env })
     assert.match(stderr, /curl=(18|56)/)
@@ -165,7 +146,7 @@ describe('a download that waits', { timeout: 120_000 }, () => {
 
   test('HEAD checks parameters and filters, and takes no stream', async () => {
     const head = (query: string) =>
-      httpGet(`${gateway.url}${TIMERANGE}${query}`, { method: 'HEAD', headers: gateway.as.user })
+      httpGet(`${world.gateway.url}${TIMERANGE}${query}`, { method: 'HEAD', headers: world.gateway.as.user })
     assert.equal((await head('&FilterBPF=tcp')).status, 200)
     assert.equal((await head('&Slice=0')).status, 400)
     assert.equal((await head('&Early=1')).status, 400)

@@ -1,33 +1,18 @@
 // /v1/estimate over simulated devices.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_RANGE, startFakeFleet } from '../../support/fake-fleet.ts'
+import { FLEET_RANGE } from '../../support/fake-fleet.ts'
+import { gatewayWorld } from '../../support/gateway-world.ts'
 import { httpGet } from '../../support/http-get.ts'
-import { startTempGateway, type TempGateway } from '../../support/temp-gateway.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
 
 const ESTIMATE = `/v1/estimate?${FLEET_RANGE}`
 
 describe('the estimate of the fleet', { timeout: 60_000 }, () => {
-  let redis: TempRedis
-  let fleet: FakeDevice[]
-  let gateway: TempGateway
-
-  before(async () => {
-    redis = await TempRedis.create()
-    fleet = await startFakeFleet(1)
-    gateway = await startTempGateway(fleet, redis.url, { control: { probeTimeoutMs: 700 } })
-  })
-  after(async () => {
-    await gateway[Symbol.asyncDispose]()
-    for (const device of fleet) await device[Symbol.asyncDispose]()
-    await redis[Symbol.asyncDispose]()
-  })
+  const world = gatewayWorld(1, { control: { probeTimeoutMs: 700 } })
+  const { fleet } = world
   beforeEach(() => {
     for (const [index, device] of fleet.entries()) {
-      device.requests.length = 0
-      device.captures = []
       device.behaviour = { body: estimateBody({ Packets: `9${index}`, Bytes: '9007199254740993' }) }
     }
   })
@@ -35,7 +20,7 @@ describe('the estimate of the fleet', { timeout: 60_000 }, () => {
   function estimateBody(members: Readonly<Record<string, unknown>>): Buffer {
     return Buffer.from(JSON.stringify({ Kind: 'timerange', Exact: true, LinkType: 1, ...members }))
   }
-  const get = (path: string) => httpGet(gateway.url + path, { headers: gateway.as.user })
+  const get = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
   const device = (index: number): FakeDevice => fleet[index] as FakeDevice
 
   test('adds up what the chosen devices tell, with one file header, and takes no stream', async () => {

@@ -1,0 +1,52 @@
+#include "recover_job.h"
+
+#include <memory>
+
+#include "addon_data.h"
+#include "error_value.h"
+#include "segment_recovery.h"
+#include "segment_values.h"
+#include "worker_pool.h"
+
+namespace capfleet::binding {
+namespace {
+
+using RecoverResult = Result<RecoveredSegments>;
+
+void settle(Napi::Env env, Napi::Promise::Deferred deferred, uint32_t port,
+            const RecoverResult& recovered) {
+  AddonData::of(env)->mainThread()->endOperation();
+  if (!recovered) {
+    deferred.Reject(toErrorValue(env, recovered.error()));
+    return;
+  }
+  Napi::Object result = Napi::Object::New(env);
+  if (!recovered->segments.empty()) {
+    result.Set("stream", toStream(env, port, recovered->header, recovered->segments));
+  }
+  result.Set("cutBytes", Napi::BigInt::New(env, recovered->cutBytes));
+  result.Set("recoveredPackets", Napi::BigInt::New(env, recovered->recoveredPackets));
+  deferred.Resolve(result);
+}
+
+}  // namespace
+
+Napi::Value recoverStream(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto from = info[0].As<Napi::Object>();
+  const RecoveryOptions options{from.Get("folder").As<Napi::String>(),
+                                from.Get("port").As<Napi::Number>(),
+                                from.Get("isSameBoot").As<Napi::Boolean>()};
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  const std::shared_ptr<MainThread>& mainThread = AddonData::of(env)->mainThread();
+  mainThread->beginOperation();
+  WorkerPool::shared().makeQueue().post([mainThread, deferred, options] {
+    auto recovered = std::make_shared<RecoverResult>(recoverSegments(options));
+    mainThread->run([deferred, recovered, port = options.port](Napi::Env there) {
+      settle(there, deferred, port, *recovered);
+    });
+  });
+  return deferred.Promise();
+}
+
+}  // namespace capfleet::binding

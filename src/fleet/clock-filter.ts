@@ -1,0 +1,42 @@
+import type { ClockOffset } from './device-probe.ts'
+
+interface Sample extends ClockOffset {
+  readonly takenMs: number
+}
+
+/** As many as a device's clock keeps its pace for: 8 probes of 5 s. */
+const SAMPLES_MAX = 8
+/** How fast two clocks that nothing disciplines may part: 100 parts per million. */
+const DRIFT_NS_PER_MS = 100
+
+/**
+ * The offset of a device's clock from several probes. A probe that took long tells little: the one
+ * with the smallest bound counts, as long as it agrees with the newest one; when it does not, one of
+ * the clocks was set, and what came before is forgotten.
+ */
+export class ClockFilter {
+  #samples: readonly Sample[] = []
+
+  /** `nowMs` of a clock that is never set. */
+  add(offset: ClockOffset, nowMs: number): void {
+    const newest = { ...offset, takenMs: nowMs }
+    const kept = this.#samples.filter((sample) => agree(aged(sample, nowMs), newest))
+    this.#samples = [newest, ...(kept.length === this.#samples.length ? kept : [])].slice(0, SAMPLES_MAX)
+  }
+
+  /** With the bound that its age makes of it; undefined before the first sample. */
+  best(nowMs: number): ClockOffset | undefined {
+    const [newest, ...older] = this.#samples.map((sample) => aged(sample, nowMs))
+    if (newest === undefined) return undefined
+    return older.reduce((best, sample) => (sample.errorNs < best.errorNs ? sample : best), newest)
+  }
+}
+
+function aged({ offsetNs, errorNs, takenMs }: Sample, nowMs: number): ClockOffset {
+  return { offsetNs, errorNs: errorNs + BigInt(Math.ceil((nowMs - takenMs) * DRIFT_NS_PER_MS)) }
+}
+
+function agree(a: ClockOffset, b: ClockOffset): boolean {
+  const apartNs = a.offsetNs < b.offsetNs ? b.offsetNs - a.offsetNs : a.offsetNs - b.offsetNs
+  return apartNs <= a.errorNs + b.errorNs
+}

@@ -1,0 +1,66 @@
+/**
+ * A test file that runs in a network namespace of its own: the file starts itself again in there.
+ * What it makes (interfaces) goes with the namespace.
+ */
+import { execFile, spawnSync } from 'node:child_process'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+
+const MARK = 'CAPFLEET_TEST_NAMESPACE'
+/** Root of the machine, or else of a user namespace, where that is allowed. */
+const USER = process.getuid?.() === 0 ? [] : ['--map-root-user']
+const UNSHARE = [...USER, '--net', '--mount', 'sh', '-c']
+
+/** Runs `define` when this process is in the namespace; else the file's tests run there, as one. */
+export function inNetworkNamespace(file: string, define: () => void): void {
+  if (process.env[MARK] !== undefined) {
+    define()
+    return
+  }
+  test(`in a network namespace: ${file.split('/').at(-1)}`, (t) => runInside(t, file))
+}
+
+function runInside(t: TestContext, file: string): void {
+  const allowed = spawnSync('unshare', [...UNSHARE, 'ip link add probe0 type veth peer name probe1'])
+  if (allowed.status !== 0) {
+    t.skip(`no network namespace with veth may be made here: ${allowed.stderr ?? allowed.error?.message}`)
+    return
+  }
+  // The namespace's own /sys, where the interfaces are.
+  const script = 'mount -t sysfs sysfs /sys && ip link set lo up && exec "$0" --test-reporter=spec "$1"'
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const ended = spawnSync('unshare', [...UNSHARE, script, process.execPath, file], {
+    encoding: 'utf8',
+    env: { ...env, [MARK]: '1' },
+    maxBuffer: 1 << 26,
+  })
+  if (ended.status !== 0) throw new Error(`status ${ended.status}\n${ended.stdout}\n${ended.stderr}`)
+  for (const line of ended.stdout.split('\n')) if (/^(ℹ|✔|﹣) /.test(line)) t.diagnostic(line)
+}
+
+const run = promisify(execFile)
+
+export async function runCommand(command: string, ...args: readonly string[]): Promise<string> {
+  return (await run(command, args, { maxBuffer: 1 << 26 })).stdout
+}
+
+export interface VethPair {
+  /** What is sent here ... */
+  readonly near: string
+  /** ... arrives here. */
+  readonly far: string
+}
+
+let pairs = 0
+
+/** Two interfaces with a cable between them, on which nothing but the test talks. */
+export async function makeVethPair(mtu = 9_000): Promise<VethPair> {
+  const pair = { near: `near${pairs}`, far: `far${pairs}` }
+  pairs += 1
+  await runCommand('ip', 'link', 'add', pair.near, 'type', 'veth', 'peer', 'name', pair.far)
+  for (const name of [pair.near, pair.far]) {
+    await runCommand('sysctl', '-qw', `net.ipv6.conf.${name}.disable_ipv6=1`)
+    await runCommand('ip', 'link', 'set', name, 'mtu', String(mtu), 'up')
+  }
+  return pair
+}
