@@ -175,9 +175,14 @@ void CaptureThread::takeBlock() {
 /// counts by an instant tells when all packets before it have come, on a busy and on an idle wire.
 void CaptureThread::keepTime() {
   if (!reached_.isCapturing) return;
-  if (!mark_ && steadyNs() >= nextMarkNs_) {
+  if (steadyNs() >= nextMarkNs_) {
     nextMarkNs_ = steadyNs() + options_.flushIntervalNs;
-    setMark();
+    // While a mark waits for the ring to be emptied, drops are to be seen all the same.
+    if (mark_) {
+      readSocketCounts();
+    } else {
+      setMark();
+    }
   }
   if (!mark_ || takenPackets_ < mark_->ringPackets) return;
   handOver(mark_->instant);
