@@ -16,6 +16,14 @@ namespace {
 /// Runs merged at once: each takes an open file and a buffer of 256 KiB.
 constexpr size_t kMaxMergedRuns = 64;
 
+/// With the folders above it.
+Status makeTree(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return storeError("make the folder", path, error.value());
+  return ok();
+}
+
 Status removeTree(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -45,7 +53,7 @@ Status PortRuns::beginRun() {
     output.directory = newScratchRun();
     output.durable = false;
   }
-  if (auto status = makeDirectory(output.directory); !status) return status;
+  if (auto status = makeTree(output.directory); !status) return status;
   runs_.push_back({output.directory, 0});
   auto writer = SegmentWriter::open(std::move(output));
   if (!writer) return writer.error();
@@ -78,7 +86,7 @@ Result<std::vector<SegmentSummary>> PortRuns::mergeAll(const std::function<bool(
   while (runs_.size() > kMaxMergedRuns) {
     if (auto status = mergeOnce(goesOn); !status) return status.error();
   }
-  if (auto status = makeDirectory(options_.output.directory); !status) return status.error();
+  if (auto status = makeTree(options_.output.directory); !status) return status.error();
   auto segments = mergeRuns(runs_, options_.output, goesOn);
   if (!segments) return segments;
   if (auto status = removeTree(options_.scratchDirectory); !status) return status.error();
@@ -95,7 +103,7 @@ Status PortRuns::mergeOnce(const std::function<bool()>& goesOn) {
     SegmentWriterOptions output = options_.output;
     output.directory = newScratchRun();
     output.durable = false;
-    if (auto status = makeDirectory(output.directory); !status) return status;
+    if (auto status = makeTree(output.directory); !status) return status;
     const auto segments = mergeRuns(group, output, goesOn);
     if (!segments) return segments.error();
     longer.push_back({output.directory, static_cast<uint32_t>(segments->size())});
