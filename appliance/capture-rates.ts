@@ -15,6 +15,7 @@ interface Sample {
 }
 
 const PERIOD_MS = 1_000
+const NOTHING = { packets: 0n, bytes: 0n, diskDrops: 0n }
 export const NO_RATES: Rates = { bitsPerSecond: 0, packetsPerSecond: 0, diskDropsPerSecond: 0 }
 
 /** How much comes in on all ports together, over the last second or a little more. */
@@ -24,7 +25,9 @@ export class CaptureRates {
 
   /** Several times a second; `atMs` is of a clock that never steps. */
   sample(counts: LiveCounts, atMs: number): void {
-    const samples = [...this.#samples, sampleOf(counts, atMs)]
+    // A driver counts from 0 on.
+    const before = this.#samples.length > 0 ? this.#samples : [{ ...NOTHING, atMs: atMs - PERIOD_MS }]
+    const samples = [...before, sampleOf(counts, atMs)]
     const first = samples.findLastIndex((sample) => sample.atMs <= atMs - PERIOD_MS)
     this.#samples = samples.slice(Math.max(0, first))
   }

@@ -59,14 +59,15 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE, timeout: 180_000 },
     await eventually(
       async () => {
         const { counts } = await recorder.client.captureReport()
-        return counts.pendingPackets === 0n && counts.packets >= BigInt(sender.sent)
+        // On a quiet wire the watermark goes on with the clock.
+        return counts.packets >= BigInt(sender.sent) && counts.flushedNs > counts.lastPacketNs
       },
-      { limitMs: LIMIT_MS, message: 'all is stored' },
+      { limitMs: LIMIT_MS, message: 'all is stored, and known to be' },
     )
     const { counts, ports } = await recorder.client.captureReport()
     assert.deepEqual(ports, [0])
-    assert.ok(counts.flushedNs > counts.lastPacketNs && counts.lastPacketNs > 0n)
-    assert.deepEqual([counts.drops, counts.diskErrors], [0n, 0n])
+    assert.ok(counts.lastPacketNs > 0n)
+    assert.deepEqual([counts.drops, counts.pendingPackets, counts.diskErrors], [0n, 0n, 0n])
     const stopped = await recorder.client.stopCapture(false)
     assert.equal(stopped.packets, counts.packets)
     assert.deepEqual(
