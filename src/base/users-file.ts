@@ -52,6 +52,8 @@ export class UsersFile {
   /** Hashed with every password, so that how long a look-up takes tells nothing about one. */
   readonly #cacheSecret = randomBytes(32).toString('hex')
   readonly #verified = new LRUCache<string, User>({ max: CACHE_ENTRIES, ttl: CACHE_TTL_MS })
+  /** Clients come back together when the cache forgets them; one hash will do for all. */
+  readonly #running = new Map<string, Promise<User | undefined>>()
   readonly #decoyHash: string
 
   private constructor(users: readonly StoredUser[], decoyHash: string) {
@@ -66,10 +68,18 @@ export class UsersFile {
   }
 
   /** The user, or undefined when name or password is wrong; both cases take the same time. */
-  async verify(name: string, password: string): Promise<User | undefined> {
+  verify(name: string, password: string): Promise<User | undefined> {
     const cacheKey = hash('sha256', `${this.#cacheSecret}${name}\0${password}`, 'base64')
     const cached = this.#verified.get(cacheKey)
-    if (cached) return cached
+    if (cached !== undefined) return Promise.resolve(cached)
+    const running = this.#running.get(cacheKey)
+    if (running !== undefined) return running
+    const started = this.#check(name, password, cacheKey).finally(() => this.#running.delete(cacheKey))
+    this.#running.set(cacheKey, started)
+    return started
+  }
+
+  async #check(name: string, password: string, cacheKey: string): Promise<User | undefined> {
     const stored = this.#users.get(name)
     const right = await verifyPassword(password, stored?.password ?? this.#decoyHash)
     if (!right || stored === undefined) return undefined

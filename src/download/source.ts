@@ -97,7 +97,8 @@ async function startReading(
 async function* chunksOf(body: SourceBody): AsyncGenerator<Buffer> {
   for (let read = await body.next(); read !== undefined; read = await body.next()) {
     try {
-      yield* read.data
+      // Not yield*, which asks an array through promises of its own.
+      for (const piece of read.data) yield piece
     } finally {
       read.release()
     }

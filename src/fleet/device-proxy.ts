@@ -10,17 +10,15 @@ import type { Readable } from 'node:stream'
 import { urlToHttpOptions } from 'node:url'
 import util from 'node:util'
 import type HttpProxy from 'http-proxy'
-import { CapfleetError } from '../base/error.ts'
 import type { Device } from './device.ts'
-import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
+import { deviceProtocol, deviceRefusal } from './device-failure.ts'
+import { ProxiedCall } from './proxied-call.ts'
 
 export interface DeviceProxyLimits {
   /** A device that sends nothing for so long has failed. */
   readonly timeoutMs: number
 }
 
-/** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
-const REQUEST_HEADERS = ['accept', 'accept-language', 'if-none-match', 'if-modified-since', 'range']
 /** What a caller needs of the device's answer. */
 const RESPONSE_HEADERS = [
   'accept-ranges',
@@ -39,8 +37,6 @@ const RESPONSE_HEADERS = [
 export class DeviceProxy {
   readonly #timeoutMs: number
   readonly #proxies = new WeakMap<Device, HttpProxy>()
-  /** What waits for the device's answer to be passed to the key. */
-  readonly #waiting = new WeakMap<ServerResponse, (answer: IncomingMessage) => void>()
 
   constructor(limits: DeviceProxyLimits) {
     this.#timeoutMs = limits.timeoutMs
@@ -52,7 +48,9 @@ export class DeviceProxy {
    * device-protocol or device-rejected. REQUIRES: the request has no body.
    */
   async forward(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const answer = await this.#ask(device, target, req, res)
+    const call = new ProxiedCall(device, target, req, res)
+    this.#proxyOf(device).web(call.asRequest, res)
+    const answer = await call.answer
     const status = answer.statusCode ?? 0
     if (status === 401 || status === 403) {
       answer.destroy()
@@ -70,21 +68,6 @@ export class DeviceProxy {
     await passBody(answer, res)
   }
 
-  #ask(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<IncomingMessage> {
-    const proxy = this.#proxyOf(device)
-    const replaced = {
-      url: device.pathOf(target),
-      headers: headersFor(device, req),
-      // The API of the devices knows no other method for what POST and DELETE mean here.
-      method: req.method === 'HEAD' ? 'HEAD' : 'GET',
-    }
-    return new Promise((resolve, reject) => {
-      this.#waiting.set(res, resolve)
-      const fail = (error: Error) => reject(deviceFailure(device.name, error))
-      withOriginal(req, replaced, () => proxy.web(req, res, undefined, fail))
-    })
-  }
-
   #proxyOf(device: Device): HttpProxy {
     const kept = this.#proxies.get(device)
     if (kept !== undefined) return kept
@@ -97,22 +80,13 @@ export class DeviceProxy {
       selfHandleResponse: true,
       buffer: NO_BODY,
     })
-    proxy.on('proxyReq', (proxyReq, _, res) => this.#follow(proxyReq, device, res))
+    proxy.on('proxyReq', (request, call) => ProxiedCall.of(call).sent(request, this.#timeoutMs))
+    proxy.on('proxyRes', (answer, call) => ProxiedCall.of(call).answered(answer))
+    proxy.on('error', (error, call) => ProxiedCall.of(call).failed(error))
+    // What http-proxy says instead when the caller has left as well.
+    proxy.on('econnreset', (error, call) => ProxiedCall.of(call).failed(error))
     this.#proxies.set(device, proxy)
     return proxy
-  }
-
-  #follow(proxyReq: ClientRequest, device: Device, res: ServerResponse): void {
-    // http-proxy's own limit says nothing of a time-out in its error.
-    proxyReq.once('timeout', () => proxyReq.destroy(tooSlow(device, this.#timeoutMs)))
-    // Of no effect when all of the answer is here.
-    res.once('close', () => proxyReq.destroy())
-    if (res.closed) proxyReq.destroy()
-    proxyReq.once('response', (answer) => {
-      // 'close' tells all that matters.
-      answer.on('error', () => undefined)
-      this.#waiting.get(res)?.(answer)
-    })
   }
 }
 
@@ -131,14 +105,16 @@ function agentFor(device: Device, timeoutMs: number): HttpAgent {
 /** For http-proxy, which would pipe the request's body, though there is none. */
 const NO_BODY = { pipe: (request: ClientRequest) => request.end() } as unknown as Readable
 
-/**
- * Resolves when the answer has been sent or been cut. stream.pipeline() would do the same; for these
- * small bodies it costs more than the body.
- */
+/** Resolves when the answer has been sent or been cut. */
 function passBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     res.once('close', resolve)
     if (res.closed) resolve()
+    // A small body has come with its head; to pipe it would cost more than the rest of passing it on.
+    if (answer.complete) {
+      res.end(answer.read())
+      return
+    }
     // A body that the device broke off has no clean end here either.
     answer.once('close', () => {
       if (!answer.complete) res.destroy()
@@ -146,33 +122,6 @@ function passBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
     if (answer.destroyed) res.destroy()
     answer.pipe(res)
   })
-}
-
-function tooSlow({ name }: Device, limitMs: number): CapfleetError {
-  return new CapfleetError('device-timeout', `device ${name} sent nothing for ${limitMs / 1_000} s`, {
-    members: { devices: [name] },
-  })
-}
-
-function headersFor(device: Device, req: IncomingMessage): IncomingMessage['headers'] {
-  const headers: IncomingMessage['headers'] = { authorization: device.authorization() }
-  for (const name of REQUEST_HEADERS) if (req.headers[name] !== undefined) headers[name] = req.headers[name]
-  return headers
-}
-
-/** http-proxy copies these of the request while `send` runs; nobody else may see ours. */
-function withOriginal(
-  req: IncomingMessage,
-  replaced: Required<Pick<IncomingMessage, 'url' | 'headers' | 'method'>>,
-  send: () => void,
-): void {
-  const original = { url: req.url, headers: req.headers, method: req.method }
-  Object.assign(req, replaced)
-  try {
-    send()
-  } finally {
-    Object.assign(req, original)
-  }
 }
 
 /**

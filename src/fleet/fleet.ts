@@ -41,6 +41,7 @@ export class Fleet implements AsyncDisposable {
   readonly #options: FleetOptions
   #members: ReadonlyMap<string, FleetMember> = new Map()
   #devices: readonly Device[] = []
+  #present: ReadonlySet<string> = new Set()
 
   constructor(options: FleetOptions) {
     this.#options = options
@@ -69,7 +70,7 @@ export class Fleet implements AsyncDisposable {
 
   /** For a new request: a device that is leaving is not there any more. Fails with unknown-device. */
   choose(name: string): FleetMember {
-    if (this.#devices.some((device) => device.name === name)) return this.get(name)
+    if (this.#present.has(name)) return this.get(name)
     throw unknownDevice(name, namesOf(this.#devices), 'device')
   }
 
@@ -104,6 +105,7 @@ export class Fleet implements AsyncDisposable {
     })
     this.#members = new Map(members.map((member) => [member.device.name, member]))
     this.#devices = members.slice(0, devices.length).map((member) => member.device)
+    this.#present = new Set(namesOf(this.#devices))
     const gone = [...before.values()].filter((member) => !members.includes(member))
     // The client of a member that is gone may be in use; it closes its idle connections by itself.
     for (const { device, health } of gone)

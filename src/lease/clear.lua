@@ -36,6 +36,7 @@ elseif tonumber(readers) > settled() then
   return 0
 end
 local freed = redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', bound)
+readRequests(freed)
 for _, id in ipairs(freed) do
   local request = readRequest(id)
   local rest = {}
@@ -44,8 +45,10 @@ for _, id in ipairs(freed) do
   end
   freePlace(request, device)
   request.devices = rest
-  if #rest == 0 then forget(request)
-  else redis.call('HSET', P .. 'r:' .. id, 'is', fixedPart(request)) end
+  request.rest = restOf(request)
+  if #rest == 0 then dropRequest(request)
+  else noteChange(request) end
 end
 if #freed > 0 then pump({ device }) end
+writeBack()
 return #freed

@@ -23,31 +23,44 @@ Returns the answers, in order.
 -- Of each stream's time so much goes into the average, as 1/8.
 local HOLD_SHARE = 8
 local ASKS = tonumber(ARGV[5])
+local nowText
 -- With the one that is worked on.
 local asksLeft
 
+-- Devices of streams that ended, and how long each took, ms.
+local heldDevices, heldMs = {}, {}
+
 local function noteHold(request)
-  local known = redis.call('HMGET', P .. 'hold', unpack(request.devices))
-  local fields = {}
-  for i, device in ipairs(request.devices) do
-    local took = math.max(0, now - request.granted)
-    local average = known[i] and tonumber(known[i]) + (took - tonumber(known[i])) / HOLD_SHARE or took
+  for _, device in ipairs(request.devices) do
+    heldDevices[#heldDevices + 1] = device
+    heldMs[#heldMs + 1] = math.max(0, now - request.granted)
+  end
+end
+
+local function writeHolds()
+  if #heldDevices == 0 then return end
+  local known, averages, fields = readFields(P .. 'hold', heldDevices), {}, {}
+  for i, device in ipairs(heldDevices) do
+    local average = averages[device] or known[i] and tonumber(known[i])
+    averages[device] = average and average + (heldMs[i] - average) / HOLD_SHARE or heldMs[i]
+  end
+  for device, average in pairs(averages) do
     fields[#fields + 1] = device
     fields[#fields + 1] = wholeNumber(average)
   end
-  redis.call('HSET', P .. 'hold', unpack(fields))
+  send('HSET', P .. 'hold', fields)
 end
 
--- A waiter's first place in line: sets its tag. Marks devices where nobody waits in `places`.
-local function chooseTag(request, places)
+local function chooseTag(places, class, user)
   local start = floor
   for _, place in ipairs(places) do
-    local f = redis.call('ZMSCORE', P .. 'f:' .. place.device, '', request.class .. ':' .. request.user)
-    place.idle = not f[1]
-    if f[1] then start = math.max(start, tonumber(f[1])) end
-    if f[2] then start = math.max(start, tonumber(f[2])) end
+    if not place.idle then
+      local f = redis.call('ZMSCORE', P .. 'f:' .. place.device, '', class .. ':' .. user)
+      place.idle = not f[1]
+      start = math.max(start, tonumber(f[1] or 0), tonumber(f[2] or 0))
+    end
   end
-  request.tag = start + COST * #request.devices / WEIGHTS[request.class]
+  return start + COST * #places / WEIGHTS[class]
 end
 
 local function giveBack(request)
@@ -56,37 +69,13 @@ local function giveBack(request)
   pump(request.devices)
 end
 
-local function save(request, ...)
-  redis.call('HSET', P .. 'r:' .. request.id, 'is', fixedPart(request), 'owner', REPLICA,
-             'turn', wholeNumber(request.turn), 'state', ...)
-  redis.call('ZADD', P .. 'own:' .. REPLICA, wholeNumber(request.seq), request.id)
-end
-
 local function answer(request, state, line)
-  return { state, line, wholeNumber(request.tag), request.seq, request.enqueued }
-end
-
--- Whoever has no heartbeat is never reaped, and what it asked for would stay for ever.
-local alive
-local function isAlive()
-  if alive == nil then alive = redis.call('ZSCORE', P .. 'hb', REPLICA) end
-  return alive
-end
-
-local function grantAtOnce(request)
-  for _, device in ipairs(request.devices) do takePlace(request, device, now + OPEN_MS) end
-  moveTime(request)
-  save(request, 'g', 'grant', now)
-  return answer(request, 'g', 0)
+  return { state, line, request.tagText, tonumber(request.seq), request.enqueued }
 end
 
 local function wait(request, places, fitting)
   request.state = 'w'
-  for _, place in ipairs(places) do
-    if place.idle then redis.call('ZADD', P .. 'f:' .. place.device, floor, '') end
-  end
   joinQueues(request)
-  save(request, 'w')
   if fitting then markDirty(request.devices) end
   return answer(request, 'w', position(request, places))
 end
@@ -110,17 +99,17 @@ local function enqueue(id, devices, class, user, turn)
     return answer(known, 'w', position(known, readPlaces(known.devices)))
   end
   if known then giveBack(known) end
-  if not isAlive() then return { 'lapsed', 0, '0', 0, '0' } end
+  if not isAlive(REPLICA) then return { 'lapsed', 0, '0', 0, '0' } end
 
-  local request = { id = id, devices = split(devices), class = class, user = user, turn = turn,
-                    owner = REPLICA, enqueued = tostring(now) }
-  local places = readPlaces(request.devices)
-  chooseTag(request, places)
-  request.seq = nextSeq()
-  request.member = memberOf(request.seq, id)
+  local places = readPlaces(devices)
+  local tag = chooseTag(places, class, user)
+  local request = newRequest({ id = id, devices = devices, class = class, user = user, turn = turn, tag = tag,
+                               seq = sequenceText(nextSeq()), enqueued = nowText })
   local fitting = fitsAll(request, places)
-  if fitting and not recovering() then return grantAtOnce(request) end
-  return wait(request, places, fitting)
+  addRequest(request)
+  if not fitting or recovering() then return wait(request, places, fitting) end
+  grant(request)
+  return answer(request, 'g', 0)
 end
 
 local function release(id, turn)
@@ -130,18 +119,37 @@ local function release(id, turn)
   return { request.state }
 end
 
-enter()
-local answers = {}
-local at = 6
-for i = 1, ASKS do
-  asksLeft = ASKS - i + 1
-  local id = ARGV[at + 1]
-  if ARGV[at] == 'enqueue' then
-    answers[i] = enqueue(id, ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], tonumber(ARGV[at + 5]))
-    at = at + 6
-  else
-    answers[i] = release(id, tonumber(ARGV[at + 2]))
-    at = at + 3
+-- Each as {id, turn, devices, class, user}, a release without the last three. Reads what all of them need.
+local function readAsks()
+  local asks, ids, devices = {}, {}, {}
+  local at = 6
+  for i = 1, ASKS do
+    local isEnqueue = ARGV[at] == 'enqueue'
+    asks[i] = { id = ARGV[at + 1], turn = tonumber(ARGV[at + (isEnqueue and 5 or 2)]) }
+    ids[i] = ARGV[at + 1]
+    if isEnqueue then
+      asks[i].devices, asks[i].class, asks[i].user = split(ARGV[at + 2]), ARGV[at + 3], ARGV[at + 4]
+    end
+    at = at + (isEnqueue and 6 or 3)
   end
+  readRequests(ids)
+  for _, ask in ipairs(asks) do
+    for _, device in ipairs(ask.devices or (readRequest(ask.id) or ask).devices or {}) do
+      devices[#devices + 1] = device
+    end
+  end
+  readPlaces(devices)
+  return asks
 end
+
+enter()
+nowText = wholeNumber(now)
+local answers = {}
+for i, ask in ipairs(readAsks()) do
+  asksLeft = ASKS - i + 1
+  if ask.devices then answers[i] = enqueue(ask.id, ask.devices, ask.class, ask.user, ask.turn)
+  else answers[i] = release(ask.id, ask.turn) end
+end
+writeHolds()
+writeBack()
 return answers

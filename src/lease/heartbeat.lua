@@ -15,7 +15,9 @@ recovering()
 redis.call('HSET', KEYS[1], 'now', now)
 local opened = 8 + ARGV[6]
 local reopening = opened + ARGV[7]
-for i = 8, opened - 1 do redis.call('SREM', P .. 'out:' .. REPLICA, ARGV[i]) end
+for i = 8, opened - 1 do noteOut(REPLICA, ARGV[i], false) end
+writeBack()
+readRequests({ unpack(ARGV, opened) })
 for i = opened, #ARGV do
   local request = readRequest(ARGV[i])
   if request and request.state == 'g' then

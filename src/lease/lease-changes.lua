@@ -1,26 +1,61 @@
--- Giving places and waits back, and granting to who waits: shared by the scripts that do such, after
--- lease-rules.lua.
+-- Taking places and waiting, giving both back, and granting to who waits: shared by the scripts that do
+-- such, after lease-order.lua.
+
+local function takePlace(request, device, begunBy)
+  addUse(readPlace(device), request, 1)
+  redis.call('ZADD', P .. 'on:' .. device, begunBy, request.id)
+end
 
 local function freePlace(request, device)
   if redis.call('ZREM', P .. 'on:' .. device, request.id) == 0 then return end
-  addUse('u:', device, -1)
-  if request.class == 'bulk' then addUse('b:', device, -1) end
+  addUse(readPlace(device), request, -1)
   if request.state ~= 's' then return end
   redis.call('ZREM', P .. 'sus:' .. device, request.id)
   if redis.call('EXISTS', P .. 'sus:' .. device) == 0 then redis.call('ZREM', P .. 'susd', device) end
 end
 
--- Without waiters there is no order to keep, and nothing about flows to remember.
-local function tidyFlows(device)
-  if redis.call('EXISTS', queueKey('interactive', device), queueKey('bulk', device)) > 0 then return end
-  redis.call('DEL', P .. 'f:' .. device)
-  redis.call('SREM', P .. 'dirty', device)
+local function isIdle(place)
+  if place.idle == nil then place.idle = redis.call('EXISTS', P .. 'f:' .. place.device) == 0 end
+  return place.idle
 end
 
+local function joinQueues(request)
+  local tag, flow = request.tagText, request.class .. ':' .. request.user
+  for _, place in ipairs(readPlaces(request.devices)) do
+    redis.call('ZADD', queueKey(request.class, place.device), tag, request.member)
+    if isIdle(place) then redis.call('ZADD', P .. 'f:' .. place.device, floor, '', tag, flow)
+    else redis.call('ZADD', P .. 'f:' .. place.device, 'GT', tag, flow) end
+    place.idle = false
+  end
+end
+
+-- Without waiters there is no order to keep, and nothing about flows to remember.
 local function leaveQueues(request)
-  for _, device in ipairs(request.devices) do
+  for _, place in ipairs(readPlaces(request.devices)) do
+    local device = place.device
     redis.call('ZREM', queueKey(request.class, device), request.member)
-    tidyFlows(device)
+    place.idle = redis.call('EXISTS', queueKey('interactive', device), queueKey('bulk', device)) == 0
+    if place.idle then
+      redis.call('DEL', P .. 'f:' .. device)
+      redis.call('SREM', P .. 'dirty', device)
+    end
+  end
+end
+
+-- The served tag moves the devices' virtual time on; flows that are not ahead of it are as new ones.
+local function moveTime(request)
+  topTag = math.max(topTag, request.tag)
+  for _, place in ipairs(readPlaces(request.devices)) do
+    local key = P .. 'f:' .. place.device
+    if not place.idle and redis.call('ZADD', key, 'XX', 'GT', 'CH', request.tagText, '') > 0 then
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. request.tagText)
+    end
+  end
+end
+
+local function markDirty(devices)
+  for _, place in ipairs(readPlaces(devices)) do
+    if not isIdle(place) then redis.call('SADD', P .. 'dirty', place.device) end
   end
 end
 
@@ -28,34 +63,42 @@ end
 local function forget(request)
   if request.state == 'w' then leaveQueues(request)
   else for _, device in ipairs(request.devices) do freePlace(request, device) end end
-  redis.call('DEL', P .. 'r:' .. request.id)
-  redis.call('ZREM', P .. 'own:' .. request.owner, request.id)
-  redis.call('SREM', P .. 'out:' .. request.owner, request.turn .. ' ' .. request.id)
-  if request.state == 's' and redis.call('EXISTS', P .. 'own:' .. request.owner) == 0 then
-    redis.call('ZREM', P .. 'lapsed', request.owner)
-  end
+  dropRequest(request)
+end
+
+-- Makes a request that is in no queue a granted one.
+local function grant(request)
+  for _, device in ipairs(request.devices) do takePlace(request, device, now + OPEN_MS) end
+  moveTime(request)
+  request.state, request.granted = 'g', now
 end
 
 local function grantWaiter(request)
   leaveQueues(request)
-  for _, device in ipairs(request.devices) do takePlace(request, device, now + OPEN_MS) end
-  moveTime(request)
-  redis.call('HSET', P .. 'r:' .. request.id, 'state', 'g', 'grant', now)
-  local message = request.turn .. ' ' .. request.id
-  redis.call('SADD', P .. 'out:' .. request.owner, message)
-  redis.call('RPUSH', P .. 'in:' .. request.owner, message)
+  grant(request)
+  noteChange(request)
+  wakeOwner(request)
 end
 
-local function tryWaiter(member)
-  local request = readRequest(string.sub(member, 14))
+local function tryWaiter(id)
+  local request = readRequest(id)
   -- A wide one may have been granted by way of another of its devices already.
   if request.state ~= 'w' then return end
   if not fitsAll(request, readPlaces(request.devices)) then return end
   if recovering() then return markDirty(request.devices) end
-  if redis.call('ZSCORE', P .. 'hb', request.owner) then return grantWaiter(request) end
+  if isAlive(request.owner) then return grantWaiter(request) end
   -- Its owner is gone, and nobody would take the grant. Those behind it get their turn from tidy.lua.
   forget(request)
   markDirty(request.devices)
+end
+
+local function firstWaiters(class, device, count)
+  local ids = {}
+  if count <= 0 then return ids end
+  for i, member in ipairs(redis.call('ZRANGE', queueKey(class, device), 0, count - 1)) do
+    ids[i] = string.sub(member, 14)
+  end
+  return ids
 end
 
 -- Starts whoever may start now that something changed on `devices`. A grant leaves what later waiters
@@ -63,15 +106,12 @@ end
 -- queue, as many as places are free, is enough.
 local function pump(devices)
   for _, place in ipairs(readPlaces(devices)) do
-    local free = place.limit - place.used
-    local freeForBulk = math.min(free, place.bulkLimit - place.bulk)
-    local waiters = {}
-    if free > 0 then waiters = redis.call('ZRANGE', queueKey('interactive', place.device), 0, free - 1) end
-    if freeForBulk > 0 then
-      for _, member in ipairs(redis.call('ZRANGE', queueKey('bulk', place.device), 0, freeForBulk - 1)) do
-        waiters[#waiters + 1] = member
-      end
+    local free = place.idle and 0 or place.limit - place.used
+    local waiters = firstWaiters('interactive', place.device, free)
+    for _, id in ipairs(firstWaiters('bulk', place.device, math.min(free, place.bulkLimit - place.bulk))) do
+      waiters[#waiters + 1] = id
     end
-    for _, member in ipairs(waiters) do tryWaiter(member) end
+    readRequests(waiters)
+    for _, id in ipairs(waiters) do tryWaiter(id) end
   end
 end

@@ -26,6 +26,8 @@ export interface HousekeeperOptions {
 
 const ROUNDS_TO_RECONCILE = 30
 const PLACES_A_BEAT = 100
+/** Whoever is woken meanwhile waits for one script at most. */
+const PLACES_A_SCRIPT = 20
 const ENTRIES_A_BEAT = 2_000
 
 export class LeaseHousekeeper {
@@ -99,11 +101,13 @@ export class LeaseHousekeeper {
 
   async #tellPlaces(): Promise<void> {
     const waiting = this.#someWaiting()
-    if (waiting.length === 0) return
-    for (const row of await this.#options.scripts.places(waiting.map(({ request }) => request.id))) {
-      const entry = this.#options.entries.get(row.id)
-      if (entry?.state === 'waiting' && row.position !== undefined) {
-        entry.request.onPosition?.({ position: row.position, etaMs: row.etaMs })
+    const ids = waiting.map(({ request }) => request.id)
+    for (let from = 0; from < ids.length; from += PLACES_A_SCRIPT) {
+      for (const row of await this.#options.scripts.places(ids.slice(from, from + PLACES_A_SCRIPT))) {
+        const entry = this.#options.entries.get(row.id)
+        if (entry?.state === 'waiting' && row.position !== undefined) {
+          entry.request.onPosition?.({ position: row.position, etaMs: row.etaMs })
+        }
       }
     }
   }

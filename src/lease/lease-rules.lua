@@ -1,6 +1,7 @@
 --[[
 The rules of the scheduler, shared by all its scripts: lease-scripts.ts puts this text in front of
-each of them, and lease-changes.lua after it where that is needed. Every script gets
+each of them, then lease-records.lua and lease-order.lua, and lease-changes.lua where that is needed.
+Every script gets
 
   KEYS[1]  "{prefix}:g". All other keys share its hash tag and are made from it here, so that one
            Redis Cluster shard holds them all.
@@ -25,10 +26,10 @@ Keys:
   :qb:<device>   ZSET   who waits, bulk
   :f:<device>    ZSET   only while somebody waits there: flow -> its last tag; "" -> largest tag granted
   :dirty         SET    devices where somebody may start, to be looked at by tidy.lua
-  :r:<id>        HASH   one request: is ("devices class tag seq enqueued-ms user", which stays; one
-                        short field, for the memory's sake), owner, state (w|g|s), turn (a number that
-                        grows with everything its owner asks for, so that what is late or comes twice
-                        is told from the present), grant (ms)
+  :r             HASH   id -> the request: "state turn granted-ms owner devices class tag seq
+                        enqueued-ms user". State: w (waits), g (granted), s (suspect). Turn: a number
+                        that grows with everything its owner asks for, so that what is late or comes
+                        twice is told from the present
   :own:<replica> ZSET   ids of the replica -> sequence number
   :in:<replica>  LIST   grants ("turn id") of requests that waited; wakes the replica by BLMPOP
   :out:<replica> SET    grants not yet acknowledged; read again at each heartbeat, so that a
@@ -64,7 +65,7 @@ local OPEN_MS = tonumber(ARGV[4])
 local COST = 840
 local WEIGHTS = { interactive = 8, bulk = 1 }
 
-local now, recoverUntil, floor, topTag, knownRun, askedRun
+local now, recoverUntil, floor, topTag, writtenTop, knownRun, askedRun
 
 -- Reads the clock: Redis's own in ms; it never goes back, also when an administrator sets it back.
 local function enter()
@@ -77,6 +78,7 @@ local function enter()
     now = seen
   end
   knownRun, recoverUntil, floor, topTag = g[1], tonumber(g[2] or '0'), tonumber(g[5] or '0'), tonumber(g[6] or '0')
+  writtenTop = topTag
 end
 
 -- Whether nothing may be granted now. Sees whether this server is the one that the state was written
@@ -93,10 +95,11 @@ local function recovering()
   return now < recoverUntil
 end
 
-local function split(names)
-  local list = {}
-  for name in string.gmatch(names, '[^,]+') do list[#list + 1] = name end
-  return list
+-- Whether a replica has its lease. Whoever has none is never reaped, and what it got would stay for ever.
+local alive = {}
+local function isAlive(replica)
+  if alive[replica] == nil then alive[replica] = redis.call('ZSCORE', P .. 'hb', replica) end
+  return alive[replica]
 end
 
 -- Lua would write large ones with an exponent. Numbers that go to Redis as they are take it long.
@@ -104,122 +107,5 @@ local function wholeNumber(number) return string.format('%d', number) end
 
 local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or 'q:') .. device end
 
-local function memberOf(seq, id) return string.format('%012d', seq) .. ':' .. id end
-
-local function readRequest(id)
-  local f = redis.call('HMGET', P .. 'r:' .. id, 'is', 'owner', 'state', 'turn', 'grant')
-  if not f[1] then return nil end
-  local devices, class, tag, seq, enqueued, user = string.match(f[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (.*)$')
-  return { id = id, devices = split(devices), class = class, owner = f[2], tag = tonumber(tag), seq = tonumber(seq),
-           enqueued = enqueued, user = user, state = f[3], turn = tonumber(f[4] or 0), granted = tonumber(f[5] or 0),
-           member = memberOf(seq, id) }
-end
-
--- What stays as it is while a request lives; clear.lua alone takes devices away from a suspect.
-local function fixedPart(request)
-  return table.concat(request.devices, ',') .. ' ' .. request.class .. ' ' .. wholeNumber(request.tag) .. ' '
-    .. wholeNumber(request.seq) .. ' ' .. request.enqueued .. ' ' .. request.user
-end
-
--- Use and limits of each device, in the order of `devices`.
-local function readPlaces(devices)
-  local fields = {}
-  for _, device in ipairs(devices) do
-    fields[#fields + 1] = 'u:' .. device
-    fields[#fields + 1] = 'b:' .. device
-    fields[#fields + 1] = 'c:' .. device
-  end
-  local f = redis.call('HMGET', P .. 'use', unpack(fields))
-  local places = {}
-  for i, device in ipairs(devices) do
-    local limit = math.min(SLOTS, tonumber(f[3 * i] or SLOTS))
-    -- One stream of a device is never given to bulk work: somebody at a screen may want it.
-    places[i] = { device = device, used = tonumber(f[3 * i - 2] or '0'), bulk = tonumber(f[3 * i - 1] or '0'),
-                  limit = limit, bulkLimit = limit > 1 and limit - 1 or limit }
-  end
-  return places
-end
-
--- Waiters before the request on a device: interactive ones, bulk ones. One that is in no queue yet
--- has the largest sequence number of all.
-local function before(request, device)
-  local bulk = request.class == 'bulk'
-  local own
-  if request.state == 'w' then
-    own = redis.call('ZRANK', queueKey(request.class, device), request.member) or 0
-  else
-    own = redis.call('ZCOUNT', queueKey(request.class, device), '-inf', request.tag)
-  end
-  if bulk then return redis.call('ZCOUNT', queueKey('interactive', device), '-inf', request.tag), own end
-  return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tag)
-end
-
--- How many places earlier waiters have reserved on a device, as far as the request is concerned.
-local function reserved(request, place)
-  local interactive, bulk = before(request, place.device)
-  if request.class == 'bulk' then return interactive + bulk, bulk end
-  return interactive + math.min(bulk, math.max(0, place.bulkLimit - place.bulk)), 0
-end
-
-local function fits(request, place)
-  if place.used >= place.limit then return false end
-  if request.class == 'bulk' and place.bulk >= place.bulkLimit then return false end
-  if place.idle then return true end
-  local all, bulk = reserved(request, place)
-  if request.class == 'bulk' and place.bulk + bulk >= place.bulkLimit then return false end
-  return place.used + all < place.limit
-end
-
-local function fitsAll(request, places)
-  for _, place in ipairs(places) do
-    if not fits(request, place) then return false end
-  end
-  return true
-end
-
--- n-th in line, on the device where most places are reserved before.
-local function position(request, places)
-  local worst = 0
-  for _, place in ipairs(places) do worst = math.max(worst, (reserved(request, place))) end
-  return worst + 1
-end
-
-local function addUse(field, device, delta)
-  if redis.call('HINCRBY', P .. 'use', field .. device, delta) <= 0 then
-    redis.call('HDEL', P .. 'use', field .. device)
-  end
-end
-
-local function takePlace(request, device, begunBy)
-  addUse('u:', device, 1)
-  if request.class == 'bulk' then addUse('b:', device, 1) end
-  redis.call('ZADD', P .. 'on:' .. device, begunBy, request.id)
-end
-
-local function joinQueues(request)
-  local tag, flow = wholeNumber(request.tag), request.class .. ':' .. request.user
-  for _, device in ipairs(request.devices) do
-    redis.call('ZADD', queueKey(request.class, device), tag, request.member)
-    redis.call('ZADD', P .. 'f:' .. device, 'GT', tag, flow)
-  end
-end
-
--- The served tag moves the devices' virtual time on; flows that are not ahead of it are as new ones.
-local function moveTime(request)
-  if request.tag > topTag then
-    topTag = request.tag
-    redis.call('HSET', KEYS[1], 'v', wholeNumber(topTag))
-  end
-  for _, device in ipairs(request.devices) do
-    local key = P .. 'f:' .. device
-    if redis.call('ZADD', key, 'XX', 'GT', 'CH', request.tag, '') > 0 then
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. request.tag)
-    end
-  end
-end
-
-local function markDirty(devices)
-  for _, device in ipairs(devices) do
-    if redis.call('EXISTS', P .. 'f:' .. device) == 1 then redis.call('SADD', P .. 'dirty', device) end
-  end
-end
+-- As they are in the queues, where of equal tags the smaller text goes first.
+local function sequenceText(seq) return string.format('%012d', seq) end

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { HeldLease, type LeaseActions } from './held-lease.ts'
 import type { DeviceUse, Lease, LeaseRequest, QueueRow, RequeueOptions } from './lease.ts'
 import { type LeaseEntry, newEntry } from './lease-entry.ts'
 import { asUnavailable, queueTimeout, schedulerUnavailable, shuttingDown } from './lease-failure.ts'
@@ -49,6 +50,20 @@ export class LeaseScheduler {
   readonly #keeper: LeaseKeeper
   readonly #housekeeper: LeaseHousekeeper
   readonly #inbox: Promise<void>
+  readonly #actions: LeaseActions = {
+    opened: (entry) => {
+      if (entry.state !== 'held') return
+      entry.opened = true
+      this.#keeper.opened(entry.request.id)
+    },
+    reopening: (entry) => {
+      if (entry.state !== 'held') return
+      entry.opened = false
+      this.#keeper.reopening(entry.request.id)
+    },
+    requeue: (entry, device, options) => this.#requeue(entry, device, options),
+    giveBack: (entry) => this.#giveBack(entry),
+  }
   readonly #entries = new Map<string, LeaseEntry>()
   readonly #closing = new AbortController()
   #heartbeat: NodeJS.Timeout | undefined
@@ -117,7 +132,7 @@ export class LeaseScheduler {
     try {
       await this.#enqueue(entry)
       await this.#waitFor(entry, granted, request)
-      return this.#leaseOf(entry)
+      return new HeldLease(entry, this.#actions)
     } catch (error) {
       // Nobody needs to wait for this one: it is sent now, and it never fails.
       void this.#giveBack(entry)
@@ -213,28 +228,6 @@ export class LeaseScheduler {
       entry.wake(queueTimeout(request, waitMs, rows[0]))
     } catch (cause) {
       entry.wake(schedulerUnavailable(cause))
-    }
-  }
-
-  #leaseOf(entry: LeaseEntry): Lease {
-    const { id, devices } = entry.request
-    return {
-      id,
-      devices,
-      waitedMs: performance.now() - entry.startedMs,
-      lost: entry.lost.signal,
-      opened: () => {
-        if (entry.state !== 'held') return
-        entry.opened = true
-        this.#keeper.opened(id)
-      },
-      reopening: () => {
-        if (entry.state !== 'held') return
-        entry.opened = false
-        this.#keeper.reopening(id)
-      },
-      requeue: (device, options) => this.#requeue(entry, device, options),
-      [Symbol.asyncDispose]: () => this.#giveBack(entry),
     }
   }
 

@@ -7,8 +7,8 @@ import type { LeaseTimings } from './lease-timings.ts'
 /** The scheduler's Lua scripts as typed calls. Each Lua file tells what it does and returns. */
 
 /** Script -> the files that its text begins with. */
-const ASKS = ['lease-rules'] as const
-const CHANGES = ['lease-rules', 'lease-changes'] as const
+const ASKS = ['lease-rules', 'lease-records', 'lease-order'] as const
+const CHANGES = [...ASKS, 'lease-changes'] as const
 const SCRIPTS = {
   exchange: CHANGES,
   requeue: CHANGES,

@@ -6,7 +6,9 @@ Returns how much is left; the last step returns 0.
 ]]
 local REQUESTS = 200
 enter()
-for _, id in ipairs(redis.call('ZRANGE', P .. 'own:' .. REPLICA, 0, REQUESTS - 1)) do
+local ids = redis.call('ZRANGE', P .. 'own:' .. REPLICA, 0, REQUESTS - 1)
+readRequests(ids)
+for _, id in ipairs(ids) do
   local request = readRequest(id)
   if request then
     forget(request)
@@ -15,6 +17,7 @@ for _, id in ipairs(redis.call('ZRANGE', P .. 'own:' .. REPLICA, 0, REQUESTS - 1
     redis.call('ZREM', P .. 'own:' .. REPLICA, id)
   end
 end
+writeBack()
 local left = redis.call('ZCARD', P .. 'own:' .. REPLICA)
 if left > 0 then return left end
 redis.call('DEL', P .. 'in:' .. REPLICA, P .. 'out:' .. REPLICA)

@@ -20,6 +20,7 @@ local function expected(request, places)
 end
 
 local rows = {}
+readRequests({ unpack(ARGV, 5) })
 for i = 5, #ARGV do
   local request = readRequest(ARGV[i])
   if request then

@@ -21,10 +21,11 @@ local function wait(request, known)
     for _, device in ipairs(known.devices) do freePlace(known, device) end
   end
   local start = request.tag - COST * #request.devices / WEIGHTS[request.class]
-  for _, device in ipairs(request.devices) do
+  for _, place in ipairs(readPlaces(request.devices)) do
     -- Newcomers must not pass it because the virtual time of its device was lost.
-    if redis.call('EXISTS', P .. 'f:' .. device) == 0 then redis.call('ZADD', P .. 'f:' .. device, start, '') end
-    if not known then redis.call('ZADD', P .. 'f:' .. device, 'LT', start, '') end
+    if isIdle(place) then redis.call('ZADD', P .. 'f:' .. place.device, start, '')
+    elseif not known then redis.call('ZADD', P .. 'f:' .. place.device, 'LT', start, '') end
+    place.idle = false
   end
   joinQueues(request)
   return true
@@ -46,12 +47,15 @@ end
 
 local states = {}
 local last = tonumber(redis.call('HGET', KEYS[1], 'seq') or '0')
-for i, row in ipairs(cjson.decode(ARGV[5])) do
+local rows, ids = cjson.decode(ARGV[5]), {}
+for i, row in ipairs(rows) do ids[i] = row[1] end
+readRequests(ids)
+for i, row in ipairs(rows) do
   local id, devices, class, user, kind, tag, seq, turn, enqueued = unpack(row)
   local known = readRequest(id)
-  local request = { id = id, devices = split(devices), class = class, user = user, tag = tag, seq = seq,
-                    owner = REPLICA, enqueued = wholeNumber(enqueued), member = memberOf(seq, id),
-                    turn = turn, granted = known and known.granted or 0 }
+  local request = newRequest({ id = id, devices = split(devices), class = class, user = user, turn = turn, tag = tag,
+                               seq = sequenceText(seq), enqueued = wholeNumber(enqueued) })
+  request.granted = known and known.granted or 0
   if kind == 'waiting' and wait(request, known) then
     request.state, request.granted = 'w', 0
     markDirty(request.devices)
@@ -60,12 +64,11 @@ for i, row in ipairs(cjson.decode(ARGV[5])) do
     stream(request, known, kind == 'open')
     if request.granted == 0 then request.granted = now end
   end
-  redis.call('HSET', P .. 'r:' .. id, 'is', fixedPart(request), 'owner', REPLICA, 'state', request.state,
-             'turn', turn, 'grant', request.granted)
-  redis.call('ZADD', P .. 'own:' .. REPLICA, seq, id)
+  addRequest(request)
   last = math.max(last, seq)
   states[i] = request.state
 end
+writeBack()
 redis.call('HSET', KEYS[1], 'seq', last)
 if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'recover', 0) end
 return states

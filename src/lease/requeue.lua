@@ -16,20 +16,18 @@ local request = readRequest(ARGV[5])
 if not request then return { '', 0 } end
 enter()
 if request.turn < turn then
-  redis.call('SREM', P .. 'out:' .. request.owner, request.turn .. ' ' .. request.id)
+  noteOut(request.owner, grantOf(request), false)
   if request.state ~= 'w' then
-    for _, name in ipairs(request.devices) do
-      freePlace(request, name)
-      redis.call('ZADD', P .. 'f:' .. name, 'NX', floor, '')
-    end
+    for _, name in ipairs(request.devices) do freePlace(request, name) end
   end
-  request.state, request.turn = 'w', turn
-  redis.call('HSET', P .. 'r:' .. request.id, 'state', 'w', 'turn', turn, 'grant', 0)
+  request.state, request.turn, request.granted = 'w', turn, 0
+  noteChange(request)
   joinQueues(request)
-  local place = readPlaces({ device })[1]
-  redis.call('HSET', P .. 'use', 'c:' .. device, math.min(place.limit, place.used))
+  local place = readPlace(device)
+  lowerLimit(place, math.min(place.limit, place.used))
   redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
   pump(request.devices)
+  writeBack()
   request = readRequest(ARGV[5])
 end
 if not request then return { '', 0 } end

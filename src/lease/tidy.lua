@@ -12,7 +12,8 @@ caller's to ask for their readers, whose answer goes to clear.lua with this `now
 local REQUESTS, DEVICES, TURN_MS = 200, 32, 30000
 
 local function suspect(request)
-  redis.call('HSET', P .. 'r:' .. request.id, 'state', 's')
+  request.state = 's'
+  noteChange(request)
   for _, device in ipairs(request.devices) do
     redis.call('ZADD', P .. 'sus:' .. device, now, request.id)
     redis.call('ZADD', P .. 'susd', 'NX', 0, device)
@@ -21,6 +22,9 @@ end
 
 local function workOff(replica, from)
   local rows = redis.call('ZRANGEBYSCORE', P .. 'own:' .. replica, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, REQUESTS)
+  local ids = {}
+  for i = 1, #rows, 2 do ids[#ids + 1] = rows[i] end
+  readRequests(ids)
   for i = 1, #rows, 2 do
     local request = readRequest(rows[i])
     if not request then
@@ -32,6 +36,7 @@ local function workOff(replica, from)
       suspect(request)
     end
   end
+  writeBack()
   local done = #rows < 2 * REQUESTS
   if redis.call('EXISTS', P .. 'own:' .. replica) == 0 then redis.call('ZREM', P .. 'lapsed', replica)
   else redis.call('ZADD', P .. 'lapsed', done and '+inf' or rows[#rows], replica) end
@@ -47,7 +52,7 @@ local lapsed = redis.call('ZRANGEBYSCORE', P .. 'lapsed', '-inf', '(+inf', 'WITH
 if lapsed[1] then workOff(lapsed[1], lapsed[2]) end
 
 for _, device in ipairs(redis.call('ZRANGEBYSCORE', P .. 'restore', '-inf', now, 'LIMIT', 0, DEVICES)) do
-  redis.call('HDEL', P .. 'use', 'c:' .. device)
+  restoreLimit(readPlace(device))
   redis.call('ZREM', P .. 'restore', device)
   markDirty({ device })
 end
@@ -55,6 +60,7 @@ if not recovering() then
   local dirty = redis.call('SPOP', P .. 'dirty', DEVICES)
   if #dirty > 0 then pump(dirty) end
 end
+writeBack()
 
 local turned = redis.call('HMGET', KEYS[1], 'turned', 'before')
 if now - tonumber(turned[1] or '0') > TURN_MS then

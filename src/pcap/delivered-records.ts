@@ -1,6 +1,12 @@
-import { RECORD_HEADER_BYTES } from './pcap-header.ts'
 import { RecordHash } from './record-hash.ts'
-import { recordEnd } from './record-window.ts'
+import {
+  INDEX_END,
+  INDEX_FRACTION,
+  INDEX_SECONDS,
+  INDEX_WORDS,
+  type RecordWindow,
+  recordEnd,
+} from './record-window.ts'
 
 /** What has been taken from one input so far. */
 export interface InputTotals {
@@ -27,7 +33,7 @@ const TAIL_PACKETS = 64
 
 /**
  * What was delivered of one input: figures, and marks by which the place is found again in a new
- * stream of the same packets. Works on taken windows, once per 256 KiB and not once per packet.
+ * stream of the same packets. Works on taken windows, once per 64 KiB and not once per packet.
  */
 export class DeliveredRecords {
   readonly #fractionsPerSecond: number
@@ -82,30 +88,30 @@ export class DeliveredRecords {
     return { name, packets, bytes: this.#bytes, firstNs, lastNs, outOfOrder }
   }
 
-  /** The whole records of `view` from `start` to `end` have been taken. */
-  add(view: DataView, start: number, end: number): void {
-    const packetsBefore = this.#packets
-    const tiesFrom = this.#addTimes(view, start, end)
+  /** What `window` shows before its front has been taken; it was added before up to `from` in its index. */
+  add(window: RecordWindow, from: number): void {
+    const { view, front, indexFront } = window
+    const start = startOf(window, from)
+    const tiesFrom = this.#addTimes(window, from)
     if (tiesFrom !== undefined) this.#ties.reset()
-    addRecords(this.#ties, view, tiesFrom ?? start, end)
-    this.#bytes += end - start
+    addRecords(this.#ties, view, tiesFrom === undefined ? start : startOf(window, tiesFrom), front)
+    this.#bytes += front - start
+    const packets = (indexFront - from) / INDEX_WORDS
+    this.#packets += packets
     if (!this.#marksTail && this.#outOfOrder === 0) return
-    const packets = this.#packets - packetsBefore
     if (packets >= TAIL_PACKETS || this.#tailPackets >= TAIL_PACKETS) this.#forgetTail()
-    let from = start
-    for (let skipped = packets - TAIL_PACKETS; skipped > 0; skipped--) from = recordEnd(view, from)
-    this.#tailPackets += addRecords(this.#tail, view, from, end)
+    const tailFrom = Math.max(from, indexFront - TAIL_PACKETS * INDEX_WORDS)
+    this.#tailPackets += addRecords(this.#tail, view, startOf(window, tailFrom), front)
   }
 
   /** Returns where the packets of the latest timestamp begin, if none was of that time before. */
-  #addTimes(view: DataView, start: number, end: number): number | undefined {
+  #addTimes({ index, indexFront }: RecordWindow, from: number): number | undefined {
     const perSecond = this.#fractionsPerSecond
-    let [seconds, fraction, ties] = [this.#seconds, this.#fraction, this.#tiePackets]
-    let [packets, late] = [0, 0]
+    let [seconds, fraction, ties, late] = [this.#seconds, this.#fraction, this.#tiePackets, 0]
     let tiesFrom: number | undefined
-    for (let at = start; at < end; packets++) {
-      let recordSeconds = view.getUint32(at, true)
-      let recordFraction = view.getUint32(at + 4, true)
+    for (let at = from; at < indexFront; at += INDEX_WORDS) {
+      let recordSeconds = index[at + INDEX_SECONDS] as number
+      let recordFraction = index[at + INDEX_FRACTION] as number
       if (recordFraction >= perSecond) {
         // Seen in the wild; it counts as the later instant that it adds up to.
         recordSeconds += Math.floor(recordFraction / perSecond)
@@ -119,9 +125,7 @@ export class DeliveredRecords {
         tiesFrom = at
       } else if (recordSeconds === seconds && recordFraction === fraction) ties++
       else late++
-      at += RECORD_HEADER_BYTES + view.getUint32(at + 8, true)
     }
-    this.#packets += packets
     this.#outOfOrder += late
     this.#seconds = seconds
     this.#fraction = fraction
@@ -139,6 +143,11 @@ export class DeliveredRecords {
       BigInt(seconds) * 1_000_000_000n + BigInt(fraction) * BigInt(1_000_000_000 / this.#fractionsPerSecond)
     )
   }
+}
+
+/** Where the record at this position of the index begins. */
+function startOf({ index }: RecordWindow, position: number): number {
+  return position === 0 ? 0 : (index[position - INDEX_WORDS + INDEX_END] as number)
 }
 
 /** Returns how many there were. */

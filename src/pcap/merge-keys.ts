@@ -1,5 +1,5 @@
 import { LoserTree } from './loser-tree.ts'
-import type { RecordWindow } from './record-window.ts'
+import { INDEX_FRACTION, INDEX_SECONDS, type RecordWindow } from './record-window.ts'
 
 /** Whole numbers below it are exact as keys. In nanoseconds that is 104 days. */
 const FAR = 2 ** 53
@@ -29,8 +29,8 @@ export class MergeKeys {
     this.#farSeconds = new Float64Array(windows.length)
     this.#farFractions = new Float64Array(windows.length)
     this.tree = new LoserTree(windows.length)
-    for (const { view, front, frontEnd } of windows) {
-      if (frontEnd !== 0) this.#base = Math.min(this.#base, view.getUint32(front, true))
+    for (const { index, frontEnd } of windows) {
+      if (frontEnd !== 0) this.#base = Math.min(this.#base, index[INDEX_SECONDS] as number)
     }
     for (const rank of windows.keys()) this.readFront(rank)
     this.tree.build()
@@ -57,16 +57,17 @@ export class MergeKeys {
   }
 
   /** The same where there is a record. */
-  readRecord(rank: number, { view, front }: RecordWindow): void {
+  readRecord(rank: number, { index, indexFront }: RecordWindow): void {
     const { keys } = this.tree
-    const key = this.keyAt(view, front)
+    const key = this.keyAt(index, indexFront)
     if (key > (keys[rank] as number)) keys[rank] = key
-    if (key >= FAR) this.#noteFar(rank, view.getUint32(front, true), view.getUint32(front + 4, true))
+    if (key >= FAR) this.#noteFar(rank, index, indexFront)
   }
 
   /** A fraction of a second or more, seen in the wild, counts as the later instant that it adds up to. */
-  keyAt(view: DataView, front: number): number {
-    return (view.getUint32(front, true) - this.#base) * this.#unitsPerSecond + view.getUint32(front + 4, true)
+  keyAt(index: Uint32Array, position: number): number {
+    const seconds = (index[position + INDEX_SECONDS] as number) - this.#base
+    return seconds * this.#unitsPerSecond + (index[position + INDEX_FRACTION] as number)
   }
 
   /**
@@ -92,7 +93,9 @@ export class MergeKeys {
     return isOver ? undefined : (this.#base - before) * this.#unitsPerSecond
   }
 
-  #noteFar(rank: number, seconds: number, fraction: number): void {
+  #noteFar(rank: number, index: Uint32Array, position: number): void {
+    const seconds = index[position + INDEX_SECONDS] as number
+    const fraction = index[position + INDEX_FRACTION] as number
     this.#farSeconds[rank] = seconds + Math.floor(fraction / this.#unitsPerSecond)
     this.#farFractions[rank] = fraction % this.#unitsPerSecond
   }

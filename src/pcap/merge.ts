@@ -50,6 +50,8 @@ export class PcapMerge {
   readonly #options: MergeOptions
   readonly #stalledMs: number[]
   #merger: ReadyMerger | undefined
+  /** Ends the present wait for an input. */
+  #endWait: ((reason: unknown) => void) | undefined
 
   constructor(inputs: readonly PcapInput[], options: MergeOptions = {}) {
     this.#inputs = inputs
@@ -72,16 +74,28 @@ export class PcapMerge {
    * All inputs are closed when the generator ends in any way. To be called once.
    */
   async *chunks(): AsyncGenerator<Buffer, void> {
+    const { signal } = this.#options
+    const abort = () => this.#endWait?.(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
     try {
       while (this.#needsFill()) await this.#fillAll()
       const merger = this.#createMerger()
       for (let state = merger?.advance(); merger !== undefined; state = merger.advance()) {
-        if (state === 'dry' && this.#inputs[merger.dryInput]?.fillAtOnce() === true) merger.refilled()
-        else if (state === 'dry') yield* this.#refill(merger)
-        else yield* waiting(merger)
+        if (state === 'dry' && this.#inputs[merger.dryInput]?.fillAtOnce() === true) {
+          merger.refilled()
+          continue
+        }
+        const filling = state === 'dry' ? this.#refill(merger) : undefined
+        // What is merged does not wait for a slow input, and is not lost with one that fails.
+        if (filling === undefined || !(await succeedsSoon(filling))) {
+          const chunk = merger.take()
+          if (chunk !== undefined) yield chunk
+        }
+        if (filling !== undefined) await filling
         if (state === 'end') return
       }
     } finally {
+      signal?.removeEventListener('abort', abort)
       await Promise.all(this.#inputs.map((input) => input.close()))
     }
   }
@@ -119,28 +133,23 @@ export class PcapMerge {
     return new RecordGate(this.#options, new DuplicateWindow(units, header.linkType))
   }
 
-  /** Waits for the dry input. If it is slow or fails, what is merged goes out first. */
-  async *#refill(merger: ReadyMerger): AsyncGenerator<Buffer, void> {
+  async #refill(merger: ReadyMerger): Promise<void> {
     const startMs = performance.now()
-    const filling = this.#fillAll()
-    if (!(await settlesSoon(filling))) yield* waiting(merger)
-    try {
-      await filling
-      // Parked since then: nothing was lost, the same packets come again.
-      while (this.#needsFill()) await this.#fillAll()
-    } catch (error) {
-      yield* waiting(merger)
-      throw error
-    }
+    // Once more when parked since then: nothing was lost, the same packets come again.
+    while (this.#needsFill()) await this.#fillAll()
     const rank = merger.dryInput
     this.#stalledMs[rank] = (this.#stalledMs[rank] ?? 0) + performance.now() - startMs
     merger.refilled()
   }
 
   /** Normally one input is without a record; after a pause all are, and are asked at the same time. */
-  #fillAll(): Promise<unknown> {
+  #fillAll(): Promise<void> {
     const needy = this.#inputs.filter((input) => !input.hasRecord && !input.ended)
-    return unlessAborted(Promise.all(needy.map((input) => input.fill())), this.#options.signal)
+    return new Promise((resolve, reject) => {
+      this.#endWait = reject
+      if (this.#options.signal?.aborted === true) reject(this.#options.signal.reason)
+      Promise.all(needy.map((input) => input.fill())).then(() => resolve(), reject)
+    })
   }
 
   #needsFill(): boolean {
@@ -148,31 +157,17 @@ export class PcapMerge {
   }
 }
 
-/** What the merger has ready, if anything. */
-function* waiting(merger: ReadyMerger): Generator<Buffer, void> {
-  const chunk = merger.take()
-  if (chunk !== undefined) yield chunk
-}
-
-/** Whether `work` settles before the event loop has looked for new input once. */
-function settlesSoon(work: Promise<unknown>): Promise<boolean> {
+/** Whether `work` succeeds before the event loop has looked for new input once. Hears of its failure. */
+function succeedsSoon(work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const late = setImmediate(resolve, false)
-    const settled = () => {
+    const settle = (isSuccess: boolean) => {
       clearImmediate(late)
-      resolve(true)
+      resolve(isSuccess)
     }
-    work.then(settled, settled)
-  })
-}
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    const settled = () => signal.removeEventListener('abort', abort)
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(settled)
-    if (signal.aborted) abort()
+    work.then(
+      () => settle(true),
+      () => settle(false),
+    )
   })
 }

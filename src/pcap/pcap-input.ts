@@ -28,7 +28,7 @@ export class PcapInput {
   #chunks: AsyncIterator<Uint8Array>
   /** Where in the stream the window begins. */
   #windowOffset = PCAP_HEADER_BYTES
-  /** Up to here the window's records are in #delivered. */
+  /** Up to this position in its index the window's records are in #delivered. */
   #counted = 0
   /** Bytes of the present chunk that follow the window. */
   #rest: Buffer
@@ -243,8 +243,10 @@ export class PcapInput {
     const room = wanted > this.#slot.byteLength ? Buffer.allocUnsafeSlow(wanted) : this.#slot
     room.set(present)
     const taken = this.#rest.copy(room, present.byteLength)
-    this.#rest = this.#rest.subarray(taken)
-    this.#show(room.subarray(0, present.byteLength + taken))
+    const atHand = present.byteLength + taken
+    this.#show(room.subarray(0, atHand))
+    const surplus = atHand - this.window.bytes.byteLength
+    this.#rest = this.#rest.subarray(taken - surplus)
   }
 
   /** How many bytes the partial front record needs next: its header, or all of it. */
@@ -259,15 +261,15 @@ export class PcapInput {
     this.#count()
     this.#windowOffset += this.window.front
     this.#counted = 0
-    this.window.show(bytes)
     const { alignNs } = this.#options
-    if (alignNs !== undefined) alignRecords(this.window.view, alignNs, this.header.nanoseconds)
+    if (alignNs !== undefined) alignRecords(bytes, alignNs, this.header.nanoseconds)
+    this.window.show(bytes)
   }
 
   #count(): void {
-    const { view, front } = this.window
-    if (front > this.#counted) this.#delivered.add(view, this.#counted, front)
-    this.#counted = front
+    const { indexFront } = this.window
+    if (indexFront > this.#counted) this.#delivered.add(this.window, this.#counted)
+    this.#counted = indexFront
   }
 
   #protocolError(what: string): CapfleetError {

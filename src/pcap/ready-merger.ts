@@ -1,7 +1,7 @@
 import { type MergeArena, OUTPUT_BYTES } from './merge-arena.ts'
 import { MergeKeys } from './merge-keys.ts'
 import { type RecordGate, timestampNs } from './record-gate.ts'
-import { type RecordWindow, recordEnd } from './record-window.ts'
+import { INDEX_END, INDEX_WORDS, type RecordWindow } from './record-window.ts'
 
 export interface MergerOptions {
   /** Its outputs are used; windows may lie elsewhere. */
@@ -127,23 +127,20 @@ export class ReadyMerger {
   #takeRun(rank: number, window: RecordWindow): void {
     const keys = this.#keys
     const { tree } = keys
-    const { view, front: start } = window
+    const { index, indexFront, indexEnd, front } = window
     const below = Math.min(tree.winnerStaysBelow(), keys.stop)
-    const roomEnd = start + OUTPUT_BYTES - this.#outputBytes
-    let front = start
-    let end = window.frontEnd
+    const roomEnd = front + OUTPUT_BYTES - this.#outputBytes
+    let position = indexFront
     let key = tree.keys[rank] as number
-    while (key < below && end <= roomEnd) {
-      front = end
-      end = recordEnd(view, front)
-      if (end === 0) break
-      const next = keys.keyAt(view, front)
+    while (key < below && (index[position + INDEX_END] as number) <= roomEnd) {
+      position += INDEX_WORDS
+      if (position === indexEnd) break
+      const next = keys.keyAt(index, position)
       if (next > key) key = next
     }
-    if (front === start) return
-    window.front = front
-    window.frontEnd = end
-    this.#append(window, start)
+    if (position === indexFront) return
+    window.takeUpTo(position)
+    this.#append(window, front)
     tree.keys[rank] = key
     this.#rekey(rank, window)
   }

@@ -1,10 +1,21 @@
 import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from './pcap-header.ts'
 
 const NO_BYTES = Buffer.alloc(0)
+/** A slot of 64 KiB holds about 90 records of 700 bytes; its index has room for small ones. */
+const INDEXED_RECORDS = 512
+
+/** Of one record in the index of a window: its timestamp as in the file, and where it ends. */
+export const INDEX_SECONDS = 0
+export const INDEX_FRACTION = 1
+export const INDEX_END = 2
+export const INDEX_WORDS = 3
 
 /**
  * The bytes at hand of one PCAP stream, and where its next record stands in them. Plain fields: the
  * merge reads and moves `front` once per record.
+ *
+ * The headers are read once, all in one pass right after the bytes came, while a core has them in its
+ * cache. Whoever looks later looks at the index: with many inputs the bytes are far by then.
  */
 export class RecordWindow {
   bytes: Buffer = NO_BYTES
@@ -16,21 +27,54 @@ export class RecordWindow {
   front = 0
   /** Where that record ends; 0 while no whole record is at hand. */
   frontEnd = 0
+  /** The whole records of `bytes`, INDEX_WORDS each. */
+  readonly index = new Uint32Array(INDEXED_RECORDS * INDEX_WORDS)
+  /** Positions in the index: of the record at the front, and behind the last one. */
+  indexFront = 0
+  indexEnd = 0
 
-  /** Looks at `bytes`, from a record's first byte on. */
+  /** Looks at `bytes`, from a record's first byte on; of very many records at the first ones only. */
   show(bytes: Buffer): void {
-    this.bytes = bytes
-    this.memory = bytes.buffer
-    this.offset = bytes.byteOffset
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#look(bytes)
     this.front = 0
-    this.frontEnd = recordEnd(this.view, 0)
+    this.indexFront = 0
+    this.indexEnd = this.#readIndex()
+    this.frontEnd = this.indexEnd > 0 ? (this.index[INDEX_END] as number) : 0
+    if (this.indexEnd === this.index.length) this.#look(bytes.subarray(0, this.index.at(-1)))
   }
 
   /** Moves on by one record. There must be one at hand. */
   takeRecord(): void {
-    this.front = this.frontEnd
-    this.frontEnd = recordEnd(this.view, this.front)
+    this.takeUpTo(this.indexFront + INDEX_WORDS)
+  }
+
+  /** Moves on to this position in the index. It must be behind the front. */
+  takeUpTo(position: number): void {
+    const { index } = this
+    this.front = index[position - INDEX_WORDS + INDEX_END] as number
+    this.frontEnd = position < this.indexEnd ? (index[position + INDEX_END] as number) : 0
+    this.indexFront = position
+  }
+
+  #look(bytes: Buffer): void {
+    this.bytes = bytes
+    this.memory = bytes.buffer
+    this.offset = bytes.byteOffset
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+
+  #readIndex(): number {
+    const { index, view } = this
+    let position = 0
+    for (let at = 0, end = recordEnd(view, 0); end !== 0 && position < index.length; ) {
+      index[position + INDEX_SECONDS] = view.getUint32(at, true)
+      index[position + INDEX_FRACTION] = view.getUint32(at + 4, true)
+      index[position + INDEX_END] = end
+      position += INDEX_WORDS
+      at = end
+      end = recordEnd(view, at)
+    }
+    return position
   }
 }
 

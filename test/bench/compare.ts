@@ -1,15 +1,15 @@
 import type { Measure } from './measure-command.ts'
 import type { Contender, Workload } from './workload.ts'
 
-const COLUMNS = [18, 50, 50, 8] as const
+const COLUMNS = [22, 50, 50, 8, 8] as const
 
 export function printHeading(): void {
-  printRow(['workload', 'capfleet', 'peer', 'ratio'])
+  printRow(['workload', 'capfleet', 'peer', 'ratio', 'cpu'])
 }
 
 /**
- * Runs both sides in turn, `rounds` times each, and prints the medians and their ratio (above 1:
- * we are faster). Throws, without a figure, when the outputs differ in the number of packets.
+ * Runs both sides in turn, `rounds` times each, and prints the medians and their ratios of time and,
+ * where it is measured, of processor time (above 1: we need less). Throws, without a figure, when the outputs differ in the number of packets.
  */
 export async function compare(name: string, workload: Workload, rounds: number): Promise<void> {
   const { ours, peer, inputBytes } = workload
@@ -22,12 +22,12 @@ export async function compare(name: string, workload: Workload, rounds: number):
     measured.ours.push(await ours.run())
     measured.peer.push(await peer.run())
   }
-  const ratio = medianSeconds(measured.peer) / medianSeconds(measured.ours)
   printRow([
     name,
     cell(ours, measured.ours, inputBytes),
     cell(peer, measured.peer, inputBytes),
-    `${ratio.toFixed(2)}x`,
+    ratio(medianSeconds(measured.ours), medianSeconds(measured.peer)),
+    ratio(medianCpuSeconds(measured.ours), medianCpuSeconds(measured.peer)),
   ])
 }
 
@@ -44,17 +44,27 @@ export async function printControl(
 function cell({ label }: Pick<Contender, 'label'>, measures: readonly Measure[], inputBytes: number): string {
   const seconds = medianSeconds(measures)
   const rssMiB = Math.max(...measures.map((measure) => measure.peakRssMiB))
-  const rate = inputBytes / seconds / 1e6
-  const [first] = measures
-  const cpu =
-    first?.cpuSeconds === undefined
-      ? ''
-      : ` ${median(measures.map((one) => one.cpuSeconds ?? 0)).toFixed(3)} cpu-s`
-  return `${label} ${seconds.toFixed(3)} s ${rate.toFixed(0)} MB/s ${rssMiB.toFixed(0)} MiB${cpu}`
+  const cpuSeconds = medianCpuSeconds(measures)
+  return [
+    `${label} ${seconds.toFixed(3)} s`,
+    ...(inputBytes === 0 ? [] : [`${(inputBytes / seconds / 1e6).toFixed(0)} MB/s`]),
+    ...(rssMiB === 0 ? [] : [`${rssMiB.toFixed(0)} MiB`]),
+    ...(cpuSeconds === undefined ? [] : [`${cpuSeconds.toFixed(3)} cpu-s`]),
+  ].join(' ')
+}
+
+function ratio(ours: number | undefined, peers: number | undefined): string {
+  return ours === undefined || peers === undefined ? '' : `${(peers / ours).toFixed(2)}x`
 }
 
 function medianSeconds(measures: readonly Measure[]): number {
   return median(measures.map((measure) => measure.seconds))
+}
+
+/** undefined where it is not measured. */
+function medianCpuSeconds(measures: readonly Measure[]): number | undefined {
+  const values = measures.flatMap(({ cpuSeconds }) => cpuSeconds ?? [])
+  return values.length === 0 ? undefined : median(values)
 }
 
 function median(values: readonly number[]): number {

@@ -1,16 +1,16 @@
 /**
- * Merges PCAP files by src/pcap as the gateway merges streams: from memory, in chunks of 256 KiB, to
- * reused buffers that are thrown away. Prints `{"seconds", "packets", "peakRssMiB"}` of the best of
- * the later passes: a gateway runs already and is compiled.
+ * Merges PCAP files by src/pcap as the gateway merges streams: from memory, in chunks as large as its
+ * reads, to reused buffers that are thrown away. Prints `{"seconds", "cpuSeconds", "packets",
+ * "peakRssMiB"}`, the times as medians of the later passes: a gateway runs already and is compiled.
  */
 import { readFileSync } from 'node:fs'
+import { MERGE_READ_SIZE } from '../../src/fleet/read-size.ts'
 import { commonHeader } from '../../src/pcap/common-header.ts'
 import { PcapMerge } from '../../src/pcap/merge.ts'
 import { MergeArena } from '../../src/pcap/merge-arena.ts'
 import { PcapInput } from '../../src/pcap/pcap-input.ts'
 
-/** What a socket of the gateway gives at most per read. */
-const CHUNK_BYTES = 262_144
+const CHUNK_BYTES = MERGE_READ_SIZE.mostBytes
 const LATER_PASSES = 3
 
 const files = process.argv.slice(2).map((path) => ({ path, bytes: readFileSync(path) }))
@@ -21,6 +21,7 @@ async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer, void> {
 
 async function mergeOnce() {
   const startMs = performance.now()
+  const startCpu = process.cpuUsage()
   const arena = new MergeArena(files.length)
   const inputs = await Promise.all(
     files.map(({ path, bytes }) => PcapInput.open(path, chunksOf(bytes), { arena })),
@@ -28,11 +29,22 @@ async function mergeOnce() {
   commonHeader(inputs)
   const merge = new PcapMerge(inputs)
   for await (const chunk of merge.chunks()) if (chunk.byteLength === 0) throw new Error('an empty chunk')
-  return { seconds: (performance.now() - startMs) / 1000, packets: merge.totals.packets }
+  const cpu = process.cpuUsage(startCpu)
+  return {
+    seconds: (performance.now() - startMs) / 1_000,
+    cpuSeconds: (cpu.user + cpu.system) / 1_000_000,
+    packets: merge.totals.packets,
+  }
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
 const { packets } = await mergeOnce()
-let seconds = Number.POSITIVE_INFINITY
-for (let pass = 0; pass < LATER_PASSES; pass++) seconds = Math.min(seconds, (await mergeOnce()).seconds)
+const passes: Awaited<ReturnType<typeof mergeOnce>>[] = []
+for (let pass = 0; pass < LATER_PASSES; pass++) passes.push(await mergeOnce())
+const seconds = median(passes.map((pass) => pass.seconds))
+const cpuSeconds = median(passes.map((pass) => pass.cpuSeconds))
 const peakRssMiB = process.resourceUsage().maxRSS / 1024
-process.stdout.write(`${JSON.stringify({ seconds, packets, peakRssMiB })}\n`)
+process.stdout.write(`${JSON.stringify({ seconds, cpuSeconds, packets, peakRssMiB })}\n`)

@@ -44,8 +44,8 @@ function mergeFiles({ paths }: BenchInput): Contender {
   return {
     label: 'src/pcap',
     run: async () => {
-      const { seconds, peakRssMiB } = JSON.parse(await shellOutput(line))
-      return { seconds, peakRssMiB }
+      const { seconds, cpuSeconds, peakRssMiB } = JSON.parse(await shellOutput(line))
+      return { seconds, cpuSeconds, peakRssMiB }
     },
     countPackets: async () => JSON.parse(await shellOutput(line)).packets,
   }

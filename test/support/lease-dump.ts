@@ -11,8 +11,9 @@ export async function dumpRedis(redis: Redis, prefix: string): Promise<Dump> {
     keys.map(async (key) => {
       const name = key.slice(prefix.length + 3)
       const [kind] = name.split(':')
-      if (kind === 'r') dump[name] = requestOf(await redis.hgetall(key))
-      else if (kind === 'use') dump[name] = sorted(await redis.hgetall(key))
+      if (kind === 'r') {
+        for (const [id, text] of Object.entries(await redis.hgetall(key))) dump[`r:${id}`] = requestOf(text)
+      } else if (kind === 'use') dump[name] = sorted(await redis.hgetall(key))
       else if (kind === 'q' || kind === 'qb') {
         dump[name] = (await redis.zrange(key, '0', '-1')).map((member) => member.slice(13))
       } else if (kind === 'on' || kind === 'sus' || kind === 'own') {
@@ -58,9 +59,20 @@ export function dumpModel(model: LeaseModel): Dump {
   return dump
 }
 
-function requestOf({ is = '', owner = '', state = '', turn = '0' }: Record<string, string>): string[] {
-  const [devices = '', requestClass = '', tag = '', seq = '', , ...user] = is.split(' ')
-  return [devices, requestClass, user.join(' '), owner, tag, seq, turn, state]
+function requestOf(text: string): string[] {
+  const [
+    state = '',
+    turn = '',
+    ,
+    owner = '',
+    devices = '',
+    requestClass = '',
+    tag = '',
+    seq = '',
+    ,
+    ...user
+  ] = text.split(' ')
+  return [devices, requestClass, user.join(' '), owner, tag, String(Number(seq)), turn, state]
 }
 
 function push(dump: Record<string, unknown>, name: string, id: string): void {

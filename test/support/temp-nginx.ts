@@ -19,7 +19,7 @@ export interface TempNginx extends AsyncDisposable {
 
 /**
  * "default": HTTP/1.0 to the upstream, answers buffered. "streaming": what one would set for large
- * downloads. "control": kept connections for small answers.
+ * downloads. "control": kept connections for small answers, with an access log that is written as often as ours.
  */
 export type NginxStyle = 'default' | 'streaming' | 'control'
 
@@ -47,7 +47,8 @@ export async function startTempNginx(upstream: string, style: NginxStyle = 'defa
 const STYLES: Readonly<Record<NginxStyle, string>> = {
   default: '',
   streaming: 'proxy_http_version 1.1; proxy_buffering off; proxy_buffer_size 256k; proxy_buffers 4 256k;',
-  control: 'proxy_http_version 1.1; proxy_set_header Connection "";',
+  control:
+    'proxy_http_version 1.1; proxy_set_header Connection ""; access_log access.log combined buffer=4k flush=200ms;',
 }
 
 function configuration(
@@ -60,7 +61,7 @@ function configuration(
   return `daemon off; master_process off; pid ${join(folder, 'nginx.pid')};
 events { worker_connections 1024; }
 http { access_log off; keepalive_requests 1000000; ${temporary}
-  upstream device { server ${new URL(upstream).host}; keepalive 64; }
+  upstream device { server ${new URL(upstream).host}; keepalive 64; keepalive_requests 1000000; }
   server { listen 127.0.0.1:${port};
     location / { ${STYLES[style]} proxy_pass http://device; } } }
 `

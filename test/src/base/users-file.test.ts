@@ -22,6 +22,25 @@ test('a user that was added is verified with the right password only', async (t)
   assert.equal(await users.verify('ann', ''), undefined)
 })
 
+test('callers who come with the same credentials at once share one hash', async (t) => {
+  const path = await usersPath(t)
+  await putUser(path, { name: 'ann', role: 'full' }, 'right')
+  const users = await UsersFile.load(path)
+  for (const [password, role] of [
+    ['wrong', undefined],
+    ['right', 'full'],
+  ] as const) {
+    const first = users.verify('ann', password)
+    assert.equal(users.verify('ann', password), first)
+    assert.notEqual(users.verify('ann', `${password}er`), first)
+    assert.equal((await first)?.role, role)
+  }
+  assert.notEqual(users.verify('ann', 'wrong'), users.verify('ann', 'right'))
+  const again = users.verify('ann', 'wrong')
+  assert.equal(await again, undefined)
+  assert.notEqual(users.verify('ann', 'wrong'), again, 'what was wrong is hashed again')
+})
+
 test('the file holds no password and is readable by its owner only', async (t) => {
   const path = await usersPath(t)
   await putUser(path, { name: 'ann', role: 'user' }, 'hunter2')

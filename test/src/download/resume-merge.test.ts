@@ -87,7 +87,8 @@ test('after a cut by the gateway the new file begins with the first packet that 
   for await (const chunk of socket as AsyncIterable<Buffer>) {
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes < EXPECTED.length / 2) continue
+    // Early: what has passed the gateway may lie in sockets, and the device must still have more.
+    if (bytes < EXPECTED.length / 8) continue
     // What it holds now is not what it has sent: the merge cannot go on.
     local.devices[0]?.holdCaptureOf(5)
     await local.devices[0]?.powerOff()

@@ -7,8 +7,9 @@ import { after, before, describe, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { Device } from '../../../src/fleet/device.ts'
 import { DeviceProxy } from '../../../src/fleet/device-proxy.ts'
+import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
-import { RawDevice } from '../../support/raw-device.ts'
+import { chunked, pieces, RawDevice } from '../../support/raw-device.ts'
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
@@ -114,11 +115,63 @@ describe('a control call', { timeout: 20_000 }, () => {
     front.closeAllConnections()
     await assert.rejects(asked)
     await device.until(() => device.connections === 0)
+    // Nobody is left to read it, but whoever called forward() must go on, and not blame the device.
+    await eventually(() => refused instanceof CapfleetError && refused.code === 'draining', {
+      limitMs: 5_000,
+      message: 'forward() has been rejected',
+    })
     answers(`${CHUNKED}5\r\nhello\r\n`, 'hang')
     const open = await httpOpen(url())
     await once(open.response, 'readable')
     open[Symbol.dispose]()
     await device.until(() => device.connections === 0)
+  })
+
+  for (const bytes of [0, 1, 10_000, 3_000_000]) {
+    test(`passes ${bytes} bytes on whole, from one write and from several`, async () => {
+      const body = Buffer.alloc(bytes, 'packet')
+      const plain = Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`), body])
+      const framed = Buffer.concat([
+        Buffer.from(CHUNKED),
+        chunked(body, [7, 4_096, 70_000]),
+        Buffer.from('0\r\n\r\n'),
+      ])
+      for (const text of [plain, framed]) {
+        for (const writes of [[text], [...pieces(text, [Math.ceil(text.length / 3)])]]) {
+          device.answer = { writes, end: 'close' }
+          const answer = await httpGet(url())
+          assert.equal(answer.status, 200)
+          assert.ok(answer.body.equals(body))
+          await device.until(() => device.connections === 0)
+        }
+      }
+    })
+  }
+
+  test('goes over the connection of the one before it', async () => {
+    let connections = 0
+    const kind = createServer((req, res) => res.end(req.url)).on('connection', () => {
+      connections += 1
+    })
+    kind.listen(0, '127.0.0.1')
+    await once(kind, 'listening')
+    const { port } = kind.address() as AddressInfo
+    const target = new Device({ name: 'd1', url: `http://127.0.0.1:${port}`, user: 'u', password: 'p' })
+    const passing = createServer((req, res) => void proxy.forward(target, req.url ?? '', req, res))
+    passing.listen(0, '127.0.0.1')
+    await once(passing, 'listening')
+    try {
+      for (const path of ['/a', '/b?c=/d//e', '/f']) {
+        const answer = await httpGet(`http://127.0.0.1:${(passing.address() as AddressInfo).port}${path}`)
+        assert.equal(answer.body.toString(), path)
+      }
+      assert.equal(connections, 1)
+    } finally {
+      for (const server of [passing, kind]) {
+        server.closeAllConnections()
+        server.close()
+      }
+    }
   })
 
   test('by HEAD passes the head on and uses the connection again', async () => {

@@ -1,0 +1,92 @@
+/**
+ * One control call as http-proxy sees it: what it makes the device's request from, and what becomes of
+ * that request. An object of its own, because http-proxy knows the caller's request only as a whole.
+ */
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import { CapfleetError } from '../base/error.ts'
+import type { Device } from './device.ts'
+import { deviceFailure } from './device-failure.ts'
+
+/** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
+const REQUEST_HEADERS = ['accept', 'accept-language', 'if-none-match', 'if-modified-since', 'range']
+
+export class ProxiedCall {
+  readonly url: string
+  readonly method: 'HEAD' | 'GET'
+  readonly headers: Readonly<IncomingMessage['headers']>
+  readonly socket: IncomingMessage['socket']
+  /**
+   * The head of the device's answer. Fails with device-unreachable, device-timeout, device-protocol,
+   * or draining when the caller leaves first.
+   */
+  readonly answer: Promise<IncomingMessage>
+  readonly #device: Device
+  readonly #res: ServerResponse
+  readonly #settle: PromiseWithResolvers<IncomingMessage>
+
+  /** The object that http-proxy was given as the request. */
+  static of(request: IncomingMessage): ProxiedCall {
+    return request as unknown as ProxiedCall
+  }
+
+  constructor(device: Device, target: string, req: IncomingMessage, res: ServerResponse) {
+    this.url = device.pathOf(target)
+    // The API of the devices knows no other method for what POST and DELETE mean here.
+    this.method = req.method === 'HEAD' ? 'HEAD' : 'GET'
+    this.headers = headersFor(device, req)
+    this.socket = req.socket
+    this.#settle = Promise.withResolvers()
+    this.answer = this.#settle.promise
+    this.#device = device
+    this.#res = res
+  }
+
+  get asRequest(): IncomingMessage {
+    return this as unknown as IncomingMessage
+  }
+
+  /** http-proxy would listen for a caller that leaves; the response tells that more reliably. */
+  on(): this {
+    return this
+  }
+
+  /** The device's request has a connection. */
+  sent(request: ClientRequest, timeoutMs: number): void {
+    // http-proxy's own limit says nothing of a time-out in its error.
+    request.once('timeout', () => request.destroy(tooSlow(this.#device, timeoutMs)))
+    const leave = () => {
+      // Of no effect when all of the answer is here.
+      if (!request.destroyed) request.destroy(callerGone())
+    }
+    this.#res.once('close', leave)
+    if (this.#res.closed) leave()
+  }
+
+  answered(answer: IncomingMessage): void {
+    // 'close' tells all that matters.
+    answer.on('error', () => undefined)
+    this.#settle.resolve(answer)
+  }
+
+  /** Of no effect after `answered`. */
+  failed(error: Error): void {
+    this.#settle.reject(deviceFailure(this.#device.name, error))
+  }
+}
+
+function headersFor(device: Device, req: IncomingMessage): IncomingMessage['headers'] {
+  const headers: IncomingMessage['headers'] = { authorization: device.authorization() }
+  for (const name of REQUEST_HEADERS) if (req.headers[name] !== undefined) headers[name] = req.headers[name]
+  return headers
+}
+
+function tooSlow({ name }: Device, limitMs: number): CapfleetError {
+  return new CapfleetError('device-timeout', `device ${name} sent nothing for ${limitMs / 1_000} s`, {
+    members: { devices: [name] },
+  })
+}
+
+/** Nobody reads this answer; it only has to be one that is not the device's fault. */
+function callerGone(): CapfleetError {
+  return new CapfleetError('draining', 'the client has gone')
+}

@@ -1,0 +1,51 @@
+import type { Lease, RequeueOptions } from './lease.ts'
+import type { LeaseEntry } from './lease-entry.ts'
+
+/** What the scheduler does for the holder of an entry. */
+export interface LeaseActions {
+  opened(entry: LeaseEntry): void
+  reopening(entry: LeaseEntry): void
+  requeue(entry: LeaseEntry, device: string, options: RequeueOptions): Promise<void>
+  giveBack(entry: LeaseEntry): Promise<void>
+}
+
+/** A granted entry as its holder sees it. There are thousands at once, so all share their functions. */
+export class HeldLease implements Lease {
+  readonly waitedMs: number
+  readonly #entry: LeaseEntry
+  readonly #actions: LeaseActions
+
+  constructor(entry: LeaseEntry, actions: LeaseActions) {
+    this.waitedMs = performance.now() - entry.startedMs
+    this.#entry = entry
+    this.#actions = actions
+  }
+
+  get id(): string {
+    return this.#entry.request.id
+  }
+
+  get devices(): readonly string[] {
+    return this.#entry.request.devices
+  }
+
+  get lost(): AbortSignal {
+    return this.#entry.lost.signal
+  }
+
+  opened(): void {
+    this.#actions.opened(this.#entry)
+  }
+
+  reopening(): void {
+    this.#actions.reopening(this.#entry)
+  }
+
+  requeue(device: string, options: RequeueOptions): Promise<void> {
+    return this.#actions.requeue(this.#entry, device, options)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#actions.giveBack(this.#entry)
+  }
+}

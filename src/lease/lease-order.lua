@@ -1,0 +1,45 @@
+-- Who may start, by the rules of lease-rules.lua; shared by all scripts, after lease-records.lua.
+
+-- Waiters before the request on a device: interactive ones, bulk ones. One that is in no queue yet
+-- has the largest sequence number of all.
+local function before(request, device)
+  local bulk = request.class == 'bulk'
+  local own
+  if request.state == 'w' then
+    own = redis.call('ZRANK', queueKey(request.class, device), request.member) or 0
+  else
+    own = redis.call('ZCOUNT', queueKey(request.class, device), '-inf', request.tagText)
+  end
+  if bulk then return redis.call('ZCOUNT', queueKey('interactive', device), '-inf', request.tagText), own end
+  return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tagText)
+end
+
+-- How many places earlier waiters have reserved on a device, as far as the request is concerned.
+local function reserved(request, place)
+  local interactive, bulk = before(request, place.device)
+  if request.class == 'bulk' then return interactive + bulk, bulk end
+  return interactive + math.min(bulk, math.max(0, place.bulkLimit - place.bulk)), 0
+end
+
+local function fits(request, place)
+  if place.used >= place.limit then return false end
+  if request.class == 'bulk' and place.bulk >= place.bulkLimit then return false end
+  if place.idle then return true end
+  local all, bulk = reserved(request, place)
+  if request.class == 'bulk' and place.bulk + bulk >= place.bulkLimit then return false end
+  return place.used + all < place.limit
+end
+
+local function fitsAll(request, places)
+  for _, place in ipairs(places) do
+    if not fits(request, place) then return false end
+  end
+  return true
+end
+
+-- n-th in line, on the device where most places are reserved before.
+local function position(request, places)
+  local worst = 0
+  for _, place in ipairs(places) do worst = math.max(worst, (reserved(request, place))) end
+  return worst + 1
+end

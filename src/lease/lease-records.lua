@@ -1,0 +1,258 @@
+--[[
+What a script knows of requests and places; shared by all scripts, after lease-rules.lua. Each is read
+from Redis once, many at a time where a script can say beforehand which it needs. Changes are made
+here, and writeBack() at the end of the script writes them: one command for each key, however much
+changed there. The queues, the flows and who is on a device are not kept here but asked and changed
+at once.
+
+A place is what a device has: used and bulk (streams in use, of which bulk), limit and bulkLimit; idle
+(whether nobody waits there; nil until somebody looks).
+]]
+-- By id; false: there is none.
+local requests = {}
+local changed = {}
+-- By device.
+local places = {}
+-- Fields of the key :use that are others now; false: it goes.
+local use = {}
+-- Owner -> id -> sequence number; false: it goes.
+local own = {}
+-- Owner -> grant -> whether it waits to be acknowledged.
+local out = {}
+-- Owner -> grants that it is to be woken with, in their order.
+local wakes = {}
+-- Owners of suspects that went.
+local lapsedOwners = {}
+
+-- So many arguments of one command at most: Lua can hand over some thousands. Whole pairs and triples.
+local PART = 3000
+
+local function send(command, key, arguments)
+  for from = 1, #arguments, PART do
+    redis.call(command, key, unpack(arguments, from, math.min(from + PART - 1, #arguments)))
+  end
+end
+
+local function readFields(key, fields)
+  if #fields <= PART then return redis.call('HMGET', key, unpack(fields)) end
+  local values = {}
+  for from = 1, #fields, PART do
+    local part = redis.call('HMGET', key, unpack(fields, from, math.min(from + PART - 1, #fields)))
+    for _, value in ipairs(part) do values[#values + 1] = value end
+  end
+  return values
+end
+
+local function split(names)
+  if not string.find(names, ',', 1, true) then return { names } end
+  local list = {}
+  for name in string.gmatch(names, '[^,]+') do list[#list + 1] = name end
+  return list
+end
+
+local RECORD = '^(%S+) (%S+) (%S+) ((%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*))$'
+
+local function parseRequest(id, text)
+  local state, turn, granted, rest, owner, names, class, tag, seq, enqueued, user = string.match(text, RECORD)
+  return { id = id, state = state, turn = tonumber(turn), granted = tonumber(granted), rest = rest, owner = owner,
+           devices = split(names), class = class, tag = tonumber(tag), tagText = tag, seq = seq,
+           enqueued = enqueued, user = user, member = seq .. ':' .. id }
+end
+
+-- The part of its text that stays; clear.lua alone takes devices away from a suspect.
+local function restOf(request)
+  return request.owner .. ' ' .. table.concat(request.devices, ',') .. ' ' .. request.class .. ' ' .. request.tagText
+    .. ' ' .. request.seq .. ' ' .. request.enqueued .. ' ' .. request.user
+end
+
+-- Of id, devices, class, user, turn, tag, sequence number (as text) and when it was enqueued (ms, as text).
+local function newRequest(request)
+  request.owner, request.granted, request.state = REPLICA, 0, 'new'
+  request.tagText, request.member = wholeNumber(request.tag), request.seq .. ':' .. request.id
+  request.rest = restOf(request)
+  return request
+end
+
+local function textOf(request)
+  return string.format('%s %d %d ', request.state, request.turn, request.granted) .. request.rest
+end
+
+-- Beforehand, for readRequest().
+local function readRequests(ids)
+  local unread = {}
+  for _, id in ipairs(ids) do
+    if requests[id] == nil then
+      requests[id] = false
+      unread[#unread + 1] = id
+    end
+  end
+  if #unread == 0 then return end
+  local texts = readFields(P .. 'r', unread)
+  for i, id in ipairs(unread) do
+    if texts[i] then requests[id] = parseRequest(id, texts[i]) end
+  end
+end
+
+-- False when there is none.
+local function readRequest(id)
+  if requests[id] == nil then readRequests({ id }) end
+  return requests[id]
+end
+
+local function noteOwn(request, seq)
+  own[request.owner] = own[request.owner] or {}
+  own[request.owner][request.id] = seq
+end
+
+local function noteOut(owner, grant, waits)
+  out[owner] = out[owner] or {}
+  out[owner][grant] = waits
+end
+
+local function grantOf(request) return wholeNumber(request.turn) .. ' ' .. request.id end
+
+-- Something of it is another now.
+local function noteChange(request) changed[request.id] = true end
+
+local function addRequest(request)
+  requests[request.id] = request
+  noteChange(request)
+  noteOwn(request, request.seq)
+end
+
+local function dropRequest(request)
+  requests[request.id] = false
+  noteChange(request)
+  noteOwn(request, false)
+  noteOut(request.owner, grantOf(request), false)
+  if request.state == 's' then lapsedOwners[request.owner] = true end
+end
+
+local function wakeOwner(request)
+  local grant = grantOf(request)
+  noteOut(request.owner, grant, true)
+  wakes[request.owner] = wakes[request.owner] or {}
+  table.insert(wakes[request.owner], grant)
+end
+
+-- One stream of a device is never given to bulk work: somebody at a screen may want it.
+local function bulkLimitOf(limit) return limit > 1 and limit - 1 or limit end
+
+local function lowerLimit(place, limit)
+  place.limit, place.bulkLimit = limit, bulkLimitOf(limit)
+  use['c:' .. place.device] = limit
+end
+
+local function restoreLimit(place)
+  place.limit, place.bulkLimit = SLOTS, bulkLimitOf(SLOTS)
+  use['c:' .. place.device] = false
+end
+
+-- In the order of `devices`.
+local function readPlaces(devices)
+  local list, unread, fields = {}, {}, {}
+  for i, device in ipairs(devices) do
+    if not places[device] then
+      places[device] = { device = device, used = 0, bulk = 0, limit = SLOTS, bulkLimit = 0, idle = nil }
+      unread[#unread + 1] = places[device]
+      fields[#fields + 1] = 'u:' .. device
+      fields[#fields + 1] = 'b:' .. device
+      fields[#fields + 1] = 'c:' .. device
+    end
+    list[i] = places[device]
+  end
+  if #unread == 0 then return list end
+  local values = readFields(P .. 'use', fields)
+  for i, place in ipairs(unread) do
+    place.used = tonumber(values[3 * i - 2] or 0)
+    place.bulk = tonumber(values[3 * i - 1] or 0)
+    if values[3 * i] then place.limit = math.min(SLOTS, tonumber(values[3 * i])) end
+    place.bulkLimit = bulkLimitOf(place.limit)
+  end
+  return list
+end
+
+local function readPlace(device) return places[device] or readPlaces({ device })[1] end
+
+local function addUse(place, request, count)
+  place.used = place.used + count
+  use['u:' .. place.device] = place.used > 0 and place.used
+  if request.class ~= 'bulk' then return end
+  place.bulk = place.bulk + count
+  use['b:' .. place.device] = place.bulk > 0 and place.bulk
+end
+
+local function writeRequests()
+  local kept, gone = {}, {}
+  for id in pairs(changed) do
+    if requests[id] then
+      kept[#kept + 1] = id
+      kept[#kept + 1] = textOf(requests[id])
+    else
+      gone[#gone + 1] = id
+    end
+  end
+  send('HSET', P .. 'r', kept)
+  send('HDEL', P .. 'r', gone)
+  changed = {}
+end
+
+local function writeOwn()
+  for owner, seqs in pairs(own) do
+    local kept, gone = {}, {}
+    for id, seq in pairs(seqs) do
+      if seq then
+        kept[#kept + 1] = seq
+        kept[#kept + 1] = id
+      else
+        gone[#gone + 1] = id
+      end
+    end
+    send('ZADD', P .. 'own:' .. owner, kept)
+    send('ZREM', P .. 'own:' .. owner, gone)
+  end
+  for owner in pairs(lapsedOwners) do
+    if redis.call('EXISTS', P .. 'own:' .. owner) == 0 then redis.call('ZREM', P .. 'lapsed', owner) end
+  end
+  own, lapsedOwners = {}, {}
+end
+
+local function writeGrants()
+  for owner, grants in pairs(out) do
+    local kept, gone = {}, {}
+    for grant, waits in pairs(grants) do
+      local list = waits and kept or gone
+      list[#list + 1] = grant
+    end
+    send('SADD', P .. 'out:' .. owner, kept)
+    send('SREM', P .. 'out:' .. owner, gone)
+  end
+  for owner, grants in pairs(wakes) do send('RPUSH', P .. 'in:' .. owner, grants) end
+  out, wakes = {}, {}
+end
+
+local function writeUse()
+  local kept, gone = {}, {}
+  for field, value in pairs(use) do
+    if value then
+      kept[#kept + 1] = field
+      kept[#kept + 1] = value
+    else
+      gone[#gone + 1] = field
+    end
+  end
+  send('HSET', P .. 'use', kept)
+  send('HDEL', P .. 'use', gone)
+  use = {}
+end
+
+local function writeBack()
+  writeRequests()
+  writeOwn()
+  writeGrants()
+  writeUse()
+  if topTag ~= writtenTop then
+    redis.call('HSET', KEYS[1], 'v', wholeNumber(topTag))
+    writtenTop = topTag
+  end
+end
