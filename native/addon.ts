@@ -180,7 +180,7 @@ export class Download implements AsyncDisposable {
 
   /**
    * Reads the indexes and starts to scan. Rejects with bad-parameter, bad-bpf, bad-regex,
-   * mixed-link-type, store-unavailable or store-corrupt.
+   * mixed-link-type, aged-out (a segment is not there), store-unavailable or store-corrupt.
    */
   static async open(options: DownloadOptions): Promise<Download> {
     return new Download(await engine.openDownload(toNativeOptions(options)))
@@ -188,7 +188,8 @@ export class Download implements AsyncDisposable {
 
   /**
    * The next piece of the body, undefined at its end; the first is the PCAP file header. One call
-   * at a time. Rejects with store-unavailable when the disk fails, with an AbortError once closed.
+   * at a time. Rejects with store-unavailable when the disk fails, with aged-out when a segment was
+   * removed before it was read, with an AbortError once closed.
    * A few pieces may be held at once; the scan stops while too many are not released.
    */
   async next(): Promise<Chunk | undefined> {

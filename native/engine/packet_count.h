@@ -30,8 +30,8 @@ class PacketCount {
   PacketCount(const std::vector<std::vector<std::string>>& streams,
               std::vector<int64_t> boundariesNs);
 
-  /// Does a few milliseconds of work. True when all is counted. Fails with kStoreUnavailable and
-  /// kStoreCorrupt; the count is then finished.
+  /// Does a few milliseconds of work. True when all is counted. Fails with kAgedOut,
+  /// kStoreUnavailable and kStoreCorrupt; the count is then finished.
   Result<bool> step();
   /// One for each interval.
   const std::vector<IntervalCount>& counts() const { return counts_; }

@@ -75,7 +75,8 @@ export function mergeStep(
 
 /** One device does all the work itself, compression too. */
 function planRelay(query: DownloadQuery, device: string): DownloadPlan {
-  return { kind: 'relay', query, steps: [{ device, target: targetOf(query), mayPause: query.follow }] }
+  const step = { device, target: targetOf(query) }
+  return { kind: 'relay', query, steps: [query.follow ? { ...step, mayPause: true } : step] }
 }
 
 /** A device without a packet says nothing, so that the others' packets could not go out either. */

@@ -30,7 +30,7 @@ TEST(BlockList, HoldsTheBlocksOfAllStreamsByTime) {
 TEST(BlockList, FailsWhenAnIndexIsGone) {
   const auto blocks = listBlocks({{"/nonexistent/00000001"}});
   ASSERT_FALSE(blocks);
-  EXPECT_EQ(blocks.error().code, Code::kStoreUnavailable);
+  EXPECT_EQ(blocks.error().code, Code::kAgedOut);
 }
 
 }  // namespace

@@ -291,7 +291,7 @@ TEST(Download, FailsWhenASegmentHasVanishedAfterGivingWhatCameBefore) {
   for (;;) {
     const Download::Answer answer = nextPart(*download);
     if (!answer) {
-      EXPECT_EQ(answer.error().code, Code::kStoreUnavailable);
+      EXPECT_EQ(answer.error().code, Code::kAgedOut);
       EXPECT_NE(answer.error().message.find(paths[1]), std::string::npos);
       break;
     }

@@ -127,7 +127,7 @@ TEST(PacketCount, ReadsNoBlockThatLiesInOneInterval) {
   const auto straddling =
       tryCount(store, {0, store.inRange(0, INT64_MAX)[5].timestampNs, INT64_MAX});
   ASSERT_FALSE(straddling);
-  EXPECT_EQ(straddling.error().code, Code::kStoreUnavailable);
+  EXPECT_EQ(straddling.error().code, Code::kAgedOut);
 }
 
 TEST(PacketCount, ReadsNoPacketWhenBoundariesAreWholeMilliseconds) {
