@@ -27,6 +27,8 @@ export interface CaptureControlOptions {
   readonly log: Log
   /** Called when the record of the running capture has got a segment more. */
   readonly onSegmentFinished?: (() => void) | undefined
+  /** Fails with store-full while no packet may be taken; absent: packets are always taken. */
+  readonly checkRoom?: (() => void) | undefined
 }
 
 export interface CaptureStart {
@@ -93,8 +95,8 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   /**
-   * Fails with bad-parameter, capture-running, capture-unavailable; or as the store says: the state
-   * is then "error", nothing is left of the capture, and a further start may try again.
+   * Fails with bad-parameter, capture-running, capture-unavailable, store-full; or as the store says:
+   * the state is then "error", nothing is left of the capture, and a further start may try again.
    */
   async start(start: CaptureStart, signal: AbortSignal): Promise<CaptureReport> {
     checkBaseName(start.baseName)
@@ -102,7 +104,8 @@ export class CaptureControl implements AsyncDisposable {
     if (this.name !== '') throw captureRunning(this.name)
     this.#enter('starting')
     try {
-      const { driver, events } = this.#options
+      const { driver, events, checkRoom } = this.#options
+      checkRoom?.()
       const capture = await this.#makeCapture(start)
       this.#recording = await capture.keepIf(Recording.begin(driver, capture, events))
       this.#enter('running')
@@ -157,7 +160,8 @@ export class CaptureControl implements AsyncDisposable {
     const record = this.#left
     if (record === undefined) return
     try {
-      const { driver, events } = this.#options
+      const { driver, events, checkRoom } = this.#options
+      checkRoom?.()
       const { baseName = record.name, scheduleName } = record
       const replace = () => this.#makeCapture({ baseName, scheduleName })
       const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
@@ -168,6 +172,20 @@ export class CaptureControl implements AsyncDisposable {
       events.append('capture-resumed', { name: this.name })
     } catch (error) {
       this.#fail('error', error, record.name)
+    }
+  }
+
+  /** Takes no packets any more once there is no room for them: the state is "error" until resume() finds some. */
+  async suspendWithoutRoom(): Promise<void> {
+    try {
+      this.#options.checkRoom?.()
+    } catch (error) {
+      using _turn = await this.#turn.acquire(UNTIL_DONE)
+      if (this.#recording === undefined) return
+      const { name } = this
+      await this.#endRecording()
+      this.#left = await this.#writer.recordOf(name)
+      this.#fail('error', error, name)
     }
   }
 
@@ -201,6 +219,11 @@ export class CaptureControl implements AsyncDisposable {
   /** Ends the recording but not the capture: the next recorder goes on with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     using _turn = await this.#turn.acquire(AbortSignal.timeout(DISPOSE_LIMIT_MS))
+    await this.#endRecording()
+  }
+
+  /** The capture stays active in the store. */
+  async #endRecording(): Promise<void> {
     const ended = await this.#recording?.end()
     await ended?.capture.add(ended.streams, ended.drops)
     this.#recording = undefined

@@ -84,6 +84,7 @@ export class CaptureKeeper implements AsyncDisposable {
   async #act(): Promise<void> {
     const { control, schedule } = this.#options
     const { signal } = this.#end
+    await control.suspendWithoutRoom()
     const due = schedule.due
     const row = control.scheduleName
     if (row !== '' && row !== due?.name) {

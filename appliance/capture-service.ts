@@ -21,8 +21,9 @@ export interface CaptureServiceOptions {
   /** Default: the configured ports of this machine. */
   readonly driver?: CaptureDriver | undefined
   readonly nowNs?: (() => bigint) | undefined
-  /** Called when the record of the running capture has got a segment more. */
+  /** See CaptureControlOptions. */
   readonly onSegmentFinished?: (() => void) | undefined
+  readonly checkRoom?: (() => void) | undefined
 }
 
 /** The capture of a device, kept as commands, schedule and rolls want it, until dispose. */

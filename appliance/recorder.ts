@@ -32,7 +32,9 @@ export interface RecorderOptions {
   /** Absent: nothing is ever removed to make room. */
   readonly retention?: RetentionSettings | undefined
   /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
-  readonly capture?: Omit<CaptureServiceOptions, 'events' | 'log' | 'onSegmentFinished'> | undefined
+  readonly capture?:
+    | Omit<CaptureServiceOptions, 'events' | 'log' | 'onSegmentFinished' | 'checkRoom'>
+    | undefined
 }
 
 export interface RunningRecorder {
@@ -100,7 +102,7 @@ interface Watched extends RecorderOptions {
 
 async function openCapture(
   writer: StoreWriter,
-  { capture, ...watched }: Watched & Pick<CaptureServiceOptions, 'onSegmentFinished'>,
+  { capture, ...watched }: Watched & Pick<CaptureServiceOptions, 'onSegmentFinished' | 'checkRoom'>,
 ): Promise<CaptureService | undefined> {
   return capture && (await CaptureService.open(writer, { ...capture, ...watched }))
 }

@@ -65,9 +65,10 @@ export class Retention implements AsyncDisposable {
     return retention
   }
 
-  /** No room is left, and there is nothing to remove or nothing may be removed. */
-  get isFull(): boolean {
-    return this.#isFull
+  /** Fails with store-full when there was no room at the last look, and nothing may be removed for more. */
+  checkRoom(): void {
+    if (this.#isFull && this.#options.settings.onFull === 'stop')
+      throw storeFull('the store has no room left')
   }
 
   /** A segment was finished, or time has passed. Nobody waits for it. */
@@ -83,10 +84,7 @@ export class Retention implements AsyncDisposable {
   async makeRoom(bytes: bigint): Promise<void> {
     const missing = await this.#inTurn(() => this.#collect(bytes))
     if (missing > 0n && this.#options.settings.onFull === 'stop') {
-      throw new CapfleetError(
-        'store-full',
-        `the store lacks ${missing} bytes for this, and retention.onFull is "stop"; delete captures`,
-      )
+      throw storeFull(`the store lacks ${missing} bytes for this`)
     }
   }
 
@@ -142,7 +140,7 @@ export class Retention implements AsyncDisposable {
     const bytes = await this.#sizes.of(path)
     await this.#options.writer.dropSegment(capture.name, { port, segment })
     this.#options.events.append('segment-removed', {
-      capture: capture.name,
+      name: capture.name,
       port,
       segment: segment.number,
       packets: String(segment.packets),
@@ -176,7 +174,7 @@ export class Retention implements AsyncDisposable {
       if (this.#pinned.some(({ path }) => path.startsWith(folder))) continue
       await this.#options.writer.ageOut(capture)
       this.#options.events.append('capture-aged-out', {
-        capture: capture.name,
+        name: capture.name,
         beginNs: String(capture.startNs),
         endNs: String(capture.endNs),
       })
@@ -207,6 +205,10 @@ export class Retention implements AsyncDisposable {
       }
     }
   }
+}
+
+function storeFull(reason: string): CapfleetError {
+  return new CapfleetError('store-full', `${reason}, and retention.onFull is "stop"; delete captures`)
 }
 
 /** Numbers of the segments of which any file is in the folder. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { test } from 'node:test'
+import { CapfleetError } from '../../src/base/error.ts'
 import { type CaptureStage, captureStage } from '../support/capture-stage.ts'
 import { scriptedStream } from '../support/scripted-engine.ts'
 
@@ -167,6 +168,37 @@ test('a segment that the store has removed does not come back', async () => {
     [2, 3],
   )
   assert.equal((await stage.record(name)).packets, 13n)
+})
+
+test('a capture takes no packets while the store has no room for them, and then goes on', async () => {
+  await using stage = await stageAt()
+  const { control, engine } = stage
+  const { name } = await control.start({ baseName: 'a' }, never)
+  stage.roomProblem = new CapfleetError('store-full', 'no room is left')
+  engine.streams = [scriptedStream(0, 1, [3n])]
+  await stage.pass(250)
+  const { state, message, name: suspended } = control.report()
+  assert.deepEqual([state, message, suspended], ['error', 'no room is left', name])
+  assert.deepEqual(engine.calls, [`start ${name}`, 'stop', 'close'])
+  const { state: stored, packets } = await stage.record(name)
+  assert.deepEqual([stored, packets], ['active', 3n])
+  await stage.pass(3_000)
+  assert.equal(control.report().state, 'error')
+  await assert.rejects(control.start({ baseName: 'b' }, never), { code: 'capture-running' })
+  stage.roomProblem = undefined
+  await stage.pass(3_000)
+  assert.deepEqual([control.report().state, control.report().name], ['running', name])
+  assert.deepEqual(
+    stage.events.filter((event) => !event.startsWith('capture-recovered')),
+    [`capture-started ${name}`, `capture-failed ${name}`, `capture-resumed ${name}`],
+  )
+})
+
+test('without room nothing is started', async () => {
+  await using stage = await stageAt()
+  stage.roomProblem = new CapfleetError('store-full', 'no room is left')
+  await assert.rejects(stage.control.start({ baseName: 'a' }, never), { code: 'store-full' })
+  assert.deepEqual([stage.control.report().state, await stage.captures()], ['error', []])
 })
 
 test('a capture goes on after a restart, under its name, from its start, with its counts', async () => {

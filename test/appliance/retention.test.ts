@@ -57,7 +57,7 @@ test('the oldest segments go, as few as make room, and everybody is told', async
   await using keeper = await open({ maxBytes: 7 * SEGMENT_BYTES })
   assert.deepEqual(keeper.kinds(), Array(3).fill('segment-removed'))
   assert.deepEqual(
-    keeper.events.map(({ fields }) => [fields.capture, fields.segment, fields.packets]),
+    keeper.events.map(({ fields }) => [fields.name, fields.segment, fields.packets]),
     [
       ['first', 1, '9'],
       ['first', 2, '9'],
@@ -139,7 +139,7 @@ test('onFull "stop" keeps everything, says so once and takes nothing new', async
   await using keeper = await open({ maxBytes: 2 * SEGMENT_BYTES, onFull: 'stop' })
   await assert.rejects(keeper.retention.makeRoom(10n), { code: 'store-full' })
   assert.deepEqual(keeper.kinds(), ['store-full'])
-  assert.equal(keeper.retention.isFull, true)
+  assert.throws(() => keeper.retention.checkRoom(), { code: 'store-full' })
   assert.deepEqual(numbersOf((await timerange(0, 100)).body), range(0, 45))
 })
 
@@ -172,7 +172,7 @@ test('a segment that is read stays on the disk until its reader is gone, by kill
   const reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000001.pcap'))
   await using keeper = await open({ maxBytes: SEGMENT_BYTES })
   assert.deepEqual(keeper.kinds(), ['segment-removed', 'segment-removed', 'capture-aged-out'])
-  assert.equal(keeper.events[2]?.fields.capture, 'younger', 'room is made at once, elsewhere')
+  assert.equal(keeper.events[2]?.fields.name, 'younger', 'room is made at once, elsewhere')
   assert.ok((await readdir(join(storePath, 'captures', 'read', 'cap0'))).includes('00000001.pcap'))
   await keeper.collect()
   assert.equal(keeper.events.length, 3)
@@ -184,7 +184,7 @@ test('a segment that is read stays on the disk until its reader is gone, by kill
     },
     { limitMs: 5_000, message: 'the kernel gives the lock back' },
   )
-  assert.deepEqual(keeper.events[3]?.fields.capture, 'read')
+  assert.deepEqual(keeper.events[3]?.fields.name, 'read')
   assert.deepEqual(await readdir(join(storePath, 'captures')), [])
 })
 

@@ -23,6 +23,8 @@ export interface CaptureStage extends AsyncDisposable {
   readonly control: CaptureControl
   /** "kind name" of each event so far. */
   readonly events: string[]
+  /** Set: there is no room for packets, with this failure. */
+  roomProblem: Error | undefined
   /** How often a segment was finished. */
   readonly finished: () => number
   /** Sets both clocks forward, and lets what is due then happen. */
@@ -61,6 +63,7 @@ export async function captureStage(options: CaptureStageOptions): Promise<Captur
 class Stage {
   readonly engine = new ScriptedEngine(PORTS)
   readonly events: string[] = []
+  roomProblem: Error | undefined
   readonly #root: string
   readonly #config: CaptureConfig
   readonly #timeZone: string
@@ -146,6 +149,9 @@ class Stage {
       bootId: 'this boot',
       onSegmentFinished: () => {
         this.#finished += 1
+      },
+      checkRoom: () => {
+        if (this.roomProblem !== undefined) throw this.roomProblem
       },
     })
     const keeper = new CaptureKeeper({ ...shared, control, roll, monotonicMs: () => this.#monotonicMs })
