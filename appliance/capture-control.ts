@@ -5,7 +5,8 @@ import { checkBaseName } from './capture-names.ts'
 import { NO_RATES } from './capture-rates.ts'
 import type { CaptureRecord } from './capture-record.ts'
 import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
-import type { CaptureReport, CaptureState } from './capture-report.ts'
+import type { CaptureReport } from './capture-report.ts'
+import { CaptureStatus } from './capture-status.ts'
 import { CaptureTally } from './capture-tally.ts'
 import type { EventSink } from './event-log.ts'
 import { FifoLimit } from './fifo-limit.ts'
@@ -46,18 +47,16 @@ export interface CaptureStart {
 export class CaptureControl implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #options: CaptureControlOptions
+  readonly #status: CaptureStatus
   readonly #turn = new FifoLimit(1)
-  #state: CaptureState = 'idle'
   #recording: Recording | undefined
   /** An active capture of an earlier recorder that does not go on yet. */
   #left: CaptureRecord | undefined
-  #message = ''
-  /** The failure that was told last. */
-  #told = ''
 
   private constructor(writer: StoreWriter, options: CaptureControlOptions) {
     this.#writer = writer
     this.#options = options
+    this.#status = new CaptureStatus(options)
   }
 
   /** Goes on with the capture that the store says is active, unless it is of a row whose time is over. */
@@ -67,7 +66,7 @@ export class CaptureControl implements AsyncDisposable {
     const row = newest?.scheduleName ?? ''
     const isOver = row !== '' && options.schedule.due?.name !== row
     for (const record of isOver && newest !== undefined ? [newest, ...older] : older) {
-      await control.#closeLeft(record).catch((error: unknown) => control.#tell(error, record.name))
+      await control.#closeLeft(record).catch((error: unknown) => control.#status.tell(error, record.name))
     }
     control.#left = isOver ? undefined : newest
     await control.resume()
@@ -102,15 +101,15 @@ export class CaptureControl implements AsyncDisposable {
     checkBaseName(start.baseName)
     using _turn = await this.#turn.acquire(signal)
     if (this.name !== '') throw captureRunning(this.name)
-    this.#enter('starting')
+    this.#status.enter('starting', this.name)
     try {
       const { driver, events, checkRoom } = this.#options
       checkRoom?.()
       const capture = await this.#makeCapture(start)
       this.#recording = await capture.keepIf(Recording.begin(driver, capture, events))
-      this.#enter('running')
+      this.#status.enter('running', this.name)
     } catch (error) {
-      this.#fail('error', error, start.baseName)
+      this.#status.fail('error', error, start.baseName)
       throw error
     }
     this.#options.events.append('capture-started', { name: this.name, schedule: this.scheduleName })
@@ -142,14 +141,14 @@ export class CaptureControl implements AsyncDisposable {
   async roll(next: CaptureStart, signal: AbortSignal): Promise<void> {
     using _turn = await this.#turn.acquire(signal)
     if (this.#recording === undefined) throw captureNotRunning()
-    this.#enter('rolling')
+    this.#status.enter('rolling', this.name)
     try {
       const capture = await this.#makeCapture(next)
       const ended = await capture.keepIf(this.#recording.rollTo(capture))
       await this.#closeRolled(ended)
-      this.#enter('running')
+      this.#status.enter('running', this.name)
     } catch (error) {
-      this.#fail('running', error, this.name)
+      this.#status.fail('running', error, this.name)
       throw error
     }
   }
@@ -168,10 +167,10 @@ export class CaptureControl implements AsyncDisposable {
       this.#left = capture.record
       this.#recording = await Recording.begin(driver, capture, events)
       this.#left = undefined
-      this.#enter('running')
+      this.#status.enter('running', this.name)
       events.append('capture-resumed', { name: this.name })
     } catch (error) {
-      this.#fail('error', error, record.name)
+      this.#status.fail('error', error, record.name)
     }
   }
 
@@ -185,7 +184,7 @@ export class CaptureControl implements AsyncDisposable {
       const { name } = this
       await this.#endRecording()
       this.#left = await this.#writer.recordOf(name)
-      this.#fail('error', error, name)
+      this.#status.fail('error', error, name)
     }
   }
 
@@ -203,14 +202,14 @@ export class CaptureControl implements AsyncDisposable {
     const recording = this.#recording
     const isManual = this.name !== '' && this.scheduleName === ''
     return {
-      state: this.#state,
+      state: this.#status.state,
       name: this.name,
       baseName: recording?.capture.baseName ?? this.#left?.baseName ?? '',
       scheduleName: this.scheduleName,
       startNs: recording?.capture.startNs ?? this.#left?.startNs ?? 0n,
       ports: [...driver.ports],
       counts: recording?.counts ?? NO_COUNTS,
-      message: this.#message || (recording?.diskProblem ?? ''),
+      message: this.#status.message || (recording?.diskProblem ?? ''),
       waitingRow: isManual ? (schedule.due?.name ?? '') : '',
       skippedRow: schedule.skippedRow,
     }
@@ -239,16 +238,16 @@ export class CaptureControl implements AsyncDisposable {
 
   async #stop(): Promise<StoppedCapture> {
     if (this.name === '') throw captureNotRunning()
-    this.#enter('stopping')
+    this.#status.enter('stopping', this.name)
     try {
       const stopped = await this.#close()
-      this.#enter('idle')
+      this.#status.enter('idle', this.name)
       const { name, packets, drops } = stopped
       const figures = { packets: String(packets), drops: String(drops) }
       this.#options.events.append('capture-stopped', { name, ...figures })
       return stopped
     } catch (error) {
-      this.#fail('error', error, this.name)
+      this.#status.fail('error', error, this.name)
       throw error
     }
   }
@@ -272,7 +271,7 @@ export class CaptureControl implements AsyncDisposable {
       events.append('capture-rolled', { name: this.name, previous: capture.name, packets: String(packets) })
     } catch (error) {
       // It stays active in the store: the next recorder closes it.
-      this.#tell(error, capture.name)
+      this.#status.tell(error, capture.name)
     }
   }
 
@@ -285,29 +284,6 @@ export class CaptureControl implements AsyncDisposable {
 
   get #recoveryParts(): RecoveryParts {
     return { ...this.#options, writer: this.#writer }
-  }
-
-  #enter(state: CaptureState): void {
-    this.#state = state
-    this.#message = ''
-    if (state === 'running' || state === 'idle') this.#told = ''
-    this.#options.log.info('capture.state', { state, name: this.name })
-  }
-
-  #fail(state: CaptureState, error: unknown, name: string): void {
-    this.#state = state
-    this.#message = this.#tell(error, name)
-  }
-
-  /** By an event, unless it is what was told last: a capture that cannot begin is tried for ever. */
-  #tell(error: unknown, name: string): string {
-    const message = error instanceof Error ? error.message : String(error)
-    if (message !== this.#told) {
-      this.#options.log.error('capture.failed', { name, err: error })
-      this.#options.events.append('capture-failed', { name, message })
-    }
-    this.#told = message
-    return message
   }
 }
 
