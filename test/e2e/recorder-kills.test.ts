@@ -17,6 +17,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { putUser } from '../../src/base/users-file.ts'
 import { captureWire, WITHOUT_WIRE } from '../support/capture-wire.ts'
 import { eventually } from '../support/eventually.ts'
+import { type Flushed, flushedBefore, lossesIn, sentFromNowOn } from '../support/flushed-packets.ts'
 import { NumberedSender } from '../support/numbered-sender.ts'
 import { RecorderProcess } from '../support/recorder-process.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
@@ -31,14 +32,6 @@ const IS_LONG_RUN = process.env.RECORDER_KILLS !== undefined
 const RESUME_LIMIT_MS = 1_000
 const PACKETS_PER_TICK = 20
 const LONGEST_LIFE_MS = 400
-/** From the call that sends a packet to its time stamp at the other end of the wire. */
-const TRANSIT_NS = 20_000_000n
-
-interface Flushed {
-  /** All packets [from, to) were flushed before the recorder was killed. */
-  readonly from: number
-  readonly to: number
-}
 
 describe('kill -9', {
   skip: WITHOUT_WIRE,
@@ -69,17 +62,17 @@ describe('kill -9', {
     const promised = promises.reduce((sum, { from, to }) => sum + to - from, 0)
     t.diagnostic(`${sender.sent} sent, ${promised} flushed before a kill, ${stored.length} stored`)
     assert.ok(promised > RECORDER_KILLS * PACKETS_PER_TICK, 'much was flushed')
-    assert.deepEqual(problemsOf(stored, promises), [])
+    assert.deepEqual(lossesIn(stored, promises), [])
   })
 
   test('negative control: a packet that is missing, or there twice, or out of order, is seen', async () => {
     const all = Array.from({ length: 100 }, (_, number) => number)
     const promises = [{ from: 10, to: 90 }]
-    assert.deepEqual(problemsOf(all, promises), [])
-    assert.deepEqual(problemsOf(all.slice(5, 95), promises), [])
-    assert.deepEqual(problemsOf(all.toSpliced(50, 1), promises), ['50 was flushed and is not there'])
-    assert.deepEqual(problemsOf(all.toSpliced(50, 0, 49), promises), ['49 comes after 49'])
-    assert.deepEqual(problemsOf([...all, 3], promises), ['3 comes after 99'])
+    assert.deepEqual(lossesIn(all, promises), [])
+    assert.deepEqual(lossesIn(all.slice(5, 95), promises), [])
+    assert.deepEqual(lossesIn(all.toSpliced(50, 1), promises), ['50 was flushed and is not there'])
+    assert.deepEqual(lossesIn(all.toSpliced(50, 0, 49), promises), ['49 comes after 49'])
+    assert.deepEqual(lossesIn([...all, 3], promises), ['3 comes after 99'])
   })
 
   test(`of the appliance, ${APPLIANCE_KILLS} times: the capture loses no packet`, async (t) => {
@@ -97,7 +90,7 @@ describe('kill -9', {
     assert.equal(stopped.packets, BigInt(stored.length))
     assert.equal(stopped.drops, 0n)
     assert.ok(stored.length >= sender.sent && sender.sent > 0)
-    assert.deepEqual(problemsOf(stored, [{ from: 0, to: stored.length }]), [])
+    assert.deepEqual(lossesIn(stored, [{ from: 0, to: stored.length }]), [])
   })
 })
 
@@ -124,36 +117,6 @@ async function stopAfter(recorder: RecorderProcess, sender: NumberedSender): Pro
   await sender[Symbol.asyncDispose]()
   await recorder.client.stopCapture(false)
   return { from, to: sender.sent }
-}
-
-/** The first packet that is sent after this moment, or a later one. */
-async function sentFromNowOn(sender: NumberedSender): Promise<number> {
-  const before = sender.sent
-  // What is on its way may be from before; the batch after the next mark is not.
-  await eventually(() => sender.sent > before, { limitMs: 20_000, message: 'the sender goes on' })
-  const { sent } = sender
-  await eventually(() => sender.sent > sent, { limitMs: 20_000, message: 'the sender goes on' })
-  return sender.sent
-}
-
-function flushedBefore(sender: NumberedSender, flushedNs: bigint): number {
-  return sender.sentBefore(flushedNs - TRANSIT_NS)
-}
-
-/** Numbers ascend, none is twice, and all that were flushed are there. */
-function problemsOf(stored: readonly number[], promises: readonly Flushed[]): string[] {
-  const disorder = stored.flatMap((number, index) => {
-    const before = stored[index - 1] ?? -1
-    return number > before ? [] : [`${number} comes after ${before}`]
-  })
-  const there = new Set(stored)
-  const missing: string[] = []
-  for (const { from, to } of promises) {
-    for (let number = from; number < to; number++) {
-      if (!there.has(number)) missing.push(`${number} was flushed and is not there`)
-    }
-  }
-  return [...disorder, ...missing].slice(0, 20)
 }
 
 /** Starts it, and kills it as soon as it serves, or a little later. */
