@@ -191,8 +191,8 @@ async function flushedBy(recorder: RecorderProcess, sender: NumberedSender): Pro
 }
 
 function lastNs(captures: readonly RecoveredCapture[]): bigint {
-  const segments = captures.flatMap(({ record }) => record.streams.flatMap((stream) => stream.segments))
-  return segments.reduce((last, { maxNs }) => (maxNs > last ? maxNs : last), 0n)
+  const stored = captures.findLast(({ numbers }) => numbers.length > 0)
+  return stored?.record.streams[0]?.segments.at(-1)?.maxNs ?? 0n
 }
 
 function median(sorted: readonly number[]): number {

@@ -29,9 +29,9 @@ const COMMANDS: Readonly<Record<FileSystem, FileSystemCommands>> = {
   // XFS refuses a second one with the same identity.
   xfs: { make: ['mkfs.xfs', '-q'], mountOptions: 'loop,nouuid' },
 }
-/** The least that XFS wants is 300 MiB. The file is sparse. */
-const DISK_BYTES = '384M'
-const HOST_BYTES = '8G'
+/** Sparse. By default a store removes segments when less than 1 GiB is free. */
+const DISK_BYTES = '4G'
+const HOST_BYTES = '16G'
 
 export interface MountedCopy extends AsyncDisposable {
   readonly path: string
