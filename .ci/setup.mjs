@@ -43,6 +43,9 @@ const TEST_PACKAGES = [
   'wrk',
   'ethtool',
   'iproute2',
+  'e2fsprogs',
+  'xfsprogs',
+  'netsniff-ng',
 ]
 
 const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']
