@@ -50,7 +50,7 @@ if (positionals[0] === 'queue') {
 }
 // Packets of a wire instead of a file.
 if (positionals[0] === 'capture') {
-  printCaptureFigures()
+  await printCaptureFigures()
   process.exit()
 }
 const bytes = wholeNumber('size-mib') * MIB

@@ -9,6 +9,7 @@ import { makeVethPair } from '../support/network-namespace.ts'
 import { sendPackets } from '../support/packet-sender.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { writeImixTraffic } from './imix-traffic.ts'
+import { printCells } from './print-cells.ts'
 
 interface Capturer {
   readonly label: string
@@ -75,8 +76,9 @@ const LOADS: readonly Load[] = [
   { packetsPerSecond: 0, hogs: 4 },
   { packetsPerSecond: 0, hogs: 12 },
 ]
+const WIDTHS = [9, 5, 20, 9, 9, 9, 7, 11]
 const INPUT_BYTES = 64 * 2 ** 20
-const ROUNDS = Number(process.env.CAPTURE_ROUNDS ?? 8)
+const ROUNDS = Number(process.argv[2])
 const SENDER_CORE = '0'
 const CAPTURE_CORE = '1'
 
@@ -86,7 +88,7 @@ await writeImixTraffic([traffic], { seed: 1, startNs: 0n, bytes: INPUT_BYTES })
 // IMIX is within an Ethernet MTU; tags are on top of that.
 const { near, far } = await makeVethPair(2_000)
 spawnSync('taskset', ['-pc', SENDER_CORE, String(process.pid)])
-printRow(['rate', 'hogs', 'capturer', 'offered', 'stored', 'dropped', '%', 'CPU s/Mpkt'])
+printCells(['rate', 'hogs', 'capturer', 'offered', 'stored', 'dropped', '%', 'CPU s/Mpkt'], WIDTHS)
 for (const load of LOADS) {
   for (const capturer of CAPTURERS) {
     if (spawnSync('which', [capturer.command]).status === 0) await contest(load, capturer)
@@ -117,16 +119,19 @@ async function contest({ packetsPerSecond, hogs }: Load, capturer: Capturer): Pr
   else child.kill('SIGINT')
   await ended
   const stored = await countStored(work)
-  printRow([
-    packetsPerSecond === 0 ? 'max' : packetsPerSecond.toLocaleString('en'),
-    String(hogs),
-    capturer.label,
-    String(offered),
-    String(stored),
-    String(offered - stored),
-    ((100 * (offered - stored)) / offered).toFixed(2),
-    ((cpu * 1e6) / offered).toFixed(2),
-  ])
+  printCells(
+    [
+      packetsPerSecond === 0 ? 'max' : packetsPerSecond.toLocaleString('en'),
+      String(hogs),
+      capturer.label,
+      String(offered),
+      String(stored),
+      String(offered - stored),
+      ((100 * (offered - stored)) / offered).toFixed(2),
+      ((cpu * 1e6) / offered).toFixed(2),
+    ],
+    WIDTHS,
+  )
 }
 
 /** Until the capturer says that it listens, or has its file; and a little more, for those that say it early. */
@@ -155,9 +160,4 @@ async function countStored(folder: string): Promise<number> {
     for (let at = 24; at + 16 <= bytes.length; count++) at += 16 + bytes.readUInt32LE(at + 8)
   }
   return count
-}
-
-function printRow(cells: readonly string[]): void {
-  const widths = [9, 5, 20, 9, 9, 9, 7, 11]
-  process.stdout.write(`${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' ')}\n`)
 }

@@ -1,16 +1,22 @@
 /**
  * Live capture on a veth pair in a network namespace: the same packets at the same rate into ours and
  * into tcpdump, dumpcap and netsniff-ng, one after the other; what each has in its file. Also with busy
- * processes on the core of the capturer. The sender has the other core.
+ * processes on the core of the capturer. The sender has the other core. Then ours as programs of
+ * their own, recorder and appliance, alone and beside downloads.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { printCaptureBesideDownloads } from './capture-beside-downloads.ts'
+
+const ROUNDS = 8
 
 /** Prints the table; nothing is left behind. */
-export function printCaptureFigures(): void {
+export async function printCaptureFigures(): Promise<void> {
   const contest = fileURLToPath(new URL('capture-contest.ts', import.meta.url))
-  const script = 'mount -t sysfs sysfs /sys && exec "$0" "$1"'
-  const args = ['--net', '--mount', 'sh', '-c', script, process.execPath, contest]
+  const script = 'mount -t sysfs sysfs /sys && exec "$0" "$@"'
+  const rounds = process.env.CAPTURE_ROUNDS ?? String(ROUNDS)
+  const args = ['--net', '--mount', 'sh', '-c', script, process.execPath, contest, rounds]
   const { status } = spawnSync('unshare', args, { stdio: 'inherit' })
   if (status !== 0) throw new Error('the capture bench failed; it needs root for a network namespace')
+  await printCaptureBesideDownloads(Number(rounds))
 }

@@ -7,20 +7,17 @@
  *   SEED=<n>              repeats the choice of moments
  */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { putUser } from '../../src/base/users-file.ts'
+import { ApplianceProcess } from '../support/appliance-process.ts'
 import { captureWire, WITHOUT_WIRE } from '../support/capture-wire.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Flushed, flushedBefore, lossesIn, sentFromNowOn } from '../support/flushed-packets.ts'
 import { NumberedSender } from '../support/numbered-sender.ts'
 import { RecorderProcess } from '../support/recorder-process.ts'
-import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { storedNumbers } from '../support/stored-numbers.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -119,22 +116,14 @@ async function stopAfter(recorder: RecorderProcess, sender: NumberedSender): Pro
   return { from, to: sender.sent }
 }
 
-/** Starts it, and kills it as soon as it serves, or a little later. */
+/** Starts it, and kills it in the middle of a download. */
 async function killAppliance(configPath: string): Promise<void> {
-  const args = [join(REPOSITORY_ROOT, 'src/cli.ts'), 'appliance', '--config', configPath]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
-  const ended = once(child, 'exit')
-  for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    const url = /ready (\S+)/.exec(line)?.[1]
-    if (url === undefined) continue
-    const headers = { authorization: `Basic ${btoa('full:correct horse')}` }
-    const answer = await fetch(`${url}/api/v1/pcap/single?StreamName=whole`, { headers })
-    assert.equal(answer.status, 200)
-    // In the middle of a download.
-    child.kill('SIGKILL')
-    await answer.arrayBuffer().catch(() => undefined)
-  }
-  await ended
+  await using appliance = await ApplianceProcess.start(configPath)
+  const headers = { authorization: `Basic ${btoa('full:correct horse')}` }
+  const answer = await fetch(`${appliance.url}/api/v1/pcap/single?StreamName=whole`, { headers })
+  assert.equal(answer.status, 200)
+  await appliance[Symbol.asyncDispose]()
+  await answer.arrayBuffer().catch(() => undefined)
 }
 
 function median(values: readonly number[]): number {

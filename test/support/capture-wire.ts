@@ -22,6 +22,9 @@ export interface CaptureWire extends AsyncDisposable {
 
 const IPV6_SWITCHES = '/proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv6/conf/default/disable_ipv6'
 
+/** Ethernet's, and room for tags of VLANs. */
+const MTU = '2000'
+
 let made = 0
 
 export async function captureWire(): Promise<CaptureWire> {
@@ -37,8 +40,9 @@ export async function captureWire(): Promise<CaptureWire> {
     await inside(name, 'sh', '-c', `echo 1 | tee ${IPV6_SWITCHES} > /dev/null || true`)
   }
   await ip('link', 'add', 'tx0', 'netns', sender, 'type', 'veth', 'peer', 'name', 'rx0', 'netns', receiver)
-  await inside(sender, 'ip', 'link', 'set', 'tx0', 'address', '02:00:00:00:00:01', 'arp', 'off', 'up')
-  await inside(receiver, 'ip', 'link', 'set', 'rx0', 'address', '02:00:00:00:00:02', 'arp', 'off', 'up')
+  const up = ['mtu', MTU, 'arp', 'off', 'up']
+  await inside(sender, 'ip', 'link', 'set', 'tx0', 'address', '02:00:00:00:00:01', ...up)
+  await inside(receiver, 'ip', 'link', 'set', 'rx0', 'address', '02:00:00:00:00:02', ...up)
   await inside(sender, 'ip', 'address', 'add', '192.0.2.1/24', 'dev', 'tx0')
   const owner = parts.move()
   return {

@@ -47,6 +47,7 @@ export class RecorderProcess implements AsyncDisposable {
       listen: { port: 0 },
       store: recorder.storePath,
       timeZone: 'UTC',
+      logLevel: 'warn',
       auth: { users: join(options.folder, 'users.yaml') },
       capture: { ports: [port], segmentBytes: 2 ** 20, syncIntervalMs: 100, ...options.capture },
     }
