@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -25,6 +25,7 @@ import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
+const run = promisify(execFile)
 const POWER_LOSSES = Number(process.env.POWER_LOSSES ?? 5)
 /** A shared machine may stop a process for long: how much is lost is judged in the long run only. */
 const IS_LONG_RUN = process.env.POWER_LOSSES !== undefined
@@ -34,6 +35,7 @@ const LOSSES_PER_DISK = 10
 const LOSSES_WITHOUT_SYNC = 10
 const PACKETS_PER_TICK = 20
 const LONGEST_LIFE_MS = 600
+const SECTOR_BYTES = 4_096
 const LOST_LIMIT_MS = 2_000
 /** Many small segments, and captures that end and begin: as much to go wrong as possible. */
 const BUSY = { segmentBytes: 2 ** 20, syncIntervalMs: 100, roll: { everyBytes: 3 * 2 ** 20 } }
@@ -75,11 +77,30 @@ describe('power loss', {
       if (IS_LONG_RUN) assert.ok((lostMs.at(-1) ?? 0) <= LOST_LIMIT_MS)
     })
 
+    test(`${fileSystem}: a disk keeps what it was given, and without its cache only what was flushed`, async () => {
+      await using disk = await PowerLossDisk.make(fileSystem)
+      const file = join(disk.path, 'file')
+      await writeFile(file, 'a'.repeat(SECTOR_BYTES))
+      await disk.sync()
+      // To the disk at once, and no flush.
+      const args = ['of=file', `bs=${SECTOR_BYTES}`, 'count=1', 'oflag=direct', 'conv=notrunc', 'status=none']
+      await run('dd', ['if=/dev/zero', ...args], { cwd: disk.path })
+      // In this order: the copy of the other kind is a flush.
+      for (const [losesCache, first] of [
+        [true, 'a'],
+        [false, '\0'],
+      ] as const) {
+        await using copy = await disk.cutPower({ losesCache })
+        const stored = await readFile(join(copy.path, 'file'), 'utf8')
+        assert.deepEqual([stored.length, stored[0]], [SECTOR_BYTES, first])
+      }
+    })
+
     test(`negative control: ${fileSystem}, without syncs something is lost or damaged`, async (t) => {
       await using folder = await tempFolder()
       const library = join(folder.path, 'no-sync.so')
       const source = join(REPOSITORY_ROOT, 'test/support/no_sync.cc')
-      await promisify(execFile)('g++', ['-shared', '-fPIC', source, '-o', library])
+      await run('g++', ['-shared', '-fPIC', source, '-o', library])
       const through = ['env', `LD_PRELOAD=${library}`]
       const random = seededRandom()
       t.diagnostic(`SEED=${random.seed}`)
@@ -145,25 +166,28 @@ async function loseOneDisk({
   const losses: PowerLoss[] = []
   while (losses.length < count) {
     await delay(random.integer(0, LONGEST_LIFE_MS))
-    losses.push(await cutPower({ disk, recorder, sender, from }))
+    const losesCache = random.pick([false, true])
+    losses.push(await cutPower({ disk, recorder, sender, from, losesCache }))
   }
   return losses
 }
 
-interface Running {
+interface Cut {
   readonly disk: PowerLossDisk
   readonly recorder: RecorderProcess
   readonly sender: NumberedSender
   /** First packet that is surely in the capture. */
   readonly from: number
+  /** The disk forgets what it was not told to flush. */
+  readonly losesCache: boolean
 }
 
-async function cutPower({ disk, recorder, sender, from }: Running): Promise<PowerLoss> {
+async function cutPower({ disk, recorder, sender, from, losesCache }: Cut): Promise<PowerLoss> {
   const { name, counts } = await recorder.client.captureReport()
   assert.equal(counts.drops, 0n, 'this machine is too busy for this test')
   const to = flushedBefore(sender, counts.flushedNs)
   const cutNs = clockNs()
-  await using copy = await disk.cutPower()
+  await using copy = await disk.cutPower({ losesCache })
   try {
     const captures = await recoverStore(join(copy.path, 'store'))
     const numbers = captures.flatMap((capture) => capture.numbers)

@@ -1,12 +1,13 @@
 /**
- * A disk of its own that can lose its power: a file in memory behind a loop device. A cut takes what the
- * device has been given by then, in one atomic copy; what is only in the cache of the mounted file
- * system is not in it. Needs root.
+ * A disk of its own that can lose its power: a file behind a loop device. A cut takes what the disk has
+ * been given by then, in one atomic copy; what is only in the cache of the mounted file system is not in
+ * it. The file lies on a file system, the disk's cache, which lies on a file again, the medium: a cut that
+ * takes the medium loses what the disk was not told to flush. Needs root.
  */
 import { execFile } from 'node:child_process'
 import { constants, existsSync } from 'node:fs'
 import { copyFile, mkdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { tempFolder } from './temp-folder.ts'
 
@@ -26,14 +27,15 @@ interface FileSystemCommands {
 
 const COMMANDS: Readonly<Record<FileSystem, FileSystemCommands>> = {
   ext4: { make: ['mkfs.ext4', '-qF'], mountOptions: 'loop' },
-  // XFS refuses a second one with the same identity.
-  xfs: { make: ['mkfs.xfs', '-q'], mountOptions: 'loop,nouuid' },
+  // XFS refuses a second one with the same identity. It makes copies of files at one moment, and at once.
+  xfs: { make: ['mkfs.xfs', '-q', '-m', 'reflink=1'], mountOptions: 'loop,nouuid' },
 }
-/** Sparse. By default a store removes segments when less than 1 GiB is free. */
+/** All sparse. By default a store removes segments when less than 1 GiB is free. */
 const DISK_BYTES = '4G'
-const HOST_BYTES = '16G'
+const CACHE_BYTES = '8G'
+const MEDIUM_BYTES = '16G'
 
-export interface MountedCopy extends AsyncDisposable {
+export interface Mounted extends AsyncDisposable {
   readonly path: string
 }
 
@@ -54,37 +56,36 @@ export class PowerLossDisk implements AsyncDisposable {
   static async make(kind: FileSystem): Promise<PowerLossDisk> {
     await using owned = new AsyncDisposableStack()
     const folder = owned.use(await tempFolder()).path
-    for (const name of ['memory', 'host', 'disk', 'copy']) await mkdir(join(folder, name))
-    const mount = async (name: string, ...args: readonly string[]): Promise<void> => {
-      await run('mount', [...args, join(folder, name)])
-      owned.defer(async () => void (await run('umount', [join(folder, name)])))
+    owned.use(await mount(join(folder, 'memory'), ['-t', 'tmpfs', 'tmpfs']))
+    const layer = async (
+      image: string,
+      name: string,
+      layerKind: FileSystem,
+      bytes: string,
+    ): Promise<void> => {
+      const path = join(folder, image)
+      await run('truncate', ['-s', bytes, path])
+      const [command, ...args] = COMMANDS[layerKind].make
+      await run(command, [...args, path])
+      owned.use(await mount(join(folder, name), ['-o', 'loop', path]))
     }
-    await mount('memory', '-t', 'tmpfs', 'tmpfs')
-    // XFS below the disk is what makes the copies: at one moment, and at once.
-    const host = join(folder, 'memory/host')
-    await run('truncate', ['-s', HOST_BYTES, host])
-    await run('mkfs.xfs', ['-q', '-m', 'reflink=1', host])
-    await mount('host', '-o', 'loop', host)
-    const disk = join(folder, 'host/disk')
-    await run('truncate', ['-s', DISK_BYTES, disk])
-    const [command, ...args] = COMMANDS[kind].make
-    await run(command, [...args, disk])
-    await mount('disk', '-o', 'loop', disk)
+    await layer('memory/medium', 'medium', 'xfs', MEDIUM_BYTES)
+    await layer('medium/cache', 'cache', 'xfs', CACHE_BYTES)
+    await layer('cache/disk', 'disk', kind, DISK_BYTES)
     return new PowerLossDisk(kind, folder, owned.move())
   }
 
   /** The power fails and comes back, for a copy: its log is replayed, and it is mounted until dispose. */
-  async cutPower(): Promise<MountedCopy> {
-    const [image, path] = [join(this.#folder, 'host/copy'), join(this.#folder, 'copy')]
-    await copyFile(join(this.#folder, 'host/disk'), image, constants.COPYFILE_FICLONE_FORCE)
-    await run('mount', ['-o', COMMANDS[this.#kind].mountOptions, image, path])
-    return {
-      path,
-      [Symbol.asyncDispose]: async () => {
-        await run('umount', [path])
-        await rm(image)
-      },
+  async cutPower({ losesCache }: { readonly losesCache: boolean }): Promise<Mounted> {
+    await using owned = new AsyncDisposableStack()
+    let disk = join(this.#folder, 'cache/disk')
+    if (losesCache) {
+      const cache = owned.use(await this.#mountCopy(join(this.#folder, 'medium/cache'), 'xfs'))
+      disk = join(cache.path, 'disk')
     }
+    const { path } = owned.use(await this.#mountCopy(disk, this.#kind))
+    const all = owned.move()
+    return { path, [Symbol.asyncDispose]: () => all.disposeAsync() }
   }
 
   /** Everything so far is on the disk. */
@@ -95,4 +96,21 @@ export class PowerLossDisk implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#owned.disposeAsync()
   }
+
+  async #mountCopy(image: string, kind: FileSystem): Promise<Mounted> {
+    await using owned = new AsyncDisposableStack()
+    const copy = `${image}-copy`
+    owned.defer(() => rm(copy, { force: true }))
+    await copyFile(image, copy, constants.COPYFILE_FICLONE_FORCE)
+    const path = join(this.#folder, `${basename(image)}-copy`)
+    owned.use(await mount(path, ['-o', COMMANDS[kind].mountOptions, copy]))
+    const all = owned.move()
+    return { path, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  }
+}
+
+async function mount(path: string, args: readonly string[]): Promise<Mounted> {
+  await mkdir(path, { recursive: true })
+  await run('mount', [...args, path])
+  return { path, [Symbol.asyncDispose]: async () => void (await run('umount', [path])) }
 }
