@@ -137,8 +137,7 @@ void SegmentFiles::countCommitted() {
 
 Status SegmentFiles::cutBack(uint64_t keptBytes) {
   // The entries first: none may be left that describes what is cut.
-  const uint64_t indexBytes = kIndexHeaderBytes + committedEntries_ * kIndexEntryBytes;
-  if (auto status = index_.resize(indexBytes); !status) return status;
+  if (auto status = index_.resize(committedIndexBytes()); !status) return status;
   if (options_.durable) {
     if (auto status = index_.sync(); !status) return status;
   }
@@ -151,6 +150,17 @@ Status SegmentFiles::cutBack(uint64_t keptBytes) {
   uncommitted_.clear();
   uncommittedTallies_.clear();
   return ok();
+}
+
+Result<bool> SegmentFiles::isWhole() const {
+  const auto dataBytes = data_.size();
+  if (!dataBytes) return dataBytes.error();
+  const auto indexBytes = index_.size();
+  if (!indexBytes) return indexBytes.error();
+  const auto tallyBytes = tallies_.size();
+  if (!tallyBytes) return tallyBytes.error();
+  return *dataBytes == committed_.bytes && *indexBytes == committedIndexBytes() &&
+         *tallyBytes == committedTallyBytes_;
 }
 
 Status SegmentFiles::remove(const std::string& directory, uint32_t number) {

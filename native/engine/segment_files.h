@@ -62,6 +62,9 @@ class SegmentFiles {
   /// for addBlock() to describe. May be tried again when it fails.
   Status cutBack(uint64_t keptBytes = 0);
 
+  /// Whether nothing lies behind the committed blocks: cutBack() has nothing to do.
+  Result<bool> isWhole() const;
+
   /// Of the committed blocks.
   const SegmentSummary& committed() const { return committed_; }
   /// Of the .pcap file, with what is written and not committed.
@@ -75,6 +78,9 @@ class SegmentFiles {
   Status writeTallies();
   Status writeEntries();
   void countCommitted();
+  uint64_t committedIndexBytes() const {
+    return kIndexHeaderBytes + committedEntries_ * kIndexEntryBytes;
+  }
 
   SegmentFilesOptions options_;
   File data_;

@@ -118,7 +118,7 @@ class Recovery {
     if (!dataBytes) return dataBytes.error();
     auto index = readIndex(segment, isNewest);
     if (!index) return index.error();
-    if (*index) return settle(number, **index, isNewest && options_.isSameBoot);
+    if (*index) return settle(number, **index, isNewest);
     return remove(number, *dataBytes);
   }
 
@@ -156,7 +156,7 @@ class Recovery {
 
   /// Lets data, tallies and index end together, with entries for the tail when that is to be
   /// trusted.
-  Status settle(uint32_t number, SegmentIndex& index, bool trustsTail) {
+  Status settle(uint32_t number, SegmentIndex& index, bool isNewest) {
     const std::string segment = segmentPath(folder_, number);
     const auto dataBytes = sizeOf(segment + ".pcap");
     if (!dataBytes) return dataBytes.error();
@@ -164,23 +164,33 @@ class Recovery {
     auto files = SegmentFiles::resume({folder_, options_.port, index.header}, number, index);
     if (!files) return files.error();
     const uint64_t end = files->committed().bytes;
-    const auto tail =
-        trustsTail ? scan(files->data(), end, *dataBytes) : Result(std::vector<ScannedBlock>());
+    const auto tail = isNewest && options_.isSameBoot ? scan(files->data(), end, *dataBytes)
+                                                      : Result(std::vector<ScannedBlock>());
     if (!tail) return tail.error();
     if (index.blocks.empty() && tail->empty()) return remove(number, *dataBytes);
 
-    uint64_t tailBytes = 0;
-    for (const ScannedBlock& block : *tail) tailBytes += block.entry.bytes;
-    if (auto status = files->cutBack(tailBytes); !status) return status;
-    for (const ScannedBlock& block : *tail) {
-      files->addBlock(block.entry, block.rows);
-      recovered_.recoveredPackets += block.entry.packets;
+    const auto isWhole = files->isWhole();
+    if (!isWhole) return isWhole.error();
+    // An older one that was ended is safe. A sync for each would take long in a large store.
+    if (isNewest || !*isWhole) {
+      if (auto status = endWith(*files, *tail); !status) return status;
     }
-    if (auto status = files->commit(); !status) return status;
     recovered_.cutBytes += *dataBytes - files->committed().bytes;
     recovered_.header = index.header;
     recovered_.segments.push_back(files->committed());
     return ok();
+  }
+
+  /// Behind the committed blocks come these, and nothing else.
+  Status endWith(SegmentFiles& files, const std::vector<ScannedBlock>& tail) {
+    uint64_t tailBytes = 0;
+    for (const ScannedBlock& block : tail) tailBytes += block.entry.bytes;
+    if (auto status = files.cutBack(tailBytes); !status) return status;
+    for (const ScannedBlock& block : tail) {
+      files.addBlock(block.entry, block.rows);
+      recovered_.recoveredPackets += block.entry.packets;
+    }
+    return files.commit();
   }
 
   /// Entries are only written when their data is safe. A medium that lost it has lost these blocks.

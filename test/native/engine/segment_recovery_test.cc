@@ -181,6 +181,29 @@ TEST(SegmentRecovery, LeavesOlderSegmentsAndRemovesAnEmptyNewestOne) {
   EXPECT_FALSE(std::filesystem::exists(segmentPath(stream.folder(), 2) + ".idx"));
 }
 
+TEST(SegmentRecovery, DoesNotTouchAnOlderSegmentThatIsWhole) {
+  InterruptedStream stream(30, 10);
+  stream.restore();
+  ASSERT_TRUE(stream.recover(true));
+  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  const std::filesystem::file_time_type longAgo{};
+  for (const char* ending : {".pcap", ".idx", ".tally"}) {
+    std::filesystem::last_write_time(segmentPath(stream.folder(), 1) + ending, longAgo);
+  }
+  ASSERT_TRUE(stream.recover(false));
+  for (const char* ending : {".pcap", ".idx", ".tally"}) {
+    const auto path = segmentPath(stream.folder(), 1) + ending;
+    EXPECT_EQ(std::filesystem::last_write_time(path), longAgo) << path;
+  }
+}
+
+TEST(SegmentRecovery, CutsAnOlderSegmentWhoseEndWasNotSafe) {
+  InterruptedStream stream(30, 10);
+  stream.restore();
+  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  stream.expectRecovered(false, 10, 0);
+}
+
 TEST(SegmentRecovery, RefusesAnOlderSegmentWhoseIndexIsGone) {
   InterruptedStream stream(30, 10);
   stream.restore(".idx", 10);
