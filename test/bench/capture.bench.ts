@@ -3,6 +3,8 @@
  * into tcpdump, dumpcap and netsniff-ng, one after the other; what each has in its file. Also with busy
  * processes on the core of the capturer. The sender has the other core. Then ours as programs of
  * their own, recorder and appliance, alone and beside downloads.
+ *
+ *   CAPTURE_ROUNDS=<n>   the 64 MiB of packets are sent so many times; default 8
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
