@@ -30,7 +30,7 @@ const COMMANDS: Readonly<Record<FileSystem, FileSystemCommands>> = {
   // XFS refuses a second one with the same identity. It makes copies of files at one moment, and at once.
   xfs: { make: ['mkfs.xfs', '-q', '-m', 'reflink=1'], mountOptions: 'loop,nouuid' },
 }
-/** All sparse. By default a store removes segments when less than 1 GiB is free. */
+/** All sparse. */
 const DISK_BYTES = '4G'
 const CACHE_BYTES = '8G'
 const MEDIUM_BYTES = '16G'

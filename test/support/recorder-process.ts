@@ -49,6 +49,8 @@ export class RecorderProcess implements AsyncDisposable {
       timeZone: 'UTC',
       logLevel: 'warn',
       auth: { users: join(options.folder, 'users.yaml') },
+      // What was stored is looked at, however small the disk.
+      retention: { minFreeBytes: 0 },
       capture: { ports: [port], segmentBytes: 2 ** 20, syncIntervalMs: 100, ...options.capture },
     }
     await writeFile(recorder.configPath, stringify(config))
