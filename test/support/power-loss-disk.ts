@@ -9,6 +9,7 @@ import { constants, existsSync } from 'node:fs'
 import { copyFile, mkdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
+import { eventually } from './eventually.ts'
 import { tempFolder } from './temp-folder.ts'
 
 const run = promisify(execFile)
@@ -109,8 +110,17 @@ export class PowerLossDisk implements AsyncDisposable {
   }
 }
 
+/** A process that was killed a moment ago may still hold it, with the mounts of its namespace. */
+const UMOUNT_LIMIT_MS = 20_000
+
 async function mount(path: string, args: readonly string[]): Promise<Mounted> {
   await mkdir(path, { recursive: true })
   await run('mount', [...args, path])
-  return { path, [Symbol.asyncDispose]: async () => void (await run('umount', [path])) }
+  const umount = (): Promise<boolean> =>
+    run('umount', [path]).then(
+      () => true,
+      () => false,
+    )
+  const message = `${path} is not in use any more`
+  return { path, [Symbol.asyncDispose]: () => eventually(umount, { limitMs: UMOUNT_LIMIT_MS, message }) }
 }
