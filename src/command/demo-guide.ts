@@ -37,10 +37,11 @@ Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL;
 
   # all captures
   ${curl} "${gatewayUrl}/stream/list"
-${at.live === undefined ? '' : liveGuide(at.live, `${curl} "${gatewayUrl}`)}
+${at.live === undefined ? '' : liveGuide(at.live, `${curl} -N "${gatewayUrl}`)}
 `
 }
 
+/** `curl` must not hold back what comes (-N). */
 function liveGuide({ device, captureName }: LiveCapture, curl: string): string {
   return `
   # packets that ${device} captures now, as they come, and how the capture does
