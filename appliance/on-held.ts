@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../src/base/error.ts'
 
-const TRIES = 5
+/** Where segments come and go in a burst, several looks in a row may each meet another one that goes. */
+const TRIES = 20
 /** A removal is on record before the files go: a moment later the record is seen. */
 const PAUSE_MS = 50
 
