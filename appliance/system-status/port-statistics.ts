@@ -9,7 +9,10 @@ import { describePorts } from './port-config.ts'
 
 type Counters = readonly (readonly [name: string, value: bigint | number | undefined])[]
 
-/** `unavailable` names what is no reading, as "cap0.Pkt_64". */
+/**
+ * `unavailable` names what is no reading, as "cap0.Pkt_64". `accounting` has the ports of the running
+ * capture, for which Seen is the sum of the others.
+ */
 export async function answerPortStatistics(
   { sensors }: ApplianceParts,
   ctx: ApplianceContext,
@@ -30,6 +33,7 @@ export async function answerPortStatistics(
   ctx.body = toExactJson({
     ...Object.fromEntries(ports),
     port_config: describePorts(links),
+    accounting: Object.fromEntries(captured.map((figures) => [`cap${figures.port}`, accountOf(figures)])),
     unavailable,
   })
 }
@@ -41,6 +45,18 @@ function captureCounters({ seenPackets, seenBytes, sizeClasses }: PortReport): C
     ['Byte', seenBytes],
     ...SIZE_CLASSES.map((name, index) => [`Pkt_${name}`, sizeClasses[index]] as const),
   ]
+}
+
+/** What became of the packets that the kernel offered. */
+function accountOf(figures: PortReport): Readonly<Record<string, bigint>> {
+  return {
+    Seen: figures.seenPackets,
+    Stored: figures.storedPackets,
+    Filtered: figures.filteredPackets,
+    DropRing: figures.ringDrops,
+    DropDisk: figures.diskDrops,
+    Pending: figures.pendingPackets,
+  }
 }
 
 /** A port that nobody captures: what the kernel counts, which is not by size. */

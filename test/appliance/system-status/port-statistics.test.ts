@@ -8,7 +8,8 @@ import { PORT_COUNTERS } from '../../support/status-members.ts'
 test('a captured port has every counter, exactly; another only what the kernel counts', async () => {
   // In the order of the API, which is that of the engine.
   const sizeClasses = Array.from({ length: 12 }, (_, index) => 2n ** 60n + BigInt(index))
-  const captured = { port: 1, seenPackets: 2n ** 63n + 1n, seenBytes: 1_000n, sizeClasses }
+  const account = { storedPackets: 4n, filteredPackets: 3n, ringDrops: 2n, diskDrops: 1n, pendingPackets: 0n }
+  const captured = { port: 1, seenPackets: 2n ** 63n + 1n, seenBytes: 1_000n, sizeClasses, ...account }
   const sensors = {
     capture: { value: { counts: { ports: [captured] } } },
     links: { value: new Map([['cap2', { name: 'eth2', packets: 7, bytes: 900 }]]) },
@@ -32,4 +33,10 @@ test('a captured port has every counter, exactly; another only what the kernel c
     classes.map((name) => `cap2.${name}`),
   )
   assert.ok(unavailable.includes('cap0.Pkt'))
+  const { cap1: told, ...others } = answer.accounting as unknown as Record<string, Record<string, unknown>>
+  assert.deepEqual(others, {})
+  assert.deepEqual(
+    [told?.SeenExact, told?.Stored, told?.Filtered, told?.DropRing, told?.DropDisk, told?.Pending],
+    [String(2n ** 63n + 1n), 4, 3, 2, 1, 0],
+  )
 })
