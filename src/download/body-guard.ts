@@ -8,6 +8,8 @@ export interface BodyGuard extends Disposable {
    * not be seen in the file.
    */
   readonly mayBeWhole: boolean
+  /** Whether feed() must be waited for. */
+  readonly takesTime: boolean
   /** Looks at the next bytes, which must stay as they are meanwhile. Throws device-protocol. */
   feed(pieces: readonly Buffer[]): Promise<void> | undefined
   /** The body has ended here. Throws device-protocol when it is not a whole file. */

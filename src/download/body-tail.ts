@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib'
 
-const TAIL_BYTES = 65_536
+const TAIL_BYTES = 16_384
 
-/** Remembers the last 64 KiB of a body: far cheaper than a checksum of all of it. */
+/** Remembers the last 16 KiB of a body: far cheaper than a checksum of all of it. */
 export class BodyTail {
   readonly #ring = Buffer.allocUnsafe(TAIL_BYTES)
   #end = 0

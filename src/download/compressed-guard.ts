@@ -26,6 +26,7 @@ interface Decoding {
 export class CompressedGuard implements BodyGuard {
   /** Only the end of the decompressed bytes could say. */
   readonly mayBeWhole = true
+  readonly takesTime = true
   readonly #device: string
   readonly #encoding: Exclude<Encoding, 'none'>
   readonly #boundary: RecordBoundary

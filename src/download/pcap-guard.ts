@@ -4,6 +4,7 @@ import type { BodyGuard } from './body-guard.ts'
 
 /** A PCAP is whole when it ends behind a record. */
 export class PcapGuard implements BodyGuard {
+  readonly takesTime = false
   readonly #device: string
   readonly #boundary: RecordBoundary
 

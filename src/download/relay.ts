@@ -179,15 +179,12 @@ class Relay implements ParkableRelay {
 
   /** What one source has. */
   async #pass(response: RawResponse): Promise<void> {
-    const { body } = this.#source
-    for (let read = await body.next(); read !== undefined; read = await body.next()) {
-      if (this.#isJoined) this.#write(response, read)
-      else {
-        for (const piece of read.data) this.#count(piece)
-        this.#open = read.open
-        response.write(response.isChunked ? read.framed : read.data, read.release)
-      }
-    }
+    await this.#source.body.pour((read) => {
+      if (this.#isJoined) return this.#write(response, read)
+      for (const piece of read.data) this.#count(piece)
+      this.#open = read.open
+      response.write(response.isChunked ? read.framed : read.data, read.release)
+    })
   }
 
   async #rejoin(response: RawResponse, { source, sent }: MadeAgain): Promise<void> {

@@ -56,6 +56,29 @@ export class SourceBody implements Disposable {
   }
 
   /**
+   * Hands every part to `sink` as it comes; resolves when the body is whole. Fails as next() does, and
+   * with what the sink throws. Not together with next().
+   */
+  async pour(sink: (read: BodyRead) => void): Promise<void> {
+    if (this.#guard.takesTime) {
+      for (let read = await this.next(); read !== undefined; read = await this.next()) sink(read)
+      return
+    }
+    const judge = (read: BodyRead): void => {
+      try {
+        void this.#guard.feed(read.data)
+      } catch (error) {
+        read.release()
+        throw error
+      }
+      sink(read)
+    }
+    for (const read of this.#first.splice(0)) judge(read)
+    await this.#stream.pour(judge)
+    await this.#confirmEnd()
+  }
+
+  /**
    * Bytes that, put after all data so far, leave the format inside an element, so that a cut is
    * seen in the file itself. Empty when it is inside one already.
    */

@@ -82,6 +82,32 @@ export class DeviceConnection implements Disposable {
     }
   }
 
+  /**
+   * Hands every read to `sink` as it comes, without a promise in between; resolves when the device has
+   * closed its side, or when the sink wants no more (false). Fails as next() does, and with what the
+   * sink throws. Not together with next().
+   */
+  pour(sink: (read: ConnectionRead) => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const pourArrived = (): void => {
+        try {
+          for (let read = this.#arrived.shift(); read !== undefined; read = this.#arrived.shift()) {
+            if (sink(read)) continue
+            resolve()
+            return
+          }
+        } catch (error) {
+          reject(error)
+          return
+        }
+        if (this.#failure !== undefined) reject(this.#failure.reason)
+        else if (this.#ended) resolve()
+        else this.#wake = pourArrived
+      }
+      pourArrived()
+    })
+  }
+
   /** Breaks the connection. A read that is not released stays valid. */
   [Symbol.dispose](): void {
     this.#fail(new Error('the connection was closed'))
@@ -178,8 +204,9 @@ export class DeviceConnection implements Disposable {
   }
 
   #notify(): void {
-    this.#wake?.()
+    const wake = this.#wake
     this.#wake = undefined
+    wake?.()
   }
 
   #tooLate(what: string, limitMs: number): CapfleetError {

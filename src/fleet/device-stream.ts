@@ -65,7 +65,7 @@ export class DeviceStream implements Disposable {
    */
   async next(): Promise<BodyRead | undefined> {
     for (;;) {
-      if (this.#framing.fault !== undefined) throw deviceProtocol(this.#device, this.#framing.fault.message)
+      this.#checkFraming()
       const read = this.#first ?? (this.#framing.ended ? undefined : await this.#connection.next())
       this.#first = undefined
       if (read === undefined) {
@@ -76,6 +76,19 @@ export class DeviceStream implements Disposable {
       if (pieces.framed.length > 0 || pieces.data.length > 0) return { ...pieces, release: read.release }
       read.release()
     }
+  }
+
+  /**
+   * Hands every part of the body from here on to `sink` as it comes; resolves at its regular end.
+   * Fails as next() does, and with what the sink throws. Not together with next().
+   */
+  async pour(sink: (read: BodyRead) => void): Promise<void> {
+    this.#checkFraming()
+    const first = this.#first
+    this.#first = undefined
+    const take = (read: ConnectionRead) => this.#pass(read, sink)
+    if (first === undefined ? !this.#framing.ended : take(first)) await this.#connection.pour(take)
+    if (!this.#framing.closed()) throw brokenOff(this.#device)
   }
 
   /**
@@ -91,6 +104,21 @@ export class DeviceStream implements Disposable {
     ])
     quiet.abort()
     if (more !== undefined) throw deviceProtocol(this.#device, 'sent bytes after the end of its answer')
+  }
+
+  /** Whether more may follow. */
+  #pass(read: ConnectionRead, sink: (read: BodyRead) => void): boolean {
+    const framing = this.#framing
+    const { data, framed, open } = framing.walk(read.bytes)
+    if (framed.length > 0 || data.length > 0) sink({ data, framed, open, release: read.release })
+    else read.release()
+    this.#checkFraming()
+    return !framing.ended
+  }
+
+  #checkFraming(): void {
+    const { fault } = this.#framing
+    if (fault !== undefined) throw deviceProtocol(this.#device, fault.message)
   }
 
   /** Breaks the connection; parts that are not released stay valid. */

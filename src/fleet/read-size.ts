@@ -10,14 +10,16 @@ export const RELAY_READ_SIZE: ReadSizeLimits = { leastBytes: 64 * 1024, mostByte
 /** For an input of a merge, of which there may be many; each has up to three buffers. */
 export const MERGE_READ_SIZE: ReadSizeLimits = { leastBytes: 128 * 1024, mostBytes: 128 * 1024 }
 
-const FULL_READS_TO_GROW = 8
+/** A full read may have left something behind; one read alone does not show that a buffer is too large. */
+const SMALL_READS_TO_SHRINK = 8
 const STALL_MS = 1_000
 
 /** How large the next read buffer of one stream should be. */
 export class ReadSize {
   readonly #limits: ReadSizeLimits
   #bytes: number
-  #fullReads = 0
+  /** One after the other that a buffer of a quarter would have held. */
+  #smallReads = 0
 
   constructor(limits: ReadSizeLimits) {
     this.#limits = limits
@@ -30,16 +32,18 @@ export class ReadSize {
 
   /** A read has put `bytes` into a buffer of `capacity`. */
   hasRead(bytes: number, capacity: number): void {
-    this.#fullReads = bytes === capacity ? this.#fullReads + 1 : 0
-    if (this.#fullReads < FULL_READS_TO_GROW) return
-    this.#fullReads = 0
-    this.#bytes = Math.min(this.#bytes * 2, this.#limits.mostBytes)
+    const { leastBytes, mostBytes } = this.#limits
+    if (bytes === capacity) this.#bytes = Math.min(capacity * 2, mostBytes)
+    this.#smallReads = bytes * 4 <= capacity ? this.#smallReads + 1 : 0
+    if (this.#smallReads < SMALL_READS_TO_SHRINK) return
+    this.#smallReads = 0
+    this.#bytes = Math.max(capacity / 2, leastBytes)
   }
 
   /** Reading stood still for so long because nobody took the bytes. */
   hasStalled(ms: number): void {
     if (ms < STALL_MS) return
-    this.#fullReads = 0
+    this.#smallReads = 0
     this.#bytes = this.#limits.leastBytes
   }
 }

@@ -38,13 +38,23 @@ export class RecordBoundary {
         this.#missingBytes -= taken
         position += taken
       } else if (this.#splitBytes === 0 && end - position >= RECORD_HEADER_BYTES) {
-        this.#missingBytes = this.#capturedLength(view, position, this.#fedBytes + position)
-        position += RECORD_HEADER_BYTES
+        position = this.#skipRecords(view, position)
       } else {
         position += this.#feedSplitHeader(chunk.subarray(position), this.#fedBytes + position)
       }
     }
     this.#fedBytes += end
+  }
+
+  /** From record to record while their headers are whole; returns where it came to, at most the end. */
+  #skipRecords(view: DataView, start: number): number {
+    const end = view.byteLength
+    let position = start
+    while (position + RECORD_HEADER_BYTES <= end) {
+      position += RECORD_HEADER_BYTES + this.#capturedLength(view, position, this.#fedBytes + position)
+    }
+    this.#missingBytes = Math.max(0, position - end)
+    return Math.min(position, end)
   }
 
   /** Takes bytes of a record header that no single chunk holds; returns how many. */

@@ -13,7 +13,7 @@ import { readPcap } from '../../support/pcap-records.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const RANDOM = seededRandom()
-const TAIL_BYTES = 65_536
+const TAIL_BYTES = 16_384
 const PCAP = fleetPcap(0, 400)
 
 function randomPieces(bytes: Buffer, mostBytes: number): Buffer[] {
@@ -73,7 +73,7 @@ test('a body is the same when its checkpoints fit, and another one from the firs
   for (const from of [0, 30_000, 90_000, 149_000]) {
     assert.ok(Buffer.concat(await read(PCAP, from)).equals(PCAP.subarray(from)))
   }
-  for (const at of [99_999, 100_000, 149_999]) {
+  for (const at of [99_999, 133_616, 149_999]) {
     const damaged = Buffer.from(PCAP)
     damaged[at] = (damaged[at] ?? 0) ^ 1
     await assert.rejects(read(damaged), changed, `byte ${at}`)
