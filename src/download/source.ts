@@ -54,7 +54,7 @@ export async function openSource(
   const late = setTimeout(() => abort.abort(tooLate(step.device, startTimeoutMs)), startTimeoutMs)
   const close = () => {
     options.signal.removeEventListener('abort', onAbort)
-    abort.abort(new Error('the source was closed'))
+    abort.abort(CLOSED)
   }
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
@@ -68,6 +68,8 @@ export async function openSource(
     clearTimeout(late)
   }
 }
+
+const CLOSED = new Error('the source was closed')
 
 async function startReading(
   device: string,

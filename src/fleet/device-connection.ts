@@ -22,6 +22,7 @@ export interface ConnectionOptions {
 /** The kernel alone asks whether the device is there. */
 export const NO_IDLE_TIMEOUT = 0
 const KEEP_ALIVE_MS = 15_000
+const CLOSED = new Error('the connection was closed')
 
 /** What one read brought. Release it when `bytes` is no longer looked at: the buffer is used again. */
 export interface ConnectionRead {
@@ -110,7 +111,7 @@ export class DeviceConnection implements Disposable {
 
   /** Breaks the connection. A read that is not released stays valid. */
   [Symbol.dispose](): void {
-    this.#fail(new Error('the connection was closed'))
+    this.#fail(CLOSED)
   }
 
   #open({ url, connectOptions }: Device): Socket {
