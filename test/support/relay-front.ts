@@ -1,6 +1,8 @@
 /** An HTTP server that relays every request to one device, and tells how each relay ended. */
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { readFile } from 'node:fs/promises'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { BodyTail } from '../../src/download/body-tail.ts'
 import type { Checkpoint } from '../../src/download/receipt.ts'
@@ -8,6 +10,7 @@ import { type ParkableRelay, type RelayEnd, relayDownload } from '../../src/down
 import { openSource, type Source } from '../../src/download/source.ts'
 import { Device } from '../../src/fleet/device.ts'
 import { DeviceClient } from '../../src/fleet/device-client.ts'
+import type { TempCertificate } from './temp-certificate.ts'
 
 export interface RelayFrontOptions {
   readonly idleTimeoutMs?: number
@@ -15,6 +18,8 @@ export interface RelayFrontOptions {
   readonly digest?: boolean
   /** Certificates (PEM) that vouch for the device. */
   readonly ca?: string
+  /** Its own, for TLS to the clients. */
+  readonly certificate?: TempCertificate
   /** Hears of every relay that begins. */
   readonly onRelay?: (relay: FrontRelay) => void
 }
@@ -41,12 +46,19 @@ export async function startRelayFront(
   deviceUrl: string,
   options: RelayFrontOptions = {},
 ): Promise<RelayFront> {
-  const { idleTimeoutMs = 5_000, clientIdleTimeoutMs = 5_000, digest = false, ca, onRelay } = options
+  const {
+    idleTimeoutMs = 5_000,
+    clientIdleTimeoutMs = 5_000,
+    digest = false,
+    ca,
+    certificate,
+    onRelay,
+  } = options
   const device = new Device({ name: 'd0', url: deviceUrl, user: 'u', password: 'p', ca })
   const client = new DeviceClient(device, { connectTimeoutMs: 5_000, idleTimeoutMs })
   const ends: (RelayEnd | Error)[] = []
   const waiting = new Set<() => void>()
-  const server = createServer(async (req, res) => {
+  const onRequest: RequestListener = async (req, res) => {
     const abort = new AbortController()
     res.once('close', () => abort.abort(GONE))
     const wantsTrailers = req.headers.te === 'trailers' && req.httpVersion === '1.1'
@@ -76,17 +88,27 @@ export async function startRelayFront(
     }
     for (const wake of waiting) wake()
     waiting.clear()
-  })
+  }
+  const server = await createFront(onRequest, certificate)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     ends,
     async ended(count) {
       while (ends.length < count) await new Promise<void>((resolve) => waiting.add(resolve))
     },
     [Symbol.asyncDispose]: () => close(server, client),
   }
+}
+
+async function createFront(
+  onRequest: RequestListener,
+  certificate: TempCertificate | undefined,
+): Promise<Server> {
+  if (certificate === undefined) return createServer(onRequest)
+  const [cert, key] = await Promise.all([readFile(certificate.cert), readFile(certificate.key)])
+  return createTlsServer({ cert, key }, onRequest)
 }
 
 async function close(server: Server, client: DeviceClient): Promise<void> {

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { listen } from '../../../src/base/http-server.ts'
 import { READ_BUFFERS } from '../../../src/fleet/read-buffers.ts'
@@ -281,6 +282,34 @@ describe('a relay', { timeout: 60_000 }, () => {
     } finally {
       await trusting[Symbol.asyncDispose]()
       await wary[Symbol.asyncDispose]()
+      await tls.close(0)
+    }
+  })
+
+  test('over TLS on both sides: every byte arrives, and a device that dies is an error to curl', async () => {
+    await using certificate = await createTempCertificate()
+    const body = Buffer.concat([PCAP, ...Array<Buffer>(400).fill(PCAP.subarray(24))])
+    const tls = await listen(
+      (req, res) => {
+        res.writeHead(200, { Trailer: 'Capfleet-Complete' })
+        res.write(body, () => req.url === '/dies' && res.destroy())
+        if (req.url === '/dies') return
+        res.addTrailers({ 'Capfleet-Complete': '1' })
+        res.end()
+      },
+      { host: '127.0.0.1', port: 0, tls: certificate },
+    )
+    const both = await startRelayFront(tls.url, { ca: certificate.ca, certificate })
+    try {
+      const options = { encoding: 'buffer', maxBuffer: 2 * body.length } as const
+      const curl = ['-fsS', '--cacert', certificate.cert, `${both.url}/whole`]
+      const { stdout } = await promisify(execFile)('curl', curl, options)
+      assert.ok(stdout.equals(body))
+      const cut = await pipeline(`${both.url}/dies`, `--cacert ${certificate.cert}`)
+      assert.deepEqual(cut, { curl: 18, tcpdump: 1 })
+      assert.ok(both.ends.at(-1) instanceof Error)
+    } finally {
+      await both[Symbol.asyncDispose]()
       await tls.close(0)
     }
   })
