@@ -68,6 +68,8 @@ export class ProxiedCall {
   sent(request: ClientRequest, timeoutMs: number): void {
     this.#request = request
     this.#limitMs = timeoutMs
+    // On a used connection Node may have left what the device said of idle ones (Keep-Alive: timeout).
+    if (request.socket?.timeout !== timeoutMs) request.socket?.setTimeout(timeoutMs)
     // http-proxy's own limit says nothing of a time-out in its error.
     request.once('timeout', () => request.destroy(tooSlow(this.#device, this.#limitMs)))
     const leave = () => {

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { Device } from '../../../src/fleet/device.ts'
+import { DeviceProxy } from '../../../src/fleet/device-proxy.ts'
+import { httpGet } from '../../support/http-get.ts'
 
 test('using http-proxy prints no deprecation warning and leaves util as it was', async () => {
   const script = `
@@ -25,4 +31,35 @@ test('using http-proxy prints no deprecation warning and leaves util as it was',
   ])
   assert.equal(stdout, 'answer true\n')
   assert.equal(stderr, '')
+})
+
+test('a device that keeps idle connections for a short time has all of the limit for its answer', async () => {
+  let connections = 0
+  const slowMs = 1_200
+  const device = createServer((req, res) => {
+    if (req.url === '/slow') setTimeout(() => res.end('slow'), slowMs)
+    else res.end('quick')
+  })
+  // Said to clients as "Keep-Alive: timeout=2".
+  device.keepAliveTimeout = 2_000
+  device.on('connection', () => connections++)
+  await once(device.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
+  const proxy = new DeviceProxy({ timeoutMs: 10_000 })
+  const target = new Device({ name: 'd', url, user: 'u', password: 'p' })
+  const front = createServer((req, res) => {
+    proxy.forward(target, req.url ?? '', req, res).catch((error) => res.writeHead(504).end(String(error)))
+  })
+  await once(front.listen(0, '127.0.0.1'), 'listening')
+  try {
+    const frontUrl = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
+    assert.equal(String((await httpGet(`${frontUrl}/quick`)).body), 'quick')
+    assert.equal(String((await httpGet(`${frontUrl}/slow`)).body), 'slow')
+    assert.equal(connections, 1)
+  } finally {
+    for (const server of [front, device]) {
+      server.closeAllConnections()
+      server.close()
+    }
+  }
 })
