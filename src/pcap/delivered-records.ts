@@ -1,12 +1,5 @@
 import { RecordHash } from './record-hash.ts'
-import {
-  INDEX_END,
-  INDEX_FRACTION,
-  INDEX_SECONDS,
-  INDEX_WORDS,
-  type RecordWindow,
-  recordEnd,
-} from './record-window.ts'
+import { INDEX_END, INDEX_FRACTION, INDEX_SECONDS, INDEX_WORDS, type RecordWindow } from './record-window.ts'
 
 /** What has been taken from one input so far. */
 export interface InputTotals {
@@ -90,18 +83,45 @@ export class DeliveredRecords {
 
   /** What `window` shows before its front has been taken; it was added before up to `from` in its index. */
   add(window: RecordWindow, from: number): void {
-    const { view, front, indexFront } = window
-    const start = startOf(window, from)
-    const tiesFrom = this.#addTimes(window, from)
+    const { front, indexFront } = window
+    const tiesFrom = this.#isBehind(window, from)
+      ? this.#addOrderedTimes(window, from)
+      : this.#addTimes(window, from)
     if (tiesFrom !== undefined) this.#ties.reset()
-    addRecords(this.#ties, view, tiesFrom === undefined ? start : startOf(window, tiesFrom), front)
-    this.#bytes += front - start
+    addRecords(this.#ties, window, tiesFrom ?? from)
+    this.#bytes += front - startOf(window, from)
     const packets = (indexFront - from) / INDEX_WORDS
     this.#packets += packets
     if (!this.#marksTail && this.#outOfOrder === 0) return
     if (packets >= TAIL_PACKETS || this.#tailPackets >= TAIL_PACKETS) this.#forgetTail()
     const tailFrom = Math.max(from, indexFront - TAIL_PACKETS * INDEX_WORDS)
-    this.#tailPackets += addRecords(this.#tail, view, startOf(window, tailFrom), front)
+    addRecords(this.#tail, window, tailFrom)
+    this.#tailPackets += (indexFront - tailFrom) / INDEX_WORDS
+  }
+
+  /** Whether the records from there on are in order, and behind all before. */
+  #isBehind({ isOrdered, index }: RecordWindow, from: number): boolean {
+    if (!isOrdered) return false
+    const seconds = index[from + INDEX_SECONDS] as number
+    if (seconds !== this.#seconds) return seconds > this.#seconds
+    return (index[from + INDEX_FRACTION] as number) > this.#fraction
+  }
+
+  /** As #addTimes, where only the first and the last ones need a look. */
+  #addOrderedTimes({ index, indexFront }: RecordWindow, from: number): number {
+    const last = indexFront - INDEX_WORDS
+    const seconds = index[last + INDEX_SECONDS] as number
+    const fraction = index[last + INDEX_FRACTION] as number
+    let tiesFrom = last
+    while (tiesFrom > from && isAt(index, tiesFrom - INDEX_WORDS, seconds, fraction)) tiesFrom -= INDEX_WORDS
+    this.#firstNs ??= this.#toNs(
+      index[from + INDEX_SECONDS] as number,
+      index[from + INDEX_FRACTION] as number,
+    )
+    this.#seconds = seconds
+    this.#fraction = fraction
+    this.#tiePackets = (indexFront - tiesFrom) / INDEX_WORDS
+    return tiesFrom
   }
 
   /** Returns where the packets of the latest timestamp begin, if none was of that time before. */
@@ -145,20 +165,24 @@ export class DeliveredRecords {
   }
 }
 
+function isAt(index: Uint32Array, position: number, seconds: number, fraction: number): boolean {
+  return index[position + INDEX_SECONDS] === seconds && index[position + INDEX_FRACTION] === fraction
+}
+
 /** Where the record at this position of the index begins. */
 function startOf({ index }: RecordWindow, position: number): number {
   return position === 0 ? 0 : (index[position - INDEX_WORDS + INDEX_END] as number)
 }
 
-/** Returns how many there were. */
-function addRecords(hash: RecordHash, view: DataView, from: number, end: number): number {
-  let packets = 0
-  for (let at = from; at < end; packets++) {
-    const next = recordEnd(view, at)
-    hash.addRecord(view, at, next)
-    at = next
+/** The taken ones from this position of the index on. */
+function addRecords(hash: RecordHash, window: RecordWindow, from: number): void {
+  const { index, indexFront, view } = window
+  let start = startOf(window, from)
+  for (let position = from; position < indexFront; position += INDEX_WORDS) {
+    const end = index[position + INDEX_END] as number
+    hash.addRecord(view, start, end)
+    start = end
   }
-  return packets
 }
 
 function markOf({ low, high }: RecordHash, packets: number): RecordMark {

@@ -22,7 +22,7 @@ const PARKED = Symbol('parked')
 export class PcapInput {
   readonly name: string
   readonly header: PcapHeader
-  readonly window = new RecordWindow()
+  readonly window: RecordWindow
   readonly #options: InputOptions
   readonly #delivered: DeliveredRecords
   #chunks: AsyncIterator<Uint8Array>
@@ -73,6 +73,7 @@ export class PcapInput {
     this.#chunks = stream.chunks
     this.#rest = stream.header.subarray(PCAP_HEADER_BYTES)
     const { nanoseconds } = this.header
+    this.window = new RecordWindow(nanoseconds)
     this.#delivered = new DeliveredRecords({ nanoseconds, marksTail: options.marksTail ?? false })
   }
 

@@ -32,6 +32,13 @@ export class RecordWindow {
   /** Positions in the index: of the record at the front, and behind the last one. */
   indexFront = 0
   indexEnd = 0
+  /** Whether no record in the index is earlier than the one before, and no fraction makes a second. */
+  isOrdered = true
+  readonly #unitsPerSecond: number
+
+  constructor(nanoseconds: boolean) {
+    this.#unitsPerSecond = nanoseconds ? 1_000_000_000 : 1_000_000
+  }
 
   /** Looks at `bytes`, from a record's first byte on; of very many records at the first ones only. */
   show(bytes: Buffer): void {
@@ -65,15 +72,26 @@ export class RecordWindow {
 
   #readIndex(): number {
     const { index, view } = this
-    let position = 0
-    for (let at = 0, end = recordEnd(view, 0); end !== 0 && position < index.length; ) {
-      index[position + INDEX_SECONDS] = view.getUint32(at, true)
-      index[position + INDEX_FRACTION] = view.getUint32(at + 4, true)
+    const unitsPerSecond = this.#unitsPerSecond
+    const lastHeader = view.byteLength - RECORD_HEADER_BYTES
+    let [position, start, lastSeconds, lastFraction, isOrdered] = [0, 0, 0, 0, true]
+    while (start <= lastHeader && position < index.length) {
+      const capturedLength = view.getUint32(start + 8, true)
+      const end = start + RECORD_HEADER_BYTES + capturedLength
+      if (capturedLength > MAX_CAPTURED_LENGTH || end > view.byteLength) break
+      const seconds = view.getUint32(start, true)
+      const fraction = view.getUint32(start + 4, true)
+      if (seconds < lastSeconds || (seconds === lastSeconds && fraction < lastFraction)) isOrdered = false
+      if (fraction >= unitsPerSecond) isOrdered = false
+      index[position + INDEX_SECONDS] = seconds
+      index[position + INDEX_FRACTION] = fraction
       index[position + INDEX_END] = end
       position += INDEX_WORDS
-      at = end
-      end = recordEnd(view, at)
+      lastSeconds = seconds
+      lastFraction = fraction
+      start = end
     }
+    this.isOrdered = isOrdered
     return position
   }
 }
