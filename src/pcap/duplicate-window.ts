@@ -4,6 +4,8 @@ import { RecordHash } from './record-hash.ts'
 
 /** Packets remembered at most: with more inside the window the oldest are forgotten, and pass again. */
 const REMEMBERED = 65_536
+/** Half of what is exact in a number. */
+const FAR_UNITS = 2 ** 52
 const ETHERNET = 1
 const ETHERNET_BYTES = 14
 const VLAN_TYPES = new Set([0x8100, 0x88a8, 0x9100])
@@ -28,6 +30,8 @@ export class DuplicateWindow {
   readonly #newest = new Float64Array(REMEMBERED)
   /** Packets are numbered from 1 on. */
   #added = 0
+  /** Remembered keys are higher by so much than those that come now. */
+  #laterUnits = 0
 
   /** `windowUnits` is in the unit of the records' fractions. */
   constructor(windowUnits: number, linkType: number) {
@@ -42,9 +46,10 @@ export class DuplicateWindow {
     this.#hash.add(view, this.#payloadStart(view, front + RECORD_HEADER_BYTES, frontEnd), frontEnd)
     const oldest = Math.max(1, this.#added - REMEMBERED + 1)
     const { low, high } = this.#hash
+    const rememberedKey = key + this.#laterUnits
     for (let number = this.#newest[slotOf(low)] ?? 0; number >= oldest; ) {
       const slot = number % REMEMBERED
-      if (key - (this.#keys[slot] ?? 0) > this.#windowUnits) return false
+      if (rememberedKey - (this.#keys[slot] ?? 0) > this.#windowUnits) return false
       const isEqual =
         this.#lows[slot] === low &&
         this.#highs[slot] === high &&
@@ -61,7 +66,7 @@ export class DuplicateWindow {
     this.#added++
     const slot = this.#added % REMEMBERED
     const chain = slotOf(this.#hash.low)
-    this.#keys[slot] = key
+    this.#keys[slot] = key + this.#laterUnits
     this.#lows[slot] = this.#hash.low
     this.#highs[slot] = this.#hash.high
     this.#lengths[slot] = window.frontEnd - window.front
@@ -72,7 +77,11 @@ export class DuplicateWindow {
 
   /** Keys are smaller by so much from now on. */
   rebase(units: number): void {
-    for (const [slot, key] of this.#keys.entries()) this.#keys[slot] = key - units
+    this.#laterUnits += units
+    if (this.#laterUnits < FAR_UNITS) return
+    // Sums as large as this are not exact for long.
+    for (const [slot, key] of this.#keys.entries()) this.#keys[slot] = key - this.#laterUnits
+    this.#laterUnits = 0
   }
 
   #payloadStart(view: DataView, start: number, end: number): number {

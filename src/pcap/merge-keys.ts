@@ -1,15 +1,15 @@
-import { LoserTree } from './loser-tree.ts'
+import { LAST_KEY, LoserTree } from './loser-tree.ts'
 import { INDEX_FRACTION, INDEX_SECONDS, type RecordWindow } from './record-window.ts'
 
-/** Whole numbers below it are exact as keys. In nanoseconds that is 104 days. */
-const FAR = 2 ** 53
-const ENDED = Number.POSITIVE_INFINITY
+const ENDED = LAST_KEY
+/** Keys below it are exact. In nanoseconds that is two seconds. */
+const FAR = ENDED - 1
 
 /**
  * The order keys of the inputs of a merge: the running maximum of an input's timestamps, so that a
  * late record goes out at once and never holds up another input. A key is one number, the units of
- * the file's fraction since a base second; keys too far from it to be exact are kept as they are
- * in the file too, and the base is moved when all nearer ones are gone.
+ * the file's fraction since a base second; of keys too far from it the place is kept as it is in
+ * the file, and the base is moved when all nearer ones are gone.
  */
 export class MergeKeys {
   readonly tree: LoserTree
@@ -19,7 +19,7 @@ export class MergeKeys {
   readonly #unitsPerSecond: number
   readonly #farSeconds: Float64Array
   readonly #farFractions: Float64Array
-  #base = ENDED
+  #base = Number.POSITIVE_INFINITY
   #limit: bigint | undefined
 
   /** At least one input. Windows that show no record are of inputs that have ended. */
@@ -43,7 +43,9 @@ export class MergeKeys {
   /** Nothing from `ns` after the first record goes out. Before the first one has. */
   limitTo(ns: bigint): void {
     if (this.ended) return
-    const firstKey = this.tree.keys[this.tree.winner] ?? 0
+    const { keys, winner } = this.tree
+    const key = keys[winner] as number
+    const firstKey = key < FAR ? key : this.#farKey(winner)
     const unitNs = BigInt(1_000_000_000 / this.#unitsPerSecond)
     this.#limit = BigInt(this.#base * this.#unitsPerSecond) + BigInt(firstKey) + (ns + unitNs - 1n) / unitNs
     this.#placeStop()
@@ -67,7 +69,7 @@ export class MergeKeys {
   /** A fraction of a second or more, seen in the wild, counts as the later instant that it adds up to. */
   keyAt(index: Uint32Array, position: number): number {
     const seconds = (index[position + INDEX_SECONDS] as number) - this.#base
-    return seconds * this.#unitsPerSecond + (index[position + INDEX_FRACTION] as number)
+    return Math.min(seconds * this.#unitsPerSecond + (index[position + INDEX_FRACTION] as number), FAR)
   }
 
   /**
@@ -79,13 +81,13 @@ export class MergeKeys {
     const key = keys[winner] as number
     if (key === ENDED || key < FAR) return undefined
     const before = this.#base
-    this.#base = ENDED
+    this.#base = Number.POSITIVE_INFINITY
     for (const [rank, seconds] of this.#farSeconds.entries()) {
       if (keys[rank] !== ENDED) this.#base = Math.min(this.#base, seconds)
     }
-    for (const [rank, seconds] of this.#farSeconds.entries()) {
+    for (const rank of keys.keys()) {
       if (keys[rank] === ENDED) continue
-      keys[rank] = (seconds - this.#base) * this.#unitsPerSecond + (this.#farFractions[rank] ?? 0)
+      keys[rank] = Math.min(this.#farKey(rank), FAR)
     }
     this.tree.build()
     this.#placeStop()
@@ -98,6 +100,12 @@ export class MergeKeys {
     const fraction = index[position + INDEX_FRACTION] as number
     this.#farSeconds[rank] = seconds + Math.floor(fraction / this.#unitsPerSecond)
     this.#farFractions[rank] = fraction % this.#unitsPerSecond
+  }
+
+  /** Since the base, however far. */
+  #farKey(rank: number): number {
+    const seconds = (this.#farSeconds[rank] as number) - this.#base
+    return seconds * this.#unitsPerSecond + (this.#farFractions[rank] as number)
   }
 
   #placeStop(): void {

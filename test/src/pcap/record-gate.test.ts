@@ -48,6 +48,22 @@ test('Dedup agrees with a comparison of every packet with every earlier one: 500
   assert.ok(dropped > 500, 'there were duplicates')
 })
 
+test('Dedup remembers packets over seconds and months: 200 random cases', async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SEED=${random.seed}`)
+  let dropped = 0
+  for (let round = 0; round < 200; round++) {
+    const gapNs = random.pick([700_000_000n, 2_147_483_646n, 40n * 86_400_000_000_000n])
+    const lists = randomLists(random, gapNs)
+    const dedupNs = gapNs * BigInt(random.integer(0, 6))
+    const merged = await merge(lists, { dedupNs })
+    const expected = withoutDuplicates(lists, dedupNs)
+    assert.deepEqual(merged.bytes, makePcap(expected), `round ${round}`)
+    dropped += lists.flat().length - expected.length
+  }
+  assert.ok(dropped > 200, 'there were duplicates')
+})
+
 test('the comparison notices a duplicate that stays', () => {
   const twice = [[makePacket(1n, 'same')], [makePacket(2n, 'same')]]
   assert.equal(withoutDuplicates(twice, 1n).length, 1)
@@ -78,11 +94,11 @@ test('the limits count what is left after Dedup', async () => {
 })
 
 /** Few different packets and times, so that much is equal. */
-function randomLists(random: SeededRandom): PcapRecord[][] {
+function randomLists(random: SeededRandom, gapNs = 1n): PcapRecord[][] {
   return Array.from({ length: random.integer(1, 4) }, () => {
     let ns = START_NS
     return Array.from({ length: random.integer(0, 15) }, () => {
-      ns += BigInt(random.integer(0, 3))
+      ns += gapNs * BigInt(random.integer(0, 3))
       return makePacket(
         ns,
         random.pick(['', 'short', `a header; ${random.integer(0, 4)}`, 'a header; payload']),
