@@ -60,10 +60,15 @@ export class MergeKeys {
 
   /** The same where there is a record. */
   readRecord(rank: number, { index, indexFront }: RecordWindow): void {
-    const { keys } = this.tree
     const key = this.keyAt(index, indexFront)
-    if (key > (keys[rank] as number)) keys[rank] = key
+    this.raise(rank, key)
     if (key >= FAR) this.#noteFar(rank, index, indexFront)
+  }
+
+  /** An input's key never falls. */
+  raise(rank: number, key: number): void {
+    const { keys } = this.tree
+    if (key > (keys[rank] as number)) keys[rank] = key
   }
 
   /** A fraction of a second or more, seen in the wild, counts as the later instant that it adds up to. */

@@ -81,7 +81,7 @@ export class ReadyMerger {
         else this.#takeOne(rank, window)
       } else {
         this.#takeOne(rank, window)
-        if (tree.winner === rank && window.frontEnd !== 0) this.#takeRun(rank, window)
+        if (tree.winner === rank && window.frontEnd !== 0 && window.isOrdered) this.#takeRun(rank, window)
       }
     }
   }
@@ -123,25 +123,28 @@ export class ReadyMerger {
     this.#keys.tree.replay()
   }
 
-  /** The input has won twice: takes what it has before the next of any other, as far as there is room. */
+  /**
+   * The input has won twice: takes what it has before the next of any other, as far as there is room.
+   * Looks in growing and then shrinking steps for the last such record, for they are in order.
+   */
   #takeRun(rank: number, window: RecordWindow): void {
     const keys = this.#keys
     const { tree } = keys
     const { index, indexFront, indexEnd, front } = window
     const below = Math.min(tree.winnerStaysBelow(), keys.stop)
     const roomEnd = front + OUTPUT_BYTES - this.#outputBytes
-    let position = indexFront
-    let key = tree.keys[rank] as number
-    while (key < below && (index[position + INDEX_END] as number) <= roomEnd) {
-      position += INDEX_WORDS
-      if (position === indexEnd) break
-      const next = keys.keyAt(index, position)
-      if (next > key) key = next
-    }
-    if (position === indexFront) return
-    window.takeUpTo(position)
+    if ((tree.keys[rank] as number) >= below || window.frontEnd > roomEnd) return
+    const isInRun = (position: number) =>
+      position < indexEnd &&
+      (index[position + INDEX_END] as number) <= roomEnd &&
+      keys.keyAt(index, position) < below
+    let last = indexFront
+    let step = INDEX_WORDS
+    for (; isInRun(last + step); step *= 2) last += step
+    for (step /= 2; step >= INDEX_WORDS; step /= 2) if (isInRun(last + step)) last += step
+    keys.raise(rank, keys.keyAt(index, last))
+    window.takeUpTo(last + INDEX_WORDS)
     this.#append(window, front)
-    tree.keys[rank] = key
     this.#rekey(rank, window)
   }
 
