@@ -73,12 +73,13 @@ export class RecordWindow {
   #readIndex(): number {
     const { index, view } = this
     const unitsPerSecond = this.#unitsPerSecond
-    const lastHeader = view.byteLength - RECORD_HEADER_BYTES
+    const { byteLength } = view
+    const lastHeader = byteLength - RECORD_HEADER_BYTES
     let [position, start, lastSeconds, lastFraction, isOrdered] = [0, 0, 0, 0, true]
     while (start <= lastHeader && position < index.length) {
       const capturedLength = view.getUint32(start + 8, true)
       const end = start + RECORD_HEADER_BYTES + capturedLength
-      if (capturedLength > MAX_CAPTURED_LENGTH || end > view.byteLength) break
+      if (capturedLength > MAX_CAPTURED_LENGTH || end > byteLength) break
       const seconds = view.getUint32(start, true)
       const fraction = view.getUint32(start + 4, true)
       if (seconds < lastSeconds || (seconds === lastSeconds && fraction < lastFraction)) isOrdered = false
