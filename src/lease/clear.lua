@@ -45,7 +45,7 @@ for _, id in ipairs(freed) do
   end
   freePlace(request, device)
   request.devices = rest
-  request.rest = restOf(request)
+  request.rest = nil
   if #rest == 0 then dropRequest(request)
   else noteChange(request) end
 end

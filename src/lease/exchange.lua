@@ -1,10 +1,9 @@
 --[[
 Asks for streams and gives requests back: what one replica has gathered, in the order in which it came.
 
-  ARGV[5]  how many asks follow
-  ARGV[6]  and on, each of them:
-             "enqueue", id, devices separated by commas, each once, class, user, turn
-             "release", id, turn
+  ARGV[5]  JSON: one array (read in half the time of one for each ask), with five members of each ask:
+             turn, id, devices separated by commas, each once, class, user: enqueues
+             turn, id, "", "", "": releases
            The turn is a number that grows with everything that a replica asks for. A release is of
            that turn and of earlier ones; to ask for an id in a later turn gives the earlier one back
            first. So what comes twice, or late, does nothing to a later request of the same id.
@@ -22,7 +21,6 @@ Returns the answers, in order.
 ]]
 -- Of each stream's time so much goes into the average, as 1/8.
 local HOLD_SHARE = 8
-local ASKS = tonumber(ARGV[5])
 local nowText
 -- With the one that is worked on.
 local asksLeft
@@ -51,11 +49,11 @@ local function writeHolds()
   send('HSET', P .. 'hold', fields)
 end
 
-local function chooseTag(places, class, user)
+local function chooseTag(places, class, flow)
   local start = floor
   for _, place in ipairs(places) do
     if not place.idle then
-      local f = redis.call('ZMSCORE', P .. 'f:' .. place.device, '', class .. ':' .. user)
+      local f = redis.call('ZMSCORE', place.flows, '', flow)
       place.idle = not f[1]
       start = math.max(start, tonumber(f[1] or 0), tonumber(f[2] or 0))
     end
@@ -74,10 +72,11 @@ local function answer(request, state, line)
 end
 
 local function wait(request, places, fitting)
+  local line = position(request, places)
   request.state = 'w'
   joinQueues(request)
   if fitting then markDirty(request.devices) end
-  return answer(request, 'w', position(request, places))
+  return answer(request, 'w', line)
 end
 
 -- Sequence numbers for all that follow are taken with the first one; some may stay unused.
@@ -102,9 +101,10 @@ local function enqueue(id, devices, class, user, turn)
   if not isAlive(REPLICA) then return { 'lapsed', 0, '0', 0, '0' } end
 
   local places = readPlaces(devices)
-  local tag = chooseTag(places, class, user)
-  local request = newRequest({ id = id, devices = devices, class = class, user = user, turn = turn, tag = tag,
-                               seq = sequenceText(nextSeq()), enqueued = nowText })
+  local flow = flowOf(class, user)
+  local request = newRequest({ id = id, devices = devices, class = class, user = user, flow = flow, turn = turn,
+                               tag = chooseTag(places, class, flow), seq = sequenceText(nextSeq()),
+                               enqueued = nowText, state = 'new', granted = 0 })
   local fitting = fitsAll(request, places)
   addRequest(request)
   if not fitting or recovering() then return wait(request, places, fitting) end
@@ -119,18 +119,16 @@ local function release(id, turn)
   return { request.state }
 end
 
--- Each as {id, turn, devices, class, user}, a release without the last three. Reads what all of them need.
+-- Each as {turn, id, devices, class, user}, a release without the last three. Reads what all of them need.
 local function readAsks()
   local asks, ids, devices = {}, {}, {}
-  local at = 6
-  for i = 1, ASKS do
-    local isEnqueue = ARGV[at] == 'enqueue'
-    asks[i] = { id = ARGV[at + 1], turn = tonumber(ARGV[at + (isEnqueue and 5 or 2)]) }
-    ids[i] = ARGV[at + 1]
-    if isEnqueue then
-      asks[i].devices, asks[i].class, asks[i].user = split(ARGV[at + 2]), ARGV[at + 3], ARGV[at + 4]
-    end
-    at = at + (isEnqueue and 6 or 3)
+  local told = cjson.decode(ARGV[5])
+  for i = 1, #told / 5 do
+    local at = 5 * i - 4
+    local names = told[at + 2]
+    asks[i] = { turn = told[at], id = told[at + 1], devices = names ~= '' and split(names), class = told[at + 3],
+                user = told[at + 4] }
+    ids[i] = asks[i].id
   end
   readRequests(ids)
   for _, ask in ipairs(asks) do
@@ -144,9 +142,9 @@ end
 
 enter()
 nowText = wholeNumber(now)
-local answers = {}
-for i, ask in ipairs(readAsks()) do
-  asksLeft = ASKS - i + 1
+local asks, answers = readAsks(), {}
+for i, ask in ipairs(asks) do
+  asksLeft = #asks - i + 1
   if ask.devices then answers[i] = enqueue(ask.id, ask.devices, ask.class, ask.user, ask.turn)
   else answers[i] = release(ask.id, ask.turn) end
 end

@@ -15,16 +15,16 @@ local function freePlace(request, device)
 end
 
 local function isIdle(place)
-  if place.idle == nil then place.idle = redis.call('EXISTS', P .. 'f:' .. place.device) == 0 end
+  if place.idle == nil then place.idle = redis.call('EXISTS', place.flows) == 0 end
   return place.idle
 end
 
 local function joinQueues(request)
-  local tag, flow = request.tagText, request.class .. ':' .. request.user
+  local tag, flow = request.tagText, request.flow or flowOf(request.class, request.user)
   for _, place in ipairs(readPlaces(request.devices)) do
     redis.call('ZADD', queueKey(request.class, place.device), tag, request.member)
-    if isIdle(place) then redis.call('ZADD', P .. 'f:' .. place.device, floor, '', tag, flow)
-    else redis.call('ZADD', P .. 'f:' .. place.device, 'GT', tag, flow) end
+    if isIdle(place) then redis.call('ZADD', place.flows, floor, '', tag, flow)
+    else redis.call('ZADD', place.flows, 'GT', tag, flow) end
     place.idle = false
   end
 end
@@ -36,7 +36,7 @@ local function leaveQueues(request)
     redis.call('ZREM', queueKey(request.class, device), request.member)
     place.idle = redis.call('EXISTS', queueKey('interactive', device), queueKey('bulk', device)) == 0
     if place.idle then
-      redis.call('DEL', P .. 'f:' .. device)
+      redis.call('DEL', place.flows)
       redis.call('SREM', P .. 'dirty', device)
     end
   end
@@ -46,7 +46,7 @@ end
 local function moveTime(request)
   topTag = math.max(topTag, request.tag)
   for _, place in ipairs(readPlaces(request.devices)) do
-    local key = P .. 'f:' .. place.device
+    local key = place.flows
     if not place.idle and redis.call('ZADD', key, 'XX', 'GT', 'CH', request.tagText, '') > 0 then
       redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. request.tagText)
     end

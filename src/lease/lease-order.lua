@@ -1,15 +1,12 @@
 -- Who may start, by the rules of lease-rules.lua; shared by all scripts, after lease-records.lua.
 
 -- Waiters before the request on a device: interactive ones, bulk ones. One that is in no queue yet
--- has the largest sequence number of all.
+-- has the largest sequence number of all, and mostly the largest tag: Redis sees at once that nobody is behind.
 local function before(request, device)
   local bulk = request.class == 'bulk'
-  local own
-  if request.state == 'w' then
-    own = redis.call('ZRANK', queueKey(request.class, device), request.member) or 0
-  else
-    own = redis.call('ZCOUNT', queueKey(request.class, device), '-inf', request.tagText)
-  end
+  local key, own = queueKey(request.class, device), nil
+  if request.state == 'w' then own = redis.call('ZRANK', key, request.member) or 0
+  else own = redis.call('ZCARD', key) - redis.call('ZCOUNT', key, '(' .. request.tagText, '+inf') end
   if bulk then return redis.call('ZCOUNT', queueKey('interactive', device), '-inf', request.tagText), own end
   return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tagText)
 end
@@ -40,6 +37,8 @@ end
 -- n-th in line, on the device where most places are reserved before.
 local function position(request, places)
   local worst = 0
-  for _, place in ipairs(places) do worst = math.max(worst, (reserved(request, place))) end
+  for _, place in ipairs(places) do
+    if not place.idle then worst = math.max(worst, (reserved(request, place))) end
+  end
   return worst + 1
 end

@@ -32,10 +32,10 @@ export class LeaseQueue {
     if (devices.length === 0) return Promise.resolve([])
     return available(async () => {
       const [used, ...waiting] = await Promise.all([
-        this.#redis.hmget(`${this.#prefix}:use`, ...devices.map((device) => `u:${device}`)),
+        this.#redis.hmget(`${this.#prefix}:use`, ...devices),
         ...devices.map((device) => this.#waiting(device)),
       ])
-      return devices.map((_, i) => ({ used: Number(used[i] ?? 0), waiting: waiting[i] ?? 0 }))
+      return devices.map((_, i) => ({ used: Number(used[i]?.split(' ')[0] ?? 0), waiting: waiting[i] ?? 0 }))
     })
   }
 

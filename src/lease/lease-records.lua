@@ -5,16 +5,17 @@ here, and writeBack() at the end of the script writes them: one command for each
 changed there. The queues, the flows and who is on a device are not kept here but asked and changed
 at once.
 
-A place is what a device has: used and bulk (streams in use, of which bulk), limit and bulkLimit; idle
-(whether nobody waits there; nil until somebody looks).
+A place is what a device has: flows (its key :f), used and bulk (streams in use, of which bulk), limit
+and bulkLimit, lowered (its limit while that is lowered, else nil); idle (whether nobody waits there;
+nil until somebody looks).
 ]]
 -- By id; false: there is none.
 local requests = {}
 local changed = {}
 -- By device.
 local places = {}
--- Fields of the key :use that are others now; false: it goes.
-local use = {}
+-- Devices whose place is another now.
+local changedPlaces = {}
 -- Owner -> id -> sequence number; false: it goes.
 local own = {}
 -- Owner -> grant -> whether it waits to be acknowledged.
@@ -59,22 +60,19 @@ local function parseRequest(id, text)
            enqueued = enqueued, user = user, member = seq .. ':' .. id }
 end
 
--- The part of its text that stays; clear.lua alone takes devices away from a suspect.
-local function restOf(request)
-  return request.owner .. ' ' .. table.concat(request.devices, ',') .. ' ' .. request.class .. ' ' .. request.tagText
-    .. ' ' .. request.seq .. ' ' .. request.enqueued .. ' ' .. request.user
-end
-
--- Of id, devices, class, user, turn, tag, sequence number (as text) and when it was enqueued (ms, as text).
+-- Of all fields but owner, tagText, member and rest (the part of its text that stays, of one that was read).
 local function newRequest(request)
-  request.owner, request.granted, request.state = REPLICA, 0, 'new'
+  request.owner = REPLICA
   request.tagText, request.member = wholeNumber(request.tag), request.seq .. ':' .. request.id
-  request.rest = restOf(request)
   return request
 end
 
 local function textOf(request)
-  return string.format('%s %d %d ', request.state, request.turn, request.granted) .. request.rest
+  local head = request.state .. ' ' .. wholeNumber(request.turn) .. ' '
+    .. (request.granted == 0 and '0' or wholeNumber(request.granted)) .. ' '
+  if request.rest then return head .. request.rest end
+  return head .. request.owner .. ' ' .. table.concat(request.devices, ',') .. ' ' .. request.class .. ' '
+    .. request.tagText .. ' ' .. request.seq .. ' ' .. request.enqueued .. ' ' .. request.user
 end
 
 -- Beforehand, for readRequest().
@@ -138,36 +136,42 @@ end
 -- One stream of a device is never given to bulk work: somebody at a screen may want it.
 local function bulkLimitOf(limit) return limit > 1 and limit - 1 or limit end
 
+local function setLimit(place, lowered)
+  place.lowered = lowered
+  place.limit = lowered and math.min(SLOTS, lowered) or SLOTS
+  place.bulkLimit = bulkLimitOf(place.limit)
+end
+
 local function lowerLimit(place, limit)
-  place.limit, place.bulkLimit = limit, bulkLimitOf(limit)
-  use['c:' .. place.device] = limit
+  setLimit(place, limit)
+  changedPlaces[place.device] = true
 end
 
 local function restoreLimit(place)
-  place.limit, place.bulkLimit = SLOTS, bulkLimitOf(SLOTS)
-  use['c:' .. place.device] = false
+  setLimit(place, nil)
+  changedPlaces[place.device] = true
 end
 
 -- In the order of `devices`.
 local function readPlaces(devices)
-  local list, unread, fields = {}, {}, {}
+  local list, unread = {}, {}
   for i, device in ipairs(devices) do
     if not places[device] then
-      places[device] = { device = device, used = 0, bulk = 0, limit = SLOTS, bulkLimit = 0, idle = nil }
-      unread[#unread + 1] = places[device]
-      fields[#fields + 1] = 'u:' .. device
-      fields[#fields + 1] = 'b:' .. device
-      fields[#fields + 1] = 'c:' .. device
+      places[device] = { device = device, flows = P .. 'f:' .. device, used = 0, bulk = 0, limit = 0, bulkLimit = 0,
+                         lowered = nil, idle = nil }
+      unread[#unread + 1] = device
     end
     list[i] = places[device]
   end
   if #unread == 0 then return list end
-  local values = readFields(P .. 'use', fields)
-  for i, place in ipairs(unread) do
-    place.used = tonumber(values[3 * i - 2] or 0)
-    place.bulk = tonumber(values[3 * i - 1] or 0)
-    if values[3 * i] then place.limit = math.min(SLOTS, tonumber(values[3 * i])) end
-    place.bulkLimit = bulkLimitOf(place.limit)
+  local texts = readFields(P .. 'use', unread)
+  for i, device in ipairs(unread) do
+    local place, lowered = places[device], nil
+    if texts[i] then
+      local used, bulk, limit = string.match(texts[i], '^(%d+) (%d+) ?(%d*)$')
+      place.used, place.bulk, lowered = tonumber(used), tonumber(bulk), tonumber(limit)
+    end
+    setLimit(place, lowered)
   end
   return list
 end
@@ -176,10 +180,8 @@ local function readPlace(device) return places[device] or readPlaces({ device })
 
 local function addUse(place, request, count)
   place.used = place.used + count
-  use['u:' .. place.device] = place.used > 0 and place.used
-  if request.class ~= 'bulk' then return end
-  place.bulk = place.bulk + count
-  use['b:' .. place.device] = place.bulk > 0 and place.bulk
+  if request.class == 'bulk' then place.bulk = place.bulk + count end
+  changedPlaces[place.device] = true
 end
 
 local function writeRequests()
@@ -231,26 +233,27 @@ local function writeGrants()
   out, wakes = {}, {}
 end
 
-local function writeUse()
+local function writePlaces()
   local kept, gone = {}, {}
-  for field, value in pairs(use) do
-    if value then
-      kept[#kept + 1] = field
-      kept[#kept + 1] = value
+  for device in pairs(changedPlaces) do
+    local place = places[device]
+    if place.used > 0 or place.lowered then
+      kept[#kept + 1] = device
+      kept[#kept + 1] = place.used .. ' ' .. place.bulk .. (place.lowered and ' ' .. place.lowered or '')
     else
-      gone[#gone + 1] = field
+      gone[#gone + 1] = device
     end
   end
   send('HSET', P .. 'use', kept)
   send('HDEL', P .. 'use', gone)
-  use = {}
+  changedPlaces = {}
 end
 
 local function writeBack()
   writeRequests()
   writeOwn()
   writeGrants()
-  writeUse()
+  writePlaces()
   if topTag ~= writtenTop then
     redis.call('HSET', KEYS[1], 'v', wholeNumber(topTag))
     writtenTop = topTag

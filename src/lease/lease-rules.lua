@@ -18,8 +18,8 @@ Keys:
                         seen, ms), skew (added to the server's clock), seq (last sequence number),
                         v (largest tag granted), before and floor (v at the last two turns of the
                         minute), turned (when, ms)
-  :use           HASH   u:<device> streams in use (grants and suspects), b:<device> of which bulk,
-                        c:<device> lowered limit
+  :use           HASH   device -> "used bulk" or "used bulk limit": streams in use (grants and
+                        suspects), of which bulk, and its limit while that is lowered
   :restore       ZSET   device with a lowered limit -> when it ends, ms
   :on:<device>   ZSET   id that is in use there -> from when on its stream has begun for certain, ms
   :q:<device>    ZSET   who waits, interactive: score = tag, member = 12-digit sequence number ":" id
@@ -106,6 +106,8 @@ end
 local function wholeNumber(number) return string.format('%d', number) end
 
 local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or 'q:') .. device end
+
+local function flowOf(class, user) return class .. ':' .. user end
 
 -- As they are in the queues, where of equal tags the smaller text goes first.
 local function sequenceText(seq) return string.format('%012d', seq) end

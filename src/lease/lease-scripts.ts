@@ -111,7 +111,7 @@ export class LeaseScripts {
 
   /** Of several, in one script: enqueue() and release() gather them. */
   async exchange(asks: readonly ExchangeAsk[]): Promise<readonly ExchangeReply[]> {
-    const replies = await this.#call('exchange', asks.length, ...asks.flatMap(askArguments))
+    const replies = await this.#call('exchange', JSON.stringify(asks.flatMap(askMembers)))
     return replies as ExchangeReply[]
   }
 
@@ -184,9 +184,9 @@ export class LeaseScripts {
   }
 }
 
-function askArguments(ask: ExchangeAsk): (string | number)[] {
-  if (ask.kind === 'release') return [ask.kind, ask.id, ask.turn]
-  return [ask.kind, ask.id, ask.devices.join(','), ask.class, ask.user, ask.turn]
+function askMembers(ask: ExchangeAsk): (string | number)[] {
+  if (ask.kind === 'release') return [ask.turn, ask.id, '', '', '']
+  return [ask.turn, ask.id, ask.devices.join(','), ask.class, ask.user]
 }
 
 type PlaceReply = readonly [

@@ -23,8 +23,8 @@ local function wait(request, known)
   local start = request.tag - COST * #request.devices / WEIGHTS[request.class]
   for _, place in ipairs(readPlaces(request.devices)) do
     -- Newcomers must not pass it because the virtual time of its device was lost.
-    if isIdle(place) then redis.call('ZADD', P .. 'f:' .. place.device, start, '')
-    elseif not known then redis.call('ZADD', P .. 'f:' .. place.device, 'LT', start, '') end
+    if isIdle(place) then redis.call('ZADD', place.flows, start, '')
+    elseif not known then redis.call('ZADD', place.flows, 'LT', start, '') end
     place.idle = false
   end
   joinQueues(request)
@@ -53,9 +53,9 @@ readRequests(ids)
 for i, row in ipairs(rows) do
   local id, devices, class, user, kind, tag, seq, turn, enqueued = unpack(row)
   local known = readRequest(id)
-  local request = newRequest({ id = id, devices = split(devices), class = class, user = user, turn = turn, tag = tag,
-                               seq = sequenceText(seq), enqueued = wholeNumber(enqueued) })
-  request.granted = known and known.granted or 0
+  local request = newRequest({ id = id, devices = split(devices), class = class, user = user,
+                               flow = flowOf(class, user), turn = turn, tag = tag, seq = sequenceText(seq),
+                               enqueued = wholeNumber(enqueued), state = 'new', granted = known and known.granted or 0 })
   if kind == 'waiting' and wait(request, known) then
     request.state, request.granted = 'w', 0
     markDirty(request.devices)

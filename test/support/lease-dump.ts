@@ -40,10 +40,11 @@ export function dumpModel(model: LeaseModel): Dump {
     }
   }
   for (const name of Object.keys(dump)) if (!name.startsWith('r:')) (dump[name] as string[]).sort()
-  for (const [device, limit] of model.caps) use[`c:${device}`] = String(limit)
+  for (const device of new Set([...devices, ...model.caps.keys()])) {
+    const [used, bulk, limit] = [model.used(device), model.used(device, 'bulk'), model.caps.get(device)]
+    if (used > 0 || limit !== undefined) use[device] = [used, bulk, limit ?? []].flat().join(' ')
+  }
   for (const device of devices) {
-    if (model.used(device) > 0) use[`u:${device}`] = String(model.used(device))
-    if (model.used(device, 'bulk') > 0) use[`b:${device}`] = String(model.used(device, 'bulk'))
     const waiting = model.waiters(device).sort(compare)
     for (const request of waiting)
       push(dump, `${request.class === 'bulk' ? 'qb' : 'q'}:${device}`, request.id)
