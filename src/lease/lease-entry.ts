@@ -2,33 +2,62 @@ import type { CapfleetError } from '../base/error.ts'
 import type { LeaseRequest } from './lease.ts'
 import type { OwnedRequest, QueueTicket } from './lease-scripts.ts'
 
-/** A request that has been sent to Redis and not yet given back. */
-export interface LeaseEntry {
+/** How a wait ended: without a failure it was granted. */
+interface Woken {
+  readonly failure: CapfleetError | undefined
+}
+
+/** A request that has been sent to Redis and not yet given back. Of 100,000 that wait each holds little. */
+export class LeaseEntry {
   readonly request: LeaseRequest
-  readonly startedMs: number
-  readonly lost: AbortController
+  readonly startedMs = performance.now()
   /** Undefined until Redis has it. */
   ticket: QueueTicket | undefined
   /** Grows with everything that the replica asks for; a grant of an earlier turn is no grant. */
   turn: number
   /** `leaving`: its wait is over and its release on the way; a grant that comes now is nobody's. */
-  state: 'waiting' | 'held' | 'leaving'
+  state: 'waiting' | 'held' | 'leaving' = 'waiting'
   /** All streams under it have begun. */
-  opened: boolean
-  /** Settles the wait: no argument = granted. */
-  wake: (failure?: CapfleetError) => void
-}
+  opened = false
+  #lost: AbortController | undefined
+  #woken: Woken | undefined
+  #waiter: PromiseWithResolvers<void> | undefined
 
-export function newEntry(request: LeaseRequest, turn: number): LeaseEntry {
-  return {
-    request,
-    startedMs: performance.now(),
-    lost: new AbortController(),
-    ticket: undefined,
-    turn,
-    state: 'waiting',
-    opened: false,
-    wake: () => undefined,
+  constructor(request: LeaseRequest, turn: number) {
+    this.request = request
+    this.turn = turn
+  }
+
+  /** Made when somebody asks for it: a waiter has no use for it. */
+  get lost(): AbortController {
+    this.#lost ??= new AbortController()
+    return this.#lost
+  }
+
+  /** It waits, again: what woke it before is forgotten. */
+  rewait(turn: number): void {
+    this.turn = turn
+    this.state = 'waiting'
+    this.opened = false
+    this.#woken = undefined
+  }
+
+  /** Ends the wait, also one that has not begun: no argument = granted. Only the first one counts. */
+  wake(failure?: CapfleetError): void {
+    if (this.#woken !== undefined) return
+    this.#woken = { failure }
+    if (failure === undefined) this.#waiter?.resolve()
+    else this.#waiter?.reject(failure)
+    this.#waiter = undefined
+  }
+
+  /** Settles when it is woken; at once when it has been. */
+  woken(): Promise<void> {
+    const waiter = Promise.withResolvers<void>()
+    if (this.#woken === undefined) this.#waiter = waiter
+    else if (this.#woken.failure === undefined) waiter.resolve()
+    else waiter.reject(this.#woken.failure)
+    return waiter.promise
   }
 }
 

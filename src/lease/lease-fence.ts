@@ -19,8 +19,9 @@ export async function fenceEntries(
     return silent
   }
   await Promise.all(
-    [...entries].map(async ({ request, lost, state }) => {
-      if (lost.signal.aborted || state !== 'held') return
+    [...entries].map(async (entry) => {
+      if (entry.state !== 'held' || entry.lost.signal.aborted) return
+      const { request, lost } = entry
       const silent = await Promise.all(request.devices.map(isSilent))
       if (!silent.includes(true) || lost.signal.aborted) return
       log.error('lease.fenced', { id: request.id, devices: request.devices })

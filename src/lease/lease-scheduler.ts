@@ -10,7 +10,7 @@ import type { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import { HeldLease, type LeaseActions } from './held-lease.ts'
 import type { DeviceUse, Lease, LeaseRequest, QueueRow, RequeueOptions } from './lease.ts'
-import { type LeaseEntry, newEntry } from './lease-entry.ts'
+import { LeaseEntry } from './lease-entry.ts'
 import { asUnavailable, queueTimeout, schedulerUnavailable, shuttingDown } from './lease-failure.ts'
 import { fenceEntries } from './lease-fence.ts'
 import { LeaseHousekeeper, type ReadersOf } from './lease-housekeeper.ts'
@@ -126,12 +126,11 @@ export class LeaseScheduler {
     if (this.#draining) throw shuttingDown()
     const { id } = request
     if (this.#entries.has(id)) throw new Error(`the request ${id} has a lease already`)
-    const entry = newEntry(request, ++this.#turn)
-    const granted = grantOf(entry)
+    const entry = new LeaseEntry(request, ++this.#turn)
     this.#entries.set(id, entry)
     try {
       await this.#enqueue(entry)
-      await this.#waitFor(entry, granted, request)
+      await this.#waitFor(entry, request)
       return new HeldLease(entry, this.#actions)
     } catch (error) {
       // Nobody needs to wait for this one: it is sent now, and it never fails.
@@ -200,7 +199,7 @@ export class LeaseScheduler {
     else request.onPosition?.({ position, etaMs: undefined })
   }
 
-  async #waitFor(entry: LeaseEntry, granted: Promise<void>, options: RequeueOptions): Promise<void> {
+  async #waitFor(entry: LeaseEntry, options: RequeueOptions): Promise<void> {
     const { signal, waitMs } = options
     if (entry.state === 'held') return signal.throwIfAborted()
     const onAbort = () => entry.wake(signal.reason)
@@ -208,7 +207,7 @@ export class LeaseScheduler {
     const timer = setTimeout(() => void this.#giveUp(entry, waitMs), waitMs)
     try {
       if (signal.aborted) onAbort()
-      await granted
+      await entry.woken()
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
@@ -237,15 +236,12 @@ export class LeaseScheduler {
       options.signal.throwIfAborted()
       if (this.#draining) throw shuttingDown()
       this.#keeper.forget(id)
-      entry.opened = false
-      entry.turn = ++this.#turn
-      entry.state = 'waiting'
-      const granted = grantOf(entry)
+      entry.rewait(++this.#turn)
       const { state, position } = await this.#scripts.requeue(id, device, entry.turn).catch(asUnavailable)
       if (state === 'g') this.#keeper.accept(entry)
       else if (state === '') await this.#keeper.reassertNow().catch(asUnavailable)
       else entry.request.onPosition?.({ position, etaMs: undefined })
-      await this.#waitFor(entry, granted, options)
+      await this.#waitFor(entry, options)
     } catch (error) {
       void this.#giveBack(entry)
       throw error
@@ -280,13 +276,4 @@ export class LeaseScheduler {
   #failWaiters(failure: CapfleetError): void {
     for (const entry of this.#entries.values()) if (entry.state === 'waiting') entry.wake(failure)
   }
-}
-
-/** Settles when the entry is woken. Whoever rejects first, a script or the wait, is the one that the caller hears. */
-function grantOf(entry: LeaseEntry): Promise<void> {
-  const granted = new Promise<void>((resolve, reject) => {
-    entry.wake = (failure) => (failure === undefined ? resolve() : reject(failure))
-  })
-  granted.catch(() => undefined)
-  return granted
 }
