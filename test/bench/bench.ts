@@ -10,6 +10,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { runProgram } from '../../src/base/program.ts'
 import { BenchFleet } from './bench-fleet.ts'
 import { BenchInputs } from './bench-inputs.ts'
 import { printCaptureFigures } from './capture.bench.ts'
@@ -43,9 +44,9 @@ const { positionals, values } = parseArgs({
   },
 })
 
-// Requests and grants instead of bytes: figures of its own.
+// Requests and grants instead of bytes: figures of its own, of a scheduler that runs as in the gateway.
 if (positionals[0] === 'queue') {
-  await printQueueFigures()
+  await runProgram(printQueueFigures)
   process.exit()
 }
 // Packets of a wire instead of a file.
