@@ -51,7 +51,8 @@ end
 
 local function chooseTag(places, class, flow)
   local start = floor
-  for _, place in ipairs(places) do
+  for i = 1, #places do
+    local place = places[i]
     if not place.idle then
       local f = redis.call('ZMSCORE', place.flows, '', flow)
       place.idle = not f[1]
@@ -74,7 +75,7 @@ end
 local function wait(request, places, fitting)
   local line = position(request, places)
   request.state = 'w'
-  joinQueues(request)
+  joinQueues(request, places)
   if fitting then markDirty(request.devices) end
   return answer(request, 'w', line)
 end
@@ -132,9 +133,8 @@ local function readAsks()
   end
   readRequests(ids)
   for _, ask in ipairs(asks) do
-    for _, device in ipairs(ask.devices or (readRequest(ask.id) or ask).devices or {}) do
-      devices[#devices + 1] = device
-    end
+    local names = ask.devices or (readRequest(ask.id) or ask).devices or {}
+    for i = 1, #names do devices[#devices + 1] = names[i] end
   end
   readPlaces(devices)
   return asks

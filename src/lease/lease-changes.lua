@@ -19,9 +19,10 @@ local function isIdle(place)
   return place.idle
 end
 
-local function joinQueues(request)
+local function joinQueues(request, places)
   local tag, flow = request.tagText, request.flow or flowOf(request.class, request.user)
-  for _, place in ipairs(readPlaces(request.devices)) do
+  for i = 1, #places do
+    local place = places[i]
     redis.call('ZADD', queueKey(request.class, place.device), tag, request.member)
     if isIdle(place) then redis.call('ZADD', place.flows, floor, '', tag, flow)
     else redis.call('ZADD', place.flows, 'GT', tag, flow) end

@@ -28,8 +28,8 @@ local function fits(request, place)
 end
 
 local function fitsAll(request, places)
-  for _, place in ipairs(places) do
-    if not fits(request, place) then return false end
+  for i = 1, #places do
+    if not fits(request, places[i]) then return false end
   end
   return true
 end
@@ -37,7 +37,8 @@ end
 -- n-th in line, on the device where most places are reserved before.
 local function position(request, places)
   local worst = 0
-  for _, place in ipairs(places) do
+  for i = 1, #places do
+    local place = places[i]
     if not place.idle then worst = math.max(worst, (reserved(request, place))) end
   end
   return worst + 1

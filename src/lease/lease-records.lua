@@ -51,6 +51,8 @@ local function split(names)
   return list
 end
 
+local function namesOf(devices) return #devices == 1 and devices[1] or table.concat(devices, ',') end
+
 local RECORD = '^(%S+) (%S+) (%S+) ((%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*))$'
 
 local function parseRequest(id, text)
@@ -71,14 +73,15 @@ local function textOf(request)
   local head = request.state .. ' ' .. wholeNumber(request.turn) .. ' '
     .. (request.granted == 0 and '0' or wholeNumber(request.granted)) .. ' '
   if request.rest then return head .. request.rest end
-  return head .. request.owner .. ' ' .. table.concat(request.devices, ',') .. ' ' .. request.class .. ' '
+  return head .. request.owner .. ' ' .. namesOf(request.devices) .. ' ' .. request.class .. ' '
     .. request.tagText .. ' ' .. request.seq .. ' ' .. request.enqueued .. ' ' .. request.user
 end
 
 -- Beforehand, for readRequest().
 local function readRequests(ids)
   local unread = {}
-  for _, id in ipairs(ids) do
+  for i = 1, #ids do
+    local id = ids[i]
     if requests[id] == nil then
       requests[id] = false
       unread[#unread + 1] = id
@@ -86,7 +89,8 @@ local function readRequests(ids)
   end
   if #unread == 0 then return end
   local texts = readFields(P .. 'r', unread)
-  for i, id in ipairs(unread) do
+  for i = 1, #unread do
+    local id = unread[i]
     if texts[i] then requests[id] = parseRequest(id, texts[i]) end
   end
 end
@@ -155,7 +159,8 @@ end
 -- In the order of `devices`.
 local function readPlaces(devices)
   local list, unread = {}, {}
-  for i, device in ipairs(devices) do
+  for i = 1, #devices do
+    local device = devices[i]
     if not places[device] then
       places[device] = { device = device, flows = P .. 'f:' .. device, used = 0, bulk = 0, limit = 0, bulkLimit = 0,
                          lowered = nil, idle = nil }
@@ -165,8 +170,8 @@ local function readPlaces(devices)
   end
   if #unread == 0 then return list end
   local texts = readFields(P .. 'use', unread)
-  for i, device in ipairs(unread) do
-    local place, lowered = places[device], nil
+  for i = 1, #unread do
+    local place, lowered = places[unread[i]], nil
     if texts[i] then
       local used, bulk, limit = string.match(texts[i], '^(%d+) (%d+) ?(%d*)$')
       place.used, place.bulk, lowered = tonumber(used), tonumber(bulk), tonumber(limit)
@@ -185,11 +190,12 @@ local function addUse(place, request, count)
 end
 
 local function writeRequests()
-  local kept, gone = {}, {}
+  local kept, gone, count = {}, {}, 0
   for id in pairs(changed) do
-    if requests[id] then
-      kept[#kept + 1] = id
-      kept[#kept + 1] = textOf(requests[id])
+    local request = requests[id]
+    if request then
+      count = count + 2
+      kept[count - 1], kept[count] = id, textOf(request)
     else
       gone[#gone + 1] = id
     end
@@ -201,11 +207,11 @@ end
 
 local function writeOwn()
   for owner, seqs in pairs(own) do
-    local kept, gone = {}, {}
+    local kept, gone, count = {}, {}, 0
     for id, seq in pairs(seqs) do
       if seq then
-        kept[#kept + 1] = seq
-        kept[#kept + 1] = id
+        count = count + 2
+        kept[count - 1], kept[count] = seq, id
       else
         gone[#gone + 1] = id
       end

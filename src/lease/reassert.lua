@@ -21,13 +21,14 @@ local function wait(request, known)
     for _, device in ipairs(known.devices) do freePlace(known, device) end
   end
   local start = request.tag - COST * #request.devices / WEIGHTS[request.class]
-  for _, place in ipairs(readPlaces(request.devices)) do
+  local places = readPlaces(request.devices)
+  for _, place in ipairs(places) do
     -- Newcomers must not pass it because the virtual time of its device was lost.
     if isIdle(place) then redis.call('ZADD', place.flows, start, '')
     elseif not known then redis.call('ZADD', place.flows, 'LT', start, '') end
     place.idle = false
   end
-  joinQueues(request)
+  joinQueues(request, places)
   return true
 end
 

@@ -22,7 +22,7 @@ if request.turn < turn then
   end
   request.state, request.turn, request.granted = 'w', turn, 0
   noteChange(request)
-  joinQueues(request)
+  joinQueues(request, readPlaces(request.devices))
   local place = readPlace(device)
   lowerLimit(place, math.min(place.limit, place.used))
   redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
