@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { writeBigCapture } from '../support/big-capture.ts'
 import { eventually } from '../support/eventually.ts'
-import { startTempAppliance } from '../support/temp-appliance.ts'
+import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
 
 const SINGLE = '/api/v1/pcap/single'
 const RANGE = '/api/v1/pcap/timerange'
@@ -65,6 +65,8 @@ const BAD: readonly [string, string, string?][] = [
   [`${SPLIT}?Start=1&Stop=2`, 'StreamName'],
 ]
 
+const AT_ONCE_MS = 100
+
 test(`${BAD.length} bad requests: each a 400 that names the parameter, at once, while all slots are in use`, async () => {
   await using appliance = await startTempAppliance()
   const file = join(appliance.folder, 'big.pcap')
@@ -78,15 +80,27 @@ test(`${BAD.length} bad requests: each a 400 that names the parameter, at once, 
     message: 'four readers',
   })
   assert.ok(BAD.length >= 40)
+  const late: string[] = []
   for (const [path, param, code = 'bad-parameter'] of BAD) {
     const startedMs = performance.now()
     const answer = await appliance.get(path)
-    const tookMs = performance.now() - startedMs
+    if (performance.now() - startedMs >= AT_ONCE_MS) late.push(path)
     const problem = answer.json()
     assert.deepEqual([answer.status, problem.code, problem.param], [400, code, param], path)
     assert.equal(answer.headers['content-type'], 'application/problem+json')
     assert.ok(typeof problem.detail === 'string' && typeof problem.requestId === 'string')
-    assert.ok(tookMs < 100, `${path} took ${tookMs} ms`)
   }
+  for (const path of late) await assertAtOnce(appliance, path)
   assert.equal(await appliance.slotsUsed(), 4)
 })
+
+/** On a busy machine any answer is late now and then; one that always is has done work. */
+async function assertAtOnce(appliance: TempAppliance, path: string): Promise<void> {
+  const tookMs: number[] = []
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const startedMs = performance.now()
+    await appliance.get(path)
+    tookMs.push(performance.now() - startedMs)
+  }
+  assert.ok(Math.min(...tookMs) < AT_ONCE_MS, `${path} took ${tookMs.map(Math.round).join(', ')} ms`)
+}
