@@ -73,7 +73,7 @@ export class SourceBody implements Disposable {
       }
       sink(read)
     }
-    for (const read of this.#first.splice(0)) judge(read)
+    for (let read = this.#first.shift(); read !== undefined; read = this.#first.shift()) judge(read)
     await this.#stream.pour(judge)
     await this.#confirmEnd()
   }

@@ -33,11 +33,12 @@ export class ReadSize {
   /** A read has put `bytes` into a buffer of `capacity`. */
   hasRead(bytes: number, capacity: number): void {
     const { leastBytes, mostBytes } = this.#limits
-    if (bytes === capacity) this.#bytes = Math.min(capacity * 2, mostBytes)
+    // Of the present size: a buffer from before a stall is no measure of what comes after it.
+    if (bytes === capacity) this.#bytes = Math.min(this.#bytes * 2, mostBytes)
     this.#smallReads = bytes * 4 <= capacity ? this.#smallReads + 1 : 0
     if (this.#smallReads < SMALL_READS_TO_SHRINK) return
     this.#smallReads = 0
-    this.#bytes = Math.max(capacity / 2, leastBytes)
+    this.#bytes = Math.max(this.#bytes / 2, leastBytes)
   }
 
   /** Reading stood still for so long because nobody took the bytes. */

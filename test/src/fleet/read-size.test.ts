@@ -33,4 +33,7 @@ test('never below the least, and back to it when nobody took the bytes for a sec
   assert.equal(size.bytes, 512)
   size.hasStalled(1_000)
   assert.equal(size.bytes, 64)
+  // The buffer that was taken before the stall is filled by what waited meanwhile.
+  size.hasRead(512, 512)
+  assert.equal(size.bytes, 128)
 })
