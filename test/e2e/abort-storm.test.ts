@@ -18,8 +18,8 @@ import { type SimulatedStage, stageName, startSimulatedStage } from '../support/
 
 const ABORTS = Number(process.env.ABORTS ?? 1_000)
 const MEASURES_MEMORY = ABORTS >= 10_000
-/** Until then pools, caches, compiled code and the heaps grow; memory levels off after some 10,000. */
-const WARM_UP = MEASURES_MEMORY ? 12_000 : 200
+/** Until then pools, caches, compiled code and the heap grow; memory levels off after some 8,000. */
+const WARM_UP = MEASURES_MEMORY ? 8_000 : 200
 const AT_ONCE = 64
 const DEVICES = 4
 const TOLERANCE = 1.05
