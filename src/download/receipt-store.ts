@@ -22,6 +22,8 @@ export type ReceiptSource = () => StoredReceipt
 
 const KEPT_S = 86_400
 const REFRESH_MS = 10_000
+/** A download that ends sooner is written once. */
+const FIRST_MS = 100
 /** A running download whose receipt was not brought up to date for so many turns has lost its gateway. */
 const LOST_AFTER_TURNS = 3.5
 const PENDING_MAX = 10_000
@@ -34,6 +36,9 @@ export class ReceiptStore implements AsyncDisposable {
   readonly #options: ReceiptStoreOptions
   readonly #redis: Redis
   readonly #running = new Map<string, ReceiptSource>()
+  /** Ids of downloads that have begun since #first was set. */
+  readonly #begun: string[] = []
+  #first: NodeJS.Timeout | undefined
   /** Receipts that Redis has not taken yet, oldest first. */
   readonly #pending = new Map<string, StoredReceipt>()
   readonly #refresh: NodeJS.Timeout
@@ -52,10 +57,14 @@ export class ReceiptStore implements AsyncDisposable {
     return this.#pending.size
   }
 
-  /** Keeps the receipt of a running download up to date until save() is called with its end. */
+  /**
+   * Keeps the receipt of a running download up to date, for other gateways from a moment after its
+   * begin on, until save() is called with its end.
+   */
   watch(id: string, source: ReceiptSource): void {
     this.#running.set(id, source)
-    this.#enqueue(source())
+    this.#begun.push(id)
+    this.#first ??= setTimeout(() => this.#saveBegun(), FIRST_MS).unref()
   }
 
   /** The last word on a download. */
@@ -91,6 +100,7 @@ export class ReceiptStore implements AsyncDisposable {
   /** Writes what it can, for a short time. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#refresh)
+    clearTimeout(this.#first)
     const late = setTimeout(() => this.#closing.abort(), CLOSE_LIMIT_MS)
     await this.#writing
     clearTimeout(late)
@@ -104,6 +114,14 @@ export class ReceiptStore implements AsyncDisposable {
 
   #key(id: string): string {
     return `{${this.#options.keyPrefix}}:req:${id}`
+  }
+
+  #saveBegun(): void {
+    this.#first = undefined
+    for (const id of this.#begun.splice(0)) {
+      const source = this.#running.get(id)
+      if (source !== undefined) this.#enqueue(source())
+    }
   }
 
   #saveRunning(): void {
@@ -127,20 +145,26 @@ export class ReceiptStore implements AsyncDisposable {
     let failures = 0
     while (this.#pending.size > 0 && !this.#closing.signal.aborted) {
       const batch = [...this.#pending.values()].slice(0, WRITTEN_AT_ONCE)
-      const written = await Promise.allSettled(batch.map((receipt) => this.#put(receipt)))
-      const failed = written.find((result) => result.status === 'rejected')
-      if (failed === undefined) continue
+      const failure = await this.#put(batch)
+      if (failure === undefined) continue
       if (failures === 0)
-        this.#options.log.warn('receipt.delayed', { receipts: this.#pending.size, err: failed.reason })
+        this.#options.log.warn('receipt.delayed', { receipts: this.#pending.size, err: failure })
       failures += 1
       await delay(RETRY_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined)
     }
   }
 
-  async #put(receipt: StoredReceipt): Promise<void> {
-    await this.#redis.set(this.#key(receipt.id), JSON.stringify(receipt), 'EX', KEPT_S)
-    // A newer state may have come meanwhile; it is written next.
-    if (this.#pending.get(receipt.id) === receipt) this.#pending.delete(receipt.id)
+  /** All in one write, but each by itself; returns what one of them met. */
+  async #put(batch: readonly StoredReceipt[]): Promise<Error | undefined> {
+    const commands = this.#redis.pipeline()
+    for (const receipt of batch) commands.set(this.#key(receipt.id), JSON.stringify(receipt), 'EX', KEPT_S)
+    const results = (await commands.exec()) ?? []
+    for (const [index, receipt] of batch.entries()) {
+      const isWritten = results[index]?.[0] === null
+      // A newer state may have come meanwhile; it is written next.
+      if (isWritten && this.#pending.get(receipt.id) === receipt) this.#pending.delete(receipt.id)
+    }
+    return results.find(([error]) => error !== null)?.[0] ?? undefined
   }
 }
 

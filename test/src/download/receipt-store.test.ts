@@ -70,6 +70,19 @@ test('the newest state wins, however fast it changes', async () => {
   assert.equal((await other.find('fast'))?.status, 'client-gone')
 })
 
+test('a download that ends at once is written once', async () => {
+  await using store = open()
+  const client = new Redis(redis.url)
+  await client.config('RESETSTAT')
+  store.watch('short', () => receipt('short', 'streaming'))
+  await client.ping()
+  store.save(receipt('short', 'complete'))
+  await untilWritten(store)
+  const stats = await client.info('commandstats')
+  client.disconnect()
+  assert.equal(/^cmdstat_set:calls=(\d+),/m.exec(stats)?.[1], '1')
+})
+
 test('a running download stays streaming for others; without its gateway it is told as failed', async () => {
   const refreshMs = 100
   await using other = open(refreshMs)
