@@ -48,10 +48,11 @@ class Download {
   readonly #exchange: DownloadExchange
   readonly #receipt: RunningReceipt
   readonly #abort = new AbortController()
-  readonly #owned = new AsyncDisposableStack()
   #place: QueuePlace | undefined
   /** The lease with its streams, unless the download is parked. */
   #held: AsyncDisposable | undefined
+  /** Once nothing may be held any more. */
+  #released: Promise<void> | undefined
   /** Once its chunks are being sent. */
   #body: OpenBody | undefined
   /** Whether somebody has cut the connection already. */
@@ -91,7 +92,7 @@ class Download {
   #begin(): void {
     const { res, requestId } = this.#exchange
     const { running, receipts } = this.#parts
-    this.#owned.defer(running.add(this.#abort))
+    running.add(this.#abort)
     receipts.watch(requestId, () => this.#receipt.now())
     res.once('close', () => {
       this.#abort.abort(CLIENT_GONE)
@@ -101,12 +102,9 @@ class Download {
   }
 
   /** Idempotent. */
-  async #release(): Promise<void> {
-    try {
-      await this.#owned.disposeAsync()
-    } catch (err) {
-      this.#parts.log.error('download.release-failed', { requestId: this.#exchange.requestId, err })
-    }
+  #release(): Promise<void> {
+    this.#released ??= this.#letGo().then(() => this.#parts.running.delete(this.#abort))
+    return this.#released
   }
 
   async #open(): Promise<OpenDownload> {
@@ -122,7 +120,7 @@ class Download {
         this.#place ??= place
       },
     })
-    if (this.#owned.disposed) {
+    if (this.#released !== undefined) {
       await opened[Symbol.asyncDispose]()
       throw CLIENT_GONE
     }
@@ -134,7 +132,6 @@ class Download {
   /** Owns the lease from now on, and ends with it. */
   #hold(held: AsyncDisposable & { readonly lost: AbortSignal }): void {
     const { lost } = held
-    this.#owned.use(held)
     // A lease that was given back is lost without harm.
     const onLost = () => this.#held === held && this.#abort.abort(lost.reason)
     this.#held = held

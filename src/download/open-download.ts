@@ -49,26 +49,34 @@ export async function openDownload(
   parts: OpenParts,
   request: OpenRequest,
 ): Promise<OpenDownload> {
-  await using opening = new AsyncDisposableStack()
   const { signal, waitMs, onError } = request
   const devices = plan.steps.map((step) => step.device)
   // A device that is known to be down is not worth a wait.
   if (onError === 'fail') for (const device of devices) parts.fleet.get(device).breaker.check()
   const deadlineMs = performance.now() + waitMs
-  const lease = opening.use(await parts.leases.acquire({ ...request, devices, class: 'interactive' }))
-  parts.metrics.waited(lease.waitedMs)
-  const { sources, failures } = await openUnder(lease, plan, parts, { signal, onError, deadlineMs })
-  for (const source of sources) if (source !== undefined) opening.use(source)
-  signal.throwIfAborted()
-  lease.opened()
-  const owned = opening.move()
-  return {
-    sources,
-    failures,
-    waitedMs: lease.waitedMs,
-    lost: lease.lost,
-    reopen: reopenUnder(lease, [], parts),
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  const lease = await parts.leases.acquire({ ...request, devices, class: 'interactive' })
+  let sources: OpenDownload['sources'] = []
+  // No place is given back under an open stream.
+  const end = async (): Promise<void> => {
+    for (const source of sources) source?.[Symbol.dispose]()
+    await lease[Symbol.asyncDispose]()
+  }
+  try {
+    parts.metrics.waited(lease.waitedMs)
+    const opened = await openUnder(lease, plan, parts, { signal, onError, deadlineMs })
+    sources = opened.sources
+    signal.throwIfAborted()
+    lease.opened()
+    return {
+      ...opened,
+      waitedMs: lease.waitedMs,
+      lost: lease.lost,
+      reopen: reopenUnder(lease, [], parts),
+      [Symbol.asyncDispose]: end,
+    }
+  } catch (error) {
+    await end()
+    throw error
   }
 }
 
@@ -137,6 +145,11 @@ async function openAll(
   parts: OpenParts,
   options: OpenAllOptions,
 ): Promise<OpenedAll> {
+  const [only, ...more] = steps
+  if (only !== undefined && more.length === 0) {
+    const source = await openStep(only, parts, { signal: options.signal, isRelayed: kind === 'relay' })
+    return { sources: [source], failures: NO_FAILURES }
+  }
   const others = new AbortController()
   const signal = AbortSignal.any([options.signal, others.signal])
   const fatal: unknown[] = []
@@ -162,6 +175,7 @@ async function openAll(
   throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
 }
 
+const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()
 const OTHER_FAILED = new Error('another device of the download failed')
 
 function openStep(

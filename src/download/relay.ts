@@ -67,12 +67,12 @@ export interface RelayEnd {
  */
 export async function relayDownload(source: RelaySource, exchange: RelayExchange): Promise<RelayEnd> {
   const { res, signal, clientIdleTimeoutMs } = exchange
-  const idle = new AbortController()
+  let isIdle = false
   const relay = new Relay(source, exchange)
   res.setTimeout(clientIdleTimeoutMs, () => {
     // Without anything to take, it is the device that is slow.
     if (!relay.isBehind) return
-    idle.abort(CLIENT_IDLE)
+    isIdle = true
     relay.stopReading()
     // Such a client need not be waited for.
     if (res.socket !== null) resetConnection(res.socket)
@@ -80,8 +80,7 @@ export async function relayDownload(source: RelaySource, exchange: RelayExchange
   try {
     return await relay.run()
   } catch (error) {
-    const aborted = [idle.signal, signal].find((one) => one.aborted)
-    const reason = aborted === undefined ? error : aborted.reason
+    const reason = isIdle ? CLIENT_IDLE : signal.aborted ? signal.reason : error
     await relay.cut(reason)
     throw reason
   }

@@ -7,13 +7,15 @@ export class RunningDownloads {
     return this.#running.size
   }
 
-  /** Aborting the controller cuts the download. Call the returned function when it has ended. */
-  add(download: AbortController): () => void {
+  /** Aborting the controller cuts the download. */
+  add(download: AbortController): void {
     this.#running.add(download)
-    return () => {
-      this.#running.delete(download)
-      if (this.#running.size === 0) this.#idle?.()
-    }
+  }
+
+  /** The download has ended. */
+  delete(download: AbortController): void {
+    this.#running.delete(download)
+    if (this.#running.size === 0) this.#idle?.()
   }
 
   /** Waits until none runs, at most `limitMs`; then cuts the rest with `reason` and waits for their end. */

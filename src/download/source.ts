@@ -52,47 +52,47 @@ export async function openSource(
   if (options.signal.aborted) onAbort()
   const { startTimeoutMs, isRelayed = false } = options
   const late = setTimeout(() => abort.abort(tooLate(step.device, startTimeoutMs)), startTimeoutMs)
-  const close = () => {
-    options.signal.removeEventListener('abort', onAbort)
-    abort.abort(CLOSED)
-  }
+  const unfollow = () => options.signal.removeEventListener('abort', onAbort)
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, mayPause = false } = step
     const stream = await client.openStream(target, { readSize, mayPause, signal: abort.signal })
-    return await startReading(step.device, stream, isRelayed, close)
+    return await startReading(step.device, stream, isRelayed, unfollow)
   } catch (error) {
-    close()
+    unfollow()
     throw error
   } finally {
     clearTimeout(late)
   }
 }
 
-const CLOSED = new Error('the source was closed')
-
 async function startReading(
   device: string,
   stream: DeviceStream,
   isRelayed: boolean,
-  close: () => void,
+  onClose: () => void,
 ): Promise<Source> {
-  const { head, first } = await readFirst(stream)
-  const encoding = checkHead(device, head)
-  const body = new SourceBody(stream, { device, encoding, first, isRelayed })
-  return {
-    device,
-    encoding,
-    headers: stream.head.headers,
-    body,
-    chunks: chunksOf(body),
-    get trailers() {
-      return stream.trailers
-    },
-    [Symbol.dispose]: () => {
-      close()
-      body[Symbol.dispose]()
-    },
+  try {
+    const { head, first } = await readFirst(stream)
+    const encoding = checkHead(device, head)
+    const body = new SourceBody(stream, { device, encoding, first, isRelayed })
+    return {
+      device,
+      encoding,
+      headers: stream.head.headers,
+      body,
+      chunks: chunksOf(body),
+      get trailers() {
+        return stream.trailers
+      },
+      [Symbol.dispose]: () => {
+        onClose()
+        body[Symbol.dispose]()
+      },
+    }
+  } catch (error) {
+    stream[Symbol.dispose]()
+    throw error
   }
 }
 

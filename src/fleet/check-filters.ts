@@ -11,17 +11,21 @@ export interface CheckOptions {
 
 const FILTER_CODES: ReadonlySet<string> = new Set(['bad-bpf', 'bad-regex'])
 
+/** Whether there is anything that a device would have to compile. */
+export function hasFilters({ filterBpf, filterRegex }: DownloadQuery): boolean {
+  return filterBpf !== undefined || filterRegex !== undefined
+}
+
 /**
  * Has a device compile the query's filters before anybody waits for a stream: an estimate takes
  * none. Fails with bad-bpf or bad-regex, or the signal's reason. Anything else that goes wrong is
- * left to the download, which will meet it too.
+ * left to the download, which will meet it too. REQUIRES: hasFilters().
  */
 export async function checkFilters(
   query: DownloadQuery,
   client: DeviceClient,
   { timeoutMs, signal }: CheckOptions,
 ): Promise<void> {
-  if (query.filterBpf === undefined && query.filterRegex === undefined) return
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   try {
     await client.getJson(`/api/v1/pcap/estimate?${formatDownloadQuery(query)}`, limit)

@@ -3,7 +3,7 @@ import { serveDownload } from '../download/download.ts'
 import type { DownloadExchange } from '../download/download-exchange.ts'
 import { downloadHead } from '../download/download-head.ts'
 import { askedHash } from '../download/resume-plan.ts'
-import { checkFilters } from '../fleet/check-filters.ts'
+import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
 import { badParameter } from '../query/query-parameters.ts'
@@ -89,6 +89,7 @@ function refuseImpossible({ kind, query }: DownloadPlan, options: GatewayOptions
 
 /** A mistake in a filter need not wait for a stream. */
 async function refuseBadFilters(ctx: RouteContext, plan: DownloadPlan, parts: GatewayParts): Promise<void> {
+  if (!hasFilters(plan.query)) return
   const members = plan.steps.flatMap((step) => parts.fleet.find(step.device) ?? [])
   const member = members.find(({ breaker }) => breaker.state !== 'open')
   if (member === undefined) return
