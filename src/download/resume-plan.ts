@@ -1,5 +1,5 @@
 /** How a download that has a receipt is planned again. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type DownloadPlan, mergeStep, planDownload } from '../fleet/plan.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
@@ -22,9 +22,7 @@ function askedText(querystring: string): string {
 
 /** Tells a repeated address from another one, also where its times are relative. */
 export function askedHash(path: string, querystring: string): string {
-  return createHash('sha256')
-    .update(`${path}?${askedText(querystring)}`)
-    .digest('hex')
+  return hash('sha256', `${path}?${askedText(querystring)}`)
 }
 
 /** The address may be the one of the first request, or its path with Resume and Offset alone. */
