@@ -101,9 +101,11 @@ export class ReceiptStore implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#refresh)
     clearTimeout(this.#first)
+    this.#saveBegun()
     const late = setTimeout(() => this.#closing.abort(), CLOSE_LIMIT_MS)
     await this.#writing
     clearTimeout(late)
+    this.#closing.abort()
     if (this.#pending.size > 0) this.#options.log.error('receipt.lost', { receipts: this.#pending.size })
     this.#redis.disconnect()
   }
@@ -129,6 +131,10 @@ export class ReceiptStore implements AsyncDisposable {
   }
 
   #enqueue(receipt: StoredReceipt): void {
+    if (this.#closing.signal.aborted) {
+      this.#options.log.error('receipt.lost', { requestId: receipt.id })
+      return
+    }
     this.#pending.delete(receipt.id)
     this.#pending.set(receipt.id, receipt)
     const [oldest] = this.#pending.keys()

@@ -83,6 +83,26 @@ test('a download that ends at once is written once', async () => {
   assert.equal(/^cmdstat_set:calls=(\d+),/m.exec(stats)?.[1], '1')
 })
 
+test('a receipt that comes when the store has ended is lost, and holds nothing up', async () => {
+  const lost: unknown[] = []
+  const store = new ReceiptStore({
+    redis: { url: redis.url },
+    keyPrefix: 'capfleet',
+    log: { ...log, error: (event, fields) => lost.push([event, fields?.requestId]) },
+  })
+  await store[Symbol.asyncDispose]()
+  store.save(receipt('late', 'client-gone'))
+  assert.deepEqual([store.pending, lost], [0, [['receipt.lost', 'late']]])
+})
+
+test('a download that has just begun is told to others before the end of its gateway', async () => {
+  const store = open()
+  store.watch('begun', () => receipt('begun', 'streaming'))
+  await store[Symbol.asyncDispose]()
+  await using other = open()
+  assert.equal((await other.find('begun'))?.status, 'streaming')
+})
+
 test('a running download stays streaming for others; without its gateway it is told as failed', async () => {
   const refreshMs = 100
   await using other = open(refreshMs)
