@@ -9,15 +9,16 @@ Asks for streams and gives requests back: what one replica has gathered, in the 
            first. So what comes twice, or late, does nothing to a later request of the same id.
 
 An enqueue asks for one stream on each of its devices at once: all are granted together or none is.
-It is answered by {state, position, tag, sequence number, enqueued ms}: "g" (granted), 0, ...; "w"
-(waits), n-th in line, ...; "lapsed" when the replica has no lease of its own and must send a
-heartbeat first; "taken" when another replica has a request of this id.
+It is answered by "state position tag sequence-number enqueued-ms": "g" (granted), 0, ...; "w"
+(waits), n-th in line, ...; only "lapsed" when the replica has no lease of its own and must send a
+heartbeat first; only "taken" when another replica has a request of this id.
 
 A release is of a request in whatever state it is: a waiter leaves the queues (and its reservations),
-a grant or suspect frees its places; then whoever may start is started. It is answered by {state},
-the state that the request had: "w", "g" or "s"; "" when nothing was changed.
+a grant or suspect frees its places; then whoever may start is started. It is answered by the
+state that the request had: "w", "g" or "s"; "" when nothing was changed.
 
-Returns the answers, in order.
+Returns the answers, in order, with a comma between each two: one text is made and read in less time
+than a list of lists.
 ]]
 -- Of each stream's time so much goes into the average, as 1/8.
 local HOLD_SHARE = 8
@@ -69,7 +70,7 @@ local function giveBack(request)
 end
 
 local function answer(request, state, line)
-  return { state, line, request.tagText, tonumber(request.seq), request.enqueued }
+  return state .. ' ' .. line .. ' ' .. request.tagText .. ' ' .. request.seq .. ' ' .. request.enqueued
 end
 
 local function wait(request, places, fitting)
@@ -93,13 +94,13 @@ end
 
 local function enqueue(id, devices, class, user, turn)
   local known = readRequest(id)
-  if known and known.owner ~= REPLICA then return { 'taken', 0, '0', 0, '0' } end
+  if known and known.owner ~= REPLICA then return 'taken' end
   if known and known.turn >= turn then
     if known.state ~= 'w' then return answer(known, 'g', 0) end
     return answer(known, 'w', position(known, readPlaces(known.devices)))
   end
   if known then giveBack(known) end
-  if not isAlive(REPLICA) then return { 'lapsed', 0, '0', 0, '0' } end
+  if not isAlive(REPLICA) then return 'lapsed' end
 
   local places = readPlaces(devices)
   local flow = flowOf(class, user)
@@ -115,9 +116,9 @@ end
 
 local function release(id, turn)
   local request = readRequest(id)
-  if not request or request.owner ~= REPLICA or request.turn > turn then return { '' } end
+  if not request or request.owner ~= REPLICA or request.turn > turn then return '' end
   giveBack(request)
-  return { request.state }
+  return request.state
 end
 
 -- Each as {turn, id, devices, class, user}, a release without the last three. Reads what all of them need.
@@ -150,4 +151,4 @@ for i, ask in ipairs(asks) do
 end
 writeHolds()
 writeBack()
-return answers
+return table.concat(answers, ',')

@@ -58,18 +58,19 @@ export type ExchangeAsk =
   | (Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user' | 'turn'> & { readonly kind: 'enqueue' })
   | (Pick<OwnedRequest, 'id' | 'turn'> & { readonly kind: 'release' })
 
-export type ExchangeReply = readonly [
-  state: string,
-  position: number,
-  tag: string,
-  seq: number,
-  enqueuedMs: string,
-]
-
 export interface Enqueued extends QueueTicket {
   readonly state: 'g' | 'w' | 'lapsed' | 'taken'
   readonly position: number
 }
+
+/** Of an enqueue (see Enqueued) or of a release: then there is a state only, and 0. */
+export interface ExchangeReply extends QueueTicket {
+  readonly state: Enqueued['state'] | Released
+  readonly position: number
+}
+
+/** What the request was; "" when nothing was changed. */
+type Released = 'w' | 'g' | 's' | ''
 
 /** What a heartbeat tells: grants ("turn id") that came, and ids of which all streams have begun, or one is opened again. */
 export interface HeartbeatNews {
@@ -93,26 +94,19 @@ export class LeaseScripts {
     }
   }
 
-  async enqueue(request: Omit<ExchangeAsk & { readonly kind: 'enqueue' }, 'kind'>): Promise<Enqueued> {
-    const [state, position, tag, seq, enqueuedMs] = await this.#gathered.ask({ ...request, kind: 'enqueue' })
-    return {
-      state: state as Enqueued['state'],
-      position,
-      tag: Number(tag),
-      seq,
-      enqueuedMs: Number(enqueuedMs),
-    }
+  enqueue(request: Omit<ExchangeAsk & { readonly kind: 'enqueue' }, 'kind'>): Promise<Enqueued> {
+    return this.#gathered.ask({ ...request, kind: 'enqueue' }) as Promise<Enqueued>
   }
 
   async release(id: string, turn: number) {
-    const [state] = await this.#gathered.ask({ id, turn, kind: 'release' })
-    return state as 'w' | 'g' | 's' | ''
+    const { state } = await this.#gathered.ask({ id, turn, kind: 'release' })
+    return state as Released
   }
 
   /** Of several, in one script: enqueue() and release() gather them. */
   async exchange(asks: readonly ExchangeAsk[]): Promise<readonly ExchangeReply[]> {
-    const replies = await this.#call('exchange', JSON.stringify(asks.flatMap(askMembers)))
-    return replies as ExchangeReply[]
+    const replies = (await this.#call('exchange', JSON.stringify(asks.flatMap(askMembers)))) as string
+    return asks.length === 0 ? [] : replies.split(',').map(exchangeReply)
   }
 
   async requeue(id: string, device: string, turn: number) {
@@ -187,6 +181,17 @@ export class LeaseScripts {
 function askMembers(ask: ExchangeAsk): (string | number)[] {
   if (ask.kind === 'release') return [ask.turn, ask.id, '', '', '']
   return [ask.turn, ask.id, ask.devices.join(','), ask.class, ask.user]
+}
+
+function exchangeReply(text: string): ExchangeReply {
+  const [state = '', position = 0, tag = 0, seq = 0, enqueuedMs = 0] = text.split(' ')
+  return {
+    state: state as ExchangeReply['state'],
+    position: Number(position),
+    tag: Number(tag),
+    seq: Number(seq),
+    enqueuedMs: Number(enqueuedMs),
+  }
 }
 
 type PlaceReply = readonly [

@@ -110,7 +110,9 @@ export class LeaseWalk {
 
   #answer(owner: string, asks: readonly ExchangeAsk[], replies: readonly ExchangeReply[]): void {
     for (const [i, ask] of asks.entries()) {
-      const [state, position, tag, seq] = replies[i] ?? ['none', 0, '', 0]
+      const reply = replies[i]
+      assert.ok(reply)
+      const { state, position, tag, seq } = reply
       if (ask.kind === 'release') {
         assert.equal(state, this.#model.release(ask.id, ask.turn), ask.id)
         if (this.#known.get(ask.id)?.turn === ask.turn) this.#known.delete(ask.id)
@@ -123,7 +125,7 @@ export class LeaseWalk {
         continue
       }
       const expected = [request.state === 'w' ? 'w' : 'g', request.tag, request.seq]
-      assert.deepEqual([state, Number(tag), seq], expected, ask.id)
+      assert.deepEqual([state, tag, seq], expected, ask.id)
       if (state === 'w') assert.equal(position, this.#model.position(request))
       const kind = state === 'w' ? 'waiting' : 'held'
       this.#known.set(ask.id, { ...ask, owner, tag: request.tag, seq, kind })

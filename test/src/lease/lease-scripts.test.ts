@@ -23,7 +23,7 @@ test('asks reach Redis as they are, whatever characters the name of a user has',
   }))
   const replies = await scripts.exchange([...asks, { kind: 'release', id: 'r1', turn: 1 }])
   assert.deepEqual(
-    replies.map(([state, position]) => [state, position ?? 0]),
+    replies.map(({ state, position }) => [state, position]),
     [
       ['g', 0],
       ['w', 1],
