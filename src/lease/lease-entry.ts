@@ -1,10 +1,19 @@
 import type { CapfleetError } from '../base/error.ts'
-import type { LeaseRequest } from './lease.ts'
+import type { LeaseRequest, RequeueOptions } from './lease.ts'
 import type { OwnedRequest, QueueTicket } from './lease-scripts.ts'
 
 /** How a wait ended: without a failure it was granted. */
 interface Woken {
   readonly failure: CapfleetError | undefined
+}
+
+/** What a wait holds until it ends. */
+interface Wait {
+  readonly resolve: () => void
+  readonly reject: (failure: CapfleetError) => void
+  readonly timer: NodeJS.Timeout
+  readonly signal: AbortSignal
+  readonly onAbort: () => void
 }
 
 /** A request that has been sent to Redis and not yet given back. Of 100,000 that wait each holds little. */
@@ -21,7 +30,7 @@ export class LeaseEntry {
   opened = false
   #lost: AbortController | undefined
   #woken: Woken | undefined
-  #waiter: PromiseWithResolvers<void> | undefined
+  #wait: Wait | undefined
 
   constructor(request: LeaseRequest, turn: number) {
     this.request = request
@@ -46,18 +55,32 @@ export class LeaseEntry {
   wake(failure?: CapfleetError): void {
     if (this.#woken !== undefined) return
     this.#woken = { failure }
-    if (failure === undefined) this.#waiter?.resolve()
-    else this.#waiter?.reject(failure)
-    this.#waiter = undefined
+    const wait = this.#wait
+    if (wait === undefined) return
+    this.#wait = undefined
+    clearTimeout(wait.timer)
+    wait.signal.removeEventListener('abort', wait.onAbort)
+    if (failure === undefined) wait.resolve()
+    else wait.reject(failure)
   }
 
-  /** Settles when it is woken; at once when it has been. */
-  woken(): Promise<void> {
-    const waiter = Promise.withResolvers<void>()
-    if (this.#woken === undefined) this.#waiter = waiter
-    else if (this.#woken.failure === undefined) waiter.resolve()
-    else waiter.reject(this.#woken.failure)
-    return waiter.promise
+  /**
+   * Settles when it is woken, at once when it has been; the signal wakes it with its reason. After
+   * `waitMs` it calls `onTimeout`, which is to wake it.
+   */
+  woken(
+    { signal, waitMs }: RequeueOptions,
+    onTimeout: (entry: LeaseEntry, waitMs: number) => void,
+  ): Promise<void> {
+    if (signal.aborted) this.wake(signal.reason)
+    const woken = this.#woken
+    if (woken !== undefined)
+      return woken.failure === undefined ? Promise.resolve() : Promise.reject(woken.failure)
+    return new Promise((resolve, reject) => {
+      const onAbort = () => this.wake(signal.reason)
+      signal.addEventListener('abort', onAbort)
+      this.#wait = { resolve, reject, timer: setTimeout(onTimeout, waitMs, this, waitMs), signal, onAbort }
+    })
   }
 }
 

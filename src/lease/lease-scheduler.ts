@@ -17,7 +17,7 @@ import { LeaseHousekeeper, type ReadersOf } from './lease-housekeeper.ts'
 import { readLeaseInbox } from './lease-inbox.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { LeaseQueue } from './lease-queue.ts'
-import { LeaseScripts } from './lease-scripts.ts'
+import { type Enqueued, LeaseScripts } from './lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from './lease-timings.ts'
 import { connectRedis, type RedisTarget } from './redis-connection.ts'
 
@@ -64,6 +64,7 @@ export class LeaseScheduler {
     requeue: (entry, device, options) => this.#requeue(entry, device, options),
     giveBack: (entry) => this.#giveBack(entry),
   }
+  readonly #onTimeout = (entry: LeaseEntry, waitMs: number) => void this.#giveUp(entry, waitMs)
   readonly #entries = new Map<string, LeaseEntry>()
   readonly #closing = new AbortController()
   #heartbeat: NodeJS.Timeout | undefined
@@ -185,11 +186,16 @@ export class LeaseScheduler {
   async #enqueue(entry: LeaseEntry): Promise<void> {
     const { request, turn } = entry
     const { id, devices, class: requestClass, user } = request
-    const send = () => this.#scripts.enqueue({ id, devices, class: requestClass, user, turn })
-    let answer = await send().catch(asUnavailable)
-    if (answer.state === 'lapsed') {
-      await this.#keeper.beat().catch(asUnavailable)
-      answer = await send().catch(asUnavailable)
+    const ask = { id, devices, class: requestClass, user, turn }
+    let answer: Enqueued
+    try {
+      answer = await this.#scripts.enqueue(ask)
+      if (answer.state === 'lapsed') {
+        await this.#keeper.beat()
+        answer = await this.#scripts.enqueue(ask)
+      }
+    } catch (cause) {
+      throw schedulerUnavailable(cause)
     }
     const { state, position, tag, seq, enqueuedMs } = answer
     if (state === 'taken') throw new Error(`another gateway has a request ${id}`)
@@ -199,19 +205,10 @@ export class LeaseScheduler {
     else request.onPosition?.({ position, etaMs: undefined })
   }
 
-  async #waitFor(entry: LeaseEntry, options: RequeueOptions): Promise<void> {
-    const { signal, waitMs } = options
-    if (entry.state === 'held') return signal.throwIfAborted()
-    const onAbort = () => entry.wake(signal.reason)
-    signal.addEventListener('abort', onAbort)
-    const timer = setTimeout(() => void this.#giveUp(entry, waitMs), waitMs)
-    try {
-      if (signal.aborted) onAbort()
-      await entry.woken()
-    } finally {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
-    }
+  #waitFor(entry: LeaseEntry, options: RequeueOptions): Promise<void> | undefined {
+    if (entry.state !== 'held') return entry.woken(options, this.#onTimeout)
+    options.signal.throwIfAborted()
+    return undefined
   }
 
   /** The wait is over; asks for the place in line while leaving it. */
