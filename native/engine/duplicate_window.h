@@ -1,0 +1,52 @@
+// The packets that passed a merge within a time, for leaving out those that come again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace capfleet {
+
+/// A packet is a duplicate of one of them when that came from another input, has the same captured
+/// length, and the same 64-bit hash behind its link-layer header (on Ethernet with the VLAN tags;
+/// other link types are compared whole). Not thread-safe.
+class DuplicateWindow {
+ public:
+  /// Packets remembered at most: with more inside the window the oldest are forgotten, and pass
+  /// again.
+  static constexpr uint64_t kRemembered = 65536;
+
+  struct Packet {
+    std::span<const uint8_t> record;
+    uint32_t input;
+    int64_t key;  ///< not smaller than that of the packet before
+  };
+
+  /// `span` is in the unit of the keys.
+  DuplicateWindow(int64_t span, uint32_t linkTypeWord);
+
+  /// Hashes the packet; add() means the same one.
+  bool hasSeen(const Packet& packet);
+  /// The packet that hasSeen() has looked at goes out.
+  void add(const Packet& packet);
+
+ private:
+  struct Seen {
+    int64_t key;
+    uint64_t hash;
+    uint32_t bytes;
+    uint32_t input;
+    uint64_t before;  ///< number of the packet before in the same chain; 0 = none
+  };
+
+  std::span<const uint8_t> payloadOf(std::span<const uint8_t> record) const;
+
+  const int64_t span_;
+  const bool isEthernet_;
+  std::vector<Seen> seen_;        ///< a ring in the order in which they passed, chained by hash
+  std::vector<uint64_t> newest_;  ///< number of each chain's newest packet; 0 = none
+  uint64_t added_ = 0;            ///< packets are numbered from 1 on
+  uint64_t hash_ = 0;
+};
+
+}  // namespace capfleet

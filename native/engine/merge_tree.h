@@ -1,0 +1,83 @@
+// Chooses the next of several inputs: the one with the smallest key, the first of equal ones.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace capfleet {
+
+/// A tournament in which each inner node remembers who lost there, so that a key that grows costs
+/// log2(n) comparisons, and no branch on who wins: among many inputs a core would guess it wrong
+/// every other time, which costs more than all the rest. Not thread-safe.
+class MergeTree {
+ public:
+  /// The key of an input that has ended. No other may have it.
+  static constexpr int64_t kEnded = std::numeric_limits<int64_t>::max();
+
+  /// REQUIRES: at least one key, and fewer than 2^31.
+  explicit MergeTree(std::vector<int64_t> keys) : size_(static_cast<uint32_t>(keys.size())) {
+    assert(!keys.empty());
+    losers_.resize(size_);
+    winner_ = play(1, keys);
+  }
+
+  uint32_t winner() const { return winner_.input; }
+  int64_t winnerKey() const { return winner_.key; }
+  bool hasEnded() const { return winner_.key == kEnded; }
+
+  /// Gives the winner a new key, which is not smaller.
+  void replaceWinner(int64_t key) {
+    Player winner{key, winner_.input};
+    for (uint32_t node = (winner.input + size_) / 2; node > 0; node /= 2) {
+      Player& loser = losers_[node];
+      // All bits set where they change places. Written so that no compiler makes it a jump.
+      const int64_t change = -int64_t{loser.isBefore(winner)};
+      const int64_t keys = (loser.key ^ winner.key) & change;
+      const uint32_t inputs = (loser.input ^ winner.input) & static_cast<uint32_t>(change);
+      loser.key ^= keys;
+      loser.input ^= inputs;
+      winner.key ^= keys;
+      winner.input ^= inputs;
+    }
+    winner_ = winner;
+  }
+
+  /// With a key below it the winner stays the winner.
+  int64_t winnerStaysBelow() const {
+    int64_t bound = kEnded;
+    for (uint32_t node = (winner_.input + size_) / 2; node > 0; node /= 2) {
+      const Player& loser = losers_[node];
+      const bool comesLater = winner_.input < loser.input && loser.key != kEnded;
+      const int64_t key = loser.key + (comesLater ? 1 : 0);
+      if (key < bound) bound = key;
+    }
+    return bound;
+  }
+
+ private:
+  struct Player {
+    int64_t key;
+    uint32_t input;
+
+    bool isBefore(const Player& other) const {
+      return (key < other.key) | ((key == other.key) & (input < other.input));
+    }
+  };
+
+  Player play(uint32_t node, const std::vector<int64_t>& keys) {
+    if (node >= size_) return {keys[node - size_], node - size_};
+    const Player left = play(2 * node, keys);
+    const Player right = play(2 * node + 1, keys);
+    const bool isLeft = left.isBefore(right);
+    losers_[node] = isLeft ? right : left;
+    return isLeft ? left : right;
+  }
+
+  uint32_t size_;
+  Player winner_{};
+  std::vector<Player> losers_;  ///< by node; the first is not used
+};
+
+}  // namespace capfleet

@@ -1,0 +1,16 @@
+// A 64-bit hash of packets, for finding equal ones.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace capfleet {
+
+/// XXH3 of the bytes, seeded: to hash several pieces in a row give the hash of those before. Quick,
+/// and not made to withstand somebody who looks for collisions.
+uint64_t hashBytes(std::span<const uint8_t> bytes, uint64_t seed);
+
+/// The same of a PCAP record save its timestamp, which may have been rewritten.
+uint64_t hashRecord(std::span<const uint8_t> record, uint64_t seed);
+
+}  // namespace capfleet
