@@ -91,7 +91,7 @@ void RecordInput::leaveSegment() {
   recordBytes_ = 0;
   if (next_ != end_) {
     partial_.assign(next_, end_);
-    next_ = end_;
+    end_ = next_;
     completePartial({});
   } else if (!after_.empty()) {
     enterSegment(std::exchange(after_, {}));
