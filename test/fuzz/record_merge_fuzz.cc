@@ -1,0 +1,214 @@
+// Property: arbitrary bytes as streams in arbitrary pieces merge without a look at bytes that are
+// gone. What comes out are whole records in the order of (running maximum, input, arrival), all of
+// them unless an option leaves some out, and figures and dropped counts tell how many bytes.
+//
+// Input: 1 byte streams and resolution, 1 byte which options, 4 bytes alignment, 2 bytes longest
+// span, 1 byte most packets, 2 bytes most bytes, 2 bytes time of duplicates, 1 byte room behind the
+// longest record; then pieces: 1 byte stream and what happens before, 1 byte length, bytes.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "fuzz_input.h"
+#include "record_merge.h"
+
+namespace {
+
+using capfleet::kMaxCapturedLength;
+using capfleet::kNanosPerSecond;
+using capfleet::kRecordHeaderBytes;
+using capfleet::loadLe32;
+using capfleet::RecordInput;
+using capfleet::RecordInputOptions;
+using capfleet::RecordMerge;
+using capfleet::RecordMergeOptions;
+using capfleet::storeLe32;
+using capfleet::fuzz::FuzzInput;
+using capfleet::fuzz::require;
+using Bytes = std::vector<uint8_t>;
+
+struct Piece {
+  bool asksFigures;
+  bool forgets;  ///< what was shown before, as of a stream that broke off
+  Bytes bytes;
+};
+
+struct Record {
+  int64_t key;
+  Bytes bytes;
+};
+
+void alignRecord(Bytes& record, const RecordInputOptions& options) {
+  const int64_t unitNs = options.nanoseconds ? 1 : 1000;
+  const int64_t ns = loadLe32(&record[0]) * kNanosPerSecond + loadLe32(&record[4]) * unitNs;
+  const int64_t aligned =
+      std::clamp<int64_t>(ns - options.alignNs, 0, capfleet::kTimestampEndNs - 1);
+  storeLe32(&record[0], static_cast<uint32_t>(aligned / kNanosPerSecond));
+  storeLe32(&record[4], static_cast<uint32_t>(aligned % kNanosPerSecond / unitNs));
+}
+
+/// The records that an input must show, found by joining the pieces.
+std::vector<Record> recordsOf(const std::vector<Piece>& pieces, const RecordInputOptions& options) {
+  const int64_t unitsPerSecond = kNanosPerSecond / (options.nanoseconds ? 1 : 1000);
+  std::vector<Record> records;
+  Bytes joined;
+  for (const Piece& piece : pieces) {
+    if (piece.forgets) joined.clear();
+    joined.insert(joined.end(), piece.bytes.begin(), piece.bytes.end());
+    while (joined.size() >= kRecordHeaderBytes) {
+      const uint32_t captured = loadLe32(&joined[8]);
+      if (captured > kMaxCapturedLength || joined.size() < kRecordHeaderBytes + captured) break;
+      const auto end = joined.begin() + kRecordHeaderBytes + captured;
+      Record record{0, {joined.begin(), end}};
+      joined.erase(joined.begin(), end);
+      if (options.alignNs != 0) alignRecord(record.bytes, options);
+      record.key = loadLe32(&record.bytes[0]) * unitsPerSecond + loadLe32(&record.bytes[4]);
+      if (!records.empty()) record.key = std::max(record.key, records.back().key);
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+std::vector<Record> inOrder(const std::vector<std::vector<Record>>& inputs) {
+  std::vector<Record> all;
+  for (const auto& records : inputs) all.insert(all.end(), records.begin(), records.end());
+  std::ranges::stable_sort(all, {}, &Record::key);
+  return all;
+}
+
+/// Shows pieces to an input, each as a heap block of its own that is freed when the input is dry.
+class Stream {
+ public:
+  Stream(const std::vector<Piece>& pieces, const RecordInputOptions& options)
+      : input_(options), pieces_(&pieces) {}
+
+  RecordInput& input() { return input_; }
+
+  void fill() {
+    while (!input_.hasRecord() && next_ < pieces_->size()) {
+      shown_.reset();
+      const Piece& piece = (*pieces_)[next_++];
+      if (piece.asksFigures) input_.figures();
+      if (piece.forgets) input_.forget();
+      if (input_.impossibleLength()) continue;
+      shown_ = std::make_unique<uint8_t[]>(piece.bytes.size());
+      std::ranges::copy(piece.bytes, shown_.get());
+      input_.show({shown_.get(), piece.bytes.size()});
+    }
+  }
+
+ private:
+  RecordInput input_;
+  const std::vector<Piece>* pieces_;
+  size_t next_ = 0;
+  std::unique_ptr<uint8_t[]> shown_;
+};
+
+struct Case {
+  RecordInputOptions inputs;
+  RecordMergeOptions options;
+  uint64_t moreRoom;  ///< of an output, than the longest record needs
+  std::vector<std::vector<Piece>> streams;
+
+  bool leavesSomethingOut() const {
+    return options.maxSpanNs || options.maxPackets || options.maxBytes || options.dedupNs;
+  }
+};
+
+RecordMergeOptions takeOptions(FuzzInput& input, uint64_t chosen) {
+  RecordMergeOptions options{{}, {}, {}, {}, (chosen & 32) != 0 ? 1u : 101u};
+  const auto span = static_cast<int64_t>(input.take(2));
+  const uint64_t packets = input.take(1);
+  const uint64_t bytes = input.take(2);
+  const auto dedup = static_cast<int64_t>(input.take(2));
+  if ((chosen & 2) != 0) options.maxSpanNs = span;
+  if ((chosen & 4) != 0) options.maxPackets = packets;
+  if ((chosen & 8) != 0) options.maxBytes = bytes;
+  if ((chosen & 16) != 0) options.dedupNs = dedup;
+  return options;
+}
+
+Case takeCase(FuzzInput input) {
+  const uint64_t shape = input.take(1);
+  const uint64_t chosen = input.take(1);
+  const int64_t alignMs = static_cast<int32_t>(input.take(4));
+  Case given{{.nanoseconds = (shape & 4) == 0,
+              .alignNs = (chosen & 1) != 0 ? alignMs * 1'000'001 : 0,
+              .marksTail = (shape & 8) != 0},
+             takeOptions(input, chosen),
+             input.take(1),
+             {}};
+  given.streams.resize(1 + shape % 4);
+  while (!input.rest().empty()) {
+    const uint64_t head = input.take(1);
+    const size_t length = std::min<size_t>(input.take(1), input.rest().size());
+    const auto from = input.rest().first(length);
+    given.streams[head % given.streams.size()].push_back(
+        {(head & 64) != 0, (head & 128) != 0, Bytes(from.begin(), from.end())});
+    input = FuzzInput(input.rest().subspan(length));
+  }
+  return given;
+}
+
+/// Merges to the end; nothing but what figures() and dropped() account for comes out.
+Bytes mergedOf(const Case& given, size_t outputBytes) {
+  std::vector<Stream> streams;
+  for (const auto& pieces : given.streams) streams.emplace_back(pieces, given.inputs);
+  std::vector<RecordInput*> inputs;
+  for (Stream& stream : streams) {
+    stream.fill();
+    inputs.push_back(&stream.input());
+  }
+  RecordMerge merge(inputs, given.options);
+  const auto output = std::make_unique<uint8_t[]>(outputBytes);
+  Bytes merged;
+  for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
+    size_t written = 0;
+    while ((state = merge.advance({output.get(), outputBytes}, written)) ==
+           RecordMerge::State::kDry) {
+      streams[merge.dryInput()].fill();
+      merge.refilled();
+    }
+    require(state == RecordMerge::State::kEnd || written > 0);
+    merged.insert(merged.end(), output.get(), output.get() + written);
+  }
+  uint64_t accounted = 0;
+  for (uint32_t i = 0; i < inputs.size(); i++) {
+    accounted += inputs[i]->figures().bytes - merge.dropped(i).bytes;
+  }
+  require(accounted == merged.size());
+  return merged;
+}
+
+/// Each record of the output is the next of `all`; only duplicates may be missing, or what a limit
+/// cut off at the end.
+void checkOrder(std::span<const uint8_t> output, const std::vector<Record>& all, bool hasGaps) {
+  for (const auto& [key, bytes] : all) {
+    if (output.size() >= bytes.size() && std::ranges::equal(bytes, output.first(bytes.size()))) {
+      output = output.subspan(bytes.size());
+    } else if (!hasGaps) {
+      break;
+    }
+  }
+  require(output.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const Case given = takeCase(FuzzInput(std::span(data, size)));
+  std::vector<std::vector<Record>> records;
+  for (const auto& pieces : given.streams) records.push_back(recordsOf(pieces, given.inputs));
+  const auto all = inOrder(records);
+  size_t bytes = 0;
+  size_t longest = kRecordHeaderBytes;
+  for (const Record& record : all) {
+    bytes += record.bytes.size();
+    longest = std::max(longest, record.bytes.size());
+  }
+  const Bytes merged = mergedOf(given, longest + given.moreRoom);
+  checkOrder(merged, all, given.options.dedupNs.has_value());
+  require(given.leavesSomethingOut() || merged.size() == bytes);
+  return 0;
+}
