@@ -14,6 +14,7 @@ import type {
   RecoveredStream,
   RecoveryOptions,
 } from './live-capture.ts'
+import type { RecordFigures } from './record-merge.ts'
 import type { SegmentExtent } from './stored-segments.ts'
 
 export interface NativeOptions {
@@ -80,6 +81,35 @@ export interface NativeLiveCapture {
   close(): void
 }
 
+export interface NativeRecordInput {
+  show(bytes: Uint8Array): boolean
+  forget(): void
+  hasRecord(): boolean
+  skip(count: number, isHashed: boolean): number
+  skippedHash(): bigint
+  impossibleLength(): number | undefined
+  partialBytes(): number
+  untaken(): Buffer
+  figures(): RecordFigures
+}
+
+export interface NativeRecordMerge {
+  advance(output: Uint8Array, written: number): number
+  state(): number
+  dryInput(): number
+  refilled(): void
+  nextNs(): bigint | undefined
+  dropped(input: number): { readonly packets: number; readonly bytes: number }
+}
+
+interface NativeMergeOptions {
+  readonly maxSpanNs: bigint | undefined
+  readonly maxPackets: bigint | undefined
+  readonly maxBytes: bigint | undefined
+  readonly dedupNs: bigint | undefined
+  readonly linkType: number
+}
+
 /** The exports of native/binding/addon.cc. */
 interface EngineBinding {
   initialize(makeError: (code: ErrorCode | 'cancelled', message: string) => Error): void
@@ -90,6 +120,15 @@ interface EngineBinding {
   countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
   listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
   openLiveCapture(options: LiveCaptureOptions): Promise<NativeLiveCapture>
+  readonly RecordInput: new (options: {
+    readonly nanoseconds: boolean
+    readonly alignNs: bigint
+    readonly marksTail: boolean
+  }) => NativeRecordInput
+  readonly RecordMerge: new (
+    inputs: readonly NativeRecordInput[],
+    options: NativeMergeOptions,
+  ) => NativeRecordMerge
   recoverStream(options: RecoveryOptions): Promise<RecoveredStream>
   measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>

@@ -8,6 +8,7 @@
 #include "import_job.h"
 #include "list_job.h"
 #include "live_capture_wrap.h"
+#include "record_merge_wrap.h"
 #include "recover_job.h"
 #include "segment_job.h"
 #include "vendor_clock.h"
@@ -39,6 +40,8 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("countPackets", Napi::Function::New<countPackets>(env));
   exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
   exports.Set("openLiveCapture", Napi::Function::New<&LiveCaptureWrap::open>(env));
+  exports.Set("RecordInput", RecordInputWrap::define(env));
+  exports.Set("RecordMerge", RecordMergeWrap::define(env));
   exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
   exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
   exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));

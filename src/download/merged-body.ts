@@ -2,7 +2,6 @@ import { CapfleetError } from '../base/error.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { agreedHeader } from '../pcap/agreed-header.ts'
 import { PcapMerge } from '../pcap/merge.ts'
-import { MergeArena } from '../pcap/merge-arena.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
 import type { PcapInput } from '../pcap/pcap-input.ts'
 import { type Encoding, encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
@@ -25,10 +24,9 @@ export async function mergedBody(request: MergeRequest): Promise<MergedBody> {
   const devices: readonly MergedDevice[] = steps.map((step) =>
     createDevice(step, request, () => canGoOn(devices, request)),
   )
-  const arena = new MergeArena(steps.length)
   const opening = devices.map(async (device, index): Promise<[MergedDevice, PcapInput] | undefined> => {
     const source = request.sources[index]
-    if (source !== undefined) return [device, await device.open(source, arena)]
+    if (source !== undefined) return [device, await device.open(source)]
     device.giveUp(failureOf(device, request))
     return undefined
   })

@@ -1,8 +1,7 @@
+import type { RecordFigures } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { afterDelivered, PACKETS_CHANGED } from '../pcap/after-delivered.ts'
-import type { DeliveredRecords } from '../pcap/delivered-records.ts'
-import type { MergeArena } from '../pcap/merge-arena.ts'
 import { PcapInput } from '../pcap/pcap-input.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { decode } from './decode.ts'
@@ -49,14 +48,13 @@ export class MergedDevice {
   }
 
   /** Begins with a stream that is open already. */
-  async open(source: Source, arena: MergeArena): Promise<PcapInput> {
+  async open(source: Source): Promise<PcapInput> {
     const { alignNs, query } = this.#options
     this.#source = source
     this.#isOrdered = isOrdered(query, source)
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
       resume: (cause, delivered) => this.#resume(cause, delivered),
       marksTail: !this.#isOrdered,
-      arena,
       ...(alignNs === undefined ? {} : { alignNs }),
     })
     return this.#input
@@ -98,7 +96,7 @@ export class MergedDevice {
   }
 
   /** See ResumeInput. Undefined also when the device is parked: then this is asked again. */
-  async #resume(cause: unknown, delivered: DeliveredRecords): Promise<AsyncIterator<Uint8Array> | undefined> {
+  async #resume(cause: unknown, delivered: RecordFigures): Promise<AsyncIterator<Uint8Array> | undefined> {
     const { signal } = this.#options
     const park = this.#park.signal
     let failure = cause
@@ -143,7 +141,7 @@ export class MergedDevice {
   }
 
   /** Opens a stream and reads it up to the place. */
-  async #continue(delivered: DeliveredRecords, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
+  async #continue(delivered: RecordFigures, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
     const { step, query, alignNs = 0n } = this.#options
     const header = this.#input?.header
     if (header === undefined) throw new Error('a device is resumed before it is open')
@@ -173,7 +171,7 @@ export class MergedDevice {
       ...chunks,
       next: async () => {
         const next = await chunks.next()
-        const isLossy = next.done === true && (this.#input?.totals.outOfOrder ?? 0) > 0
+        const isLossy = next.done === true && (this.#input?.figures.outOfOrder ?? 0) > 0
         if (isLossy) throw outOfOrder(this.name)
         return next
       },

@@ -1,9 +1,8 @@
 /** Finds the place in a new stream where an earlier stream of the same packets broke off. */
+import type { RecordMark } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
-import type { RecordMark } from './delivered-records.ts'
 import type { PcapHeader } from './pcap-header.ts'
 import { PcapInput } from './pcap-input.ts'
-import { RecordHash } from './record-hash.ts'
 
 export interface DeliveredPlace {
   /** Of the earlier stream. */
@@ -34,21 +33,15 @@ export async function afterDelivered(
   if (input.header.linkType !== header.linkType || input.header.nanoseconds !== header.nanoseconds) {
     throw changed(name, 'the file header is another one')
   }
-  const hash = new RecordHash()
-  for (let skipped = 0; skipped < place.packets; skipped++) {
-    await input.fill()
-    const { window } = input
-    if (!input.hasRecord) throw changed(name, `it has only ${skipped} of ${place.packets} delivered packets`)
-    if (skipped >= place.packets - place.mark.packets)
-      hash.addRecord(window.view, window.front, window.frontEnd)
-    window.takeRecord()
+  const { packets, mark } = place
+  const skipped = await input.skip(packets, mark.packets)
+  if (skipped.packets < packets) {
+    throw changed(name, `it has only ${skipped.packets} of ${packets} delivered packets`)
   }
-  const { firstNs, lastNs } = input.totals
+  const { firstNs, lastNs } = input.figures
   const isOtherTime = place.ns !== undefined && (firstNs !== place.ns || lastNs !== place.ns)
   if (isOtherTime) throw changed(name, 'the packets at the last timestamp are gone')
-  if (hash.low !== place.mark.low || hash.high !== place.mark.high) {
-    throw changed(name, 'the last delivered packets are others')
-  }
+  if (skipped.hash !== mark.hash) throw changed(name, 'the last delivered packets are others')
   const remaining = input.remaining()
   return {
     next: () => remaining.next(),

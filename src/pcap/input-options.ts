@@ -1,5 +1,4 @@
-import type { DeliveredRecords } from './delivered-records.ts'
-import type { MergeArena } from './merge-arena.ts'
+import type { RecordFigures } from '../../native/record-merge.ts'
 
 /**
  * Asked when a stream breaks off (`cause`), or after a pause (undefined). Resolves to the bytes
@@ -7,16 +6,14 @@ import type { MergeArena } from './merge-arena.ts'
  */
 export type ResumeInput = (
   cause: unknown,
-  delivered: DeliveredRecords,
+  delivered: RecordFigures,
 ) => Promise<AsyncIterator<Uint8Array> | undefined>
 
 export interface InputOptions {
   /** Without it a broken stream is the input's failure. */
   readonly resume?: ResumeInput
-  /** Where the input keeps what it has at hand; default: memory of its own. */
-  readonly arena?: MergeArena
   /** Subtracted from every timestamp. */
   readonly alignNs?: bigint
-  /** See DeliveredRecords. */
+  /** Keep the mark of the last packets, see RecordFigures. */
   readonly marksTail?: boolean
 }

@@ -5,12 +5,13 @@
  * timestamps of that input, so a late record is neither dropped nor held; it is counted. Inputs
  * that are in order give an output that is in order.
  */
-import type { InputTotals } from './delivered-records.ts'
-import { DuplicateWindow } from './duplicate-window.ts'
-import { MergeArena } from './merge-arena.ts'
+import { type RecordFigures, RecordMerge } from '../../native/record-merge.ts'
+import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from './pcap-header.ts'
 import type { PcapInput } from './pcap-input.ts'
-import { ReadyMerger } from './ready-merger.ts'
-import { RecordGate, type RecordLimits } from './record-gate.ts'
+
+/** Of a chunk of the merged stream: room for the largest record. */
+const OUTPUT_BYTES = RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH
+const NONE_DROPPED = { packets: 0, bytes: 0 }
 
 /** The figures of a merge; live while it runs. */
 export interface MergeTotals {
@@ -23,17 +24,21 @@ export interface MergeTotals {
 }
 
 /** What is in the stream of one input. */
-export interface MergedInput extends InputTotals {
+export interface MergedInput extends Omit<RecordFigures, 'ties' | 'tail'> {
+  readonly name: string
   /** Packets that were left out because another input had them. */
   readonly duplicates: number
   /** How long the merge waited for this input alone. */
   readonly stalledMs: number
 }
 
-export interface MergeOptions extends RecordLimits {
+export interface MergeOptions {
+  readonly maxPackets?: bigint | undefined
+  /** Of the records with their headers, without the file header. */
+  readonly maxBytes?: bigint | undefined
   /** End before the first packet that is this much or more after the first one (API 4.4.2, TSMax). */
   readonly tsMaxNs?: bigint | undefined
-  /** Leave out what another input had at most so long before (see DuplicateWindow). */
+  /** Leave out what another input had at most so long before. */
   readonly dedupNs?: bigint | undefined
   /** Aborting ends the wait for an input: the merge throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
@@ -42,14 +47,14 @@ export interface MergeOptions extends RecordLimits {
 /**
  * The merge of inputs that share one resolution and link type, which commonHeader() checks.
  *
- * Memory: what PcapInput holds, and the two output chunks of the first input's arena. An input is read only when its bytes at hand
+ * Memory: what PcapInput holds, and two output chunks. An input is read only when its bytes at hand
  * are used up, so a caller that stops taking chunks stops the inputs.
  */
 export class PcapMerge {
   readonly #inputs: readonly PcapInput[]
   readonly #options: MergeOptions
   readonly #stalledMs: number[]
-  #merger: ReadyMerger | undefined
+  #merge: RecordMerge | undefined
   /** Ends the present wait for an input. */
   #endWait: ((reason: unknown) => void) | undefined
 
@@ -62,7 +67,7 @@ export class PcapMerge {
   get totals(): MergeTotals {
     const inputs = this.#inputs.map((input, rank) => this.#inputTotals(input, rank))
     const packets = inputs.reduce((sum, input) => sum + input.packets, 0)
-    return { packets, inputs, nextNs: this.#merger?.nextNs }
+    return { packets, inputs, nextNs: this.#merge?.nextNs }
   }
 
   /**
@@ -79,67 +84,64 @@ export class PcapMerge {
     signal?.addEventListener('abort', abort, { once: true })
     try {
       while (this.#needsFill()) await this.#fillAll()
-      const merger = this.#createMerger()
-      for (let state = merger?.advance(); merger !== undefined; state = merger.advance()) {
-        if (state === 'dry' && this.#inputs[merger.dryInput]?.fillAtOnce() === true) {
-          merger.refilled()
-          continue
-        }
-        const filling = state === 'dry' ? this.#refill(merger) : undefined
-        // What is merged does not wait for a slow input, and is not lost with one that fails.
-        if (filling === undefined || !(await succeedsSoon(filling))) {
-          const chunk = merger.take()
-          if (chunk !== undefined) yield chunk
-        }
-        if (filling !== undefined) await filling
-        if (state === 'end') return
-      }
+      const merge = this.#createMerge()
+      if (merge !== undefined) yield* this.#merged(merge)
     } finally {
       signal?.removeEventListener('abort', abort)
       await Promise.all(this.#inputs.map((input) => input.close()))
     }
   }
 
-  #inputTotals({ totals }: PcapInput, rank: number): MergedInput {
-    const dropped = this.#merger?.dropped[rank] ?? { packets: 0, bytes: 0 }
+  async *#merged(merge: RecordMerge): AsyncGenerator<Buffer, void> {
+    // Filled in turn, so that a chunk stays as it is while the next is filled.
+    let [output, other] = [Buffer.allocUnsafeSlow(OUTPUT_BYTES), Buffer.allocUnsafeSlow(OUTPUT_BYTES)]
+    for (;;) {
+      const state = merge.advance(output)
+      const filling = state === 'dry' ? this.#refill(merge) : undefined
+      // What is merged does not wait for a slow input, and is not lost with one that fails.
+      if (filling === undefined || !(await succeedsSoon(filling))) {
+        const written = merge.takeWritten()
+        if (written > 0) yield output.subarray(0, written)
+        if (written > 0) [output, other] = [other, output]
+      }
+      if (filling !== undefined) await filling
+      if (state === 'end') return
+    }
+  }
+
+  #inputTotals({ name, figures }: PcapInput, rank: number): MergedInput {
+    const { packets, bytes, outOfOrder, firstNs, lastNs } = figures
+    const dropped = this.#merge?.dropped(rank) ?? NONE_DROPPED
     return {
-      ...totals,
-      packets: totals.packets - dropped.packets,
-      bytes: totals.bytes - dropped.bytes,
+      name,
+      packets: packets - dropped.packets,
+      bytes: bytes - dropped.bytes,
+      firstNs,
+      lastNs,
+      outOfOrder,
       duplicates: dropped.packets,
       stalledMs: Math.round(this.#stalledMs[rank] ?? 0),
     }
   }
 
-  #createMerger(): ReadyMerger | undefined {
-    const first = this.#inputs[0]
+  #createMerge(): RecordMerge | undefined {
+    // What has no packets has no say in what they are.
+    const first = this.#inputs.find((input) => input.hasRecord) ?? this.#inputs[0]
     if (first === undefined) return undefined
-    const { nanoseconds } = first.header
-    const windows = this.#inputs.map((input) => input.window)
-    this.#merger = new ReadyMerger(windows, {
-      arena: first.arena ?? new MergeArena(0),
-      nanoseconds,
-      tsMaxNs: this.#options.tsMaxNs,
-      gate: this.#createGate(first),
-    })
-    return this.#merger
+    const { tsMaxNs, maxPackets, maxBytes, dedupNs } = this.#options
+    const records = this.#inputs.map((input) => input.records)
+    const { linkType } = first.header
+    this.#merge = new RecordMerge(records, { maxSpanNs: tsMaxNs, maxPackets, maxBytes, dedupNs, linkType })
+    return this.#merge
   }
 
-  #createGate({ header }: PcapInput): RecordGate | undefined {
-    const { maxPackets, maxBytes, dedupNs } = this.#options
-    if (maxPackets === undefined && maxBytes === undefined && dedupNs === undefined) return undefined
-    if (dedupNs === undefined) return new RecordGate(this.#options, undefined)
-    const units = Number(header.nanoseconds ? dedupNs : dedupNs / 1_000n)
-    return new RecordGate(this.#options, new DuplicateWindow(units, header.linkType))
-  }
-
-  async #refill(merger: ReadyMerger): Promise<void> {
+  async #refill(merge: RecordMerge): Promise<void> {
     const startMs = performance.now()
     // Once more when parked since then: nothing was lost, the same packets come again.
     while (this.#needsFill()) await this.#fillAll()
-    const rank = merger.dryInput
+    const rank = merge.dryInput
     this.#stalledMs[rank] = (this.#stalledMs[rank] ?? 0) + performance.now() - startMs
-    merger.refilled()
+    merge.refilled()
   }
 
   /** Normally one input is without a record; after a pause all are, and are asked at the same time. */

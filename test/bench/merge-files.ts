@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { MERGE_READ_SIZE } from '../../src/fleet/read-size.ts'
 import { commonHeader } from '../../src/pcap/common-header.ts'
 import { PcapMerge } from '../../src/pcap/merge.ts'
-import { MergeArena } from '../../src/pcap/merge-arena.ts'
+
 import { PcapInput } from '../../src/pcap/pcap-input.ts'
 
 const CHUNK_BYTES = MERGE_READ_SIZE.mostBytes
@@ -22,9 +22,8 @@ async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer, void> {
 async function mergeOnce() {
   const startMs = performance.now()
   const startCpu = process.cpuUsage()
-  const arena = new MergeArena(files.length)
   const inputs = await Promise.all(
-    files.map(({ path, bytes }) => PcapInput.open(path, chunksOf(bytes), { arena })),
+    files.map(({ path, bytes }) => PcapInput.open(path, chunksOf(bytes))),
   )
   commonHeader(inputs)
   const merge = new PcapMerge(inputs)

@@ -128,7 +128,7 @@ test('yields what came before an input failed, then passes its error on unchange
     for await (const chunk of new PcapMerge([failing]).chunks()) yielded.push(Buffer.from(chunk))
   }, cause)
   assert.deepEqual(Buffer.concat(yielded), file.subarray(24))
-  assert.equal(failing.totals.packets, 1)
+  assert.equal(failing.figures.packets, 1)
 })
 
 test('ends before the first packet at tsMaxNs after the first one, and closes the inputs', async () => {

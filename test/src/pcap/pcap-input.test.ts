@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { PcapMerge } from '../../../src/pcap/merge.ts'
 import { PcapInput } from '../../../src/pcap/pcap-input.ts'
 import { inChunks, inReusedChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
 
@@ -9,13 +10,14 @@ test('opens on a header that arrives byte by byte, and ends there when nothing f
   assert.equal(input.header.snaplen, 77)
   await input.fill()
   assert.equal(input.hasRecord, false)
-  assert.deepEqual(input.totals, {
-    name: 'rome',
+  assert.deepEqual(input.figures, {
     packets: 0,
     bytes: 0,
+    outOfOrder: 0,
     firstNs: undefined,
     lastNs: undefined,
-    outOfOrder: 0,
+    ties: { packets: 0, hash: 0n },
+    tail: { packets: 0, hash: 0n },
   })
 })
 
@@ -36,23 +38,54 @@ test("passes the stream's own error on unchanged, before and after the header", 
   await assert.rejects(input.fill(), cause)
 })
 
-test('shows whole records one by one, and their figures when they are taken', async () => {
+test('takes whole records one by one, with their figures, and says what follows them', async () => {
   const file = makePcap([5n, 3n, 4n, 6n].map((ns) => makePacket(ns, 'data')))
   for (const chunkBytes of [1, 20, 44, 50, 1_000]) {
-    const input = await PcapInput.open('rome', inReusedChunks(file, chunkBytes))
-    const taken: Buffer[] = []
     const late: number[] = []
-    for (await input.fill(); input.hasRecord; await input.fill()) {
-      const { bytes, front, frontEnd } = input.window
-      taken.push(Buffer.from(bytes.subarray(front, frontEnd)))
-      input.window.takeRecord()
-      late.push(input.totals.outOfOrder)
+    for (let taken = 1; taken <= 4; taken++) {
+      const input = await PcapInput.open('rome', inReusedChunks(file, chunkBytes))
+      assert.equal((await input.skip(taken, 1)).packets, taken)
+      late.push(input.figures.outOfOrder)
+      const rest: Uint8Array[] = []
+      for await (const bytes of input.remaining()) rest.push(Buffer.from(bytes))
+      assert.deepEqual(Buffer.concat(rest), file.subarray(24 + 20 * taken), `chunks of ${chunkBytes}`)
     }
-    assert.deepEqual(Buffer.concat(taken), file.subarray(24), `chunks of ${chunkBytes}`)
     assert.deepEqual(late, [0, 1, 2, 2])
-    const { packets, bytes, firstNs, lastNs } = input.totals
+    const input = await PcapInput.open('rome', inReusedChunks(file, chunkBytes))
+    assert.equal((await input.skip(5, 0)).packets, 4)
+    const { packets, bytes, firstNs, lastNs } = input.figures
     assert.deepEqual([packets, bytes, firstNs, lastNs], [4, 80, 5n, 6n])
     assert.ok(input.ended)
+  }
+})
+
+test('hashes the last ones that it skips as an input hashes its ties and its tail', async () => {
+  const times = [1n, 2n, 2n, 2n]
+  const file = makePcap(times.map((ns, n) => makePacket(ns, `packet ${n}`)))
+  for (const chunkBytes of [1, 33, 1_000]) {
+    const open = () => PcapInput.open('rome', inReusedChunks(file, chunkBytes), { marksTail: true })
+    const whole = await open()
+    await whole.skip(4, 0)
+    const { ties, tail } = whole.figures
+    assert.deepEqual([ties.packets, tail.packets], [3, 4])
+    assert.deepEqual(await (await open()).skip(4, 3), { packets: 4, hash: ties.hash })
+    assert.deepEqual(await (await open()).skip(4, 4), { packets: 4, hash: tail.hash })
+    assert.notEqual((await (await open()).skip(4, 2)).hash, ties.hash)
+  }
+})
+
+test('aligns every timestamp once, wherever the chunks end', async () => {
+  const [count, alignNs] = [5_000, 7n]
+  const packets = (laterNs: bigint) =>
+    Array.from({ length: count }, (_, n) => makePacket(1_000n + BigInt(n) + laterNs, ''))
+  const file = makePcap(packets(alignNs))
+  for (const chunkBytes of [31, 8_192, 8_193, 65_536, 131_072]) {
+    const input = await PcapInput.open('rome', inReusedChunks(file, chunkBytes), { alignNs })
+    const chunks: Buffer[] = []
+    for await (const chunk of new PcapMerge([input]).chunks()) chunks.push(Buffer.from(chunk))
+    assert.deepEqual(Buffer.concat([makePcap([]), ...chunks]), makePcap(packets(0n)))
+    const { packets: taken, firstNs, lastNs } = input.figures
+    assert.deepEqual([taken, firstNs, lastNs], [count, 1_000n, 999n + BigInt(count)])
   }
 })
 
@@ -60,19 +93,17 @@ test('counts a fraction beyond one second as the later instant, and leaves its b
   const file = makePcap([makePacket(7_000_000_000n, 'odd')])
   file.writeUInt32LE(2_500_000_000, 28)
   const input = await PcapInput.open('rome', inChunks(file, 5))
-  await input.fill()
-  const { window } = input
-  window.takeRecord()
-  assert.equal(input.totals.lastNs, 9_500_000_000n)
-  assert.deepEqual(window.bytes.subarray(0, window.front), file.subarray(24))
+  const chunks: Buffer[] = []
+  for await (const chunk of new PcapMerge([input]).chunks()) chunks.push(Buffer.from(chunk))
+  assert.equal(input.figures.lastNs, 9_500_000_000n)
+  assert.deepEqual(Buffer.concat(chunks), file.subarray(24))
 })
 
 test('reads microsecond timestamps', async () => {
   const file = makePcap([makePacket(1_700_000_000_123_456_789n, '')], { nanoseconds: false })
   const input = await PcapInput.open('rome', inChunks(file, 100))
-  await input.fill()
-  input.window.takeRecord()
-  assert.equal(input.totals.lastNs, 1_700_000_000_123_456_000n)
+  await input.skip(1, 0)
+  assert.equal(input.figures.lastNs, 1_700_000_000_123_456_000n)
 })
 
 test('accepts the largest record there may be, in small chunks, and refuses a larger claim', async () => {

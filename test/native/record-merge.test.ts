@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type MergeOptions, PcapMerge } from '../../../src/pcap/merge.ts'
-import { PcapInput } from '../../../src/pcap/pcap-input.ts'
-import { inReusedChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
-import type { PcapRecord } from '../../support/pcap-records.ts'
-import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
+import { type MergeOptions, PcapMerge } from '../../src/pcap/merge.ts'
+import { PcapInput } from '../../src/pcap/pcap-input.ts'
+import { inReusedChunks, makePacket, makePcap } from '../support/packet-maker.ts'
+import type { PcapRecord } from '../support/pcap-records.ts'
+import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
 
 const START_NS = 1_700_000_000_000_000_000n
+const DAY_NS = 86_400_000_000_000n
+const LAST_NS = (2n ** 32n - 1n) * 1_000_000_000n
 const ETHERNET_BYTES = 14
 
 test('passes exactly the records that both limits allow, and knows the first one left out', async (t) => {
@@ -91,6 +93,50 @@ test('the limits count what is left after Dedup', async () => {
   const merged = await merge([same, same], { dedupNs: 0n, maxPackets: 2n })
   assert.deepEqual(merged.bytes, makePcap(same.slice(0, 2)))
   assert.equal(merged.totals.nextNs, START_NS + 3n)
+})
+
+test('keeps nanoseconds apart over all times that a PCAP can carry: 300 random cases', async (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SEED=${random.seed}`)
+  for (let round = 0; round < 300; round++) {
+    const instants = Array.from(
+      { length: random.integer(1, 4) },
+      () => BigInt(random.integer(0, 49_000)) * DAY_NS,
+    )
+    const lists = Array.from({ length: random.integer(1, 5) }, (_, input) =>
+      Array.from(
+        { length: random.integer(0, 12) },
+        () => random.pick(instants) + BigInt(random.integer(0, 3)),
+      )
+        .sort((a, b) => Number(a - b))
+        .map((ns, n) => makePacket(ns > LAST_NS ? LAST_NS : ns, `${input}.${n}`)),
+    )
+    const expected = lists.flat().sort((a, b) => (a.ns < b.ns ? -1 : Number(a.ns > b.ns)))
+    const inputs = lists.map((records, n) => PcapInput.open(`${n}`, inReusedChunks(makePcap(records), 50)))
+    const chunks: Buffer[] = []
+    for await (const chunk of new PcapMerge(await Promise.all(inputs)).chunks())
+      chunks.push(Buffer.from(chunk))
+    assert.deepEqual(Buffer.concat([makePcap([]), ...chunks]), makePcap(expected), `round ${round}`)
+  }
+})
+
+test('tsMaxNs holds to the nanosecond where the end is years after the first packet', async () => {
+  const tsMaxNs = 3_650n * DAY_NS
+  const records = [0n, tsMaxNs - 1n, tsMaxNs].map((ns) => makePacket(ns, 'packet'))
+  const input = await PcapInput.open('rome', inReusedChunks(makePcap(records), 30))
+  const merge = new PcapMerge([input], { tsMaxNs })
+  for await (const _ of merge.chunks());
+  assert.equal(merge.totals.packets, 2)
+})
+
+test('tsMaxNs counts from a first packet whose fraction makes seconds', async () => {
+  const fractionNs = 4_000_000_000n
+  const records = [0n, fractionNs + 9n, fractionNs + 10n].map((ns) => makePacket(ns, 'packet'))
+  const file = makePcap(records)
+  file.writeUInt32LE(Number(fractionNs), 28)
+  const merge = new PcapMerge([await PcapInput.open('rome', inReusedChunks(file, 30))], { tsMaxNs: 10n })
+  for await (const _ of merge.chunks());
+  assert.equal(merge.totals.packets, 2)
 })
 
 /** Few different packets and times, so that much is equal. */

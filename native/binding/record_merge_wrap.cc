@@ -1,0 +1,178 @@
+#include "record_merge_wrap.h"
+
+#include <optional>
+
+namespace capfleet::binding {
+namespace {
+
+Napi::Value toNumber(Napi::Env env, uint64_t value) {
+  return Napi::Number::New(env, static_cast<double>(value));
+}
+
+int64_t toInt64(const Napi::Value& value) {
+  bool isLossless = false;
+  return value.As<Napi::BigInt>().Int64Value(&isLossless);
+}
+
+std::optional<int64_t> optionalInt64(const Napi::Object& from, const char* name) {
+  const Napi::Value value = from.Get(name);
+  if (value.IsUndefined()) return std::nullopt;
+  return toInt64(value);
+}
+
+std::optional<uint64_t> optionalUint64(const Napi::Object& from, const char* name) {
+  const auto value = optionalInt64(from, name);
+  if (!value) return std::nullopt;
+  return static_cast<uint64_t>(*value);
+}
+
+RecordInputOptions readInputOptions(const Napi::Object& from) {
+  return {.nanoseconds = from.Get("nanoseconds").As<Napi::Boolean>(),
+          .alignNs = toInt64(from.Get("alignNs")),
+          .marksTail = from.Get("marksTail").As<Napi::Boolean>()};
+}
+
+RecordMergeOptions readMergeOptions(const Napi::Object& from) {
+  return {.maxSpanNs = optionalInt64(from, "maxSpanNs"),
+          .maxPackets = optionalUint64(from, "maxPackets"),
+          .maxBytes = optionalUint64(from, "maxBytes"),
+          .dedupNs = optionalInt64(from, "dedupNs"),
+          .linkTypeWord = from.Get("linkType").As<Napi::Number>()};
+}
+
+Napi::Value toMark(Napi::Env env, const RecordMark& mark) {
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("packets", toNumber(env, mark.packets));
+  value.Set("hash", Napi::BigInt::New(env, mark.hash));
+  return value;
+}
+
+std::span<uint8_t> spanOf(const Napi::Value& bytes) {
+  auto array = bytes.As<Napi::Uint8Array>();
+  return {array.Data(), array.ByteLength()};
+}
+
+}  // namespace
+
+Napi::Function RecordInputWrap::define(Napi::Env env) {
+  return DefineClass(env, "RecordInput",
+                     {InstanceMethod<&RecordInputWrap::show>("show"),
+                      InstanceMethod<&RecordInputWrap::forget>("forget"),
+                      InstanceMethod<&RecordInputWrap::hasRecord>("hasRecord"),
+                      InstanceMethod<&RecordInputWrap::skip>("skip"),
+                      InstanceMethod<&RecordInputWrap::skippedHash>("skippedHash"),
+                      InstanceMethod<&RecordInputWrap::impossibleLength>("impossibleLength"),
+                      InstanceMethod<&RecordInputWrap::partialBytes>("partialBytes"),
+                      InstanceMethod<&RecordInputWrap::untaken>("untaken"),
+                      InstanceMethod<&RecordInputWrap::figures>("figures")});
+}
+
+RecordInputWrap::RecordInputWrap(const Napi::CallbackInfo& info)
+    : ObjectWrap(info), input_(readInputOptions(info[0].As<Napi::Object>())) {}
+
+Napi::Value RecordInputWrap::show(const Napi::CallbackInfo& info) {
+  input_.show(spanOf(info[0]));
+  return Napi::Boolean::New(info.Env(), input_.hasRecord());
+}
+
+void RecordInputWrap::forget(const Napi::CallbackInfo&) { input_.forget(); }
+
+Napi::Value RecordInputWrap::hasRecord(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), input_.hasRecord());
+}
+
+Napi::Value RecordInputWrap::skip(const Napi::CallbackInfo& info) {
+  const auto count = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
+  const bool isHashed = info[1].As<Napi::Boolean>();
+  return toNumber(info.Env(), input_.skip(count, isHashed ? &skippedHash_ : nullptr));
+}
+
+Napi::Value RecordInputWrap::skippedHash(const Napi::CallbackInfo& info) {
+  return Napi::BigInt::New(info.Env(), skippedHash_);
+}
+
+Napi::Value RecordInputWrap::impossibleLength(const Napi::CallbackInfo& info) {
+  const auto length = input_.impossibleLength();
+  return length ? toNumber(info.Env(), *length) : info.Env().Undefined();
+}
+
+Napi::Value RecordInputWrap::partialBytes(const Napi::CallbackInfo& info) {
+  return toNumber(info.Env(), input_.partialBytes());
+}
+
+Napi::Value RecordInputWrap::untaken(const Napi::CallbackInfo& info) {
+  const std::vector<uint8_t> bytes = input_.untaken();
+  return Napi::Buffer<uint8_t>::Copy(info.Env(), bytes.data(), bytes.size());
+}
+
+Napi::Value RecordInputWrap::figures(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const RecordFigures figures = input_.figures();
+  const auto toNs = [&](int64_t time) -> Napi::Value {
+    if (figures.packets == 0) return env.Undefined();
+    return Napi::BigInt::New(env, time * input_.unitNs());
+  };
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("packets", toNumber(env, figures.packets));
+  value.Set("bytes", toNumber(env, figures.bytes));
+  value.Set("outOfOrder", toNumber(env, figures.outOfOrder));
+  value.Set("firstNs", toNs(figures.firstTime));
+  value.Set("lastNs", toNs(figures.lastTime));
+  value.Set("ties", toMark(env, figures.ties));
+  value.Set("tail", toMark(env, figures.tail));
+  return value;
+}
+
+Napi::Function RecordMergeWrap::define(Napi::Env env) {
+  return DefineClass(env, "RecordMerge",
+                     {InstanceMethod<&RecordMergeWrap::advance>("advance"),
+                      InstanceMethod<&RecordMergeWrap::state>("state"),
+                      InstanceMethod<&RecordMergeWrap::dryInput>("dryInput"),
+                      InstanceMethod<&RecordMergeWrap::refilled>("refilled"),
+                      InstanceMethod<&RecordMergeWrap::nextNs>("nextNs"),
+                      InstanceMethod<&RecordMergeWrap::dropped>("dropped")});
+}
+
+RecordMergeWrap::RecordMergeWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  const auto list = info[0].As<Napi::Array>();
+  std::vector<RecordInput*> inputs(list.Length());
+  for (uint32_t i = 0; i < inputs.size(); i++) {
+    inputs[i] = &RecordInputWrap::Unwrap(list.Get(i).As<Napi::Object>())->input();
+  }
+  unitNs_ = inputs.front()->unitNs();
+  merge_ = std::make_unique<RecordMerge>(std::move(inputs),
+                                         readMergeOptions(info[1].As<Napi::Object>()));
+}
+
+Napi::Value RecordMergeWrap::advance(const Napi::CallbackInfo& info) {
+  size_t written = info[1].As<Napi::Number>().Uint32Value();
+  state_ = merge_->advance(spanOf(info[0]), written);
+  return toNumber(info.Env(), written);
+}
+
+Napi::Value RecordMergeWrap::state(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), static_cast<int>(state_));
+}
+
+Napi::Value RecordMergeWrap::dryInput(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), merge_->dryInput());
+}
+
+void RecordMergeWrap::refilled(const Napi::CallbackInfo&) { merge_->refilled(); }
+
+Napi::Value RecordMergeWrap::nextNs(const Napi::CallbackInfo& info) {
+  const auto time = merge_->nextTime();
+  if (!time) return info.Env().Undefined();
+  return Napi::BigInt::New(info.Env(), *time * unitNs_);
+}
+
+Napi::Value RecordMergeWrap::dropped(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const RecordMerge::Dropped& dropped = merge_->dropped(info[0].As<Napi::Number>().Uint32Value());
+  Napi::Object value = Napi::Object::New(env);
+  value.Set("packets", toNumber(env, dropped.packets));
+  value.Set("bytes", toNumber(env, dropped.bytes));
+  return value;
+}
+
+}  // namespace capfleet::binding

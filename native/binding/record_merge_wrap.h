@@ -1,0 +1,73 @@
+// The engine's RecordInput and RecordMerge as objects of JavaScript. record-merge.ts checks the
+// arguments, keeps the bytes that were shown, and keeps the inputs of a merge.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+#include <vector>
+
+#include "record_input.h"
+#include "record_merge.h"
+
+namespace capfleet::binding {
+
+/// new RecordInput({nanoseconds: boolean, alignNs: bigint, marksTail: boolean}). Methods:
+///   show(bytes: Uint8Array): boolean   whether a record is at hand now
+///   forget(): void
+///   hasRecord(): boolean
+///   skip(count: number, isHashed: boolean): number
+///   skippedHash(): bigint              of all records skipped with isHashed
+///   impossibleLength(): number | undefined
+///   partialBytes(): number
+///   untaken(): Buffer
+///   figures(): RecordFigures
+class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit RecordInputWrap(const Napi::CallbackInfo& info);
+
+  RecordInput& input() { return input_; }
+
+ private:
+  Napi::Value show(const Napi::CallbackInfo& info);
+  void forget(const Napi::CallbackInfo& info);
+  Napi::Value hasRecord(const Napi::CallbackInfo& info);
+  Napi::Value skip(const Napi::CallbackInfo& info);
+  Napi::Value skippedHash(const Napi::CallbackInfo& info);
+  Napi::Value impossibleLength(const Napi::CallbackInfo& info);
+  Napi::Value partialBytes(const Napi::CallbackInfo& info);
+  Napi::Value untaken(const Napi::CallbackInfo& info);
+  Napi::Value figures(const Napi::CallbackInfo& info);
+
+  RecordInput input_;
+  uint64_t skippedHash_ = 0;
+};
+
+/// new RecordMerge(inputs: RecordInput[], {maxSpanNs, maxPackets, maxBytes, dedupNs: bigint |
+/// undefined, linkType: number}). Methods:
+///   advance(output: Uint8Array, written: number): number   as it has grown
+///   state(): number                                        RecordMerge::State after that
+///   dryInput(): number
+///   refilled(): void
+///   nextNs(): bigint | undefined
+///   dropped(input: number): {packets: number, bytes: number}
+class RecordMergeWrap : public Napi::ObjectWrap<RecordMergeWrap> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit RecordMergeWrap(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value advance(const Napi::CallbackInfo& info);
+  Napi::Value state(const Napi::CallbackInfo& info);
+  Napi::Value dryInput(const Napi::CallbackInfo& info);
+  void refilled(const Napi::CallbackInfo& info);
+  Napi::Value nextNs(const Napi::CallbackInfo& info);
+  Napi::Value dropped(const Napi::CallbackInfo& info);
+
+  int64_t unitNs_ = 1;
+  RecordMerge::State state_ = RecordMerge::State::kReady;
+  std::unique_ptr<RecordMerge> merge_;
+};
+
+}  // namespace capfleet::binding

@@ -1,0 +1,183 @@
+/**
+ * The engine's merge of PCAP streams, as TypeScript sees it: inputs that show the records of a stream,
+ * and the order in which they go out. Nothing waits here, and all of it runs on the calling thread.
+ */
+import { engine, type NativeRecordInput, type NativeRecordMerge } from './engine-binding.ts'
+
+export interface RecordInputOptions {
+  /** Whether record timestamps count nanoseconds (else microseconds) within the second. */
+  readonly nanoseconds: boolean
+  /** Subtracted from every timestamp. What PCAP cannot carry becomes its first or last instant. */
+  readonly alignNs?: bigint | undefined
+  /** Keep the tail's mark also while the packets are in order. */
+  readonly marksTail?: boolean | undefined
+}
+
+/** Packets at the end of those taken: how many, and the hash of all of them in order. */
+export interface RecordMark {
+  readonly packets: number
+  readonly hash: bigint
+}
+
+/** What was taken of an input, and marks by which the place is found again in a new stream of it. */
+export interface RecordFigures {
+  readonly packets: number
+  /** Bytes of those packets as records: 16-byte headers and captured bytes. */
+  readonly bytes: number
+  /** Packets whose timestamp was before one already taken. */
+  readonly outOfOrder: number
+  /** Timestamp of the first packet, and the latest timestamp; undefined before the first packet. */
+  readonly firstNs: bigint | undefined
+  readonly lastNs: bigint | undefined
+  /** The packets of the latest timestamp: the last ones, when none was out of order. */
+  readonly ties: RecordMark
+  /** The last packets; without any while the packets are in order, unless asked for. */
+  readonly tail: RecordMark
+}
+
+export interface RecordMergeOptions {
+  /** End before the first packet that is this much or more after the first one. */
+  readonly maxSpanNs?: bigint | undefined
+  readonly maxPackets?: bigint | undefined
+  /** Of the records with their headers, without the file header. */
+  readonly maxBytes?: bigint | undefined
+  /** Leave out what another input had at most so long before. */
+  readonly dedupNs?: bigint | undefined
+  /** Of all inputs, as the file header has it; for dedupNs. */
+  readonly linkType: number
+}
+
+const NO_BYTES = new Uint8Array(0)
+const LAST_INT64 = 2n ** 63n - 1n
+/** RecordMerge::State of the engine, in its order. */
+const STATES = ['ready', 'dry', 'end'] as const
+
+/** The records of one PCAP stream, wherever its chunks end. */
+export class RecordInput {
+  /** Whether a whole record is at hand; if not, show more of the stream. */
+  hasRecord = false
+  readonly native: NativeRecordInput
+  /** The engine reads them, and does not keep them from being collected. */
+  #shown: Uint8Array = NO_BYTES
+
+  constructor({ nanoseconds, alignNs = 0n, marksTail = false }: RecordInputOptions) {
+    this.native = new engine.RecordInput({ nanoseconds, alignNs, marksTail })
+  }
+
+  /**
+   * The next bytes of the stream, without its file header. They must stay as they are while `hasRecord`;
+   * with alignNs the timestamps in them are changed. Only while there is no record at hand.
+   */
+  show(bytes: Uint8Array): void {
+    if (this.hasRecord) throw new Error('an input is shown bytes while it has records')
+    this.#shown = bytes
+    this.hasRecord = this.native.show(bytes)
+  }
+
+  /** Drops what was shown and not taken, also the beginning of a record. */
+  forget(): void {
+    this.native.forget()
+    this.#shown = NO_BYTES
+    this.hasRecord = false
+  }
+
+  /** Takes up to `count` records that are at hand; returns how many it took. */
+  skip(count: number, options: { readonly isHashed: boolean }): number {
+    const taken = this.native.skip(count, options.isHashed)
+    this.hasRecord = this.native.hasRecord()
+    return taken
+  }
+
+  /** Of all records that were skipped hashed, as in a RecordMark. */
+  get skippedHash(): bigint {
+    return this.native.skippedHash()
+  }
+
+  /** The captured length of a record that claims more than there may be. Nothing can follow it. */
+  get impossibleLength(): number | undefined {
+    return this.native.impossibleLength()
+  }
+
+  /** Bytes at hand of a record that is not whole. */
+  get partialBytes(): number {
+    return this.native.partialBytes()
+  }
+
+  /** A copy of what was shown and not taken. */
+  untaken(): Buffer {
+    return this.native.untaken()
+  }
+
+  figures(): RecordFigures {
+    return this.native.figures()
+  }
+}
+
+/**
+ * Moves the records of several inputs into outputs. Order: (running maximum of the input's timestamps,
+ * position in the list of inputs, arrival).
+ */
+export class RecordMerge {
+  readonly #inputs: readonly RecordInput[]
+  readonly #native: NativeRecordMerge
+  #written = 0
+
+  /** At least one input, all of one resolution. One that has no record at hand has ended. */
+  constructor(inputs: readonly RecordInput[], options: RecordMergeOptions) {
+    if (inputs.length === 0) throw new TypeError('a merge needs at least one input')
+    this.#inputs = inputs
+    const natives = inputs.map((input) => input.native)
+    this.#native = new engine.RecordMerge(natives, {
+      maxSpanNs: toInt64(options.maxSpanNs),
+      maxPackets: toInt64(options.maxPackets),
+      maxBytes: toInt64(options.maxBytes),
+      dedupNs: toInt64(options.dedupNs),
+      linkType: options.linkType,
+    })
+  }
+
+  /**
+   * Appends records to the output until it has no room for the next one ('ready'), an input has none at
+   * hand ('dry': fill the input of that number, or know that it has ended, then call refilled()), or
+   * nothing may follow ('end').
+   */
+  advance(output: Uint8Array): 'ready' | 'dry' | 'end' {
+    this.#written = this.#native.advance(output, this.#written)
+    const state = STATES[this.#native.state()] ?? 'end'
+    const dry = state === 'dry' ? this.#inputs[this.dryInput] : undefined
+    if (dry !== undefined) dry.hasRecord = false
+    return state
+  }
+
+  /** How many bytes are in the output. The next one is filled from its beginning. */
+  takeWritten(): number {
+    const written = this.#written
+    this.#written = 0
+    return written
+  }
+
+  get dryInput(): number {
+    return this.#native.dryInput()
+  }
+
+  refilled(): void {
+    this.#native.refilled()
+  }
+
+  /** Timestamp of the first packet that maxPackets or maxBytes left out. */
+  get nextNs(): bigint | undefined {
+    return this.#native.nextNs()
+  }
+
+  /** What was left out of an input, by its number, as duplicates. */
+  dropped(input: number): { readonly packets: number; readonly bytes: number } {
+    return this.#native.dropped(input)
+  }
+}
+
+/** Limits beyond 2^63 never hold. A negative one leaves nothing to pass. */
+function toInt64(value: bigint | undefined): bigint | undefined {
+  if (value === undefined) return undefined
+  if (value < 0n) return 0n
+  return value > LAST_INT64 ? LAST_INT64 : value
+}
