@@ -14,7 +14,7 @@ import type {
   RecoveredStream,
   RecoveryOptions,
 } from './live-capture.ts'
-import type { RecordFigures } from './record-merge.ts'
+import type { RecordFigures, RecordMarks } from './record-merge.ts'
 import type { SegmentExtent } from './stored-segments.ts'
 
 export interface NativeOptions {
@@ -91,6 +91,7 @@ export interface NativeRecordInput {
   partialBytes(): number
   untaken(): Buffer
   figures(): RecordFigures
+  marks(): RecordMarks
 }
 
 export interface NativeRecordMerge {

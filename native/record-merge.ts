@@ -9,7 +9,7 @@ export interface RecordInputOptions {
   readonly nanoseconds: boolean
   /** Subtracted from every timestamp. What PCAP cannot carry becomes its first or last instant. */
   readonly alignNs?: bigint | undefined
-  /** Keep the tail's mark also while the packets are in order. */
+  /** Mark the tail also while the packets are in order. */
   readonly marksTail?: boolean | undefined
 }
 
@@ -19,7 +19,7 @@ export interface RecordMark {
   readonly hash: bigint
 }
 
-/** What was taken of an input, and marks by which the place is found again in a new stream of it. */
+/** What was taken of an input. */
 export interface RecordFigures {
   readonly packets: number
   /** Bytes of those packets as records: 16-byte headers and captured bytes. */
@@ -29,6 +29,10 @@ export interface RecordFigures {
   /** Timestamp of the first packet, and the latest timestamp; undefined before the first packet. */
   readonly firstNs: bigint | undefined
   readonly lastNs: bigint | undefined
+}
+
+/** By which the place behind the taken packets is found again in a new stream of the same. */
+export interface RecordMarks {
   /** The packets of the latest timestamp: the last ones, when none was out of order. */
   readonly ties: RecordMark
   /** The last packets; without any while the packets are in order, unless asked for. */
@@ -47,7 +51,6 @@ export interface RecordMergeOptions {
   readonly linkType: number
 }
 
-const NO_BYTES = new Uint8Array(0)
 const LAST_INT64 = 2n ** 63n - 1n
 /** RecordMerge::State of the engine, in its order. */
 const STATES = ['ready', 'dry', 'end'] as const
@@ -57,8 +60,6 @@ export class RecordInput {
   /** Whether a whole record is at hand; if not, show more of the stream. */
   hasRecord = false
   readonly native: NativeRecordInput
-  /** The engine reads them, and does not keep them from being collected. */
-  #shown: Uint8Array = NO_BYTES
 
   constructor({ nanoseconds, alignNs = 0n, marksTail = false }: RecordInputOptions) {
     this.native = new engine.RecordInput({ nanoseconds, alignNs, marksTail })
@@ -70,14 +71,12 @@ export class RecordInput {
    */
   show(bytes: Uint8Array): void {
     if (this.hasRecord) throw new Error('an input is shown bytes while it has records')
-    this.#shown = bytes
     this.hasRecord = this.native.show(bytes)
   }
 
   /** Drops what was shown and not taken, also the beginning of a record. */
   forget(): void {
     this.native.forget()
-    this.#shown = NO_BYTES
     this.hasRecord = false
   }
 
@@ -110,6 +109,10 @@ export class RecordInput {
 
   figures(): RecordFigures {
     return this.native.figures()
+  }
+
+  marks(): RecordMarks {
+    return this.native.marks()
   }
 }
 

@@ -24,7 +24,7 @@ const TOP_LEVEL = new Set([
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/base': [],
   'src/query': ['src/base/error.ts'],
-  'src/pcap': ['src/base/error.ts'],
+  'src/pcap': ['src/base/error.ts', 'native/record-merge.ts'],
   'src/fleet': ['src/base', 'src/query'],
   'src/lease': ['src/base'],
   'src/auth': ['src/base'],

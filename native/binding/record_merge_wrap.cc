@@ -64,7 +64,8 @@ Napi::Function RecordInputWrap::define(Napi::Env env) {
                       InstanceMethod<&RecordInputWrap::impossibleLength>("impossibleLength"),
                       InstanceMethod<&RecordInputWrap::partialBytes>("partialBytes"),
                       InstanceMethod<&RecordInputWrap::untaken>("untaken"),
-                      InstanceMethod<&RecordInputWrap::figures>("figures")});
+                      InstanceMethod<&RecordInputWrap::figures>("figures"),
+                      InstanceMethod<&RecordInputWrap::marks>("marks")});
 }
 
 RecordInputWrap::RecordInputWrap(const Napi::CallbackInfo& info)
@@ -72,10 +73,14 @@ RecordInputWrap::RecordInputWrap(const Napi::CallbackInfo& info)
 
 Napi::Value RecordInputWrap::show(const Napi::CallbackInfo& info) {
   input_.show(spanOf(info[0]));
+  shown_ = Napi::Persistent(info[0].As<Napi::Object>());
   return Napi::Boolean::New(info.Env(), input_.hasRecord());
 }
 
-void RecordInputWrap::forget(const Napi::CallbackInfo&) { input_.forget(); }
+void RecordInputWrap::forget(const Napi::CallbackInfo&) {
+  input_.forget();
+  shown_.Reset();
+}
 
 Napi::Value RecordInputWrap::hasRecord(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), input_.hasRecord());
@@ -118,8 +123,14 @@ Napi::Value RecordInputWrap::figures(const Napi::CallbackInfo& info) {
   value.Set("outOfOrder", toNumber(env, figures.outOfOrder));
   value.Set("firstNs", toNs(figures.firstTime));
   value.Set("lastNs", toNs(figures.lastTime));
-  value.Set("ties", toMark(env, figures.ties));
-  value.Set("tail", toMark(env, figures.tail));
+  return value;
+}
+
+Napi::Value RecordInputWrap::marks(const Napi::CallbackInfo& info) {
+  const RecordFigures figures = input_.figures();
+  Napi::Object value = Napi::Object::New(info.Env());
+  value.Set("ties", toMark(info.Env(), figures.ties));
+  value.Set("tail", toMark(info.Env(), figures.tail));
   return value;
 }
 
@@ -135,6 +146,7 @@ Napi::Function RecordMergeWrap::define(Napi::Env env) {
 
 RecordMergeWrap::RecordMergeWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   const auto list = info[0].As<Napi::Array>();
+  list_ = Napi::Persistent(info[0].As<Napi::Object>());
   std::vector<RecordInput*> inputs(list.Length());
   for (uint32_t i = 0; i < inputs.size(); i++) {
     inputs[i] = &RecordInputWrap::Unwrap(list.Get(i).As<Napi::Object>())->input();

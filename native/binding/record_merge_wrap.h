@@ -1,5 +1,5 @@
-// The engine's RecordInput and RecordMerge as objects of JavaScript. record-merge.ts checks the
-// arguments, keeps the bytes that were shown, and keeps the inputs of a merge.
+// The engine's RecordInput and RecordMerge as objects of JavaScript, on whose thread all of it
+// runs. record-merge.ts checks the arguments.
 #pragma once
 
 #include <napi.h>
@@ -22,6 +22,7 @@ namespace capfleet::binding {
 ///   partialBytes(): number
 ///   untaken(): Buffer
 ///   figures(): RecordFigures
+///   marks(): RecordMarks
 class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
  public:
   static Napi::Function define(Napi::Env env);
@@ -39,7 +40,9 @@ class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
   Napi::Value partialBytes(const Napi::CallbackInfo& info);
   Napi::Value untaken(const Napi::CallbackInfo& info);
   Napi::Value figures(const Napi::CallbackInfo& info);
+  Napi::Value marks(const Napi::CallbackInfo& info);
 
+  Napi::ObjectReference shown_;  ///< the bytes that input_ reads
   RecordInput input_;
   uint64_t skippedHash_ = 0;
 };
@@ -65,6 +68,7 @@ class RecordMergeWrap : public Napi::ObjectWrap<RecordMergeWrap> {
   Napi::Value nextNs(const Napi::CallbackInfo& info);
   Napi::Value dropped(const Napi::CallbackInfo& info);
 
+  Napi::ObjectReference list_;  ///< the inputs that merge_ reads
   int64_t unitNs_ = 1;
   RecordMerge::State state_ = RecordMerge::State::kReady;
   std::unique_ptr<RecordMerge> merge_;

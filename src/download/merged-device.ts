@@ -1,7 +1,7 @@
-import type { RecordFigures } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { afterDelivered, PACKETS_CHANGED } from '../pcap/after-delivered.ts'
+import type { DeliveredRecords } from '../pcap/input-options.ts'
 import { PcapInput } from '../pcap/pcap-input.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { decode } from './decode.ts'
@@ -96,7 +96,7 @@ export class MergedDevice {
   }
 
   /** See ResumeInput. Undefined also when the device is parked: then this is asked again. */
-  async #resume(cause: unknown, delivered: RecordFigures): Promise<AsyncIterator<Uint8Array> | undefined> {
+  async #resume(cause: unknown, delivered: DeliveredRecords): Promise<AsyncIterator<Uint8Array> | undefined> {
     const { signal } = this.#options
     const park = this.#park.signal
     let failure = cause
@@ -141,7 +141,7 @@ export class MergedDevice {
   }
 
   /** Opens a stream and reads it up to the place. */
-  async #continue(delivered: RecordFigures, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
+  async #continue(delivered: DeliveredRecords, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
     const { step, query, alignNs = 0n } = this.#options
     const header = this.#input?.header
     if (header === undefined) throw new Error('a device is resumed before it is open')

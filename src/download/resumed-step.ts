@@ -1,7 +1,7 @@
 /** What a device is asked for when it goes on where it broke off. */
-import type { RecordFigures } from '../../native/record-merge.ts'
 import { type DownloadStep, mergeStep } from '../fleet/plan.ts'
 import type { DeliveredPlace } from '../pcap/after-delivered.ts'
+import type { DeliveredRecords } from '../pcap/input-options.ts'
 import type { PcapHeader } from '../pcap/pcap-header.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import type { Source } from './source.ts'
@@ -10,7 +10,7 @@ export interface BrokenOff {
   readonly step: DownloadStep
   readonly query: DownloadQuery
   readonly header: PcapHeader
-  readonly delivered: RecordFigures
+  readonly delivered: DeliveredRecords
   /** What was subtracted from the device's timestamps. */
   readonly alignNs: bigint
   /** See isOrdered(); also of the stream that broke off. */

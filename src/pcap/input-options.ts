@@ -1,4 +1,7 @@
-import type { RecordFigures } from '../../native/record-merge.ts'
+import type { RecordFigures, RecordMarks } from '../../native/record-merge.ts'
+
+/** What was taken of an input, and how the place is found again. */
+export type DeliveredRecords = RecordFigures & RecordMarks
 
 /**
  * Asked when a stream breaks off (`cause`), or after a pause (undefined). Resolves to the bytes
@@ -6,7 +9,7 @@ import type { RecordFigures } from '../../native/record-merge.ts'
  */
 export type ResumeInput = (
   cause: unknown,
-  delivered: RecordFigures,
+  delivered: DeliveredRecords,
 ) => Promise<AsyncIterator<Uint8Array> | undefined>
 
 export interface InputOptions {
@@ -14,6 +17,6 @@ export interface InputOptions {
   readonly resume?: ResumeInput
   /** Subtracted from every timestamp. */
   readonly alignNs?: bigint
-  /** Keep the mark of the last packets, see RecordFigures. */
+  /** Mark the last packets also while they are in order, see RecordMarks. */
   readonly marksTail?: boolean
 }

@@ -24,7 +24,7 @@ export interface MergeTotals {
 }
 
 /** What is in the stream of one input. */
-export interface MergedInput extends Omit<RecordFigures, 'ties' | 'tail'> {
+export interface MergedInput extends RecordFigures {
   readonly name: string
   /** Packets that were left out because another input had them. */
   readonly duplicates: number

@@ -194,7 +194,7 @@ export class PcapInput {
     try {
       const { resume } = this.#options
       if (resume === undefined) throw cause
-      const chunks = await resume(cause, this.figures)
+      const chunks = await resume(cause, { ...this.figures, ...this.records.marks() })
       // Parked or closed while the stream was opened: it is not wanted any more.
       if (this.#ended || this.#parked !== undefined) giveBack(chunks)
       else if (chunks === undefined) this.#ended = true

@@ -22,9 +22,7 @@ async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer, void> {
 async function mergeOnce() {
   const startMs = performance.now()
   const startCpu = process.cpuUsage()
-  const inputs = await Promise.all(
-    files.map(({ path, bytes }) => PcapInput.open(path, chunksOf(bytes))),
-  )
+  const inputs = await Promise.all(files.map(({ path, bytes }) => PcapInput.open(path, chunksOf(bytes))))
   commonHeader(inputs)
   const merge = new PcapMerge(inputs)
   for await (const chunk of merge.chunks()) if (chunk.byteLength === 0) throw new Error('an empty chunk')

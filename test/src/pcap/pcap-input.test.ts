@@ -16,8 +16,6 @@ test('opens on a header that arrives byte by byte, and ends there when nothing f
     outOfOrder: 0,
     firstNs: undefined,
     lastNs: undefined,
-    ties: { packets: 0, hash: 0n },
-    tail: { packets: 0, hash: 0n },
   })
 })
 
@@ -66,7 +64,7 @@ test('hashes the last ones that it skips as an input hashes its ties and its tai
     const open = () => PcapInput.open('rome', inReusedChunks(file, chunkBytes), { marksTail: true })
     const whole = await open()
     await whole.skip(4, 0)
-    const { ties, tail } = whole.figures
+    const { ties, tail } = whole.records.marks()
     assert.deepEqual([ties.packets, tail.packets], [3, 4])
     assert.deepEqual(await (await open()).skip(4, 3), { packets: 4, hash: ties.hash })
     assert.deepEqual(await (await open()).skip(4, 4), { packets: 4, hash: tail.hash })
