@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "merge_heap.h"
+#include "merge_tree.h"
 
 namespace capfleet {
 
@@ -17,23 +17,32 @@ class Merge {
       : readers_(runs.begin(), runs.end()), writer_(std::move(writer)), goesOn_(goesOn) {}
 
   Result<std::vector<SegmentSummary>> run() {
-    for (uint32_t i = 0; i < readers_.size(); ++i) {
-      const auto found = readers_[i].advance();
-      if (!found) return found.error();
-      if (*found) heap_.push({readers_[i].packet().timestampNs, i});
+    std::vector<int64_t> keys;
+    for (RunReader& reader : readers_) {
+      const auto key = advance(reader);
+      if (!key) return key.error();
+      keys.push_back(*key);
     }
-    while (!heap_.empty()) {
-      if (auto status = drainFirst(); !status) return status.error();
+    MergeTree tree(std::move(keys));
+    while (!tree.hasEnded()) {
+      if (auto status = drainWinner(tree); !status) return status.error();
     }
     return writer_.close();
   }
 
  private:
+  /// Moves to the run's next packet; returns its key.
+  static Result<int64_t> advance(RunReader& reader) {
+    const auto found = reader.advance();
+    if (!found) return found.error();
+    return *found ? reader.packet().timestampNs : MergeTree::kEnded;
+  }
+
   /// Takes packets from the first run as long as no other comes before it: runs of neighbouring
   /// packets are common, and then cost one comparison each.
-  Status drainFirst() {
-    const uint32_t run = heap_.top().input;
-    RunReader& reader = readers_[run];
+  Status drainWinner(MergeTree& tree) {
+    RunReader& reader = readers_[tree.winner()];
+    const int64_t bound = tree.winnerStaysBelow();
     for (;;) {
       const CaptureRecord& packet = reader.packet();
       auto status = writer_.append(packet.timestampNs, packet.originalLength, packet.captured);
@@ -41,15 +50,10 @@ class Merge {
       if (++packets_ % kPacketsPerQuestion == 0 && !goesOn_()) {
         return Error{Code::kCancelled, "the import was cancelled"};
       }
-      const auto found = reader.advance();
-      if (!found) return found.error();
-      if (!*found) {
-        heap_.popTop();
-        return ok();
-      }
-      const int64_t nextNs = reader.packet().timestampNs;
-      if (heap_.size() == 1 || MergeHeap::Entry{nextNs, run} < heap_.runnerUp()) continue;
-      heap_.replaceTop(nextNs);
+      const auto key = advance(reader);
+      if (!key) return key.error();
+      if (*key < bound) continue;
+      tree.replaceWinner(*key);
       return ok();
     }
   }
@@ -57,7 +61,6 @@ class Merge {
   std::vector<RunReader> readers_;
   SegmentWriter writer_;
   const std::function<bool()>& goesOn_;
-  MergeHeap heap_;
   uint64_t packets_ = 0;
 };
 

@@ -29,18 +29,12 @@ SliceScan::SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
       beginNs_(slice.beginNs),
       endNs_(std::min(slice.endNs, endNs)),
       maxSpanNs_(maxSpanNs),
-      filter_(context.transform) {
+      filter_(context.transform),
+      inputs_(inputsOf(context, slice)),
+      tree_(keys()) {
   if (context.transform.hasVendorTime()) {
     vendorTimes_ = std::make_unique<VendorTimeStage>(context.transform, context.beginNs, maxSpanNs);
     maxSpanNs_.reset();  // counted in the times that are delivered
-  }
-  inputs_.reserve(slice.inputs.size());
-  for (const SliceInput& from : slice.inputs) {
-    const Run& run = context.plan.runs[from.run];
-    const uint32_t sharedBlock = from.firstIsShared ? from.firstBlock : kNoBlock;
-    inputs_.push_back({&run, from.firstBlock, from.endBlock, sharedBlock, nullptr, 0, nullptr, 0});
-    const int64_t keyNs = std::max(run.blocks[from.firstBlock].entry.minNs, beginNs_);
-    heap_.push({keyNs, static_cast<uint32_t>(inputs_.size() - 1)});
   }
 }
 
@@ -50,6 +44,23 @@ SliceScan::~SliceScan() {
   }
 }
 
+std::vector<SliceScan::Input> SliceScan::inputsOf(const ScanContext& context, const Slice& slice) {
+  std::vector<Input> inputs;
+  inputs.reserve(slice.inputs.size());
+  for (const SliceInput& from : slice.inputs) {
+    const Run& run = context.plan.runs[from.run];
+    const uint32_t sharedBlock = from.firstIsShared ? from.firstBlock : kNoBlock;
+    inputs.push_back({&run, from.firstBlock, from.endBlock, sharedBlock, nullptr, 0, nullptr, 0});
+  }
+  return inputs;
+}
+
+std::vector<int64_t> SliceScan::keys() const {
+  std::vector<int64_t> keys;
+  for (const Input& input : inputs_) keys.push_back(keyOf(input));
+  return keys;
+}
+
 Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
   if (Status status = filter_.prepare(); !status) return status.error();
   while (hasNext()) {
@@ -57,9 +68,9 @@ Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
       bytesSincePause_ = 0;
       return ScanStep::kPause;
     }
-    Input& input = inputs_[heap_.top().input];
+    Input& input = inputs_[tree_.winner()];
     if (input.block) {
-      if (!appendFromTop(batch, counts)) return ScanStep::kFull;
+      if (!appendFromWinner(batch, counts)) return ScanStep::kFull;
       continue;
     }
     if (Status status = openFile(input); !status) return status.error();
@@ -78,7 +89,7 @@ Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
 }
 
 bool SliceScan::hasNext() const {
-  if (heap_.empty() || heap_.top().keyNs >= endNs_ || context_.isCancelled) return false;
+  if (tree_.winnerKey() >= endNs_ || context_.isCancelled) return false;
   return !vendorTimes_ || !vendorTimes_->hasEnded();
 }
 
@@ -95,7 +106,8 @@ Status SliceScan::openFile(Input& input) {
 /// Whether the block needs no look at its packets: nothing to merge with, filter or change.
 bool SliceScan::canCopyWhole(const Input& input, uint32_t block) const {
   const BlockEntry& entry = input.run->blocks[block].entry;
-  return heap_.size() == 1 && !maxSpanNs_ && context_.transform.keepsEverything() &&
+  const bool isAlone = tree_.winnerStaysBelow() == MergeTree::kEnded;
+  return isAlone && !maxSpanNs_ && context_.transform.keepsEverything() &&
          (entry.flags & kBlockUnordered) == 0 && entry.minNs >= beginNs_ && entry.maxNs < endNs_;
 }
 
@@ -139,7 +151,7 @@ Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCo
   }
   input.nextBlock = group.end;
   bytesSincePause_ += group.bytes;
-  updateTop(input);
+  rekey(input);
   return true;
 }
 
@@ -168,14 +180,14 @@ Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
   if (first == end) {
     finishBlock(input);
   } else {
-    updateTop(input);
+    rekey(input);
   }
   return ok();
 }
 
-/// Appends from the top input until another is next. False when the batch is full.
-bool SliceScan::appendFromTop(PacketBatch& batch, ScanCounts& counts) {
-  Input& input = inputs_[heap_.top().input];
+/// Appends from the winning input until another is next. False when the batch is full.
+bool SliceScan::appendFromWinner(PacketBatch& batch, ScanCounts& counts) {
+  Input& input = inputs_[tree_.winner()];
   const uint32_t last = maxSpanNs_ ? input.position + 1 : runEnd(input);
   input.position =
       vendorTimes_
@@ -190,21 +202,15 @@ bool SliceScan::appendFromTop(PacketBatch& batch, ScanCounts& counts) {
   if (input.position == input.block->packets()) {
     finishBlock(input);
   } else {
-    updateTop(input);
+    rekey(input);
   }
   return isWhole || (vendorTimes_ && vendorTimes_->hasEnded());
 }
 
-/// The first record of the top input that is not next: another input's comes before it, or the
+/// The first record of the winning input that is not next: another input's comes before it, or the
 /// slice ends. Searched in growing steps, because inputs mostly alternate after few packets.
 uint32_t SliceScan::runEnd(const Input& input) const {
-  int64_t boundNs = endNs_;
-  if (heap_.size() > 1) {
-    const MergeHeap::Entry& other = heap_.runnerUp();
-    // Of equal timestamps this input's come first if it stands before the other.
-    const bool isBefore = heap_.top().input < other.input;
-    boundNs = std::min(boundNs, isBefore ? other.keyNs + 1 : other.keyNs);
-  }
+  const int64_t boundNs = std::min(endNs_, tree_.winnerStaysBelow());
   const std::vector<int64_t>& timestampsNs = input.block->timestampsNs;
   size_t step = 1;
   size_t low = input.position;
@@ -224,21 +230,21 @@ uint32_t SliceScan::runEnd(const Input& input) const {
 void SliceScan::finishBlock(Input& input) {
   if (input.block) context_.reader.give(std::move(input.block));
   input.nextBlock++;
-  updateTop(input);
+  rekey(input);
 }
 
-/// Gives the top input the key of what it has next; an exhausted input leaves the heap.
-void SliceScan::updateTop(const Input& input) {
-  if (input.block) {
-    heap_.replaceTop(input.block->timestampsNs[input.position]);
-    return;
-  }
-  if (input.nextBlock < input.endBlock) {
-    heap_.replaceTop(std::max(input.run->blocks[input.nextBlock].entry.minNs, beginNs_));
-    return;
-  }
-  inputs_[heap_.top().input].file.reset();
-  heap_.popTop();
+/// Nothing that the input has next is earlier.
+int64_t SliceScan::keyOf(const Input& input) const {
+  if (input.block) return input.block->timestampsNs[input.position];
+  if (input.nextBlock == input.endBlock) return MergeTree::kEnded;
+  return std::max(input.run->blocks[input.nextBlock].entry.minNs, beginNs_);
+}
+
+/// After the winning input has moved on.
+void SliceScan::rekey(Input& input) {
+  const int64_t key = keyOf(input);
+  if (key == MergeTree::kEnded) input.file.reset();
+  tree_.replaceWinner(key);
 }
 
 /// A block that two slices read is counted by the first.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "block_reader.h"
-#include "merge_heap.h"
+#include "merge_tree.h"
 #include "packet_batch.h"
 #include "packet_filter.h"
 #include "scan_counts.h"
@@ -74,16 +74,19 @@ class SliceScan {
     size_t bytes;
   };
 
+  static std::vector<Input> inputsOf(const ScanContext& context, const Slice& slice);
   bool hasNext() const;
   Status openFile(Input& input);
   bool canCopyWhole(const Input& input, uint32_t block) const;
   BlockGroup nextGroup(Input& input, size_t room) const;
   Result<bool> copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts);
   Status loadBlock(Input& input, ScanCounts& counts);
-  bool appendFromTop(PacketBatch& batch, ScanCounts& counts);
+  bool appendFromWinner(PacketBatch& batch, ScanCounts& counts);
   uint32_t runEnd(const Input& input) const;
   void finishBlock(Input& input);
-  void updateTop(const Input& input);
+  int64_t keyOf(const Input& input) const;
+  std::vector<int64_t> keys() const;
+  void rekey(Input& input);
   void countCorrupt(const Input& input, uint32_t block, ScanCounts& counts);
 
   ScanContext& context_;
@@ -93,7 +96,7 @@ class SliceScan {
   PacketFilter filter_;
   std::unique_ptr<VendorTimeStage> vendorTimes_;  ///< null in NIC time
   std::vector<Input> inputs_;
-  MergeHeap heap_;
+  MergeTree tree_;
   uint64_t bytesSincePause_ = 0;
 };
 
