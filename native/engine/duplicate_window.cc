@@ -39,10 +39,16 @@ bool DuplicateWindow::hasSeen(const Packet& packet) {
 }
 
 void DuplicateWindow::add(const Packet& packet) {
-  added_++;
+  const auto bytes = static_cast<uint32_t>(packet.record.size());
   uint64_t& newest = newest_[hash_ % kRemembered];
-  seen_[added_ % kRemembered] = {packet.key, hash_, static_cast<uint32_t>(packet.record.size()),
-                                 packet.input, newest};
+  // A packet that one input has again and again stands in its chain once: the newest is remembered
+  // longest, and with all of them the chain would be walked to its end every time.
+  const Seen& last = seen_[newest % kRemembered];
+  const bool isAgain =
+      newest != 0 && last.hash == hash_ && last.bytes == bytes && last.input == packet.input;
+  added_++;
+  seen_[added_ % kRemembered] = {packet.key, hash_, bytes, packet.input,
+                                 isAgain ? last.before : newest};
   newest = added_;
 }
 

@@ -14,7 +14,7 @@ namespace capfleet {
 
 struct RecordInputOptions {
   bool nanoseconds = true;  ///< what the fraction of a timestamp counts, else microseconds
-  int64_t alignNs = 0;      ///< subtracted from every timestamp
+  int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
   bool marksTail = false;   ///< keep the tail's mark also while the packets are in order
 };
 
@@ -41,6 +41,8 @@ struct RecordFigures {
 class RecordInput {
  public:
   explicit RecordInput(const RecordInputOptions& options);
+  RecordInput(const RecordInput&) = delete;
+  RecordInput& operator=(const RecordInput&) = delete;
 
   /// The next bytes of the stream, without its file header. They must stay until all their records
   /// are taken (hasRecord() is false again), or forget(). With alignNs timestamps in them change.
@@ -71,7 +73,7 @@ class RecordInput {
   std::optional<uint32_t> impossibleLength() const { return impossibleLength_; }
   /// Bytes of a record that is not whole yet.
   size_t partialBytes() const { return partial_.size(); }
-  /// A copy of what was shown and not taken.
+  /// A copy of what was shown and not taken. REQUIRES: no alignNs, no impossible length.
   std::vector<uint8_t> untaken() const;
   RecordFigures figures();
 

@@ -42,6 +42,7 @@ class RecordMerge {
   RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options);
 
   /// Appends records to `output`, of which `written` bytes are there already and are counted on.
+  /// REQUIRES: an empty output has room for the largest record.
   State advance(std::span<uint8_t> output, size_t& written);
 
   uint32_t dryInput() const { return tree_.winner(); }

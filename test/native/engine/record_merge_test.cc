@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "seed.h"
 #include "stream_pieces.h"
 
@@ -120,13 +122,13 @@ size_t longestRecord(const Case& given) {
 /// filled before.
 Merged mergedOf(const Case& given, const PieceSizes& pieceSizes, const PieceSizes& moreOutput) {
   const size_t longest = longestRecord(given);
-  std::vector<RecordInput> inputs(given.streams.size(),
-                                  RecordInput({.nanoseconds = given.nanoseconds}));
+  std::deque<RecordInput> inputs;
   std::vector<RecordInput*> pointers;
   std::vector<StreamPieces> pieces;
-  for (size_t i = 0; i < inputs.size(); i++) {
-    pointers.push_back(&inputs[i]);
-    pieces.emplace_back(inputs[i], given.streams[i], pieceSizes).fill();
+  for (const Bytes& stream : given.streams) {
+    RecordInput& input = inputs.emplace_back(RecordInputOptions{.nanoseconds = given.nanoseconds});
+    pointers.push_back(&input);
+    pieces.emplace_back(input, stream, pieceSizes).fill();
   }
   RecordMerge merge(pointers, given.options);
   Merged merged;
@@ -306,6 +308,20 @@ TEST(RecordMerge, ForgetsTheOldestPacketWhenMoreAreRememberedThanThereIsRoom) {
     const uint64_t dropped = between < DuplicateWindow::kRemembered ? 1 : 0;
     EXPECT_EQ(mergedAtOnce(given).dropped[1].first, dropped) << between;
   }
+}
+
+TEST(RecordMerge, FindsADuplicateBehindManyEqualPacketsOfOneInput) {
+  Case given{.streams{Bytes{}, streamOf({{1, 0}}, 1)}};
+  // Far more than could be looked at for each of them.
+  for (uint64_t i = 0; i < DuplicateWindow::kRemembered; i++) {
+    given.streams[0].insert(given.streams[0].end(), given.streams[1].begin(),
+                            given.streams[1].end());
+  }
+  given.options.dedupNs = kNanos;
+  given.options.linkTypeWord = kEthernet;
+  const Merged merged = mergedAtOnce(given);
+  EXPECT_EQ(merged.dropped[0].first, 0u);
+  EXPECT_EQ(merged.dropped[1].first, 1u);
 }
 
 TEST(RecordMerge, EndsAtOnceWithoutPackets) {
