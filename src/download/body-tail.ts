@@ -1,14 +1,17 @@
 import { crc32 } from 'node:zlib'
 
 const TAIL_BYTES = 16_384
+const NO_BYTES = Buffer.alloc(0)
 
 /** Remembers the last 16 KiB of a body: far cheaper than a checksum of all of it. */
 export class BodyTail {
-  readonly #ring = Buffer.allocUnsafe(TAIL_BYTES)
+  /** Many downloads end before their first byte. */
+  #ring = NO_BYTES
   #end = 0
   #length = 0
 
   add(chunk: Uint8Array): void {
+    if (this.#ring.length === 0) this.#ring = Buffer.allocUnsafe(TAIL_BYTES)
     const kept = chunk.length > TAIL_BYTES ? chunk.subarray(chunk.length - TAIL_BYTES) : chunk
     const untilEdge = Math.min(kept.length, TAIL_BYTES - this.#end)
     this.#ring.set(kept.subarray(0, untilEdge), this.#end)

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { constants, gzip, type ZlibOptions, type ZstdOptions, zstdCompress } from 'node:zlib'
+import { BufferPool } from '../base/buffer-pool.ts'
 import { type Compression, encodingOf } from '../query/query-values.ts'
 
 const gzipSlice = promisify<Uint8Array, ZlibOptions, Buffer>(gzip)
@@ -8,6 +9,9 @@ const zstdSlice = promisify<Uint8Array, ZstdOptions, Buffer>(zstdCompress)
 
 /** Each slice becomes a gzip member or a zstd frame of its own. */
 const SLICE_BYTES = 1_048_576
+/** More are compressed at a time only while that many downloads wait for the thread pool. */
+const KEPT_SLICES = 32
+export const SLICES = new BufferPool(KEPT_SLICES * SLICE_BYTES)
 /** Readers with little memory (8 MiB windows) must be able to decode what we send. */
 const ZSTD_WINDOW_LOG_MAX = 23
 const ZSTD_LEVELS = { zstd: 3, zstd_fast: 1, zstd_ultra: 19 } as const
@@ -29,10 +33,11 @@ export async function* encode(
   }
   const compress = compressorOf(compression)
   const running: Promise<Buffer>[] = []
-  const start = (slice: Uint8Array) => {
-    const work = compress(slice)
+  const start = ({ memory, bytes }: Slice) => {
+    const work = compress(memory.subarray(0, bytes))
     // Whoever waits for it hears of a failure; nobody may wait any more when the input has failed.
-    work.catch(() => undefined)
+    const giveBack = () => SLICES.give(memory)
+    work.then(giveBack, giveBack)
     running.push(work)
   }
   for await (const slice of slices(chunks)) {
@@ -42,25 +47,40 @@ export async function* encode(
   for (const work of running) yield await work
 }
 
+interface Slice {
+  /** Of SLICES. Whoever gets the slice gives it back. */
+  readonly memory: Buffer
+  readonly bytes: number
+}
+
 /** All bytes in slices of one size, the last one shorter; one, empty, when there are none. */
-async function* slices(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let slice = Buffer.allocUnsafeSlow(SLICE_BYTES)
+async function* slices(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Slice> {
+  let memory: Buffer | undefined
   let bytes = 0
   let isFirst = true
-  for await (const chunk of chunks) {
-    for (let at = 0; at < chunk.byteLength; ) {
-      const part = chunk.subarray(at, at + SLICE_BYTES - bytes)
-      slice.set(part, bytes)
-      bytes += part.byteLength
-      at += part.byteLength
-      if (bytes < SLICE_BYTES) continue
-      yield slice
-      isFirst = false
-      slice = Buffer.allocUnsafeSlow(SLICE_BYTES)
-      bytes = 0
+  try {
+    for await (const chunk of chunks) {
+      for (let at = 0; at < chunk.byteLength; ) {
+        memory ??= SLICES.take(SLICE_BYTES)
+        const part = chunk.subarray(at, at + SLICE_BYTES - bytes)
+        memory.set(part, bytes)
+        bytes += part.byteLength
+        at += part.byteLength
+        if (bytes < SLICE_BYTES) continue
+        const full = { memory, bytes }
+        memory = undefined
+        bytes = 0
+        isFirst = false
+        yield full
+      }
     }
+    if (bytes === 0 && !isFirst) return
+    const last = { memory: memory ?? SLICES.take(SLICE_BYTES), bytes }
+    memory = undefined
+    yield last
+  } finally {
+    if (memory !== undefined) SLICES.give(memory)
   }
-  if (bytes > 0 || isFirst) yield slice.subarray(0, bytes)
 }
 
 function compressorOf(compression: Exclude<Compression, 'none'>): (slice: Uint8Array) => Promise<Buffer> {

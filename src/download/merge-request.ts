@@ -58,4 +58,6 @@ export interface MergedBody extends DownloadBody {
   park(): void
   /** Goes on where park() stopped; a device that cannot be asked again fails the body as ever. */
   unpark(reopen: ReopenStep): void
+  /** Once, when nobody looks at a chunk any more, also not the kernel: their memory is used again. */
+  release(): void
 }

@@ -1,3 +1,4 @@
+import { BufferPool } from '../base/buffer-pool.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { agreedHeader } from '../pcap/agreed-header.ts'
@@ -14,6 +15,10 @@ import { MergedDevice } from './merged-device.ts'
 import { mergedReport } from './merged-report.ts'
 import { mergedTrailers } from './passed-trailers.ts'
 
+const KEPT_BYTES_MAX = 32 * 1024 * 1024
+/** Memory of merged chunks. Of merges that cannot begin, and of those that nobody reads, it is left to the collector. */
+export const OUTPUTS = new BufferPool(KEPT_BYTES_MAX)
+
 /**
  * The body of a download from several devices: their packets in the order of time, compressed here.
  * Fails with mixed-link-type when one PCAP cannot hold them, device-protocol when a stream is no
@@ -24,6 +29,7 @@ export async function mergedBody(request: MergeRequest): Promise<MergedBody> {
   const devices: readonly MergedDevice[] = steps.map((step) =>
     createDevice(step, request, () => canGoOn(devices, request)),
   )
+  const outputs = OUTPUTS.take(PcapMerge.outputBytes)
   const opening = devices.map(async (device, index): Promise<[MergedDevice, PcapInput] | undefined> => {
     const source = request.sources[index]
     if (source !== undefined) return [device, await device.open(source)]
@@ -34,7 +40,7 @@ export async function mergedBody(request: MergeRequest): Promise<MergedBody> {
   const [first] = devices
   if (opened.length === 0 && first !== undefined) throw failureOf(first, request)
   const header = await agreedHeader(opened.map(([, input]) => input))
-  return new Merged(request, { devices, inputs: new Map(opened), header })
+  return new Merged(request, { devices, inputs: new Map(opened), header, outputs })
 }
 
 interface MergedParts {
@@ -43,6 +49,7 @@ interface MergedParts {
   /** Of the devices that could be opened, in their order. */
   readonly inputs: ReadonlyMap<MergedDevice, PcapInput>
   readonly header: PcapHeader
+  readonly outputs: Buffer
 }
 
 class Merged implements MergedBody {
@@ -52,17 +59,21 @@ class Merged implements MergedBody {
   readonly #devices: readonly MergedDevice[]
   readonly #merged: readonly MergedDevice[]
   readonly #merge: PcapMerge
+  readonly #outputs: Buffer
+  #isEnded = false
+  #isReleased = false
   #bytes = 0
 
-  constructor(request: MergeRequest, { devices, inputs, header }: MergedParts) {
+  constructor(request: MergeRequest, { devices, inputs, header, outputs }: MergedParts) {
     this.#request = request
     this.#devices = devices
+    this.#outputs = outputs
     this.#merged = [...inputs.keys()]
-    this.#merge = createMerge(request, [...inputs.values()])
+    this.#merge = createMerge(request, [...inputs.values()], outputs)
     const { compression } = request.plan.query
     this.encoding = encodingOf(compression)
     if (request.log !== undefined) warnOfSkew(this.#clocks(), request.log)
-    this.chunks = this.#counted(encode(withHeader(header, this.#merge.chunks()), compression))
+    this.chunks = this.#counted(encode(withHeader(header, this.#merge), compression))
   }
 
   /** Merged chunks are whole records, and what a compressor holds back is inside an element. */
@@ -112,6 +123,11 @@ class Merged implements MergedBody {
     for (const device of this.#merged) device.unpark(reopen)
   }
 
+  release(): void {
+    this.#isReleased = true
+    if (this.#isEnded) OUTPUTS.give(this.#outputs)
+  }
+
   #clocks(): ReadonlyMap<string, DeviceClock> {
     const { clockOf } = this.#request
     const clocks = this.#devices.map(({ name }) => [name, clockOf?.(name)] as const)
@@ -119,9 +135,14 @@ class Merged implements MergedBody {
   }
 
   async *#counted(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-    for await (const chunk of chunks) {
-      this.#bytes += chunk.byteLength
-      yield chunk
+    try {
+      for await (const chunk of chunks) {
+        this.#bytes += chunk.byteLength
+        yield chunk
+      }
+    } finally {
+      this.#isEnded = true
+      if (this.#isReleased) OUTPUTS.give(this.#outputs)
     }
   }
 }
@@ -146,7 +167,11 @@ function failureOf({ name }: MergedDevice, { failures }: MergeRequest): Capfleet
 }
 
 /** A limit holds for the whole, so that it is applied here, whatever the devices have done. */
-function createMerge({ plan, options, signal }: MergeRequest, inputs: readonly PcapInput[]): PcapMerge {
+function createMerge(
+  { plan, options, signal }: MergeRequest,
+  inputs: readonly PcapInput[],
+  outputs: Buffer,
+): PcapMerge {
   const { tsMaxNs, maxPackets, maxBytes } = plan.query
   return new PcapMerge(inputs, {
     signal,
@@ -154,10 +179,15 @@ function createMerge({ plan, options, signal }: MergeRequest, inputs: readonly P
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
     dedupNs: options.dedupNs,
+    outputs,
   })
 }
 
-async function* withHeader(header: PcapHeader, records: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
-  yield formatPcapHeader(header)
-  yield* records
+async function* withHeader(header: PcapHeader, merge: PcapMerge): AsyncGenerator<Uint8Array> {
+  try {
+    yield formatPcapHeader(header)
+    yield* merge.chunks()
+  } finally {
+    await merge.close()
+  }
 }

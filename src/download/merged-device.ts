@@ -193,7 +193,10 @@ function outOfOrder(device: string): CapfleetError {
 
 const PARKED = new Error('the download is parked')
 
-/** The source's PCAP. The source is disposed at the end, and when the iterator is given back. */
+/**
+ * The source's PCAP. The source is disposed at the end, and when the iterator is given back. Nobody looks
+ * at its last chunk then, save a decoder on its thread: the memory of that one is left to the collector.
+ */
 function chunksOf(source: Source): AsyncIterator<Uint8Array> {
   const { device, encoding } = source
   const chunks = encoding === 'none' ? source.chunks : decode({ device, encoding, chunks: source.chunks })
@@ -205,9 +208,15 @@ function chunksOf(source: Source): AsyncIterator<Uint8Array> {
     },
     return: () => {
       source[Symbol.dispose]()
+      if (encoding === 'none') void giveBack(source.chunks)
       return Promise.resolve({ done: true, value: undefined })
     },
   }
+}
+
+/** Its failure is the end that it was given. */
+async function giveBack(chunks: AsyncIterator<Buffer>): Promise<void> {
+  await chunks.return?.().catch(() => undefined)
 }
 
 function delay(ms: number, signal: AbortSignal): Promise<void> {

@@ -56,6 +56,8 @@ export async function openBody(
     timings: { ...RESUME_TIMINGS, pauseMs: retryPauseMs },
     signal,
   })
+  // Until then chunks may be on their way to the client. When it has come already, the memory is not used again.
+  res.once('close', () => merged.release())
   return fromPoint(merged, resume)
 }
 

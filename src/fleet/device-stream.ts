@@ -154,7 +154,9 @@ async function readHead(
     const read = await connection.next()
     if (read === undefined) throw brokenOff(device)
     const earlierBytes = collected.length
-    collected = Buffer.concat([collected, read.bytes.subarray(0, HEAD_BYTES_MAX - earlierBytes)])
+    const more = read.bytes.subarray(0, HEAD_BYTES_MAX - earlierBytes)
+    // Nearly every head comes in one read, with much of the body behind it.
+    collected = earlierBytes === 0 ? more : Buffer.concat([collected, more])
     for (;;) {
       const end = collected.indexOf('\r\n\r\n', begin, 'latin1')
       if (end < 0) break
@@ -164,6 +166,7 @@ async function readHead(
       if (head.status < 200) continue
       return { head, rest: { bytes: read.bytes.subarray(begin - earlierBytes), release: read.release } }
     }
+    if (earlierBytes === 0) collected = Buffer.from(collected)
     read.release()
     if (collected.length >= HEAD_BYTES_MAX)
       throw new MalformedAnswer(`sent more than ${HEAD_BYTES_MAX} bytes of headers`)

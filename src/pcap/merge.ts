@@ -42,6 +42,8 @@ export interface MergeOptions {
   readonly dedupNs?: bigint | undefined
   /** Aborting ends the wait for an input: the merge throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
+  /** Memory for the chunks, PcapMerge.outputBytes; default: its own. */
+  readonly outputs?: Buffer | undefined
 }
 
 /**
@@ -51,6 +53,8 @@ export interface MergeOptions {
  * are used up, so a caller that stops taking chunks stops the inputs.
  */
 export class PcapMerge {
+  /** Of the two chunks that are filled in turn, so that one stays as it is while the next is filled. */
+  static readonly outputBytes = 2 * OUTPUT_BYTES
   readonly #inputs: readonly PcapInput[]
   readonly #options: MergeOptions
   readonly #stalledMs: number[]
@@ -88,13 +92,18 @@ export class PcapMerge {
       if (merge !== undefined) yield* this.#merged(merge)
     } finally {
       signal?.removeEventListener('abort', abort)
-      await Promise.all(this.#inputs.map((input) => input.close()))
+      await this.close()
     }
   }
 
+  /** Closes all inputs; needed when chunks() may never have begun. Idempotent. */
+  async close(): Promise<void> {
+    await Promise.all(this.#inputs.map((input) => input.close()))
+  }
+
   async *#merged(merge: RecordMerge): AsyncGenerator<Buffer, void> {
-    // Filled in turn, so that a chunk stays as it is while the next is filled.
-    let [output, other] = [Buffer.allocUnsafeSlow(OUTPUT_BYTES), Buffer.allocUnsafeSlow(OUTPUT_BYTES)]
+    const outputs = this.#options.outputs ?? Buffer.allocUnsafeSlow(PcapMerge.outputBytes)
+    let [output, other] = [outputs.subarray(0, OUTPUT_BYTES), outputs.subarray(OUTPUT_BYTES)]
     for (;;) {
       const state = merge.advance(output)
       const filling = state === 'dry' ? this.#refill(merge) : undefined

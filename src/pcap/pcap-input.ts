@@ -137,7 +137,10 @@ export class PcapInput {
     this.#parked?.resolve()
   }
 
-  /** Gives the iterator back, in any state. Never rejects: whoever made it hears of its failures. */
+  /**
+   * Gives the iterator back, in any state, and looks at no bytes any more. Never rejects:
+   * whoever made the iterator hears of its failures.
+   */
   async close(): Promise<void> {
     if (this.#ended) return
     this.#ended = true
@@ -167,7 +170,8 @@ export class PcapInput {
         continue
       }
       const next = await this.#next()
-      if (next === PARKED) continue
+      // Also closed since then: what comes is not ours any more.
+      if (next === PARKED || this.#ended) continue
       if (next.done !== true) return next.value
       if (this.records.partialBytes > 0) throw this.#protocolError('the stream ended inside a record')
       this.#ended = true
@@ -207,9 +211,10 @@ export class PcapInput {
 
   /** Gives the stream back; what was not taken of it is forgotten. */
   #forgetStream(): void {
+    // Before the memory of the chunk is used again.
+    this.records.forget()
     giveBack(this.#chunks)
     this.#chunks = NO_CHUNKS
-    this.records.forget()
   }
 
   #protocolError(what: string): CapfleetError {

@@ -10,6 +10,8 @@ export class MemoryDevice {
   readonly targets: string[] = []
   /** How many streams are open now. */
   open = 0
+  /** Streams that somebody reads, or of which somebody still looks at a chunk. */
+  reading = 0
   records: readonly PcapRecord[]
   chunkBytes = 50
   /** Whether it says that its packets are in the order of time. */
@@ -59,8 +61,13 @@ export class MemoryDevice {
   }
 
   async *#send(bytes: Buffer, limit: number | undefined): AsyncGenerator<Buffer, void> {
-    yield* inReusedChunks(bytes.subarray(0, limit), this.chunkBytes)
-    if (limit !== undefined && limit < bytes.byteLength) throw brokenOff(this.name)
+    this.reading++
+    try {
+      yield* inReusedChunks(bytes.subarray(0, limit), this.chunkBytes)
+      if (limit !== undefined && limit < bytes.byteLength) throw brokenOff(this.name)
+    } finally {
+      this.reading--
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { describe, test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { encode } from '../../../src/download/encode.ts'
+import { encode, SLICES } from '../../../src/download/encode.ts'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
 import { inChunks, inReusedChunks } from '../../support/packet-maker.ts'
 
@@ -67,6 +67,22 @@ describe('encode', () => {
       assert.ok(once.equals(await collect(encode(slowly(), compression))), compression)
       assert.ok(UNPACK[encodingOf(compression)](once).equals(large))
     }
+  })
+
+  test('the memory of slices is given back, however it ends', async () => {
+    const isBack = async (): Promise<void> => {
+      while (SLICES.takenBytes > 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    async function* input(end?: Error) {
+      for (let count = 0; count < 40; count++) yield DATA.subarray(0, 100_000)
+      if (end !== undefined) throw end
+    }
+    await collect(encode(input(), 'zstd_fast'))
+    await isBack()
+    for await (const _ of encode(input(), 'zstd_fast')) break
+    await isBack()
+    await assert.rejects(collect(encode(input(new Error('broken')), 'zstd_fast')))
+    await isBack()
   })
 
   for (const compression of ['none', 'fast', 'zstd'] as const) {

@@ -4,9 +4,11 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { type MergeOptions, type MergeRequest, PLAIN_MERGE } from '../../../src/download/merge-request.ts'
-import { mergedBody } from '../../../src/download/merged-body.ts'
+import { mergedBody, OUTPUTS } from '../../../src/download/merged-body.ts'
 import { resumedBody } from '../../../src/download/resumed-body.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
+import { PcapMerge } from '../../../src/pcap/merge.ts'
+import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { brokenOff, MemoryDevice } from '../../support/memory-device.ts'
 import { makePacket, makePcap } from '../../support/packet-maker.ts'
@@ -46,6 +48,44 @@ test('a device that dies again and again is continued where it was: 300 random c
     const { bytes } = await download([rome, oslo])
     assert.deepEqual(bytes, WHOLE, `round ${round}`)
   }
+})
+
+test('a merge that is left or parked gives back the chunks that it was looking at', async () => {
+  const { rome, oslo } = devices()
+  const left = await mergedBody(requestOf([rome, oslo]))
+  assert.deepEqual([rome.reading, oslo.reading], [1, 1])
+  for await (const _ of left.chunks) break
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual([rome.reading, oslo.reading], [0, 0], 'left at the header')
+  const parked = await mergedBody(requestOf([rome, oslo]))
+  const chunks = parked.chunks[Symbol.asyncIterator]()
+  assert.equal((await chunks.next()).done, false)
+  assert.deepEqual([rome.reading, oslo.reading], [1, 1])
+  parked.park()
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual([rome.reading, oslo.reading], [0, 0], 'parked')
+})
+
+test('the memory of a merge is used again when the merge has ended and its chunks have left', async () => {
+  const before = OUTPUTS.takenBytes
+  const leave = async (order: 'ends first' | 'leaves first'): Promise<void> => {
+    const body = await mergedBody(requestOf(both(devices())))
+    assert.ok(OUTPUTS.takenBytes > before)
+    if (order === 'leaves first') body.release()
+    assert.ok(OUTPUTS.takenBytes > before, 'it is still being merged')
+    for await (const chunk of body.chunks) if (chunk.length > PCAP_HEADER_BYTES) break
+    if (order === 'leaves first') return
+    assert.ok(OUTPUTS.takenBytes > before, 'chunks are on their way')
+    body.release()
+  }
+  for (const order of ['ends first', 'leaves first'] as const) {
+    await leave(order)
+    assert.equal(OUTPUTS.takenBytes, before, order)
+  }
+  const taken = OUTPUTS.take(PcapMerge.outputBytes)
+  taken.fill(0xff)
+  OUTPUTS.give(taken)
+  assert.deepEqual((await download(both(devices()))).bytes, WHOLE, 'whatever was in it')
 })
 
 test('asks for the packets from the last delivered timestamp on', async () => {

@@ -149,3 +149,16 @@ async function* failingAfter(bytes: Buffer, error: Error): AsyncGenerator<Buffer
   yield bytes
   throw error
 }
+
+test('a chunk that comes when it is closed is not looked at', async () => {
+  const file = makePcap([makePacket(1n, 'data')])
+  const late = Promise.withResolvers<IteratorResult<Uint8Array>>()
+  const answers = [Promise.resolve({ done: false, value: file.subarray(0, 24) }), late.promise]
+  const chunks = { next: () => answers.shift() ?? Promise.reject(new Error('asked again')) }
+  const input = await PcapInput.open('rome', chunks)
+  const filling = input.fill()
+  late.resolve({ done: false, value: file.subarray(24) })
+  await input.close()
+  await filling
+  assert.equal(input.hasRecord, false)
+})
