@@ -5,6 +5,7 @@
  */
 import { Command, Option } from 'commander'
 import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
+import { keepHeapLevel } from './base/level-heap.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
 import { ROLES, type Role } from './base/users-file.ts'
 
@@ -27,7 +28,11 @@ program
   .description('serve the fleet: routes, queues and merges downloads of many devices')
   .addOption(configOption('config/gateway.example.yaml'))
   .action(({ config }: { config: string }) =>
-    serve('gateway', async () => (await import('./gateway.ts')).startGatewayFromFile(config)),
+    serve('gateway', async () => {
+      const gateway = await (await import('./gateway.ts')).startGatewayFromFile(config)
+      keepHeapLevel()
+      return gateway
+    }),
   )
 
 const appliance = program
