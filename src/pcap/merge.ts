@@ -87,7 +87,7 @@ export class PcapMerge {
     const abort = () => this.#endWait?.(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
     try {
-      while (this.#needsFill()) await this.#fillAll()
+      await this.#fillNeedy()
       const merge = this.#createMerge()
       if (merge !== undefined) yield* this.#merged(merge)
     } finally {
@@ -146,25 +146,29 @@ export class PcapMerge {
 
   async #refill(merge: RecordMerge): Promise<void> {
     const startMs = performance.now()
-    // Once more when parked since then: nothing was lost, the same packets come again.
-    while (this.#needsFill()) await this.#fillAll()
     const rank = merge.dryInput
+    await this.#fill(this.#inputs.slice(rank, rank + 1))
+    // Of all when parked since then: nothing was lost, the same packets come again.
+    await this.#fillNeedy()
     this.#stalledMs[rank] = (this.#stalledMs[rank] ?? 0) + performance.now() - startMs
     merge.refilled()
   }
 
-  /** Normally one input is without a record; after a pause all are, and are asked at the same time. */
-  #fillAll(): Promise<void> {
-    const needy = this.#inputs.filter((input) => !input.hasRecord && !input.ended)
+  /** In the beginning and after a pause all are asked at the same time. */
+  async #fillNeedy(): Promise<void> {
+    for (let needy = this.#needy(); needy.length > 0; needy = this.#needy()) await this.#fill(needy)
+  }
+
+  #needy(): readonly PcapInput[] {
+    return this.#inputs.filter((input) => !input.hasRecord && !input.ended)
+  }
+
+  #fill(inputs: readonly PcapInput[]): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#endWait = reject
       if (this.#options.signal?.aborted === true) reject(this.#options.signal.reason)
-      Promise.all(needy.map((input) => input.fill())).then(() => resolve(), reject)
+      Promise.all(inputs.map((input) => input.fill())).then(() => resolve(), reject)
     })
-  }
-
-  #needsFill(): boolean {
-    return this.#inputs.some((input) => !input.hasRecord && !input.ended)
   }
 }
 
