@@ -6,6 +6,7 @@
 // span, 1 byte most packets, 2 bytes most bytes, 2 bytes time of duplicates, 1 byte room behind the
 // longest record; then pieces: 1 byte stream and what happens before, 1 byte length, bytes.
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -153,7 +154,7 @@ Case takeCase(FuzzInput input) {
 
 /// Merges to the end; nothing but what figures() and dropped() account for comes out.
 Bytes mergedOf(const Case& given, size_t outputBytes) {
-  std::vector<Stream> streams;
+  std::deque<Stream> streams;
   for (const auto& pieces : given.streams) streams.emplace_back(pieces, given.inputs);
   std::vector<RecordInput*> inputs;
   for (Stream& stream : streams) {
