@@ -11,15 +11,12 @@ export class RawResponse {
   readonly #socket: Socket
 
   /**
-   * Writes the head, unless it is written; it must not name a length. It leaves together with what is
-   * written in the same turn of the event loop. Fails when the client has gone.
+   * Writes the head, unless it is written; it must not name a length. Fails when the client has gone.
    * REQUIRES: it is the response's turn on its connection (http-server.ts sees to that).
    */
   constructor(res: ServerResponse, head: Readonly<Record<string, string>>) {
     const { socket } = res
     if (socket === null || res.closed) throw new Error('the client has gone')
-    socket.cork()
-    process.nextTick(() => socket.uncork())
     const isHttp11 = res.req.httpVersion === '1.1'
     if (!res.headersSent) res.writeHead(200, isHttp11 ? { ...head, 'Transfer-Encoding': 'chunked' } : head)
     res.flushHeaders()
