@@ -101,10 +101,10 @@ export class PcapInput {
    */
   async skip(count: number, hashed: number): Promise<{ readonly packets: number; readonly hash: bigint }> {
     let packets = 0
-    for (let isHashed = false; packets < count; ) {
+    while (packets < count) {
       await this.fill()
       if (!this.hasRecord) break
-      isHashed = packets >= count - hashed
+      const isHashed = packets >= count - hashed
       packets += this.records.skip(isHashed ? count - packets : count - hashed - packets, { isHashed })
     }
     return { packets, hash: this.records.skippedHash }
