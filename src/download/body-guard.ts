@@ -4,7 +4,7 @@
  */
 export interface BodyGuard extends Disposable {
   /**
-   * Whether the bytes so far may end between two elements of the format, so that a cut there would
+   * Whether the bytes so far, without those that feed() refused, may end between two elements of the format, so that a cut there would
    * not be seen in the file.
    */
   readonly mayBeWhole: boolean

@@ -87,7 +87,7 @@ export class CompressedGuard implements BodyGuard {
       for await (const chunk of decoder) {
         this.#outputBytes += chunk.length
         this.#refuseBomb()
-        this.#boundary.feed(chunk)
+        this.#boundary.feed([chunk])
       }
     } catch (error) {
       if (error instanceof CapfleetError) throw error

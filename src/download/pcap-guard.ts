@@ -18,7 +18,7 @@ export class PcapGuard implements BodyGuard {
   }
 
   feed(pieces: readonly Buffer[]): undefined {
-    for (const piece of pieces) this.#boundary.feed(piece)
+    this.#boundary.feed(pieces)
   }
 
   async finish(): Promise<void> {

@@ -14,7 +14,7 @@ export function relayedBody(source: Source): DownloadBody {
   let complete = false
   async function* chunks(): AsyncGenerator<Uint8Array> {
     for await (const chunk of source.chunks) {
-      boundary?.feed(chunk)
+      boundary?.feed([chunk])
       bytes += BigInt(chunk.length)
       // The source reuses its buffer at once, a body's chunks live longer.
       yield Buffer.from(chunk)

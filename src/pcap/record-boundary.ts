@@ -6,7 +6,8 @@ const CAPTURED_LENGTH_OFFSET = 8
 /**
  * Follows the bytes of one little-endian PCAP and knows whether the last one fed ends a record, so
  * that a relay can tell a whole stream from a cut one. It looks at captured lengths only and keeps
- * at most one record header. Feed every byte once, in order, from the file header on.
+ * at most one record header. Feed every byte once, in order, from the file header on, and nothing more
+ * after a throw.
  */
 export class RecordBoundary {
   readonly #source: string
@@ -16,19 +17,28 @@ export class RecordBoundary {
   readonly #split = new DataView(new ArrayBuffer(RECORD_HEADER_BYTES))
   #splitBytes = 0
   #fedBytes = 0
+  #atBoundary = false
 
   /** `source` is named in errors. */
   constructor(source: string) {
     this.#source = source
   }
 
-  /** True when the bytes so far are a whole file: the header, and nothing or whole records after it. */
+  /**
+   * True when the bytes so far are a whole file: the header, and nothing or whole records after it.
+   * Pieces that feed() refused do not count: they are not passed on.
+   */
   get atBoundary(): boolean {
-    return this.#missingBytes === 0 && this.#splitBytes === 0
+    return this.#atBoundary
   }
 
   /** Throws device-protocol when a record claims more than 262,144 captured bytes. */
-  feed(chunk: Uint8Array): void {
+  feed(pieces: readonly Uint8Array[]): void {
+    for (const piece of pieces) this.#feedPiece(piece)
+    this.#atBoundary = this.#missingBytes === 0 && this.#splitBytes === 0
+  }
+
+  #feedPiece(chunk: Uint8Array): void {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     const end = chunk.byteLength
     let position = 0

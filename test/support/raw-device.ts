@@ -9,8 +9,8 @@ export interface RawAnswer {
   /** Each is written by itself, after the one before has left. */
   readonly writes: Iterable<Uint8Array>
   readonly end?: RawEnd
-  /** With "hang": a byte more when this resolves. */
-  readonly addedWhen?: Promise<void>
+  /** With "hang": these bytes more when it resolves, then the connection is closed. */
+  readonly added?: Promise<string | Uint8Array>
 }
 
 export class RawDevice implements AsyncDisposable {
@@ -65,7 +65,7 @@ export class RawDevice implements AsyncDisposable {
     this.#notify()
     this.requests.push(await readRequest(socket))
     this.#notify()
-    const { writes, end = 'close', addedWhen } = this.answer
+    const { writes, end = 'close', added } = this.answer
     this.isHanging = false
     for (const bytes of writes) {
       if (socket.destroyed) return
@@ -76,8 +76,7 @@ export class RawDevice implements AsyncDisposable {
     if (end !== 'hang') return
     this.isHanging = true
     this.#notify()
-    await addedWhen
-    if (addedWhen !== undefined) socket.end('x')
+    if (added !== undefined) socket.end(await added)
   }
 
   #notify(): void {

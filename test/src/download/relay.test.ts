@@ -10,9 +10,10 @@ import { promisify } from 'node:util'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { listen } from '../../../src/base/http-server.ts'
 import { READ_BUFFERS } from '../../../src/fleet/read-buffers.ts'
+import { RecordBoundary } from '../../../src/pcap/record-boundary.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
+import { makePacket, makePcap, makeRecord } from '../../support/packet-maker.ts'
 import { chunked, pieces, type RawAnswer, RawDevice } from '../../support/raw-device.ts'
 import { type RelayFront, type RelayFrontOptions, startRelayFront } from '../../support/relay-front.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
@@ -23,12 +24,18 @@ const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 const ANNOUNCED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Capfleet-Complete\r\n\r\n'
 const COMPLETE = '0\r\nCapfleet-Complete: 1\r\nCapfleet-Packets: 3\r\nX-Other: 1\r\n\r\n'
 const EMPTY_PCAP = makePcap([])
+const PCAP_RECORD = makeRecord(makePacket(50n, 'one more'))
+const IMPOSSIBLE_RECORD = Buffer.alloc(400, 0xff)
 const PCAP = makePcap(
   Array.from({ length: 40 }, (_, number) => makePacket(BigInt(number), `packet ${number}`, 30 + number * 11)),
 )
 
 function bytes(...parts: readonly (string | Uint8Array)[]): Buffer {
   return Buffer.concat(parts.map((part) => Buffer.from(part as string)))
+}
+
+function lengthOf(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0)
 }
 
 /** How curl and tcpdump end in `curl | tcpdump`, and what arrived. */
@@ -250,16 +257,44 @@ describe('a relay', { timeout: 60_000 }, () => {
     }
 
     test('by bytes that come after its end in a packet of their own', async () => {
-      let sendMore = () => {}
-      const more = new Promise<void>((resolve) => {
-        sendMore = resolve
-      })
-      device.answer = { writes: [bytes(withLength(PCAP.length), PCAP)], end: 'hang', addedWhen: more }
+      const more = Promise.withResolvers<string>()
+      device.answer = { writes: [bytes(withLength(PCAP.length), PCAP)], end: 'hang', added: more.promise }
       const answer = httpGet(front.url)
       await device.until(() => device.isHanging)
-      sendMore()
+      more.resolve('x')
       await assert.rejects(answer)
     })
+
+    // What a guard refuses is not passed on: the cut is where the read before it ended.
+    for (const [where, passed, refused] of [
+      ['behind a record, in one chunk', PCAP, [IMPOSSIBLE_RECORD]],
+      [
+        'behind a record, inside chunks',
+        PCAP,
+        [IMPOSSIBLE_RECORD.subarray(0, 10), IMPOSSIBLE_RECORD.subarray(10)],
+      ],
+      ['behind a record, one further', PCAP, [PCAP_RECORD, IMPOSSIBLE_RECORD]],
+      ['inside a record', PCAP.subarray(0, -8), [PCAP.subarray(-8), IMPOSSIBLE_RECORD]],
+    ] as const) {
+      test(`before an impossible record, when the last read ended ${where}: the file ends inside a record`, async () => {
+        const more = Promise.withResolvers<Buffer>()
+        const begun = bytes(CHUNKED, chunked(passed, [99]))
+        device.answer = { writes: [begun], end: 'hang', added: more.promise }
+        using answer = await httpOpen(front.url)
+        const received: Buffer[] = []
+        await assert.rejects(async () => {
+          for await (const piece of answer.response) {
+            received.push(piece as Buffer)
+            if (lengthOf(received) === passed.length)
+              more.resolve(bytes(...refused.map((piece) => chunked(piece, [99])), '0\r\n\r\n'))
+          }
+        })
+        const boundary = new RecordBoundary('the file')
+        boundary.feed(received)
+        assert.deepEqual(Buffer.concat(received).subarray(0, passed.length), passed)
+        assert.equal(boundary.atBoundary, false)
+      })
+    }
   })
 
   test('over TLS to the device: every byte arrives, and only from one that its certificate vouches for', async () => {

@@ -15,7 +15,7 @@ test('knows a whole file at every offset, whatever the chunks', () => {
   for (let chunkBytes = 1; chunkBytes <= file.byteLength; chunkBytes++) {
     const boundary = new RecordBoundary('rome')
     for (let end = chunkBytes; end <= file.byteLength; end += chunkBytes) {
-      boundary.feed(file.subarray(end - chunkBytes, end))
+      boundary.feed([file.subarray(end - chunkBytes, end)])
       assert.equal(boundary.atBoundary, boundaries.has(end), `chunks of ${chunkBytes}, offset ${end}`)
     }
   }
@@ -33,7 +33,7 @@ test('refuses an impossible captured length with its offset, in one chunk or spl
     assert.throws(
       () => {
         for (let start = 0; start < damaged.byteLength; start += chunkBytes) {
-          boundary.feed(damaged.subarray(start, start + chunkBytes))
+          boundary.feed([damaged.subarray(start, start + chunkBytes)])
         }
       },
       (error) =>
