@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type DemoProcess, startDemo, temporaryHome } from '../support/demo-process.ts'
 import { eventually } from '../support/eventually.ts'
+import { httpOpen } from '../support/http-get.ts'
 import { impatientDownload } from '../support/impatient-client.ts'
 import { readPcap } from '../support/pcap-records.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
@@ -70,12 +71,10 @@ describe('64 clients against three real devices', { timeout: 180_000 }, () => {
     const [device] = demo.facts.devices
     assert.ok(device)
     const headers = { authorization: `Basic ${btoa(`${device.user}:${device.password}`)}` }
-    const leave = new AbortController()
-    const open = Array.from({ length: 5 }, () =>
-      fetch(`${device.url}/api/v1/pcap/single?StreamName=demo`, { headers, signal: leave.signal }),
-    )
-    const statuses = (await Promise.all(open)).map(({ status }) => status)
-    leave.abort()
+    const url = `${device.url}/api/v1/pcap/single?StreamName=demo`
+    const open = await Promise.all(Array.from({ length: 5 }, () => httpOpen(url, { headers })))
+    const statuses = open.map(({ response }) => response.statusCode)
+    for (const answer of open) answer[Symbol.dispose]()
     assert.deepEqual(statuses.toSorted(), [200, 200, 200, 200, 503])
     assert.equal(await metric(device.url, 'capfleet_http_requests_total{method="GET",status="503"}'), 1)
   })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { FakeDevice } from '../support/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
+import { httpOpen } from '../support/http-get.ts'
 import { impatientDownload } from '../support/impatient-client.ts'
 import { readPcap } from '../support/pcap-records.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
@@ -58,9 +59,11 @@ describe('under load', { timeout: 120_000 }, () => {
     })
     const [first] = setting.fleet as [FakeDevice]
     first.behaviour = { hangAfterBytes: 1_000 }
+    using held = new DisposableStack()
     for (const gateway of [...setting.gateways, stranger]) {
       for (let index = 0; index < 3; index += 1) {
-        await fetch(`${gateway.url}/devices/d0${TIMERANGE}&Wait=0`, { headers: gateway.as.user })
+        const url = `${gateway.url}/devices/d0${TIMERANGE}&Wait=0`
+        held.use(await httpOpen(url, { headers: gateway.as.user }))
       }
     }
     assert.ok(first.overruns > 0)

@@ -10,6 +10,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import type { FakeDevice } from '../support/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../support/fake-fleet.ts'
 import { gatewayWorld } from '../support/gateway-world.ts'
+import { httpOpen } from '../support/http-get.ts'
 import { readPcap, recordLines } from '../support/pcap-records.ts'
 
 const run = promisify(execFile)
@@ -521,10 +522,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
 
     test('shows devices with their use, without credentials, and the queue', async () => {
       first().behaviour = { hangAfterBytes: 1_000 }
-      const leave = new AbortController()
-      await fetch(`${world.gateway.url}/devices/d0${TIMERANGE}`, {
+      const running = await httpOpen(`${world.gateway.url}/devices/d0${TIMERANGE}`, {
         headers: world.gateway.as.user,
-        signal: leave.signal,
       })
       let d0: Record<string, unknown> | undefined
       // The last probe may have met what an earlier test made of the device.
@@ -544,7 +543,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
       )
       const metrics = await (await get('/metrics')).text()
       assert.match(metrics, /capfleet_lease_streams\{device="d0",state="used"\} 1/)
-      leave.abort()
+      running[Symbol.dispose]()
       await untilIdle()
     })
   })
