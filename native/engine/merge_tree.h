@@ -1,6 +1,8 @@
 // Chooses the next of several inputs: the one with the smallest key, the first of equal ones.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstdint>
 #include <limits>
@@ -16,9 +18,12 @@ class MergeTree {
   /// The key of an input that has ended. No other may have it.
   static constexpr int64_t kEnded = std::numeric_limits<int64_t>::max();
 
-  /// REQUIRES: at least one key, and fewer than 2^31.
-  explicit MergeTree(std::vector<int64_t> keys) : size_(static_cast<uint32_t>(keys.size())) {
+  /// REQUIRES: at least one key, and fewer than 2^31; all greater than the least that there is.
+  explicit MergeTree(std::vector<int64_t> keys) {
     assert(!keys.empty());
+    // With a whole tree, inputs of a left branch stand before those of the right one.
+    keys.resize(std::bit_ceil(keys.size()), kEnded);
+    size_ = static_cast<uint32_t>(keys.size());
     losers_.resize(size_);
     winner_ = play(1, keys);
   }
@@ -29,29 +34,29 @@ class MergeTree {
 
   /// Gives the winner a new key, which is not smaller.
   void replaceWinner(int64_t key) {
-    Player winner{key, winner_.input};
-    for (uint32_t node = (winner.input + size_) / 2; node > 0; node /= 2) {
-      Player& loser = losers_[node];
+    uint32_t input = winner_.input;
+    for (uint32_t at = input + size_; at > 1; at /= 2) {
+      Player& loser = losers_[at / 2];
+      const int64_t isRight = at % 2;
       // All bits set where they change places. Written so that no compiler makes it a jump.
-      const int64_t change = -int64_t{loser.isBefore(winner)};
-      const int64_t keys = (loser.key ^ winner.key) & change;
-      const uint32_t inputs = (loser.input ^ winner.input) & static_cast<uint32_t>(change);
+      const int64_t change = -int64_t{loser.key - isRight < key};
+      const int64_t keys = (loser.key ^ key) & change;
+      const uint32_t inputs = (loser.input ^ input) & static_cast<uint32_t>(change);
       loser.key ^= keys;
       loser.input ^= inputs;
-      winner.key ^= keys;
-      winner.input ^= inputs;
+      key ^= keys;
+      input ^= inputs;
     }
-    winner_ = winner;
+    winner_ = {key, input};
   }
 
   /// With a key below it the winner stays the winner.
   int64_t winnerStaysBelow() const {
     int64_t bound = kEnded;
-    for (uint32_t node = (winner_.input + size_) / 2; node > 0; node /= 2) {
-      const Player& loser = losers_[node];
-      const bool comesLater = winner_.input < loser.input && loser.key != kEnded;
-      const int64_t key = loser.key + (comesLater ? 1 : 0);
-      if (key < bound) bound = key;
+    for (uint32_t at = winner_.input + size_; at > 1; at /= 2) {
+      const int64_t key = losers_[at / 2].key;
+      const bool isLeft = at % 2 == 0;
+      bound = std::min(bound, key + (isLeft && key != kEnded ? 1 : 0));
     }
     return bound;
   }
@@ -60,17 +65,13 @@ class MergeTree {
   struct Player {
     int64_t key;
     uint32_t input;
-
-    bool isBefore(const Player& other) const {
-      return (key < other.key) | ((key == other.key) & (input < other.input));
-    }
   };
 
   Player play(uint32_t node, const std::vector<int64_t>& keys) {
     if (node >= size_) return {keys[node - size_], node - size_};
     const Player left = play(2 * node, keys);
     const Player right = play(2 * node + 1, keys);
-    const bool isLeft = left.isBefore(right);
+    const bool isLeft = left.key <= right.key;
     losers_[node] = isLeft ? right : left;
     return isLeft ? left : right;
   }

@@ -18,15 +18,19 @@ size_t claimedBytes(const uint8_t* record) {
   return size_t{kRecordHeaderBytes} + loadLe32(record + kCapturedLengthAt);
 }
 
-/// The records from `from` to `to`, all of them whole.
-uint64_t hashRecords(const uint8_t* from, const uint8_t* to, uint64_t hash) {
-  while (from < to) {
+int64_t timeOf(const uint8_t* record, int64_t unitsPerSecond) {
+  return loadLe32(record) * unitsPerSecond + loadLe32(record + 4);
+}
+
+/// The mark of those before with the records from `from` to `to`, all of them whole.
+RecordMark extended(RecordMark mark, const uint8_t* from, const uint8_t* to) {
+  for (; from < to; mark.packets++) {
     const size_t bytes = claimedBytes(from);
     assert(bytes <= static_cast<size_t>(to - from));
-    hash = hashRecord({from, bytes}, hash);
+    mark.hash = hashRecord({from, bytes}, mark.hash);
     from += bytes;
   }
-  return hash;
+  return mark;
 }
 
 uint64_t countRecords(const uint8_t* from, const uint8_t* to) {
@@ -38,7 +42,7 @@ uint64_t countRecords(const uint8_t* from, const uint8_t* to) {
 }  // namespace
 
 RecordInput::RecordInput(const RecordInputOptions& options)
-    : unitsPerSecond_(options.nanoseconds ? kNanosPerSecond : kNanosPerSecond / 1000),
+    : unitsPerSecond_(options.nanoseconds ? 1'000'000'000 : 1'000'000),
       unitNs_(options.nanoseconds ? 1 : 1000),
       alignNs_(options.alignNs),
       marksTail_(options.marksTail) {}
@@ -80,7 +84,7 @@ std::span<uint8_t> RecordInput::extendPartial(size_t wanted, std::span<uint8_t> 
 
 void RecordInput::enterSegment(std::span<uint8_t> segment) {
   if (alignNs_ != 0) align(segment);
-  segmentBegin_ = next_ = tiesFrom_ = segment.data();
+  segmentBegin_ = next_ = segment.data();
   end_ = next_ + segment.size();
   look();
 }
@@ -100,7 +104,7 @@ void RecordInput::leaveSegment() {
 
 void RecordInput::forget() {
   commit();
-  segmentBegin_ = next_ = end_ = tiesFrom_ = nullptr;
+  segmentBegin_ = next_ = end_ = nullptr;
   recordBytes_ = 0;
   partial_.clear();
   after_ = {};
@@ -130,7 +134,7 @@ RecordFigures RecordInput::figures() {
           .outOfOrder = outOfOrder_,
           .firstTime = firstTime_,
           .lastTime = lastTime_,
-          .ties = {tiePackets_, ties_},
+          .ties = ties_,
           .tail = tail_};
 }
 
@@ -152,11 +156,13 @@ void RecordInput::align(std::span<uint8_t> segment) const {
 /// little in one piece.
 void RecordInput::commit() {
   if (next_ == segmentBegin_) return;
+  if (bytes_ == 0) firstTime_ = timeOf(segmentBegin_, unitsPerSecond_);
   bytes_ += static_cast<uint64_t>(next_ - segmentBegin_);
-  ties_ = hashRecords(tiesFrom_, next_, areTiesNew_ ? 0 : ties_);
-  areTiesNew_ = false;
+  ties_ =
+      tiesFrom_ != nullptr ? extended({}, tiesFrom_, next_) : extended(ties_, segmentBegin_, next_);
   if (marksTail_ || outOfOrder_ > 0) commitTail();
-  segmentBegin_ = tiesFrom_ = next_;
+  segmentBegin_ = next_;
+  tiesFrom_ = nullptr;
 }
 
 void RecordInput::commitTail() {
@@ -164,8 +170,7 @@ void RecordInput::commitTail() {
   if (packets >= kTailPackets || tail_.packets >= kTailPackets) tail_ = {};
   const uint8_t* from = segmentBegin_;
   for (; packets > kTailPackets; packets--) from += claimedBytes(from);
-  tail_.hash = hashRecords(from, next_, tail_.hash);
-  tail_.packets += packets;
+  tail_ = extended(tail_, from, next_);
 }
 
 }  // namespace capfleet

@@ -107,14 +107,9 @@ class RecordInput {
   void count() {
     packets_++;
     if (time_ > lastTime_) {
-      if (packets_ == 1) firstTime_ = time_;
       lastTime_ = time_;
-      tiePackets_ = 1;
       tiesFrom_ = next_;
-      areTiesNew_ = true;
-    } else if (time_ == lastTime_) {
-      tiePackets_++;
-    } else {
+    } else if (time_ < lastTime_) {
       outOfOrder_++;
     }
   }
@@ -127,27 +122,26 @@ class RecordInput {
   void commit();
   void commitTail();
 
-  // In front what a merge touches for every record.
-  const uint8_t* next_ = nullptr;
+  // In one cache line what a merge touches for every record.
+  alignas(kCacheLine) const uint8_t* next_ = nullptr;
   const uint8_t* end_ = nullptr;
   uint32_t recordBytes_ = 0;  ///< of the whole record at next_; 0 = there is none
-  bool areTiesNew_ = false;   ///< ties_ is of an earlier timestamp
+  uint32_t unitsPerSecond_;
   int64_t time_ = 0;
   int64_t lastTime_ = -1;
-  int64_t unitsPerSecond_;
   uint64_t packets_ = 0;
-  uint64_t tiePackets_ = 0;
-  const uint8_t* tiesFrom_ = nullptr;  ///< from here the ties are not in ties_ yet
-  uint64_t outOfOrder_ = 0;
-  int64_t firstTime_ = 0;
+  const uint8_t* tiesFrom_ =
+      nullptr;  ///< here those in ties_ ended and later ones begin, if at all
 
+  uint64_t outOfOrder_ = 0;
   const uint8_t* segmentBegin_ = nullptr;  ///< taken bytes before it are in the figures already
   std::vector<uint8_t> partial_;           ///< of a record whose rest has not arrived
   std::vector<uint8_t> joined_;            ///< a record that was partial, as a segment
   std::span<uint8_t> after_;               ///< the segment that follows joined_
   std::optional<uint32_t> impossibleLength_;
   uint64_t bytes_ = 0;
-  uint64_t ties_ = 0;
+  int64_t firstTime_ = 0;
+  RecordMark ties_;
   RecordMark tail_;
   int64_t unitNs_;
   int64_t alignNs_;

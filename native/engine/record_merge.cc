@@ -9,6 +9,7 @@ namespace capfleet {
 
 namespace {
 
+constexpr uint32_t kWinsBeforeRun = 4;
 constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
 
 int64_t keyOf(const RecordInput& input) {
@@ -78,12 +79,15 @@ RecordMerge::State RecordMerge::advance(std::span<uint8_t> output, size_t& writt
 void RecordMerge::refilled() { tree_.replaceWinner(keyOf(winner())); }
 
 RecordMerge::State RecordMerge::advanceInRuns(std::span<uint8_t> output, size_t& written) {
-  for (uint32_t last = kNobody;;) {
+  uint32_t last = kNobody;
+  for (uint32_t wins = 0;;) {
     const auto state = stateBefore(output.size() - written);
     if (state) return *state;
     const uint32_t input = tree_.winner();
     RecordInput& from = winner();
-    if (input == last) {
+    wins = input == last ? wins + 1 : 1;
+    last = input;
+    if (wins >= kWinsBeforeRun) {
       const auto run = takeRun(output.size() - written);
       std::memcpy(output.data() + written, run.data(), run.size());
       written += run.size();
@@ -93,7 +97,6 @@ RecordMerge::State RecordMerge::advanceInRuns(std::span<uint8_t> output, size_t&
       written += run.size();
       from.take();
     }
-    last = input;
     rekey();
   }
 }
