@@ -1,6 +1,7 @@
 import { CapfleetError } from '../base/error.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { afterDelivered, PACKETS_CHANGED } from '../pcap/after-delivered.ts'
+import type { ChunkStream } from '../pcap/chunk-stream.ts'
 import type { DeliveredRecords } from '../pcap/input-options.ts'
 import { PcapInput } from '../pcap/pcap-input.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
@@ -197,10 +198,12 @@ const PARKED = new Error('the download is parked')
  * The source's PCAP. The source is disposed at the end, and when the iterator is given back. Nobody looks
  * at its last chunk then, save a decoder on its thread: the memory of that one is left to the collector.
  */
-function chunksOf(source: Source): AsyncIterator<Uint8Array> {
+function chunksOf(source: Source): ChunkStream {
   const { device, encoding } = source
-  const chunks = encoding === 'none' ? source.chunks : decode({ device, encoding, chunks: source.chunks })
+  const chunks: ChunkStream =
+    encoding === 'none' ? source.chunks : decode({ device, encoding, chunks: source.chunks })
   return {
+    take: () => chunks.take?.(),
     next: async () => {
       const next = await chunks.next()
       if (next.done === true) source[Symbol.dispose]()

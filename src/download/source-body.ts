@@ -41,6 +41,8 @@ export class SourceBody implements Disposable {
    * device-protocol or the signal's reason. REQUIRES: parts are released in time (device-stream.ts).
    */
   async next(): Promise<BodyRead | undefined> {
+    const arrived = this.take()
+    if (arrived !== undefined) return arrived
     const read = this.#first.shift() ?? (await this.#stream.next())
     if (read === undefined) {
       await this.#confirmEnd()
@@ -55,6 +57,14 @@ export class SourceBody implements Disposable {
     return read
   }
 
+  /** The next part when it is here already; undefined: ask next(). Fails as next() does. */
+  take(): BodyRead | undefined {
+    if (this.#guard.takesTime) return undefined
+    const read = this.#first.shift() ?? this.#stream.take()
+    if (read !== undefined) this.#judge(read)
+    return read
+  }
+
   /**
    * Hands every part to `sink` as it comes; resolves when the body is whole. Fails as next() does, and
    * with what the sink throws. Not together with next().
@@ -64,17 +74,12 @@ export class SourceBody implements Disposable {
       for (let read = await this.next(); read !== undefined; read = await this.next()) sink(read)
       return
     }
-    const judge = (read: BodyRead): void => {
-      try {
-        void this.#guard.feed(read.data)
-      } catch (error) {
-        read.release()
-        throw error
-      }
+    const pass = (read: BodyRead): void => {
+      this.#judge(read)
       sink(read)
     }
-    for (let read = this.#first.shift(); read !== undefined; read = this.#first.shift()) judge(read)
-    await this.#stream.pour(judge)
+    for (let read = this.#first.shift(); read !== undefined; read = this.#first.shift()) pass(read)
+    await this.#stream.pour(pass)
     await this.#confirmEnd()
   }
 
@@ -90,6 +95,16 @@ export class SourceBody implements Disposable {
     this.#stream[Symbol.dispose]()
     this.#guard[Symbol.dispose]()
     for (const read of this.#first.splice(0)) read.release()
+  }
+
+  /** REQUIRES: the guard takes no time. */
+  #judge(read: BodyRead): void {
+    try {
+      void this.#guard.feed(read.data)
+    } catch (error) {
+      read.release()
+      throw error
+    }
   }
 
   async #confirmEnd(): Promise<void> {

@@ -4,8 +4,10 @@ import type { DeviceClient } from '../fleet/device-client.ts'
 import type { DeviceStream } from '../fleet/device-stream.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../fleet/read-size.ts'
+import type { ChunkStream } from '../pcap/chunk-stream.ts'
 import { parsePcapHeader } from '../pcap/pcap-header.ts'
 import type { Encoding } from '../query/query-values.ts'
+import { BodyChunks } from './body-chunks.ts'
 import { readFirst, SourceBody } from './source-body.ts'
 
 export interface Source extends Disposable {
@@ -19,7 +21,7 @@ export interface Source extends Disposable {
    * device-timeout or device-protocol when the stream breaks, ends without the completion trailer
    * that it announced, or without one inside an element of its format; or the signal's reason.
    */
-  readonly chunks: AsyncIterableIterator<Buffer>
+  readonly chunks: ChunkStream & AsyncIterableIterator<Buffer>
   /** The same for a relay, which passes the framing on too; use this or `chunks`. */
   readonly body: SourceBody
   /** The device's trailers, after the last chunk. */
@@ -81,7 +83,7 @@ async function startReading(
       encoding,
       headers: stream.head.headers,
       body,
-      chunks: chunksOf(body),
+      chunks: new BodyChunks(body),
       get trailers() {
         return stream.trailers
       },
@@ -93,17 +95,6 @@ async function startReading(
   } catch (error) {
     stream[Symbol.dispose]()
     throw error
-  }
-}
-
-async function* chunksOf(body: SourceBody): AsyncGenerator<Buffer> {
-  for (let read = await body.next(); read !== undefined; read = await body.next()) {
-    try {
-      // Not yield*, which asks an array through promises of its own.
-      for (const piece of read.data) yield piece
-    } finally {
-      read.release()
-    }
   }
 }
 

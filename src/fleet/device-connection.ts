@@ -67,13 +67,18 @@ export class DeviceConnection implements Disposable {
     if (options.signal.aborted) this.#onAbort()
   }
 
+  /** The next read when it is here already. Not while a next() is waited for. */
+  take(): ConnectionRead | undefined {
+    return this.#arrived.shift()
+  }
+
   /**
    * The bytes of the next read, or undefined when the device has closed its side. Fails with
    * device-unreachable, device-timeout or the signal's reason. One call at a time.
    */
   async next(): Promise<ConnectionRead | undefined> {
     for (;;) {
-      const read = this.#arrived.shift()
+      const read = this.take()
       if (read !== undefined) return read
       if (this.#failure !== undefined) throw this.#failure.reason
       if (this.#ended) return undefined

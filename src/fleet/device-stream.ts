@@ -65,16 +65,27 @@ export class DeviceStream implements Disposable {
    */
   async next(): Promise<BodyRead | undefined> {
     for (;;) {
-      this.#checkFraming()
-      const read = this.#first ?? (this.#framing.ended ? undefined : await this.#connection.next())
-      this.#first = undefined
+      const arrived = this.take()
+      if (arrived !== undefined) return arrived
+      const read = this.#framing.ended ? undefined : await this.#connection.next()
       if (read === undefined) {
         if (this.#framing.closed()) return undefined
         throw brokenOff(this.#device)
       }
-      const pieces = this.#framing.walk(read.bytes)
-      if (pieces.framed.length > 0 || pieces.data.length > 0) return { ...pieces, release: read.release }
-      read.release()
+      const body = this.#walk(read)
+      if (body !== undefined) return body
+    }
+  }
+
+  /** The next part when it is here already; undefined: ask next(). Fails as next() does. */
+  take(): BodyRead | undefined {
+    for (;;) {
+      this.#checkFraming()
+      const read = this.#first ?? (this.#framing.ended ? undefined : this.#connection.take())
+      this.#first = undefined
+      if (read === undefined) return undefined
+      const body = this.#walk(read)
+      if (body !== undefined) return body
     }
   }
 
@@ -108,12 +119,18 @@ export class DeviceStream implements Disposable {
 
   /** Whether more may follow. */
   #pass(read: ConnectionRead, sink: (read: BodyRead) => void): boolean {
-    const framing = this.#framing
-    const { data, framed, open } = framing.walk(read.bytes)
-    if (framed.length > 0 || data.length > 0) sink({ data, framed, open, release: read.release })
-    else read.release()
+    const body = this.#walk(read)
+    if (body !== undefined) sink(body)
     this.#checkFraming()
-    return !framing.ended
+    return !this.#framing.ended
+  }
+
+  /** What the read brought of the body; undefined, and released, when that is nothing. */
+  #walk({ bytes, release }: ConnectionRead): BodyRead | undefined {
+    const { data, framed, open } = this.#framing.walk(bytes)
+    if (framed.length > 0 || data.length > 0) return { data, framed, open, release }
+    release()
+    return undefined
   }
 
   #checkFraming(): void {

@@ -106,6 +106,10 @@ export class PcapMerge {
     let [output, other] = [outputs.subarray(0, OUTPUT_BYTES), outputs.subarray(OUTPUT_BYTES)]
     for (;;) {
       const state = merge.advance(output)
+      if (state === 'dry' && this.#inputs[merge.dryInput]?.fillFromArrived() === true) {
+        merge.refilled()
+        continue
+      }
       const filling = state === 'dry' ? this.#refill(merge) : undefined
       // What is merged does not wait for a slow input, and is not lost with one that fails.
       if (filling === undefined || !(await succeedsSoon(filling))) {

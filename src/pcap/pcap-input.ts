@@ -1,5 +1,6 @@
 import { type RecordFigures, RecordInput } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
+import type { ChunkStream } from './chunk-stream.ts'
 import type { InputOptions } from './input-options.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, type PcapHeader, parsePcapHeader } from './pcap-header.ts'
 
@@ -15,7 +16,7 @@ export class PcapInput {
   readonly header: PcapHeader
   readonly records: RecordInput
   readonly #options: InputOptions
-  #chunks: AsyncIterator<Uint8Array>
+  #chunks: ChunkStream
   #pulling = false
   #ended = false
   #parked: PromiseWithResolvers<void> | undefined
@@ -27,11 +28,7 @@ export class PcapInput {
    * stream does not begin with a PCAP header; an error of `chunks` passes through unchanged. Until
    * this returns, `chunks` stays with the caller; afterwards close() gives it back.
    */
-  static async open(
-    name: string,
-    chunks: AsyncIterator<Uint8Array>,
-    options: InputOptions = {},
-  ): Promise<PcapInput> {
+  static async open(name: string, chunks: ChunkStream, options: InputOptions = {}): Promise<PcapInput> {
     let bytes: Uint8Array = NO_BYTES
     while (bytes.byteLength < PCAP_HEADER_BYTES) {
       // A chunk is not valid any more when the next one is asked for.
@@ -45,7 +42,7 @@ export class PcapInput {
 
   private constructor(
     name: string,
-    stream: { readonly header: Uint8Array; readonly chunks: AsyncIterator<Uint8Array> },
+    stream: { readonly header: Uint8Array; readonly chunks: ChunkStream },
     options: InputOptions,
   ) {
     this.name = name
@@ -93,6 +90,19 @@ export class PcapInput {
         await this.#resume(error)
       }
     }
+  }
+
+  /**
+   * Takes what has arrived, and waits for nothing. Whether a whole record is at hand; if not, fill()
+   * tells why. Not while a fill() is waited for.
+   */
+  fillFromArrived(): boolean {
+    while (!this.hasRecord) {
+      const chunk = this.#takeArrived()
+      if (chunk === undefined) return false
+      this.records.show(chunk)
+    }
+    return true
   }
 
   /**
@@ -158,6 +168,17 @@ export class PcapInput {
     throw this.#protocolError(
       `a record claims ${capturedLength} captured bytes (at most ${MAX_CAPTURED_LENGTH})`,
     )
+  }
+
+  #takeArrived(): Uint8Array | undefined {
+    if (this.#ended || this.#parked !== undefined || this.records.impossibleLength !== undefined)
+      return undefined
+    try {
+      return this.#chunks.take?.()
+    } catch (error) {
+      this.#chunks = failed(error, this.#chunks)
+      return undefined
+    }
   }
 
   /** The next chunk; undefined at the end of the input. */
@@ -227,6 +248,14 @@ export class PcapInput {
 
 const NO_CHUNKS: AsyncIterator<Uint8Array> = {
   next: () => Promise.resolve({ done: true, value: undefined }),
+}
+
+/** In place of a stream that has failed: tells of it once more, to one that waits. */
+function failed(error: unknown, chunks: ChunkStream): ChunkStream {
+  return {
+    next: () => Promise.reject(error),
+    return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
+  }
 }
 
 /** Whoever made it hears of its failures. */

@@ -5,6 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { MERGE_READ_SIZE } from '../../src/fleet/read-size.ts'
+import type { ChunkStream } from '../../src/pcap/chunk-stream.ts'
 import { commonHeader } from '../../src/pcap/common-header.ts'
 import { PcapMerge } from '../../src/pcap/merge.ts'
 import { PcapInput } from '../../src/pcap/pcap-input.ts'
@@ -14,8 +15,19 @@ const LATER_PASSES = 3
 
 const files = process.argv.slice(2).map((path) => ({ path, bytes: readFileSync(path) }))
 
-async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer, void> {
-  for (let at = 0; at < bytes.byteLength; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES)
+/** All of it has arrived. */
+function chunksOf(bytes: Buffer): ChunkStream {
+  let at = 0
+  const take = () => {
+    const chunk = bytes.subarray(at, at + CHUNK_BYTES)
+    at += chunk.byteLength
+    return chunk.byteLength > 0 ? chunk : undefined
+  }
+  const next = (): IteratorResult<Uint8Array, undefined> => {
+    const value = take()
+    return value === undefined ? { done: true, value } : { done: false, value }
+  }
+  return { take, next: () => Promise.resolve(next()) }
 }
 
 /** As in a gateway, which keeps it. */

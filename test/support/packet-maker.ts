@@ -1,4 +1,5 @@
 /** PCAP bytes for tests, made without src/pcap so that a mistake there is not repeated here. */
+import type { ChunkStream } from '../../src/pcap/chunk-stream.ts'
 import type { PcapRecord } from './pcap-records.ts'
 
 export interface MadePcapOptions {
@@ -52,5 +53,23 @@ export async function* inReusedChunks(bytes: Buffer, chunkBytes: number): AsyncG
   for (let start = 0; start < bytes.byteLength; start += chunkBytes) {
     yield reused.subarray(0, bytes.copy(reused, 0, start, start + chunkBytes))
     reused.fill(0xaa)
+  }
+}
+
+/** The same, where a chunk that is asked for has arrived when `hasArrived` says so. */
+export function inArrivingChunks(bytes: Buffer, chunkBytes: number, hasArrived: () => boolean): ChunkStream {
+  const reused = Buffer.alloc(chunkBytes)
+  let start = 0
+  const chunk = () => {
+    const length = bytes.copy(reused.fill(0xaa), 0, start, start + chunkBytes)
+    start += length
+    return length > 0 ? reused.subarray(0, length) : undefined
+  }
+  return {
+    take: () => (hasArrived() ? chunk() : undefined),
+    next: async () => {
+      const value = chunk()
+      return value === undefined ? { done: true, value } : { done: false, value }
+    },
   }
 }

@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { type MergedInput, type MergeOptions, type MergeTotals, PcapMerge } from '../../../src/pcap/merge.ts'
 import { PcapInput } from '../../../src/pcap/pcap-input.ts'
-import { inChunks, inReusedChunks, makePacket, makePcap, makeRecord } from '../../support/packet-maker.ts'
+import { inArrivingChunks, inChunks, makePacket, makePcap, makeRecord } from '../../support/packet-maker.ts'
 import { type PcapRecord, readPcap, recordLines } from '../../support/pcap-records.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
@@ -300,8 +300,16 @@ function expectedTotals(lists: readonly (readonly PcapRecord[])[]) {
   return { packets: inputs.reduce((sum, { packets }) => sum + packets, 0), inputs, nextNs: undefined }
 }
 
+/** Two of three chunks have arrived when they are asked for. */
 async function openMerge(files: readonly Buffer[], chunkBytes: () => number, options?: MergeOptions) {
-  const inputs = files.map((file, i) => PcapInput.open(`device ${i}`, inReusedChunks(file, chunkBytes())))
+  let asked = 0
+  const hasArrived = () => {
+    asked += 1
+    return asked % 3 > 0
+  }
+  const inputs = files.map((file, i) =>
+    PcapInput.open(`device ${i}`, inArrivingChunks(file, chunkBytes(), hasArrived)),
+  )
   return new PcapMerge(await Promise.all(inputs), options)
 }
 

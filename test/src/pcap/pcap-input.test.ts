@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
+import type { ChunkStream } from '../../../src/pcap/chunk-stream.ts'
+import type { InputOptions } from '../../../src/pcap/input-options.ts'
 import { PcapMerge } from '../../../src/pcap/merge.ts'
 import { PcapInput } from '../../../src/pcap/pcap-input.ts'
-import { inChunks, inReusedChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
+import {
+  inArrivingChunks,
+  inChunks,
+  inReusedChunks,
+  makePacket,
+  makePcap,
+} from '../../support/packet-maker.ts'
 
 test('opens on a header that arrives byte by byte, and ends there when nothing follows', async () => {
   const input = await PcapInput.open('rome', inChunks(makePcap([], { snaplen: 77 }), 1))
@@ -34,6 +42,53 @@ test("passes the stream's own error on unchanged, before and after the header", 
   await assert.rejects(PcapInput.open('rome', failingAfter(makePcap([]).subarray(0, 10), cause)), cause)
   const input = await PcapInput.open('rome', failingAfter(makePcap([]), cause))
   await assert.rejects(input.fill(), cause)
+})
+
+test('takes what has arrived without a wait, over the ends of chunks, and is not full without it', async () => {
+  const file = makePcap([makePacket(1n, 'first'), makePacket(2n, 'second')])
+  let arrived = 0
+  const input = await PcapInput.open(
+    'rome',
+    inArrivingChunks(file, 24, () => arrived-- > 0),
+  )
+  assert.equal(input.fillFromArrived(), false)
+  arrived = 1
+  assert.equal(input.fillFromArrived(), true, 'a chunk of the first packet and of the second')
+  assert.equal(input.records.skip(1, { isHashed: false }), 1)
+  assert.equal(input.fillFromArrived(), false)
+  await input.fill()
+  assert.equal(input.records.skip(1, { isHashed: false }), 1)
+  arrived = 1
+  assert.equal(input.fillFromArrived(), false, 'the end is for fill() to tell')
+  await input.fill()
+  assert.ok(input.ended)
+})
+
+test('a failure of what has arrived is told by fill(), or resumed there', async () => {
+  const cause = new Error('a bad chunk')
+  const rest = makePcap([makePacket(1n, 'x')]).subarray(24)
+  const open = (options: InputOptions) => {
+    const header = inChunks(makePcap([]), 24)
+    const take = () => {
+      throw cause
+    }
+    const failing: ChunkStream = { take, next: () => header.next() }
+    return PcapInput.open('rome', failing, options)
+  }
+  const input = await open({})
+  assert.equal(input.fillFromArrived(), false)
+  await assert.rejects(input.fill(), cause)
+  const causes: unknown[] = []
+  const resumed = await open({
+    resume: async (told) => {
+      causes.push(told)
+      return inChunks(rest, 5)
+    },
+  })
+  assert.equal(resumed.fillFromArrived(), false)
+  await resumed.fill()
+  assert.ok(resumed.hasRecord)
+  assert.deepEqual(causes, [cause])
 })
 
 test('takes whole records one by one, with their figures, and says what follows them', async () => {
