@@ -1,30 +1,57 @@
 import { tempFolder } from '../support/temp-folder.ts'
+import { startTempNginx } from '../support/temp-nginx.ts'
 import type { BenchInput } from './bench-inputs.ts'
 import { download } from './contenders.ts'
+import { measureCommand } from './measure-command.ts'
 import { cpuSeconds, startGateway, startScript } from './proxy-world.ts'
 import type { BenchParts, Contender, Workload, WorkloadMaker } from './workload.ts'
 
 /**
- * A merge of many devices by a gateway over HTTP, from socket to socket, against a process that only
- * receives the same streams and drops them. Both run until the bench ends.
+ * "receiver": a process that receives the same streams and drops them: what a merge costs at the very
+ * least. "nginx": passes them on as they are to one client: what any program costs that gives on what
+ * it receives.
  */
-export function fromDevices(count: number, burstPackets: number): WorkloadMaker {
+export type MergePeer = 'receiver' | 'nginx'
+
+/** A gateway runs already and is compiled. */
+const WARM_UP_RUNS = 8
+
+/** A merge of many devices by a gateway over HTTP, from socket to socket. All run until the bench ends. */
+export function fromDevices(count: number, burstPackets: number, peer: MergePeer): WorkloadMaker {
   return async ({ inputs, owned }: BenchParts): Promise<Workload> => {
     const input = await inputs.interleaved(count, burstPackets)
     const folder = owned.use(await tempFolder()).path
     const upstream = await startScript('files-upstream.ts', input.paths, owned)
-    const devices = input.paths.map((_, index) => `${upstream.url}/d${index}`)
+    const paths = input.paths.map((_, index) => `/d${index}`)
+    const devices = paths.map((path) => upstream.url + path)
     const gateway = await startGateway(folder, devices, owned)
-    const receiver = await startScript('body-receiver.ts', devices, owned)
-    return {
-      inputBytes: input.traffic.bytes,
-      ours: withCpu(download('gateway merge', gateway, mergePath(input)), gateway.pid),
-      peer: {
-        ...withCpu(download('receiver', { ...receiver, credentials: 'u:p' }, '/'), receiver.pid),
-        countPackets: async () => input.traffic.packets,
-      },
+    const ours = withCpu(download('gateway merge', gateway, mergePath(input)), gateway.pid)
+    const theirs =
+      peer === 'nginx' ? await throughNginx(upstream.url, paths, owned) : await received(devices, owned)
+    for (let run = 0; run < WARM_UP_RUNS; run += 1) {
+      await ours.run()
+      await theirs.run()
     }
+    const countPackets = async () => input.traffic.packets
+    return { inputBytes: input.traffic.bytes, ours, peer: { ...theirs, countPackets } }
   }
+}
+
+async function received(devices: readonly string[], owned: AsyncDisposableStack): Promise<Contender> {
+  const receiver = await startScript('body-receiver.ts', devices, owned)
+  return withCpu(download('receiver', { ...receiver, credentials: 'u:p' }, '/'), receiver.pid)
+}
+
+/** All streams at once, by one curl. */
+async function throughNginx(
+  upstream: string,
+  paths: readonly string[],
+  owned: AsyncDisposableStack,
+): Promise<Contender> {
+  const { url, pid } = owned.use(await startTempNginx(upstream, 'streaming'))
+  const downloads = paths.flatMap((path) => [`${url}${path}/api/v1/pcap/timerange`, '-o', '/dev/null'])
+  const run = () => measureCommand('curl', ['-fsSZ', ...downloads], { pid })
+  return withCpu({ label: 'nginx', run, countPackets: () => Promise.resolve(0) }, pid)
 }
 
 function mergePath({ traffic: { firstNs, lastNs } }: BenchInput): string {

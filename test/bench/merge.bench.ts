@@ -16,8 +16,9 @@ export const merges: Readonly<Record<string, WorkloadMaker>> = {
   'merge-256': overFiles(256, 1),
   'merge-bursts-256': overFiles(256, 64),
   'merge-bursts': overFiles(4, 64),
-  'merge-8-devices': fromDevices(8, 64),
-  'merge-8-devices-interleaved': fromDevices(8, 1),
+  'merge-8-devices': fromDevices(8, 64, 'receiver'),
+  'merge-8-devices-interleaved': fromDevices(8, 1, 'receiver'),
+  'merge-8-nginx': fromDevices(8, 64, 'nginx'),
   'merge-fleet': async ({ inputs, fleet }) => {
     const input = await inputs.interleaved(DEVICES)
     for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)
