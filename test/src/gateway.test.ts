@@ -358,7 +358,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
         URL: world.gateway.url + path,
       }
       try {
-        const { stderr } = await run('bash', ['-c', script], { env })
+        const { stderr } = await run('bash', ['--norc', '-c', script], { env })
         return { code: 0, output: stderr }
       } catch (error) {
         const { code, stderr } = error as { code: number; stderr: string }

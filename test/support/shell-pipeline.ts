@@ -7,7 +7,10 @@ export interface PipelineResult {
   readonly codes: readonly number[]
 }
 
-/** Runs a bash pipeline with these variables in its environment. */
+/**
+ * Runs a bash pipeline with these variables in its environment. --norc: where its standard input is a
+ * socket, as Node makes it, bash takes itself for a remote shell and reads the user's start-up file.
+ */
 export function shellPipeline(
   script: string,
   variables: Readonly<Record<string, string>> = {},
@@ -15,7 +18,7 @@ export function shellPipeline(
   return new Promise((resolve) => {
     execFile(
       'bash',
-      ['-c', `${script}; echo "codes: \${PIPESTATUS[*]}" >&2`],
+      ['--norc', '-c', `${script}; echo "codes: \${PIPESTATUS[*]}" >&2`],
       { env: { ...process.env, ...variables }, maxBuffer: 1 << 28 },
       (_error, stdout, stderr) => {
         const codes = /codes: ([\d ]+)\n$/.exec(stderr)?.[1] ?? ''

@@ -42,7 +42,7 @@ function lengthOf(parts: readonly Buffer[]): number {
 function pipeline(url: string, option: string): Promise<{ curl: number; tcpdump: number }> {
   const script = `curl -fsS ${option} '${url}' 2>/dev/null | tcpdump -nr - >/dev/null 2>&1; echo "\${PIPESTATUS[0]} \${PIPESTATUS[1]}"`
   return new Promise((resolve, reject) => {
-    execFile('bash', ['-c', script], (error, stdout) => {
+    execFile('bash', ['--norc', '-c', script], (error, stdout) => {
       if (error) return reject(error)
       const [curl = Number.NaN, tcpdump = Number.NaN] = stdout.trim().split(' ').map(Number)
       resolve({ curl, tcpdump })

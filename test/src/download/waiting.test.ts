@@ -110,7 +110,7 @@ describe('a download that waits', { timeout: 120_000 }, () => {
         AUTH: `authorization: ${world.gateway.as.user.authorization}`,
         URL: `${world.gateway.url}${path}&Early=1&Compression=${compression}`,
       }
-      const piped = run('bash', ['-c', script], { env })
+      const piped = run('bash', ['--norc', '-c', script], { env })
       const { id } = await waitingRow()
       await eventually(async () => Number((await get(`/v1/requests/${id}`)).json().bytes) > 0, {
         limitMs: 5_000,
@@ -130,7 +130,7 @@ describe('a download that waits', { timeout: 120_000 }, () => {
       AUTH: `authorization: ${world.gateway.as.user.authorization}`,
       URL: `${world.gateway.url}${ONE}&Early=1&Compression=zstd&Wait=2`,
     }
-    const { stderr } = await run('bash', ['-c', script], { env })
+    const { stderr } = await run('bash', ['--norc', '-c', script], { env })
     assert.match(stderr, /curl=(18|56)/)
     assert.match(stderr, /zstd=[1-9]/)
   })
