@@ -99,3 +99,8 @@ export class CapfleetError extends Error {
     return ERROR_KINDS[this.code]
   }
 }
+
+/** The reason to end what nobody waits for any more. No answer; it only has to be nobody's fault. */
+export function clientGone(): CapfleetError {
+  return new CapfleetError('draining', 'the client has gone')
+}

@@ -2,11 +2,11 @@
  * One connection to a device, read into pooled buffers: what undici does per chunk (a new buffer,
  * stream events) costs three times as much as moving the bytes.
  */
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import type { Socket } from 'node:net'
 import { CapfleetError } from '../base/error.ts'
 import type { Device } from './device.ts'
 import { deviceFailure } from './device-failure.ts'
+import { connectToDevice, isTlsDevice } from './device-socket.ts'
 import { READ_BUFFERS } from './read-buffers.ts'
 import { ReadSize, type ReadSizeLimits } from './read-size.ts'
 
@@ -60,8 +60,11 @@ export class DeviceConnection implements Disposable {
       () => this.#fail(this.#tooLate('accept a connection', options.connectTimeoutMs)),
       options.connectTimeoutMs,
     )
-    this.#socket = this.#open(device)
-    this.#listen(device.url.protocol === 'https:')
+    this.#socket = connectToDevice(device, {
+      buffer: () => this.#nextTarget(),
+      callback: (bytes, buffer) => this.#onRead(bytes, buffer as Buffer),
+    })
+    this.#listen(isTlsDevice(device))
     this.#socket.write(request, 'latin1')
     options.signal.addEventListener('abort', this.#onAbort, { once: true })
     if (options.signal.aborted) this.#onAbort()
@@ -117,19 +120,6 @@ export class DeviceConnection implements Disposable {
   /** Breaks the connection. A read that is not released stays valid. */
   [Symbol.dispose](): void {
     this.#fail(CLOSED)
-  }
-
-  #open({ url, connectOptions }: Device): Socket {
-    const isTls = url.protocol === 'https:'
-    const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-    const port = Number(url.port) || (isTls ? 443 : 80)
-    const onread = {
-      buffer: () => this.#nextTarget(),
-      callback: (bytes: number, buffer: Uint8Array) => this.#onRead(bytes, buffer as Buffer),
-    }
-    const options = { host, port, onread, ...connectOptions }
-    if (!isTls) return connectTcp(options)
-    return connectTls(isIP(host) === 0 ? { ...options, servername: host } : options)
   }
 
   #listen(isTls: boolean): void {

@@ -30,6 +30,20 @@ export function deviceProtocol(device: string, what: string, cause?: unknown): C
   })
 }
 
+/** The device ended its answer before its end. */
+export function deviceBrokeOff(device: string): CapfleetError {
+  return new CapfleetError('device-unreachable', `device ${device} closed the connection inside its answer`, {
+    members: { devices: [device] },
+  })
+}
+
+/** The device let all of `limitMs` pass without a byte. */
+export function deviceSilent(device: string, limitMs: number): CapfleetError {
+  return new CapfleetError('device-timeout', `device ${device} sent nothing for ${limitMs / 1_000} s`, {
+    members: { devices: [device] },
+  })
+}
+
 /**
  * The error for an answer that is not 200. What the caller can mend (a bad filter, an unknown
  * capture) is passed on with the device's own code and words; `body` is the answer's text.

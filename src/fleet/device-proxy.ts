@@ -1,7 +1,9 @@
 /**
- * Passes a control call through to a device: everything below /devices/{device}/ that is no
- * download. http-proxy makes the request; the answer is piped here, because http-proxy alone leaves
- * the device connection open when the client leaves and the client hanging when the device dies.
+ * Passes a control call through to a device: one that changes something there (it is never sent twice),
+ * one whose answer goes on until the caller leaves (events, telemetry), and any that we do not know.
+ * What only reads and ends goes the short way of DeviceReads. http-proxy makes the request; the answer
+ * is piped here, because http-proxy alone leaves the device connection open when the client leaves and
+ * the client hanging when the device dies.
  */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
@@ -11,29 +13,13 @@ import { urlToHttpOptions } from 'node:url'
 import util from 'node:util'
 import type HttpProxy from 'http-proxy'
 import type { Device } from './device.ts'
-import { deviceProtocol, deviceRefusal } from './device-failure.ts'
+import { passHead } from './passed-headers.ts'
 import { ProxiedCall } from './proxied-call.ts'
 
 export interface DeviceProxyLimits {
   /** A device that sends nothing for so long has failed. */
   readonly timeoutMs: number
 }
-
-/** What a caller needs of the device's answer. */
-const RESPONSE_HEADERS = [
-  'accept-ranges',
-  'allow',
-  'cache-control',
-  'content-disposition',
-  'content-encoding',
-  'content-length',
-  'content-range',
-  'content-type',
-  'etag',
-  'last-modified',
-  'retry-after',
-  'x-accel-buffering',
-]
 
 export class DeviceProxy {
   readonly #timeoutMs: number
@@ -52,20 +38,12 @@ export class DeviceProxy {
     const call = new ProxiedCall(device, target, req, res)
     this.#proxyOf(device).web(call.asRequest, res)
     const answer = await call.answer
-    const status = answer.statusCode ?? 0
-    if (status === 401 || status === 403) {
+    try {
+      passHead(device, answer.statusCode ?? 0, answer.headers, res)
+    } catch (error) {
       answer.destroy()
-      throw deviceRefusal(device.name, status, '')
+      throw error
     }
-    if (status < 200 || (status >= 300 && status < 400 && status !== 304)) {
-      answer.destroy()
-      throw deviceProtocol(device.name, `answered with status ${status}; redirects are not followed`)
-    }
-    for (const name of RESPONSE_HEADERS) {
-      const value = answer.headers[name]
-      if (value !== undefined) res.setHeader(name, value)
-    }
-    res.statusCode = status
     await passBody(answer, res)
   }
 

@@ -1,19 +1,17 @@
 /** One answer of a device over a connection of its own: head, then the body read by read. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { CapfleetError } from '../base/error.ts'
 import { type BodyFraming, type FramedPieces, framingFor } from './body-framing.ts'
 import type { Device } from './device.ts'
 import { type ConnectionOptions, type ConnectionRead, DeviceConnection } from './device-connection.ts'
-import { deviceProtocol } from './device-failure.ts'
-import { MalformedAnswer, parseResponseHead, type ResponseHead } from './response-head.ts'
+import { deviceBrokeOff, deviceProtocol } from './device-failure.ts'
+import { HeadCollector } from './head-collector.ts'
+import { MalformedAnswer, type ResponseHead } from './response-head.ts'
 
 /** What one read brought of the body. Release it when the pieces are no longer looked at. */
 export interface BodyRead extends FramedPieces {
   release(): void
 }
 
-/** All heads together: those of interim answers (1xx) count too. */
-const HEAD_BYTES_MAX = 16_384
 /** How long a device that announced no completion may take to close after the end of its answer. */
 const CLOSE_LIMIT_MS = 1_000
 
@@ -70,7 +68,7 @@ export class DeviceStream implements Disposable {
       const read = this.#framing.ended ? undefined : await this.#connection.next()
       if (read === undefined) {
         if (this.#framing.closed()) return undefined
-        throw brokenOff(this.#device)
+        throw deviceBrokeOff(this.#device)
       }
       const body = this.#walk(read)
       if (body !== undefined) return body
@@ -99,7 +97,7 @@ export class DeviceStream implements Disposable {
     this.#first = undefined
     const take = (read: ConnectionRead) => this.#pass(read, sink)
     if (first === undefined ? !this.#framing.ended : take(first)) await this.#connection.pour(take)
-    if (!this.#framing.closed()) throw brokenOff(this.#device)
+    if (!this.#framing.closed()) throw deviceBrokeOff(this.#device)
   }
 
   /**
@@ -165,37 +163,19 @@ async function readHead(
   connection: DeviceConnection,
   device: string,
 ): Promise<{ head: ResponseHead; rest: ConnectionRead }> {
-  let collected: Buffer = Buffer.alloc(0)
-  let begin = 0
+  const collector = new HeadCollector()
   for (;;) {
     const read = await connection.next()
-    if (read === undefined) throw brokenOff(device)
-    const earlierBytes = collected.length
-    const more = read.bytes.subarray(0, HEAD_BYTES_MAX - earlierBytes)
-    // Nearly every head comes in one read, with much of the body behind it.
-    collected = earlierBytes === 0 ? more : Buffer.concat([collected, more])
-    for (;;) {
-      const end = collected.indexOf('\r\n\r\n', begin, 'latin1')
-      if (end < 0) break
-      const head = parseResponseHead(collected.toString('latin1', begin, end))
-      begin = end + 4
-      if (head.status === 101) throw new MalformedAnswer('switched protocols unasked')
-      if (head.status < 200) continue
-      return { head, rest: { bytes: read.bytes.subarray(begin - earlierBytes), release: read.release } }
+    if (read === undefined) throw deviceBrokeOff(device)
+    const found = collector.take(read.bytes)
+    if (found !== undefined) {
+      const rest = { bytes: read.bytes.subarray(found.bodyFrom), release: read.release }
+      return { head: found.head, rest }
     }
-    if (earlierBytes === 0) collected = Buffer.from(collected)
     read.release()
-    if (collected.length >= HEAD_BYTES_MAX)
-      throw new MalformedAnswer(`sent more than ${HEAD_BYTES_MAX} bytes of headers`)
   }
 }
 
 function ours(device: string, error: unknown): unknown {
   return error instanceof MalformedAnswer ? deviceProtocol(device, error.message) : error
-}
-
-function brokenOff(device: string): CapfleetError {
-  return new CapfleetError('device-unreachable', `device ${device} closed the connection inside its answer`, {
-    members: { devices: [device] },
-  })
 }

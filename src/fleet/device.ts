@@ -36,12 +36,14 @@ export class Device {
   /** What every connection to this device must be made with. */
   readonly connectOptions: DeviceConnectOptions
   readonly #options: DeviceOptions
+  readonly #basePath: string
   /** Private, so that no log line or JSON body can show it. */
   readonly #authorization: string
 
   constructor(options: DeviceOptions & DeviceCredentials) {
     this.name = options.name
     this.url = new URL(options.url)
+    this.#basePath = this.url.pathname.replace(/\/+$/, '')
     this.site = options.site
     this.fetchCompression = options.fetchCompression ?? 'none'
     const { ca, address } = options
@@ -60,7 +62,7 @@ export class Device {
 
   /** Path and query as this device wants them; `target` begins with a slash. */
   pathOf(target: string): string {
-    return this.url.pathname.replace(/\/+$/, '') + target
+    return this.#basePath + target
   }
 
   /** Whether both are the same in all that matters to a request. */

@@ -3,19 +3,11 @@
  * that request. An object of its own, because http-proxy knows the caller's request only as a whole.
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { CapfleetError } from '../base/error.ts'
+import { clientGone } from '../base/error.ts'
 import type { Device } from './device.ts'
-import { deviceFailure } from './device-failure.ts'
+import { deviceFailure, deviceSilent } from './device-failure.ts'
+import { requestHeaders } from './passed-headers.ts'
 
-/** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
-const REQUEST_HEADERS = [
-  'accept',
-  'accept-language',
-  'if-none-match',
-  'if-modified-since',
-  'last-event-id',
-  'range',
-]
 /** Answers that go on until the caller leaves: events and telemetry. */
 const LIVE_TYPES = /^(text\/event-stream|application\/x-ndjson)\b/
 /** Their devices say something at least every 30 s. */
@@ -47,7 +39,7 @@ export class ProxiedCall {
     this.url = device.pathOf(target)
     // The API of the devices knows no other method for what POST and DELETE mean here.
     this.method = req.method === 'HEAD' ? 'HEAD' : 'GET'
-    this.headers = headersFor(device, req)
+    this.headers = requestHeaders(device, req)
     this.socket = req.socket
     this.#settle = Promise.withResolvers()
     this.answer = this.#settle.promise
@@ -71,10 +63,10 @@ export class ProxiedCall {
     // On a used connection Node may have left what the device said of idle ones (Keep-Alive: timeout).
     if (request.socket?.timeout !== timeoutMs) request.socket?.setTimeout(timeoutMs)
     // http-proxy's own limit says nothing of a time-out in its error.
-    request.once('timeout', () => request.destroy(tooSlow(this.#device, this.#limitMs)))
+    request.once('timeout', () => request.destroy(deviceSilent(this.#device.name, this.#limitMs)))
     const leave = () => {
       // Of no effect when all of the answer is here.
-      if (!request.destroyed) request.destroy(callerGone())
+      if (!request.destroyed) request.destroy(clientGone())
     }
     this.#res.once('close', leave)
     if (this.#res.closed) leave()
@@ -94,21 +86,4 @@ export class ProxiedCall {
   failed(error: Error): void {
     this.#settle.reject(deviceFailure(this.#device.name, error))
   }
-}
-
-function headersFor(device: Device, req: IncomingMessage): IncomingMessage['headers'] {
-  const headers: IncomingMessage['headers'] = { authorization: device.authorization() }
-  for (const name of REQUEST_HEADERS) if (req.headers[name] !== undefined) headers[name] = req.headers[name]
-  return headers
-}
-
-function tooSlow({ name }: Device, limitMs: number): CapfleetError {
-  return new CapfleetError('device-timeout', `device ${name} sent nothing for ${limitMs / 1_000} s`, {
-    members: { devices: [name] },
-  })
-}
-
-/** Nobody reads this answer; it only has to be one that is not the device's fault. */
-function callerGone(): CapfleetError {
-  return new CapfleetError('draining', 'the client has gone')
 }

@@ -1,0 +1,61 @@
+/** What a control call takes along to a device and back, by whichever of the two ways it goes. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Device } from './device.ts'
+import { deviceProtocol, deviceRefusal } from './device-failure.ts'
+
+/** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
+const REQUEST_HEADERS = [
+  'accept',
+  'accept-language',
+  'if-none-match',
+  'if-modified-since',
+  'last-event-id',
+  'range',
+] as const
+
+/** What a caller needs of the device's answer. */
+const RESPONSE_HEADERS = [
+  'accept-ranges',
+  'allow',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  'content-type',
+  'etag',
+  'last-modified',
+  'retry-after',
+  'x-accel-buffering',
+]
+
+/** The headers of the request to the device, under the gateway's own credentials. */
+export function requestHeaders(device: Device, { headers: from }: IncomingMessage): Record<string, string> {
+  const headers: Record<string, string> = { authorization: device.authorization() }
+  for (const name of REQUEST_HEADERS) {
+    const value = from[name]
+    if (value !== undefined) headers[name] = String(value)
+  }
+  return headers
+}
+
+/**
+ * Sets status and headers of the answer to the caller; nothing is sent yet. Fails with device-rejected
+ * and device-protocol when the device's answer is none for the caller.
+ */
+export function passHead(
+  { name: device }: Device,
+  status: number,
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+  res: ServerResponse,
+): void {
+  if (status === 401 || status === 403) throw deviceRefusal(device, status, '')
+  if (status < 200 || (status >= 300 && status < 400 && status !== 304)) {
+    throw deviceProtocol(device, `answered with status ${status}; redirects are not followed`)
+  }
+  for (const name of RESPONSE_HEADERS) {
+    const value = headers[name]
+    if (value !== undefined) res.setHeader(name, value)
+  }
+  res.statusCode = status
+}
