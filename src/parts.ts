@@ -9,6 +9,7 @@ import { ReceiptStore } from './download/receipt-store.ts'
 import { RunningDownloads } from './download/running-downloads.ts'
 import { ControlCalls } from './fleet/control-calls.ts'
 import { DeviceProxy } from './fleet/device-proxy.ts'
+import { DeviceReads } from './fleet/device-reads.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -46,12 +47,12 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
   await owner.configure(roster)
-  const proxy = new DeviceProxy({ timeoutMs: config.control.timeoutMs })
   const receipts = building.use(openReceipts(config, redis, metrics, log))
   const draining = new AbortController()
   const parts: GatewayParts = {
     fleet,
-    proxy,
+    proxy: new DeviceProxy(config.control),
+    reads: new DeviceReads(config.control),
     controlCalls: new ControlCalls(metrics),
     users,
     metrics,

@@ -1,5 +1,7 @@
 /** Everything below /devices/{device}/. */
 import { CapfleetError } from '../base/error.ts'
+import type { DeviceProxy } from '../fleet/device-proxy.ts'
+import type { DeviceReads } from '../fleet/device-reads.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { planDownload } from '../fleet/plan.ts'
 import { badParameter } from '../query/query-parameters.ts'
@@ -29,7 +31,7 @@ export async function passToChosenDevice(ctx: RouteContext, parts: GatewayParts)
   if (member === undefined || others.length > 0) {
     throw badParameter('Device', `must name one device here; or ask /devices/{device}${ctx.path}`)
   }
-  await pass(ctx, parts, member, { path: ctx.path, query: withoutDevice(ctx.querystring) })
+  await pass(ctx, parts, member, { path: ctx.path, query: withoutDevice(ctx.querystring), way: parts.proxy })
 }
 
 /** A call that changes something on the device. */
@@ -37,19 +39,19 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
   refuseUnsafeChange(ctx)
   const { member, path } = deviceOf(ctx, parts)
   try {
-    await pass(ctx, parts, member, { path, query: ctx.querystring })
+    await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.proxy })
   } finally {
     member.captures.forget()
   }
 }
 
-/** A call that has a row of its own in the table, passed through. */
-export async function passToDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+/** A call that only reads and ends, passed through the short way. */
+export async function readDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
-  await pass(ctx, parts, member, { path, query: ctx.querystring })
+  await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.reads })
 }
 
-/** Any other call, passed through. */
+/** Any other call, passed through: it might change something, or be one whose answer goes on. */
 export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
   if (!isPlainPath(path)) {
@@ -58,7 +60,7 @@ export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promis
       `devices have no path ${path}; paths have no empty, dotted or escaped parts and are spelled as in the API reference`,
     )
   }
-  await pass(ctx, parts, member, { path, query: ctx.querystring })
+  await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.proxy })
 }
 
 function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember; path: string } {
@@ -66,16 +68,22 @@ function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember
   return { member, path: ctx.path.slice(ctx.path.indexOf('/', '/devices/'.length)) }
 }
 
+interface PassedCall {
+  readonly path: string
+  readonly query: string
+  readonly way: DeviceProxy | DeviceReads
+}
+
 async function pass(
   ctx: RouteContext,
   parts: GatewayParts,
   { device, breaker }: FleetMember,
-  { path, query }: { readonly path: string; readonly query: string },
+  { path, query, way }: PassedCall,
 ): Promise<void> {
   refuseBody(ctx)
   ctx.respond = false
   const target = query === '' ? path : `${path}?${query}`
-  const forward = () => parts.proxy.forward(device, target, ctx.req, ctx.res)
+  const forward = () => way.forward(device, target, ctx.req, ctx.res)
   await parts.controlCalls.run(device.name, () => breaker.run(forward))
 }
 

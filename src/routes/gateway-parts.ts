@@ -4,6 +4,7 @@ import type { UsersFile } from '../base/users-file.ts'
 import type { DownloadParts } from '../download/download-exchange.ts'
 import type { ControlCalls } from '../fleet/control-calls.ts'
 import type { DeviceProxy } from '../fleet/device-proxy.ts'
+import type { DeviceReads } from '../fleet/device-reads.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 
@@ -11,6 +12,7 @@ import type { TimeSourceAliases } from '../query/time-source.ts'
 export interface GatewayParts {
   readonly fleet: Fleet
   readonly proxy: DeviceProxy
+  readonly reads: DeviceReads
   readonly controlCalls: ControlCalls
   readonly downloads: DownloadParts
   readonly users: UsersFile

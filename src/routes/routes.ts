@@ -9,7 +9,7 @@ import {
   changeDevice,
   downloadFromDevice,
   passToChosenDevice,
-  passToDevice,
+  readDevice,
 } from './device-handlers.ts'
 import { showDevice, showDevices } from './device-reports.ts'
 import { estimateFleet } from './estimate-handlers.ts'
@@ -32,6 +32,8 @@ const SYSTEM_READS = [
   '/sysmaster/status',
   '/sysmaster/stats_summary',
 ]
+
+const STREAM_READS = ['/stream/list', '/stream/ssize', '/stream/stime']
 
 /** A change: by GET, as the API of the devices has it, and by the method that says so. */
 function bothWays(method: 'POST' | 'DELETE', path: string, handler: RouteHandler): readonly Route[] {
@@ -116,7 +118,16 @@ export const ROUTES: readonly Route[] = [
     role: 'user',
     handler: downloadFromDevice('splittime', parseLegacyQuery),
   },
-  { method: 'GET', path: '/devices/:device/api/v1/pcap/estimate', role: 'user', handler: passToDevice },
+  // What only reads and ends goes a shorter way than what changes something, goes on, or is not known.
+  { method: 'GET', path: '/devices/:device/api/v1/pcap/estimate', role: 'user', handler: readDevice },
+  ...[...SYSTEM_READS, ...STREAM_READS].map(
+    (path): Route => ({
+      method: 'GET',
+      path: `/devices/:device${path}`,
+      role: 'viewer',
+      handler: readDevice,
+    }),
+  ),
   ...bothWays('DELETE', '/devices/:device/pcap/del', changeDevice),
   ...bothWays('POST', '/devices/:device/sysmaster/capture_start', changeDevice),
   ...bothWays('POST', '/devices/:device/sysmaster/capture_stop', changeDevice),

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { Device } from '../../../src/fleet/device.ts'
 import { DeviceProxy } from '../../../src/fleet/device-proxy.ts'
+import { DeviceReads } from '../../../src/fleet/device-reads.ts'
 import { httpGet } from '../../support/http-get.ts'
 
 test('using http-proxy prints no deprecation warning and leaves util as it was', async () => {
@@ -33,33 +34,35 @@ test('using http-proxy prints no deprecation warning and leaves util as it was',
   assert.equal(stderr, '')
 })
 
-test('a device that keeps idle connections for a short time has all of the limit for its answer', async () => {
-  let connections = 0
-  const slowMs = 1_200
-  const device = createServer((req, res) => {
-    if (req.url === '/slow') setTimeout(() => res.end('slow'), slowMs)
-    else res.end('quick')
-  })
-  // Said to clients as "Keep-Alive: timeout=2".
-  device.keepAliveTimeout = 2_000
-  device.on('connection', () => connections++)
-  await once(device.listen(0, '127.0.0.1'), 'listening')
-  const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
-  const proxy = new DeviceProxy({ timeoutMs: 10_000 })
-  const target = new Device({ name: 'd', url, user: 'u', password: 'p' })
-  const front = createServer((req, res) => {
-    proxy.forward(target, req.url ?? '', req, res).catch((error) => res.writeHead(504).end(String(error)))
-  })
-  await once(front.listen(0, '127.0.0.1'), 'listening')
-  try {
-    const frontUrl = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
-    assert.equal(String((await httpGet(`${frontUrl}/quick`)).body), 'quick')
-    assert.equal(String((await httpGet(`${frontUrl}/slow`)).body), 'slow')
-    assert.equal(connections, 1)
-  } finally {
-    for (const server of [front, device]) {
-      server.closeAllConnections()
-      server.close()
+for (const Way of [DeviceProxy, DeviceReads]) {
+  test(`a device that keeps idle connections for a short time has all of the limit for its answer (${Way.name})`, async () => {
+    let connections = 0
+    const slowMs = 1_200
+    const device = createServer((req, res) => {
+      if (req.url === '/slow') setTimeout(() => res.end('slow'), slowMs)
+      else res.end('quick')
+    })
+    // Said to clients as "Keep-Alive: timeout=2".
+    device.keepAliveTimeout = 2_000
+    device.on('connection', () => connections++)
+    await once(device.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
+    const way = new Way({ timeoutMs: 10_000 })
+    const target = new Device({ name: 'd', url, user: 'u', password: 'p' })
+    const front = createServer((req, res) => {
+      way.forward(target, req.url ?? '', req, res).catch((error) => res.writeHead(504).end(String(error)))
+    })
+    await once(front.listen(0, '127.0.0.1'), 'listening')
+    try {
+      const frontUrl = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
+      assert.equal(String((await httpGet(`${frontUrl}/quick`)).body), 'quick')
+      assert.equal(String((await httpGet(`${frontUrl}/slow`)).body), 'slow')
+      assert.equal(connections, 1)
+    } finally {
+      for (const server of [front, device]) {
+        server.closeAllConnections()
+        server.close()
+      }
     }
-  }
-})
+  })
+}

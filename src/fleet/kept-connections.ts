@@ -1,0 +1,34 @@
+import type { Device } from './device.ts'
+import { KeptConnection } from './kept-connection.ts'
+
+/** The connections to one device. An idle one ends when it has been so for the time-out. */
+export class KeptConnections {
+  readonly #device: Device
+  readonly #timeoutMs: number
+  readonly #idle: KeptConnection[] = []
+
+  constructor(device: Device, timeoutMs: number) {
+    this.#device = device
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** The one that was used last, or a new one. */
+  take(): KeptConnection {
+    return this.#idle.pop() ?? this.open()
+  }
+
+  open(): KeptConnection {
+    return new KeptConnection(this.#device, this.#timeoutMs, (connection) => this.#forget(connection))
+  }
+
+  /** For the next call. REQUIRES: its answer is whole. */
+  keep(connection: KeptConnection): void {
+    connection.finish()
+    this.#idle.push(connection)
+  }
+
+  #forget(connection: KeptConnection): void {
+    const index = this.#idle.indexOf(connection)
+    if (index >= 0) this.#idle.splice(index, 1)
+  }
+}
