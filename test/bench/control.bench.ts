@@ -5,8 +5,11 @@ import type { Contender, WorkloadMaker } from './workload.ts'
 
 const SECONDS = 3
 const PATH = '/devices/d0/api/v1/system/version'
-/** Code that is not compiled yet takes several times as long; a time would not do on a busy machine. */
-const WARM_UP_CALLS = 30_000
+/**
+ * Of each side. Code that is not compiled yet takes several times as long, and V8 goes on improving what
+ * it has compiled until more than 100,000 calls were made; a time would not do on a busy machine.
+ */
+const WARM_UP_CALLS = 150_000
 
 /**
  * Small calls that are passed to a device, by wrk: one process each, connections kept on both sides,
