@@ -17,7 +17,17 @@ export async function readLeaseInbox(
   log: Log,
   signal: AbortSignal,
 ): Promise<void> {
-  signal.addEventListener('abort', () => redis.disconnect(), { once: true })
+  const end = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  // Away from Redis, a command waits for ever, also after disconnect().
+  await Promise.race([readOn(redis, key, onGrant, log, signal), end])
+  redis.disconnect()
+}
+
+async function readOn(
+  ...[redis, key, onGrant, log, signal]: Parameters<typeof readLeaseInbox>
+): Promise<void> {
   while (!signal.aborted) {
     try {
       const batch = await redis.blmpop(WAIT_S, 1, key, 'LEFT', 'COUNT', BATCH)

@@ -12,6 +12,7 @@ import {
   giveBack,
   LEASE_PREFIX,
   QUICK_TIMINGS,
+  SILENT_LOG,
   startScheduler,
   untilUse,
 } from '../../support/lease-user.ts'
@@ -88,6 +89,23 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       message: 'the lowered limit is lifted',
     })
     await close(scheduler)
+  })
+
+  test('ends also while Redis is away', { timeout: 30_000 }, async () => {
+    await using other = await TempRedis.create()
+    const isAway = Promise.withResolvers<void>()
+    let failures = 0
+    const warn = (_event: string, { purpose }: { readonly purpose?: unknown } = {}) => {
+      if (purpose === 'blocking') failures += 1
+      // It tries again in a second only, and its command waits for that.
+      if (failures === 6) setImmediate(() => setImmediate(isAway.resolve))
+    }
+    const scheduler = await startScheduler(other, { log: { ...SILENT_LOG, warn } })
+    const lease = await askLease(scheduler, ['a'])
+    await other.stop('SIGKILL')
+    await isAway.promise
+    await scheduler.close()
+    assert.ok(lease.lost.aborted)
   })
 
   test('places of a dead replica are free as soon as its device counts no readers but ours', async () => {
