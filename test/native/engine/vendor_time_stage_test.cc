@@ -215,7 +215,7 @@ TEST(VendorTimeStage, MostPacketsGetAVendorTimeAndTheRestIsCounted) {
     for (const TimedPacket& packet : store->packets) {
       if (packet.timeNs == packet.stored.timestampNs) fallbacks++;
     }
-    EXPECT_LT(fallbacks, store->packets.size() / 3);
+    EXPECT_LT(fallbacks, store->packets.size() / 2);
     DownloadBench bench;
     const auto download = bench.open(optionsOf(*store, source));
     readBody(*download);
