@@ -11,7 +11,8 @@ import { PcapMerge } from '../../src/pcap/merge.ts'
 import { PcapInput } from '../../src/pcap/pcap-input.ts'
 
 const CHUNK_BYTES = MERGE_READ_SIZE.mostBytes
-const LATER_PASSES = 3
+const FIRST_PASSES = 5
+const LATER_PASSES = 5
 
 const files = process.argv.slice(2).map((path) => ({ path, bytes: readFileSync(path) }))
 
@@ -53,6 +54,7 @@ function median(values: readonly number[]): number {
 }
 
 const { packets } = await mergeOnce()
+for (let pass = 1; pass < FIRST_PASSES; pass++) await mergeOnce()
 const passes: Awaited<ReturnType<typeof mergeOnce>>[] = []
 for (let pass = 0; pass < LATER_PASSES; pass++) passes.push(await mergeOnce())
 const seconds = median(passes.map((pass) => pass.seconds))
