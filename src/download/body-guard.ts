@@ -4,8 +4,8 @@
  */
 export interface BodyGuard extends Disposable {
   /**
-   * Whether the bytes so far, without those that feed() refused, may end between two elements of the format, so that a cut there would
-   * not be seen in the file.
+   * Whether the bytes so far, without those that feed() refused, may end between two elements of the
+   * format, so that a cut there would not be seen in the file.
    */
   readonly mayBeWhole: boolean
   /** Whether feed() must be waited for. */
