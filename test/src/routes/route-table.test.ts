@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createHttpApp } from '../../../src/base/http-app.ts'
+import { listen } from '../../../src/base/http-server.ts'
+import { createLog } from '../../../src/base/log.ts'
+import { Metrics } from '../../../src/base/metrics.ts'
+import type { Route, RouteContext } from '../../../src/routes/route.ts'
+import { RouteTable } from '../../../src/routes/route-table.ts'
+import { ROUTES } from '../../../src/routes/routes.ts'
+import { httpGet } from '../../support/http-get.ts'
+
+/** Answers with the row that was found and its parameters. */
+async function serve(t: TestContext, routes: readonly Route[]): Promise<string> {
+  const app = createHttpApp({ log: createLog('test', 'silent'), metrics: new Metrics() })
+  const table = new RouteTable(routes, async ({ method, path }, ctx) => {
+    ctx.body = { row: `${method} ${path}`, params: ctx.params }
+  })
+  app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
+  t.after(() => server.close(0))
+  return server.url
+}
+
+test('every row of the gateway is found at its path, with its parameters', async (t) => {
+  const url = await serve(t, ROUTES)
+  for (const { method, path } of ROUTES) {
+    const asked = path.replace(':device', 'nyc%2F1').replace(':id', '7').replace('{*path}', 'stream/other')
+    const found = (await httpGet(url + asked, { method })).json()
+    const params = {
+      ...(path.includes(':device') ? { device: 'nyc/1' } : {}),
+      ...(path.includes(':id') ? { id: '7' } : {}),
+      ...(path.includes('{*path}') ? { path: 'stream/other' } : {}),
+    }
+    assert.deepEqual(found, { row: `${method} ${path}`, params }, asked)
+  }
+})
+
+test('a path without a wildcard wins over one with it, for a device called anything', async (t) => {
+  const url = await serve(t, ROUTES)
+  for (const device of ['nyc1', ':device', '{*path}', 'constructor']) {
+    const found = (await httpGet(`${url}/devices/${encodeURIComponent(device)}/stream/list?a=/x`)).json()
+    assert.deepEqual(found, { row: 'GET /devices/:device/stream/list', params: { device } })
+  }
+})
+
+test('what has no row is not found, and another method is refused', async (t) => {
+  const url = await serve(t, ROUTES)
+  const status = async (method: string, path: string) => (await httpGet(url + path, { method })).status
+  for (const path of [
+    '/',
+    '/Livez',
+    '/livez/',
+    '/devices',
+    '/devices/',
+    '/devices/nyc1',
+    '/devices//stream/list',
+  ])
+    assert.equal(await status('GET', path), 404, path)
+  for (const path of ['/livez', '/v1/queue/7', '/devices/nyc1/stream/list', '/devices/nyc1/other'])
+    assert.equal(await status('POST', path), 405, path)
+  assert.equal(await status('HEAD', '/devices/nyc1/stream/list'), 200)
+  assert.equal(await status('DELETE', '/devices/nyc1/pcap/del'), 200)
+})
