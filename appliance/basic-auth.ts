@@ -8,13 +8,12 @@ import type { ApplianceContext } from './appliance-parts.ts'
  * and puts the user's name into the request's state. Fails with unauthenticated, insufficient-scope.
  */
 export async function requireRole(ctx: ApplianceContext, users: UsersFile, needed: Role): Promise<void> {
-  const header = ctx.get('Authorization')
-  const credentials = header === '' ? undefined : parse(header)
-  const user = credentials && (await users.verify(credentials.name, credentials.pass))
+  const authorization = ctx.get('Authorization')
+  const user = await users.verify(authorization)
   if (user === undefined) {
     throw new CapfleetError(
       'unauthenticated',
-      credentials === undefined
+      parse(authorization) === undefined
         ? 'send a user name and password (curl -u NAME:PASSWORD)'
         : 'the user name or the password is wrong',
     )

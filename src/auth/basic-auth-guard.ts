@@ -13,12 +13,14 @@ export async function authenticate(
 ): Promise<User> {
   if (authorization === undefined)
     throw unauthenticated('this path needs a user; send HTTP Basic credentials')
-  const credentials = parse(authorization)
-  if (credentials === undefined) {
-    throw unauthenticated('the Authorization header is not HTTP Basic (base64 of "user:password")')
+  const user = await users.verify(authorization)
+  if (user === undefined) {
+    throw unauthenticated(
+      parse(authorization) === undefined
+        ? 'the Authorization header is not HTTP Basic (base64 of "user:password")'
+        : 'the user name or the password is wrong',
+    )
   }
-  const user = await users.verify(credentials.name, credentials.pass)
-  if (user === undefined) throw unauthenticated('the user name or the password is wrong')
   if (ROLES.indexOf(user.role) < ROLES.indexOf(role)) {
     throw new CapfleetError(
       'insufficient-scope',

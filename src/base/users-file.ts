@@ -8,6 +8,7 @@
  */
 import { hash, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
+import { parse } from 'basic-auth'
 import { LRUCache } from 'lru-cache'
 import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml'
 import { z } from 'zod'
@@ -49,7 +50,7 @@ const CACHE_ENTRIES = 1_000
 
 export class UsersFile {
   readonly #users: ReadonlyMap<string, StoredUser>
-  /** Hashed with every password, so that how long a look-up takes tells nothing about one. */
+  /** Hashed with all credentials, so that how long a look-up takes tells nothing about one. */
   readonly #cacheSecret = randomBytes(32).toString('hex')
   readonly #verified = new LRUCache<string, User>({ max: CACHE_ENTRIES, ttl: CACHE_TTL_MS })
   /** Clients come back together when the cache forgets them; one hash will do for all. */
@@ -67,21 +68,26 @@ export class UsersFile {
     return new UsersFile(users, await hashPassword(randomBytes(16).toString('hex')))
   }
 
-  /** The user, or undefined when name or password is wrong; both cases take the same time. */
-  verify(name: string, password: string): Promise<User | undefined> {
-    const cacheKey = hash('sha256', `${this.#cacheSecret}${name}\0${password}`, 'base64')
+  /**
+   * The user who sent `authorization` (the header's value), or undefined when it is not HTTP Basic or
+   * the name or the password is wrong; the last two take the same time.
+   */
+  verify(authorization: string): Promise<User | undefined> {
+    const cacheKey = hash('sha256', this.#cacheSecret + authorization, 'base64')
     const cached = this.#verified.get(cacheKey)
     if (cached !== undefined) return Promise.resolve(cached)
     const running = this.#running.get(cacheKey)
     if (running !== undefined) return running
-    const started = this.#check(name, password, cacheKey).finally(() => this.#running.delete(cacheKey))
+    const started = this.#check(authorization, cacheKey).finally(() => this.#running.delete(cacheKey))
     this.#running.set(cacheKey, started)
     return started
   }
 
-  async #check(name: string, password: string, cacheKey: string): Promise<User | undefined> {
-    const stored = this.#users.get(name)
-    const right = await verifyPassword(password, stored?.password ?? this.#decoyHash)
+  async #check(authorization: string, cacheKey: string): Promise<User | undefined> {
+    const credentials = parse(authorization)
+    if (credentials === undefined) return undefined
+    const stored = this.#users.get(credentials.name)
+    const right = await verifyPassword(credentials.pass, stored?.password ?? this.#decoyHash)
     if (!right || stored === undefined) return undefined
     const user = { name: stored.name, role: stored.role }
     this.#verified.set(cacheKey, user)

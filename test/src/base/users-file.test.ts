@@ -5,6 +5,11 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { putUser, UsersFile } from '../../../src/base/users-file.ts'
 
+/** The value of the Authorization header. */
+function basic(name: string, password: string): string {
+  return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
+}
+
 async function usersPath(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'capfleet-'))
   t.after(() => rm(folder, { recursive: true }))
@@ -15,11 +20,17 @@ test('a user that was added is verified with the right password only', async (t)
   const path = await usersPath(t)
   assert.equal(await putUser(path, { name: 'ann', role: 'full' }, 'pässword'), 'added')
   const users = await UsersFile.load(path)
-  assert.deepEqual(await users.verify('ann', 'pässword'), { name: 'ann', role: 'full' })
-  assert.deepEqual(await users.verify('ann', 'pässword'), { name: 'ann', role: 'full' }, 'from the cache too')
-  assert.equal(await users.verify('ann', 'wrong'), undefined)
-  assert.equal(await users.verify('bob', 'pässword'), undefined)
-  assert.equal(await users.verify('ann', ''), undefined)
+  assert.deepEqual(await users.verify(basic('ann', 'pässword')), { name: 'ann', role: 'full' })
+  assert.deepEqual(
+    await users.verify(basic('ann', 'pässword')),
+    { name: 'ann', role: 'full' },
+    'from the cache too',
+  )
+  assert.equal(await users.verify(basic('ann', 'wrong')), undefined)
+  assert.equal(await users.verify(basic('bob', 'pässword')), undefined)
+  assert.equal(await users.verify(basic('ann', '')), undefined)
+  for (const other of ['', 'Basic', 'Basic !', 'Bearer YW5uOng=', `x${basic('ann', 'pässword')}`])
+    assert.equal(await users.verify(other), undefined, other)
 })
 
 test('callers who come with the same credentials at once share one hash', async (t) => {
@@ -30,15 +41,15 @@ test('callers who come with the same credentials at once share one hash', async 
     ['wrong', undefined],
     ['right', 'full'],
   ] as const) {
-    const first = users.verify('ann', password)
-    assert.equal(users.verify('ann', password), first)
-    assert.notEqual(users.verify('ann', `${password}er`), first)
+    const first = users.verify(basic('ann', password))
+    assert.equal(users.verify(basic('ann', password)), first)
+    assert.notEqual(users.verify(basic('ann', `${password}er`)), first)
     assert.equal((await first)?.role, role)
   }
-  assert.notEqual(users.verify('ann', 'wrong'), users.verify('ann', 'right'))
-  const again = users.verify('ann', 'wrong')
+  assert.notEqual(users.verify(basic('ann', 'wrong')), users.verify(basic('ann', 'right')))
+  const again = users.verify(basic('ann', 'wrong'))
   assert.equal(await again, undefined)
-  assert.notEqual(users.verify('ann', 'wrong'), again, 'what was wrong is hashed again')
+  assert.notEqual(users.verify(basic('ann', 'wrong')), again, 'what was wrong is hashed again')
 })
 
 test('the file holds no password and is readable by its owner only', async (t) => {
@@ -55,9 +66,9 @@ test('adding a user again replaces it and keeps comments and other users', async
   await writeFile(path, `# the SOC\n${await readFile(path, 'utf8')}`)
   assert.equal(await putUser(path, { name: 'ann', role: 'full' }, 'three'), 'replaced')
   const users = await UsersFile.load(path)
-  assert.equal(await users.verify('ann', 'one'), undefined)
-  assert.equal((await users.verify('ann', 'three'))?.role, 'full')
-  assert.equal((await users.verify('bob', 'two'))?.role, 'viewer')
+  assert.equal(await users.verify(basic('ann', 'one')), undefined)
+  assert.equal((await users.verify(basic('ann', 'three')))?.role, 'full')
+  assert.equal((await users.verify(basic('bob', 'two')))?.role, 'viewer')
   assert.match(await readFile(path, 'utf8'), /^# the SOC/)
 })
 
