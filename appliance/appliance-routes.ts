@@ -76,7 +76,9 @@ export function routeOf(method: string, path: string): ApplianceRoute {
     throw new CapfleetError('not-found', `there is nothing at ${path}; the paths are listed in the README`)
   }
   if (!route.methods.some((name) => name === method)) {
-    throw new CapfleetError('method-not-allowed', `${path} takes ${route.methods.join(' and ')} only`)
+    throw new CapfleetError('method-not-allowed', `${path} takes ${route.methods.join(' and ')} only`, {
+      allow: route.methods,
+    })
   }
   return route
 }

@@ -78,6 +78,8 @@ export interface ErrorDetails {
   readonly position?: number | undefined
   /** When to try again, for the Retry-After header. */
   readonly retryAfterS?: number | undefined
+  /** The methods that the path takes, for the Allow header of a 405 (RFC 9110 section 15.5.6). */
+  readonly allow?: readonly string[] | undefined
   /** Further members of the problem body, such as `readers` or `candidates`. */
   readonly members?: Readonly<Record<string, unknown>> | undefined
   readonly cause?: unknown

@@ -101,6 +101,7 @@ function problemHeaders(error: CapfleetError): Record<string, string> {
   if (error.code === 'unauthenticated')
     headers['WWW-Authenticate'] = 'Basic realm="capfleet", charset="UTF-8"'
   if (error.kind.status === 503) headers['Retry-After'] = String(error.details.retryAfterS ?? 1)
+  if (error.details.allow !== undefined) headers.Allow = error.details.allow.join(', ')
   return headers
 }
 

@@ -10,7 +10,9 @@ export function refuseUnsafeChange(ctx: RouteContext): void {
     )
   }
   if (ctx.method === 'HEAD') {
-    throw new CapfleetError('method-not-allowed', 'HEAD changes nothing; use POST, DELETE or GET')
+    throw new CapfleetError('method-not-allowed', 'HEAD changes nothing; use POST, DELETE or GET', {
+      allow: ['GET', ctx.path.endsWith('/pcap/del') ? 'DELETE' : 'POST'],
+    })
   }
 }
 

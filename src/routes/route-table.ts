@@ -37,18 +37,17 @@ export class RouteTable {
 class Rows {
   readonly #router = new Router<RequestState>({ sensitive: true, strict: true })
   readonly #routes = this.#router.routes()
-  readonly #refusal = this.#router.allowedMethods({
-    throw: true,
-    methodNotAllowed,
-    notImplemented: methodNotAllowed,
-  })
+  readonly #otherMethods = this.#router.allowedMethods()
 
   add(path: string, method: Route['method'], run: (ctx: RouteContext) => Promise<void>): void {
     this.#router.register(path, [method], run)
   }
 
   dispatch(ctx: RouteContext, next: Next): Promise<unknown> {
-    return this.#routes(ctx, () => this.#refusal(ctx, next))
+    return this.#routes(ctx, async () => {
+      await this.#otherMethods(ctx, next)
+      if (ctx.status === 405 || ctx.status === 501) throw methodNotAllowed()
+    })
   }
 }
 
@@ -63,6 +62,7 @@ function asInTable(path: string): string {
   return end < 0 ? path : ONE_DEVICE + path.slice(end)
 }
 
+/** The header Allow is set already. */
 function methodNotAllowed(): CapfleetError {
   return new CapfleetError(
     'method-not-allowed',

@@ -96,10 +96,15 @@ test('unknown paths, methods and captures are told apart', async () => {
     ['GET', `${SINGLE}?StreamName=bigg`, 404, 'unknown-capture'],
     ['GET', '/api/v1/pcap/%', 404, 'not-found'],
   ] as const
+  const METHODS: Readonly<Record<string, string>> = {
+    '/stream/list': 'GET, HEAD',
+    '/pcap/del?StreamName=big': 'GET',
+  }
   for (const [method, path, status, code] of cases) {
     const answer = await appliance.get(path, { method })
     assert.equal(answer.status, status, path)
     if (code !== undefined) assert.equal(answer.json().code, code)
+    assert.equal(answer.headers.allow, status === 405 ? METHODS[path] : undefined, path)
   }
 })
 

@@ -46,6 +46,10 @@ test('a path without a wildcard wins over one with it, for a device called anyth
 test('what has no row is not found, and another method is refused', async (t) => {
   const url = await serve(t, ROUTES)
   const status = async (method: string, path: string) => (await httpGet(url + path, { method })).status
+  const allow = async (method: string, path: string) => {
+    const { status, headers } = await httpGet(url + path, { method })
+    return [status, headers.allow, headers['content-type']]
+  }
   for (const path of [
     '/',
     '/Livez',
@@ -57,7 +61,9 @@ test('what has no row is not found, and another method is refused', async (t) =>
   ])
     assert.equal(await status('GET', path), 404, path)
   for (const path of ['/livez', '/v1/queue/7', '/devices/nyc1/stream/list', '/devices/nyc1/other'])
-    assert.equal(await status('POST', path), 405, path)
+    assert.deepEqual(await allow('POST', path), [405, 'HEAD, GET', 'application/problem+json'], path)
+  assert.deepEqual(await allow('PUT', '/pcap/del'), [405, 'HEAD, GET, DELETE', 'application/problem+json'])
+  assert.deepEqual(await allow('OPTIONS', '/livez'), [200, 'HEAD, GET', 'text/plain; charset=utf-8'])
   assert.equal(await status('HEAD', '/devices/nyc1/stream/list'), 200)
   assert.equal(await status('DELETE', '/devices/nyc1/pcap/del'), 200)
 })
