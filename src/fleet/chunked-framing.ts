@@ -115,7 +115,7 @@ export class ChunkedFraming implements BodyFraming {
     this.#trailerBytes += line.length + 2
     if (line !== '') this.#trailerLines.push(line)
     else {
-      this.trailers = parseHeaderLines(this.#trailerLines)
+      this.trailers = parseHeaderLines(this.#trailerLines.join('\r\n'), 0)
       this.#state = 'end'
     }
     return end

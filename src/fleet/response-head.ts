@@ -18,27 +18,27 @@ export type BodyLength = 'chunked' | 'until-close' | number
 /** What is wrong, to continue "device X ...". */
 export class MalformedAnswer extends Error {}
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
-const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)$/
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n|$)/
+const HEADER_LINE = /([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)(?:\r\n|$)/y
 /** More than any file has; well below where a double is no longer exact. */
 const LENGTH = /^\d{1,15}$/
 
 /** `text` is the head in latin1, without the empty line. Throws MalformedAnswer. */
 export function parseResponseHead(text: string): ResponseHead {
-  const [statusLine = '', ...lines] = text.split('\r\n')
-  const match = STATUS_LINE.exec(statusLine)
+  const match = STATUS_LINE.exec(text)
   if (match === null) throw new MalformedAnswer('sent no HTTP/1.1 status line')
-  const headers = parseHeaderLines(lines)
+  const headers = parseHeaderLines(text, match[0].length)
   const isHttp11 = match[1] === '1'
   return { status: Number(match[2]), isHttp11, headers, framing: framingOf(headers, isHttp11) }
 }
 
-/** Header or trailer lines. A line that goes on from the one before (obs-fold) is malformed. */
-export function parseHeaderLines(lines: readonly string[]): Readonly<Record<string, string>> {
+/** Header or trailer lines from `begin` on. One that goes on from the line before (obs-fold) is malformed. */
+export function parseHeaderLines(text: string, begin: number): Readonly<Record<string, string>> {
   // Without a prototype: "__proto__" is a valid name.
   const headers: Record<string, string> = Object.create(null)
-  for (const line of lines) {
-    const match = HEADER_LINE.exec(line)
+  HEADER_LINE.lastIndex = begin
+  while (HEADER_LINE.lastIndex < text.length) {
+    const match = HEADER_LINE.exec(text)
     if (match === null) throw new MalformedAnswer('sent a malformed header line')
     const [, name = '', value = ''] = match
     const key = name.toLowerCase()

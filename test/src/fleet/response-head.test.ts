@@ -34,6 +34,9 @@ for (const [what, text] of [
   ['a bare carriage return', 'HTTP/1.1 200 OK\r\nA: 1\rB: 2'],
   ['a NUL', 'HTTP/1.1 200 OK\r\nA: \0'],
   ['a line without a colon', 'HTTP/1.1 200 OK\r\nA'],
+  ['an empty line among its headers', 'HTTP/1.1 200 OK\r\nA: 1\r\n\r\nB: 2'],
+  ['a status line that ends with a bare line feed', 'HTTP/1.1 200 OK\nA: 1'],
+  ['half a line end', 'HTTP/1.1 200 OK\r\nA: 1\r'],
 ] as const) {
   test(`refuses an answer with ${what}`, () => {
     assert.throws(() => parseResponseHead(text), MalformedAnswer)
