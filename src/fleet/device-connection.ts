@@ -3,6 +3,7 @@
  * stream events) costs three times as much as moving the bytes.
  */
 import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { CapfleetError } from '../base/error.ts'
 import type { Device } from './device.ts'
 import { deviceFailure } from './device-failure.ts'
@@ -46,26 +47,32 @@ export class DeviceConnection implements Disposable {
   #pausedMs: number | undefined
   /** The buffer that the next read goes into. */
   #target: Buffer | undefined
+  #hasRead = false
   #ended = false
   #failure: { readonly reason: unknown } | undefined
   #wake: (() => void) | undefined
 
-  /** Begins to connect and to send `request`; a failure is thrown by next(). */
+  /**
+   * Begins to connect, and sends `request` as soon as that is done; a failure is thrown by next().
+   * Nothing is sent later than `connectTimeoutMs` from now, also by a process that was stopped meanwhile.
+   */
   constructor(device: Device, request: string, options: ConnectionOptions) {
     this.#device = device.name
     this.#options = options
     this.#size = new ReadSize(options.readSize)
     this.#onAbort = () => this.#fail(options.signal.reason)
-    this.#connecting = setTimeout(
-      () => this.#fail(this.#tooLate('accept a connection', options.connectTimeoutMs)),
-      options.connectTimeoutMs,
-    )
+    this.#connecting = setTimeout(() => this.#failToConnect(), options.connectTimeoutMs)
     this.#socket = connectToDevice(device, {
       buffer: () => this.#nextTarget(),
       callback: (bytes, buffer) => this.#onRead(bytes, buffer as Buffer),
     })
-    this.#listen(isTlsDevice(device))
-    this.#socket.write(request, 'latin1')
+    this.#listen()
+    const lastMs = performance.now() + options.connectTimeoutMs
+    this.#socket.once(isTlsDevice(device) ? 'secureConnect' : 'connect', () => {
+      clearTimeout(this.#connecting)
+      if (performance.now() > lastMs) this.#failToConnect()
+      else this.#socket.write(request, 'latin1')
+    })
     options.signal.addEventListener('abort', this.#onAbort, { once: true })
     if (options.signal.aborted) this.#onAbort()
   }
@@ -122,11 +129,10 @@ export class DeviceConnection implements Disposable {
     this.#fail(CLOSED)
   }
 
-  #listen(isTls: boolean): void {
+  #listen(): void {
     const socket = this.#socket
     socket.setTimeout(this.#options.idleTimeoutMs)
     if (this.#options.idleTimeoutMs === NO_IDLE_TIMEOUT) socket.setKeepAlive(true, KEEP_ALIVE_MS)
-    socket.on(isTls ? 'secureConnect' : 'connect', () => clearTimeout(this.#connecting))
     socket.on('timeout', () => {
       if (this.#pausedMs === undefined)
         this.#fail(this.#tooLate('send anything', this.#options.idleTimeoutMs))
@@ -148,6 +154,7 @@ export class DeviceConnection implements Disposable {
   /** False pauses reading. Node asks for the next buffer in any case. */
   #onRead(bytes: number, buffer: Buffer): boolean {
     this.#target = undefined
+    this.#hasRead = true
     this.#size.hasRead(bytes, buffer.byteLength)
     this.#unreleased += 1
     let isReleased = false
@@ -180,12 +187,28 @@ export class DeviceConnection implements Disposable {
     this.#socket.resume()
   }
 
+  #failToConnect(): void {
+    this.#fail(this.#tooLate('accept a connection', this.#options.connectTimeoutMs))
+  }
+
   /** The first failure stands. What has arrived and nobody has taken is dropped. */
   #fail(reason: unknown): void {
     this.#failure ??= { reason }
-    this.#socket.destroy()
+    this.#break()
     this.#dropArrived()
     this.#notify()
+  }
+
+  /**
+   * A request that is still on its way to a device that cannot be reached must not arrive later, when
+   * others have its place: the kernel forgets it with a reset, not with a regular end. (Node has no
+   * reset under TLS, nor before there is a connection, when nothing has been sent.)
+   */
+  #break(): void {
+    const socket = this.#socket
+    const isOnItsWay = !this.#hasRead && !socket.connecting && !socket.destroyed
+    if (isOnItsWay && !(socket instanceof TLSSocket)) socket.resetAndDestroy()
+    else socket.destroy()
   }
 
   #end(): void {
