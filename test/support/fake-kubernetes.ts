@@ -39,6 +39,8 @@ export class FakeKubernetes implements AsyncDisposable {
   readonly #slices = new Map<string, Slice>()
   readonly #watchers = new Set<ServerResponse>()
   readonly #scheme: string
+  /** What watchers were told, for those who begin at an earlier version. */
+  readonly #told: { readonly version: number; readonly line: string }[] = []
   #version = 100
 
   private constructor(tls: { readonly key: Buffer; readonly cert: Buffer } | undefined) {
@@ -101,7 +103,9 @@ export class FakeKubernetes implements AsyncDisposable {
 
   #tell(type: string, object: unknown): void {
     this.#version += 1
-    for (const res of this.#watchers) res.write(`${JSON.stringify({ type, object })}\n`)
+    const line = `${JSON.stringify({ type, object })}\n`
+    this.#told.push({ version: this.#version, line })
+    for (const res of this.#watchers) res.write(line)
   }
 
   #answer(req: IncomingMessage, res: ServerResponse): void {
@@ -112,7 +116,8 @@ export class FakeKubernetes implements AsyncDisposable {
       res.writeHead(isKnown ? 500 : 401).end('{"kind":"Status"}')
       return
     }
-    if (new URL(url, this.url).searchParams.get('watch') !== '1') {
+    const query = new URL(url, this.url).searchParams
+    if (query.get('watch') !== '1') {
       const metadata = { resourceVersion: String(this.#version) }
       res.end(JSON.stringify({ kind: 'EndpointSliceList', metadata, items: [...this.#slices.values()] }))
       return
@@ -120,5 +125,7 @@ export class FakeKubernetes implements AsyncDisposable {
     this.#watchers.add(res)
     res.once('close', () => this.#watchers.delete(res))
     res.writeHead(200, { 'Content-Type': 'application/json' }).flushHeaders()
+    const from = Number(query.get('resourceVersion'))
+    for (const { version, line } of this.#told) if (version > from) res.write(line)
   }
 }
