@@ -12,9 +12,6 @@ import { TIME_SOURCES } from './query/time-source.ts'
 /** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */
 const STREAMS_PER_DEVICE_MAX = 4
 
-/** What has a lease asks its device within this time, which is less than LEASE_TIMINGS.openMs. */
-const CONNECT_TIMEOUT_MAX_MS = 20_000
-
 const wholeNumber = (min: number, max: number) => z.int().min(min).max(max)
 
 const downloadsSchema = z
@@ -61,7 +58,7 @@ export const gatewayConfigSchema = z
     downloads: downloadsSchema.prefault({}),
     control: z
       .strictObject({
-        connectTimeoutMs: wholeNumber(100, CONNECT_TIMEOUT_MAX_MS).default(5_000),
+        connectTimeoutMs: wholeNumber(100, 60_000).default(5_000),
         timeoutMs: wholeNumber(100, 600_000).default(30_000),
         probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
       })

@@ -12,10 +12,9 @@ device counted then was a settled grant's, a younger grant's or a suspect's; so 
 suspects were streaming as settled grants had ended their stream already, and those keep their
 place until they are given back: streams never exceed places. A grant that is not settled counts
 for nothing: its stream may begin only after the device was asked; so does one of which a stream
-broke off and is opened again, until it has begun. Suspects younger than the question stay, and so do
-those whose stream had not begun for certain: a replica that was stopped, or cut off from all, may have
-asked for it, and the device hears of that later. Where the device cannot tell, suspects are freed
-ARGV[8] ms after their replica lapsed, by when it has cut its own streams.
+broke off and is opened again, until it has begun. Suspects younger than the
+question stay. Where the device cannot tell, suspects are freed ARGV[8] ms after their replica
+lapsed, by when it has cut its own streams.
 
 Returns how many places were freed.
 ]]
@@ -30,19 +29,13 @@ local function settled()
   return count
 end
 
--- Younger than the question neither in being suspects nor in having begun.
-local function settledSuspects()
-  local ids = {}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', '(' .. asked)) do
-    if tonumber(redis.call('ZSCORE', P .. 'on:' .. device, id)) < asked then ids[#ids + 1] = id end
-  end
-  return ids
+local bound = '(' .. asked
+if readers == '' then
+  bound = tostring(now - ARGV[8])
+elseif tonumber(readers) > settled() then
+  return 0
 end
-
-local freed
-if readers == '' then freed = redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', now - ARGV[8])
-elseif tonumber(readers) <= settled() then freed = settledSuspects()
-else return 0 end
+local freed = redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', bound)
 readRequests(freed)
 for _, id in ipairs(freed) do
   local request = readRequest(id)

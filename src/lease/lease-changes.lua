@@ -6,14 +6,6 @@ local function takePlace(request, device, begunBy)
   redis.call('ZADD', P .. 'on:' .. device, begunBy, request.id)
 end
 
--- Whether all streams of a grant have begun; else they may begin until OPEN_MS from now.
-local function noteBegun(request, haveBegun)
-  for _, device in ipairs(request.devices) do
-    if haveBegun then redis.call('ZADD', P .. 'on:' .. device, 'XX', 'LT', now, request.id)
-    else redis.call('ZADD', P .. 'on:' .. device, 'XX', 'GT', now + OPEN_MS, request.id) end
-  end
-end
-
 local function freePlace(request, device)
   if redis.call('ZREM', P .. 'on:' .. device, request.id) == 0 then return end
   addUse(readPlace(device), request, -1)

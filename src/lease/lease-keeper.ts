@@ -25,6 +25,8 @@ export class LeaseKeeper {
   readonly #options: KeeperOptions
   /** Grants ("turn id") that the next heartbeats acknowledge. */
   readonly #received = new Set<string>()
+  /** Requests whose streams have all begun, or of which one is opened again: told by the next heartbeats. */
+  readonly #streams = new Map<string, 'opened' | 'reopening'>()
   #mustReassert = false
   #recoverUntil: string | undefined
   #acknowledgedMs = performance.now()
@@ -86,16 +88,21 @@ export class LeaseKeeper {
     return true
   }
 
-  /**
-   * All streams under a held entry have begun (should this replica die, its places are free sooner), or
-   * one of them has ended and is opened again. Sent at once; after a failure everything is told again.
-   */
-  tell(news: 'opened' | 'reopening', { request, turn }: LeaseEntry): void {
-    const { scripts, log } = this.#options
-    scripts.streams(news, request.id, turn).catch((error: Error) => {
-      this.#mustReassert = true
-      log.warn('lease.streams-untold', { id: request.id, message: error.message })
-    })
+  /** All streams under a held entry have begun. */
+  opened(id: string): void {
+    this.#streams.set(id, 'opened')
+  }
+
+  /** One of them has ended and is opened again. Redis is told at once: until then it may count on it. */
+  reopening(id: string): void {
+    this.#streams.set(id, 'reopening')
+    this.#beatAgain().catch((error: Error) =>
+      this.#options.log.warn('lease.heartbeat-failed', { message: error.message }),
+    )
+  }
+
+  forget(id: string): void {
+    this.#streams.delete(id)
   }
 
   /** One under way may have been sent before the latest news. */
@@ -107,8 +114,15 @@ export class LeaseKeeper {
   async #sendHeartbeat(): Promise<void> {
     const sentMs = performance.now()
     const received = firstOf(this.#received, ACKNOWLEDGEMENTS_A_BEAT)
-    const { state, recoverUntil, granted } = await this.#options.scripts.heartbeat(received)
+    const streams = firstOf(this.#streams, ACKNOWLEDGEMENTS_A_BEAT)
+    const idsOf = (wanted: string) => streams.filter(([, news]) => news === wanted).map(([id]) => id)
+    const { state, recoverUntil, granted } = await this.#options.scripts.heartbeat({
+      received,
+      opened: idsOf('opened'),
+      reopening: idsOf('reopening'),
+    })
     for (const message of received) this.#received.delete(message)
+    for (const [id, told] of streams) if (this.#streams.get(id) === told) this.#streams.delete(id)
     this.#acknowledgedMs = sentMs
     if (state === 'lapsed' || recoverUntil !== this.#recoverUntil) this.#mustReassert = true
     this.#recoverUntil = recoverUntil
@@ -125,7 +139,7 @@ export class LeaseKeeper {
         const some = owned.slice(from, from + REQUESTS_A_SCRIPT)
         const ends = sole && from + REQUESTS_A_SCRIPT >= owned.length
         const states = await scripts.reassert(
-          some.flatMap((one) => this.#asItIsNow(one) ?? []),
+          some.filter((one) => this.#isCurrent(one)),
           { ends },
         )
         for (const { id, turn, state } of states) if (state === 'g') this.receive(`${turn} ${id}`)
@@ -136,12 +150,11 @@ export class LeaseKeeper {
     }
   }
 
-  /** Between two scripts it may have been given back, or its streams be others. */
-  #asItIsNow({ id, turn, kind }: OwnedRequest): OwnedRequest | undefined {
+  /** Whether the entry is still what was to be told: between two scripts it may have been given back. */
+  #isCurrent({ id, turn, kind }: OwnedRequest): boolean {
     const entry = this.#options.entries.get(id)
     const now = entry && ownedRequest(entry)
-    const isSame = now !== undefined && now.turn === turn && (now.kind === 'waiting') === (kind === 'waiting')
-    return isSame ? now : undefined
+    return now !== undefined && now.turn === turn && (now.kind === 'waiting') === (kind === 'waiting')
   }
 }
 

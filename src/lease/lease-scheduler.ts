@@ -54,12 +54,12 @@ export class LeaseScheduler {
     opened: (entry) => {
       if (entry.state !== 'held') return
       entry.opened = true
-      this.#keeper.tell('opened', entry)
+      this.#keeper.opened(entry.request.id)
     },
     reopening: (entry) => {
       if (entry.state !== 'held') return
       entry.opened = false
-      this.#keeper.tell('reopening', entry)
+      this.#keeper.reopening(entry.request.id)
     },
     requeue: (entry, device, options) => this.#requeue(entry, device, options),
     giveBack: (entry) => this.#giveBack(entry),
@@ -232,6 +232,7 @@ export class LeaseScheduler {
     try {
       options.signal.throwIfAborted()
       if (this.#draining) throw shuttingDown()
+      this.#keeper.forget(id)
       entry.rewait(++this.#turn)
       const { state, position } = await this.#scripts.requeue(id, device, entry.turn).catch(asUnavailable)
       if (state === 'g') this.#keeper.accept(entry)
@@ -249,6 +250,7 @@ export class LeaseScheduler {
     const { id } = entry.request
     if (this.#entries.get(id) !== entry) return
     this.#entries.delete(id)
+    this.#keeper.forget(id)
     try {
       await this.#scripts.release(id, entry.turn)
     } catch (error) {

@@ -12,7 +12,6 @@ const CHANGES = [...ASKS, 'lease-changes'] as const
 const SCRIPTS = {
   exchange: CHANGES,
   requeue: CHANGES,
-  streams: CHANGES,
   heartbeat: ASKS,
   tidy: CHANGES,
   clear: CHANGES,
@@ -73,6 +72,13 @@ export interface ExchangeReply extends QueueTicket {
 /** What the request was; "" when nothing was changed. */
 type Released = 'w' | 'g' | 's' | ''
 
+/** What a heartbeat tells: grants ("turn id") that came, and ids of which all streams have begun, or one is opened again. */
+export interface HeartbeatNews {
+  readonly received: readonly string[]
+  readonly opened: readonly string[]
+  readonly reopening: readonly string[]
+}
+
 /** What became of a request that was told again. */
 export type Reasserted = Pick<OwnedRequest, 'id' | 'turn'> & { readonly state: 'g' | 'w' }
 
@@ -109,14 +115,10 @@ export class LeaseScripts {
     return { state, position }
   }
 
-  /** Of the streams under a grant: all have begun, or one is opened again. */
-  async streams(news: 'opened' | 'reopening', id: string, turn: number): Promise<void> {
-    await this.#call('streams', news, turn, id)
-  }
-
-  /** `received`: grants ("turn id") that came. */
-  async heartbeat(received: readonly string[] = []) {
-    const reply = await this.#call('heartbeat', this.#context.timings.leaseTtlMs, ...received)
+  async heartbeat({ received = [], opened = [], reopening = [] }: Partial<HeartbeatNews> = {}) {
+    const ttlMs = this.#context.timings.leaseTtlMs
+    const counts = [received.length, opened.length]
+    const reply = await this.#call('heartbeat', ttlMs, ...counts, ...received, ...opened, ...reopening)
     const [state, recoverUntil, granted] = reply as ['ok' | 'lapsed', string, string[]]
     return { state, recoverUntil, granted }
   }

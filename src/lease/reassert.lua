@@ -35,13 +35,15 @@ end
 local function stream(request, known, isOpen)
   if known and known.state == 'w' then leaveQueues(known) end
   for _, device in ipairs(request.devices) do
-    if not redis.call('ZSCORE', P .. 'on:' .. device, request.id) then takePlace(request, device, now + OPEN_MS) end
+    local key = P .. 'on:' .. device
+    if not redis.call('ZSCORE', key, request.id) then takePlace(request, device, now + OPEN_MS) end
+    if isOpen then redis.call('ZADD', key, 'XX', 'LT', now, request.id)
+    else redis.call('ZADD', key, 'XX', 'GT', now + OPEN_MS, request.id) end
     if redis.call('ZREM', P .. 'sus:' .. device, request.id) == 1
       and redis.call('EXISTS', P .. 'sus:' .. device) == 0 then
       redis.call('ZREM', P .. 'susd', device)
     end
   end
-  noteBegun(request, isOpen)
 end
 
 local states = {}

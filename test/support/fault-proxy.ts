@@ -1,8 +1,7 @@
 /**
  * A TCP proxy that can lose the network: while it is cut, both directions are black holes (no byte,
  * no end, no reset arrives; new connections are taken and go nowhere); when it is mended, all that
- * was sent arrives, as with TCP's own repetition; but not on new connections that their clients have
- * reset, because then the kernel repeats nothing.
+ * was sent arrives, as with TCP's own repetition.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
@@ -23,8 +22,7 @@ export class FaultProxy implements AsyncDisposable {
   readonly #target: ProxyTarget
   readonly #server: Server
   readonly #pairs = new Set<Pair>()
-  /** Clients that came while the network was cut, and what they have sent. */
-  readonly #refused = new Map<Socket, Buffer[]>()
+  readonly #refused = new Set<Socket>()
   #isCut = false
 
   private constructor(target: ProxyTarget) {
@@ -55,21 +53,19 @@ export class FaultProxy implements AsyncDisposable {
 
   mend(): void {
     this.#isCut = false
-    for (const pair of this.#pairs) {
-      if (pair.clientGone) pair.upstream.destroy()
-      else {
-        for (const bytes of pair.held.splice(0)) pair.upstream.write(bytes)
-        pair.upstream.resume()
-      }
-    }
-    for (const [client, sent] of this.#refused) this.#join(client, sent)
+    for (const socket of this.#refused) this.#join(socket)
     this.#refused.clear()
+    for (const pair of this.#pairs) {
+      for (const bytes of pair.held.splice(0)) pair.upstream.write(bytes)
+      if (pair.clientGone) pair.upstream.destroy()
+      else pair.upstream.resume()
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = once(this.#server, 'close')
     this.#server.close()
-    for (const client of this.#refused.keys()) client.destroy()
+    for (const socket of this.#refused) socket.destroy()
     for (const { client, upstream } of this.#pairs) {
       client.destroy()
       upstream.destroy()
@@ -80,25 +76,17 @@ export class FaultProxy implements AsyncDisposable {
   #accept(client: Socket): void {
     client.setNoDelay()
     client.on('error', () => undefined)
-    if (!this.#isCut) {
-      this.#join(client, [])
-      return
-    }
-    const sent: Buffer[] = []
-    this.#refused.set(client, sent)
-    client.on('data', (bytes: Buffer) => sent.push(bytes))
-    client.once('error', () => this.#refused.delete(client))
+    if (this.#isCut) {
+      this.#refused.add(client)
+      client.once('close', () => this.#refused.delete(client))
+    } else this.#join(client)
   }
 
-  #join(client: Socket, sent: readonly Buffer[]): void {
-    client.removeAllListeners('data')
+  #join(client: Socket): void {
     const upstream = createConnection({ ...this.#target, allowHalfOpen: true, noDelay: true })
-    const pair: Pair = { client, upstream, held: [], clientGone: client.readableEnded }
+    const pair: Pair = { client, upstream, held: [], clientGone: false }
     this.#pairs.add(pair)
     upstream.on('error', () => undefined)
-    for (const bytes of sent) upstream.write(bytes)
-    // The server answers what came before the end, and sees the end then.
-    if (pair.clientGone) upstream.once('data', () => this.#clientLeft(pair))
     client.on('data', (bytes: Buffer) => {
       if (this.#isCut) pair.held.push(bytes)
       else upstream.write(bytes)

@@ -17,7 +17,7 @@ export interface ModelRequest {
   readonly seq: number
   turn: number
   state: 'w' | 'g' | 's'
-  /** Its stream has begun, or never will. */
+  /** Its stream is known to have begun. */
   begun: boolean
 }
 
@@ -34,7 +34,6 @@ export interface ModelRules {
   readonly bulkReservesAll?: boolean
   readonly grantsWhileRecovering?: boolean
   readonly clearsRegardless?: boolean
-  readonly clearsUnbegun?: boolean
   readonly countsYoungGrants?: boolean
   readonly regrantsParts?: boolean
   readonly releasesLaterTurns?: boolean
@@ -145,12 +144,6 @@ export class LeaseModel {
     if (request?.state === 'g' && !this.rules.reopensUntold) request.begun = false
   }
 
-  /** So long after its grant its stream has begun, or never will. */
-  overdue(id: string): void {
-    const request = this.requests.get(id)
-    if (request !== undefined && request.state !== 'w') request.begun = true
-  }
-
   /** A replica was silent for too long. */
   lapse(replica: string): void {
     this.live.delete(replica)
@@ -187,12 +180,7 @@ export class LeaseModel {
         state === 'g' && ((begun && asked.begun.has(id)) || this.rules.countsYoungGrants),
     ).length
     if (readers > settled && !this.rules.clearsRegardless) return 0
-    const freed = there.filter(
-      ({ id, state, begun }) =>
-        state === 's' &&
-        asked.suspects.has(id) &&
-        ((begun && asked.begun.has(id)) || this.rules.clearsUnbegun),
-    )
+    const freed = there.filter(({ id, state }) => state === 's' && asked.suspects.has(id))
     for (const request of freed) {
       request.devices = request.devices.filter((name) => name !== device)
       if (request.devices.length === 0) this.requests.delete(request.id)

@@ -154,7 +154,7 @@ export class LeaseWalk {
   async opened(): Promise<void> {
     const known = this.#pickKnown((one) => one.kind === 'held' && this.#model.live.has(one.owner))
     if (known === undefined) return
-    await this.#of(known.owner).streams('opened', known.id, known.turn)
+    await this.#of(known.owner).heartbeat({ opened: [known.id] })
     this.#model.opened(known.id)
     this.#known.set(known.id, { ...known, kind: 'open' })
   }
@@ -162,18 +162,9 @@ export class LeaseWalk {
   async reopening(): Promise<void> {
     const known = this.#pickKnown((one) => one.kind === 'open' && this.#model.live.has(one.owner))
     if (known === undefined) return
-    await this.#of(known.owner).streams('reopening', known.id, known.turn)
+    await this.#of(known.owner).heartbeat({ reopening: [known.id] })
     this.#model.reopening(known.id)
     this.#known.set(known.id, { ...known, kind: 'held' })
-  }
-
-  async overdue(): Promise<void> {
-    const granted = [...this.#model.requests.values()].filter(({ state }) => state !== 'w')
-    if (granted.length === 0) return
-    const request = this.#random.pick(granted)
-    for (const device of request.devices)
-      await this.#redis.zadd(this.#key(`on:${device}`), 'XX', 1, request.id)
-    this.#model.overdue(request.id)
   }
 
   async deliver(): Promise<void> {
@@ -307,7 +298,6 @@ const ACTS: readonly (readonly [string, number, Act])[] = [
   ['opened', 12, (walk) => walk.opened],
   ['reopening', 4, (walk) => walk.reopening],
   ['requeue', 4, (walk) => walk.requeue],
-  ['overdue', 6, (walk) => walk.overdue],
   ['clear', 4, (walk) => walk.clear],
   ['comeBack', 4, (walk) => walk.comeBack],
   ['restore', 2, (walk) => walk.restore],

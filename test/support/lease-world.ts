@@ -3,10 +3,10 @@
  * all that can happen next in a state. One step is what is done at once in the product (a script, or
  * a message that arrives); what may come between two steps there may come between them here.
  *
- * What it takes for granted: a request that a replica has sent reaches its device within
- * LeaseTimings.openMs of its grant, or never; a closed stream is no longer counted when its lease is
- * given back; and a replica that was paused all through a recovery from lost data has no streams (where
- * that happens the device's own limit is the last guard).
+ * What it takes for granted: a request that a replica has sent reaches its device before that
+ * replica's lease can lapse; a closed stream is no longer counted when its lease is given back; and a
+ * replica that was paused all through a recovery from lost data has no streams (where that happens
+ * the device's own limit is the last guard).
  */
 import {
   bulkLimit,
@@ -218,11 +218,7 @@ export class LeaseWorld {
     if (task.phase === 'waiting' && isLive && this.#wakeOf(index) >= 0)
       add('deliver', (world) => world.#deliver(index))
     if (task.phase === 'waiting' && isUp) add('cancel', (world) => world.#release(index))
-    if (task.phase === 'coming') {
-      add('arrive', (_, mine) => (mine.phase = 'streaming'))
-      add('miss', (_, mine) => (mine.phase = 'ended'))
-    } else if (this.#isUnbegun(id) && !(task.phase === 'waiting' && this.model.live.has(replica)))
-      add('overdue', (world) => world.model.overdue(id))
+    if (task.phase === 'coming' && state !== 'dead') add('arrive', (_, mine) => (mine.phase = 'streaming'))
     if (task.phase === 'streaming' && isLive && !task.told)
       add('told', (world, mine) => {
         mine.told = true
@@ -248,7 +244,8 @@ export class LeaseWorld {
     const isLive = this.model.live.has(replica)
     const steps: Step[] = []
     if (state === 'paused') steps.push([`resume ${replica}`, (world) => world.#replicas.set(replica, 'up')])
-    if (state !== 'up' && isLive) steps.push([`lapse ${replica}`, (world) => world.model.lapse(replica)])
+    if (state !== 'up' && isLive && !this.#indexesOf(replica).some((i) => this.#taskOf(i).phase === 'coming'))
+      steps.push([`lapse ${replica}`, (world) => world.model.lapse(replica)])
     if (state === 'up' && (!isLive || (this.model.recovering && !this.#asserted.has(replica))))
       steps.push([`reassert ${replica}`, (world) => world.#reassert(replica)])
     return steps
@@ -368,11 +365,6 @@ export class LeaseWorld {
   #clear(probe: Probe, readers: number): void {
     this.#probe = undefined
     this.model.clear(probe.device, readers, probe)
-  }
-
-  #isUnbegun(id: string): boolean {
-    const request = this.model.requests.get(id)
-    return request !== undefined && request.state !== 'w' && !request.begun
   }
 
   #suspectsOn(device: string): string[] {

@@ -27,7 +27,7 @@ export interface SimulatedDeviceOptions {
   readonly isStranded?: (remotePort: number) => boolean
 }
 
-/** A fifth reader who came while four others were there, none of the five stranded. */
+/** A fifth reader who came while four others were there and none of them was stranded. */
 export interface FifthReader {
   readonly device: string
   readonly atMs: number
@@ -129,8 +129,7 @@ export class SimulatedDevice implements AsyncDisposable {
   async #download(req: IncomingMessage, res: ServerResponse, query: URLSearchParams): Promise<void> {
     const { socket } = req
     if (this.#readers.size >= SLOTS) {
-      if (this.#trueReaders() >= SLOTS && !this.#isStranded(socket))
-        this.fifths.push({ device: this.name, atMs: Date.now() })
+      if (this.#trueReaders() >= SLOTS) this.fifths.push({ device: this.name, atMs: Date.now() })
       res.writeHead(503, { 'Content-Type': 'application/problem+json', 'Retry-After': '1' })
       res.end(JSON.stringify({ status: 503, code: 'download-slots-exhausted', detail: 'all are in use' }))
       return
@@ -142,11 +141,8 @@ export class SimulatedDevice implements AsyncDisposable {
   }
 
   #trueReaders(): number {
-    return [...this.#readers].filter((reader) => !this.#isStranded(reader)).length
-  }
-
-  #isStranded({ remotePort = 0 }: Socket): boolean {
-    return this.#options.isStranded?.(remotePort) === true
+    const { isStranded = () => false } = this.#options
+    return [...this.#readers].filter(({ remotePort }) => !isStranded(remotePort ?? 0)).length
   }
 
   async #play(res: ServerResponse, query: URLSearchParams): Promise<void> {

@@ -53,7 +53,6 @@ describe('the explorer finds a planted mistake', () => {
   const mistakes: readonly (readonly [keyof ModelRules, RegExp, readonly TaskPlan[], number])[] = [
     ['noReservation', /^I5/, OVERLAPPING, 1],
     ['clearsRegardless', /^I7/, ONE_DEVICE, 1],
-    ['clearsUnbegun', /^I7/, ONE_DEVICE, 1],
     ['countsYoungGrants', /^I7/, ONE_DEVICE, 2],
     ['reopensUntold', /^I7/, ONE_DEVICE, 2],
     ['regrantsParts', /^I7/, OVERLAPPING, 1],

@@ -51,7 +51,6 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await dead.heartbeat()
     for (const id of ids)
       await dead.enqueue({ id, devices: ['a'], class: 'interactive', user: 'tester', turn: 0 })
-    for (const id of ids.slice(0, 4)) await dead.streams('opened', id, 0)
     client.disconnect()
   }
 
