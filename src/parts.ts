@@ -15,6 +15,7 @@ import { FleetRoster } from './fleet/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { forgetLeases } from './lease/forget-leases.ts'
 import type { DeviceUse } from './lease/lease.ts'
+import type { ReadersOf } from './lease/lease-housekeeper.ts'
 import { LeaseScheduler } from './lease/lease-scheduler.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './lease/redis-connection.ts'
 import { startPrivateRedis } from './lease/redis-server.ts'
@@ -142,7 +143,7 @@ function joinScheduler(
 ): Promise<LeaseScheduler> {
   const { streamsPerDevice } = config.downloads
   const { keyPrefix, url } = config.redis
-  const readersOf = (name: string) => fleet.readersOf(name)
+  const readersOf: ReadersOf = (name, suspects) => fleet.readersOf(name, suspects)
   return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole: url === undefined })
 }
 

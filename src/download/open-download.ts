@@ -5,7 +5,7 @@ import type { Lease, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import type { DownloadOutcomes } from './download-outcomes.ts'
 import type { ReopenStep } from './merge-request.ts'
-import { openSource, type Source } from './source.ts'
+import { type OpenOptions, openSource, type Source } from './source.ts'
 
 export interface OpenParts {
   readonly leases: LeaseScheduler
@@ -113,14 +113,14 @@ function reopenUnder(lease: Lease, withoutStream: readonly string[], parts: Open
   return async (step, signal) => {
     without.add(step.device)
     lease.reopening()
-    const source = await openStep(step, parts, { signal, isRelayed: false })
+    const source = await openStep(step, parts, { lease: lease.name, signal, isRelayed: false })
     without.delete(step.device)
     if (without.size === 0) lease.opened()
     return source
   }
 }
 
-/** A device whose streams somebody outside holds sends the lease back into the queue. */
+/** A device that does not take the lease, because it is busy or the lease had lapsed, sends it back into the queue. */
 async function openUnder(
   lease: Lease,
   plan: DownloadPlan,
@@ -129,12 +129,11 @@ async function openUnder(
 ): Promise<OpenedAll> {
   for (;;) {
     try {
-      return await openAll(plan, parts, options)
+      return await openAll(plan, parts, { ...options, lease: lease.name })
     } catch (error) {
-      const device = busyDevice(error)
       const waitMs = options.deadlineMs - performance.now()
-      if (device === undefined || waitMs <= 0) throw error
-      await lease.requeue(device, { signal: options.signal, waitMs })
+      if (!isRefusedLease(error) || waitMs <= 0) throw error
+      await lease.requeue(busyDevice(error), { signal: options.signal, waitMs })
     }
   }
 }
@@ -143,11 +142,12 @@ async function openUnder(
 async function openAll(
   { kind, steps }: DownloadPlan,
   parts: OpenParts,
-  options: OpenAllOptions,
+  options: OpenAllOptions & { readonly lease: string },
 ): Promise<OpenedAll> {
   const [only, ...more] = steps
   if (only !== undefined && more.length === 0) {
-    const source = await openStep(only, parts, { signal: options.signal, isRelayed: kind === 'relay' })
+    const { lease, signal } = options
+    const source = await openStep(only, parts, { lease, signal, isRelayed: kind === 'relay' })
     return { sources: [source], failures: NO_FAILURES }
   }
   const others = new AbortController()
@@ -157,7 +157,7 @@ async function openAll(
   const sources = await Promise.all(
     steps.map(async (step) => {
       try {
-        return await openStep(step, parts, { signal, isRelayed: kind === 'relay' })
+        return await openStep(step, parts, { lease: options.lease, signal, isRelayed: kind === 'relay' })
       } catch (error) {
         if (error === OTHER_FAILED) return undefined
         if (options.onError === 'partial' && isDeviceFault(error)) failures.set(step.device, error)
@@ -181,7 +181,7 @@ const OTHER_FAILED = new Error('another device of the download failed')
 function openStep(
   step: DownloadStep,
   parts: OpenParts,
-  options: { readonly signal: AbortSignal; readonly isRelayed: boolean },
+  options: Required<Pick<OpenOptions, 'lease' | 'signal' | 'isRelayed'>>,
 ): Promise<Source> {
   const { client, breaker } = parts.fleet.get(step.device)
   return breaker.run(() => openSource(client, step, { ...options, startTimeoutMs: parts.startTimeoutMs }))
@@ -199,6 +199,10 @@ const DEVICE_FAULTS: ReadonlySet<ErrorCode> = new Set([
 
 function isDeviceFault(error: unknown): error is CapfleetError {
   return error instanceof CapfleetError && DEVICE_FAULTS.has(error.code)
+}
+
+function isRefusedLease(error: unknown): boolean {
+  return error instanceof CapfleetError && (error.code === 'lease-revoked' || busyDevice(error) !== undefined)
 }
 
 function busyDevice(error: unknown): string | undefined {

@@ -29,6 +29,8 @@ export interface Source extends Disposable {
 }
 
 export interface OpenOptions {
+  /** Name of the lease under which the stream is opened. */
+  readonly lease: string
   /** Ends the stream too, not only the opening. */
   readonly signal: AbortSignal
   /** The device must have sent the header of the stream within this time. */
@@ -40,8 +42,8 @@ export interface OpenOptions {
 /**
  * Opens the stream of one step. The caller must dispose the source. Fails with device-unreachable,
  * device-timeout, device-protocol, device-rejected, or with what the device's own answer says.
- * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) the caller gives
- * the lease back to the queue.
+ * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) and "lease-revoked"
+ * (it had lapsed) the caller gives the lease back to the queue.
  */
 export async function openSource(
   client: DeviceClient,
@@ -58,7 +60,8 @@ export async function openSource(
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, mayPause = false } = step
-    const stream = await client.openStream(target, { readSize, mayPause, signal: abort.signal })
+    const { lease } = options
+    const stream = await client.openStream(target, { lease, readSize, mayPause, signal: abort.signal })
     return await startReading(step.device, stream, isRelayed, unfollow)
   } catch (error) {
     unfollow()

@@ -11,7 +11,12 @@ export interface DeviceClientLimits {
   readonly idleTimeoutMs: number
 }
 
+/** By name in lower case. */
+type QuestionHeaders = Readonly<Record<string, string>>
+
 export interface StreamOptions {
+  /** Name of the lease under which the stream is opened. */
+  readonly lease: string
   readonly readSize: ReadSizeLimits
   /** The device may send nothing for as long as it likes; only a dead one fails then. */
   readonly mayPause: boolean
@@ -56,17 +61,22 @@ export class DeviceClient {
   }
 
   /**
-   * GETs `target` (path and query). `signal` also ends the body. Fails with device-unreachable,
+   * GETs `target` (path and query), with the headers of `question`. `signal` also ends the body. Fails with device-unreachable,
    * device-timeout, device-protocol, or the signal's reason. Redirects are not followed.
    */
-  async get(target: string, signal: AbortSignal): Promise<DeviceAnswer> {
+  async get(target: string, signal: AbortSignal, question: QuestionHeaders = {}): Promise<DeviceAnswer> {
     const { device } = this
     try {
       const answer = await this.#agent.request({
         origin: device.url.origin,
         path: device.pathOf(target),
         method: 'GET',
-        headers: { authorization: device.authorization(), te: 'trailers', 'user-agent': 'capfleet-gateway' },
+        headers: {
+          ...question,
+          authorization: device.authorization(),
+          te: 'trailers',
+          'user-agent': 'capfleet-gateway',
+        },
         highWaterMark: READ_AHEAD_BYTES,
         signal,
       })
@@ -86,19 +96,18 @@ export class DeviceClient {
 
   /** The text of a 200 answer; fails like get, and with what the device's problem says. */
   async getText(target: string, signal: AbortSignal): Promise<string> {
-    const answer = await this.get(target, signal)
-    if (answer.status !== 200) throw await this.refusalOf(answer)
-    return this.#readText(answer, JSON_BYTES_MAX)
+    return this.#readText(await this.#getOk(target, signal), JSON_BYTES_MAX)
   }
 
   /**
    * GETs a download over a connection of its own. The stream is the caller's to dispose; `signal`
    * ends it too. Fails like get, and with what the device says when its answer is not 200.
    */
-  async openStream(target: string, { readSize, mayPause, signal }: StreamOptions): Promise<DeviceStream> {
+  async openStream(target: string, options: StreamOptions): Promise<DeviceStream> {
     const { device } = this
+    const { lease, readSize, mayPause, signal } = options
     const limits = mayPause ? { ...this.#limits, idleTimeoutMs: NO_IDLE_TIMEOUT } : this.#limits
-    const stream = await DeviceStream.open(device, target, { ...limits, readSize, signal })
+    const stream = await DeviceStream.open(device, { target, lease }, { ...limits, readSize, signal })
     if (stream.head.status === 200) return stream
     try {
       throw deviceRefusal(device.name, stream.head.status, await readProblem(stream))
@@ -109,9 +118,19 @@ export class DeviceClient {
 
   /** The JSON body of a 200 answer; fails like getText, and with device-protocol. */
   async getJson(target: string, signal: AbortSignal): Promise<unknown> {
-    const text = await this.getText(target, signal)
+    return (await this.ask(target, signal, {})).json
+  }
+
+  /** As getJson, with a question in headers; tells the answer's headers too. */
+  async ask(
+    target: string,
+    signal: AbortSignal,
+    question: QuestionHeaders,
+  ): Promise<Pick<DeviceAnswer, 'headers'> & { readonly json: unknown }> {
+    const answer = await this.#getOk(target, signal, question)
+    const text = await this.#readText(answer, JSON_BYTES_MAX)
     try {
-      return JSON.parse(text)
+      return { headers: answer.headers, json: JSON.parse(text) }
     } catch (cause) {
       throw deviceProtocol(this.device.name, `sent malformed JSON for ${target}`, cause)
     }
@@ -126,6 +145,12 @@ export class DeviceClient {
   /** Ends all connections. */
   async close(): Promise<void> {
     await this.#agent.destroy()
+  }
+
+  async #getOk(target: string, signal: AbortSignal, question?: QuestionHeaders): Promise<DeviceAnswer> {
+    const answer = await this.get(target, signal, question)
+    if (answer.status !== 200) throw await this.refusalOf(answer)
+    return answer
   }
 
   async #readText(answer: DeviceAnswer, limitBytes: number): Promise<string> {

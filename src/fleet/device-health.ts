@@ -6,9 +6,11 @@ import type { DeviceBreaker } from './device-breaker.ts'
 import type { DeviceClient } from './device-client.ts'
 import {
   type ClockOffset,
+  type DeviceReaders,
   type PtpState,
   probeClock,
   probeOldestPacket,
+  probeReaders,
   probeStatus,
   probeVersion,
 } from './device-probe.ts'
@@ -92,9 +94,12 @@ export class DeviceHealth {
     return this.#firstProbe.promise
   }
 
-  /** Downloads that the device counts now; undefined when it never tells. Fails when it cannot be asked. */
-  async readers(): Promise<number | undefined> {
-    return (await probeStatus(this.#options.client, this.#limit)).readers
+  /**
+   * The downloads that the device has now; undefined when it never tells. Fails when it cannot be asked. One
+   * that knows leases by name begins none under those of `refused` any more that it does not serve now.
+   */
+  readers(refused: readonly string[]): Promise<DeviceReaders | undefined> {
+    return probeReaders(this.#options.client, refused, this.#limit)
   }
 
   /** The next probe comes now instead of in its turn. */

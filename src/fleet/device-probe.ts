@@ -23,6 +23,15 @@ export interface DeviceStatus {
   readonly ptp: PtpState | undefined
 }
 
+const STATUS_PATH = '/api/v1/system/status'
+
+/** The downloads that a device has. */
+export interface DeviceReaders {
+  readonly count: number
+  /** Names of the leases under which they run; undefined: the device does not know leases. */
+  readonly serving: ReadonlySet<string> | undefined
+}
+
 /** The version, as a sign of life. Fails as DeviceClient.getJson does. */
 export async function probeVersion(client: DeviceClient, limit: CallLimit): Promise<string | undefined> {
   const answer = await askJson(client, '/api/v1/system/version', limit)
@@ -32,17 +41,42 @@ export async function probeVersion(client: DeviceClient, limit: CallLimit): Prom
 
 /** A device without this path tells nothing, which is no failure. */
 export async function probeStatus(client: DeviceClient, limit: CallLimit): Promise<DeviceStatus> {
-  const { cat, ptp } = membersOf(await askJson(client, '/api/v1/system/status', limit).catch(nothingIfNoPath))
-  const { cat_EnableCnt: readers } = membersOf(cat)
+  const { cat, ptp } = membersOf(await askJson(client, STATUS_PATH, limit).catch(nothingIfNoPath))
   const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
   return {
-    readers:
-      typeof readers === 'number' && Number.isSafeInteger(readers) && readers >= 0 ? readers : undefined,
+    readers: readersIn(cat),
     ptp:
       typeof sync === 'boolean'
         ? { sync, offsetNs: typeof offsetNs === 'number' ? offsetNs : undefined }
         : undefined,
   }
+}
+
+/**
+ * Also tells the device which leases it is to refuse. Undefined when it does not tell its readers; fails as
+ * DeviceClient.getJson does.
+ */
+export async function probeReaders(
+  client: DeviceClient,
+  refused: readonly string[],
+  limit: CallLimit,
+): Promise<DeviceReaders | undefined> {
+  const question = { 'capfleet-refuse': refused.join(', ') }
+  const ask = (signal: AbortSignal) => client.ask(STATUS_PATH, signal, question)
+  const answer = await withinLimit(client.device.name, limit, ask).catch(nothingIfNoPath)
+  const count = readersIn(membersOf(answer?.json).cat)
+  const serving = answer?.headers['capfleet-serving']
+  if (count === undefined) return undefined
+  return { count, serving: typeof serving === 'string' ? new Set(namesIn(serving)) : undefined }
+}
+
+function readersIn(cat: unknown): number | undefined {
+  const { cat_EnableCnt: readers } = membersOf(cat)
+  return typeof readers === 'number' && Number.isSafeInteger(readers) && readers >= 0 ? readers : undefined
+}
+
+function namesIn(list: string): string[] {
+  return list.split(',').flatMap((name) => name.trim() || [])
 }
 
 /** Time of the oldest packet that the device still holds; undefined when it does not tell. */

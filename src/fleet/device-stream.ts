@@ -7,6 +7,14 @@ import { deviceBrokeOff, deviceProtocol } from './device-failure.ts'
 import { HeadCollector } from './head-collector.ts'
 import { MalformedAnswer, type ResponseHead } from './response-head.ts'
 
+/** A GET. */
+export interface StreamRequest {
+  /** Path and query. */
+  readonly target: string
+  /** Name of the lease under which the stream is opened. */
+  readonly lease: string
+}
+
 /** What one read brought of the body. Release it when the pieces are no longer looked at. */
 export interface BodyRead extends FramedPieces {
   release(): void
@@ -24,12 +32,16 @@ export class DeviceStream implements Disposable {
   #first: ConnectionRead | undefined
 
   /**
-   * GETs `target` (path and query) and reads the head; the body is the caller's to read and the
+   * Sends the request and reads the head of its answer; the body is the caller's to read and the
    * stream the caller's to dispose. Fails with device-unreachable, device-timeout, device-protocol
    * or the signal's reason.
    */
-  static async open(device: Device, target: string, options: ConnectionOptions): Promise<DeviceStream> {
-    const connection = new DeviceConnection(device, requestFor(device, target), options)
+  static async open(
+    device: Device,
+    request: StreamRequest,
+    options: ConnectionOptions,
+  ): Promise<DeviceStream> {
+    const connection = new DeviceConnection(device, requestFor(device, request), options)
     try {
       const { head, rest } = await readHead(connection, device.name)
       return new DeviceStream(device.name, connection, head, rest)
@@ -144,13 +156,15 @@ export class DeviceStream implements Disposable {
   }
 }
 
-function requestFor(device: Device, target: string): string {
+function requestFor(device: Device, { target, lease }: StreamRequest): string {
   const path = device.pathOf(target)
   // The parts come from our own parsers; this is the last wall against a split request.
   if (!/^\/[\x21-\x7e]*$/.test(path)) throw new Error(`not a request target: ${JSON.stringify(path)}`)
+  if (!/^[\x21-\x7e]+$/.test(lease)) throw new Error(`not the name of a lease: ${JSON.stringify(lease)}`)
   const headers = [
     `host: ${device.url.host}`,
     `authorization: ${device.authorization()}`,
+    `capfleet-lease: ${lease}`,
     'te: trailers',
     'user-agent: capfleet-gateway',
     'connection: close, te',

@@ -5,7 +5,7 @@ import type { Device } from './device.ts'
 import { DeviceBreaker } from './device-breaker.ts'
 import { DeviceClient } from './device-client.ts'
 import { DeviceHealth } from './device-health.ts'
-import type { ClockOffset } from './device-probe.ts'
+import type { ClockOffset, DeviceReaders } from './device-probe.ts'
 import { unknownDevice } from './unknown-device.ts'
 
 /** A device of the fleet with what the gateway needs to talk to it. */
@@ -74,9 +74,9 @@ export class Fleet implements AsyncDisposable {
     throw unknownDevice(name, namesOf(this.#devices), 'device')
   }
 
-  /** Downloads that the device counts, asked now; undefined for one that never tells, or is not known. */
-  async readersOf(name: string): Promise<number | undefined> {
-    return this.find(name)?.health.readers()
+  /** See DeviceHealth.readers(); undefined also for a device that is not known. */
+  async readersOf(name: string, refused: readonly string[]): Promise<DeviceReaders | undefined> {
+    return this.find(name)?.health.readers(refused)
   }
 
   /** As of the last probe. */

@@ -1,11 +1,12 @@
 import type { Lease, RequeueOptions } from './lease.ts'
 import type { LeaseEntry } from './lease-entry.ts'
+import { nameOfLease } from './lease-scripts.ts'
 
 /** What the scheduler does for the holder of an entry. */
 export interface LeaseActions {
   opened(entry: LeaseEntry): void
   reopening(entry: LeaseEntry): void
-  requeue(entry: LeaseEntry, device: string, options: RequeueOptions): Promise<void>
+  requeue(entry: LeaseEntry, busy: string | undefined, options: RequeueOptions): Promise<void>
   giveBack(entry: LeaseEntry): Promise<void>
 }
 
@@ -29,6 +30,11 @@ export class HeldLease implements Lease {
     return this.#entry.request.devices
   }
 
+  get name(): string {
+    const { request, turn } = this.#entry
+    return nameOfLease({ id: request.id, turn })
+  }
+
   get lost(): AbortSignal {
     return this.#entry.lost.signal
   }
@@ -41,8 +47,8 @@ export class HeldLease implements Lease {
     this.#actions.reopening(this.#entry)
   }
 
-  requeue(device: string, options: RequeueOptions): Promise<void> {
-    return this.#actions.requeue(this.#entry, device, options)
+  requeue(busy: string | undefined, options: RequeueOptions): Promise<void> {
+    return this.#actions.requeue(this.#entry, busy, options)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

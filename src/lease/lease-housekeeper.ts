@@ -7,12 +7,20 @@ import type { LeaseEntry } from './lease-entry.ts'
 import type { LeaseQueue } from './lease-queue.ts'
 import type { LeaseScripts } from './lease-scripts.ts'
 
+/** What a device says of its live downloads. */
+export interface DeviceReaders {
+  readonly count: number
+  /** Names of the leases that it serves; undefined: it knows no names. */
+  readonly serving: ReadonlySet<string> | undefined
+}
+
 /**
- * Live downloads that the device counts itself, asked anew at each call: an older count would free
- * places that are in use. Undefined: this device can never tell; places that a dead replica had
- * there are freed by time. Rejects when it could tell but did not answer: then they stay.
+ * Asks the device for its live downloads, anew at each call: an older answer would free places that
+ * are in use. A device that knows names refuses from then on those of the leases `suspects` that it does not
+ * serve. Undefined: this device can never tell; places that a dead replica had there are freed by
+ * time. Rejects when it could tell but did not answer: then they stay.
  */
-export type ReadersOf = (device: string) => Promise<number | undefined>
+export type ReadersOf = (device: string, suspects: readonly string[]) => Promise<DeviceReaders | undefined>
 
 export interface HousekeeperOptions {
   readonly scripts: LeaseScripts
@@ -22,6 +30,12 @@ export interface HousekeeperOptions {
   readonly readersOf: ReadersOf
   /** Gives back what Redis still has of an id that nobody here has. */
   readonly release: (id: string) => Promise<unknown>
+}
+
+/** A device with suspects, and the names of their leases. */
+interface Probe {
+  readonly device: string
+  readonly suspects: readonly string[]
 }
 
 const ROUNDS_TO_RECONCILE = 30
@@ -73,17 +87,20 @@ export class LeaseHousekeeper {
       const step = await this.#options.scripts.tidy()
       more = step.more
       // A device may take its time to answer; the housekeeping of the others does not wait for it.
-      for (const device of step.probes) void this.#probe(device, step.nowMs)
+      for (const probe of step.probes) void this.#probe(probe, step.nowMs)
     }
   }
 
-  async #probe(device: string, askedMs: number): Promise<void> {
+  async #probe({ device, suspects }: Probe, askedMs: number): Promise<void> {
     if (this.#asked.has(device)) return
     this.#asked.add(device)
     try {
-      const readers = await this.#options.readersOf(device)
-      const freed = await this.#options.scripts.clear(device, readers, askedMs)
-      if (freed > 0) this.#options.log.info('lease.suspects-freed', { device, readers, freed })
+      const readers = await this.#options.readersOf(device, suspects)
+      const serving = readers?.serving
+      const gone = serving && suspects.filter((name) => !serving.has(name))
+      const freed = await this.#options.scripts.clear(device, readers?.count, askedMs, gone)
+      if (freed > 0)
+        this.#options.log.info('lease.suspects-freed', { device, readers: readers?.count, freed })
     } catch (error) {
       this.#options.log.debug('lease.probe-failed', { device, message: (error as Error).message })
     } finally {

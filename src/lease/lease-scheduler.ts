@@ -61,7 +61,7 @@ export class LeaseScheduler {
       entry.opened = false
       this.#keeper.reopening(entry.request.id)
     },
-    requeue: (entry, device, options) => this.#requeue(entry, device, options),
+    requeue: (entry, busy, options) => this.#requeue(entry, busy, options),
     giveBack: (entry) => this.#giveBack(entry),
   }
   readonly #onTimeout = (entry: LeaseEntry, waitMs: number) => void this.#giveUp(entry, waitMs)
@@ -227,14 +227,14 @@ export class LeaseScheduler {
     }
   }
 
-  async #requeue(entry: LeaseEntry, device: string, options: RequeueOptions): Promise<void> {
+  async #requeue(entry: LeaseEntry, busy: string | undefined, options: RequeueOptions): Promise<void> {
     const { id } = entry.request
     try {
       options.signal.throwIfAborted()
       if (this.#draining) throw shuttingDown()
       this.#keeper.forget(id)
       entry.rewait(++this.#turn)
-      const { state, position } = await this.#scripts.requeue(id, device, entry.turn).catch(asUnavailable)
+      const { state, position } = await this.#scripts.requeue(id, busy, entry.turn).catch(asUnavailable)
       if (state === 'g') this.#keeper.accept(entry)
       else if (state === '') await this.#keeper.reassertNow().catch(asUnavailable)
       else entry.request.onPosition?.({ position, etaMs: undefined })

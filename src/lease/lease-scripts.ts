@@ -53,6 +53,11 @@ export interface OwnedRequest extends QueueTicket {
   readonly turn: number
 }
 
+/** What a device knows the lease by: another one after each time that it was asked for again. */
+export function nameOfLease({ id, turn }: Pick<OwnedRequest, 'id' | 'turn'>): string {
+  return `${turn}.${id}`
+}
+
 /** What is asked for; `turn`: a release is of that one and of earlier ones. */
 export type ExchangeAsk =
   | (Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user' | 'turn'> & { readonly kind: 'enqueue' })
@@ -109,8 +114,9 @@ export class LeaseScripts {
     return asks.length === 0 ? [] : replies.split(',').map(exchangeReply)
   }
 
-  async requeue(id: string, device: string, turn: number) {
-    const reply = await this.#call('requeue', id, device, turn, this.#context.timings.busyMs)
+  /** `busy`: the device that answered so, if one did. */
+  async requeue(id: string, busy: string | undefined, turn: number) {
+    const reply = await this.#call('requeue', id, busy ?? '', turn, this.#context.timings.busyMs)
     const [state, position] = reply as ['w' | 'g' | '', number]
     return { state, position }
   }
@@ -125,19 +131,25 @@ export class LeaseScripts {
 
   async tidy() {
     const reply = await this.#call('tidy', this.#context.timings.heartbeatMs)
-    const [more, nowMs, probes] = reply as [number, string, string[]]
+    const [more, nowMs, questions] = reply as [number, string, [string, string[]][]]
+    const probes = questions.map(([device, suspects]) => ({ device, suspects }))
     return { more: more === 1, nowMs: Number(nowMs), probes }
   }
 
-  /** `readers`: undefined when the device cannot tell; `askedMs`: of tidy(). */
-  async clear(device: string, readers: number | undefined, askedMs: number): Promise<number> {
-    return (await this.#call(
-      'clear',
-      device,
-      readers ?? '',
-      askedMs,
-      this.#context.timings.suspectMs,
-    )) as number
+  /**
+   * `readers`: undefined when the device cannot tell; `askedMs`: of tidy(); `gone`: of the suspects that
+   * the device was asked for by name those that it does not serve and refuses from now on, undefined
+   * when it does not know names.
+   */
+  async clear(
+    device: string,
+    readers: number | undefined,
+    askedMs: number,
+    gone?: readonly string[],
+  ): Promise<number> {
+    const byName = gone === undefined ? [] : ['1', ...gone]
+    const { suspectMs } = this.#context.timings
+    return (await this.#call('clear', device, readers ?? '', askedMs, suspectMs, ...byName)) as number
   }
 
   /** `ends`: it is the last of what anybody can have, so that nothing needs to be waited for. */

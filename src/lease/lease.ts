@@ -27,6 +27,11 @@ export interface QueuePlace {
 export interface Lease extends AsyncDisposable {
   readonly id: string
   readonly devices: readonly string[]
+  /**
+   * To be told to the device with each request of a stream, so that it can be asked for it: 1 to 200
+   * visible ASCII characters. Another one after requeue().
+   */
+  readonly name: string
   readonly waitedMs: number
   /** Aborts when the lease can no longer be vouched for: the streams under it must be cut at once. */
   readonly lost: AbortSignal
@@ -42,12 +47,12 @@ export interface Lease extends AsyncDisposable {
    */
   reopening(): void
   /**
-   * The device answered "busy": somebody outside holds a stream. REQUIRES: no stream under the lease
-   * is open. The lease goes back into the queue at its old place and the device's limit is lowered
-   * for a while. Resolves when it is granted again, rejects as acquire() does; the lease is then
-   * given back.
+   * The device `busy` answered that somebody outside holds a stream (its limit is lowered for a while),
+   * or, undefined, a device refuses this lease, which had lapsed. REQUIRES: no stream under the lease
+   * is open. The lease goes back into the queue at its old place. Resolves when it is granted again,
+   * rejects as acquire() does; the lease is then given back.
    */
-  requeue(device: string, options: RequeueOptions): Promise<void>
+  requeue(busy: string | undefined, options: RequeueOptions): Promise<void>
 }
 
 export interface RequeueOptions {

@@ -1,10 +1,10 @@
 --[[
-A device answered that it is busy although a place was granted: somebody else downloads there. The
-request goes back into the queue where it was, and for a while the device gets no more streams than
-it has from here now.
+A grant cannot be used: a device answered that it is busy, because somebody else downloads there, or
+that its place has been given to others. The request goes back into the queue where it was, and for
+a while a busy device gets no more streams than it has from here now.
 
   ARGV[5]  id of the request
-  ARGV[6]  the device
+  ARGV[6]  the device that is busy; "" when none is
   ARGV[7]  its new turn, larger than the last; what was done is not done again
   ARGV[8]  how long the limit stays lowered, ms
 
@@ -23,9 +23,11 @@ if request.turn < turn then
   request.state, request.turn, request.granted = 'w', turn, 0
   noteChange(request)
   joinQueues(request, readPlaces(request.devices))
-  local place = readPlace(device)
-  lowerLimit(place, math.min(place.limit, place.used))
-  redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
+  if device ~= '' then
+    local place = readPlace(device)
+    lowerLimit(place, math.min(place.limit, place.used))
+    redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
+  end
   pump(request.devices)
   writeBack()
   request = readRequest(ARGV[5])

@@ -125,6 +125,54 @@ describe('a gateway', { timeout: ROUNDS * 120_000 + 60_000, concurrency: true },
     assert.deepEqual({ fifths, mostReaders }, { fifths: [], mostReaders: [4, 4] })
   })
 
+  test('what it asked for in an outage and gave up does not arrive when that ends', async () => {
+    await using world = await ChaosWorld.create({ gateways: 1, devices: 1, pace: PACE })
+    const url = world.gateways[0]?.url ?? ''
+    const short = { ...WHOLE, url, packets: 20 }
+    assert.equal((await chaosDownload(short)).end, 'complete', 'Redis is no longer new')
+    await world.fleet.cut('devices', 0)
+    const leavers = [1, 2, 3].map(() =>
+      chaosDownload({ ...WHOLE, url, packets: LONG_PACKETS, leaveAfterMs: 500 }),
+    )
+    assert.deepEqual(
+      (await Promise.all(leavers)).map(({ end }) => end),
+      ['left', 'left', 'left'],
+    )
+    await noLeaseLeft(world)
+    await world.fleet.mend('devices', 0)
+    assert.equal((await chaosDownload(short)).end, 'complete')
+    const { mostReaders, refused } = await world.fleet.state()
+    assert.deepEqual({ mostReaders, refused }, { mostReaders: [1], refused: 0 })
+  })
+
+  test('what it asked for in an outage is refused when that ends, if it was killed and others have its places', async () => {
+    await using world = await ChaosWorld.create({ gateways: 2, devices: 1, pace: PACE })
+    const [victim, other] = world.gateways
+    assert.ok(victim && other)
+    const short = { ...WHOLE, url: other.url, packets: 20 }
+    assert.equal((await chaosDownload(short)).end, 'complete', 'Redis is no longer new')
+    await world.fleet.cut('devices', 0)
+    const asked = [1, 2, 3].map(() => chaosDownload({ ...WHOLE, url: victim.url, packets: LONG_PACKETS }))
+    await eventually(async () => (await world.redisCall('ZCARD', '{capfleet}:on:d0')) === 3, {
+      limitMs: 15_000,
+      message: 'three are granted',
+    })
+    await eventually(async () => (await world.fleet.state()).held === 3, {
+      limitMs: 15_000,
+      message: 'and their requests are on the way',
+    })
+    await victim.signal('SIGKILL')
+    await Promise.all(asked)
+    await noLeaseLeft(world)
+    await world.fleet.mend('devices', 0)
+    await eventually(async () => (await world.fleet.state()).refused === 3, {
+      limitMs: 15_000,
+      message: 'the device has refused them',
+    })
+    assert.deepEqual((await world.fleet.state()).mostReaders, [1])
+    await victim.start()
+  })
+
   test('negative control: streams of lapsed gateways that a device does not count let a fifth reader in', async () => {
     await using world = await ChaosWorld.create({ gateways: 3, devices: 2, pace: PACE, claimedReaders: 0 })
     await lapseOfTwo(world)
@@ -232,6 +280,13 @@ async function holdAllStreams(world: ChaosWorld, url: string): Promise<() => voi
   return () => {
     for (const answer of answers) answer[Symbol.dispose]()
   }
+}
+
+async function noLeaseLeft(world: ChaosWorld): Promise<void> {
+  await eventually(async () => (await world.leakedKeys()).length === 0, {
+    limitMs: 15_000,
+    message: 'the places are given back',
+  })
 }
 
 async function queueLength(world: ChaosWorld): Promise<number> {

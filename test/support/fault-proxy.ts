@@ -1,7 +1,8 @@
 /**
  * A TCP proxy that can lose the network: while it is cut, both directions are black holes (no byte,
  * no end, no reset arrives; new connections are taken and go nowhere); when it is mended, all that
- * was sent arrives, as with TCP's own repetition.
+ * was sent arrives, as with TCP's own repetition, also of clients that have ended or died since; but
+ * not of clients that have reset their connection, because then the kernel repeats nothing.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
@@ -18,11 +19,17 @@ interface Pair {
   clientGone: boolean
 }
 
+/** A client that came while the network was cut, and what it has sent. */
+interface Refused {
+  readonly client: Socket
+  readonly held: Buffer[]
+}
+
 export class FaultProxy implements AsyncDisposable {
   readonly #target: ProxyTarget
   readonly #server: Server
   readonly #pairs = new Set<Pair>()
-  readonly #refused = new Set<Socket>()
+  readonly #refused = new Set<Refused>()
   #isCut = false
 
   private constructor(target: ProxyTarget) {
@@ -46,6 +53,11 @@ export class FaultProxy implements AsyncDisposable {
     return [...this.#pairs].some(({ upstream, clientGone }) => clientGone && upstream.localPort === localPort)
   }
 
+  /** New connections that have sent something while the network is cut. */
+  get held(): number {
+    return [...this.#refused].filter(({ held }) => held.length > 0).length
+  }
+
   cut(): void {
     this.#isCut = true
     for (const { upstream } of this.#pairs) upstream.pause()
@@ -53,19 +65,15 @@ export class FaultProxy implements AsyncDisposable {
 
   mend(): void {
     this.#isCut = false
-    for (const socket of this.#refused) this.#join(socket)
+    for (const pair of this.#pairs) this.#deliver(pair)
+    for (const refused of this.#refused) this.#deliver(this.#join(refused))
     this.#refused.clear()
-    for (const pair of this.#pairs) {
-      for (const bytes of pair.held.splice(0)) pair.upstream.write(bytes)
-      if (pair.clientGone) pair.upstream.destroy()
-      else pair.upstream.resume()
-    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = once(this.#server, 'close')
     this.#server.close()
-    for (const socket of this.#refused) socket.destroy()
+    for (const { client } of this.#refused) client.destroy()
     for (const { client, upstream } of this.#pairs) {
       client.destroy()
       upstream.destroy()
@@ -76,21 +84,27 @@ export class FaultProxy implements AsyncDisposable {
   #accept(client: Socket): void {
     client.setNoDelay()
     client.on('error', () => undefined)
-    if (this.#isCut) {
-      this.#refused.add(client)
-      client.once('close', () => this.#refused.delete(client))
-    } else this.#join(client)
+    if (!this.#isCut) {
+      this.#join({ client, held: [] })
+      return
+    }
+    const refused: Refused = { client, held: [] }
+    this.#refused.add(refused)
+    client.on('data', (bytes: Buffer) => refused.held.push(bytes))
+    client.once('error', () => this.#refused.delete(refused))
   }
 
-  #join(client: Socket): void {
+  #join({ client, held }: Refused): Pair {
+    client.removeAllListeners('data')
     const upstream = createConnection({ ...this.#target, allowHalfOpen: true, noDelay: true })
-    const pair: Pair = { client, upstream, held: [], clientGone: false }
+    const pair: Pair = { client, upstream, held, clientGone: client.readableEnded }
     this.#pairs.add(pair)
     upstream.on('error', () => undefined)
     client.on('data', (bytes: Buffer) => {
       if (this.#isCut) pair.held.push(bytes)
       else upstream.write(bytes)
     })
+    client.once('error', () => pair.held.splice(0))
     upstream.on('data', (bytes: Buffer) => {
       if (client.write(bytes) || this.#isCut) return
       upstream.pause()
@@ -105,6 +119,18 @@ export class FaultProxy implements AsyncDisposable {
       this.#pairs.delete(pair)
       if (!client.writableEnded) client.resetAndDestroy()
     })
+    return pair
+  }
+
+  /** What was held while the network was cut, and the end of the client. */
+  #deliver(pair: Pair): void {
+    const { upstream, held, clientGone } = pair
+    const isAsked = held.length > 0
+    for (const bytes of held.splice(0)) upstream.write(bytes)
+    // The server takes what came before the end, answers it, and sees the end then.
+    if (clientGone && isAsked) upstream.once('data', () => upstream.destroy())
+    else if (clientGone) upstream.destroy()
+    upstream.resume()
   }
 
   #clientLeft(pair: Pair): void {

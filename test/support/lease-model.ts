@@ -4,6 +4,8 @@
  * compares it with the scripts, the explorer walks through all its states.
  */
 
+import { nameOfLease } from '../../src/lease/lease-scripts.ts'
+
 export type ModelClass = 'interactive' | 'bulk'
 
 export interface ModelRequest {
@@ -38,6 +40,7 @@ export interface ModelRules {
   readonly regrantsParts?: boolean
   readonly releasesLaterTurns?: boolean
   readonly reopensUntold?: boolean
+  readonly clearsServed?: boolean
 }
 
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
@@ -119,7 +122,8 @@ export class LeaseModel {
     return request.state
   }
 
-  requeue(id: string, device: string, turn: number): 'w' | 'g' | '' {
+  /** `busy`: the device that answered so, if one did. */
+  requeue(id: string, busy: string | undefined, turn: number): 'w' | 'g' | '' {
     const request = this.requests.get(id)
     if (request === undefined) return ''
     if (request.turn < turn) {
@@ -127,7 +131,7 @@ export class LeaseModel {
       request.state = 'w'
       request.begun = false
       this.#join(request)
-      this.caps.set(device, Math.min(this.limit(device), this.used(device)))
+      if (busy !== undefined) this.caps.set(busy, Math.min(this.limit(busy), this.used(busy)))
       this.pump()
     }
     return request.state === 'w' ? 'w' : 'g'
@@ -180,13 +184,22 @@ export class LeaseModel {
         state === 'g' && ((begun && asked.begun.has(id)) || this.rules.countsYoungGrants),
     ).length
     if (readers > settled && !this.rules.clearsRegardless) return 0
-    const freed = there.filter(({ id, state }) => state === 's' && asked.suspects.has(id))
-    for (const request of freed) {
-      request.devices = request.devices.filter((name) => name !== device)
-      if (request.devices.length === 0) this.requests.delete(request.id)
-    }
-    this.pump()
-    return freed.length
+    return this.#free(
+      device,
+      there.filter(({ id, state }) => state === 's' && asked.suspects.has(id)),
+    )
+  }
+
+  /** `suspects`: as in clear(); `gone`: names of leases that the device does not serve, and refuses. */
+  clearByName(device: string, gone: ReadonlySet<string>, suspects: ReadonlySet<string>): number {
+    const freed = [...this.requests.values()].filter(
+      (request) =>
+        request.state === 's' &&
+        request.devices.includes(device) &&
+        suspects.has(request.id) &&
+        (gone.has(nameOfLease(request)) || this.rules.clearsServed),
+    )
+    return this.#free(device, freed)
   }
 
   /** Redis was restarted; its data is there. */
@@ -284,6 +297,15 @@ export class LeaseModel {
       [...this.wakes].sort().join(),
       `${this.recovering} ${this.#seq} ${this.#top} ${this.#before} ${this.#floor}`,
     ].join('|')
+  }
+
+  #free(device: string, freed: readonly ModelRequest[]): number {
+    for (const request of freed) {
+      request.devices = request.devices.filter((name) => name !== device)
+      if (request.devices.length === 0) this.requests.delete(request.id)
+    }
+    this.pump()
+    return freed.length
   }
 
   #mayGrant(): boolean {

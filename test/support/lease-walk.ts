@@ -1,7 +1,12 @@
 /** Random commands to the scheduler's scripts in a real Redis and to the model, compared all the time. */
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
-import { type ExchangeAsk, type ExchangeReply, LeaseScripts } from '../../src/lease/lease-scripts.ts'
+import {
+  type ExchangeAsk,
+  type ExchangeReply,
+  LeaseScripts,
+  nameOfLease,
+} from '../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS } from '../../src/lease/lease-timings.ts'
 import { dumpModel, dumpRedis } from './lease-dump.ts'
 import { LeaseModel, type ModelOwned, type ModelRules } from './lease-model.ts'
@@ -144,10 +149,10 @@ export class LeaseWalk {
   async requeue(): Promise<void> {
     const known = this.#pickKnown((one) => one.kind !== 'waiting' && this.#model.live.has(one.owner))
     if (known === undefined) return
-    const device = this.#random.pick(known.devices)
+    const busy = this.#random.next() < 0.7 ? this.#random.pick(known.devices) : undefined
     const turn = ++this.#turns
-    const { state } = await this.#of(known.owner).requeue(known.id, device, turn)
-    assert.equal(state, this.#model.requeue(known.id, device, turn))
+    const { state } = await this.#of(known.owner).requeue(known.id, busy, turn)
+    assert.equal(state, this.#model.requeue(known.id, busy, turn))
     this.#known.set(known.id, { ...known, turn, kind: 'waiting' })
   }
 
@@ -205,13 +210,20 @@ export class LeaseWalk {
     const suspects = [...this.#model.requests.values()].filter(({ state }) => state === 's')
     if (suspects.length === 0) return this.lapse()
     const device = this.#random.pick(this.#random.pick(suspects).devices)
-    const readers = this.#random.integer(0, 2)
     const isAsked = this.#random.next() < 0.8
     // Either all that there is was there before the device was asked, or nothing.
-    const freed = await this.#of('x').clear(device, readers, isAsked ? Date.now() + FAR_MS / 2 : 0)
-    const ids = [...this.#model.requests.values()]
-    const begun = new Set(isAsked ? ids.filter((one) => one.begun).map(({ id }) => id) : [])
-    const there = new Set(isAsked ? ids.map(({ id }) => id) : [])
+    const askedMs = isAsked ? Date.now() + FAR_MS / 2 : 0
+    const all = [...this.#model.requests.values()]
+    const there = new Set(isAsked ? all.map(({ id }) => id) : [])
+    if (this.#random.next() < 0.5) {
+      const gone = suspects.filter(() => this.#random.next() < 0.7).map(nameOfLease)
+      const freed = await this.#of('x').clear(device, 0, askedMs, gone)
+      assert.equal(freed, this.#model.clearByName(device, new Set(gone), there))
+      return
+    }
+    const readers = this.#random.integer(0, 2)
+    const begun = new Set(isAsked ? all.filter((one) => one.begun).map(({ id }) => id) : [])
+    const freed = await this.#of('x').clear(device, readers, askedMs)
     assert.equal(freed, this.#model.clear(device, readers, { begun, suspects: there }))
   }
 

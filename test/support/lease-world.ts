@@ -3,11 +3,16 @@
  * all that can happen next in a state. One step is what is done at once in the product (a script, or
  * a message that arrives); what may come between two steps there may come between them here.
  *
- * What it takes for granted: a request that a replica has sent reaches its device before that
- * replica's lease can lapse; a closed stream is no longer counted when its lease is given back; and a
- * replica that was paused all through a recovery from lost data has no streams (where that happens
- * the device's own limit is the last guard).
+ * Devices know leases by name: a request may arrive at any time, also of a replica that has lapsed or
+ * died. Where devices only count (`counted`), it is taken for granted that a request which a replica
+ * has sent reaches its device before that replica's lease can lapse.
+ *
+ * What it takes for granted anywhere: a request that its replica gives up does not arrive; a closed
+ * stream is no longer counted when its lease is given back; and a replica that was paused, or died, and
+ * was not asserted again in a recovery from lost data has no streams (where that happens the device's own
+ * limit is the last guard).
  */
+import { nameOfLease } from '../../src/lease/lease-scripts.ts'
 import {
   bulkLimit,
   compare,
@@ -30,18 +35,23 @@ export interface WorldPlan {
   readonly tasks: readonly TaskPlan[]
   /** Crashes, pauses, restarts on one path. */
   readonly faults: number
+  /** Devices tell the number of their readers, and know no names. */
+  readonly counted?: boolean
+  /** A planted mistake: devices begin what they said they would refuse. */
+  readonly refusesNothing?: boolean
 }
 
 /**
- * coming: granted, on its way to the device, which does not count it yet; ended: the device has
- * sent all, the lease is still held.
+ * coming: granted, on its way to the device, which does not count it yet; refused: a device did not take it;
+ * ended: the device has sent all, the lease is still held.
  */
-type Phase = 'new' | 'waiting' | 'coming' | 'streaming' | 'ended' | 'gone'
+type Phase = 'new' | 'waiting' | 'coming' | 'refused' | 'streaming' | 'ended' | 'gone'
 
 interface Task {
   phase: Phase
   tag: number
   seq: number
+  turn: number
   told: boolean
 }
 
@@ -49,7 +59,10 @@ interface Probe {
   readonly device: string
   readonly begun: ReadonlySet<string>
   readonly suspects: ReadonlySet<string>
-  readonly readers: number | undefined
+  /** The suspects' names when the device was asked. */
+  readonly names: readonly string[]
+  /** Its answer: how many readers, and which of the names it does not serve. */
+  readonly answer: { readonly readers: number; readonly gone: ReadonlySet<string> } | undefined
 }
 
 export type Step = readonly [name: string, act: (world: LeaseWorld) => void]
@@ -61,6 +74,8 @@ export class LeaseWorld {
   readonly #replicas: Map<string, 'up' | 'paused' | 'dead'>
   #asserted = new Set<string>()
   #probe: Probe | undefined
+  /** "device name of a lease" */
+  #refused = new Set<string>()
   #faults: number
   /** Data was lost since the last recovery. */
   #lossy = false
@@ -68,7 +83,7 @@ export class LeaseWorld {
   constructor(plan: WorldPlan) {
     this.plan = plan
     this.model = new LeaseModel(plan.rules)
-    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, told: false }))
+    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, turn: 0, told: false }))
     this.#replicas = new Map(plan.tasks.map(({ replica }) => [replica, 'up']))
     this.#faults = plan.faults
     for (const replica of this.#replicas.keys()) this.model.heartbeat(replica)
@@ -81,19 +96,22 @@ export class LeaseWorld {
     for (const [replica, state] of this.#replicas) copy.#replicas.set(replica, state)
     copy.#asserted = new Set(this.#asserted)
     copy.#probe = this.#probe
+    copy.#refused = new Set(this.#refused)
     copy.#faults = this.#faults
     copy.#lossy = this.#lossy
     return copy
   }
 
   key(): string {
-    const { device, begun = [], suspects = [], readers } = this.#probe ?? {}
+    const { device, begun = [], suspects = [], names, answer } = this.#probe ?? {}
+    const probe = `${device} ${[...begun]} ${[...suspects]} ${names} ${answer?.readers} ${[...(answer?.gone ?? [])]}`
     return [
       this.model.key(),
-      this.#tasks.map(({ phase, told }) => phase + (told ? '!' : '')).join(' '),
+      this.#tasks.map(({ phase, turn, told }) => phase + turn + (told ? '!' : '')).join(' '),
       [...this.#replicas.values()].join(' '),
       [...this.#asserted].sort().join(' '),
-      device === undefined ? '' : `${device} ${[...begun]} ${[...suspects]} ${readers}`,
+      device === undefined ? '' : probe,
+      [...this.#refused].sort().join(),
       this.#faults + (this.#lossy ? 'lossy' : ''),
     ].join('|')
   }
@@ -218,7 +236,8 @@ export class LeaseWorld {
     if (task.phase === 'waiting' && isLive && this.#wakeOf(index) >= 0)
       add('deliver', (world) => world.#deliver(index))
     if (task.phase === 'waiting' && isUp) add('cancel', (world) => world.#release(index))
-    if (task.phase === 'coming' && state !== 'dead') add('arrive', (_, mine) => (mine.phase = 'streaming'))
+    if (task.phase === 'coming') add('arrive', (world) => world.#arrive(index))
+    if (task.phase === 'refused' && isLive) add('requeue', (world) => world.#requeue(index))
     if (task.phase === 'streaming' && isLive && !task.told)
       add('told', (world, mine) => {
         mine.told = true
@@ -233,7 +252,8 @@ export class LeaseWorld {
         const probe = world.#probe
         if (probe !== undefined) world.#probe = { ...probe, begun: probe.begun.difference(new Set([id])) }
       })
-    if (task.phase === 'streaming') add('end', (_, mine) => (mine.phase = 'ended'))
+    if (task.phase === 'streaming' && state === 'dead') add('vanish', (_, mine) => (mine.phase = 'gone'))
+    if (task.phase === 'streaming' && state !== 'dead') add('end', (_, mine) => (mine.phase = 'ended'))
     if (isUp && (task.phase === 'streaming' || task.phase === 'ended'))
       add('release', (world) => world.#release(index))
     return steps
@@ -244,9 +264,13 @@ export class LeaseWorld {
     const isLive = this.model.live.has(replica)
     const steps: Step[] = []
     if (state === 'paused') steps.push([`resume ${replica}`, (world) => world.#replicas.set(replica, 'up')])
-    if (state !== 'up' && isLive && !this.#indexesOf(replica).some((i) => this.#taskOf(i).phase === 'coming'))
+    const mayStillCome = this.#indexesOf(replica).some((i) => this.#taskOf(i).phase === 'coming')
+    if (state !== 'up' && isLive && !(this.plan.counted && mayStillCome))
       steps.push([`lapse ${replica}`, (world) => world.model.lapse(replica)])
-    if (state === 'up' && (!isLive || (this.model.recovering && !this.#asserted.has(replica))))
+    const isForgotten = this.#indexesOf(replica).some(
+      (i) => this.#taskOf(i).phase === 'waiting' && !this.model.requests.has(String(i)),
+    )
+    if (state === 'up' && (!isLive || isForgotten || (this.model.recovering && !this.#asserted.has(replica))))
       steps.push([`reassert ${replica}`, (world) => world.#reassert(replica)])
     return steps
   }
@@ -272,10 +296,8 @@ export class LeaseWorld {
   #probeSteps(): Step[] {
     if (![...this.#replicas.values()].includes('up')) return []
     const probe = this.#probe
-    if (probe?.readers !== undefined) return [['clear', (world) => world.#clear(probe, probe.readers ?? 0)]]
-    if (probe !== undefined) {
-      return [['sample', (world) => (world.#probe = { ...probe, readers: world.readers(probe.device) })]]
-    }
+    if (probe?.answer !== undefined) return [['clear', (world) => world.#clear(probe)]]
+    if (probe !== undefined) return [['sample', (world) => world.#sample(probe)]]
     return this.devices()
       .filter((device) => this.#suspectsOn(device).length > 0)
       .map((device) => [`ask ${device}`, (world) => world.#ask(device)])
@@ -284,7 +306,7 @@ export class LeaseWorld {
   #enqueue(index: number): void {
     const task = this.#taskOf(index)
     const { replica, ...wanted } = this.#planOf(index)
-    const request = this.model.enqueue({ ...wanted, id: String(index), owner: replica, turn: 0 })
+    const request = this.model.enqueue({ ...wanted, id: String(index), owner: replica, turn: task.turn })
     if (request === 'lapsed') return
     Object.assign(task, {
       tag: request.tag,
@@ -298,15 +320,34 @@ export class LeaseWorld {
     this.#taskOf(index).phase = 'coming'
   }
 
+  #arrive(index: number): void {
+    const task = this.#taskOf(index)
+    const { devices, replica } = this.#planOf(index)
+    const isRefused = devices.some((device) => this.#refused.has(`${device} ${this.#nameOf(index)}`))
+    if (!isRefused) task.phase = 'streaming'
+    else task.phase = this.#replicas.get(replica) === 'dead' ? 'gone' : 'refused'
+  }
+
+  #requeue(index: number): void {
+    const task = this.#taskOf(index)
+    Object.assign(task, { phase: 'waiting', turn: task.turn + 1, told: false })
+    this.model.requeue(String(index), undefined, task.turn)
+    this.#dropWakes()
+  }
+
   #release(index: number): void {
     this.#taskOf(index).phase = 'gone'
-    this.model.release(String(index), 0)
+    this.model.release(String(index), this.#taskOf(index).turn)
     this.#dropWakes()
   }
 
   #crash(replica: string): void {
     this.#replicas.set(replica, 'dead')
-    for (const index of this.#indexesOf(replica)) this.#taskOf(index).phase = 'gone'
+    for (const index of this.#indexesOf(replica)) {
+      const task = this.#taskOf(index)
+      // What the network holds of a dead one may still arrive.
+      if (task.phase !== 'coming' || this.plan.counted) task.phase = 'gone'
+    }
     this.#dropWakes()
   }
 
@@ -342,7 +383,7 @@ export class LeaseWorld {
       const isIdle = this.#indexesOf(replica).every(
         (i) => !['coming', 'streaming'].includes(this.#taskOf(i).phase),
       )
-      return state === 'dead' || !this.#lossy || isIdle
+      return isIdle || !this.#lossy
     })
   }
 
@@ -354,17 +395,38 @@ export class LeaseWorld {
 
   #ask(device: string): void {
     const begun = [...this.model.requests.values()].filter((request) => request.begun).map(({ id }) => id)
+    const suspects = this.#suspectsOn(device)
     this.#probe = {
       device,
       begun: new Set(begun),
-      suspects: new Set(this.#suspectsOn(device)),
-      readers: undefined,
+      suspects: new Set(suspects),
+      names: suspects.map((id) => this.#nameOf(Number(id))),
+      answer: undefined,
     }
   }
 
-  #clear(probe: Probe, readers: number): void {
+  /** The device answers. */
+  #sample(probe: Probe): void {
+    const { device, names } = probe
+    const served = this.#tasks.flatMap(({ phase }, i) =>
+      phase === 'streaming' && this.#planOf(i).devices.includes(device) ? [this.#nameOf(i)] : [],
+    )
+    const gone = new Set(names).difference(new Set(served))
+    if (!this.plan.counted && !this.plan.refusesNothing)
+      for (const name of gone) this.#refused.add(`${device} ${name}`)
+    this.#probe = { ...probe, answer: { readers: served.length, gone } }
+  }
+
+  #clear({ device, begun, suspects, answer }: Probe): void {
     this.#probe = undefined
-    this.model.clear(probe.device, readers, probe)
+    if (answer === undefined) return
+    const { readers, gone } = answer
+    if (this.plan.counted) this.model.clear(device, readers, { begun, suspects })
+    else this.model.clearByName(device, gone, suspects)
+  }
+
+  #nameOf(index: number): string {
+    return nameOfLease({ id: String(index), turn: this.#taskOf(index).turn })
   }
 
   #suspectsOn(device: string): string[] {
@@ -374,15 +436,15 @@ export class LeaseWorld {
   }
 
   #ownedOf(index: number): ModelOwned | undefined {
-    const { phase, tag, seq, told } = this.#taskOf(index)
+    const { phase, tag, seq, turn, told } = this.#taskOf(index)
     if (phase === 'new' || phase === 'gone') return undefined
     const { devices, class: requestClass, user } = this.#planOf(index)
     const kind = phase === 'waiting' ? 'waiting' : told ? 'open' : 'held'
-    return { id: String(index), devices, class: requestClass, user, tag, seq, turn: 0, kind }
+    return { id: String(index), devices, class: requestClass, user, tag, seq, turn, kind }
   }
 
   #wakeOf(index: number): number {
-    return this.model.wakes.findIndex((wake) => wake.endsWith(` 0 ${index}`))
+    return this.model.wakes.findIndex((wake) => wake.endsWith(` ${this.#taskOf(index).turn} ${index}`))
   }
 
   /** A wake-up of what no longer waits changes nothing. */

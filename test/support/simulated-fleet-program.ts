@@ -45,6 +45,8 @@ function state(): FleetState {
   return {
     readers: devices.map((device) => device.readers),
     mostReaders: devices.map((device) => device.mostReaders),
+    held: deviceProxies.flat().reduce((sum, proxy) => sum + proxy.held, 0),
+    refused: devices.reduce((sum, device) => sum + device.refused, 0),
     served: devices.reduce((sum, device) => sum + device.served, 0),
     fifths: devices.flatMap((device) => device.fifths),
   }

@@ -26,6 +26,10 @@ export interface FleetState {
   readonly mostReaders: readonly number[]
   /** Downloads sent to their end. */
   readonly served: number
+  /** New connections to devices that have sent something while their network is cut. */
+  readonly held: number
+  /** Requests under leases that had lapsed. */
+  readonly refused: number
   readonly fifths: readonly FifthReader[]
 }
 

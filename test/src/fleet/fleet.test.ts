@@ -104,12 +104,12 @@ describe('the fleet', { timeout: 30_000 }, () => {
   test('asks a device for its readers when it is asked, not before', async () => {
     await probed()
     first().outsiders = 3
-    assert.equal(await fleet.readersOf('d0'), 3)
-    assert.equal(await fleet.readersOf('nobody'), undefined)
+    assert.deepEqual(await fleet.readersOf('d0', []), { count: 3, serving: undefined })
+    assert.equal(await fleet.readersOf('nobody', []), undefined)
     first().behaviour = { body: Buffer.from('{"cat":{}}') }
-    assert.equal(await fleet.readersOf('d0'), undefined, 'a device without the member never tells')
+    assert.equal(await fleet.readersOf('d0', []), undefined, 'a device without the member never tells')
     await first().kill()
-    await assert.rejects(fleet.readersOf('d0'), { code: 'device-unreachable' })
+    await assert.rejects(fleet.readersOf('d0', []), { code: 'device-unreachable' })
   })
 
   test('a breaker that opened has the device probed at once, and the probe lets calls through again', async () => {

@@ -4,6 +4,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
+import type { DeviceReaders } from '../../../src/lease/lease-housekeeper.ts'
 import type { LeaseScheduler, LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -113,7 +114,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const asked: string[] = []
     const readersOf = async (device: string) => {
       asked.push(device)
-      return readers
+      return byNumber(readers)
     }
     const scheduler = await start({ readersOf })
     const mine = await askLease(scheduler, ['a'])
@@ -130,7 +131,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('a grant whose stream may not have begun does not vouch for a reader', async () => {
-    const scheduler = await start({ readersOf: async () => 1 })
+    const scheduler = await start({ readersOf: async () => byNumber(1) })
     const mine = await askLease(scheduler, ['a'])
     await die(['d1'])
     const client = new Redis(redis.url)
@@ -146,11 +147,49 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await close(scheduler)
   })
 
+  test('a device that knows names keeps the places that it serves and frees the others, whatever it counts', async () => {
+    const serving = new Set(['0.d1'])
+    const asked: (readonly string[])[] = []
+    const readersOf = async (_device: string, suspects: readonly string[]) => {
+      asked.push(suspects)
+      return { count: 4, serving }
+    }
+    const scheduler = await start({ readersOf })
+    await die(['d1', 'd2', 'd3'])
+    await untilUse(scheduler, 'a', { used: 1 })
+    assert.deepEqual(asked[0]?.toSorted(), ['0.d1', '0.d2', '0.d3'])
+    const first = asked.length
+    while (asked.length < first + 3) await new Promise((resolve) => setImmediate(resolve))
+    assert.deepEqual(asked.at(-1), ['0.d1'])
+    assert.equal((await scheduler.use(['a']))[0]?.used, 1)
+    serving.clear()
+    await untilUse(scheduler, 'a', { used: 0 })
+    await close(scheduler)
+  })
+
+  test('a lease that a device refuses waits at its old place, under another name, and no limit is lowered', async () => {
+    const scheduler = await start()
+    const [lapsed, ...others] = await four(scheduler)
+    assert.ok(lapsed)
+    const first = askLease(scheduler, ['a'])
+    await untilUse(scheduler, 'a', { waiting: 1 })
+    const { name } = lapsed
+    const again = lapsed.requeue(undefined, { signal: new AbortController().signal, waitMs: 30_000 })
+    // Older than the other waiter, it takes its own place again.
+    await again
+    assert.notEqual(lapsed.name, name)
+    assert.match(lapsed.name, new RegExp(`^[0-9]+\\.${lapsed.id}$`))
+    assert.equal((await scheduler.use(['a']))[0]?.used, 4)
+    await giveBack(lapsed, ...others)
+    await giveBack(await first)
+    await close(scheduler)
+  })
+
   test('a device that does not answer keeps the places of a dead replica', async () => {
     let answers = false
     const readersOf = async () => {
       if (!answers) throw new Error('no answer')
-      return 0
+      return byNumber(0)
     }
     const timings = { ...QUICK_TIMINGS, suspectMs: 100 }
     const scheduler = await start({ readersOf, timings })
@@ -167,7 +206,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('Redis away for long: streams on devices that count go on, those on others are cut', async () => {
-    const readersOf = async (device: string) => (device === 'counts' ? 1 : undefined)
+    const readersOf = async (device: string) => (device === 'counts' ? byNumber(1) : undefined)
     const scheduler = await start({ readersOf })
     const [counted, silent] = [
       await askLease(scheduler, ['counts']),
@@ -309,3 +348,8 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await close(scheduler)
   })
 })
+
+/** Of a device that knows no names. */
+function byNumber(count: number): DeviceReaders {
+  return { count, serving: undefined }
+}
