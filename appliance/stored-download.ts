@@ -85,6 +85,7 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
     filter: query.filterBpf,
     sliceBytes: query.sliceBytes,
     user: ctx.state.user,
+    lease: undefined,
     startedAt: new Date().toISOString(),
     bytes: 0n,
     totals: undefined,

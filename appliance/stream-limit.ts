@@ -2,6 +2,7 @@ import type { DownloadTotals } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { DOWNLOAD_SLOTS } from './appliance-config.ts'
 import { FifoLimit } from './fifo-limit.ts'
+import { RefusedLeases } from './refused-leases.ts'
 
 /** Who uses a download slot; listed to those who find none free. */
 export interface Reader {
@@ -17,6 +18,8 @@ export interface Reader {
   /** Bytes kept of each packet; undefined = all. */
   readonly sliceBytes: number | undefined
   readonly user: string | undefined
+  /** Under which a gateway asked for it. */
+  readonly lease: string | undefined
   /** RFC 3339, UTC. */
   readonly startedAt: string
   /** Bytes of the body handed out so far. */
@@ -38,6 +41,7 @@ const RETRY_AFTER_S = 2
 export class StreamLimit {
   readonly #limit = new FifoLimit(DOWNLOAD_SLOTS)
   readonly #readers = new Map<number, Reader>()
+  readonly #refused = new RefusedLeases()
 
   /** Downloads that run now. */
   get readers(): ReadonlySet<Reader> {
@@ -55,18 +59,38 @@ export class StreamLimit {
 
   /**
    * A slot until dispose, in order of arrival. Fails with download-slots-exhausted when none
-   * becomes free in time, or with the signal's reason.
+   * becomes free in time, lease-revoked when the reader's lease is refused, or with the signal's reason.
    */
   async acquire(reader: Reader, request: SlotRequest): Promise<Disposable> {
-    const place = await this.#place(request)
+    // It would only stand in the way of others.
+    this.#failIfRefused(reader)
+    using place = new DisposableStack()
+    place.use(await this.#place(request))
+    // In one step with the begin: whoever asks for its lease finds it served, or refuses it in time.
+    this.#failIfRefused(reader)
     const slot = this.#freeSlot()
     this.#readers.set(slot, reader)
-    return {
-      [Symbol.dispose]: () => {
-        if (this.#readers.get(slot) === reader) this.#readers.delete(slot)
-        place[Symbol.dispose]()
-      },
-    }
+    place.defer(() => this.#readers.delete(slot))
+    return place.move()
+  }
+
+  /**
+   * From now on no download begins under those of the leases under which none runs. Gives the
+   * leases of all downloads that run, named or not.
+   */
+  refuseUnserved(leases: Iterable<string>): ReadonlySet<string> {
+    const served = new Set<string>()
+    for (const { lease } of this.#readers.values()) if (lease !== undefined) served.add(lease)
+    for (const lease of leases) if (!served.has(lease)) this.#refused.add(lease)
+    return served
+  }
+
+  #failIfRefused({ lease }: Reader): void {
+    if (lease === undefined || !this.#refused.has(lease)) return
+    throw new CapfleetError(
+      'lease-revoked',
+      'the place of this download has been given to others; queue again',
+    )
   }
 
   #freeSlot(): number {

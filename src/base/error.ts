@@ -34,6 +34,11 @@ export const ERROR_KINDS = {
   'capture-active': { status: 409, title: 'The capture is being recorded', retry: true },
   'capture-exists': { status: 409, title: 'A capture of this name exists', retry: false },
   'capture-in-use': { status: 409, title: 'The capture is being downloaded', retry: true },
+  'lease-revoked': {
+    status: 409,
+    title: 'The lease of the download has been given to others',
+    retry: true,
+  },
   'client-timeout': { status: 408, title: 'The client took nothing for too long', retry: true },
   'mixed-link-type': { status: 409, title: 'One PCAP cannot hold several link types', retry: false },
   'aged-out': { status: 410, title: 'The packets have been overwritten', retry: false },

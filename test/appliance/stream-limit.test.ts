@@ -4,7 +4,7 @@ import { type Reader, StreamLimit } from '../../appliance/stream-limit.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 
 const never = new AbortController().signal
-const reader = (what: string): Reader => ({
+const reader = (what: string, lease?: string): Reader => ({
   mode: 'single',
   commandLine: `GET /api/v1/pcap/single?StreamName=${what}`,
   what,
@@ -12,6 +12,7 @@ const reader = (what: string): Reader => ({
   filter: 'tcp',
   sliceBytes: undefined,
   user: 'analyst',
+  lease,
   startedAt: '2026-11-20T09:30:00.000Z',
   bytes: 7n,
   totals: undefined,
@@ -69,4 +70,53 @@ test('a waiter whose client leaves is gone at once', async () => {
   await assert.rejects(waiting, /client gone/)
   first?.[Symbol.dispose]()
   assert.equal(slots.readers.size, 3)
+})
+
+const NOW = { waitMs: 0, signal: never }
+const LATER = { waitMs: 60_000, signal: never }
+
+test('a lease under which a download runs is served and not refused', async () => {
+  const slots = new StreamLimit()
+  const first = await slots.acquire(reader('a', 'red'), NOW)
+  await slots.acquire(reader('b', 'blue'), NOW)
+  await slots.acquire(reader('c'), NOW)
+  assert.deepEqual([...slots.refuseUnserved(['red', 'gone'])], ['red', 'blue'])
+  first[Symbol.dispose]()
+  await slots.acquire(reader('d', 'red'), NOW)
+  assert.deepEqual([...slots.refuseUnserved([])], ['blue', 'red'])
+})
+
+test('under a refused lease no download begins, nor waits; others do', async () => {
+  const slots = new StreamLimit()
+  assert.deepEqual([...slots.refuseUnserved(['red'])], [])
+  await assert.rejects(slots.acquire(reader('a', 'red'), NOW), { code: 'lease-revoked' })
+  await takeAll(slots)
+  await assert.rejects(slots.acquire(reader('e', 'red'), NOW), { code: 'lease-revoked' })
+  await assert.rejects(slots.acquire(reader('e', 'red'), LATER), { code: 'lease-revoked' })
+  await assert.rejects(slots.acquire(reader('e', 'blue'), NOW), { code: 'download-slots-exhausted' })
+  assert.equal(slots.waiting, 0)
+})
+
+test('a download whose lease is refused while it waits does not begin; its place goes to the next', async () => {
+  const slots = new StreamLimit()
+  const [first] = await takeAll(slots)
+  const red = slots.acquire(reader('e', 'red'), LATER)
+  const blue = slots.acquire(reader('f', 'blue'), LATER)
+  slots.refuseUnserved(['red'])
+  first?.[Symbol.dispose]()
+  await assert.rejects(red, { code: 'lease-revoked' })
+  await blue
+  assert.deepEqual([...slots.refuseUnserved([])], ['blue'])
+  assert.deepEqual([slots.readers.size, slots.waiting], [4, 0])
+})
+
+test('a lease is refused also when a place was just given to its download', async () => {
+  const slots = new StreamLimit()
+  const [first] = await takeAll(slots)
+  const red = slots.acquire(reader('e', 'red'), LATER)
+  first?.[Symbol.dispose]()
+  assert.deepEqual([...slots.refuseUnserved(['red'])], [])
+  await assert.rejects(red, { code: 'lease-revoked' })
+  await slots.acquire(reader('f'), NOW)
+  assert.equal(slots.readers.size, 4)
 })
