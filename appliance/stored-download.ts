@@ -11,6 +11,7 @@ import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appli
 import { withClientSignal } from './client-signal.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
+import { leaseOf } from './lease-headers.ts'
 import { onHeld } from './on-held.ts'
 import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
 import {
@@ -85,7 +86,7 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
     filter: query.filterBpf,
     sliceBytes: query.sliceBytes,
     user: ctx.state.user,
-    lease: undefined,
+    lease: leaseOf(ctx),
     startedAt: new Date().toISOString(),
     bytes: 0n,
     totals: undefined,

@@ -1,13 +1,21 @@
 /** /api/v1/system/status (API section 2.5). */
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { takeNoParameters } from '../finish-parameters.ts'
+import { leasesToRefuse } from '../lease-headers.ts'
 import { toExactJson } from './exact-json.ts'
 import { readStatus } from './status-groups.ts'
 
 export async function answerStatus(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   takeNoParameters(ctx)
+  if (ctx.method !== 'HEAD') refuseLeases(parts, ctx)
   const { timestamp, ver, groups } = readStatus(parts)
   ctx.set('Cache-Control', 'no-store')
   ctx.type = 'json'
   ctx.body = toExactJson({ timestamp, ver, ...groups })
+}
+
+/** For gateways that share the device: which of their downloads run, and that no other begins behind it. */
+function refuseLeases({ slots }: ApplianceParts, ctx: ApplianceContext): void {
+  const leases = leasesToRefuse(ctx)
+  if (leases !== undefined) ctx.set('Capfleet-Serving', [...slots.refuseUnserved(leases)].join(', '))
 }
