@@ -17,6 +17,7 @@ import { EventFeed } from './event-feed.ts'
 import { EventMetrics } from './event-metrics.ts'
 import { FilterCompiler } from './filter-compiler.ts'
 import { FlushWatch } from './flush-watch.ts'
+import { asksForLeases } from './lease-headers.ts'
 import { LiveLimit } from './live-limit.ts'
 import { lowerPriority } from './reader-priority.ts'
 import { RecorderClient } from './recorder-client.ts'
@@ -110,8 +111,8 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   const { anonymousSystem } = parts.config.auth
   app.use(async (ctx) => {
     const { role, handler } = routeOf(ctx.method, ctx.path)
-    if (role === 'system' && !anonymousSystem) await requireRole(ctx, users, 'viewer')
-    else if (role !== 'open' && role !== 'system') await requireRole(ctx, users, role)
+    const isOpen = role === 'open' || (role === 'system' && anonymousSystem && !asksForLeases(ctx))
+    if (!isOpen) await requireRole(ctx, users, role === 'system' ? 'viewer' : role)
     await handler(parts, ctx)
   })
   return app.callback()

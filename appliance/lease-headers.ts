@@ -5,6 +5,14 @@ import type { ApplianceContext } from './appliance-parts.ts'
 /** Visible ASCII but the comma, which separates names. */
 const LEASE_NAME = /^[!-+\--~]{1,200}$/
 
+/** A device has four places; so many suspects nobody has. More would push out what others refused. */
+const REFUSED_AT_ONCE_MAX = 256
+
+/** Whether the request is one that strangers may not make. */
+export function asksForLeases(ctx: ApplianceContext): boolean {
+  return ctx.headers['capfleet-refuse'] !== undefined
+}
+
 /** The lease of a download, from Capfleet-Lease. Fails with bad-parameter when it is no name. */
 export function leaseOf(ctx: ApplianceContext): string | undefined {
   if (ctx.headers['capfleet-lease'] === undefined) return undefined
@@ -13,15 +21,20 @@ export function leaseOf(ctx: ApplianceContext): string | undefined {
 
 /**
  * The names in Capfleet-Refuse, maybe none; undefined: there is no such header. Fails with
- * bad-parameter when one of them is no name.
+ * bad-parameter when one of them is no name, or there are more than 256.
  */
 export function leasesToRefuse(ctx: ApplianceContext): readonly string[] | undefined {
-  if (ctx.headers['capfleet-refuse'] === undefined) return undefined
+  if (!asksForLeases(ctx)) return undefined
   // A list may have empty elements (RFC 9110 section 5.6.1).
   const names = ctx
     .get('Capfleet-Refuse')
     .split(/[ \t]*,[ \t]*/)
     .filter((name) => name !== '')
+  if (names.length > REFUSED_AT_ONCE_MAX)
+    throw badParameter(
+      'Capfleet-Refuse',
+      `must name at most ${REFUSED_AT_ONCE_MAX} leases, got ${names.length}`,
+    )
   return names.map((name) => checkName('Capfleet-Refuse', name))
 }
 

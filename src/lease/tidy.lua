@@ -10,7 +10,8 @@ Returns {more, now, devices}: more = 1 when another step is due at once; each de
 its suspects' leases}}. The devices are now the caller's to ask for their readers, whose answer goes to
 clear.lua with this `now`.
 ]]
-local REQUESTS, DEVICES, TURN_MS = 200, 32, 30000
+-- More suspects of a device than so many are asked for when the first ones have gone.
+local REQUESTS, DEVICES, NAMES, TURN_MS = 200, 32, 100, 30000
 
 local function suspect(request)
   request.state = 's'
@@ -44,7 +45,7 @@ local function workOff(replica, from)
 end
 
 local function suspectsOn(device)
-  local ids, names = redis.call('ZRANGE', P .. 'sus:' .. device, 0, -1), {}
+  local ids, names = redis.call('ZRANGE', P .. 'sus:' .. device, 0, NAMES - 1), {}
   readRequests(ids)
   for i, id in ipairs(ids) do names[i] = nameOf(readRequest(id)) end
   return names

@@ -32,9 +32,8 @@ const open = (lease: string, query = ''): Promise<OpenAnswer> =>
   appliance.open(`${SINGLE}${query}`, under(lease))
 /** One packet or so; gives its slot back by itself. */
 const small = (lease: string): Promise<HttpAnswer> => appliance.get(`${SINGLE}&MaxPackets=1`, under(lease))
-/** Without credentials, as anybody may read the status. */
 const refuse = (names: string, method = 'GET'): Promise<HttpAnswer> =>
-  appliance.get(STATUS, { user: undefined, method, headers: { 'Capfleet-Refuse': names } })
+  appliance.get(STATUS, { method, headers: { 'Capfleet-Refuse': names } })
 
 test('a status without the question names no lease', async () => {
   using _red = await open('a-red')
@@ -95,6 +94,21 @@ test('a malformed name is 400 with the header as param, and refuses nothing', as
   }
   assert.equal((await small('f-red')).status, 200)
   assert.equal((await small(`!${'~'.repeat(199)}`)).status, 200)
+})
+
+test('strangers may read the status, and refuse nothing', async () => {
+  assert.equal((await appliance.get(STATUS, { user: undefined })).status, 200)
+  const question = { user: undefined, headers: { 'Capfleet-Refuse': 'h-red' } }
+  const answer = await appliance.get(STATUS, question)
+  assert.deepEqual([answer.status, answer.headers['capfleet-serving']], [401, undefined])
+  assert.equal((await small('h-red')).status, 200)
+})
+
+test('nobody can push out what others refused with one question', async () => {
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `i-${i}`).join()
+  assert.equal((await refuse(names(256))).status, 200)
+  const { status, json } = await refuse(names(257))
+  assert.deepEqual([status, json().param], [400, 'Capfleet-Refuse'])
 })
 
 test('HEAD refuses nothing and needs no lease', async () => {
