@@ -131,9 +131,10 @@ async function openUnder(
     try {
       return await openAll(plan, parts, { ...options, lease: lease.name })
     } catch (error) {
-      const waitMs = options.deadlineMs - performance.now()
-      if (!isRefusedLease(error) || waitMs <= 0) throw error
-      await lease.requeue(busyDevice(error), { signal: options.signal, waitMs })
+      const busy = busyDevice(error)
+      const waitMs = Math.max(0, options.deadlineMs - performance.now())
+      if (busy === undefined ? !isRevoked(error) : waitMs === 0) throw error
+      await lease.requeue(busy, { signal: options.signal, waitMs })
     }
   }
 }
@@ -201,8 +202,9 @@ function isDeviceFault(error: unknown): error is CapfleetError {
   return error instanceof CapfleetError && DEVICE_FAULTS.has(error.code)
 }
 
-function isRefusedLease(error: unknown): boolean {
-  return error instanceof CapfleetError && (error.code === 'lease-revoked' || busyDevice(error) !== undefined)
+/** Its place is not ours any more; another one may be free. */
+function isRevoked(error: unknown): boolean {
+  return error instanceof CapfleetError && error.code === 'lease-revoked'
 }
 
 function busyDevice(error: unknown): string | undefined {

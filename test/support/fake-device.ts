@@ -18,6 +18,8 @@ export interface FakeBehaviour {
   readonly withLength?: boolean
   /** Answers a download with this problem. */
   readonly problem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
+  /** Answers so many downloads that others have the place of their lease. */
+  readonly revoked?: number
   /** Sent instead of the capture. */
   readonly body?: Buffer
 }
@@ -63,6 +65,8 @@ export class FakeDevice implements AsyncDisposable {
   overruns = 0
   /** Readers of somebody else, who did not come through the gateway. */
   outsiders = 0
+  /** Answered to the question for leases; undefined: it knows no names. */
+  serving: string | undefined
   readonly #server: Server
   readonly #pcap: Buffer
   readonly #changed = new Set<() => void>()
@@ -123,6 +127,8 @@ export class FakeDevice implements AsyncDisposable {
     const path = url.split('?', 1)[0] ?? ''
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
       return await this.#download(res)
+    if (headers['capfleet-refuse'] !== undefined && this.serving !== undefined)
+      res.setHeader('Capfleet-Serving', this.serving)
     this.#control(path, res)
   }
 
@@ -160,6 +166,11 @@ export class FakeDevice implements AsyncDisposable {
   async #download(res: ServerResponse): Promise<void> {
     const { problem } = this.behaviour
     if (problem) return this.#problem(res, problem.status, problem.body)
+    const { revoked = 0 } = this.behaviour
+    if (revoked > 0) {
+      this.behaviour = { ...this.behaviour, revoked: revoked - 1 }
+      return this.#problem(res, 409, { code: 'lease-revoked', detail: 'others have the place' })
+    }
     if (this.readers + this.outsiders >= SLOTS) {
       if (this.outsiders === 0) this.overruns += 1
       return this.#problem(res, 503, { code: 'download-slots-exhausted', detail: 'all four are in use' })

@@ -32,6 +32,8 @@ export interface SimulatedDeviceOptions {
 export interface FifthReader {
   readonly device: string
   readonly atMs: number
+  /** Its own, and those of the four; the gateways' logs tell whose they are. */
+  readonly leases: readonly string[]
 }
 
 export class SimulatedDevice implements AsyncDisposable {
@@ -144,7 +146,8 @@ export class SimulatedDevice implements AsyncDisposable {
       return
     }
     if (this.#readers.size >= SLOTS) {
-      if (this.#trueReaders() >= SLOTS) this.fifths.push({ device: this.name, atMs: Date.now() })
+      if (this.#trueReaders() >= SLOTS)
+        this.fifths.push({ device: this.name, atMs: Date.now(), leases: [lease, ...this.#readers.values()] })
       res.writeHead(503, { 'Content-Type': 'application/problem+json', 'Retry-After': '1' })
       res.end(JSON.stringify({ status: 503, code: 'download-slots-exhausted', detail: 'all are in use' }))
       return

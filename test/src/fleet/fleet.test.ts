@@ -106,6 +106,14 @@ describe('the fleet', { timeout: 30_000 }, () => {
     first().outsiders = 3
     assert.deepEqual(await fleet.readersOf('d0', []), { count: 3, serving: undefined })
     assert.equal(await fleet.readersOf('nobody', []), undefined)
+    first().serving = '1.red, 2.blue'
+    assert.deepEqual(await fleet.readersOf('d0', ['1.red', '7.gone']), {
+      count: 3,
+      serving: new Set(['1.red', '2.blue']),
+    })
+    assert.equal(first().probes.at(-1)?.headers['capfleet-refuse'], '1.red, 7.gone')
+    first().serving = ''
+    assert.deepEqual(await fleet.readersOf('d0', []), { count: 3, serving: new Set() })
     first().behaviour = { body: Buffer.from('{"cat":{}}') }
     assert.equal(await fleet.readersOf('d0', []), undefined, 'a device without the member never tells')
     await first().kill()
