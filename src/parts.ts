@@ -144,7 +144,9 @@ function joinScheduler(
   const { streamsPerDevice } = config.downloads
   const { keyPrefix, url } = config.redis
   const readersOf: ReadersOf = (name, suspects) => fleet.readersOf(name, suspects)
-  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole: url === undefined })
+  const devices = () => fleet.devices.map(({ name }) => name)
+  const sole = url === undefined
+  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, devices, sole })
 }
 
 async function redisTarget(

@@ -120,7 +120,7 @@ function reopenUnder(lease: Lease, withoutStream: readonly string[], parts: Open
   }
 }
 
-/** A device that does not take the lease, because it is busy or the lease had lapsed, sends it back into the queue. */
+/** A device that is busy with streams of others, or had to give the lease's place away, sends it back into the queue. */
 async function openUnder(
   lease: Lease,
   plan: DownloadPlan,

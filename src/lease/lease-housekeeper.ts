@@ -1,6 +1,7 @@
 /**
  * What each replica does once per heartbeat for all: the housekeeping of tidy.lua, asking devices
- * about suspects, finding what was given back and is still in Redis, and telling waiters their place.
+ * about suspects (and about all that they serve, when Redis was restarted), finding what was given
+ * back and is still in Redis, and telling waiters their place.
  */
 import type { Log } from '../base/log.ts'
 import type { LeaseEntry } from './lease-entry.ts'
@@ -16,9 +17,9 @@ export interface DeviceReaders {
 
 /**
  * Asks the device for its live downloads, anew at each call: an older answer would free places that
- * are in use. A device that knows names refuses from then on those of the leases `suspects` that it does not
- * serve. Undefined: this device can never tell; places that a dead replica had there are freed by
- * time. Rejects when it could tell but did not answer: then they stay.
+ * are in use. A device that knows names refuses from then on those of the leases `suspects` that it
+ * does not serve. Undefined: this device can never tell; places that a dead replica had there are
+ * freed by time. Rejects when it could tell but did not answer: then they stay.
  */
 export type ReadersOf = (device: string, suspects: readonly string[]) => Promise<DeviceReaders | undefined>
 
@@ -28,6 +29,8 @@ export interface HousekeeperOptions {
   readonly log: Log
   readonly entries: ReadonlyMap<string, LeaseEntry>
   readonly readersOf: ReadersOf
+  /** All that there are. */
+  readonly devices: () => readonly string[]
   /** Gives back what Redis still has of an id that nobody here has. */
   readonly release: (id: string) => Promise<unknown>
 }
@@ -39,6 +42,7 @@ interface Probe {
 }
 
 const ROUNDS_TO_RECONCILE = 30
+const DEVICES_ASKED_AT_ONCE = 32
 const PLACES_A_BEAT = 100
 /** Whoever is woken meanwhile waits for one script at most. */
 const PLACES_A_SCRIPT = 20
@@ -69,6 +73,18 @@ export class LeaseHousekeeper {
         this.#running = undefined
       })
     return this.#running
+  }
+
+  /**
+   * Redis was restarted: asks all devices for streams that nobody tells of. Never fails; a device that
+   * does not answer, or after the recovery, is passed over.
+   */
+  async adoptUnknown(): Promise<void> {
+    const left = this.#options.devices().values()
+    const askNext = async () => {
+      for (const device of left) await this.#adopt(device)
+    }
+    await Promise.all(Array.from({ length: DEVICES_ASKED_AT_ONCE }, askNext))
   }
 
   /** Something could not be given back. */
@@ -105,6 +121,18 @@ export class LeaseHousekeeper {
       this.#options.log.debug('lease.probe-failed', { device, message: (error as Error).message })
     } finally {
       this.#asked.delete(device)
+    }
+  }
+
+  async #adopt(device: string): Promise<void> {
+    const { readersOf, scripts, log } = this.#options
+    try {
+      const readers = await readersOf(device, [])
+      if (readers?.serving === undefined || readers.serving.size === 0) return
+      const adopted = await scripts.adopt(device, [...readers.serving])
+      if (adopted > 0) log.info('lease.unknown-adopted', { device, adopted })
+    } catch (error) {
+      log.debug('lease.probe-failed', { device, message: (error as Error).message })
     }
   }
 

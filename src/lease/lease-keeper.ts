@@ -15,6 +15,8 @@ export interface KeeperOptions {
   readonly entries: ReadonlyMap<string, LeaseEntry>
   /** No other replica can have anything in this Redis. */
   readonly sole: boolean
+  /** Redis was restarted, or is new to this replica. */
+  readonly onRestart: () => void
 }
 
 /** Bounds the time of one script. */
@@ -124,7 +126,11 @@ export class LeaseKeeper {
     for (const message of received) this.#received.delete(message)
     for (const [id, told] of streams) if (this.#streams.get(id) === told) this.#streams.delete(id)
     this.#acknowledgedMs = sentMs
-    if (state === 'lapsed' || recoverUntil !== this.#recoverUntil) this.#mustReassert = true
+    if (state === 'lapsed') this.#mustReassert = true
+    if (recoverUntil !== this.#recoverUntil) {
+      this.#mustReassert = true
+      this.#options.onRestart()
+    }
     this.#recoverUntil = recoverUntil
     if (this.#mustReassert) await this.#reassert()
     for (const message of granted) this.receive(message)

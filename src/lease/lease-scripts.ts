@@ -15,6 +15,7 @@ const SCRIPTS = {
   heartbeat: ASKS,
   tidy: CHANGES,
   clear: CHANGES,
+  adopt: CHANGES,
   reassert: CHANGES,
   leave: CHANGES,
   places: ASKS,
@@ -22,8 +23,9 @@ const SCRIPTS = {
 type ScriptName = keyof typeof SCRIPTS
 type ScriptCall = (key: string, ...args: readonly (string | number)[]) => Promise<unknown>
 
-/** Bounds the time of one script. */
+/** These bound the time of one script. */
 const ASKS_A_SCRIPT = 64
+const ADOPTED_AT_ONCE_MAX = 64
 
 export interface ScriptContext {
   readonly redis: Redis
@@ -150,6 +152,11 @@ export class LeaseScripts {
     const byName = gone === undefined ? [] : ['1', ...gone]
     const { suspectMs } = this.#context.timings
     return (await this.#call('clear', device, readers ?? '', askedMs, suspectMs, ...byName)) as number
+  }
+
+  /** Of a device in a recovery; returns how many of the leases nobody had told of. */
+  async adopt(device: string, serving: readonly string[]): Promise<number> {
+    return (await this.#call('adopt', device, ...serving.slice(0, ADOPTED_AT_ONCE_MAX))) as number
   }
 
   /** `ends`: it is the last of what anybody can have, so that nothing needs to be waited for. */

@@ -74,6 +74,7 @@ export interface QueueRow {
   readonly devices: readonly string[]
   readonly class: LeaseClass
   readonly user: string
+  /** "?" of a stream that a device told of, and no replica. */
   readonly replica: string
   readonly enqueuedMs: number
   readonly grantedMs: number | undefined

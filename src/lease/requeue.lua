@@ -13,7 +13,7 @@ is unknown.
 ]]
 local device, turn = ARGV[6], tonumber(ARGV[7])
 local request = readRequest(ARGV[5])
-if not request then return { '', 0 } end
+if not request or request.owner == UNKNOWN then return { '', 0 } end
 enter()
 if request.turn < turn then
   noteOut(request.owner, grantOf(request), false)

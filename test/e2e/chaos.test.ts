@@ -173,6 +173,28 @@ describe('a gateway', { timeout: ROUNDS * 120_000 + 60_000, concurrency: true },
     await victim.start()
   })
 
+  test('its streams count though Redis lost all while it could not tell of them', async () => {
+    await using world = await ChaosWorld.create({ gateways: 2, devices: 1, pace: PACE })
+    const [silent, other] = world.gateways
+    assert.ok(silent && other)
+    const held = [1, 2, 3, 4].map(() => chaosDownload({ ...WHOLE, url: silent.url, packets: LONG_PACKETS }))
+    await eventually(async () => (await world.fleet.state()).readers.join() === '4', {
+      limitMs: 20_000,
+      message: 'all streams are in use',
+    })
+    await world.fleet.cut('redis', 0)
+    await world.restartRedis({ empty: true })
+    const next = await chaosDownload({ ...WHOLE, url: other.url, packets: 20 })
+    assert.equal(next.end, 'complete')
+    const { fifths, mostReaders } = await world.fleet.state()
+    assert.deepEqual({ fifths, mostReaders }, { fifths: [], mostReaders: [4] })
+    await world.fleet.mend('redis', 0)
+    assert.deepEqual(
+      (await Promise.all(held)).map(({ end }) => end),
+      ['complete', 'complete', 'complete', 'complete'],
+    )
+  })
+
   test('negative control: streams of lapsed gateways that a device does not count let a fifth reader in', async () => {
     await using world = await ChaosWorld.create({ gateways: 3, devices: 2, pace: PACE, claimedReaders: 0 })
     await lapseOfTwo(world)

@@ -43,6 +43,18 @@ export interface ModelRules {
   readonly clearsServed?: boolean
 }
 
+/** Owns what a device serves and nobody has told. */
+const UNKNOWN = '?'
+const ADOPTED = {
+  class: 'interactive',
+  user: UNKNOWN,
+  owner: UNKNOWN,
+  tag: 0,
+  seq: 0,
+  state: 's',
+  begun: false,
+} as const
+
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
 
 export class LeaseModel {
@@ -125,7 +137,7 @@ export class LeaseModel {
   /** `busy`: the device that answered so, if one did. */
   requeue(id: string, busy: string | undefined, turn: number): 'w' | 'g' | '' {
     const request = this.requests.get(id)
-    if (request === undefined) return ''
+    if (request === undefined || request.owner === UNKNOWN) return ''
     if (request.turn < turn) {
       request.turn = turn
       request.state = 'w'
@@ -200,6 +212,22 @@ export class LeaseModel {
         (gone.has(nameOfLease(request)) || this.rules.clearsServed),
     )
     return this.#free(device, freed)
+  }
+
+  /** In a recovery: names of leases that the device serves. */
+  adopt(device: string, serving: Iterable<string>): number {
+    let adopted = 0
+    for (const name of this.recovering ? serving : []) {
+      const [turn = '', id = ''] = name.split('.')
+      const known = this.requests.get(id)
+      if (known !== undefined && (known.owner !== UNKNOWN || known.devices.includes(device))) continue
+      const fresh: ModelRequest = { ...ADOPTED, id, devices: [], turn: Number(turn) }
+      const request = known ?? fresh
+      request.devices = [...request.devices, device]
+      this.requests.set(id, request)
+      adopted += 1
+    }
+    return adopted
   }
 
   /** Redis was restarted; its data is there. */
@@ -346,6 +374,7 @@ export class LeaseModel {
   }
 
   #reassertOne(owner: string, one: ModelOwned): 'g' | 'w' {
+    if (this.requests.get(one.id)?.owner === UNKNOWN) this.requests.delete(one.id)
     const known = this.requests.get(one.id)
     // Of a suspect some places may have been freed, and taken by others; then its grant is none any more.
     const isWhole = known?.devices.length === one.devices.length || this.rules.regrantsParts

@@ -227,6 +227,19 @@ export class LeaseWalk {
     assert.equal(freed, this.#model.clear(device, readers, { begun, suspects: there }))
   }
 
+  /** Leases of others that Redis knows or has lost, and some that nobody has. */
+  async adopt(): Promise<void> {
+    if (!this.#model.recovering) return
+    const held = [...this.#known.values()].filter(({ kind }) => kind !== 'waiting')
+    const device = this.#random.pick(DEVICES)
+    const serving = held
+      .filter(({ devices }) => devices.includes(device) && this.#random.next() < 0.5)
+      .map(nameOfLease)
+    if (this.#random.next() < 0.5) serving.push(`${++this.#turns}.u${++this.#ids}`)
+    const adopted = await this.#of('x').adopt(device, serving)
+    assert.equal(adopted, this.#model.adopt(device, serving))
+  }
+
   async restore(): Promise<void> {
     for (const device of DEVICES) await this.#redis.zadd(this.#key('restore'), 'XX', 1, device)
     await this.#tidy()
@@ -312,6 +325,7 @@ const ACTS: readonly (readonly [string, number, Act])[] = [
   ['requeue', 4, (walk) => walk.requeue],
   ['clear', 4, (walk) => walk.clear],
   ['comeBack', 4, (walk) => walk.comeBack],
+  ['adopt', 3, (walk) => walk.adopt],
   ['restore', 2, (walk) => walk.restore],
   ['lapse', 1.5, (walk) => walk.lapse],
   ['turnFloor', 1, (walk) => walk.turnFloor],

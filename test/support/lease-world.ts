@@ -8,9 +8,10 @@
  * has sent reaches its device before that replica's lease can lapse.
  *
  * What it takes for granted anywhere: a request that its replica gives up does not arrive; a closed
- * stream is no longer counted when its lease is given back; and a replica that was paused, or died, and
- * was not asserted again in a recovery from lost data has no streams (where that happens the device's own
- * limit is the last guard).
+ * stream is no longer counted when its lease is given back; and when data was lost, no request of
+ * a silent replica is on its way when the device is asked what it serves. (Where devices only count, a
+ * replica that is silent all through a recovery from lost data has no streams: there the device's own limit
+ * is the last guard.)
  */
 import { nameOfLease } from '../../src/lease/lease-scripts.ts'
 import {
@@ -39,6 +40,8 @@ export interface WorldPlan {
   readonly counted?: boolean
   /** A planted mistake: devices begin what they said they would refuse. */
   readonly refusesNothing?: boolean
+  /** A planted mistake: devices are not asked for what Redis lost. */
+  readonly adoptsNothing?: boolean
 }
 
 /**
@@ -73,6 +76,8 @@ export class LeaseWorld {
   readonly #tasks: Task[]
   readonly #replicas: Map<string, 'up' | 'paused' | 'dead'>
   #asserted = new Set<string>()
+  /** Devices that told what they serve, since data was lost. */
+  #adopted = new Set<string>()
   #probe: Probe | undefined
   /** "device name of a lease" */
   #refused = new Set<string>()
@@ -95,6 +100,7 @@ export class LeaseWorld {
     copy.#tasks.push(...this.#tasks.map((task) => ({ ...task })))
     for (const [replica, state] of this.#replicas) copy.#replicas.set(replica, state)
     copy.#asserted = new Set(this.#asserted)
+    copy.#adopted = new Set(this.#adopted)
     copy.#probe = this.#probe
     copy.#refused = new Set(this.#refused)
     copy.#faults = this.#faults
@@ -110,6 +116,7 @@ export class LeaseWorld {
       this.#tasks.map(({ phase, turn, told }) => phase + turn + (told ? '!' : '')).join(' '),
       [...this.#replicas.values()].join(' '),
       [...this.#asserted].sort().join(' '),
+      [...this.#adopted].sort().join(' '),
       device === undefined ? '' : probe,
       [...this.#refused].sort().join(),
       this.#faults + (this.#lossy ? 'lossy' : ''),
@@ -127,6 +134,7 @@ export class LeaseWorld {
       ...this.#tasks.flatMap((_, index) => this.#taskSteps(index)),
       ...[...this.#replicas.keys()].flatMap((replica) => this.#replicaSteps(replica)),
       ...this.#probeSteps(),
+      ...this.#adoptSteps(),
       ...(this.#mayRecover() ? [['recovered', (world: LeaseWorld) => world.#recovered()] as const] : []),
     ]
   }
@@ -303,6 +311,34 @@ export class LeaseWorld {
       .map((device) => [`ask ${device}`, (world) => world.#ask(device)])
   }
 
+  /** By any replica that is up, once Redis is back. */
+  #adoptSteps(): Step[] {
+    const isRecovering = this.#lossy && this.model.recovering && this.#asserted.size > 0
+    if (!isRecovering || this.plan.counted || this.plan.adoptsNothing) return []
+    return this.devices()
+      .filter((device) => !this.#adopted.has(device) && !this.#isAwaited(device))
+      .map((device) => [`adopt ${device}`, (world) => world.#adopt(device)])
+  }
+
+  /** Whether a request of a replica that is not up may still arrive. */
+  #isAwaited(device: string): boolean {
+    return this.#tasks.some(({ phase }, i) => {
+      const { devices, replica } = this.#planOf(i)
+      return phase === 'coming' && devices.includes(device) && this.#replicas.get(replica) !== 'up'
+    })
+  }
+
+  #adopt(device: string): void {
+    this.#adopted.add(device)
+    this.model.adopt(device, this.#servedBy(device))
+  }
+
+  #servedBy(device: string): string[] {
+    return this.#tasks.flatMap(({ phase }, i) =>
+      phase === 'streaming' && this.#planOf(i).devices.includes(device) ? [this.#nameOf(i)] : [],
+    )
+  }
+
   #enqueue(index: number): void {
     const task = this.#taskOf(index)
     const { replica, ...wanted } = this.#planOf(index)
@@ -356,6 +392,7 @@ export class LeaseWorld {
     else this.model.restart()
     this.#lossy ||= losesAll
     this.#asserted.clear()
+    this.#adopted.clear()
     this.#probe = undefined
   }
 
@@ -378,12 +415,15 @@ export class LeaseWorld {
 
   #mayRecover(): boolean {
     if (!this.model.recovering) return false
+    const isAsked = this.devices().every((device) => this.#adopted.has(device))
+    const byName = !this.plan.counted
+    if (this.#lossy && byName && !isAsked && !this.plan.adoptsNothing) return false
     return [...this.#replicas].every(([replica, state]) => {
       if (state === 'up') return this.#asserted.has(replica)
       const isIdle = this.#indexesOf(replica).every(
         (i) => !['coming', 'streaming'].includes(this.#taskOf(i).phase),
       )
-      return isIdle || !this.#lossy
+      return isIdle || !this.#lossy || byName
     })
   }
 
@@ -408,9 +448,7 @@ export class LeaseWorld {
   /** The device answers. */
   #sample(probe: Probe): void {
     const { device, names } = probe
-    const served = this.#tasks.flatMap(({ phase }, i) =>
-      phase === 'streaming' && this.#planOf(i).devices.includes(device) ? [this.#nameOf(i)] : [],
-    )
+    const served = this.#servedBy(device)
     const gone = new Set(names).difference(new Set(served))
     if (!this.plan.counted && !this.plan.refusesNothing)
       for (const name of gone) this.#refused.add(`${device} ${name}`)

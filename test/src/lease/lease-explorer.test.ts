@@ -21,10 +21,10 @@ const FOUR_WITH_BULK = [task('a', 'x', 'bulk'), task('a', 'y', 'bulk'), task('ab
 
 const FOUR_ON_ONE = [task('a', 'x'), task('a', 'y'), task('a', 'y'), task('a', 'y')]
 
-type Options = Partial<ModelRules> & Pick<WorldPlan, 'faults' | 'counted' | 'refusesNothing'>
+type Options = Partial<ModelRules> & Omit<WorldPlan, 'rules' | 'tasks'>
 function world(tasks: readonly TaskPlan[], options: Options): WorldPlan {
-  const { faults, counted = false, refusesNothing = false, ...rules } = options
-  return { rules: { slots: 2, ...rules }, tasks, faults, counted, refusesNothing }
+  const { faults, counted = false, refusesNothing = false, adoptsNothing = false, ...rules } = options
+  return { rules: { slots: 2, ...rules }, tasks, faults, counted, refusesNothing, adoptsNothing }
 }
 
 const QUICK = {
@@ -55,17 +55,20 @@ describe('the scheduler in all states of a small world', () => {
 })
 
 // Why devices are asked by name where they know names.
-test('a number of readers cannot tell a suspect from a stream that ended and still has its place', (t) => {
-  const { states, problem } = explore(world(FOUR_ON_ONE, { faults: 1, counted: true }))
-  t.diagnostic(`${states} states: ${problem}`)
-  assert.match(problem ?? '', /^I7/)
-})
+if (WHOLE) {
+  test('a number of readers cannot tell a suspect from a stream that ended and still has its place', (t) => {
+    const { states, problem } = explore(world(FOUR_ON_ONE, { faults: 1, counted: true }))
+    t.diagnostic(`${states} states: ${problem}`)
+    assert.match(problem ?? '', /^I7/)
+  })
+}
 
 describe('the explorer finds a planted mistake', () => {
   const mistakes: readonly (readonly [keyof Options, RegExp, readonly TaskPlan[], Partial<Options>])[] = [
     ['noReservation', /^I5/, OVERLAPPING, { slots: 1 }],
     ['clearsServed', /^I7/, ONE_DEVICE, { slots: 1 }],
     ['refusesNothing', /^I7/, ONE_DEVICE, { slots: 1 }],
+    ['adoptsNothing', /^I7/, ONE_DEVICE, { slots: 1, faults: 2 }],
     ['clearsRegardless', /^I7/, ONE_DEVICE, { slots: 1, counted: true }],
     ['countsYoungGrants', /^I7/, ONE_DEVICE, { counted: true }],
     ['reopensUntold', /^I7/, ONE_DEVICE, { counted: true }],

@@ -249,6 +249,56 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await close(...schedulers)
   })
 
+  test('Redis loses all while a replica is silent: what devices say that they serve is in use, until they say otherwise', async () => {
+    const serving: Record<string, string[]> = {
+      a: ['7.silent', '8.wide', 'not ours', `${'9'.repeat(20)}.late`],
+      b: ['8.wide'],
+    }
+    const readersOf = async (device: string) => ({ count: 4, serving: new Set(serving[device]) })
+    const client = new Redis(redis.url)
+    await client.flushall()
+    const scheduler = await start({ readersOf, devices: () => ['a', 'b'] })
+    await untilUse(scheduler, 'a', { used: 2 })
+    await untilUse(scheduler, 'b', { used: 1 })
+    assert.deepEqual(
+      (await scheduler.queue())
+        .map(({ id, state, devices, replica }) => [id, state, devices.toSorted(), replica])
+        .sort(),
+      [
+        ['silent', 'suspect', ['a'], '?'],
+        ['wide', 'suspect', ['a', 'b'], '?'],
+      ],
+    )
+    // It was away, and is the owner of one.
+    const back = new LeaseScripts({
+      redis: client,
+      keyPrefix: LEASE_PREFIX,
+      replica: 'back',
+      streamsPerDevice: 4,
+      timings: { ...QUICK_TIMINGS, leaseTtlMs: 60_000 },
+    })
+    await back.heartbeat()
+    const ticket = { tag: 5, seq: 5, enqueuedMs: 5 }
+    const silent = {
+      id: 'silent',
+      devices: ['a'],
+      class: 'bulk',
+      user: 'ann',
+      turn: 7,
+      kind: 'open',
+    } as const
+    await back.reassert([{ ...ticket, ...silent }])
+    assert.equal((await scheduler.place('silent'))?.state, 'streaming')
+    Object.assign(serving, { a: [], b: [] })
+    await untilUse(scheduler, 'a', { used: 1 })
+    await untilUse(scheduler, 'b', { used: 0 })
+    await back.release('silent', 7)
+    await untilUse(scheduler, 'a', { used: 0 })
+    assert.equal(await back.leave(), 0)
+    client.disconnect()
+    await close(scheduler)
+  })
+
   test('nothing is granted after a restart until all had time to tell; alone, at once', async () => {
     const timings = { ...QUICK_TIMINGS, leaseTtlMs: 1_500 }
     const client = new Redis(redis.url, { maxRetriesPerRequest: null })
