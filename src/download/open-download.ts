@@ -120,20 +120,24 @@ function reopenUnder(lease: Lease, withoutStream: readonly string[], parts: Open
   }
 }
 
-/** A device that is busy with streams of others, or had to give the lease's place away, sends it back into the queue. */
+/** More names than so many no device can have been told to refuse; one that goes on is out of order. */
+const REVOKED_MOST = 4
+
+/** A device that is busy with others' streams, or gave the lease's place away, sends it back into the queue. */
 async function openUnder(
   lease: Lease,
   plan: DownloadPlan,
   parts: OpenParts,
   options: OpenAllOptions,
 ): Promise<OpenedAll> {
-  for (;;) {
+  for (let revoked = 0; ; ) {
     try {
       return await openAll(plan, parts, { ...options, lease: lease.name })
     } catch (error) {
       const busy = busyDevice(error)
       const waitMs = Math.max(0, options.deadlineMs - performance.now())
-      if (busy === undefined ? !isRevoked(error) : waitMs === 0) throw error
+      if (isRevoked(error)) revoked += 1
+      if (busy === undefined ? !isRevoked(error) || revoked > REVOKED_MOST : waitMs === 0) throw error
       await lease.requeue(busy, { signal: options.signal, waitMs })
     }
   }

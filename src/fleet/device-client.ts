@@ -61,8 +61,8 @@ export class DeviceClient {
   }
 
   /**
-   * GETs `target` (path and query), with the headers of `question`. `signal` also ends the body. Fails with device-unreachable,
-   * device-timeout, device-protocol, or the signal's reason. Redirects are not followed.
+   * GETs `target` (path and query), with the headers of `question`. `signal` also ends the body. Fails
+   * with device-unreachable, device-timeout, device-protocol, or the signal's reason. Redirects are not followed.
    */
   async get(target: string, signal: AbortSignal, question: QuestionHeaders = {}): Promise<DeviceAnswer> {
     const { device } = this

@@ -95,8 +95,9 @@ export class DeviceHealth {
   }
 
   /**
-   * The downloads that the device has now; undefined when it never tells. Fails when it cannot be asked. One
-   * that knows leases by name begins none under those of `refused` any more that it does not serve now.
+   * The downloads that the device has now; undefined when it never tells. Fails when it cannot be
+   * asked. One that knows leases by name begins none under those of `refused` any more that it does
+   * not serve now.
    */
   readers(refused: readonly string[]): Promise<DeviceReaders | undefined> {
     return probeReaders(this.#options.client, refused, this.#limit)

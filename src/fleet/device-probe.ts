@@ -53,8 +53,8 @@ export async function probeStatus(client: DeviceClient, limit: CallLimit): Promi
 }
 
 /**
- * Also tells the device which leases it is to refuse. Undefined when it does not tell its readers; fails as
- * DeviceClient.getJson does.
+ * Also tells the device which leases it is to refuse. Undefined when it does not tell its readers;
+ * fails as DeviceClient.getJson does.
  */
 export async function probeReaders(
   client: DeviceClient,

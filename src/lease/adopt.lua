@@ -1,8 +1,8 @@
 --[[
 While the state is recovered it may lack streams: Redis may have lost what it wrote last, or all, and
-a replica that is silent cannot tell what it has. A device that knows leases by name can. Those that it serves
-and nobody has told become suspects of an unknown replica: in use until their replica tells of
-them, or the device does not serve them any more.
+a replica that is silent cannot tell what it has. A device that knows leases by name can. Those that
+it serves and nobody has told become suspects of an unknown replica: in use until their replica tells
+of them, or the device does not serve them any more.
 
   ARGV[5]  the device
   ARGV[6]  and on: names of the leases that it serves

@@ -8,8 +8,8 @@
  * has sent reaches its device before that replica's lease can lapse.
  *
  * What it takes for granted anywhere: a request that its replica gives up does not arrive; a closed
- * stream is no longer counted when its lease is given back; and when data was lost, no request of
- * a silent replica is on its way when the device is asked what it serves. (Where devices only count, a
+ * stream is no longer counted when its lease is given back; and when data was lost, no request of a
+ * replica that has not told is on its way when the device is asked what it serves. (Where devices only count, a
  * replica that is silent all through a recovery from lost data has no streams: there the device's own limit
  * is the last guard.)
  */
@@ -320,11 +320,11 @@ export class LeaseWorld {
       .map((device) => [`adopt ${device}`, (world) => world.#adopt(device)])
   }
 
-  /** Whether a request of a replica that is not up may still arrive. */
+  /** Whether a request of a replica that has not told may still arrive. */
   #isAwaited(device: string): boolean {
     return this.#tasks.some(({ phase }, i) => {
       const { devices, replica } = this.#planOf(i)
-      return phase === 'coming' && devices.includes(device) && this.#replicas.get(replica) !== 'up'
+      return phase === 'coming' && devices.includes(device) && !this.#asserted.has(replica)
     })
   }
 
