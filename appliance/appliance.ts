@@ -5,9 +5,9 @@ import { createHttpApp } from '../src/base/http-app.ts'
 import { listen } from '../src/base/http-server.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { Metrics } from '../src/base/metrics.ts'
-import { UsersFile } from '../src/base/users-file.ts'
+import { type Role, UsersFile } from '../src/base/users-file.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
-import type { ApplianceParts } from './appliance-parts.ts'
+import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { routeOf } from './appliance-routes.ts'
 import { requireRole } from './basic-auth.ts'
 import { CaptureCatalogue } from './capture-catalogue.ts'
@@ -106,13 +106,19 @@ async function createParts(
   }
 }
 
+/** Leases are the business of those who download. */
+function neededForSystem(ctx: ApplianceContext, anonymousSystem: boolean): Role | 'open' {
+  if (asksForLeases(ctx)) return 'user'
+  return anonymousSystem ? 'open' : 'viewer'
+}
+
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
   const app = createHttpApp(parts)
   const { anonymousSystem } = parts.config.auth
   app.use(async (ctx) => {
     const { role, handler } = routeOf(ctx.method, ctx.path)
-    const isOpen = role === 'open' || (role === 'system' && anonymousSystem && !asksForLeases(ctx))
-    if (!isOpen) await requireRole(ctx, users, role === 'system' ? 'viewer' : role)
+    const needed = role === 'system' ? neededForSystem(ctx, anonymousSystem) : role
+    if (needed !== 'open') await requireRole(ctx, users, needed)
     await handler(parts, ctx)
   })
   return app.callback()

@@ -8,7 +8,7 @@ const LEASE_NAME = /^[!-+\--~]{1,200}$/
 /** A device has four places; so many suspects nobody has. More would push out what others refused. */
 const REFUSED_AT_ONCE_MAX = 256
 
-/** Whether the request is one that strangers may not make. */
+/** Whether the request asks for leases, and has them refused. */
 export function asksForLeases(ctx: ApplianceContext): boolean {
   return ctx.headers['capfleet-refuse'] !== undefined
 }

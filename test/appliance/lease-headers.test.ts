@@ -96,11 +96,15 @@ test('a malformed name is 400 with the header as param, and refuses nothing', as
   assert.equal((await small(`!${'~'.repeat(199)}`)).status, 200)
 })
 
-test('strangers may read the status, and refuse nothing', async () => {
-  assert.equal((await appliance.get(STATUS, { user: undefined })).status, 200)
-  const question = { user: undefined, headers: { 'Capfleet-Refuse': 'h-red' } }
-  const answer = await appliance.get(STATUS, question)
-  assert.deepEqual([answer.status, answer.headers['capfleet-serving']], [401, undefined])
+test('who may not download may read the status, and refuse nothing', async () => {
+  for (const [user, refused] of [
+    [undefined, 401],
+    [appliance.credentials('viewer'), 403],
+  ] as const) {
+    assert.equal((await appliance.get(STATUS, { user })).status, 200)
+    const answer = await appliance.get(STATUS, { user, headers: { 'Capfleet-Refuse': 'h-red' } })
+    assert.deepEqual([answer.status, answer.headers['capfleet-serving']], [refused, undefined])
+  }
   assert.equal((await small('h-red')).status, 200)
 })
 
