@@ -20,8 +20,9 @@ struct OrderedScanOptions {
 };
 
 /// Slabs that only the first unfinished slice may take. Without them the later slices could hold
-/// all slabs, and the one whose packets come next could never go on.
-inline constexpr uint32_t kReservedSlabs = 2;
+/// all slabs, and the one whose packets come next could never go on: two that the consumer may hold
+/// while it waits for the next one, and that one.
+inline constexpr uint32_t kReservedSlabs = 3;
 
 /// Thread-safe. Owned by shared_ptr, because running tasks hold it. At most `slabs` slabs are in
 /// use; a slice that finds none free gives up its thread and goes on when give() is called.
