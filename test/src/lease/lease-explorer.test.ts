@@ -1,5 +1,5 @@
 // All interleavings of small worlds: two replicas, devices of one or two streams, crashes, pauses and
-// restarts of Redis at every moment. LEASE_EXPLORER=whole adds the larger ones (some minutes, and
+// restarts of Redis at every moment. LEASE_EXPLORER=whole adds the larger ones (some twenty minutes, and
 // node --max-old-space-size=8000).
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -37,10 +37,22 @@ const QUICK = {
 }
 const LARGE = {
   'four requests on one device, a fault': world(FOUR_ON_ONE, { faults: 1 }),
-  'one device, two faults': world(ONE_DEVICE, { faults: 2 }),
+  'one device of one stream, two faults': world(ONE_DEVICE, { faults: 2, slots: 1 }),
   'a wide request between narrow ones, two faults': world(OVERLAPPING, { faults: 2, slots: 1 }),
-  'four requests, narrow and wide, a fault': world(FOUR, { faults: 1 }),
-  'four requests, bulk and interactive, a fault': world(FOUR_WITH_BULK, { faults: 1 }),
+  'one device that only counts, two faults': world(ONE_DEVICE, { faults: 2, counted: true }),
+  'a wide request between narrow ones, devices that only count, two faults': world(OVERLAPPING, {
+    faults: 2,
+    slots: 1,
+    counted: true,
+  }),
+  'four requests, narrow and wide, devices that only count, a fault': world(FOUR, {
+    faults: 1,
+    counted: true,
+  }),
+  'four requests, bulk and interactive, devices that only count, a fault': world(FOUR_WITH_BULK, {
+    faults: 1,
+    counted: true,
+  }),
 }
 
 describe('the scheduler in all states of a small world', () => {
