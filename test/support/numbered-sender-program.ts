@@ -1,6 +1,7 @@
 /**
- * Sends numbered UDP packets until its parent hangs up, and tells after each batch that all of them
- * are out: {sent, atNs}. Started by numbered-sender.ts in a namespace; arguments: address, packets per tick.
+ * Sends numbered UDP packets until its parent ends it, and tells after each batch that all of them
+ * are out: {sent, atNs}. Told anything, it ends after the batch in hand. Started by numbered-sender.ts in a
+ * namespace; arguments: address, packets per tick.
  */
 import { createSocket } from 'node:dgram'
 import { clockNs } from '../../native/addon.ts'
@@ -18,13 +19,20 @@ function send(number: number): Promise<void> {
   )
 }
 
+/** A parent that has just gone needs to know no more. */
+function tell(mark: { readonly sent: number; readonly atNs: string }): Promise<void> {
+  return new Promise((resolve) => void process.send?.(mark, undefined, undefined, () => resolve()))
+}
+
+let ending = false
+process.once('message', () => (ending = true))
 process.on('disconnect', () => process.exit())
-for (;;) {
+while (!ending) {
   const next = performance.now() + TICK_MS
   const batch = Array.from({ length: Number(perTick) }, (_, index) => send(sent + index))
   await Promise.all(batch)
   sent += batch.length
-  // A parent that has just hung up needs to know no more.
-  process.send?.({ sent, atNs: String(clockNs()) }, undefined, undefined, () => undefined)
+  await tell({ sent, atNs: String(clockNs()) })
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())))
 }
+process.disconnect()

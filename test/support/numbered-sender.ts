@@ -45,11 +45,11 @@ export class NumberedSender implements AsyncDisposable {
     return this.#marks.findLast(({ atNs }) => BigInt(atNs) <= ns)?.sent ?? 0
   }
 
-  /** Ends after a whole batch: `sent` is exact then. */
+  /** Ends after a whole batch of which the sender has told: `sent` is exact then. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null) return
-    const ended = once(this.#child, 'exit')
-    this.#child.disconnect()
-    await ended
+    const ended = [once(this.#child, 'disconnect'), once(this.#child, 'exit')]
+    this.#child.send('end')
+    await Promise.all(ended)
   }
 }
