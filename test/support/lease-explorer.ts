@@ -1,3 +1,4 @@
+import { leaseProblems } from './lease-problems.ts'
 import { LeaseWorld, type WorldPlan } from './lease-world.ts'
 
 export interface Exploration {
@@ -28,7 +29,7 @@ export function explore(plan: WorldPlan): Exploration {
     for (const [name, act] of steps) {
       const next = world.clone()
       act(next)
-      wrong.push(...next.problems(world).map((problem) => `${problem} after ${name}`))
+      wrong.push(...leaseProblems(next, world).map((problem) => `${problem} after ${name}`))
       const key = hash(next.key())
       if (seen.has(key)) continue
       seen.add(key)

@@ -14,15 +14,7 @@
  * is the last guard.)
  */
 import { nameOfLease } from '../../src/lease/lease-scripts.ts'
-import {
-  bulkLimit,
-  compare,
-  LeaseModel,
-  type ModelClass,
-  type ModelOwned,
-  type ModelRequest,
-  type ModelRules,
-} from './lease-model.ts'
+import { LeaseModel, type ModelClass, type ModelOwned, type ModelRules } from './lease-model.ts'
 
 export interface TaskPlan {
   readonly devices: readonly string[]
@@ -139,14 +131,6 @@ export class LeaseWorld {
     ]
   }
 
-  /** What must hold in every state; `before` is the state that it came from. */
-  problems(before: LeaseWorld): string[] {
-    return [
-      ...this.devices().flatMap((device) => this.#deviceProblems(device)),
-      ...this.#grantProblems(before),
-    ]
-  }
-
   /** Nothing more can happen: nothing may be left. */
   endProblems(): string[] {
     const waiting = this.#tasks.filter(({ phase }) => phase !== 'gone').length
@@ -169,63 +153,11 @@ export class LeaseWorld {
     ).length
   }
 
-  #deviceProblems(device: string): string[] {
-    const { slots } = this.plan.rules
-    const found: string[] = []
-    if (this.readers(device) > slots) found.push(`I7: ${this.readers(device)} readers on ${device}`)
-    return found
-  }
-
-  /**
-   * Whoever was granted in this step must have had a free place (a lease that is asserted again may
-   * exceed the limit, by one whose stream has ended already), and must have left earlier waiters their
-   * places.
-   */
-  #grantProblems(before: LeaseWorld): string[] {
-    const found: string[] = []
-    for (const request of this.model.requests.values()) {
-      const was = before.model.requests.get(request.id)
-      const wasHeld = was === undefined ? this.#wasHeld(before, request.id) : was.state !== 'w'
-      if (request.state !== 'g' || wasHeld) continue
-      if (before.model.recovering && this.model.recovering)
-        found.push(`I9: ${request.id} granted while recovering`)
-      for (const device of request.devices) {
-        const { places, limit, bulkPlaces, bulkMost } = this.#line(request, device)
-        if (this.model.used(device) > limit)
-          found.push(`I1: no place of ${device} was free for ${request.id}`)
-        if (request.class === 'bulk' && bulkPlaces > bulkMost)
-          found.push(`I2: all places of ${device} are bulk`)
-        if (places > limit) found.push(`I5: ${request.id} took a reserved place of ${device}`)
-      }
-    }
-    return [...found, ...this.#idlers().map((id) => `I6: ${id} could start and waits`)]
-  }
-
-  /** Who waits although the rules let it start. */
-  #idlers(): string[] {
-    if (this.model.recovering) return []
-    const waiting = [...this.model.requests.values()].filter(({ state }) => state === 'w')
-    const mayStart = (request: ModelRequest) =>
-      request.devices.every((device) => {
-        const { places, limit, bulkPlaces, bulkMost } = this.#line(request, device)
-        return places < limit && (request.class === 'interactive' || bulkPlaces < bulkMost)
-      })
-    return waiting.filter(mayStart).map(({ id }) => id)
-  }
-
-  /** Places of a device in use or reserved before the request, and the limits; of all and of bulk ones. */
-  #line(request: ModelRequest, device: string) {
-    const limit = this.model.limit(device)
-    const bulkMost = bulkLimit(limit)
-    const earlier = this.model.waiters(device).filter((other) => compare(other, request) < 0)
-    const bulk = earlier.filter((other) => other.class === 'bulk').length
-    const bulkUsed = this.model.used(device, 'bulk')
-    const reserved = earlier.length - bulk + Math.min(bulk, Math.max(0, bulkMost - bulkUsed))
-    return { places: this.model.used(device) + reserved, limit, bulkPlaces: bulkUsed + bulk, bulkMost }
-  }
-
-  #wasHeld(before: LeaseWorld, id: string): boolean {
-    const phase = before.#tasks[Number(id)]?.phase
+  /** Whether a request had been granted, also when the data of it is lost. */
+  wasGranted(id: string): boolean {
+    const request = this.model.requests.get(id)
+    if (request !== undefined) return request.state !== 'w'
+    const phase = this.#tasks[Number(id)]?.phase
     return phase !== 'new' && phase !== 'waiting'
   }
 

@@ -1,0 +1,58 @@
+/** The scheduler's invariants (I1 and so on) in one state of a small world. */
+import { bulkLimit, compare, type ModelRequest } from './lease-model.ts'
+import type { LeaseWorld } from './lease-world.ts'
+
+/** What does not hold in `world`, which came from `before` in one step. */
+export function leaseProblems(world: LeaseWorld, before: LeaseWorld): string[] {
+  return [
+    ...world.devices().flatMap((device) => readerProblems(world, device)),
+    ...[...world.model.requests.values()].flatMap((request) => grantProblems(request, world, before)),
+    ...idlers(world).map((id) => `I6: ${id} could start and waits`),
+  ]
+}
+
+function readerProblems(world: LeaseWorld, device: string): string[] {
+  const readers = world.readers(device)
+  return readers > world.plan.rules.slots ? [`I7: ${readers} readers on ${device}`] : []
+}
+
+/**
+ * Who was granted in this step must have had a free place (a lease that is asserted again may exceed
+ * the limit, by one whose stream has ended already), and must have left earlier waiters their places.
+ */
+function grantProblems(request: ModelRequest, { model }: LeaseWorld, before: LeaseWorld): string[] {
+  const { id, state } = request
+  if (state !== 'g' || before.wasGranted(id)) return []
+  const found: string[] = []
+  if (before.model.recovering && model.recovering) found.push(`I9: ${id} granted while recovering`)
+  for (const device of request.devices) {
+    const { places, limit, bulkPlaces, bulkMost } = lineBefore(request, device, model)
+    if (model.used(device) > limit) found.push(`I1: no place of ${device} was free for ${id}`)
+    if (request.class === 'bulk' && bulkPlaces > bulkMost) found.push(`I2: all places of ${device} are bulk`)
+    if (places > limit) found.push(`I5: ${id} took a reserved place of ${device}`)
+  }
+  return found
+}
+
+/** Who waits although the rules let it start. */
+function idlers({ model }: LeaseWorld): string[] {
+  if (model.recovering) return []
+  const waiting = [...model.requests.values()].filter(({ state }) => state === 'w')
+  const mayStart = (request: ModelRequest) =>
+    request.devices.every((device) => {
+      const { places, limit, bulkPlaces, bulkMost } = lineBefore(request, device, model)
+      return places < limit && (request.class === 'interactive' || bulkPlaces < bulkMost)
+    })
+  return waiting.filter(mayStart).map(({ id }) => id)
+}
+
+/** Places of a device in use or reserved before the request, and the limits; of all and of bulk ones. */
+function lineBefore(request: ModelRequest, device: string, model: LeaseWorld['model']) {
+  const limit = model.limit(device)
+  const bulkMost = bulkLimit(limit)
+  const earlier = model.waiters(device).filter((other) => compare(other, request) < 0)
+  const bulk = earlier.filter((other) => other.class === 'bulk').length
+  const bulkUsed = model.used(device, 'bulk')
+  const reserved = earlier.length - bulk + Math.min(bulk, Math.max(0, bulkMost - bulkUsed))
+  return { places: model.used(device) + reserved, limit, bulkPlaces: bulkUsed + bulk, bulkMost }
+}
