@@ -7,11 +7,13 @@ import { cpuSeconds, startGateway, startScript } from './proxy-world.ts'
 import type { BenchParts, Contender, Workload, WorkloadMaker } from './workload.ts'
 
 /**
- * "receiver": a process that receives the same streams and drops them: what a merge costs at the very
- * least. "nginx": passes them on as they are to one client: what any program costs that gives on what
- * it receives.
+ * "receiver": a process that receives the same streams as the gateway does and drops them: what a merge
+ * costs at the very least. "http-get": the same by the HTTP client of Node. "nginx": passes them on as
+ * they are to one client: what any program costs that gives on what it receives.
  */
-export type MergePeer = 'receiver' | 'nginx'
+export type MergePeer = 'receiver' | 'http-get' | 'nginx'
+
+const RECEIVERS = { receiver: 'body-receiver.ts', 'http-get': 'http-get-receiver.ts' } as const
 
 /** A gateway runs already and is compiled. */
 const WARM_UP_RUNS = 8
@@ -27,7 +29,9 @@ export function fromDevices(count: number, burstPackets: number, peer: MergePeer
     const gateway = await startGateway(folder, devices, owned)
     const ours = withCpu(download('gateway merge', gateway, mergePath(input)), gateway.pid)
     const theirs =
-      peer === 'nginx' ? await throughNginx(upstream.url, paths, owned) : await received(devices, owned)
+      peer === 'nginx'
+        ? await throughNginx(upstream.url, paths, owned)
+        : await receivedBy(peer, devices, owned)
     for (let run = 0; run < WARM_UP_RUNS; run += 1) {
       await ours.run()
       await theirs.run()
@@ -37,9 +41,13 @@ export function fromDevices(count: number, burstPackets: number, peer: MergePeer
   }
 }
 
-async function received(devices: readonly string[], owned: AsyncDisposableStack): Promise<Contender> {
-  const receiver = await startScript('body-receiver.ts', devices, owned)
-  return withCpu(download('receiver', { ...receiver, credentials: 'u:p' }, '/'), receiver.pid)
+async function receivedBy(
+  peer: keyof typeof RECEIVERS,
+  devices: readonly string[],
+  owned: AsyncDisposableStack,
+): Promise<Contender> {
+  const receiver = await startScript(RECEIVERS[peer], devices, owned)
+  return withCpu(download(peer, { ...receiver, credentials: 'u:p' }, '/'), receiver.pid)
 }
 
 /** All streams at once, by one curl. */

@@ -18,6 +18,7 @@ export const merges: Readonly<Record<string, WorkloadMaker>> = {
   'merge-bursts': overFiles(4, 64),
   'merge-8-devices': fromDevices(8, 64, 'receiver'),
   'merge-8-devices-interleaved': fromDevices(8, 1, 'receiver'),
+  'merge-8-http-get': fromDevices(8, 64, 'http-get'),
   'merge-8-nginx': fromDevices(8, 64, 'nginx'),
   'merge-fleet': async ({ inputs, fleet }) => {
     const input = await inputs.interleaved(DEVICES)
