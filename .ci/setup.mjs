@@ -27,17 +27,18 @@ const RUN_PACKAGES = [
   process.arch === 'x64' ? 'libhyperscan-dev' : 'libvectorscan-dev',
   'redis-server',
   'netbase',
+  // For the lines that the demo prints.
+  'curl',
+  'tcpdump',
+  'zstd',
 ]
 const TEST_PACKAGES = [
   'libgtest-dev',
   'clang-format',
-  'tcpdump',
   'tshark',
   'wireshark-common',
-  'curl',
   'gzip',
   'pigz',
-  'zstd',
   'nginx-light',
   'haproxy',
   'wrk',
