@@ -2,9 +2,9 @@
  * `npm run bench -- [name ...] [--size-mib N] [--rounds N] [--keep]`: each workload prints our figure,
  * the peer's in the same run (in turn, medians) and the ratios of time and, where it is measured, of
  * processor time; names may be beginnings ("merge").
- * No figure counts unless both sides gave the same number of packets. Figures per second are of the
- * input's bytes; memory is the largest resident size of the working process. Control rows, first and
- * last, show how fast the machine was meanwhile. Results stay out of git.
+ * No figure counts unless both sides gave the same number of packets. Figures per second and per GB are
+ * of the input's bytes; memory is the largest resident size of the working process. Control rows, first
+ * and last, show how fast the machine was meanwhile. Results stay out of git.
  */
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

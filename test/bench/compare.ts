@@ -9,7 +9,8 @@ export function printHeading(): void {
 
 /**
  * Runs both sides in turn, `rounds` times each, and prints the medians and their ratios of time and,
- * where it is measured, of processor time (above 1: we need less). Throws, without a figure, when the outputs differ in the number of packets.
+ * where it is measured, of processor time (above 1: we need less). Throws, without a figure, when the
+ * outputs differ in the number of packets.
  */
 export async function compare(name: string, workload: Workload, rounds: number): Promise<void> {
   const { ours, peer, inputBytes } = workload
@@ -49,8 +50,13 @@ function cell({ label }: Pick<Contender, 'label'>, measures: readonly Measure[],
     `${label} ${seconds.toFixed(3)} s`,
     ...(inputBytes === 0 ? [] : [`${(inputBytes / seconds / 1e6).toFixed(0)} MB/s`]),
     ...(rssMiB === 0 ? [] : [`${rssMiB.toFixed(0)} MiB`]),
-    ...(cpuSeconds === undefined ? [] : [`${cpuSeconds.toFixed(3)} cpu-s`]),
+    ...(cpuSeconds === undefined ? [] : [cpuFigure(cpuSeconds, inputBytes)]),
   ].join(' ')
+}
+
+function cpuFigure(cpuSeconds: number, inputBytes: number): string {
+  if (inputBytes === 0) return `${cpuSeconds.toFixed(3)} cpu-s`
+  return `${(cpuSeconds / (inputBytes / 1e9)).toFixed(2)} cpu-s/GB`
 }
 
 function ratio(ours: number | undefined, peers: number | undefined): string {

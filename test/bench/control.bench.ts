@@ -13,13 +13,14 @@ const WARM_UP_CALLS = 150_000
 
 /**
  * Small calls that are passed to a device, by wrk: one process each, connections kept on both sides,
- * the same device. We check who calls and write an access log; nginx writes one too. Each side is given
- * as the seconds of 1,000 calls and the processor seconds of the proxy for them: the ratios are those
- * of the rate and of the rate per core.
+ * the same device. We check who calls and write an access log; nginx writes one too, haproxy none. Each
+ * side is given as the seconds of 1,000 calls and the processor seconds of the proxy for them: the ratios
+ * are those of the rates of one process each, and of the processor time of a call.
  */
 export const controls: Readonly<Record<string, WorkloadMaker>> = {
   'control-1': against('nginx-control', 1),
   'control-32': against('nginx-control', 32),
+  'control-haproxy-32': against('haproxy', 32),
   'control-http-proxy-32': against('http-proxy', 32),
 }
 
