@@ -5,45 +5,41 @@ import type { RequestState } from '../base/http-app.ts'
 import type { Route, RouteContext } from './route.ts'
 
 /**
- * Finds the row of a request. @koa/router tries each of its rows on each request, so every path of the
- * table without a wildcard has a router of its own here, found by a look-up; the others share one.
+ * Finds the row of a request. @koa/router tries each of its rows on each request, so the rows without a
+ * wildcard are found by a look-up here; it has the others, and tells which methods a path takes.
  */
 export class RouteTable {
-  readonly #byPath = new Map<string, Rows>()
-  readonly #others = new Rows()
+  /** By path, then by method. */
+  readonly #rows = new Map<string, Map<string, Route>>()
+  readonly #router = new Router<RequestState>({ sensitive: true, strict: true })
+  readonly #routes = this.#router.routes()
+  readonly #otherMethods = this.#router.allowedMethods()
+  readonly #run: (route: Route, ctx: RouteContext) => Promise<void>
 
   /** `run` answers a request to a row. */
   constructor(routes: readonly Route[], run: (route: Route, ctx: RouteContext) => Promise<void>) {
-    for (const route of routes)
-      this.#rowsFor(route.path).add(route.path, route.method, (ctx) => run(route, ctx))
+    this.#run = run
+    for (const route of routes) this.#add(route)
   }
 
   /** Fails with method-not-allowed. Goes on with `next` when there is nothing at the path. */
   dispatch(ctx: RouteContext, next: Next): Promise<unknown> {
-    const rows = this.#byPath.get(asInTable(ctx.path)) ?? this.#others
-    return rows.dispatch(ctx, next)
+    const { path, params } = asInTable(ctx.path)
+    const route = this.#rows.get(path)?.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
+    if (route === undefined) return this.#tryEach(ctx, next)
+    ctx.params = params
+    return this.#run(route, ctx)
   }
 
-  #rowsFor(path: string): Rows {
-    const rest = path.startsWith(ONE_DEVICE) ? path.slice(ONE_DEVICE.length) : path
-    if (WILDCARD.test(rest)) return this.#others
-    const rows = this.#byPath.get(path) ?? new Rows()
-    this.#byPath.set(path, rows)
-    return rows
-  }
-}
-
-/** Rows that are tried one after the other. */
-class Rows {
-  readonly #router = new Router<RequestState>({ sensitive: true, strict: true })
-  readonly #routes = this.#router.routes()
-  readonly #otherMethods = this.#router.allowedMethods()
-
-  add(path: string, method: Route['method'], run: (ctx: RouteContext) => Promise<void>): void {
-    this.#router.register(path, [method], run)
+  #add(route: Route): void {
+    this.#router.register(route.path, [route.method], (ctx) => this.#run(route, ctx))
+    const rest = route.path.startsWith(ONE_DEVICE) ? route.path.slice(ONE_DEVICE.length) : route.path
+    if (WILDCARD.test(rest)) return
+    const rows = this.#rows.get(route.path) ?? new Map()
+    this.#rows.set(route.path, rows.set(route.method, route))
   }
 
-  dispatch(ctx: RouteContext, next: Next): Promise<unknown> {
+  #tryEach(ctx: RouteContext, next: Next): Promise<unknown> {
     return this.#routes(ctx, async () => {
       await this.#otherMethods(ctx, next)
       if (ctx.status === 405 || ctx.status === 501) throw methodNotAllowed()
@@ -56,10 +52,13 @@ const ONE_DEVICE = '/devices/:device'
 const WILDCARD = /[:{]/
 
 /** The path as the table spells it, should the table have it without a wildcard. */
-function asInTable(path: string): string {
-  if (!path.startsWith(DEVICES)) return path
+function asInTable(path: string): { readonly path: string; readonly params: Record<string, string> } {
+  if (!path.startsWith(DEVICES)) return { path, params: {} }
   const end = path.indexOf('/', DEVICES.length)
-  return end < 0 ? path : ONE_DEVICE + path.slice(end)
+  const device = path.slice(DEVICES.length, end)
+  // Decoding is the router's.
+  if (end < 0 || device === '' || device.includes('%')) return { path, params: {} }
+  return { path: ONE_DEVICE + path.slice(end), params: { device } }
 }
 
 /** The header Allow is set already. */

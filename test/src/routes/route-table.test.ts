@@ -43,6 +43,14 @@ test('a path without a wildcard wins over one with it, for a device called anyth
   }
 })
 
+test('a device may be called as the table spells it', async (t) => {
+  const url = await serve(t, ROUTES)
+  for (const path of ['/devices/:device/stream/list', '/v1/devices/:device', '/devices/:device/other']) {
+    const { params } = (await httpGet(url + path)).json() as { params: Record<string, string> }
+    assert.equal(params.device, ':device', path)
+  }
+})
+
 test('what has no row is not found, and another method is refused', async (t) => {
   const url = await serve(t, ROUTES)
   const status = async (method: string, path: string) => (await httpGet(url + path, { method })).status
