@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { GatheredLines } from './gathered-lines.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -12,26 +13,17 @@ export interface Log {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** A write for every access line would cost much of what a small request costs. */
-const WRITE_BYTES = 4_096
-/** How long a line may wait for others. */
-const WRITE_INTERVAL_MS = 200
-
 /** Written in this thread: writes by others would lose lines, or their order, when the process exits. */
-const STDERR = pino.destination({
-  dest: 2,
-  sync: true,
-  minLength: WRITE_BYTES,
-  periodicFlush: WRITE_INTERVAL_MS,
-})
-process.once('exit', () => STDERR.flushSync())
+const STDERR = pino.destination({ dest: 2, sync: true })
+const LINES = new GatheredLines((lines) => STDERR.write(lines))
+process.once('exit', () => LINES.flush())
 
 /**
  * JSON lines on stderr, so that stdout stays free for data. `err` fields are written with stack.
  * Lines are written some at a time, the last ones when the process exits.
  */
 export function createLog(program: string, level: LogLevel): Log {
-  const logger = pino({ level, base: { program }, messageKey: 'event' }, STDERR)
+  const logger = pino({ level, base: { program }, messageKey: 'event' }, LINES)
   return {
     debug: (event, fields = {}) => logger.debug(fields, event),
     info: (event, fields = {}) => logger.info(fields, event),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 
@@ -42,3 +43,16 @@ for (const [what, end, count = LINES] of [
     )
   })
 }
+
+test('a line of a program that goes on does not wait for others', { timeout: 10_000 }, async (t) => {
+  const script = `
+    const { createLog } = await import(${LOG})
+    createLog('test', 'info').info('test.line', { number: 1 })
+    process.stdin.resume()`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['pipe', 'ignore', 'pipe'],
+  })
+  t.after(() => child.kill())
+  const [line] = (await once(child.stderr, 'data')) as [Buffer]
+  assert.equal(JSON.parse(line.toString()).number, 1)
+})
