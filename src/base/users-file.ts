@@ -47,12 +47,18 @@ type StoredUser = z.infer<typeof usersSchema>['users'][number]
 /** Scripts send credentials with every request; hashing each time would cost 20 ms of a core. */
 const CACHE_TTL_MS = 300_000
 const CACHE_ENTRIES = 1_000
+/** So old may the cache's idea of the time be; it would else set a timer in each millisecond. */
+const CACHE_TTL_RESOLUTION_MS = 1_000
 
 export class UsersFile {
   readonly #users: ReadonlyMap<string, StoredUser>
   /** Hashed with all credentials, so that how long a look-up takes tells nothing about one. */
   readonly #cacheSecret = randomBytes(32).toString('hex')
-  readonly #verified = new LRUCache<string, User>({ max: CACHE_ENTRIES, ttl: CACHE_TTL_MS })
+  readonly #verified = new LRUCache<string, User>({
+    max: CACHE_ENTRIES,
+    ttl: CACHE_TTL_MS,
+    ttlResolution: CACHE_TTL_RESOLUTION_MS,
+  })
   /** Clients come back together when the cache forgets them; one hash will do for all. */
   readonly #running = new Map<string, Promise<User | undefined>>()
   readonly #decoyHash: string
