@@ -32,9 +32,9 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
   app.use(async (ctx, next) => {
     ctx.state.requestId = randomUUID()
-    ctx.set('Capfleet-Request-Id', ctx.state.requestId)
+    ctx.res.setHeader('Capfleet-Request-Id', ctx.state.requestId)
     const startedMs = performance.now()
-    ctx.res.once('close', () => {
+    ctx.res.on('close', () => {
       requests.inc({ method: ctx.method, status: ctx.res.statusCode })
       options.log.info('http.request', {
         requestId: ctx.state.requestId,

@@ -43,7 +43,7 @@ export class ReadCall implements AnswerReader {
       this.#settle.reject(clientGone())
       return
     }
-    res.once('close', () => {
+    res.on('close', () => {
       if (this.#connection !== undefined) this.#fail(clientGone())
     })
     this.#ask(connections.take())
