@@ -29,8 +29,8 @@ export class DeviceReads {
    * device-unreachable, device-timeout, device-protocol, device-rejected, bad-parameter, or with draining
    * when the client leaves. REQUIRES: the request has no body.
    */
-  async forward(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
-    await new ReadCall(this.#connectionsOf(device), device, target, req, res).done
+  forward(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
+    return new ReadCall(this.#connectionsOf(device), device, target, req, res).done
   }
 
   #connectionsOf(device: Device): KeptConnections {

@@ -46,9 +46,9 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
 }
 
 /** A call that only reads and ends, passed through the short way. */
-export async function readDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export function readDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
-  await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.reads })
+  return pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.reads })
 }
 
 /** Any other call, passed through: it might change something, or be one whose answer goes on. */
@@ -74,7 +74,7 @@ interface PassedCall {
   readonly way: DeviceProxy | DeviceReads
 }
 
-async function pass(
+function pass(
   ctx: RouteContext,
   parts: GatewayParts,
   { device, breaker }: FleetMember,
@@ -84,7 +84,7 @@ async function pass(
   ctx.respond = false
   const target = query === '' ? path : `${path}?${query}`
   const forward = () => way.forward(device, target, ctx.req, ctx.res)
-  await parts.controlCalls.run(device.name, () => breaker.run(forward))
+  return parts.controlCalls.run(device.name, () => breaker.run(forward))
 }
 
 const PLAIN_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/
