@@ -27,8 +27,17 @@ const SCRIPT = `
   }
   main()`
 
-/** MiB of the young and the old generation after `calls`. */
-function heapAfter(calls: string): { readonly youngMiB: number; readonly oldMiB: number } {
+/** How V8 comes. */
+const COLLECTS_LATE = '--heap-growing-percent=0'
+
+/** In MiB. */
+interface Heap {
+  readonly youngMiB: number
+  readonly oldMiB: number
+}
+
+/** After `calls`, in a process of its own. */
+function heapAfter(calls: string): Heap {
   const args = ['--expose-gc', '-e', SCRIPT.replace('CALLS', calls)]
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' })
   assert.equal(status, 0, stderr)
@@ -36,11 +45,21 @@ function heapAfter(calls: string): { readonly youngMiB: number; readonly oldMiB:
   return JSON.parse(stdout)
 }
 
+/** The least of some runs: what else runs on the machine holds collections up, and never brings them on. */
+function leastHeapAfter(calls: string): Heap {
+  const runs = Array.from({ length: 3 }, () => heapAfter(calls))
+  return {
+    youngMiB: Math.min(...runs.map(({ youngMiB }) => youngMiB)),
+    oldMiB: Math.min(...runs.map(({ oldMiB }) => oldMiB)),
+  }
+}
+
 test('the heap of a server that has started grows less than that of any program', () => {
-  const level = heapAfter('keepHeapLevel(); await work()')
-  const other = heapAfter('await work()')
+  const level = leastHeapAfter('keepHeapLevel(); await work()')
+  const late = leastHeapAfter(`keepHeapLevel(); v8.setFlagsFromString('${COLLECTS_LATE}'); await work()`)
+  const other = leastHeapAfter('await work()')
   assert.ok(level.youngMiB <= 32 && level.youngMiB < other.youngMiB, JSON.stringify({ level, other }))
-  assert.ok(level.oldMiB < other.oldMiB, JSON.stringify({ level, other }))
+  assert.ok(level.oldMiB < late.oldMiB, JSON.stringify({ level, late }))
 })
 
 test('a server that was idle gets as much of a young generation again as it had', () => {
