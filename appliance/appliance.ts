@@ -1,5 +1,6 @@
 /** The appliance: a device's HTTP API over its store. */
 import type { RequestListener } from 'node:http'
+import { authenticate } from '../src/base/basic-auth.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createHttpApp } from '../src/base/http-app.ts'
 import { listen } from '../src/base/http-server.ts'
@@ -9,7 +10,6 @@ import { type Role, UsersFile } from '../src/base/users-file.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { routeOf } from './appliance-routes.ts'
-import { requireRole } from './basic-auth.ts'
 import { CaptureCatalogue } from './capture-catalogue.ts'
 import { registerCaptureMetrics } from './capture-metrics.ts'
 import { DownloadMetrics } from './download-metrics.ts'
@@ -118,7 +118,7 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   app.use(async (ctx) => {
     const { role, handler } = routeOf(ctx.method, ctx.path)
     const needed = role === 'system' ? neededForSystem(ctx, anonymousSystem) : role
-    if (needed !== 'open') await requireRole(ctx, users, needed)
+    if (needed !== 'open') await authenticate(ctx.state, ctx.req.headers.authorization, needed, users)
     await handler(parts, ctx)
   })
   return app.callback()
