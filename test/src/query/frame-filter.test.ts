@@ -119,22 +119,31 @@ test(`any text is read or refused with a position inside it (SEED=${SEED})`, () 
     'or',
     '9999',
   )
+  const conditionTexts = fc.array(conditions, { minLength: 1, maxLength: 4 }).map(formatFrameFilter)
+  // A whole text, or one with some of its characters replaced by a piece.
+  const nearTexts = fc
+    .tuple(conditionTexts, fc.nat(60), fc.nat(3), fc.oneof(fc.constant(''), pieces))
+    .map(([text, at, length, piece]) => text.slice(0, at) + piece + text.slice(at + length))
   const texts = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 60 }),
     fc.array(pieces, { maxLength: 12 }).map((list) => list.join('')),
+    nearTexts,
   )
   let accepted = 0
+  let refused = 0
   fc.assert(
     fc.property(texts, (text) => {
       try {
-        accepted += parseFrameFilter(text).length
+        parseFrameFilter(text)
+        accepted += 1
       } catch (error) {
         assert.ok(error instanceof CapfleetError && error.code === 'bad-frame-filter', String(error))
         const { position } = error.details
         assert.ok(position !== undefined && position >= 0 && position <= text.length)
+        refused += 1
       }
     }),
     { numRuns: 5_000, seed: SEED },
   )
-  assert.ok(accepted > 0)
+  assert.ok(accepted > 100 && refused > 100, `${accepted} accepted, ${refused} refused`)
 })
