@@ -1,57 +1,36 @@
 // A block of a segment while it is in memory: laid out as the file will have it.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
 
-#include "segment_index.h"
-#include "tally_builder.h"
+#include "block_counter.h"
 
 namespace capfleet {
 
 /// Filled by one capture thread, then written by the writer thread; owned by one of them at a time.
 class CaptureBlock {
  public:
-  CaptureBlock() { clear(); }
+  void clear() { counter_.reset(); }
 
-  void clear() {
-    entry_ = {.minNs = INT64_MAX, .maxNs = INT64_MIN};
-    lastNs_ = INT64_MIN;
-    tally_.reset();
-  }
-
-  bool isEmpty() const { return entry_.packets == 0; }
-  /// Whether the record belongs in this block; one record always fits an empty one.
-  /// REQUIRES: recordBytes <= kMaxBlockBytes.
-  bool hasRoom(uint32_t recordBytes) const {
-    return isEmpty() || entry_.bytes + recordBytes <= kBlockTargetBytes;
-  }
+  bool isEmpty() const { return counter_.isEmpty(); }
+  /// As BlockCounter::hasRoom().
+  bool hasRoom(uint32_t recordBytes) const { return counter_.hasRoom(recordBytes); }
   /// Where the next record goes. What is written there counts only after add().
-  uint8_t* end() { return bytes_.get() + entry_.bytes; }
+  uint8_t* end() { return bytes_.get() + entry().bytes; }
   /// Takes the record that lies at end().
-  void add(int64_t timestampNs, uint32_t recordBytes) {
-    if (timestampNs < lastNs_) entry_.flags |= kBlockUnordered;
-    lastNs_ = timestampNs;
-    tally_.add(timestampNs, recordBytes);
-    entry_.minNs = std::min(entry_.minNs, timestampNs);
-    entry_.maxNs = std::max(entry_.maxNs, timestampNs);
-    entry_.bytes += recordBytes;
-    entry_.packets += 1;
-  }
+  void add(int64_t timestampNs, uint32_t recordBytes) { counter_.add(timestampNs, recordBytes); }
 
-  /// Offset, checksum and tally are still to be set.
-  const BlockEntry& entry() const { return entry_; }
-  std::span<const uint8_t> bytes() const { return {bytes_.get(), entry_.bytes}; }
+  /// Offset, checksum and place of the tally are still to be set.
+  const BlockEntry& entry() const { return counter_.entry(); }
+  std::span<const uint8_t> bytes() const { return {bytes_.get(), entry().bytes}; }
   /// The block is not added to after this.
-  std::span<const TallyRow> tallyRows() { return tally_.rows(); }
+  std::span<const TallyRow> tallyRows() { return counter_.tallyRows(); }
 
  private:
   std::unique_ptr<uint8_t[]> bytes_ = std::make_unique_for_overwrite<uint8_t[]>(kMaxBlockBytes);
-  BlockEntry entry_;
-  TallyBuilder tally_;
-  int64_t lastNs_ = INT64_MIN;
+  BlockCounter counter_;
 };
 
 }  // namespace capfleet

@@ -99,6 +99,16 @@ Result<size_t> File::readAt(uint64_t offset, std::span<uint8_t> out) const {
   return done;
 }
 
+Result<std::vector<uint8_t>> File::readAll() const {
+  const auto end = size();
+  if (!end) return end.error();
+  std::vector<uint8_t> bytes(*end);
+  const auto count = readAt(0, bytes);
+  if (!count) return count.error();
+  bytes.resize(*count);
+  return bytes;
+}
+
 Result<uint64_t> File::size() const {
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0) return storeError("inspect", path_, errno);

@@ -95,15 +95,11 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) 
 
 Result<SegmentIndex> readSegmentIndex(const std::string& segment) {
   const std::string path = segment + ".idx";
-  auto file = File::openStored(path);
+  const auto file = File::openStored(path);
   if (!file) return file.error();
-  const auto size = file->size();
-  if (!size) return size.error();
-  std::vector<uint8_t> bytes(*size);
-  const auto count = file->readAt(0, bytes);
-  if (!count) return count.error();
-  bytes.resize(*count);
-  return parseSegmentIndex(bytes, path);
+  const auto bytes = file->readAll();
+  if (!bytes) return bytes.error();
+  return parseSegmentIndex(*bytes, path);
 }
 
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path) {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "block_checksum.h"
+#include "block_counter.h"
 #include "byte_order.h"
 #include "segment_folder.h"
 #include "segment_path.h"
-#include "tally_builder.h"
 
 namespace capfleet {
 
@@ -22,15 +22,9 @@ static_assert(kReadBytes >= kMaxBlockBytes);
 
 /// All bytes; none when there is no file.
 Result<std::vector<uint8_t>> readWhole(const std::string& path) {
-  auto file = File::openForAppend(path, true);
+  const auto file = File::openForAppend(path, true);
   if (!file) return file.error();
-  const auto size = file->size();
-  if (!size) return size.error();
-  std::vector<uint8_t> bytes(*size);
-  const auto count = file->readAt(0, bytes);
-  if (!count) return count.error();
-  bytes.resize(*count);
-  return bytes;
+  return file->readAll();
 }
 
 Result<uint64_t> sizeOf(const std::string& path) {
@@ -52,27 +46,19 @@ class RecordScan {
 
   /// The next block; 0 packets when no whole record is left.
   Result<ScannedBlock> next() {
-    BlockEntry block{.minNs = INT64_MAX, .maxNs = INT64_MIN};
-    TallyBuilder tally;
+    BlockCounter block;
     const uint64_t wanted = std::min<uint64_t>(kMaxBlockBytes, end_ - offset_);
     const auto count = data_.readAt(offset_, {buffer_.data(), wanted});
     if (!count) return count.error();
-    int64_t lastNs = INT64_MIN;
-    while (const uint32_t recordBytes = wholeRecordAt(block.bytes, *count)) {
-      if (block.packets > 0 && block.bytes + recordBytes > kBlockTargetBytes) break;
-      const int64_t timestampNs = loadRecordHeader(&buffer_[block.bytes]).timestampNs;
-      if (timestampNs < lastNs) block.flags |= kBlockUnordered;
-      lastNs = timestampNs;
-      tally.add(timestampNs, recordBytes);
-      block.minNs = std::min(block.minNs, timestampNs);
-      block.maxNs = std::max(block.maxNs, timestampNs);
-      block.bytes += recordBytes;
-      block.packets += 1;
+    while (const uint32_t recordBytes = wholeRecordAt(block.entry().bytes, *count)) {
+      if (!block.hasRoom(recordBytes)) break;
+      block.add(loadRecordHeader(&buffer_[block.entry().bytes]).timestampNs, recordBytes);
     }
-    block.checksum = blockChecksum({buffer_.data(), block.bytes});
-    offset_ += block.bytes;
-    const std::span<const TallyRow> rows = tally.rows();
-    return ScannedBlock{block, {rows.begin(), rows.end()}};
+    const std::span<const TallyRow> rows = block.tallyRows();
+    ScannedBlock scanned{block.entry(), {rows.begin(), rows.end()}};
+    scanned.entry.checksum = blockChecksum({buffer_.data(), scanned.entry.bytes});
+    offset_ += scanned.entry.bytes;
+    return scanned;
   }
 
  private:

@@ -1,14 +1,13 @@
 #include "segment_writer.h"
 
-#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "block_counter.h"
 #include "file.h"
 #include "segment_index.h"
-#include "tally_builder.h"
 #include "xxh3.h"
 
 namespace capfleet {
@@ -30,9 +29,7 @@ struct SegmentWriter::State {
   uint64_t segmentBytes = 0;          ///< of it, with what is buffered
 
   // The open block: its bytes are the end of the buffer, and before that the end of the file.
-  BlockEntry block{};
-  int64_t lastNs = 0;
-  TallyBuilder tally;
+  BlockCounter block;
   Xxh3Stream blockHash;
   size_t hashedEnd = 0;  ///< the buffer's bytes before this are in blockHash or in older blocks
 
@@ -45,7 +42,6 @@ struct SegmentWriter::State {
   void endBlock();
   void hashBuffered();
   void put(int64_t timestampNs, uint32_t originalLength, std::span<const uint8_t> captured);
-  void count(int64_t timestampNs, uint32_t recordBytes);
   Status makeRoom(uint32_t recordBytes);
   Status writeBuffer();
   Status flush();
@@ -73,17 +69,16 @@ Status SegmentWriter::State::finishSegment() {
 }
 
 void SegmentWriter::State::beginBlock() {
-  block = {.minNs = INT64_MAX, .maxNs = INT64_MIN};
-  lastNs = INT64_MIN;
-  tally.reset();
+  block.reset();
   blockHash.reset();
 }
 
 void SegmentWriter::State::endBlock() {
-  if (block.packets == 0) return;
+  if (block.isEmpty()) return;
   hashBuffered();
-  block.checksum = blockHash.value();
-  files->addBlock(block, tally.rows());
+  BlockEntry entry = block.entry();
+  entry.checksum = blockHash.value();
+  files->addBlock(entry, block.tallyRows());
   beginBlock();
 }
 
@@ -101,7 +96,7 @@ Status SegmentWriter::State::makeRoom(uint32_t recordBytes) {
   if (!files) {
     if (auto status = openSegment(); !status) return status;
   }
-  if (block.bytes + recordBytes > kBlockTargetBytes) endBlock();
+  if (!block.hasRoom(recordBytes)) endBlock();
   if (bufferedBytes + recordBytes > kBufferBytes) {
     if (auto status = writeBuffer(); !status) return status;
     if (files->uncommittedBytes() >= kSyncBytes) return files->commit();
@@ -116,17 +111,6 @@ void SegmentWriter::State::put(int64_t timestampNs, uint32_t originalLength,
   storeRecordHeader(out, {timestampNs, static_cast<uint32_t>(captured.size()), originalLength});
   if (!captured.empty()) std::memcpy(out + kRecordHeaderBytes, captured.data(), captured.size());
   bufferedBytes += kRecordHeaderBytes + captured.size();
-}
-
-void SegmentWriter::State::count(int64_t timestampNs, uint32_t recordBytes) {
-  if (timestampNs < lastNs) block.flags |= kBlockUnordered;
-  lastNs = timestampNs;
-  tally.add(timestampNs, recordBytes);
-  block.minNs = std::min(block.minNs, timestampNs);
-  block.maxNs = std::max(block.maxNs, timestampNs);
-  block.bytes += recordBytes;
-  block.packets += 1;
-  segmentBytes += recordBytes;
 }
 
 Status SegmentWriter::State::writeBuffer() {
@@ -164,7 +148,8 @@ Status SegmentWriter::append(int64_t timestampNs, uint32_t originalLength,
   const auto recordBytes = kRecordHeaderBytes + static_cast<uint32_t>(captured.size());
   if (auto status = state_->makeRoom(recordBytes); !status) return status;
   state_->put(timestampNs, originalLength, captured);
-  state_->count(timestampNs, recordBytes);
+  state_->block.add(timestampNs, recordBytes);
+  state_->segmentBytes += recordBytes;
   return ok();
 }
 
