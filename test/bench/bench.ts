@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- [name ...] [--size-mib N] [--rounds N] [--keep]`: each workload prints our figure,
  * the peer's in the same run (in turn, medians) and the ratios of time and, where it is measured, of
- * processor time; names may be beginnings ("merge").
+ * processor time; names may be beginnings ("merge"). `queue` and `capture` have figures of their own and
+ * run alone.
  * No figure counts unless both sides gave the same number of packets. Figures per second and per GB are
  * of the input's bytes; memory is the largest resident size of the working process. Control rows, first
  * and last, show how fast the machine was meanwhile. Results stay out of git.
@@ -38,26 +39,32 @@ const MIB = 1_048_576
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
-    'size-mib': { type: 'string', default: '512' },
-    rounds: { type: 'string', default: '5' },
-    keep: { type: 'boolean', default: false },
+    'size-mib': { type: 'string' },
+    rounds: { type: 'string' },
+    keep: { type: 'boolean' },
   },
 })
 
-// Requests and grants instead of bytes: figures of its own, of a scheduler that runs as in the gateway.
-if (positionals[0] === 'queue') {
-  await runProgram(printQueueFigures)
+/** They measure no file that could have a size, and have their peers and rounds in themselves. */
+const ALONE: Readonly<Record<string, () => Promise<void>>> = {
+  // Requests and grants, of a scheduler that runs as in the gateway.
+  queue: () => runProgram(printQueueFigures),
+  // Packets of a wire.
+  capture: printCaptureFigures,
+}
+const alone = positionals.find((name) => Object.hasOwn(ALONE, name))
+if (alone !== undefined) {
+  if (positionals.length > 1 || Object.keys(values).length > 0) {
+    refuse(`${alone} runs alone and takes no options; leave the rest out`)
+  }
+  await ALONE[alone]?.()
   process.exit()
 }
-// Packets of a wire instead of a file.
-if (positionals[0] === 'capture') {
-  await printCaptureFigures()
-  process.exit()
-}
-const bytes = wholeNumber('size-mib') * MIB
-const rounds = wholeNumber('rounds')
+const sizeMib = wholeNumber('size-mib', 512)
+const bytes = sizeMib * MIB
+const rounds = wholeNumber('rounds', 5)
 const chosen = chooseWorkloads(positionals)
-const folder = join(tmpdir(), `capfleet-bench-${values['size-mib']}`)
+const folder = join(tmpdir(), `capfleet-bench-${sizeMib}`)
 let failed = false
 try {
   await runAll()
@@ -96,21 +103,25 @@ async function printControls(path: string): Promise<void> {
   await printControl({ label: 'constant HTTP', run }, bytes)
 }
 
-function wholeNumber(name: 'size-mib' | 'rounds'): number {
-  const value = Number(values[name])
+function wholeNumber(name: 'size-mib' | 'rounds', unlessGiven: number): number {
+  const value = Number(values[name] ?? unlessGiven)
   if (!Number.isInteger(value) || value < 1) {
-    process.stderr.write(`bench: --${name} must be a whole number from 1, got "${values[name]}"\n`)
-    process.exit(2)
+    refuse(`--${name} must be a whole number from 1, got "${values[name]}"`)
   }
   return value
+}
+
+function refuse(why: string): never {
+  process.stderr.write(`bench: ${why}\n`)
+  process.exit(2)
 }
 
 function chooseWorkloads(names: readonly string[]): (readonly [string, WorkloadMaker])[] {
   const all = Object.entries(WORKLOADS)
   const unknown = names.find((name) => !all.some(([workload]) => workload.startsWith(name)))
   if (unknown !== undefined) {
-    process.stderr.write(`bench: no workload "${unknown}"; there are ${Object.keys(WORKLOADS).join(', ')}\n`)
-    process.exit(2)
+    const known = [...Object.keys(WORKLOADS), ...Object.keys(ALONE)]
+    refuse(`no workload "${unknown}"; there are ${known.join(', ')}`)
   }
   return names.length === 0
     ? all
