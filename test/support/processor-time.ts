@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process'
+import { constants } from 'node:os'
+
+export interface MeasuredEnd {
+  /** undefined when a signal ended it. */
+  readonly status: number | undefined
+  readonly signal: string | undefined
+  /** Of its own: other programs of a busy machine do not count. */
+  readonly cpuMs: number
+}
+
+/** How the limits of compile_limits.h end a program: that of processor time, and that of the clock. */
+export const LIMIT_SIGNALS: readonly string[] = ['SIGKILL', 'SIGXCPU', 'SIGALRM']
+
+/** Runs a program to its end, 20 s at most, and tells how it ended and how long it computed. */
+export function measureProcessorTime(program: string, input: string | Buffer): MeasuredEnd {
+  const script = '"$0" > /dev/null 2>&1; ended=$?; times; exit $ended'
+  const { status, stdout } = spawnSync('sh', ['-c', script, program], { input, timeout: 20_000 })
+  if (status === null) throw new Error(`${program} did not end`)
+  const [, ofChildren = ''] = stdout.toString().trim().split('\n')
+  const cpuMs = [...ofChildren.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
+    (sum, [, minutes, seconds]) => sum + Number(minutes) * 60_000 + Number(seconds) * 1_000,
+    0,
+  )
+  // So a shell tells of signals.
+  const signal = Object.entries(constants.signals).find(([, number]) => number === status - 128)?.[0]
+  return { status: signal === undefined ? status : undefined, signal, cpuMs }
+}
