@@ -86,13 +86,15 @@ class Recovery {
   Result<RecoveredSegments> run() {
     const auto numbers = listSegments(folder_);
     if (!numbers) return numbers.error();
-    if (numbers->empty()) return recovered_;
     for (const uint32_t number : *numbers) {
       const bool isNewest = number == numbers->back();
       if (auto status = recover(number, isNewest); !status) return status.error();
     }
-    if (auto status = syncDirectory(folder_); !status) return status.error();
-    // A port without packets has no folder. One with files of others stays.
+    if (!numbers->empty()) {
+      if (auto status = syncDirectory(folder_); !status) return status.error();
+    }
+    // A port without packets has no folder, nor one whose first segment was never made. A folder
+    // with files of others stays.
     if (recovered_.segments.empty()) static_cast<void>(::rmdir(folder_.c_str()));
     return std::move(recovered_);
   }

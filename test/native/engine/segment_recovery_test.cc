@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
 #include "file_faults.h"
 #include "made_blocks.h"
@@ -219,6 +221,22 @@ TEST(SegmentRecovery, FindsNothingWhereNothingIs) {
   const auto recovered = recoverSegments({directory.path(), 5, true});
   ASSERT_TRUE(recovered);
   EXPECT_TRUE(recovered->segments.empty());
+}
+
+TEST(SegmentRecovery, RemovesTheFolderWhoseFirstSegmentWasNeverMade) {
+  const TempDirectory directory;
+  const std::string folder = portFolder(directory.path(), 5);
+  std::filesystem::create_directory(folder);
+  const std::string others = folder + "/notes.txt";
+  std::ofstream(others) << "not ours";
+  ASSERT_TRUE(recoverSegments({directory.path(), 5, true}));
+  EXPECT_TRUE(std::filesystem::exists(others));
+
+  std::filesystem::remove(others);
+  const auto recovered = recoverSegments({directory.path(), 5, true});
+  ASSERT_TRUE(recovered);
+  EXPECT_TRUE(recovered->segments.empty());
+  EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
 TEST(SegmentRecovery, CanBeInterruptedAtAnyCallAndRunAgain) {
