@@ -99,14 +99,16 @@ async function assertFastAlone(paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return
   await using appliance = await startTempAppliance()
   await importCaptures(appliance)
-  const timeMs = async (path: string): Promise<number> => {
+  const time = async (path: string): Promise<{ status: number; tookMs: number }> => {
     const startedMs = performance.now()
-    await appliance.ask(path)
-    return performance.now() - startedMs
+    const { status } = await appliance.ask(path)
+    return { status, tookMs: performance.now() - startedMs }
   }
   for (const path of paths) {
-    const limitMs = Math.max(SLOW_MS, 4 * (await timeMs(HEAVIEST)))
-    const tookMs = await timeMs(path)
+    const heaviest = await time(HEAVIEST)
+    assert.equal(heaviest.status, 200)
+    const limitMs = Math.max(SLOW_MS, 2 * heaviest.tookMs)
+    const { tookMs } = await time(path)
     assert.ok(tookMs < limitMs, `${tookMs} of ${limitMs} ms alone: SEED=${random.seed} ${path}`)
   }
 }

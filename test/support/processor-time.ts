@@ -17,11 +17,11 @@ export function measureProcessorTime(program: string, input: string | Buffer): M
   const script = '"$0" > /dev/null 2>&1; ended=$?; times; exit $ended'
   const { status, stdout } = spawnSync('sh', ['-c', script, program], { input, timeout: 20_000 })
   if (status === null) throw new Error(`${program} did not end`)
-  const [, ofChildren = ''] = stdout.toString().trim().split('\n')
-  const cpuMs = [...ofChildren.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
-    (sum, [, minutes, seconds]) => sum + Number(minutes) * 60_000 + Number(seconds) * 1_000,
-    0,
-  )
+  // The shell's own on the first line; each is of the program and of the kernel for it.
+  const figures = /\n(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n$/.exec(stdout.toString())
+  if (figures === null) throw new Error(`times said: ${stdout}`)
+  const [userMin = 0, userS = 0, kernelMin = 0, kernelS = 0] = figures.slice(1).map(Number)
+  const cpuMs = (userMin + kernelMin) * 60_000 + (userS + kernelS) * 1_000
   // So a shell tells of signals.
   const signal = Object.entries(constants.signals).find(([, number]) => number === status - 128)?.[0]
   return { status: signal === undefined ? status : undefined, signal, cpuMs }
