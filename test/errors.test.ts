@@ -8,18 +8,21 @@ import { REPOSITORY_ROOT, repositoryFiles } from './support/repository-files.ts'
 
 const readme = readFileSync(join(REPOSITORY_ROOT, 'README.md'), 'utf8')
 
-function readmeRows(): Map<string, { status: number; retry: boolean }> {
-  const rows = readme.matchAll(/^\| `([a-z0-9-]+)` \| (\d{3}) \| (yes|no) \|/gm)
+function readmeRows(): Map<string, unknown> {
+  const rows = readme.matchAll(/^\| `([a-z0-9-]+)` \| (\d{3}) \| (yes|no) \| (caller|device|ours) \|/gm)
   return new Map(
-    [...rows].map(([, code = '', status, retry]) => [
+    [...rows].map(([, code = '', status, retry, blame]) => [
       code,
-      { status: Number(status), retry: retry === 'yes' },
+      { status: Number(status), retry: retry === 'yes', blame },
     ]),
   )
 }
 
-test('the README lists every error code with its status and whether a retry can help', () => {
-  const table = Object.entries(ERROR_KINDS).map(([code, { status, retry }]) => [code, { status, retry }])
+test('the README lists every error code with its status, whether a retry can help, and whose fault it is', () => {
+  const table = Object.entries(ERROR_KINDS).map(([code, { status, retry, blame }]) => [
+    code,
+    { status, retry, blame },
+  ])
   assert.deepEqual(Object.fromEntries([...readmeRows()].sort()), Object.fromEntries(table.sort()))
 })
 

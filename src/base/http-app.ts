@@ -96,11 +96,15 @@ function isUriError(thrown: unknown): boolean {
   )
 }
 
+/** The request may succeed as it is, but not at once. */
+const RETRY_AFTER_STATUSES: ReadonlySet<number> = new Set([429, 503])
+
 function problemHeaders(error: CapfleetError): Record<string, string> {
   const headers: Record<string, string> = { 'Cache-Control': 'no-store' }
   if (error.code === 'unauthenticated')
     headers['WWW-Authenticate'] = 'Basic realm="capfleet", charset="UTF-8"'
-  if (error.kind.status === 503) headers['Retry-After'] = String(error.details.retryAfterS ?? 1)
+  if (RETRY_AFTER_STATUSES.has(error.kind.status))
+    headers['Retry-After'] = String(error.details.retryAfterS ?? 1)
   if (error.details.allow !== undefined) headers.Allow = error.details.allow.join(', ')
   return headers
 }

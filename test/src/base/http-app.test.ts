@@ -49,11 +49,16 @@ test('legacy paths also carry Status and Str', async (t) => {
   }
 })
 
-test('503 says when to come back, 401 how to log in', async (t) => {
-  const busy = await fetch(
-    await serve(t, new CapfleetError('download-slots-exhausted', 'all four are taken', { retryAfterS: 7 })),
-  )
-  assert.equal(busy.headers.get('retry-after'), '7')
+test('429 and 503 say when to come back, 401 how to log in', async (t) => {
+  for (const code of [
+    'download-slots-exhausted',
+    'compiler-busy',
+    'too-many-logins',
+    'too-many-requests',
+  ] as const) {
+    const busy = await fetch(await serve(t, new CapfleetError(code, 'not now', { retryAfterS: 7 })))
+    assert.equal(busy.headers.get('retry-after'), '7', code)
+  }
   const anonymous = await fetch(await serve(t, new CapfleetError('unauthenticated', 'who are you?')))
   assert.equal(anonymous.headers.get('www-authenticate'), 'Basic realm="capfleet", charset="UTF-8"')
 })
