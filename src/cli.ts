@@ -5,7 +5,6 @@
  */
 import { Command, Option } from 'commander'
 import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
-import { keepHeapLevel } from './base/level-heap.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
 import { ROLES, type Role } from './base/users-file.ts'
 
@@ -28,11 +27,7 @@ program
   .description('serve the fleet: routes, queues and merges downloads of many devices')
   .addOption(configOption('config/gateway.example.yaml'))
   .action(({ config }: { config: string }) =>
-    serve('gateway', async () => {
-      const gateway = await (await import('./gateway.ts')).startGatewayFromFile(config)
-      keepHeapLevel()
-      return gateway
-    }),
+    serve('gateway', async () => (await import('./gateway.ts')).startGatewayFromFile(config)),
   )
 
 const appliance = program

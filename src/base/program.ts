@@ -1,5 +1,4 @@
 /** The life of a long-running program: signals, the parent's end, a clean exit status. */
-import v8 from 'node:v8'
 import { CapfleetError } from './error.ts'
 
 /** One Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
@@ -8,19 +7,11 @@ const SAME_SIGNAL_MS = 1_000
 const EXIT_FORCED = 130
 
 /**
- * What lives on while a program starts, V8 would from then on allocate among the old objects. Those of
- * requests that have ended would lie there until the next full collection and keep alive whatever they
- * refer to: 18 % of what control calls allocate survived every collection of young objects, not 1 %.
- */
-const V8_FLAGS = '--no-allocation-site-pretenuring'
-
-/**
  * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel
  * abort `signal`; who asks again a second later ends the process at once. An error is printed as
  * one line.
  */
 export async function runProgram(main: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  v8.setFlagsFromString(V8_FLAGS)
   const stop = new AbortController()
   let stoppedMs: number | undefined
   const onSignal = (): void => {

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
-import v8 from 'node:v8'
-import { runProgram } from '../../../src/base/program.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 
 /** A program that says when it runs and, after it was told to stop, whether it ended by itself. */
@@ -73,19 +71,4 @@ test('an error is one line on stderr and exit code 1', async (t) => {
   child.kill('SIGTERM')
   assert.deepEqual(await once(child, 'exit'), [1, null])
   assert.equal(await errors, 'capfleet: listen.port: taken [bad-config]\n')
-})
-
-test('a program tells V8 to allocate objects of requests among the young ones, in words that V8 knows', async (t) => {
-  const told = t.mock.method(v8, 'setFlagsFromString', () => undefined)
-  const { exitCode } = process
-  await runProgram(() => Promise.resolve())
-  process.exitCode = exitCode
-  const flags = told.mock.calls.map((call) => String(call.arguments[0]))
-  assert.deepEqual(flags, ['--no-allocation-site-pretenuring'])
-  for (const [flag, status] of [
-    [flags[0] ?? '', 0],
-    ['--no-such-thing', 9],
-  ] as const) {
-    assert.equal(spawnSync(process.execPath, [flag, '-e', '0']).status, status, flag)
-  }
 })
