@@ -1,11 +1,11 @@
 /** /sysmaster/capture_start and capture_stop (API section 4.1, api-decisions section 2). */
+import { refuseCrossSite } from '../src/base/cross-site.ts'
 import { QueryParameters } from '../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { askRecorder } from './ask-recorder.ts'
 import { checkBaseName } from './capture-names.ts'
 import { ctime } from './ctime.ts'
 import { finishParameters } from './finish-parameters.ts'
-import { refuseCrossSite } from './refuse-cross-site.ts'
 import { toExactJson } from './system-status/exact-json.ts'
 
 /**
@@ -13,7 +13,7 @@ import { toExactJson } from './system-status/exact-json.ts'
  * capture ports says so in `Warning`: its capture stays empty.
  */
 export async function startCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  refuseCrossSite(ctx)
+  refuseCrossSite(ctx.req)
   const parameters = new QueryParameters(ctx.querystring)
   const baseName = parameters.take('StreamName') || parts.config.capture.defaultName
   finishParameters(ctx, parameters)
@@ -38,7 +38,7 @@ const NO_PORT = 'no capture port is configured on this device: the capture stays
 
 /** `Until=next` also stops what a schedule has started, until its next start. */
 export async function stopCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  refuseCrossSite(ctx)
+  refuseCrossSite(ctx.req)
   const parameters = new QueryParameters(ctx.querystring)
   const stopsScheduled = parameters.takeChoice('Until', ['next']) === 'next'
   finishParameters(ctx, parameters)

@@ -1,14 +1,14 @@
 /** /pcap/del (API section 4.2, api-decisions section 2). */
+import { refuseCrossSite } from '../src/base/cross-site.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { QueryParameters } from '../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { ctime } from './ctime.ts'
 import { finishParameters } from './finish-parameters.ts'
-import { refuseCrossSite } from './refuse-cross-site.ts'
 
 /** Needs the full name: a base name would mean whatever is newest at that moment. */
 export async function deleteCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  refuseCrossSite(ctx)
+  refuseCrossSite(ctx.req)
   const parameters = new QueryParameters(ctx.querystring)
   const name = parameters.require('StreamName')
   const isForced = parameters.takeSwitch('Force') ?? false

@@ -1,14 +1,10 @@
+import { refuseCrossSite } from '../base/cross-site.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { RouteContext } from './route.ts'
 
 /** For what changes something on a device: a page of another site must not send it, nor HEAD do it. */
 export function refuseUnsafeChange(ctx: RouteContext): void {
-  if (ctx.get('Sec-Fetch-Site') === 'cross-site') {
-    throw new CapfleetError(
-      'cross-site',
-      'a page of another site may not start, stop or delete a capture; open the address directly',
-    )
-  }
+  refuseCrossSite(ctx.req)
   if (ctx.method === 'HEAD') {
     throw new CapfleetError('method-not-allowed', 'HEAD changes nothing; use POST, DELETE or GET', {
       allow: ['GET', ctx.path.endsWith('/pcap/del') ? 'DELETE' : 'POST'],
