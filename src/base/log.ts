@@ -19,15 +19,42 @@ const LINES = new GatheredLines((lines) => STDERR.write(lines))
 process.once('exit', () => LINES.flush())
 
 /**
+ * Much of what is logged came from callers and devices, whose paths and texts can be 64 KiB: a disk full
+ * of log lines must cost them more than a few requests.
+ */
+const TEXT_MAX = 2_048
+
+/**
  * JSON lines on stderr, so that stdout stays free for data. `err` fields are written with stack.
- * Lines are written some at a time, the last ones when the process exits.
+ * Lines are written some at a time, the last ones when the process exits. Long texts are cut.
  */
 export function createLog(program: string, level: LogLevel): Log {
-  const logger = pino({ level, base: { program }, messageKey: 'event' }, LINES)
+  const logger = pino(
+    {
+      level,
+      base: { program },
+      messageKey: 'event',
+      formatters: { log: withShortTexts },
+      serializers: { err: (error: Error) => withShortTexts({ ...pino.stdSerializers.err(error) }) },
+    },
+    LINES,
+  )
   return {
     debug: (event, fields = {}) => logger.debug(fields, event),
     info: (event, fields = {}) => logger.info(fields, event),
     warn: (event, fields = {}) => logger.warn(fields, event),
     error: (event, fields = {}) => logger.error(fields, event),
   }
+}
+
+/** The same object, when none of its texts is too long. */
+function withShortTexts(fields: Record<string, unknown>): Record<string, unknown> {
+  let short = fields
+  for (const name in fields) {
+    const value = fields[name]
+    if (typeof value !== 'string' || value.length <= TEXT_MAX) continue
+    if (short === fields) short = { ...fields }
+    short[name] = `${value.slice(0, TEXT_MAX)}... (${value.length} characters)`
+  }
+  return short
 }
