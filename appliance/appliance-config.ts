@@ -5,7 +5,13 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig } from '../src/base/config-file.ts'
-import { listenSchema, logLevelSchema, resolveListen, timeZoneSchema } from '../src/base/setting-schemas.ts'
+import {
+  listenSchema,
+  loginsSchema,
+  logLevelSchema,
+  resolveListen,
+  timeZoneSchema,
+} from '../src/base/setting-schemas.ts'
 import { TIME_SOURCES } from '../src/query/time-source.ts'
 import { captureConfigSchema } from './capture-config.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
@@ -21,6 +27,8 @@ const MAC48_REACH_MS = 32_768_000
 const authSchema = z.strictObject({
   users: z.string().min(1),
   anonymousSystem: z.boolean().default(true),
+  anonymousMetrics: z.boolean().default(true),
+  logins: loginsSchema,
 })
 
 const downloadsSchema = z.strictObject({

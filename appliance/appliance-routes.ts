@@ -1,4 +1,5 @@
 import { CapfleetError } from '../src/base/error.ts'
+import { noSuchPath } from '../src/base/http-app.ts'
 import type { Role } from '../src/base/users-file.ts'
 import type { ApplianceHandler } from './appliance-parts.ts'
 import { startCapture, stopCapture } from './capture-commands.ts'
@@ -22,8 +23,8 @@ export interface ApplianceRoute {
   readonly path: string
   /** Paths that change something take no HEAD: it must have no effect. */
   readonly methods: readonly ('GET' | 'HEAD')[]
-  /** "system" is open unless auth.anonymousSystem is false, then a viewer's. */
-  readonly role: Role | 'open' | 'system'
+  /** "system" and "metrics" are open unless auth.anonymousSystem, or anonymousMetrics, is false; then a viewer's. */
+  readonly role: Role | 'open' | 'system' | 'metrics'
   readonly handler: ApplianceHandler
 }
 
@@ -64,7 +65,7 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = [
   { path: '/pcap/timerange', methods: READ, role: 'user', handler: legacyDownload('timerange') },
   // operations
   { path: '/livez', methods: READ, role: 'open', handler: answerAlive },
-  { path: '/metrics', methods: READ, role: 'open', handler: answerMetrics },
+  { path: '/metrics', methods: READ, role: 'metrics', handler: answerMetrics },
 ]
 
 const routesByPath = new Map(APPLIANCE_ROUTES.map((route) => [route.path, route]))
@@ -72,9 +73,7 @@ const routesByPath = new Map(APPLIANCE_ROUTES.map((route) => [route.path, route]
 /** The row of a request; paths have no variable parts. Fails with not-found, method-not-allowed. */
 export function routeOf(method: string, path: string): ApplianceRoute {
   const route = routesByPath.get(path)
-  if (route === undefined) {
-    throw new CapfleetError('not-found', `there is nothing at ${path}; the paths are listed in the README`)
-  }
+  if (route === undefined) throw noSuchPath(path)
   if (!route.methods.some((name) => name === method)) {
     throw new CapfleetError('method-not-allowed', `${path} takes ${route.methods.join(' and ')} only`, {
       allow: route.methods,

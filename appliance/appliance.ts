@@ -1,15 +1,17 @@
 /** The appliance: a device's HTTP API over its store. */
 import type { RequestListener } from 'node:http'
-import { authenticate } from '../src/base/basic-auth.ts'
+import { authenticate, recognize } from '../src/base/basic-auth.ts'
+import { ConfigWatch } from '../src/base/config-watch.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createHttpApp } from '../src/base/http-app.ts'
 import { listen } from '../src/base/http-server.ts'
 import { createLog, type Log } from '../src/base/log.ts'
+import { LoginGate } from '../src/base/login-gate.ts'
 import { Metrics } from '../src/base/metrics.ts'
-import { type Role, UsersFile } from '../src/base/users-file.ts'
+import { UsersFile } from '../src/base/users-file.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
-import { routeOf } from './appliance-routes.ts'
+import { type ApplianceRoute, routeOf } from './appliance-routes.ts'
 import { CaptureCatalogue } from './capture-catalogue.ts'
 import { registerCaptureMetrics } from './capture-metrics.ts'
 import { DownloadMetrics } from './download-metrics.ts'
@@ -29,6 +31,8 @@ import { SystemSensors } from './system-status/system-sensors.ts'
 export interface RunningAppliance {
   /** Without a final slash. */
   readonly url: string
+  /** As UsersFile.reload. */
+  reloadUsers(): Promise<void>
   /** Takes no new download, lets running ones end for `drainMs`, then cuts the rest. */
   close(drainMs: number): Promise<void>
 }
@@ -39,17 +43,19 @@ export async function startAppliance(
   options: { readonly log?: Log } = {},
 ): Promise<RunningAppliance> {
   const log = options.log ?? createLog('appliance', config.logLevel)
-  const users = await UsersFile.load(config.auth.users)
+  const metrics = new Metrics()
+  const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics))
   const draining = new AbortController()
-  const parts = await createParts(config, log, draining.signal)
+  const parts = await createParts(config, { log, metrics, draining: draining.signal })
   using starting = new DisposableStack()
   starting.use(parts.sensors)
   starting.use(parts.events)
-  const server = await listen(createHandler(parts, users), config.listen)
+  const server = await listen(createHandler(parts, users), config.listen, metrics)
   const owned = starting.move()
   log.info('appliance.started', { url: server.url, store: config.store })
   return {
     url: server.url,
+    reloadUsers: () => users.reload(),
     async close(drainMs) {
       draining.abort(
         new CapfleetError('draining', 'the appliance is shutting down; try again', { retryAfterS: 5 }),
@@ -67,16 +73,20 @@ export async function startApplianceFromFile(
 ): Promise<RunningAppliance & { readonly address: string; readonly drainMs: number }> {
   const config = await loadApplianceConfig(configPath)
   if (config.priority.readers === 'low') await lowerPriority()
-  const appliance = await startAppliance(config)
-  return { ...appliance, address: appliance.url, drainMs: config.downloads.drainMs }
+  const log = createLog('appliance', config.logLevel)
+  const appliance = await startAppliance(config, { log })
+  const watch = await ConfigWatch.start({ path: config.auth.users, reload: appliance.reloadUsers, log })
+  const close = async (drainMs: number) => {
+    await watch.close()
+    await appliance.close(drainMs)
+  }
+  return { ...appliance, close, address: appliance.url, drainMs: config.downloads.drainMs }
 }
 
 async function createParts(
   config: ApplianceConfig,
-  log: Log,
-  draining: AbortSignal,
+  { log, metrics, draining }: Pick<ApplianceParts, 'log' | 'metrics' | 'draining'>,
 ): Promise<ApplianceParts> {
-  const metrics = new Metrics()
   const slots = new StreamLimit()
   const catalogue = new CaptureCatalogue(storePaths(config.store), log)
   const recorder = new RecorderClient(config.store)
@@ -107,19 +117,21 @@ async function createParts(
 }
 
 /** Leases are the business of those who download. */
-function neededForSystem(ctx: ApplianceContext, anonymousSystem: boolean): Role | 'open' {
+function neededRole({ role }: ApplianceRoute, ctx: ApplianceContext, auth: ApplianceConfig['auth']) {
+  if (role === 'metrics') return auth.anonymousMetrics ? 'open' : 'viewer'
+  if (role !== 'system') return role
   if (asksForLeases(ctx)) return 'user'
-  return anonymousSystem ? 'open' : 'viewer'
+  return auth.anonymousSystem ? 'open' : 'viewer'
 }
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
   const app = createHttpApp(parts)
-  const { anonymousSystem } = parts.config.auth
   app.use(async (ctx) => {
-    const { role, handler } = routeOf(ctx.method, ctx.path)
-    const needed = role === 'system' ? neededForSystem(ctx, anonymousSystem) : role
-    if (needed !== 'open') await authenticate(ctx.state, ctx.req.headers.authorization, needed, users)
-    await handler(parts, ctx)
+    const route = routeOf(ctx.method, ctx.path)
+    const needed = neededRole(route, ctx, parts.config.auth)
+    if (needed === 'open') await recognize(ctx, users)
+    else await authenticate(ctx, needed, users)
+    await route.handler(parts, ctx)
   })
   return app.callback()
 }

@@ -13,7 +13,7 @@ export interface LiveAnswer {
 const STALL_LIMIT_MS = 30_000
 
 /**
- * Sends the texts until they end, the client leaves or the program does. A client that is slower
+ * Sends the texts until they end, the client leaves or may not have them any more, or the program ends. A client that is slower
  * than they come is waited for, with nothing kept meanwhile, and cut when it takes nothing at all.
  * Fails with event-streams-exhausted or draining before the first byte.
  */
@@ -32,19 +32,20 @@ export async function answerLive(
     // Else nginx keeps lines back.
     'X-Accel-Buffering': 'no',
   })
-  if (ctx.method !== 'HEAD') await sendAll(res, texts, parts.draining)
+  const ends = [parts.draining, ...(ctx.state.revoked === undefined ? [] : [ctx.state.revoked])]
+  if (ctx.method !== 'HEAD') await sendAll(res, texts, ends)
   res.end()
 }
 
 async function sendAll(
   res: ServerResponse,
   texts: LiveAnswer['texts'],
-  draining: AbortSignal,
+  ends: readonly AbortSignal[],
 ): Promise<void> {
   const gone = new AbortController()
   res.once('close', () => gone.abort())
   if (res.closed) gone.abort()
-  const signal = AbortSignal.any([gone.signal, draining])
+  const signal = AbortSignal.any([gone.signal, ...ends])
   for await (const text of texts(signal)) {
     if (signal.aborted) return
     if (!res.write(text)) await drained(res, signal)

@@ -21,6 +21,8 @@ export interface SendOptions {
   readonly onDrained: () => void
   /** Aborted when the client is gone. */
   readonly signal: AbortSignal
+  /** Has aborted, with an error as its reason, when the client may not have more; `download` is closed then. */
+  readonly revoked: AbortSignal | undefined
 }
 
 export type SendOutcome =
@@ -35,8 +37,10 @@ export type SendOutcome =
 export async function sendDownload(res: ServerResponse, options: SendOptions): Promise<SendOutcome> {
   const writer = new BodyWriter(res)
   const idle = watchProgress(res, writer, options.idleTimeoutMs)
+  const { revoked } = options
   try {
     await pump(writer, options)
+    revoked?.throwIfAborted()
     if (idle.expired) return { kind: 'idle-timeout' }
     if (options.signal.aborted) return { kind: 'client-gone' }
     options.onDrained()
@@ -47,7 +51,7 @@ export async function sendDownload(res: ServerResponse, options: SendOptions): P
     if (options.signal.aborted) return { kind: 'client-gone' }
     options.onDrained()
     await cutResponse(res, options.partialElement)
-    return { kind: 'failed', error }
+    return { kind: 'failed', error: revoked?.aborted === true ? revoked.reason : error }
   } finally {
     idle.stop()
   }
@@ -55,12 +59,12 @@ export async function sendDownload(res: ServerResponse, options: SendOptions): P
 
 async function pump(
   writer: BodyWriter,
-  { download, firstChunk, reader, signal }: SendOptions,
+  { download, firstChunk, reader, signal, revoked }: SendOptions,
 ): Promise<void> {
   for (let chunk = firstChunk; chunk !== undefined; chunk = await download.next()) {
     reader.bytes += BigInt(chunk.bytes.length)
     await writer.write(chunk)
-    if (signal.aborted) return
+    if (signal.aborted || revoked?.aborted === true) return
   }
   await writer.flush()
 }

@@ -53,13 +53,17 @@ async function download(
   prepared: PreparedDownload & { readonly signal: AbortSignal },
 ): Promise<void> {
   const { query, signal } = prepared
+  const { revoked } = ctx.state
   const reader = readerOf(prepared, ctx)
   using held = new DisposableStack()
-  const waiting = AbortSignal.any([signal, parts.draining])
+  const waiting = AbortSignal.any([signal, parts.draining, ...(revoked === undefined ? [] : [revoked])])
   held.use(await parts.slots.acquire(reader, { waitMs: (query.waitS ?? 0) * 1000, signal: waiting }))
   waiting.throwIfAborted()
-  // The slot is free as soon as the client is gone, whatever the engine is busy with.
-  signal.addEventListener('abort', () => held.dispose(), { once: true })
+  // The slot is free as soon as the client is gone, or may have no more, whatever the engine is busy with.
+  const release = () => held.dispose()
+  signal.addEventListener('abort', release, { once: true })
+  revoked?.addEventListener('abort', release, { once: true })
+  held.defer(() => revoked?.removeEventListener('abort', release))
   const { engine, agedOutBeforeNs } = await openSource(parts, prepared, signal)
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
@@ -73,6 +77,7 @@ async function download(
     partialElement: PARTIAL_ELEMENTS[encodingOf(query.compression)],
     onDrained: () => held.dispose(),
     signal,
+    revoked,
   })
   report(parts, ctx, { query, engine, outcome })
 }

@@ -5,7 +5,13 @@
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig, secretSchema } from './base/config-file.ts'
-import { listenSchema, logLevelSchema, resolveListen, timeZoneSchema } from './base/setting-schemas.ts'
+import {
+  listenSchema,
+  loginsSchema,
+  logLevelSchema,
+  resolveListen,
+  timeZoneSchema,
+} from './base/setting-schemas.ts'
 import { deviceSchema, discoverySchema } from './fleet/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 
@@ -54,7 +60,11 @@ export const gatewayConfigSchema = z
       .prefault({}),
     devices: z.array(deviceSchema).default([]).superRefine(refuseDuplicates),
     deviceDiscovery: z.array(discoverySchema).default([]),
-    auth: z.strictObject({ users: z.string() }),
+    auth: z.strictObject({
+      users: z.string(),
+      anonymousMetrics: z.boolean().default(true),
+      logins: loginsSchema,
+    }),
     downloads: downloadsSchema.prefault({}),
     control: z
       .strictObject({
@@ -89,7 +99,7 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
     ...config,
     listen: resolveListen(config.listen, folder),
     home: resolve(folder, config.home),
-    auth: { users: resolve(folder, config.auth.users) },
+    auth: { ...config.auth, users: resolve(folder, config.auth.users) },
   }
 }
 

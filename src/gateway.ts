@@ -1,9 +1,9 @@
 /** The gateway program: start, and an orderly end. */
 import { resolve } from 'node:path'
+import { ConfigWatch } from './base/config-watch.ts'
 import { CapfleetError } from './base/error.ts'
 import { listen } from './base/http-server.ts'
 import { createLog, type Log } from './base/log.ts'
-import { ConfigWatch } from './config-watch.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { buildParts } from './parts.ts'
 import { createGatewayApp } from './routes/gateway-app.ts'
@@ -19,6 +19,8 @@ export interface RunningGateway {
   close(drainMs: number): Promise<void>
   /** As OwnedParts.reload. */
   reload(changed: GatewayConfig): Promise<void>
+  /** As UsersFile.reload. */
+  reloadUsers(): Promise<void>
 }
 
 export interface GatewayOptions {
@@ -33,7 +35,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
   const owned = await buildParts(config, options.configPath, log)
   try {
     const app = createGatewayApp(ROUTES, owned.parts)
-    const server = await listen(app.callback(), config.listen)
+    const server = await listen(app.callback(), config.listen, owned.parts.metrics)
     log.info('gateway.ready', { url: server.url, devices: owned.parts.fleet.devices.length })
     const end = async (drainMs: number) => {
       owned.drain()
@@ -46,6 +48,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
     return {
       url: server.url,
       reload: owned.reload,
+      reloadUsers: () => owned.parts.users.reload(),
       close: (drainMs) => {
         ending ??= end(drainMs)
         return ending
@@ -64,9 +67,12 @@ export async function startGatewayFromFile(path: string) {
   const log = createLog('gateway', config.logLevel)
   const gateway = await startGateway(config, { configPath, log })
   const reload = async () => gateway.reload(await loadGatewayConfig(configPath))
-  const watch = await ConfigWatch.start({ path: configPath, reload, log })
+  const watches = await Promise.all([
+    ConfigWatch.start({ path: configPath, reload, log }),
+    ConfigWatch.start({ path: config.auth.users, reload: gateway.reloadUsers, log }),
+  ])
   const close = async (drainMs: number) => {
-    await watch.close()
+    await Promise.all(watches.map((watch) => watch.close()))
     await gateway.close(drainMs)
   }
   return { address: gateway.url, drainMs: config.drainS * 1_000, close }

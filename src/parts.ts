@@ -2,6 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { readSecret } from './base/config-file.ts'
 import type { Log } from './base/log.ts'
+import { LoginGate } from './base/login-gate.ts'
 import { Metrics } from './base/metrics.ts'
 import { UsersFile } from './base/users-file.ts'
 import { DownloadOutcomes } from './download/download-outcomes.ts'
@@ -36,9 +37,9 @@ export interface OwnedParts extends AsyncDisposable {
 /** Fails with bad-config or scheduler-unavailable; nothing is left running then. */
 export async function buildParts(config: GatewayConfig, configPath: string, log: Log): Promise<OwnedParts> {
   await using building = new AsyncDisposableStack()
-  const users = await UsersFile.load(config.auth.users)
-  const roster = await planRoster(config, configPath)
   const metrics = new Metrics()
+  const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics))
+  const roster = await planRoster(config, configPath)
   const fleet = openFleet(config, metrics, log)
   const redis = await openRedis(config, configPath, log, building)
   const leases = await joinScheduler(config, redis, fleet, log)
@@ -63,6 +64,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
       ...config.downloads,
       probeTimeoutMs: config.control.probeTimeoutMs,
       controlTimeoutMs: config.control.timeoutMs,
+      anonymousMetrics: config.auth.anonymousMetrics,
       timeZone: config.timeZone,
       tsModeAliases: config.tsModeAliases,
     },

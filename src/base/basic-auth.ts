@@ -1,22 +1,23 @@
 /** Who asks, by HTTP Basic (RFC 7617), for both HTTP programs. */
 import { parse } from 'basic-auth'
+import type Koa from 'koa'
+import { addressOf } from './connection-limits.ts'
 import { CapfleetError } from './error.ts'
 import type { RequestState } from './http-app.ts'
+import { keepConnection } from './http-server.ts'
 import { ROLES, type Role, type UsersFile } from './users-file.ts'
 
+type AskedContext = Pick<Koa.ParameterizedContext<RequestState>, 'req' | 'state'>
+
 /**
- * Puts the user whose credentials `authorization` (the header's value) holds into `state`, also when
- * their role is less than `needed`. Fails with unauthenticated or insufficient-scope.
+ * Puts the user whose credentials the request has into the context's state, also when their role is less
+ * than `needed`. Fails with unauthenticated, insufficient-scope or too-many-logins.
  */
-export async function authenticate(
-  state: RequestState,
-  authorization: string | undefined,
-  needed: Role,
-  users: UsersFile,
-): Promise<void> {
+export async function authenticate(ctx: AskedContext, needed: Role, users: UsersFile): Promise<void> {
+  const { authorization } = ctx.req.headers
   if (authorization === undefined)
     throw unauthenticated('this path needs a user; send HTTP Basic credentials (curl -u NAME:PASSWORD)')
-  const user = await users.verify(authorization)
+  const user = await users.verify(authorization, addressOf(ctx.req.socket))
   if (user === undefined) {
     throw unauthenticated(
       parse(authorization) === undefined
@@ -24,13 +25,28 @@ export async function authenticate(
         : 'the user name or the password is wrong',
     )
   }
-  const { name, role } = user
-  state.user = name
-  state.role = role
+  const { name, role, revoked } = user
+  ctx.state.user = name
+  ctx.state.role = role
+  ctx.state.revoked = revoked
+  keepConnection(ctx.req.socket)
   if (ROLES.indexOf(role) < ROLES.indexOf(needed)) {
     throw new CapfleetError('insufficient-scope', `user ${name} has the role ${role}; this needs ${needed}`, {
       members: { role, needed },
     })
+  }
+}
+
+/**
+ * For a path that is open to everybody: who sends the right credentials is known all the same, who sends
+ * others is nobody.
+ */
+export async function recognize(ctx: AskedContext, users: UsersFile): Promise<void> {
+  if (ctx.req.headers.authorization === undefined) return
+  try {
+    await authenticate(ctx, 'viewer', users)
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
   }
 }
 

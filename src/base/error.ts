@@ -136,6 +136,12 @@ export const ERROR_KINDS = {
     retry: true,
     blame: 'caller',
   },
+  'connections-exhausted': {
+    status: 503,
+    title: 'The server has no connection left',
+    retry: true,
+    blame: 'ours',
+  },
   'event-streams-exhausted': {
     status: 503,
     title: 'Too many clients follow the events of the device',

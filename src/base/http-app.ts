@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
+import { refusalOf } from './connection-limits.ts'
 import { CapfleetError, ERROR_KINDS } from './error.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -20,10 +21,15 @@ export interface RequestState {
   /** Name of the authenticated user, for the access line; set by authentication. */
   user?: string
   role?: Role
+  /** Aborts when the user may no longer have what this request asks for; set by authentication. */
+  revoked?: AbortSignal
 }
 
 /** Paths whose clients expect `Status` and `Str` in every JSON answer (api-decisions section 1). */
 const LEGACY_PATH = /^(\/devices\/[^/]+)?\/(sysmaster|stream|pcap)\//
+
+/** A caller's path may have 64 KiB. */
+const PATH_SHOWN_MAX = 200
 
 export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   const app = new Koa<RequestState>()
@@ -47,6 +53,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
       })
     })
     try {
+      refuseConnection(ctx)
       await next()
       if (ctx.status === 404 && ctx.body === undefined && ctx.respond !== false) throw noSuchPath(ctx.path)
     } catch (error) {
@@ -56,8 +63,18 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   return app
 }
 
-function noSuchPath(path: string): CapfleetError {
-  return new CapfleetError('not-found', `there is nothing at ${path}; the paths are listed in the README`)
+/** The connection itself may be one too many. */
+function refuseConnection(ctx: Koa.ParameterizedContext<RequestState>): void {
+  const refusal = refusalOf(ctx.req.socket)
+  if (refusal === undefined) return
+  ctx.set('Connection', 'close')
+  throw refusal
+}
+
+/** Exported for the appliance, whose paths are looked up elsewhere. */
+export function noSuchPath(path: string): CapfleetError {
+  const shown = path.length > PATH_SHOWN_MAX ? `${path.slice(0, PATH_SHOWN_MAX)}...` : path
+  return new CapfleetError('not-found', `there is nothing at ${shown}; the paths are listed in the README`)
 }
 
 function answerProblem(ctx: Koa.ParameterizedContext<RequestState>, thrown: unknown, log: Log): void {

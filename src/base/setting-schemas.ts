@@ -17,9 +17,26 @@ export function listenSchema(defaultPort: number) {
       host: z.string().default('127.0.0.1'),
       port: z.int().min(0).max(65_535).default(defaultPort),
       tls: z.strictObject({ cert: z.string().min(1), key: z.string().min(1) }).optional(),
+      allowInsecure: z.boolean().default(false),
+      maxConnections: z.int().min(1).max(1_000_000).optional(),
+      maxConnectionsPerAddress: z.int().min(1).max(1_000_000).optional(),
+    })
+    .refine(({ host, tls, allowInsecure }) => tls !== undefined || allowInsecure || isLoopback(host), {
+      path: ['host'],
+      message:
+        'is not of this machine alone, so passwords would cross the network readable: set listen.tls, or listen.allowInsecure: true where something in front encrypts',
     })
     .prefault({})
 }
+
+/** What login-gate.ts works with. */
+export const loginsSchema = z
+  .strictObject({
+    waitingMax: z.int().min(1).max(10_000).default(128),
+    wrongMax: z.int().min(1).max(1_000).default(5),
+    pauseMaxS: z.int().min(1).max(86_400).default(60),
+  })
+  .prefault({})
 
 type Listen = z.infer<ReturnType<typeof listenSchema>>
 
@@ -27,6 +44,10 @@ type Listen = z.infer<ReturnType<typeof listenSchema>>
 export function resolveListen(listen: Listen, folder: string): Listen {
   if (listen.tls === undefined) return listen
   return { ...listen, tls: { cert: resolve(folder, listen.tls.cert), key: resolve(folder, listen.tls.key) } }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 function isTimeZone(name: string): boolean {

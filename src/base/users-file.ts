@@ -1,5 +1,6 @@
 /**
- * The users of one program: a YAML file of names, roles and password hashes, read at start.
+ * The users of one program: a YAML file of names, roles and password hashes, read at start and again
+ * when it changes.
  *
  *   users:
  *     - name: analyst
@@ -14,6 +15,7 @@ import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml'
 import { z } from 'zod'
 import { loadConfig } from './config-file.ts'
 import { CapfleetError } from './error.ts'
+import type { LoginGate } from './login-gate.ts'
 import { hashPassword, isPasswordHash, verifyPassword } from './password-hash.ts'
 
 /** From the least to the most powerful: look, download, start/stop/delete (api-decisions section 5). */
@@ -23,6 +25,12 @@ export type Role = (typeof ROLES)[number]
 export interface User {
   readonly name: string
   readonly role: Role
+}
+
+/** A user who has shown who they are. */
+export interface KnownUser extends User {
+  /** Aborts, with an error for them as its reason, when they are removed or may do less than before. */
+  readonly revoked: AbortSignal
 }
 
 /** No colon: HTTP Basic ends the name there. */
@@ -44,61 +52,118 @@ const usersSchema = z.strictObject({
 
 type StoredUser = z.infer<typeof usersSchema>['users'][number]
 
-/** Scripts send credentials with every request; hashing each time would cost 20 ms of a core. */
-const CACHE_TTL_MS = 300_000
-const CACHE_ENTRIES = 1_000
-/** So old may the cache's idea of the time be; it would else set a timer in each millisecond. */
-const CACHE_TTL_RESOLUTION_MS = 1_000
+/** Scripts send credentials with every request; a look at the password each time would cost 20 ms of a core. */
+const VERIFIED_MAX = 1_000
+
+/** What the file says of a user, for as long as it says so. */
+interface Entry {
+  readonly stored: StoredUser
+  readonly user: KnownUser
+  readonly revoke: AbortController
+}
 
 export class UsersFile {
-  readonly #users: ReadonlyMap<string, StoredUser>
+  readonly #path: string
+  readonly #gate: LoginGate
+  readonly #decoyHash: string
+  #entries: ReadonlyMap<string, Entry>
   /** Hashed with all credentials, so that how long a look-up takes tells nothing about one. */
   readonly #cacheSecret = randomBytes(32).toString('hex')
-  readonly #verified = new LRUCache<string, User>({
-    max: CACHE_ENTRIES,
-    ttl: CACHE_TTL_MS,
-    ttlResolution: CACHE_TTL_RESOLUTION_MS,
-  })
-  /** Clients come back together when the cache forgets them; one hash will do for all. */
-  readonly #running = new Map<string, Promise<User | undefined>>()
-  readonly #decoyHash: string
+  /** Whose credentials were right; an entry that the file has no more is no longer valid. */
+  readonly #verified = new LRUCache<string, Entry>({ max: VERIFIED_MAX })
+  /** Clients come together when a program has just started; one look will do for all of the same user. */
+  readonly #running = new Map<string, Promise<KnownUser | undefined>>()
 
-  private constructor(users: readonly StoredUser[], decoyHash: string) {
-    this.#users = new Map(users.map((user) => [user.name, user]))
+  private constructor(path: string, entries: ReadonlyMap<string, Entry>, gate: LoginGate, decoyHash: string) {
+    this.#path = path
+    this.#entries = entries
+    this.#gate = gate
     this.#decoyHash = decoyHash
   }
 
   /** Fails with bad-config when the file is missing, malformed or names no user. */
-  static async load(path: string): Promise<UsersFile> {
-    const { users } = await loadConfig(path, usersSchema)
-    return new UsersFile(users, await hashPassword(randomBytes(16).toString('hex')))
+  static async load(path: string, gate: LoginGate): Promise<UsersFile> {
+    const entries = new Map((await readUsers(path)).map((stored) => [stored.name, newEntry(stored)]))
+    return new UsersFile(path, entries, gate, await hashPassword(randomBytes(16).toString('hex')))
   }
 
   /**
-   * The user who sent `authorization` (the header's value), or undefined when it is not HTTP Basic or
-   * the name or the password is wrong; the last two take the same time.
+   * Reads the file again. Who is removed, or has a lesser role, has `revoked` abort; who has another
+   * password must log in with it from now on. Fails with bad-config; nothing has changed then.
    */
-  verify(authorization: string): Promise<User | undefined> {
+  async reload(): Promise<void> {
+    const stored = await readUsers(this.#path)
+    const before = this.#entries
+    this.#entries = new Map(stored.map((user) => [user.name, nextEntry(before.get(user.name), user)]))
+    for (const [name, { user, revoke }] of before) {
+      const now = this.#entries.get(name)?.user
+      if (now === undefined) revoke.abort(unauthenticated(`the user ${name} has been removed`))
+      else if (isLess(now.role, user.role)) revoke.abort(roleTaken(now))
+    }
+  }
+
+  /**
+   * The user who sent `authorization` (the header's value) from `address` (of addressOf), or undefined
+   * when it is not HTTP Basic or the name or the password is wrong; the last two take the same time.
+   * Fails with too-many-logins.
+   */
+  verify(authorization: string, address: string): Promise<KnownUser | undefined> {
     const cacheKey = hash('sha256', this.#cacheSecret + authorization, 'base64')
     const cached = this.#verified.get(cacheKey)
-    if (cached !== undefined) return Promise.resolve(cached)
+    if (cached !== undefined && this.#isCurrent(cached)) return Promise.resolve(cached.user)
     const running = this.#running.get(cacheKey)
     if (running !== undefined) return running
-    const started = this.#check(authorization, cacheKey).finally(() => this.#running.delete(cacheKey))
+    const started = this.#check(authorization, address, cacheKey).finally(() =>
+      this.#running.delete(cacheKey),
+    )
     this.#running.set(cacheKey, started)
     return started
   }
 
-  async #check(authorization: string, cacheKey: string): Promise<User | undefined> {
+  #isCurrent(entry: Entry): boolean {
+    return this.#entries.get(entry.stored.name) === entry
+  }
+
+  async #check(authorization: string, address: string, cacheKey: string): Promise<KnownUser | undefined> {
     const credentials = parse(authorization)
     if (credentials === undefined) return undefined
-    const stored = this.#users.get(credentials.name)
-    const right = await verifyPassword(credentials.pass, stored?.password ?? this.#decoyHash)
-    if (!right || stored === undefined) return undefined
-    const user = { name: stored.name, role: stored.role }
-    this.#verified.set(cacheKey, user)
-    return user
+    const entry = this.#entries.get(credentials.name)
+    const right = await this.#gate.verify({ address, name: credentials.name }, () =>
+      verifyPassword(credentials.pass, entry?.stored.password ?? this.#decoyHash),
+    )
+    if (!right || entry === undefined || !this.#isCurrent(entry)) return undefined
+    this.#verified.set(cacheKey, entry)
+    return entry.user
   }
+}
+
+async function readUsers(path: string): Promise<readonly StoredUser[]> {
+  return (await loadConfig(path, usersSchema)).users
+}
+
+function newEntry(stored: StoredUser, revoke = new AbortController()): Entry {
+  const { name, role } = stored
+  return { stored, user: { name, role, revoked: revoke.signal }, revoke }
+}
+
+/** Streams that run go on under the user's new role, or password, unless the role is less. */
+function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
+  if (before === undefined || isLess(stored.role, before.stored.role)) return newEntry(stored)
+  const { role, password } = before.stored
+  if (role === stored.role && password === stored.password) return before
+  return newEntry(stored, before.revoke)
+}
+
+function isLess(role: Role, than: Role): boolean {
+  return ROLES.indexOf(role) < ROLES.indexOf(than)
+}
+
+function unauthenticated(message: string): CapfleetError {
+  return new CapfleetError('unauthenticated', message)
+}
+
+function roleTaken({ name, role }: User): CapfleetError {
+  return new CapfleetError('insufficient-scope', `the user ${name} has the role ${role} only from now on`)
 }
 
 /** Adds or replaces a user; other lines and comments of the file stay. Makes the file when missing. */

@@ -26,6 +26,8 @@ export interface DownloadExchange {
   readonly res: ServerResponse
   readonly requestId: string
   readonly user: string
+  /** Aborts, with an error as its reason, when the user may not have the download any more. */
+  readonly revoked: AbortSignal | undefined
   /** Of the request. */
   readonly path: string
   /** How long to wait for a free stream. */

@@ -90,11 +90,14 @@ class Download {
   }
 
   #begin(): void {
-    const { res, requestId } = this.#exchange
+    const { res, requestId, revoked } = this.#exchange
     const { running, receipts } = this.#parts
     running.add(this.#abort)
     receipts.watch(requestId, () => this.#receipt.now())
+    const onRevoked = () => this.#abort.abort(revoked?.reason)
+    revoked?.addEventListener('abort', onRevoked, { once: true })
     res.once('close', () => {
+      revoked?.removeEventListener('abort', onRevoked)
       this.#abort.abort(CLIENT_GONE)
       void this.#release()
     })

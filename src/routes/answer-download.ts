@@ -55,6 +55,7 @@ async function serve(
       res: ctx.res,
       requestId: ctx.state.requestId,
       user: ctx.state.user ?? '',
+      revoked: ctx.state.revoked,
       path: ctx.path,
       waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
       options,

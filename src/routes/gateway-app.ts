@@ -1,6 +1,7 @@
 import type Koa from 'koa'
 import { authenticate } from '../base/basic-auth.ts'
 import { createHttpApp, type RequestState } from '../base/http-app.ts'
+import type { Role } from '../base/users-file.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { Route, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
@@ -9,10 +10,15 @@ import { RouteTable } from './route-table.ts'
 export function createGatewayApp(routes: readonly Route[], parts: GatewayParts): Koa<RequestState> {
   const app = createHttpApp({ log: parts.log, metrics: parts.metrics })
   const table = new RouteTable(routes, async (route, ctx) => {
-    const { role } = route
-    if (role !== 'anyone') await authenticate(ctx.state, ctx.req.headers.authorization, role, parts.users)
+    const role = neededRole(route, parts)
+    if (role !== 'anyone') await authenticate(ctx, role, parts.users)
     await route.handler(ctx, parts)
   })
   app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))
   return app
+}
+
+function neededRole({ role }: Route, { limits }: GatewayParts): Role | 'anyone' {
+  if (role === 'metrics') return limits.anonymousMetrics ? 'anyone' : 'viewer'
+  return role
 }

@@ -32,6 +32,8 @@ export interface GatewayLimits {
   readonly streamsPerDevice: number
   readonly probeTimeoutMs: number
   readonly controlTimeoutMs: number
+  /** Whether /metrics answers without credentials. */
+  readonly anonymousMetrics: boolean
   /** IANA name, for local times without TSZone. */
   readonly timeZone: string
   readonly tsModeAliases: TimeSourceAliases

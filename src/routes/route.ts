@@ -14,7 +14,7 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
   readonly path: string
-  /** The least role that may use it; anyone = without credentials. */
-  readonly role: Role | 'anyone'
+  /** The least role that may use it; anyone = without credentials; metrics = as auth.anonymousMetrics says. */
+  readonly role: Role | 'anyone' | 'metrics'
   readonly handler: RouteHandler
 }

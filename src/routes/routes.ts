@@ -140,7 +140,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/v1/queue/:id', role: 'viewer', handler: showQueuePlace },
   { method: 'GET', path: '/v1/requests/:id', role: 'viewer', handler: showRequest },
   { method: 'GET', path: '/v1/estimate', role: 'user', handler: estimateFleet },
-  { method: 'GET', path: '/metrics', role: 'anyone', handler: showMetrics },
+  { method: 'GET', path: '/metrics', role: 'metrics', handler: showMetrics },
   { method: 'GET', path: '/livez', role: 'anyone', handler: live },
   { method: 'GET', path: '/readyz', role: 'anyone', handler: ready },
 ]

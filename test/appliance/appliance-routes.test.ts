@@ -38,7 +38,7 @@ describe('who may do what', () => {
 
   test('every path but system, livez and metrics wants credentials', async () => {
     for (const { path, role } of APPLIANCE_ROUTES) {
-      const isOpen = role === 'open' || role === 'system'
+      const isOpen = ['open', 'system', 'metrics'].includes(role)
       assert.equal(await statusFor(path), isOpen ? 200 : 401, path)
     }
     const answer = await appliance.get('/stream/list', { user: undefined })
@@ -79,12 +79,33 @@ describe('who may do what', () => {
     await assert.rejects(startAppliance(config), { code: 'bad-config', message: /must name a user/ })
   })
 
-  test('auth.anonymousSystem=false closes the system paths', async () => {
+  test('auth.anonymousSystem and anonymousMetrics close what is open otherwise', async () => {
+    const users = join(appliance.folder, 'users.yaml')
     await using closed = await startTempAppliance({
-      config: { auth: { users: join(appliance.folder, 'users.yaml'), anonymousSystem: false } },
+      config: { auth: { users, anonymousSystem: false, anonymousMetrics: false } },
     })
-    assert.equal((await closed.get('/api/v1/system/version', { user: undefined })).status, 401)
-    assert.equal((await closed.get('/api/v1/system/version')).status, 200)
+    for (const path of ['/api/v1/system/version', '/metrics']) {
+      assert.equal((await closed.get(path, { user: undefined })).status, 401, path)
+      assert.equal((await closed.get(path)).status, 200, path)
+    }
+  })
+
+  test('who sends wrong credentials to an open path gets what everybody gets', async () => {
+    const answer = await appliance.get('/api/v1/system/version', { user: 'full:wrong' })
+    assert.equal(answer.status, 200)
+  })
+
+  test('wrong logins make their sender pause, and nobody else', async () => {
+    const users = join(appliance.folder, 'users.yaml')
+    await using wary = await startTempAppliance({ config: { auth: { users, logins: { wrongMax: 2 } } } })
+    const statusOf = async (user: string, localAddress: string) =>
+      await wary.get('/stream/list', { user, localAddress })
+    for (let at = 0; at < 2; at++) assert.equal((await statusOf(`full:wrong${at}`, '127.0.0.2')).status, 401)
+    const refused = await statusOf('full:wrong', '127.0.0.2')
+    assert.deepEqual([refused.status, refused.json().code], [429, 'too-many-logins'])
+    assert.match(String(refused.headers['retry-after']), /^[12]$/)
+    assert.equal((await statusOf(wary.credentials('full'), '127.0.0.3')).status, 200)
+    assert.equal((await statusOf(wary.credentials('full'), '127.0.0.2')).status, 200, 'known by then')
   })
 })
 

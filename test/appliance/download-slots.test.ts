@@ -239,3 +239,20 @@ test('close drains: running downloads end, new ones are refused', async () => {
   assert.equal(response.trailers['capfleet-complete'], '1')
   await closed
 })
+
+test('a user who is removed holds no slot any more, and their body is cut', async () => {
+  const asUser = { user: appliance.credentials('user') }
+  const [reading, stalled] = await Promise.all([
+    appliance.open(SINGLE, asUser),
+    appliance.open(`${SINGLE}&rand=1`, asUser),
+  ])
+  using _stalled = stalled
+  await slotsBecome(2)
+  using following = await appliance.open('/api/v1/system/events', asUser)
+  await appliance.removeUser('user')
+  await slotsBecome(0)
+  await assert.rejects(buffer(reading.response))
+  await once(following.response.resume(), 'close')
+  assert.equal((await appliance.get(SINGLE, asUser)).status, 401)
+  assert.equal((await appliance.get('/stream/list')).status, 200)
+})

@@ -79,12 +79,22 @@ for (const [change, expected] of [
   [{ downloads: { waitS: 20, waitMaxS: 10 } }, 'downloads.waitS: must not be larger'],
   [{ timeZone: 'Mars/Base' }, 'timeZone: must be an IANA name'],
   [{ listen: { port: 70_000 } }, 'listen.port: '],
+  [{ listen: { host: '0.0.0.0' } }, 'listen.host: is not of this machine alone'],
+  [{ listen: { host: '::' } }, 'listen.host: is not of this machine alone'],
+  [{ listen: { host: '127.evil.example' } }, 'listen.host: is not of this machine alone'],
   [{ auth: undefined }, 'auth: '],
 ] as const) {
   test(`says where and what is wrong: ${expected}`, () => {
     assert.ok(problems(change).includes(expected), problems(change))
   })
 }
+
+test('listens beyond this machine with TLS, or where something in front encrypts', () => {
+  const tls = { cert: 'cert.pem', key: 'key.pem' }
+  assert.equal(problems({ listen: { host: '0.0.0.0', tls } }), '')
+  assert.equal(problems({ listen: { host: '0.0.0.0', allowInsecure: true } }), '')
+  for (const host of ['127.0.0.2', '::1', 'localhost']) assert.equal(problems({ listen: { host } }), '')
+})
 
 test('a directory of devices is enough, in place of a list', () => {
   const deviceDiscovery = [

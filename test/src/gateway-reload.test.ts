@@ -98,6 +98,44 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
     assert.ok(Buffer.from(await running.arrayBuffer()).equals(fleetPcap(0, PACKETS)))
   })
 
+  test('auth.anonymousMetrics=false closes the metrics to callers without credentials', async () => {
+    const [d0] = devices as [FakeDevice]
+    await start({ devices: [entryOf(d0)], auth: { users: 'users.yaml', anonymousMetrics: false } })
+    assert.equal((await fetch(`${gateway?.address}/metrics`)).status, 401)
+    assert.equal((await ask('/metrics')).status, 200)
+    assert.equal((await fetch(`${gateway?.address}/livez`)).status, 200)
+  })
+
+  test('a user who is removed is cut off, with a receipt that says why; others go on', async () => {
+    const [d0, d1] = devices as [FakeDevice, FakeDevice]
+    const users = join(folder.path, 'users.yaml')
+    const others = await readFile(users, 'utf8')
+    await putUser(users, { name: 'ann', role: 'user' }, 'secret')
+    await start({ devices: [entryOf(d0), entryOf(d1)] })
+    d0.behaviour = { chunkBytes: 40_000, pauseMs: 50 }
+    d1.behaviour = { chunkBytes: 40_000, pauseMs: 50 }
+    const asAnn = { headers: { authorization: `Basic ${btoa('ann:secret')}` } }
+    const cut = await fetch(`${gateway?.address}/devices/d0${TIMERANGE}`, asAnn)
+    const whole = await ask(`/devices/d1${TIMERANGE}`)
+    const merged = await fetch(`${gateway?.address}${TIMERANGE}`, asAnn)
+    assert.deepEqual([cut.status, whole.status, merged.status], [200, 200, 200])
+    await writeFile(users, others)
+    await assert.rejects(cut.arrayBuffer())
+    await assert.rejects(merged.arrayBuffer())
+    assert.ok(Buffer.from(await whole.arrayBuffer()).equals(fleetPcap(1, PACKETS)))
+    const again = await fetch(`${gateway?.address}/v1/devices`, asAnn)
+    assert.equal(again.status, 401)
+    for (const { headers } of [cut, merged]) {
+      const receipt = await ask(`/v1/requests/${headers.get('capfleet-request-id')}`)
+      const { status, error } = (await receipt.json()) as { status: string; error: { code: string } }
+      assert.deepEqual([status, error.code], ['failed', 'unauthenticated'])
+    }
+    await eventually(() => d0.readers === 0 && d1.readers === 0, {
+      limitMs: LIMIT_MS,
+      message: 'the devices are left',
+    })
+  })
+
   test('a changed password is used from then on, also when only its file changed and SIGHUP came', async () => {
     const [d0] = devices as [FakeDevice]
     await writeFile(join(folder.path, 'rotating'), 'wrong')

@@ -17,6 +17,8 @@ export interface HttpGetOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** "name:password" of Basic authentication. */
   readonly user?: string | undefined
+  /** The address to ask from; default: the machine's choice. */
+  readonly localAddress?: string
 }
 
 /** Rejects when the answer is cut. */
@@ -45,6 +47,7 @@ export async function httpOpen(url: string, options: HttpGetOptions = {}): Promi
     method: options.method ?? 'GET',
     headers: { ...options.headers },
     ...(options.user === undefined ? {} : { auth: options.user }),
+    ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
   })
   sent.end()
   const [response] = (await once(sent, 'response')) as [IncomingMessage]

@@ -1,5 +1,7 @@
 /** A recorder and an appliance over a store in a temporary folder, in this process, on a free port. */
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
 import { startAppliance } from '../../appliance/appliance.ts'
 import { applianceConfigSchema, type RetentionSettings } from '../../appliance/appliance-config.ts'
 import type { CaptureDriver } from '../../appliance/capture-driver.ts'
@@ -27,6 +29,8 @@ export interface TempAppliance extends AsyncDisposable {
   open(path: string, options?: HttpGetOptions): Promise<OpenAnswer>
   /** As the appliance's own metric says. */
   slotsUsed(): Promise<number>
+  /** Removes a user, as an edited users file does. */
+  removeUser(role: Role): Promise<void>
   /** Ends the appliance alone; the store and its recorder stay. */
   closeAppliance(drainMs: number): Promise<void>
   /** Ends the recorder alone. */
@@ -93,6 +97,13 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     ask: (path) => ask(`${appliance.url}${path}`, asFull),
     open: (path, get) => httpOpen(`${appliance.url}${path}`, { ...asFull, ...get }),
     slotsUsed: () => slotsUsed(appliance.url),
+    removeUser: async (role) => {
+      const document = parseDocument(await readFile(users, 'utf8'))
+      const entries = document.get('users') as YAMLSeq<YAMLMap>
+      entries.items = entries.items.filter((entry) => entry.get('name') !== role)
+      await writeFile(users, document.toString())
+      await appliance.reloadUsers()
+    },
     closeAppliance,
     stopRecorder,
     startRecorder: async () => {

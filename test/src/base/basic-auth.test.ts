@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { authenticate } from '../../../src/base/basic-auth.ts'
+import { authenticate, recognize } from '../../../src/base/basic-auth.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { RequestState } from '../../../src/base/http-app.ts'
 import type { Role } from '../../../src/base/users-file.ts'
-import { putUser, UsersFile } from '../../../src/base/users-file.ts'
+import { putUser, type UsersFile } from '../../../src/base/users-file.ts'
+import { loadUsers } from '../../support/loaded-users.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const ANN = `Basic ${btoa('ann:open sesame')}`
@@ -15,13 +18,20 @@ let users: UsersFile
 before(async () => {
   const path = join(owned.use(await tempFolder()).path, 'users.yaml')
   await putUser(path, { name: 'ann', role: 'user' }, 'open sesame')
-  users = await UsersFile.load(path)
+  users = await loadUsers(path)
 })
 after(() => owned.disposeAsync())
 
+function requestOf(headers: { readonly authorization: string | undefined }): IncomingMessage {
+  const request = new IncomingMessage(new Socket())
+  Object.assign(request.headers, headers)
+  return request
+}
+
 async function attempt(authorization: string | undefined, needed: Role) {
   const state: RequestState = { requestId: 'x' }
-  const error = await authenticate(state, authorization, needed, users).catch((thrown: unknown) => thrown)
+  const req = requestOf({ authorization })
+  const error = await authenticate({ req, state }, needed, users).catch((thrown: unknown) => thrown)
   if (error !== undefined) assert.ok(error instanceof CapfleetError, String(error))
   return { user: state.user, role: state.role, error }
 }
@@ -51,3 +61,15 @@ for (const [authorization, message] of [
     assert.match(error?.message ?? '', message)
   })
 }
+
+test('on an open path the right credentials make a caller known, and wrong ones leave them nobody', async () => {
+  for (const [authorization, user] of [
+    [ANN, 'ann'],
+    [`Basic ${btoa('ann:wrong')}`, undefined],
+    [undefined, undefined],
+  ] as const) {
+    const state: RequestState = { requestId: 'x' }
+    await recognize({ req: requestOf({ authorization }), state }, users)
+    assert.equal(state.user, user, String(authorization))
+  }
+})

@@ -11,7 +11,7 @@ async function serve(t: TestContext, thrown?: unknown): Promise<string> {
   app.use(() => {
     if (thrown !== undefined) throw thrown
   })
-  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
   t.after(() => server.close(0))
   return server.url
 }
@@ -80,7 +80,7 @@ test('a port that is taken is a clear configuration error', async (t) => {
   const url = new URL(await serve(t))
   const port = Number(url.port)
   await assert.rejects(
-    listen(() => undefined, { host: '127.0.0.1', port }),
+    listen(() => undefined, { host: '127.0.0.1', port }, new Metrics()),
     /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
   )
 })

@@ -9,6 +9,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { listen } from '../../../src/base/http-server.ts'
+import { Metrics } from '../../../src/base/metrics.ts'
 import { READ_BUFFERS } from '../../../src/fleet/read-buffers.ts'
 import { RecordBoundary } from '../../../src/pcap/record-boundary.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -308,6 +309,7 @@ describe('a relay', { timeout: 60_000 }, () => {
         res.end()
       },
       { host: '127.0.0.1', port: 0, tls: certificate },
+      new Metrics(),
     )
     const trusting = await startRelayFront(tls.url, { ca: certificate.ca })
     const wary = await startRelayFront(tls.url)
@@ -334,6 +336,7 @@ describe('a relay', { timeout: 60_000 }, () => {
         res.end()
       },
       { host: '127.0.0.1', port: 0, tls: certificate },
+      new Metrics(),
     )
     const both = await startRelayFront(tls.url, { ca: certificate.ca, certificate })
     try {

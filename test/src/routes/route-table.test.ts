@@ -16,7 +16,7 @@ async function serve(t: TestContext, routes: readonly Route[]): Promise<string> 
     ctx.body = { row: `${method} ${path}`, params: ctx.params }
   })
   app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))
-  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
   t.after(() => server.close(0))
   return server.url
 }

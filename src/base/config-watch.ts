@@ -1,7 +1,7 @@
 import { watch } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Log } from './base/log.ts'
+import type { Log } from './log.ts'
 
 export interface ConfigWatchOptions {
   readonly path: string

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Log } from '../../src/base/log.ts'
-import { ConfigWatch } from '../../src/config-watch.ts'
-import { eventually } from '../support/eventually.ts'
-import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
+import { ConfigWatch } from '../../../src/base/config-watch.ts'
+import type { Log } from '../../../src/base/log.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
 async function watchIn(folder: TempFolder) {
   const path = join(folder.path, 'gateway.yaml')

@@ -1,0 +1,11 @@
+import { LoginGate, type LoginSettings } from '../../src/base/login-gate.ts'
+import { Metrics } from '../../src/base/metrics.ts'
+import { UsersFile } from '../../src/base/users-file.ts'
+
+/** Users of a file, with limits that only a test of limits comes near. */
+export function loadUsers(
+  path: string,
+  settings: LoginSettings = { waitingMax: 1_000, wrongMax: 1_000, pauseMaxS: 60 },
+): Promise<UsersFile> {
+  return UsersFile.load(path, new LoginGate(settings, new Metrics()))
+}
