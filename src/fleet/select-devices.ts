@@ -1,4 +1,5 @@
 import type { CapfleetError } from '../base/error.ts'
+import { badParameter } from '../query/query-parameters.ts'
 import { unknownDevice } from './unknown-device.ts'
 
 interface Selectable {
@@ -9,13 +10,15 @@ interface Selectable {
 /**
  * The devices that `selection` chooses, in the order of the fleet, each once. It is a list with
  * commas of names, globs ("nyc*", "lon?") and sites ("site=eu"); undefined or empty chooses all.
- * `param` is named in errors. Fails with unknown-device when an entry chooses nothing.
+ * `param` is named in errors. Fails with unknown-device when an entry chooses nothing, and with
+ * bad-parameter when it is longer than anybody needs: each word is compared with each device.
  */
 export function selectDevices<Entry extends Selectable>(
   fleet: readonly Entry[],
   selection: string | undefined,
   param = 'Device',
 ): readonly Entry[] {
+  refuseLong(selection ?? '', param)
   const words = (selection ?? '').split(',').map((word) => word.trim())
   const wanted = words.filter((word) => word !== '')
   if (wanted.length === 0) return fleet
@@ -26,6 +29,17 @@ export function selectDevices<Entry extends Selectable>(
     for (const device of matching) chosen.add(device)
   }
   return fleet.filter((device) => chosen.has(device))
+}
+
+const WORDS_MAX = 64
+const BYTES_MAX = 4_096
+
+function refuseLong(selection: string, param: string): void {
+  const bytes = Buffer.byteLength(selection)
+  if (bytes > BYTES_MAX)
+    throw badParameter(param, `has ${bytes} bytes, at most ${BYTES_MAX}; choose by globs`)
+  const words = selection.split(',', WORDS_MAX + 1).length
+  if (words > WORDS_MAX) throw badParameter(param, `has more than ${WORDS_MAX} words; choose by globs`)
 }
 
 function matcherOf(word: string): (device: Selectable) => boolean {

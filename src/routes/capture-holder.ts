@@ -1,6 +1,8 @@
 import { CapfleetError } from '../base/error.ts'
 import { collectCaptureLists } from '../fleet/capture-lists.ts'
 import { findCapture } from '../fleet/find-capture.ts'
+import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../query/capture-name-rule.ts'
+import { badParameter } from '../query/query-parameters.ts'
 import { selectedMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
@@ -8,13 +10,14 @@ import type { RouteContext } from './route.ts'
 
 /**
  * The name of the one device, of those that the request chooses, that holds the capture. Fails with
- * ambiguous-capture, unknown-capture, or the error of a device that could not be asked.
+ * bad-parameter, ambiguous-capture, unknown-capture, or the error of a device that could not be asked.
  */
 export async function captureHolder(
   captureName: string,
   ctx: RouteContext,
   parts: GatewayParts,
 ): Promise<string> {
+  if (!CAPTURE_NAME.test(captureName)) throw badParameter('StreamName', CAPTURE_NAME_RULE)
   const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
   const { signal } = leaving

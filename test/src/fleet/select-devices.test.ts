@@ -58,3 +58,21 @@ test('a hostile glob costs no time', () => {
   assert.throws(() => selectDevices(fleet, `${'*a'.repeat(3_000)}b`))
   assert.ok(performance.now() - startedMs < 100)
 })
+
+test('a selection that is longer than anybody needs is refused before anything is compared', () => {
+  const untouched = {
+    get name(): string {
+      throw new Error('a device was looked at')
+    },
+    site: undefined,
+  }
+  for (const [selection, what] of [
+    [Array(65).fill('x').join(','), /Device has more than 64 words/],
+    [','.repeat(3_000), /Device has more than 64 words/],
+    [`${'*'.repeat(4_096)}x`, /Device has 4097 bytes, at most 4096/],
+    [`${'\u00e9'.repeat(2_049)}`, /Device has 4098 bytes/],
+  ] as const)
+    assert.throws(() => selectDevices([untouched], selection), { code: 'bad-parameter', message: what })
+  const longest = ['nyc1', ...Array(63).fill('lon1')].join(',')
+  assert.equal(selectDevices(FLEET, longest).length, 2)
+})
