@@ -1,4 +1,5 @@
 import type { DownloadPlan } from '../fleet/plan.ts'
+import { ignoredNames } from '../query/ignored-names.ts'
 import { ENCODING_FILES, type Encoding } from '../query/query-values.ts'
 
 /** What is known of a device's answer, for the headers that are passed on. */
@@ -20,24 +21,24 @@ export function downloadHead(plan: DownloadPlan, options: HeadOptions): Record<s
     'X-Accel-Buffering': 'no',
     'Capfleet-Devices': plan.steps.map((step) => step.device).join(', '),
     ...(query.timeUnit === undefined ? {} : { 'Capfleet-TS-Unit': query.timeUnit }),
-    ...(query.ignored.length === 0 ? {} : { 'Capfleet-Ignored': query.ignored.map(headerText).join(', ') }),
+    ...(query.ignored.length === 0 ? {} : { 'Capfleet-Ignored': ignoredNames(query.ignored) }),
   }
 }
 
-/** About the caller's query or this hop: the device's own view of them would be wrong here. */
-const OWN_HEADERS = new Set([
-  'capfleet-request-id',
-  'capfleet-ts-unit',
-  'capfleet-ignored',
-  'capfleet-devices',
-])
-const PLAIN_TEXT = /^[\x20-\x7e]{0,256}$/
+/** What a device may say of its packets, by name in lower case: a device is not trusted. */
+const PASSED_HEADERS: ReadonlyMap<string, { readonly name: string; readonly form: RegExp }> = new Map(
+  [
+    { name: 'Capfleet-Order', form: /^[a-z]{1,16}$/ },
+    { name: 'Capfleet-Aged-Out-Before', form: /^\d{1,20}$/ },
+    { name: 'Capfleet-Corrupt-Blocks', form: /^\d{1,20}$/ },
+  ].map((header) => [header.name.toLowerCase(), header]),
+)
 
 function passedOn(headers: NonNullable<HeadOptions['deviceHeaders']>): Record<string, string> {
   const passed: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    const ours = name.startsWith('capfleet-') && !OWN_HEADERS.has(name)
-    if (ours && typeof value === 'string' && PLAIN_TEXT.test(value)) passed[name] = value
+  for (const [key, { name, form }] of PASSED_HEADERS) {
+    const value = headers[key]
+    if (typeof value === 'string' && form.test(value)) passed[name] = value
   }
   return passed
 }
@@ -48,11 +49,4 @@ function baseName({ query, steps }: DownloadPlan): string {
   if (query.kind === 'single') return `${query.captureName}`
   const range = `${query.beginNs}-${query.endNs}`
   return query.kind === 'timerange' ? `${where}_${range}` : `${query.captureName}_${range}`
-}
-
-const NAME_MAX = 64
-
-/** A parameter's name is any text; a header may hold visible ASCII only. */
-function headerText(name: string): string {
-  return encodeURIComponent(name.slice(0, NAME_MAX).toWellFormed())
 }

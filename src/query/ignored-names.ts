@@ -1,0 +1,26 @@
+/** A caller's own text comes back in a header: long enough to find a typing mistake, too short to hurt. */
+const NAME_MAX = 64
+const ALL_BYTES_MAX = 1_024
+const MORE = '...'
+
+/**
+ * The names of ignored parameters as the value of Capfleet-Ignored: percent-encoded, each cut at 64
+ * characters, in all at most 1,024 bytes; where something was left out follows "...".
+ */
+export function ignoredNames(names: readonly string[]): string {
+  const shown: string[] = []
+  let bytes = 0
+  for (const name of names) {
+    const text = headerText(name)
+    bytes += text.length + ', '.length
+    if (bytes > ALL_BYTES_MAX - MORE.length) return [...shown, MORE].join(', ')
+    shown.push(text)
+  }
+  return shown.join(', ')
+}
+
+/** A parameter's name is any text; a header may hold visible ASCII only. */
+function headerText(name: string): string {
+  const text = encodeURIComponent(name.slice(0, NAME_MAX).toWellFormed())
+  return name.length > NAME_MAX ? text + MORE : text
+}
