@@ -18,6 +18,10 @@ import { TIME_SOURCES } from './query/time-source.ts'
 /** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */
 const STREAMS_PER_DEVICE_MAX = 4
 
+/** As device paths are spelled: no empty, dotted or escaped part, no query. */
+const READABLE_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/
+const READABLE_PATH_RULE = 'must be the path of a device, such as /api/v1/system/fans, without a query'
+
 const wholeNumber = (min: number, max: number) => z.int().min(min).max(max)
 
 const downloadsSchema = z
@@ -71,6 +75,10 @@ export const gatewayConfigSchema = z
         connectTimeoutMs: wholeNumber(100, 60_000).default(5_000),
         timeoutMs: wholeNumber(100, 600_000).default(30_000),
         probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
+        listBytesMax: wholeNumber(65_536, 1_073_741_824).default(16_777_216),
+        listEntriesMax: wholeNumber(100, 10_000_000).default(100_000),
+        largeAnswersMax: wholeNumber(1, 1_000).default(4),
+        readablePaths: z.array(z.string().regex(READABLE_PATH, READABLE_PATH_RULE)).max(100).default([]),
       })
       .prefault({}),
     health: z

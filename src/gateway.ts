@@ -7,7 +7,7 @@ import { createLog, type Log } from './base/log.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { buildParts } from './parts.ts'
 import { createGatewayApp } from './routes/gateway-app.ts'
-import { ROUTES } from './routes/routes.ts'
+import { routesWith } from './routes/routes.ts'
 
 export interface RunningGateway {
   /** Without a final slash. */
@@ -34,7 +34,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
   const log = options.log ?? createLog('gateway', config.logLevel)
   const owned = await buildParts(config, options.configPath, log)
   try {
-    const app = createGatewayApp(ROUTES, owned.parts)
+    const app = createGatewayApp(routesWith(config.control.readablePaths), owned.parts)
     const server = await listen(app.callback(), config.listen, owned.parts.metrics)
     log.info('gateway.ready', { url: server.url, devices: owned.parts.fleet.devices.length })
     const end = async (drainMs: number) => {

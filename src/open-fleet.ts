@@ -11,13 +11,15 @@ import type { GatewayConfig } from './gateway-config.ts'
 
 /** Without devices as yet. */
 export function openFleet(config: GatewayConfig, metrics: Metrics, log: Log): Fleet {
-  const { connectTimeoutMs, probeTimeoutMs } = config.control
+  const { connectTimeoutMs, probeTimeoutMs, listBytesMax, listEntriesMax, largeAnswersMax } = config.control
   const fleet = new Fleet({
     connectTimeoutMs,
     idleTimeoutMs: config.downloads.idleTimeoutMs,
     probeTimeoutMs,
     probeIntervalMs: config.health.intervalS * 1_000,
     failuresMax: config.health.failuresMax,
+    lists: { bytesMax: listBytesMax, entriesMax: listEntriesMax },
+    largeAnswersMax,
     log,
   })
   publishFleet(fleet, metrics)

@@ -65,6 +65,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
       probeTimeoutMs: config.control.probeTimeoutMs,
       controlTimeoutMs: config.control.timeoutMs,
       anonymousMetrics: config.auth.anonymousMetrics,
+      listEntriesMax: config.control.listEntriesMax,
       timeZone: config.timeZone,
       tsModeAliases: config.tsModeAliases,
     },

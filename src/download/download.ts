@@ -275,7 +275,7 @@ class Download {
       this.#end('refused', end)
       throw reason
     }
-    this.#parts.fleet.blame(reason)
+    this.#parts.fleet.suspect(reason)
     this.#parts.log.warn('download.cut', { requestId, ...failureFields(reason) })
     if (this.#isCut) return this.#count('cut')
     this.#end('cut', end)

@@ -192,19 +192,14 @@ function openStep(
   return breaker.run(() => openSource(client, step, { ...options, startTimeoutMs: parts.startTimeoutMs }))
 }
 
-/** A fault of the device alone; any other error is one of the request and the same everywhere. */
-const DEVICE_FAULTS: ReadonlySet<ErrorCode> = new Set([
-  'device-unreachable',
-  'device-timeout',
-  'device-protocol',
-  'device-rejected',
-  // Of its store: another device may hold the range.
-  'aged-out',
-])
-
+/** What another device may do better. Any other error is one of the request and the same everywhere. */
 function isDeviceFault(error: unknown): error is CapfleetError {
-  return error instanceof CapfleetError && DEVICE_FAULTS.has(error.code)
+  if (!(error instanceof CapfleetError)) return false
+  return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code)
 }
+
+/** Not its fault, but its own: our credentials there, and the range of its store. */
+const ONE_DEVICES_OWN: ReadonlySet<ErrorCode> = new Set(['device-rejected', 'aged-out'])
 
 /** Its place is not ours any more; another one may be free. */
 function isRevoked(error: unknown): boolean {

@@ -1,5 +1,5 @@
 import type { DeviceBreaker } from './device-breaker.ts'
-import { type CaptureEntry, fetchDeviceCaptures } from './device-captures.ts'
+import { type CaptureEntry, fetchDeviceCaptures, type ListReading } from './device-captures.ts'
 import type { DeviceClient } from './device-client.ts'
 import { withinLimit } from './within-limit.ts'
 
@@ -7,6 +7,14 @@ interface Fetched {
   readonly startedMs: number
   readonly captures: Promise<readonly CaptureEntry[]>
 }
+
+export interface CaptureListOptions {
+  readonly timeoutMs: number
+  readonly reading: ListReading
+}
+
+/** A list that nobody asked for again within this time is forgotten: it may be large. */
+const KEPT_MS = 10_000
 
 /**
  * The capture list of one device, asked for once by all who want it at the same time: a thousand
@@ -16,12 +24,14 @@ export class CaptureListCache {
   readonly #client: DeviceClient
   readonly #breaker: DeviceBreaker
   readonly #timeoutMs: number
+  readonly #reading: ListReading
   #fetched: Fetched | undefined
 
-  constructor(client: DeviceClient, breaker: DeviceBreaker, timeoutMs: number) {
+  constructor(client: DeviceClient, breaker: DeviceBreaker, options: CaptureListOptions) {
     this.#client = client
     this.#breaker = breaker
-    this.#timeoutMs = timeoutMs
+    this.#timeoutMs = options.timeoutMs
+    this.#reading = options.reading
   }
 
   /**
@@ -46,12 +56,13 @@ export class CaptureListCache {
   #fetch(startedMs: number): Fetched {
     // Not under the caller's signal: others may be waiting for the same list.
     const limit = { timeoutMs: this.#timeoutMs, signal: new AbortController().signal }
-    const captures = this.#breaker.run(() => fetchDeviceCaptures(this.#client, limit))
+    const captures = this.#breaker.run(() => fetchDeviceCaptures(this.#client, this.#reading, limit))
     const fetched = { startedMs, captures }
     this.#fetched = fetched
-    captures.catch(() => {
+    const forget = () => {
       if (this.#fetched === fetched) this.#fetched = undefined
-    })
+    }
+    captures.then(() => setTimeout(forget, KEPT_MS).unref(), forget)
     return fetched
   }
 }

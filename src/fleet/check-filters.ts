@@ -1,6 +1,7 @@
 import { CapfleetError } from '../base/error.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
+import { ANSWER_BYTES_MAX } from './answer-limits.ts'
 import type { DeviceClient } from './device-client.ts'
 
 export interface CheckOptions {
@@ -9,7 +10,8 @@ export interface CheckOptions {
   readonly signal: AbortSignal
 }
 
-const FILTER_CODES: ReadonlySet<string> = new Set(['bad-bpf', 'bad-regex'])
+/** What the device's compilers say: a mistake of the filter, or that they have no time for it. */
+const FILTER_CODES: ReadonlySet<string> = new Set(['bad-bpf', 'bad-regex', 'compiler-busy'])
 
 /** Whether there is anything that a device would have to compile. */
 export function hasFilters({ filterBpf, filterRegex }: DownloadQuery): boolean {
@@ -18,8 +20,9 @@ export function hasFilters({ filterBpf, filterRegex }: DownloadQuery): boolean {
 
 /**
  * Has a device compile the query's filters before anybody waits for a stream: an estimate takes
- * none. Fails with bad-bpf or bad-regex, or the signal's reason. Anything else that goes wrong is
- * left to the download, which will meet it too. REQUIRES: hasFilters().
+ * none. Fails with bad-bpf, bad-regex or compiler-busy, or the signal's reason. Anything else that goes wrong is
+ * left to the download, which will meet it too; so is a check that is late, because a download has longer for its
+ * beginning. REQUIRES: hasFilters().
  */
 export async function checkFilters(
   query: DownloadQuery,
@@ -28,7 +31,8 @@ export async function checkFilters(
 ): Promise<void> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   try {
-    await client.getJson(`/api/v1/pcap/estimate?${formatDownloadQuery(query)}`, limit)
+    const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
+    await client.getJson(target, ANSWER_BYTES_MAX.estimate, limit)
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof CapfleetError && FILTER_CODES.has(error.code)) throw error

@@ -1,7 +1,13 @@
 /**
- * Spares callers the time-outs of a device that is down. After several failures in a row calls fail
- * at once; only a probe that succeeds lets calls through again, and the first failure after that
- * closes the way anew. (A breaker that tries again after a while would try with a caller's request.)
+ * Spares callers the time-outs of a device that is down. After several failed probes in a row calls
+ * fail at once; only a probe that succeeds lets calls through again, and the first probe that fails
+ * after that closes the way anew.
+ *
+ * Only probes judge, because a probe is the gateway's own question, the same for everybody. Whether a
+ * call or a download fails depends on what its caller asked: a slow filter is late, a long parameter
+ * comes back in a head that is too large, a damaged capture breaks off each time. So the failure of a
+ * call is no more than a suspicion, which has the device probed at once; a dead device is found as soon
+ * as somebody needs it, and no caller can make the gateway give up a device that is well.
  */
 import { CapfleetError } from '../base/error.ts'
 
@@ -10,17 +16,18 @@ export type BreakerState = 'closed' | 'open' | 'trial'
 
 export interface BreakerOptions {
   readonly device: string
-  /** So many failures in a row open it. */
+  /** So many failed probes in a row open it. */
   readonly failuresMax: number
-  /** Called when it opens: a probe tells sooner than the next one would whether the device is down. */
   readonly onOpen: (lastError: CapfleetError) => void
+  /** Called when a call failed in a way that a dead device would explain: a probe is due now. */
+  readonly onSuspicion: () => void
 }
 
 export class DeviceBreaker {
   readonly #options: BreakerOptions
   #state: BreakerState = 'closed'
   #failures = 0
-  /** Of the present row of failures. */
+  /** Of the present row of failed probes. */
   #firstFailureMs = 0
   #lastError: CapfleetError | undefined
 
@@ -32,15 +39,15 @@ export class DeviceBreaker {
     return this.#state
   }
 
-  /** Does `work` unless the breaker is open, and learns from how it ends. */
+  /** Does `work`, which is somebody's call to the device, unless the breaker is open. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     this.check()
     try {
       const result = await work()
-      this.succeeded()
+      this.#succeeded()
       return result
     } catch (error) {
-      this.failed(error)
+      this.suspect(error)
       throw error
     }
   }
@@ -57,9 +64,9 @@ export class DeviceBreaker {
     )
   }
 
-  /** A call went well. While open it proves nothing: it may have begun before the failures. */
-  succeeded(): void {
-    if (this.#state !== 'open') this.#reset('closed')
+  /** A call failed so. Asks for a probe when the device may be to blame; counts nothing. */
+  suspect(error: unknown): void {
+    if (isDeviceFault(error)) this.#options.onSuspicion()
   }
 
   /** A probe went well. The second one in a row ends the trial, as a call that goes well does. */
@@ -67,8 +74,8 @@ export class DeviceBreaker {
     this.#reset(this.#state === 'open' ? 'trial' : 'closed')
   }
 
-  /** A call ended so. What the caller or the load is to blame for does not count. */
-  failed(error: unknown): void {
+  /** A probe failed so. A device that answers, if only to refuse, is not down. */
+  probeFailed(error: unknown): void {
     if (!isDeviceFault(error)) return
     this.#failures += 1
     if (this.#failures === 1) this.#firstFailureMs = Date.now()
@@ -79,17 +86,20 @@ export class DeviceBreaker {
     this.#options.onOpen(error)
   }
 
+  /** While open it proves nothing: the call may have begun before the failures. */
+  #succeeded(): void {
+    if (this.#state !== 'open') this.#reset('closed')
+  }
+
   #reset(state: BreakerState): void {
     this.#state = state
     this.#failures = 0
   }
 }
 
-const FAULTS: ReadonlySet<string> = new Set(['device-unreachable', 'device-timeout', 'device-protocol'])
-
 /** An answer with a status of 400 to 499 is the device at work, however odd its body. */
 function isDeviceFault(error: unknown): error is CapfleetError {
-  if (!(error instanceof CapfleetError) || !FAULTS.has(error.code)) return false
+  if (!(error instanceof CapfleetError) || error.kind.blame !== 'device') return false
   const status = error.details.members?.deviceStatus
   return typeof status !== 'number' || status < 400 || status > 499
 }

@@ -1,31 +1,82 @@
-import type { DeviceClient } from './device-client.ts'
+import type { DeviceClient, ListLimits } from './device-client.ts'
 import { deviceProtocol } from './device-failure.ts'
+import type { LargeAnswers } from './large-answers.ts'
 import { type CallLimit, withinLimit } from './within-limit.ts'
 
-/** One entry of a device's /stream/list, as the device sent it (api-decisions section 2). */
+/** One entry of a device's /stream/list (api-decisions section 2). */
 export interface CaptureEntry {
-  readonly StreamName: string
-  readonly [member: string]: unknown
+  readonly name: string
+  /** 0 when the device does not tell. */
+  readonly startNs: bigint
+  /** The entry as the device sent it: a JSON object, bounded in size and depth. */
+  readonly json: string
 }
 
-/** The list of one device. Fails with device-timeout, or as DeviceClient.getJson does. */
+/** How lists are read, over all devices. */
+export interface ListReading extends ListLimits {
+  readonly largeAnswers: LargeAnswers
+}
+
+/** What is read of a list before it counts as a large answer. */
+const SMALL_BYTES = 256 * 1_024
+
+/**
+ * The list of one device, newest first. Fails with device-timeout, or as DeviceClient.getJson does. While
+ * more of it is read than a few hundred captures need, it holds a place among the large answers.
+ */
 export async function fetchDeviceCaptures(
   client: DeviceClient,
+  reading: ListReading,
   limit: CallLimit,
 ): Promise<readonly CaptureEntry[]> {
-  const device = client.device.name
-  return withinLimit(device, limit, async (signal) =>
-    entriesOf(device, await client.getJson('/stream/list', signal)),
-  )
+  return withinLimit(client.device.name, limit, (signal) => readCaptures(client, reading, signal))
 }
 
-function entriesOf(device: string, answer: unknown): readonly CaptureEntry[] {
-  const list = (answer as { List?: unknown } | null)?.List
-  if (!Array.isArray(list)) throw deviceProtocol(device, 'sent a /stream/list without List')
-  return list.flatMap((item: unknown) => {
-    if (typeof item !== 'object' || item === null) return []
-    const { StreamName, Path } = item as { StreamName?: unknown; Path?: unknown }
-    const name = StreamName ?? Path
-    return typeof name === 'string' ? [{ ...item, StreamName: name }] : []
-  })
+async function readCaptures(
+  client: DeviceClient,
+  reading: ListReading,
+  signal: AbortSignal,
+): Promise<readonly CaptureEntry[]> {
+  const device = client.device.name
+  const captures: CaptureEntry[] = []
+  let textLength = 0
+  let place: Disposable | undefined
+  try {
+    for await (const entries of client.getList('/stream/list', reading, signal)) {
+      for (const json of entries) {
+        captures.push(readEntry(device, json))
+        textLength += json.length
+      }
+      if (textLength > SMALL_BYTES) place ??= await reading.largeAnswers.begin(device, signal)
+    }
+  } finally {
+    place?.[Symbol.dispose]()
+  }
+  return captures.sort(newestFirst)
+}
+
+/** Fails with device-protocol. */
+function readEntry(device: string, json: string): CaptureEntry {
+  const { StreamName, Path, StartTS } = parseEntry(device, json)
+  const name = StreamName ?? Path
+  if (typeof name !== 'string' || name.length > NAME_LENGTH_MAX)
+    throw deviceProtocol(device, 'sent a /stream/list with an entry without a name')
+  const startNs = typeof StartTS === 'string' && /^\d{1,20}$/.test(StartTS) ? BigInt(StartTS) : 0n
+  return { name, startNs, json }
+}
+
+const NAME_LENGTH_MAX = 256
+
+function parseEntry(device: string, json: string): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(json)
+  } catch (cause) {
+    throw deviceProtocol(device, 'sent a /stream/list with malformed JSON', cause)
+  }
+}
+
+/** An order of lists of one device and of several. */
+export function newestFirst(a: CaptureEntry, b: CaptureEntry): number {
+  if (a.startNs === b.startNs) return 0
+  return a.startNs < b.startNs ? 1 : -1
 }

@@ -1,14 +1,29 @@
 import { Agent } from 'undici'
 import type { Device } from './device.ts'
 import { NO_IDLE_TIMEOUT } from './device-connection.ts'
-import { deviceFailure, deviceProtocol, deviceRefusal } from './device-failure.ts'
+import { deviceFailure, deviceHeadLate, deviceProtocol } from './device-failure.ts'
+import { parseDeviceJson } from './device-json.ts'
+import { deviceRefusal, type RefusedAnswer } from './device-refusal.ts'
 import { DeviceStream } from './device-stream.ts'
+import { JsonList } from './json-list.ts'
 import type { ReadSizeLimits } from './read-size.ts'
+import { MalformedAnswer } from './response-head.ts'
 
 export interface DeviceClientLimits {
   readonly connectTimeoutMs: number
-  /** A device that sends no byte of an answer for so long, while we read, has failed. */
+  /**
+   * A device that sends no byte of an answer for so long, while we read, has failed; so has one whose head
+   * is not whole by then.
+   */
   readonly idleTimeoutMs: number
+  /** Told what a device said that callers are not told. */
+  readonly onHiddenText?: ((text: string) => void) | undefined
+}
+
+/** How much of a list is taken. */
+export interface ListLimits {
+  readonly bytesMax: number
+  readonly entriesMax: number
 }
 
 /** By name in lower case. */
@@ -35,9 +50,9 @@ export interface DeviceAnswer {
 /** Downloads take up to four; the rest is for lists and probes. */
 const CONNECTIONS = 12
 const HEADER_BYTES_MAX = 16_384
-/** Lists of ten thousand captures fit; an endless answer does not. */
-const JSON_BYTES_MAX = 64 * 1024 * 1024
 const PROBLEM_BYTES_MAX = 65_536
+/** Status line and line ends of an interim answer, at least. */
+const INTERIM_LINE_BYTES = 16
 const READ_AHEAD_BYTES = 256 * 1024
 
 /** HTTP to one device, under the gateway's own credentials. Nothing of a caller's request goes along. */
@@ -66,6 +81,7 @@ export class DeviceClient {
    */
   async get(target: string, signal: AbortSignal, question: QuestionHeaders = {}): Promise<DeviceAnswer> {
     const { device } = this
+    using head = this.#boundHead()
     try {
       const answer = await this.#agent.request({
         origin: device.url.origin,
@@ -78,7 +94,8 @@ export class DeviceClient {
           'user-agent': 'capfleet-gateway',
         },
         highWaterMark: READ_AHEAD_BYTES,
-        signal,
+        signal: AbortSignal.any([signal, head.signal]),
+        onInfo: head.onInfo,
       })
       // Whoever reads the body hears of its failure; without a reader it must not end the process.
       answer.body.on('error', () => undefined)
@@ -89,14 +106,15 @@ export class DeviceClient {
         trailers: answer.trailers,
       }
     } catch (error) {
-      if (signal.aborted) throw signal.reason
+      signal.throwIfAborted()
+      head.signal.throwIfAborted()
       throw deviceFailure(device.name, error)
     }
   }
 
-  /** The text of a 200 answer; fails like get, and with what the device's problem says. */
-  async getText(target: string, signal: AbortSignal): Promise<string> {
-    return this.#readText(await this.#getOk(target, signal), JSON_BYTES_MAX)
+  /** The text of a 200 answer; fails like get, with what the device's problem says, and when it is longer than `bytesMax`. */
+  async getText(target: string, bytesMax: number, signal: AbortSignal): Promise<string> {
+    return this.#readText(await this.#getOk(target, signal), bytesMax)
   }
 
   /**
@@ -110,36 +128,53 @@ export class DeviceClient {
     const stream = await DeviceStream.open(device, { target, lease }, { ...limits, readSize, signal })
     if (stream.head.status === 200) return stream
     try {
-      throw deviceRefusal(device.name, stream.head.status, await readProblem(stream))
+      const { status, headers } = stream.head
+      throw this.#refusal({ status, retryAfter: headers['retry-after'], body: await readProblem(stream) })
     } finally {
       stream[Symbol.dispose]()
     }
   }
 
   /** The JSON body of a 200 answer; fails like getText, and with device-protocol. */
-  async getJson(target: string, signal: AbortSignal): Promise<unknown> {
-    return (await this.ask(target, signal, {})).json
+  async getJson(target: string, bytesMax: number, signal: AbortSignal): Promise<unknown> {
+    return (await this.ask(target, bytesMax, signal, {})).json
   }
 
   /** As getJson, with a question in headers; tells the answer's headers too. */
   async ask(
     target: string,
+    bytesMax: number,
     signal: AbortSignal,
     question: QuestionHeaders,
   ): Promise<Pick<DeviceAnswer, 'headers'> & { readonly json: unknown }> {
     const answer = await this.#getOk(target, signal, question)
-    const text = await this.#readText(answer, JSON_BYTES_MAX)
-    try {
-      return { headers: answer.headers, json: JSON.parse(text) }
-    } catch (cause) {
-      throw deviceProtocol(this.device.name, `sent malformed JSON for ${target}`, cause)
-    }
+    const text = await this.#readText(answer, bytesMax)
+    return { headers: answer.headers, json: parseDeviceJson(this.device.name, text) }
   }
 
-  /** The error that an answer other than 200 means; reads its body. */
-  async refusalOf(answer: DeviceAnswer): Promise<Error> {
-    const text = await this.#readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
-    return deviceRefusal(this.device.name, answer.status, text)
+  /**
+   * The list of a 200 answer, {..., "List":[{...}, ...]}, however long: gives the texts of its entries as
+   * they come and returns the members beside them. Fails like getJson; also after some entries.
+   */
+  async *getList(
+    target: string,
+    { bytesMax, entriesMax }: ListLimits,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
+    const answer = await this.#getOk(target, signal)
+    const list = new JsonList()
+    let entries = 0
+    try {
+      for await (const bytes of this.#bounded(answer, bytesMax)) {
+        const found = list.push(bytes)
+        entries += found.length
+        if (entries > entriesMax) throw new MalformedAnswer(`sent a list of more than ${entriesMax} entries`)
+        yield found
+      }
+      return list.end()
+    } catch (error) {
+      throw error instanceof MalformedAnswer ? deviceProtocol(this.device.name, error.message) : error
+    }
   }
 
   /** Ends all connections. */
@@ -149,23 +184,57 @@ export class DeviceClient {
 
   async #getOk(target: string, signal: AbortSignal, question?: QuestionHeaders): Promise<DeviceAnswer> {
     const answer = await this.get(target, signal, question)
-    if (answer.status !== 200) throw await this.refusalOf(answer)
-    return answer
+    if (answer.status === 200) return answer
+    const body = await this.#readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
+    const retryAfter = answer.headers['retry-after']
+    throw this.#refusal({
+      status: answer.status,
+      retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
+      body,
+    })
   }
 
-  async #readText(answer: DeviceAnswer, limitBytes: number): Promise<string> {
+  #refusal(answer: RefusedAnswer): Error {
+    const { error, hiddenText } = deviceRefusal(this.device.name, answer)
+    if (hiddenText !== undefined) this.#limits.onHiddenText?.(hiddenText)
+    return error
+  }
+
+  /** One limit for all that comes before the body: interim answers (1xx) renew those of the client. */
+  #boundHead() {
+    const { name } = this.device
+    const limitMs = this.#limits.idleTimeoutMs
+    const head = new AbortController()
+    const late = setTimeout(() => head.abort(deviceHeadLate(name, limitMs)), limitMs)
+    let interimBytes = 0
+    const onInfo = ({ headers }: { headers: unknown }) => {
+      interimBytes += INTERIM_LINE_BYTES + JSON.stringify(headers).length
+      if (interimBytes > HEADER_BYTES_MAX)
+        head.abort(deviceProtocol(name, `sent more than ${HEADER_BYTES_MAX} bytes of interim answers`))
+    }
+    return { signal: head.signal, onInfo, [Symbol.dispose]: () => clearTimeout(late) }
+  }
+
+  async #readText(answer: DeviceAnswer, bytesMax: number): Promise<string> {
     const chunks: Buffer[] = []
+    for await (const chunk of this.#bounded(answer, bytesMax)) chunks.push(chunk)
+    return Buffer.concat(chunks).toString('utf8')
+  }
+
+  /** The body's bytes; its connection is broken when there are more than `bytesMax`. */
+  async *#bounded(answer: DeviceAnswer, bytesMax: number): AsyncGenerator<Buffer, void> {
+    const { name } = this.device
     let bytes = 0
     try {
       for await (const chunk of answer.body) {
         bytes += chunk.length
-        if (bytes > limitBytes) throw deviceProtocol(this.device.name, `sent more than ${limitBytes} bytes`)
-        chunks.push(chunk)
+        if (bytes > bytesMax)
+          throw deviceProtocol(name, `sent more than ${bytesMax} bytes where fewer will do`)
+        yield chunk
       }
     } catch (error) {
-      throw deviceFailure(this.device.name, error)
+      throw deviceFailure(name, error)
     }
-    return Buffer.concat(chunks).toString('utf8')
   }
 }
 

@@ -1,5 +1,5 @@
 /** What went wrong with a device, as an error of ours that names it. */
-import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
+import { CapfleetError } from '../base/error.ts'
 
 const TIMEOUT_CODES = new Set([
   'UND_ERR_HEADERS_TIMEOUT',
@@ -8,6 +8,8 @@ const TIMEOUT_CODES = new Set([
   'ETIMEDOUT',
 ])
 const PROTOCOL_CODES = /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES|UND_ERR_RESPONSE|UND_ERR_INVALID)/
+/** How undici calls an interim answer that it has no use for, such as 100 and 101. */
+const UNASKED_ANSWER = /^bad (response|upgrade)$/
 
 /** An error of the HTTP client. An error that is ours already (a reason to abort) passes unchanged. */
 export function deviceFailure(device: string, error: unknown): CapfleetError {
@@ -18,7 +20,8 @@ export function deviceFailure(device: string, error: unknown): CapfleetError {
     return new CapfleetError('device-timeout', `device ${device} did not answer in time`, options)
   }
   const text = error instanceof Error ? error.message : String(error)
-  if (PROTOCOL_CODES.test(code)) return deviceProtocol(device, `broke the HTTP protocol (${text})`, error)
+  if (PROTOCOL_CODES.test(code) || UNASKED_ANSWER.test(text))
+    return deviceProtocol(device, `broke the HTTP protocol (${text})`, error)
   return new CapfleetError('device-unreachable', `device ${device} cannot be reached (${text})`, options)
 }
 
@@ -37,6 +40,15 @@ export function deviceBrokeOff(device: string): CapfleetError {
   })
 }
 
+/** The head of the device's answer was not whole in time, however many bytes of it came. */
+export function deviceHeadLate(device: string, limitMs: number): CapfleetError {
+  return new CapfleetError(
+    'device-timeout',
+    `device ${device} did not begin to answer within ${limitMs / 1_000} s`,
+    { members: { devices: [device] } },
+  )
+}
+
 /** The device let all of `limitMs` pass without a byte. */
 export function deviceSilent(device: string, limitMs: number): CapfleetError {
   return new CapfleetError('device-timeout', `device ${device} sent nothing for ${limitMs / 1_000} s`, {
@@ -44,68 +56,7 @@ export function deviceSilent(device: string, limitMs: number): CapfleetError {
   })
 }
 
-/**
- * The error for an answer that is not 200. What the caller can mend (a bad filter, an unknown
- * capture) is passed on with the device's own code and words; `body` is the answer's text.
- */
-export function deviceRefusal(device: string, status: number, body: string): CapfleetError {
-  const problem = parseProblem(body)
-  const said = problem.detail === undefined ? '' : `: ${problem.detail}`
-  if (status === 401 || status === 403) {
-    return new CapfleetError(
-      'device-rejected',
-      `device ${device} refused the gateway's credentials (status ${status})${said}; check user, password and role in the gateway's configuration`,
-      { members: { devices: [device] } },
-    )
-  }
-  if (problem.code === undefined || status < 400) {
-    return new CapfleetError('device-protocol', `device ${device} answered with status ${status}${said}`, {
-      members: { devices: [device], deviceStatus: status },
-    })
-  }
-  const { param, position } = problem
-  return new CapfleetError(problem.code, problem.detail ?? ERROR_KINDS[problem.code].title, {
-    param,
-    position,
-    members: { ...problem.members, devices: [device] },
-  })
-}
-
 function codeOf(error: unknown): string {
   const own = (error as { code?: unknown } | null)?.code
   return typeof own === 'string' ? own : ''
-}
-
-interface Problem {
-  readonly code?: ErrorCode
-  readonly detail?: string
-  readonly param?: string
-  readonly position?: number
-  readonly members?: Readonly<Record<string, unknown>>
-}
-
-/** Members that the gateway writes itself. */
-const OWN_MEMBERS = new Set(['type', 'title', 'status', 'detail', 'code', 'requestId', 'param', 'position'])
-const DETAIL_MAX = 2_000
-
-/** A device is not trusted: only members of the right type and a bounded text are taken. */
-function parseProblem(body: string): Problem {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(body)
-  } catch {
-    return {}
-  }
-  if (typeof parsed !== 'object' || parsed === null) return {}
-  const { code, detail, param, position, ...rest } = parsed as Record<string, unknown>
-  const members = Object.entries(rest).filter(
-    ([name]) => !OWN_MEMBERS.has(name) && name !== 'Status' && name !== 'Str',
-  )
-  return {
-    ...(typeof code === 'string' && Object.hasOwn(ERROR_KINDS, code) ? { code: code as ErrorCode } : {}),
-    ...(typeof detail === 'string' ? { detail: detail.slice(0, DETAIL_MAX) } : {}),
-    ...(typeof param === 'string' ? { param } : {}),
-    ...(typeof position === 'number' ? { position } : {}),
-    members: Object.fromEntries(members),
-  }
 }

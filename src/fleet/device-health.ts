@@ -152,7 +152,7 @@ export class DeviceHealth {
       return true
     } catch (error) {
       if (this.#closing.signal.aborted || !(error instanceof CapfleetError)) return false
-      this.#options.breaker.failed(error)
+      this.#options.breaker.probeFailed(error)
       this.#change(false, { error, probeMs: undefined, readers: undefined })
       return false
     }

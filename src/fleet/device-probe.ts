@@ -1,8 +1,10 @@
 /** One look at a device: is it there, which clock, how many readers, how far back does it reach. */
 import { performance } from 'node:perf_hooks'
 import { CapfleetError } from '../base/error.ts'
+import { ANSWER_BYTES_MAX } from './answer-limits.ts'
 import type { DeviceClient } from './device-client.ts'
 import { deviceProtocol } from './device-failure.ts'
+import { plainText } from './plain-text.ts'
 import { type CallLimit, withinLimit } from './within-limit.ts'
 
 /** The device's clock minus ours. The truth lies within `errorNs` to both sides. */
@@ -32,16 +34,19 @@ export interface DeviceReaders {
   readonly serving: ReadonlySet<string> | undefined
 }
 
+const VERSION_LENGTH_MAX = 128
+
 /** The version, as a sign of life. Fails as DeviceClient.getJson does. */
 export async function probeVersion(client: DeviceClient, limit: CallLimit): Promise<string | undefined> {
-  const answer = await askJson(client, '/api/v1/system/version', limit)
-  const { version } = membersOf(answer)
-  return typeof version === 'string' ? version : undefined
+  const ask = (signal: AbortSignal) =>
+    client.getJson('/api/v1/system/version', ANSWER_BYTES_MAX.version, signal)
+  const { version } = membersOf(await withinLimit(client.device.name, limit, ask))
+  return plainText(version, VERSION_LENGTH_MAX)
 }
 
 /** A device without this path tells nothing, which is no failure. */
 export async function probeStatus(client: DeviceClient, limit: CallLimit): Promise<DeviceStatus> {
-  const { cat, ptp } = membersOf(await askJson(client, STATUS_PATH, limit).catch(nothingIfNoPath))
+  const { cat, ptp } = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
   const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
   return {
     readers: readersIn(cat),
@@ -62,7 +67,7 @@ export async function probeReaders(
   limit: CallLimit,
 ): Promise<DeviceReaders | undefined> {
   const question = { 'capfleet-refuse': refused.join(', ') }
-  const ask = (signal: AbortSignal) => client.ask(STATUS_PATH, signal, question)
+  const ask = (signal: AbortSignal) => client.ask(STATUS_PATH, ANSWER_BYTES_MAX.status, signal, question)
   const answer = await withinLimit(client.device.name, limit, ask).catch(nothingIfNoPath)
   const count = readersIn(membersOf(answer?.json).cat)
   const serving = answer?.headers['capfleet-serving']
@@ -81,7 +86,7 @@ function namesIn(list: string): string[] {
 
 /** Time of the oldest packet that the device still holds; undefined when it does not tell. */
 export async function probeOldestPacket(client: DeviceClient, limit: CallLimit): Promise<bigint | undefined> {
-  const { packets_oldest_ts: text } = membersOf(await askJson(client, '/sysmaster/stats_summary', limit))
+  const { packets_oldest_ts: text } = membersOf(await askStatus(client, '/sysmaster/stats_summary', limit))
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
 
@@ -92,7 +97,9 @@ const TICK_NS = 1_000_000n
 export async function probeClock(client: DeviceClient, limit: CallLimit): Promise<ClockOffset> {
   const askedNs = BigInt(Date.now()) * 1_000_000n
   const askedMs = performance.now()
-  const text = await askText(client, '/api/v1/system/time_current', limit)
+  const ask = (signal: AbortSignal) =>
+    client.getText('/api/v1/system/time_current', ANSWER_BYTES_MAX.clock, signal)
+  const text = await withinLimit(client.device.name, limit, ask)
   const roundTripNs = BigInt(Math.ceil((performance.now() - askedMs) * 1_000_000))
   const digits = /^(\d{19})\n?$/.exec(text)?.[1]
   if (digits === undefined) {
@@ -102,12 +109,9 @@ export async function probeClock(client: DeviceClient, limit: CallLimit): Promis
   return { offsetNs: BigInt(digits) - (askedNs + errorNs), errorNs }
 }
 
-async function askJson(client: DeviceClient, target: string, limit: CallLimit): Promise<unknown> {
-  return withinLimit(client.device.name, limit, (signal) => client.getJson(target, signal))
-}
-
-async function askText(client: DeviceClient, target: string, limit: CallLimit): Promise<string> {
-  return withinLimit(client.device.name, limit, (signal) => client.getText(target, signal))
+async function askStatus(client: DeviceClient, target: string, limit: CallLimit): Promise<unknown> {
+  const ask = (signal: AbortSignal) => client.getJson(target, ANSWER_BYTES_MAX.status, signal)
+  return withinLimit(client.device.name, limit, ask)
 }
 
 function nothingIfNoPath(error: unknown): undefined {

@@ -1,12 +1,14 @@
 import { CapfleetError } from '../base/error.ts'
+import { ANSWER_BYTES_MAX } from './answer-limits.ts'
 import type { ControlCalls } from './control-calls.ts'
-import { deviceFailure } from './device-failure.ts'
+import { deviceFailure, deviceProtocol } from './device-failure.ts'
+import { nestsTooDeep } from './device-json.ts'
 import type { FleetMember } from './fleet.ts'
 import { type CallLimit, withinLimit } from './within-limit.ts'
 
-/** What one device said to a call that went to several. */
+/** What one device said to a call that went to several; `json` is its answer as asJson() makes it. */
 export type DeviceReply =
-  | { readonly device: string; readonly text: string }
+  | { readonly device: string; readonly json: string }
   | { readonly device: string; readonly error: CapfleetError }
 
 export interface FanOutOptions extends CallLimit {
@@ -30,9 +32,10 @@ async function askOne(
   options: FanOutOptions,
 ): Promise<DeviceReply> {
   try {
-    const ask = () => withinLimit(name, options, (signal) => client.getText(target, signal))
-    const text = await options.calls.run(name, () => breaker.run(ask))
-    return { device: name, text }
+    const ask = () =>
+      withinLimit(name, options, (signal) => client.getText(target, ANSWER_BYTES_MAX.control, signal))
+    const json = await options.calls.run(name, () => breaker.run(async () => asJson(name, await ask())))
+    return { device: name, json }
   } catch (error) {
     return { device: name, error: deviceFailure(name, error) }
   }
@@ -45,7 +48,7 @@ async function askOne(
 export function formatReplies(replies: readonly DeviceReply[]): string {
   const entries = replies.map((reply) => {
     const device = `"Device":${JSON.stringify(reply.device)}`
-    if ('text' in reply) return `{${device},"Status":200,"Body":${asJson(reply.text)}}`
+    if ('json' in reply) return `{${device},"Status":200,"Body":${reply.json}}`
     const { code, message, kind } = reply.error
     return `{${device},"Status":${kind.status},"error":${JSON.stringify({ code, detail: message })}}`
   })
@@ -66,15 +69,18 @@ export function statusOf(replies: readonly DeviceReply[]): 200 | 207 {
   })
 }
 
-/** An object or a list as it is, any other text as a string: a bare number could be too long for one. */
-function asJson(text: string): string {
+/**
+ * The answer of `device` as JSON: an object or a list as it is, any other text as a string: a bare number
+ * could be too long for one. Fails with device-protocol when it is nested too deep.
+ */
+export function asJson(device: string, text: string): string {
+  if (!/^\s*[[{]/.test(text)) return JSON.stringify(text)
+  if (nestsTooDeep(text)) throw deviceProtocol(device, 'sent JSON of too many levels')
   try {
-    if (/^\s*[[{]/.test(text)) {
-      JSON.parse(text)
-      return text
-    }
+    JSON.parse(text)
+    return text
   } catch {
     // Not JSON after all.
+    return JSON.stringify(text)
   }
-  return JSON.stringify(text)
 }

@@ -34,16 +34,22 @@ export function findCapture(
 }
 
 function holdersOf(lists: readonly CaptureList[], matches: (name: string) => boolean): string[] {
-  return lists.filter((list) => list.captures.some((c) => matches(c.StreamName))).map((list) => list.device)
+  return lists.filter((list) => list.captures.some(({ name }) => matches(name))).map((list) => list.device)
 }
 
 function isStartOf(base: string, captureName: string): boolean {
   return captureName.startsWith(base) && START_SUFFIX.test(captureName.slice(base.length))
 }
 
+/** To compare a name takes microseconds, and devices may hold any number of them. */
+const COMPARED_MAX = 10_000
+
 function unknownCapture(name: string, lists: readonly CaptureList[]): CapfleetError {
-  const names = lists.flatMap((list) => list.captures.map((capture) => capture.StreamName))
-  const near = nearestNames(name, names)
+  const newest = lists.flatMap(({ captures }) => captures.slice(0, COMPARED_MAX))
+  const near = nearestNames(
+    name,
+    newest.slice(0, COMPARED_MAX).map((capture) => capture.name),
+  )
   const hint = near.length === 0 ? '/stream/list shows all' : `did you mean ${near.join(', ')}?`
   return new CapfleetError('unknown-capture', `no device has a capture ${name}; ${hint}`, {
     param: 'StreamName',

@@ -28,6 +28,15 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
     secondsOf(health.report.clock?.errorNs),
   )
   gauge('device_readers', 'Downloads that the device itself counts', ({ health }) => health.report.readers)
+  metrics.gauge(
+    'large_answers',
+    'Large lists of devices that are being read or wait for it',
+    ['state'],
+    (gauge) => {
+      gauge.set({ state: 'reading' }, fleet.largeAnswers.reading)
+      gauge.set({ state: 'waiting' }, fleet.largeAnswers.waiting)
+    },
+  )
   metrics.gauge('device_breaker', 'State of the breaker of each device', ['device', 'state'], (gauge) => {
     gauge.reset()
     for (const { device, breaker } of fleet.members)

@@ -3,9 +3,10 @@ import type { Log } from '../base/log.ts'
 import { CaptureListCache } from './capture-list-cache.ts'
 import type { Device } from './device.ts'
 import { DeviceBreaker } from './device-breaker.ts'
-import { DeviceClient } from './device-client.ts'
+import { DeviceClient, type ListLimits } from './device-client.ts'
 import { DeviceHealth } from './device-health.ts'
 import type { ClockOffset, DeviceReaders } from './device-probe.ts'
+import { LargeAnswers } from './large-answers.ts'
 import { unknownDevice } from './unknown-device.ts'
 
 /** A device of the fleet with what the gateway needs to talk to it. */
@@ -24,8 +25,12 @@ export interface FleetOptions {
   /** For probes and lists. */
   readonly probeTimeoutMs: number
   readonly probeIntervalMs: number
-  /** So many failures in a row and the device is not asked until it answers a probe. */
+  /** So many failed probes in a row and the device is not asked until it answers one. */
   readonly failuresMax: number
+  /** How much of a list is taken of a device. */
+  readonly lists: ListLimits
+  /** So many large answers are read at the same time, over all devices. */
+  readonly largeAnswersMax: number
   readonly log: Log
 }
 
@@ -38,6 +43,8 @@ export interface FleetChange {
 
 /** The devices that the gateway knows now, in an order that all requests share. */
 export class Fleet implements AsyncDisposable {
+  /** Lists of captures that are being read and are not small. */
+  readonly largeAnswers: LargeAnswers
   readonly #options: FleetOptions
   #members: ReadonlyMap<string, FleetMember> = new Map()
   #devices: readonly Device[] = []
@@ -45,6 +52,7 @@ export class Fleet implements AsyncDisposable {
 
   constructor(options: FleetOptions) {
     this.#options = options
+    this.largeAnswers = new LargeAnswers(options.largeAnswersMax)
   }
 
   get devices(): readonly Device[] {
@@ -84,12 +92,12 @@ export class Fleet implements AsyncDisposable {
     return this.find(name)?.health.report.clock
   }
 
-  /** Counts a failure that did not happen under DeviceBreaker.run against the devices it names. */
-  blame(error: unknown): void {
+  /** Tells the breakers of the devices that `error` names of a failure that was not under DeviceBreaker.run. */
+  suspect(error: unknown): void {
     if (!(error instanceof CapfleetError)) return
     const devices = error.details.members?.devices
     if (!Array.isArray(devices)) return
-    for (const name of devices) this.find(String(name))?.breaker.failed(error)
+    for (const name of devices) this.find(String(name))?.breaker.suspect(error)
   }
 
   /**
@@ -127,16 +135,17 @@ export class Fleet implements AsyncDisposable {
   }
 
   #open(device: Device): FleetMember {
-    const { connectTimeoutMs, idleTimeoutMs, probeTimeoutMs, probeIntervalMs, failuresMax, log } =
+    const { connectTimeoutMs, idleTimeoutMs, probeTimeoutMs, probeIntervalMs, failuresMax, lists, log } =
       this.#options
-    const client = new DeviceClient(device, { connectTimeoutMs, idleTimeoutMs })
+    const onHiddenText = (text: string) => log.info('device.refused', { device: device.name, said: text })
+    const client = new DeviceClient(device, { connectTimeoutMs, idleTimeoutMs, onHiddenText })
     const breaker = new DeviceBreaker({
       device: device.name,
       failuresMax,
       onOpen: ({ code, message }) => {
         log.warn('device.breaker-open', { device: device.name, code, message })
-        health.probeSoon()
       },
+      onSuspicion: () => health.probeSoon(),
     })
     const health = new DeviceHealth({
       client: new DeviceClient(device, { connectTimeoutMs: probeTimeoutMs, idleTimeoutMs: probeTimeoutMs }),
@@ -149,7 +158,10 @@ export class Fleet implements AsyncDisposable {
       client,
       health,
       breaker,
-      captures: new CaptureListCache(client, breaker, probeTimeoutMs),
+      captures: new CaptureListCache(client, breaker, {
+        timeoutMs: probeTimeoutMs,
+        reading: { ...lists, largeAnswers: this.largeAnswers },
+      }),
     }
   }
 }

@@ -1,7 +1,7 @@
 import { MalformedAnswer, parseResponseHead, type ResponseHead } from './response-head.ts'
 
 /** All heads together: those of interim answers (1xx) count too. */
-const HEAD_BYTES_MAX = 16_384
+export const HEAD_BYTES_MAX = 16_384
 const NOTHING = Buffer.alloc(0)
 
 /** Finds the head of an answer in the reads that bring it. */

@@ -3,13 +3,14 @@ import { KeptConnection } from './kept-connection.ts'
 
 /** The connections to one device. An idle one ends when it has been so for the time-out. */
 export class KeptConnections {
+  /** A device that sends nothing for so long has failed. */
+  readonly timeoutMs: number
   readonly #device: Device
-  readonly #timeoutMs: number
   readonly #idle: KeptConnection[] = []
 
   constructor(device: Device, timeoutMs: number) {
     this.#device = device
-    this.#timeoutMs = timeoutMs
+    this.timeoutMs = timeoutMs
   }
 
   /** The one that was used last, or a new one. */
@@ -18,7 +19,7 @@ export class KeptConnections {
   }
 
   open(): KeptConnection {
-    return new KeptConnection(this.#device, this.#timeoutMs, (connection) => this.#forget(connection))
+    return new KeptConnection(this.#device, this.timeoutMs, (connection) => this.#forget(connection))
   }
 
   /** For the next call. REQUIRES: its answer is whole. */

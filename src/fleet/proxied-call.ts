@@ -5,7 +5,14 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { clientGone } from '../base/error.ts'
 import type { Device } from './device.ts'
-import { deviceFailure, deviceSilent } from './device-failure.ts'
+import {
+  deviceBrokeOff,
+  deviceFailure,
+  deviceHeadLate,
+  deviceProtocol,
+  deviceSilent,
+} from './device-failure.ts'
+import { HEAD_BYTES_MAX } from './head-collector.ts'
 import { requestHeaders } from './passed-headers.ts'
 
 /** Answers that go on until the caller leaves: events and telemetry. */
@@ -29,6 +36,7 @@ export class ProxiedCall {
   #request: ClientRequest | undefined
   /** How long the device may be silent. */
   #limitMs = 0
+  #late: NodeJS.Timeout | undefined
 
   /** The object that http-proxy was given as the request. */
   static of(request: IncomingMessage): ProxiedCall {
@@ -64,6 +72,7 @@ export class ProxiedCall {
     if (request.socket?.timeout !== timeoutMs) request.socket?.setTimeout(timeoutMs)
     // http-proxy's own limit says nothing of a time-out in its error.
     request.once('timeout', () => request.destroy(deviceSilent(this.#device.name, this.#limitMs)))
+    this.#boundHead(request, timeoutMs)
     const leave = () => {
       // Of no effect when all of the answer is here.
       if (!request.destroyed) request.destroy(clientGone())
@@ -73,6 +82,7 @@ export class ProxiedCall {
   }
 
   answered(answer: IncomingMessage): void {
+    clearTimeout(this.#late)
     // 'close' tells all that matters.
     answer.on('error', () => undefined)
     if (LIVE_TYPES.test(answer.headers['content-type'] ?? '')) {
@@ -84,6 +94,34 @@ export class ProxiedCall {
 
   /** Of no effect after `answered`. */
   failed(error: Error): void {
+    clearTimeout(this.#late)
     this.#settle.reject(deviceFailure(this.#device.name, error))
   }
+
+  /**
+   * One limit in time and bytes for all that comes before the final answer. Node goes on for ever with
+   * interim answers (1xx), and ends a request whose device switches protocols (101) without a word.
+   */
+  #boundHead(request: ClientRequest, timeoutMs: number): void {
+    const { name } = this.#device
+    this.#late = setTimeout(() => request.destroy(deviceHeadLate(name, timeoutMs)), timeoutMs)
+    let interimBytes = 0
+    request.on('information', ({ rawHeaders, statusMessage }) => {
+      interimBytes += [statusMessage, ...rawHeaders].reduce(
+        (sum, text) => sum + text.length + 2,
+        STATUS_LINE_BYTES,
+      )
+      if (interimBytes > HEAD_BYTES_MAX)
+        request.destroy(deviceProtocol(name, `sent more than ${HEAD_BYTES_MAX} bytes of headers`))
+    })
+    request.once('upgrade', (_answer, socket) => {
+      socket.destroy()
+      this.failed(deviceProtocol(name, 'switched protocols unasked'))
+    })
+    // Whatever else ends the request without an answer.
+    request.once('close', () => this.failed(deviceBrokeOff(name)))
+  }
 }
+
+/** "HTTP/1.1 102" */
+const STATUS_LINE_BYTES = 12

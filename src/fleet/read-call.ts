@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CapfleetError, clientGone } from '../base/error.ts'
 import { type BodyFraming, framingFor } from './body-framing.ts'
 import type { Device } from './device.ts'
-import { deviceBrokeOff, deviceFailure, deviceProtocol } from './device-failure.ts'
+import { deviceBrokeOff, deviceFailure, deviceHeadLate, deviceProtocol } from './device-failure.ts'
 import { HeadCollector } from './head-collector.ts'
 import type { AnswerReader, KeptConnection } from './kept-connection.ts'
 import type { KeptConnections } from './kept-connections.ts'
@@ -20,6 +20,8 @@ export class ReadCall implements AnswerReader {
   readonly #isHead: boolean
   readonly #settle = Promise.withResolvers<void>()
   readonly #headCollector = new HeadCollector()
+  /** One limit for the whole head: a device that sends a byte of it from time to time is never silent. */
+  readonly #late: NodeJS.Timeout
   #connection: KeptConnection | undefined
   #hasBytes = false
   /** After the head. */
@@ -39,8 +41,10 @@ export class ReadCall implements AnswerReader {
     this.#res = res
     this.#isHead = req.method === 'HEAD'
     this.#request = formatRequest(device, target, req)
+    const { timeoutMs } = connections
+    this.#late = setTimeout(() => this.#fail(deviceHeadLate(device.name, timeoutMs)), timeoutMs)
     if (res.closed) {
-      this.#settle.reject(clientGone())
+      this.#fail(clientGone())
       return
     }
     res.on('close', () => {
@@ -101,6 +105,7 @@ export class ReadCall implements AnswerReader {
     const found = this.#headCollector.take(bytes)
     if (found === undefined) return bytes
     const { head, bodyFrom } = found
+    clearTimeout(this.#late)
     passHead(this.#device, head.status, head.headers, this.#res)
     this.#framing = framingFor(this.#isHead || !hasBody(head.status) ? 0 : head.framing)
     this.#isKept = isKept(head)
@@ -120,6 +125,7 @@ export class ReadCall implements AnswerReader {
 
   /** After the head no status is possible any more; the client must not see a clean end. */
   #fail(reason: unknown): void {
+    clearTimeout(this.#late)
     this.#connection?.destroy()
     this.#connection = undefined
     if (this.#framing === undefined) this.#settle.reject(reason)

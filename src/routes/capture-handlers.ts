@@ -1,4 +1,6 @@
-import { collectCaptureLists } from '../fleet/capture-lists.ts'
+import { type CaptureList, collectCaptureLists } from '../fleet/capture-lists.ts'
+import { newestFirst } from '../fleet/device-captures.ts'
+import { answerList } from './answer-list.ts'
 import { selectedMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
@@ -12,23 +14,35 @@ export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts):
   const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
   const { lists, unreachable } = await collectCaptureLists(members, { maxAgeMs: 0, signal: leaving.signal })
-  const entries = lists.flatMap(({ device, captures }) =>
-    captures.map((capture) => ({ ...capture, Device: device, ...linksThrough(device, capture) })),
-  )
-  entries.sort((a, b) => compareStart(b, a))
   if (unreachable.length > 0) {
     ctx.set('Capfleet-Unreachable', unreachable.map(({ device }) => device).join(', '))
   }
-  ctx.body = {
-    Path: '/capture/',
-    StreamList: true,
-    List: entries,
-    Unreachable: unreachable.map(({ device, error }) => ({
-      Device: device,
-      code: error.code,
-      detail: error.message,
-    })),
+  const Unreachable = unreachable.map(({ device, error }) => ({
+    Device: device,
+    code: error.code,
+    detail: error.message,
+  }))
+  await answerList(ctx, { Path: '/capture/', StreamList: true }, shownEntries(lists, { Unreachable }))
+}
+
+const BATCH_ENTRIES = 100
+
+/** The entries of all lists as they are shown, in batches; then `rest`. */
+async function* shownEntries<Rest>(
+  lists: readonly CaptureList[],
+  rest: Rest,
+): AsyncGenerator<readonly string[], Rest> {
+  const entries = lists.flatMap(({ device, captures }) => captures.map((capture) => ({ ...capture, device })))
+  entries.sort(newestFirst)
+  for (let from = 0; from < entries.length; from += BATCH_ENTRIES) {
+    const batch = entries.slice(from, from + BATCH_ENTRIES)
+    yield batch.map(({ device, name, json }) => {
+      const capture = JSON.parse(json) as Record<string, unknown>
+      const shown = { ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) }
+      return JSON.stringify(shown)
+    })
   }
+  return rest
 }
 
 const LINK_MEMBERS = ['PCAP', 'Del', 'Link'] as const
@@ -41,16 +55,4 @@ function linksThrough(device: string, capture: Readonly<Record<string, unknown>>
     if (typeof link === 'string' && link.startsWith('/')) links[name] = `/devices/${device}${link}`
   }
   return links
-}
-
-/** StartTS is a decimal string of nanoseconds; an entry without one counts as the oldest. */
-function compareStart(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): number {
-  const difference = startOf(a) - startOf(b)
-  if (difference === 0n) return 0
-  return difference < 0n ? -1 : 1
-}
-
-function startOf(entry: Readonly<Record<string, unknown>>): bigint {
-  const text = entry.StartTS
-  return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : 0n
 }

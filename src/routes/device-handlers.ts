@@ -1,4 +1,5 @@
 /** Everything below /devices/{device}/. */
+import { refuseCrossSite } from '../base/cross-site.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { DeviceProxy } from '../fleet/device-proxy.ts'
 import type { DeviceReads } from '../fleet/device-reads.ts'
@@ -51,16 +52,26 @@ export function readDevice(ctx: RouteContext, parts: GatewayParts): Promise<void
   return pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.reads })
 }
 
-/** Any other call, passed through: it might change something, or be one whose answer goes on. */
-export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+/** A call that only reads, and may go on until the caller leaves. */
+export async function followDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
-  if (!isPlainPath(path)) {
-    throw new CapfleetError(
-      'not-found',
-      `devices have no path ${path}; paths have no empty, dotted or escaped parts and are spelled as in the API reference`,
-    )
-  }
+  refuseOddPath(path)
   await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.proxy })
+}
+
+/**
+ * Any other call: the gateway does not know what it does there, so it is guarded as a change is. HEAD
+ * reaches the device as HEAD: whoever may change the device may also ask it for less.
+ */
+export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseCrossSite(ctx.req)
+  const { member, path } = deviceOf(ctx, parts)
+  refuseOddPath(path)
+  try {
+    await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.proxy })
+  } finally {
+    member.captures.forget()
+  }
 }
 
 function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember; path: string } {
@@ -91,7 +102,11 @@ const PLAIN_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/
 /** Paths with rows of their own in the table; a device may read other spellings of them as the same. */
 const OTHER_ROWS = /^\/(pcap|api\/v1\/pcap)(\/|$)|^\/sysmaster\/capture_(start|stop)$/i
 
-/** Whether the path means on the device what the table took it for here. */
-function isPlainPath(path: string): boolean {
-  return PLAIN_PATH.test(path) && !OTHER_ROWS.test(path)
+/** Fails with not-found when the path may mean something else on the device than the table took it for here. */
+function refuseOddPath(path: string): void {
+  if (PLAIN_PATH.test(path) && !OTHER_ROWS.test(path)) return
+  throw new CapfleetError(
+    'not-found',
+    `devices have no path ${path}; paths have no empty, dotted or escaped parts and are spelled as in the API reference`,
+  )
 }

@@ -1,5 +1,6 @@
 /** What a download would deliver, over the fleet and without a stream. */
 import { CapfleetError } from '../base/error.ts'
+import { ANSWER_BYTES_MAX } from '../fleet/answer-limits.ts'
 import { deviceProtocol } from '../fleet/device-failure.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
@@ -17,7 +18,7 @@ interface DeviceEstimate {
   readonly packets: bigint
   readonly bytes: bigint
   readonly exact: boolean
-  readonly linkType: unknown
+  readonly linkType: number | null
 }
 
 /** A device's own answer, or why it gave none. */
@@ -63,7 +64,7 @@ async function estimate(
 ): Promise<Estimated> {
   const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
   try {
-    const answer = await breaker.run(() => client.getJson(target, signal))
+    const answer = await breaker.run(() => client.getJson(target, ANSWER_BYTES_MAX.estimate, signal))
     return { device: device.name, estimate: readEstimate(device.name, answer) }
   } catch (error) {
     const late = signal.aborted && signal.reason instanceof DOMException
@@ -84,7 +85,8 @@ function tooLate(device: string): CapfleetError {
 function readEstimate(device: string, answer: unknown): DeviceEstimate {
   const { Packets, Bytes, Exact, LinkType } = (answer ?? {}) as Record<string, unknown>
   if (!isCount(Packets) || !isCount(Bytes)) throw deviceProtocol(device, 'sent an estimate without counts')
-  return { packets: BigInt(Packets), bytes: BigInt(Bytes), exact: Exact === true, linkType: LinkType ?? null }
+  const linkType = typeof LinkType === 'number' ? LinkType : null
+  return { packets: BigInt(Packets), bytes: BigInt(Bytes), exact: Exact === true, linkType }
 }
 
 function isCount(value: unknown): value is string {

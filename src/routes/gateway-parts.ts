@@ -34,6 +34,7 @@ export interface GatewayLimits {
   readonly controlTimeoutMs: number
   /** Whether /metrics answers without credentials. */
   readonly anonymousMetrics: boolean
+  readonly listEntriesMax: number
   /** IANA name, for local times without TSZone. */
   readonly timeZone: string
   readonly tsModeAliases: TimeSourceAliases

@@ -8,6 +8,7 @@ import {
   callDevice,
   changeDevice,
   downloadFromDevice,
+  followDevice,
   passToChosenDevice,
   readDevice,
 } from './device-handlers.ts'
@@ -33,6 +34,9 @@ const SYSTEM_READS = [
   '/sysmaster/stats_summary',
 ]
 
+/** What a device tells for as long as it is listened to. */
+const LIVE_READS = ['/api/v1/system/events', '/api/v1/system/telemetry']
+
 const STREAM_READS = ['/stream/list', '/stream/ssize', '/stream/stime']
 
 /** A change: by GET, as the API of the devices has it, and by the method that says so. */
@@ -41,6 +45,18 @@ function bothWays(method: 'POST' | 'DELETE', path: string, handler: RouteHandler
     { method: 'GET', path, role: 'full', handler },
     { method, path, role: 'full', handler },
   ]
+}
+
+function followed(path: string): Route {
+  return { method: 'GET', path: `/devices/:device${path}`, role: 'viewer', handler: followDevice }
+}
+
+/** The table with rows for further paths of devices that only read (control.readablePaths). */
+export function routesWith(readablePaths: readonly string[]): readonly Route[] {
+  const rows = new Set(ROUTES.map(({ path }) => path))
+  // A row of the table stays as it is: no setting can make a change out of it that viewers may send.
+  const added = readablePaths.map(followed).filter(({ path }) => !rows.has(path))
+  return [...added, ...ROUTES]
 }
 
 export const ROUTES: readonly Route[] = [
@@ -74,8 +90,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/stream/list', role: 'viewer', handler: listFleetCaptures },
   { method: 'GET', path: '/stream/ssize', role: 'viewer', handler: listFleetSplits },
   { method: 'GET', path: '/stream/stime', role: 'viewer', handler: listFleetSplits },
-  { method: 'GET', path: '/api/v1/system/events', role: 'viewer', handler: passToChosenDevice },
-  { method: 'GET', path: '/api/v1/system/telemetry', role: 'viewer', handler: passToChosenDevice },
+  ...LIVE_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: passToChosenDevice })),
   ...SYSTEM_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: askDevices })),
   ...bothWays('POST', '/sysmaster/capture_start', changeDevices),
   ...bothWays('POST', '/sysmaster/capture_stop', changeDevices),
@@ -131,7 +146,9 @@ export const ROUTES: readonly Route[] = [
   ...bothWays('DELETE', '/devices/:device/pcap/del', changeDevice),
   ...bothWays('POST', '/devices/:device/sysmaster/capture_start', changeDevice),
   ...bothWays('POST', '/devices/:device/sysmaster/capture_stop', changeDevice),
-  { method: 'GET', path: '/devices/:device/{*path}', role: 'viewer', handler: callDevice },
+  ...LIVE_READS.map((path): Route => followed(path)),
+  // What is in no row might change the device; control.readablePaths adds rows for what only reads.
+  { method: 'GET', path: '/devices/:device/{*path}', role: 'full', handler: callDevice },
 
   // The gateway itself.
   { method: 'GET', path: '/v1/devices', role: 'viewer', handler: showDevices },

@@ -1,9 +1,16 @@
+import type { ListLimits } from '../fleet/device-client.ts'
+import { parseDeviceJson } from '../fleet/device-json.ts'
+import type { FleetMember } from '../fleet/fleet.ts'
 import { QueryParameters } from '../query/query-parameters.ts'
+import { answerList } from './answer-list.ts'
 import { captureHolder } from './capture-holder.ts'
 import { withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
+
+/** A page of splits has up to 100,000 of some 350 bytes. They only pass, so that it costs no memory. */
+const BYTES_MAX = 64 * 1_024 * 1_024
 
 /**
  * /stream/ssize and /stream/stime over the fleet: the answer of the one device that holds the
@@ -12,18 +19,44 @@ import type { RouteContext } from './route.ts'
 export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const name = new QueryParameters(ctx.querystring).require('StreamName')
   const device = await captureHolder(name, ctx, parts)
-  const { breaker, client } = parts.fleet.get(device)
   using leaving = requestSignal(ctx)
-  const answer = await breaker.run(() =>
-    client.getJson(`${ctx.path}?${withoutDevice(ctx.querystring)}`, leaving.signal),
-  )
-  const { List, ...rest } = answer as { List?: unknown }
-  const splits = Array.isArray(List) ? List : []
-  ctx.body = { ...rest, Device: device, List: splits.map((split) => linkedThrough(device, split)) }
+  const target = `${ctx.path}?${withoutDevice(ctx.querystring)}`
+  const limits = { bytesMax: BYTES_MAX, entriesMax: parts.limits.listEntriesMax }
+  const member = parts.fleet.get(device)
+  await answerList(ctx, { Device: device }, splitsOf(member, target, limits, leaving.signal))
 }
 
-/** A device's link is relative to itself. */
-function linkedThrough(device: string, split: unknown): unknown {
-  const { PCAP } = split as { PCAP?: unknown }
-  return typeof PCAP === 'string' ? { ...(split as object), PCAP: `/devices/${device}${PCAP}` } : split
+async function* splitsOf(
+  { device: { name }, client, breaker }: FleetMember,
+  target: string,
+  limits: ListLimits,
+  signal: AbortSignal,
+): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
+  breaker.check()
+  const splits = client.getList(target, limits, signal)
+  try {
+    for (;;) {
+      const batch = await splits.next()
+      if (batch.done === true) return withoutOwn(batch.value)
+      yield batch.value.map((json) => linkedThrough(name, json))
+    }
+  } catch (error) {
+    breaker.suspect(error)
+    throw error
+  } finally {
+    await splits.return({})
+  }
+}
+
+/** What the gateway says itself. */
+function withoutOwn({ Device: _device, ...rest }: Readonly<Record<string, unknown>>) {
+  return rest
+}
+
+/** A device's link is relative to itself. Fails with device-protocol. */
+function linkedThrough(device: string, json: string): string {
+  const split = parseDeviceJson(device, json) as Record<string, unknown>
+  const { PCAP } = split
+  if (typeof PCAP !== 'string' || !PCAP.startsWith('/')) return json
+  return JSON.stringify({ ...split, PCAP: `/devices/${device}${PCAP}` })
 }

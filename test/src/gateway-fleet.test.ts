@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { FakeDevice } from '../support/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
 import { gatewayWorld } from '../support/gateway-world.ts'
+import { httpGet } from '../support/http-get.ts'
 import { startTempGateway } from '../support/temp-gateway.ts'
 import { TempRedis } from '../support/temp-redis.ts'
 
@@ -212,8 +213,13 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
   })
 
   test('one device by name, and 404 with the nearest names', async () => {
-    const answer = await ask('/v1/devices/d1')
-    const d1 = (await answer.json()) as Record<string, unknown>
+    const reportOf = async () => (await (await ask('/v1/devices/d1')).json()) as Record<string, unknown>
+    // A call of another test that failed had it probed.
+    await eventually(async () => (await reportOf()).reachable === true, {
+      limitMs: 9_000,
+      message: 'd1 is up',
+    })
+    const d1 = await reportOf()
     assert.deepEqual(
       [d1.name, d1.reachable, d1.breaker, d1.ptp, d1.slotsTotal, d1.waiting],
       ['d1', true, 'closed', { sync: true, offsetNs: 12.5 }, 4, 0],
@@ -263,5 +269,89 @@ describe('a device that is down', { timeout: 60_000 }, () => {
       message: 'd0 is back',
     })
     assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 200)
+  })
+})
+
+describe('a caller', { timeout: 60_000 }, () => {
+  const world = gatewayWorld(PACKETS, {
+    health: { failuresMax: 2, intervalS: 3_600 },
+    control: { probeTimeoutMs: 1_000 },
+  })
+  const ask = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
+  const breakerOf = async (device: string) => (await ask(`/v1/devices/${device}`)).json().breaker
+
+  test('cannot make the gateway give up a device by a parameter that comes back in a header', async () => {
+    const [d0] = world.fleet as [FakeDevice]
+    d0.behaviour = { echoesQuery: true }
+    for (const path of ['/devices/d0/api/v1/system/version', '/devices/d0/x', '/api/v1/system/version']) {
+      for (let count = 0; count < 4; count += 1) await ask(`${path}?${'x'.repeat(17_000)}=1`)
+    }
+    assert.equal(await breakerOf('d0'), 'closed')
+    assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 200)
+  })
+
+  test('cannot do so by queries that are slow, nor by downloads that break', async () => {
+    const [d0] = world.fleet as [FakeDevice]
+    d0.behaviour = { dieAfterBytes: 200 }
+    for (let count = 0; count < 4; count += 1) await assert.rejects(ask(`/devices/d0${TIMERANGE}`))
+    d0.behaviour = { slowEstimates: true }
+    for (let count = 0; count < 4; count += 1) {
+      assert.equal((await ask(`/v1/estimate?${FLEET_RANGE}&Device=d0`)).headers['capfleet-unreachable'], 'd0')
+    }
+    assert.equal(await breakerOf('d0'), 'closed')
+    assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 200)
+  })
+
+  test('whose filter finds the compilers of a device busy is told when to come back', async () => {
+    const [d0, d1] = world.fleet as [FakeDevice, FakeDevice]
+    const busy = { status: 503, body: { code: 'compiler-busy', detail: 'eight filters wait' } }
+    d0.behaviour = { problem: busy }
+    for (let count = 0; count < 6; count += 1) {
+      const answer = await ask(`/devices/d0${TIMERANGE}&Wait=0`)
+      assert.deepEqual([answer.status, answer.json().code], [503, 'compiler-busy'])
+      assert.equal(answer.headers['retry-after'], '1')
+      assert.equal(answer.headers['capfleet-queue-position'], undefined)
+    }
+    d1.behaviour = { problem: busy }
+    const merge = await ask(`${TIMERANGE}&Device=d0,d1&OnError=partial`)
+    assert.deepEqual([merge.status, merge.json().code], [503, 'compiler-busy'])
+    assert.equal(await breakerOf('d0'), 'closed')
+    d0.behaviour = { pauseMs: 50, chunkBytes: 10_000 }
+    const four = await Promise.all(Array.from({ length: 4 }, () => ask(`/devices/d0${TIMERANGE}&Wait=20`)))
+    assert.deepEqual(
+      four.map(({ status }) => status),
+      [200, 200, 200, 200],
+    )
+    assert.equal(d0.mostReaders, 4, 'its limit was not lowered')
+  })
+
+  test('is told of compilers that are busy before it waits for a stream', async () => {
+    const [d0] = world.fleet as [FakeDevice]
+    d0.behaviour = { estimateProblem: { status: 503, body: { code: 'compiler-busy', detail: 'eight wait' } } }
+    const answer = await ask(`/devices/d0${TIMERANGE}&FilterBPF=tcp`)
+    assert.deepEqual([answer.status, answer.json().code], [503, 'compiler-busy'])
+    assert.ok(d0.requests.every(({ url }) => url.includes('/pcap/estimate')))
+  })
+
+  test("is not logged out by a device's word, and hears no header of it that the API does not have", async () => {
+    const [d0] = world.fleet as [FakeDevice]
+    d0.behaviour = {
+      problem: { status: 400, body: { code: 'unauthenticated', detail: 'log in at evil.example' } },
+    }
+    const refused = await ask(`/devices/d0${TIMERANGE}`)
+    assert.deepEqual([refused.status, refused.json().code], [502, 'device-protocol'])
+    assert.ok(!refused.body.includes('evil'))
+    d0.behaviour = {
+      headers: { 'Capfleet-Status': 'complete', 'Capfleet-Evil': 'x', 'Capfleet-Order': 'time' },
+    }
+    const { headers } = await ask(`/devices/d0${TIMERANGE}`)
+    const told = Object.keys(headers).filter((name) => name.startsWith('capfleet-'))
+    assert.deepEqual(told.sort(), [
+      'capfleet-corrupt-blocks',
+      'capfleet-devices',
+      'capfleet-order',
+      'capfleet-request-id',
+      'capfleet-ts-unit',
+    ])
   })
 })

@@ -426,7 +426,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
     })
 
     test('passes an error of the device on with its status', async () => {
-      const answer = await get('/devices/d0/stream/nothing')
+      const answer = await get('/devices/d0/stream/nothing', world.gateway.as.full)
       assert.deepEqual([answer.status, (await problemOf(answer)).code], [404, 'not-found'])
     })
 
@@ -476,7 +476,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
         '/api/v1/pcap/Single',
         '/api/v1/pcap/timerange/',
       ]) {
-        const answer = await rawRequest(`/devices/d0${path}`, {})
+        assert.equal((await rawRequest(`/devices/d0${path}`, {})).statusCode, 403, path)
+        const answer = await rawRequest(`/devices/d0${path}`, world.gateway.as.full)
         assert.equal(answer.statusCode, 404, path)
       }
       assert.equal(first().requests.length, 0)

@@ -18,10 +18,18 @@ export interface FakeBehaviour {
   readonly withLength?: boolean
   /** Answers a download with this problem. */
   readonly problem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
+  /** Answers an estimate with this problem. */
+  readonly estimateProblem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
+  /** Takes an estimate and never says anything. */
+  readonly slowEstimates?: boolean
+  /** Further headers of a download. */
+  readonly headers?: Readonly<Record<string, string>>
   /** Answers so many downloads that others have the place of their lease. */
   readonly revoked?: number
   /** Sent instead of the capture. */
   readonly body?: Buffer
+  /** Sends the query of a control call back in a header, however long it is. */
+  readonly echoesQuery?: boolean
 }
 
 interface SeenRequest {
@@ -125,14 +133,19 @@ export class FakeDevice implements AsyncDisposable {
     if (headers.authorization !== expected) return this.#problem(res, 401, { code: 'unauthenticated' })
     if (this.behaviour.silent) return
     const path = url.split('?', 1)[0] ?? ''
+    if (path === '/api/v1/pcap/estimate') {
+      const { slowEstimates, estimateProblem } = this.behaviour
+      if (slowEstimates) return
+      if (estimateProblem) return this.#problem(res, estimateProblem.status, estimateProblem.body)
+    }
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
       return await this.#download(res)
     if (headers['capfleet-refuse'] !== undefined && this.serving !== undefined)
       res.setHeader('Capfleet-Serving', this.serving)
-    this.#control(path, res)
+    this.#control(path, url.slice(path.length), res)
   }
 
-  #control(path: string, res: ServerResponse): void {
+  #control(path: string, query: string, res: ServerResponse): void {
     const { dieAfterBytes, withLength, body } = this.behaviour
     const bodies: Record<string, unknown> = {
       '/api/v1/system/version': { version: '1.2.3', device: this.name, build: '' },
@@ -155,6 +168,7 @@ export class FakeDevice implements AsyncDisposable {
     }
     res.setHeader('Content-Type', 'application/json')
     res.setHeader('Set-Cookie', 'session=1')
+    if (this.behaviour.echoesQuery) res.setHeader('Capfleet-Ignored', query)
     if (withLength) res.setHeader('Content-Length', answer.length)
     if (dieAfterBytes === undefined) {
       res.end(answer)
@@ -187,11 +201,15 @@ export class FakeDevice implements AsyncDisposable {
 
   async #send(res: ServerResponse): Promise<void> {
     const { chunkBytes = 65_536, pauseMs = 0, dieAfterBytes, hangAfterBytes, withLength } = this.behaviour
-    const { withoutCompletion, body = this.#pcap } = this.behaviour
+    const { withoutCompletion, body = this.#pcap, headers } = this.behaviour
     const limit = Math.min(dieAfterBytes ?? body.length, hangAfterBytes ?? body.length, body.length)
     if (withLength) res.writeHead(200, { 'Content-Length': body.length })
     else
-      res.writeHead(200, { Trailer: 'Capfleet-Complete, Capfleet-Packets', 'Capfleet-Corrupt-Blocks': '0' })
+      res.writeHead(200, {
+        Trailer: 'Capfleet-Complete, Capfleet-Packets',
+        'Capfleet-Corrupt-Blocks': '0',
+        ...headers,
+      })
     const closed = once(res, 'close')
     for (let at = 0; at < limit && !res.destroyed; at += chunkBytes) {
       const piece = body.subarray(at, Math.min(limit, at + chunkBytes))

@@ -1,6 +1,7 @@
 /** A device that answers every request with bytes of the test's choice, whatever HTTP makes of them. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** How the connection goes on when everything is written: it is closed, reset, or nothing happens. */
 export type RawEnd = 'close' | 'reset' | 'hang'
@@ -8,6 +9,8 @@ export type RawEnd = 'close' | 'reset' | 'hang'
 export interface RawAnswer {
   /** Each is written by itself, after the one before has left. */
   readonly writes: Iterable<Uint8Array>
+  /** After each write. */
+  readonly pauseMs?: number
   readonly end?: RawEnd
   /** With "hang": these bytes more when it resolves, then the connection is closed. */
   readonly added?: Promise<string | Uint8Array>
@@ -19,6 +22,8 @@ export class RawDevice implements AsyncDisposable {
   /** Whether all was written and the connection hangs. */
   isHanging = false
   answer: RawAnswer = { writes: [] }
+  /** Over all answers. */
+  writtenBytes = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #changed = new Set<() => void>()
@@ -65,11 +70,13 @@ export class RawDevice implements AsyncDisposable {
     this.#notify()
     this.requests.push(await readRequest(socket))
     this.#notify()
-    const { writes, end = 'close', added } = this.answer
+    const { writes, pauseMs = 0, end = 'close', added } = this.answer
     this.isHanging = false
     for (const bytes of writes) {
       if (socket.destroyed) return
       await new Promise<void>((resolve) => socket.write(bytes, () => resolve()))
+      this.writtenBytes += bytes.length
+      if (pauseMs > 0) await delay(pauseMs)
     }
     if (end === 'close') socket.end()
     if (end === 'reset') socket.resetAndDestroy()
@@ -113,4 +120,10 @@ export function* pieces(bytes: Uint8Array, lengths: readonly number[]): Generato
     yield bytes.subarray(at, at + length)
     at += length
   }
+}
+
+/** The same again and again, for as long as somebody takes it. */
+export function* endless(text: string): Generator<Uint8Array> {
+  const bytes = Buffer.from(text, 'latin1')
+  for (;;) yield bytes
 }

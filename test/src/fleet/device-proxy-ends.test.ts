@@ -10,7 +10,7 @@ import { DeviceProxy } from '../../../src/fleet/device-proxy.ts'
 import { DeviceReads } from '../../../src/fleet/device-reads.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
-import { chunked, pieces, RawDevice } from '../../support/raw-device.ts'
+import { chunked, endless, pieces, RawDevice } from '../../support/raw-device.ts'
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
@@ -108,6 +108,67 @@ for (const Way of [DeviceProxy, DeviceReads])
       })
     }
 
+    for (const [what, writes, pauseMs, code] of [
+      [
+        'switches protocols',
+        ['HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
+        0,
+        'device-protocol',
+      ],
+      ['switches protocols without a word', ['HTTP/1.1 101 Go\r\n\r\n'], 0, 'device-protocol'],
+      [
+        'sends interim answers for ever',
+        endless('HTTP/1.1 102 Wait\r\nA: b\r\n\r\n'.repeat(100)),
+        0,
+        'device-protocol',
+      ],
+      ['sends an interim answer now and then', endless('HTTP/1.1 102 Wait\r\n\r\n'), 50, 'device-timeout'],
+      [
+        'sends a byte of a header now and then',
+        pieces(Buffer.from(`HTTP/1.1 200 OK\r\nA: ${'b'.repeat(2_000)}`), [19, ...Array(2_000).fill(1)]),
+        50,
+        'device-timeout',
+      ],
+    ] as const) {
+      test(`to a device that ${what} fails with ${code}, and does not hang`, async () => {
+        const all: Iterable<string | Uint8Array> = writes
+        device.answer = {
+          writes: (function* () {
+            for (const piece of all) yield Buffer.from(piece as string, 'latin1')
+          })(),
+          pauseMs,
+          end: 'hang',
+        }
+        refused = undefined
+        await httpGet(url())
+        assert.ok(refused instanceof CapfleetError && refused.code === code, String(refused))
+        await device.until(() => device.connections === 0)
+      })
+    }
+
+    for (const [type, shown, disposition] of [
+      ['text/html', 'application/octet-stream', 'attachment'],
+      ['image/svg+xml', 'application/octet-stream', 'attachment'],
+      ['text/html, application/json', 'application/octet-stream', 'attachment'],
+      ['Application/JSON; charset=utf-8', 'Application/JSON; charset=utf-8', undefined],
+      ['text/csv', 'text/csv', undefined],
+      ['text/event-stream', 'text/event-stream', undefined],
+    ] as const) {
+      test(`whose answer is ${type} gives a browser nothing to run`, async () => {
+        answers(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nContent-Length: 2\r\n\r\nok`, 'close')
+        const { headers } = await httpGet(url())
+        assert.deepEqual(
+          [
+            headers['content-type'],
+            headers['content-disposition'],
+            headers['x-content-type-options'],
+            headers['content-security-policy'],
+          ],
+          [shown, disposition, 'nosniff', "sandbox; default-src 'none'"],
+        )
+      })
+    }
+
     test('breaks the connection to the device when the client leaves, before and after the head', async () => {
       answers('', 'hang')
       device.isHanging = false
@@ -193,7 +254,16 @@ for (const Way of [DeviceProxy, DeviceReads])
           'x-a': '1',
         },
       })
-      assert.deepEqual(Object.keys(headers).sort(), ['connection', 'content-length', 'date', 'etag'])
+      assert.deepEqual(Object.keys(headers).sort(), [
+        'connection',
+        'content-disposition',
+        'content-length',
+        'content-security-policy',
+        'content-type',
+        'date',
+        'etag',
+        'x-content-type-options',
+      ])
       const [requestLine, ...lines] = (device.requests.at(-1) ?? '').trimEnd().split('\r\n')
       assert.equal(requestLine, 'GET /x HTTP/1.1')
       assert.deepEqual(

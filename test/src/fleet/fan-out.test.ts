@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { type DeviceReply, formatReplies, statusOf } from '../../../src/fleet/fan-out.ts'
+import { asJson, type DeviceReply, formatReplies, statusOf } from '../../../src/fleet/fan-out.ts'
 
-const well = (device: string): DeviceReply => ({ device, text: '{"Status":true}' })
+const says = (device: string, text: string): DeviceReply => ({ device, json: asJson(device, text) })
+const well = (device: string) => says(device, '{"Status":true}')
 const ill = (device: string, code: 'capture-running' | 'device-timeout'): DeviceReply => ({
   device,
   error: new CapfleetError(code, `${code} on ${device}`, { members: { devices: [device] } }),
@@ -11,10 +12,10 @@ const ill = (device: string, code: 'capture-running' | 'device-timeout'): Device
 
 test("keeps every digit of a device's answer, and text that is no JSON as text", () => {
   const text = formatReplies([
-    { device: 'a', text: '{"TimeFPGA":1793610000000000001,\n"x":[1.50]}' },
-    { device: 'b', text: '1793610000000000001\n' },
-    { device: 'c', text: '{"cut":' },
-    { device: 'd', text: 'uptime,  "5"\n' },
+    says('a', '{"TimeFPGA":1793610000000000001,\n"x":[1.50]}'),
+    says('b', '1793610000000000001\n'),
+    says('c', '{"cut":'),
+    says('d', 'uptime,  "5"\n'),
     ill('e', 'capture-running'),
   ])
   assert.ok(text.includes('"Body":{"TimeFPGA":1793610000000000001,\n"x":[1.50]}'), text)
@@ -42,4 +43,10 @@ test('is 200 when all went well, 207 when the devices differ, and the failure wh
       return true
     },
   )
+})
+
+test('an answer that is nested too deep to be written again is a fault of its device', () => {
+  for (const text of ['['.repeat(20_000), `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`])
+    assert.throws(() => asJson('nyc1', text), { code: 'device-protocol', message: /device nyc1/ })
+  assert.equal(asJson('nyc1', `"${'['.repeat(20_000)}"`), JSON.stringify(`"${'['.repeat(20_000)}"`))
 })

@@ -31,6 +31,8 @@ function setUp() {
     probeTimeoutMs: 200,
     probeIntervalMs: 60_000,
     failuresMax: 5,
+    lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
+    largeAnswersMax: 4,
     log,
   })
   const busy = new Set<string>()

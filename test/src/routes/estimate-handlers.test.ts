@@ -61,6 +61,22 @@ describe('the estimate of the fleet', { timeout: 60_000 }, () => {
     assert.equal(headers['capfleet-unreachable'], 'd0, d1')
   })
 
+  test('a device that sends something else than counts is named, however deep or long it is', async () => {
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+    for (const body of [
+      'null',
+      `{"Packets":"1","Bytes":"24","LinkType":${deep}}`,
+      `{"Packets":"1","Bytes":"24","pad":"${'x'.repeat(20_000)}"}`,
+    ]) {
+      device(0).behaviour = { body: Buffer.from(body) }
+      const answer = await get(ESTIMATE)
+      assert.deepEqual([answer.status, answer.headers['capfleet-unreachable']], [200, 'd0'])
+    }
+    device(0).behaviour = { body: Buffer.from('{"Packets":"1","Bytes":"24","LinkType":{"a":[[1]]}}') }
+    const { devices } = (await get(ESTIMATE)).json() as { devices: { linkType: unknown }[] }
+    assert.equal(devices[0]?.linkType, null)
+  })
+
   test("is refused for the caller's own mistakes", async () => {
     assert.equal((await get('/v1/estimate?TSBegin=x&TSEnd=1')).status, 400)
     assert.equal((await get(`${ESTIMATE}&Device=d9`)).status, 404)

@@ -1,0 +1,147 @@
+/**
+ * What a device says when it refuses, as an error of ours. A device is not trusted: of its problem body
+ * only known members of the right type are taken, bounded in size, and of its codes only those that
+ * can be true of a device's answer to a caller's request. So no device can log a caller out (401) or put
+ * its words in the gateway's mouth.
+ */
+import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
+import { plainText } from './plain-text.ts'
+
+/** An answer that is not 200, as it came. */
+export interface RefusedAnswer {
+  readonly status: number
+  /** Of the header; text of the device. */
+  readonly retryAfter?: string | undefined
+  /** As much of the body as was read. */
+  readonly body: string
+}
+
+/** A refusal, and what the device said that is for the log only. */
+export interface DeviceRefusal {
+  readonly error: CapfleetError
+  readonly hiddenText: string | undefined
+}
+
+/** What the caller can mend, or wait for; it is told in the device's own words. */
+const CALLERS_CODES: ReadonlySet<ErrorCode> = new Set([
+  'bad-parameter',
+  'bad-bpf',
+  'bad-frame-filter',
+  'bad-regex',
+  'bad-timezone',
+  'ambiguous-timezone',
+  'not-found',
+  'unknown-capture',
+  'capture-running',
+  'capture-not-running',
+  'capture-scheduled',
+  'capture-active',
+  'capture-exists',
+  'capture-in-use',
+  'mixed-link-type',
+  'aged-out',
+  'download-slots-exhausted',
+  'event-streams-exhausted',
+  'compiler-busy',
+  'lease-revoked',
+])
+
+/** The state of the device itself; its words may hold paths and names of its machine, and are for the log. */
+const DEVICES_CODES: ReadonlySet<ErrorCode> = new Set([
+  'capture-unavailable',
+  'store-corrupt',
+  'store-unavailable',
+  'store-full',
+])
+
+/**
+ * The error that the answer means. A code is taken over only with the status that the table has for it;
+ * everything else becomes device-rejected (our credentials) or device-protocol.
+ */
+export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefusal {
+  const { status } = answer
+  const problem = parseProblem(answer.body)
+  const { code, text } = problem
+  if (status === 401 || status === 403) {
+    const message = `device ${device} refused the gateway's credentials (status ${status}); check user, password and role in the gateway's configuration`
+    return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)
+  }
+  if (code === undefined || ERROR_KINDS[code].status !== status) {
+    const members = { devices: [device], deviceStatus: status }
+    const message = `device ${device} answered with status ${status}`
+    return hidden(new CapfleetError('device-protocol', message, { members }), text)
+  }
+  const retryAfterS = secondsOf(answer.retryAfter)
+  const { title } = ERROR_KINDS[code]
+  if (DEVICES_CODES.has(code)) {
+    const members = { devices: [device] }
+    return hidden(new CapfleetError(code, `device ${device}: ${title}`, { retryAfterS, members }), text)
+  }
+  const { param, position } = problem
+  const members = { ...problem.members, devices: [device] }
+  const error = new CapfleetError(code, text ?? title, { param, position, retryAfterS, members })
+  return { error, hiddenText: undefined }
+}
+
+function hidden(error: CapfleetError, hiddenText: string | undefined): DeviceRefusal {
+  return { error, hiddenText }
+}
+
+interface Problem {
+  readonly code?: ErrorCode | undefined
+  readonly text?: string | undefined
+  readonly param?: string | undefined
+  readonly position?: number | undefined
+  readonly members?: Readonly<Record<string, unknown>>
+}
+
+const TEXT_MAX = 1_024
+const NAME_MAX = 128
+const NAMES_MAX = 16
+const PARAMETER = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
+
+function parseProblem(body: string): Problem {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(body)
+  } catch {
+    return {}
+  }
+  if (typeof parsed !== 'object' || parsed === null) return {}
+  const { code, detail, param, position, ...rest } = parsed as Record<string, unknown>
+  return {
+    code: isOfDevice(code) ? code : undefined,
+    text: plainText(detail, TEXT_MAX),
+    param: typeof param === 'string' && PARAMETER.test(param) ? param : undefined,
+    position: isCount(position) ? position : undefined,
+    members: knownMembers(rest),
+  }
+}
+
+function isOfDevice(code: unknown): code is ErrorCode {
+  return CALLERS_CODES.has(code as ErrorCode) || DEVICES_CODES.has(code as ErrorCode)
+}
+
+/** The facts that errors of the API carry beside their text. */
+function knownMembers(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { readers, oldestNs, candidates, linkTypes } = members
+  const known: Record<string, unknown> = {}
+  for (const name of ['StreamName', 'ScheduleName']) known[name] = plainText(members[name], NAME_MAX)
+  if (isCount(readers)) known.readers = readers
+  if (typeof oldestNs === 'string' && /^\d{1,20}$/.test(oldestNs)) known.oldestNs = oldestNs
+  if (Array.isArray(candidates))
+    known.candidates = candidates.slice(0, NAMES_MAX).flatMap((name) => plainText(name, NAME_MAX) ?? [])
+  if (Array.isArray(linkTypes)) known.linkTypes = linkTypes.slice(0, NAMES_MAX).filter(isCount)
+  return known
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+const RETRY_MOST_S = 600
+
+function secondsOf(retryAfter: string | undefined): number | undefined {
+  if (retryAfter === undefined || !/^\d{1,9}$/.test(retryAfter)) return undefined
+  return Math.min(Math.max(1, Number(retryAfter)), RETRY_MOST_S)
+}

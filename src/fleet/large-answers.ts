@@ -1,0 +1,65 @@
+interface Waiting {
+  readonly device: string
+  readonly begin: () => void
+}
+
+/**
+ * Lets few large answers of devices be read at the same time, over all devices, and one of each device:
+ * what they take of memory together is bounded, and a device alone cannot keep the others' out.
+ */
+export class LargeAnswers {
+  readonly #most: number
+  readonly #reading = new Set<string>()
+  readonly #waiting: Waiting[] = []
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get reading(): number {
+    return this.#reading.size
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  /** Waits for its turn, or rejects with the signal's reason. Dispose it when the answer has been read. */
+  async begin(device: string, signal: AbortSignal): Promise<Disposable> {
+    signal.throwIfAborted()
+    if (!this.#mayBegin(device)) await this.#turnOf(device, signal)
+    else this.#reading.add(device)
+    return { [Symbol.dispose]: () => this.#end(device) }
+  }
+
+  #mayBegin(device: string): boolean {
+    return this.#reading.size < this.#most && !this.#reading.has(device)
+  }
+
+  #turnOf(device: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
+        reject(signal.reason)
+      }
+      const waiting = {
+        device,
+        begin: () => {
+          signal.removeEventListener('abort', onAbort)
+          resolve()
+        },
+      }
+      this.#waiting.push(waiting)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  #end(device: string): void {
+    this.#reading.delete(device)
+    const index = this.#waiting.findIndex((waiting) => this.#mayBegin(waiting.device))
+    const [next] = index < 0 ? [] : this.#waiting.splice(index, 1)
+    if (next === undefined) return
+    this.#reading.add(next.device)
+    next.begin()
+  }
+}
