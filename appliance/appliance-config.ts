@@ -14,6 +14,7 @@ import {
 } from '../src/base/setting-schemas.ts'
 import { TIME_SOURCES } from '../src/query/time-source.ts'
 import { captureConfigSchema } from './capture-config.ts'
+import { COMPILE_DEFAULTS } from './compile-queue.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
 import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
 import { LINK_IDS } from './system-status/link-sensor.ts'
@@ -35,6 +36,14 @@ const downloadsSchema = z.strictObject({
   idleTimeoutMs: z.int().min(100).max(3_600_000).default(30_000),
   drainMs: z.int().min(0).max(86_400_000).default(30_000),
   mac48LimitMs: z.int().min(1).max(MAC48_REACH_MS).default(60_000),
+})
+
+const filtersSchema = z.strictObject({
+  compilers: z.int().min(1).max(16).default(COMPILE_DEFAULTS.compilers),
+  waitingMax: z.int().min(1).max(1_000).default(COMPILE_DEFAULTS.waitingMax),
+  waitMs: z.int().min(10).max(60_000).default(COMPILE_DEFAULTS.waitMs),
+  // The helpers end themselves after 5 s in any case.
+  limitMs: z.int().min(100).max(5_000).default(COMPILE_DEFAULTS.limitMs),
 })
 
 const importsSchema = z.strictObject({
@@ -93,6 +102,7 @@ export const applianceConfigSchema = z.strictObject({
   timeZone: timeZoneSchema,
   auth: authSchema,
   downloads: downloadsSchema.prefault({}),
+  filters: filtersSchema.prefault({}),
   tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   imports: importsSchema.prefault({}),
   capture: captureConfigSchema.prefault({}),

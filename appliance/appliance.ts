@@ -14,6 +14,8 @@ import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { type ApplianceRoute, routeOf } from './appliance-routes.ts'
 import { CaptureCatalogue } from './capture-catalogue.ts'
 import { registerCaptureMetrics } from './capture-metrics.ts'
+import { registerCompileMetrics } from './compile-metrics.ts'
+import { CompileQueue } from './compile-queue.ts'
 import { DownloadMetrics } from './download-metrics.ts'
 import { EventFeed } from './event-feed.ts'
 import { EventMetrics } from './event-metrics.ts'
@@ -92,15 +94,17 @@ async function createParts(
   const recorder = new RecorderClient(config.store)
   const sensors = await SystemSensors.start({ config, recorder, catalogue, slots })
   const live = new LiveLimit()
+  const compiles = new CompileQueue(config.filters)
   registerCaptureMetrics(metrics, sensors)
+  registerCompileMetrics(metrics, compiles)
   const eventMetrics = new EventMetrics(metrics, live)
   return {
     config,
     log,
     metrics,
     catalogue,
-    compiler: new FilterCompiler(),
-    regexCompiler: new RegexCompiler(),
+    compiler: new FilterCompiler(compiles),
+    regexCompiler: new RegexCompiler(compiles),
     slots,
     recorder,
     flushes: new FlushWatch(recorder),

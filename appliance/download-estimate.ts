@@ -8,6 +8,7 @@ import type { DownloadKind, DownloadQuery } from '../src/query/download-query.ts
 import { parseDownloadQuery } from '../src/query/parse-download-query.ts'
 import { parseQueryString } from '../src/query/parse-query-string.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
+import { callerOf } from './caller.ts'
 import { withClientSignal } from './client-signal.ts'
 import { onHeld } from './on-held.ts'
 import { parseContextOf, prepareDownload } from './prepare-download.ts'
@@ -20,9 +21,10 @@ export async function estimateDownload(parts: ApplianceParts, ctx: ApplianceCont
   await withClientSignal(ctx, async (signal) => {
     const kind = kindOf(ctx.querystring)
     const query = parseDownloadQuery(kind, ctx.querystring, parseContextOf(parts))
+    const request = { caller: callerOf(ctx), signal }
     const boundariesNs = [query.beginNs, query.endNs]
     const { selection, counted } = await onHeld(
-      () => prepareDownload(parts, query, signal),
+      () => prepareDownload(parts, query, request),
       async (found) => {
         const [count] = await countPackets({ streams: found.selection.streams, boundariesNs, signal })
         return { selection: found.selection, counted: count }

@@ -1,13 +1,13 @@
 import { bpfCompilerPath } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
-import { CompileProcess } from './compile-process.ts'
+import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
-/** libpcap takes seconds for some short texts (300 ORed hosts: 3.9 s); nobody else may wait for them. */
-const COMPILE_LIMIT_MS = 2_000
+/** libpcap takes seconds for some short texts (300 ORed hosts: 3.9 s). The helper allows itself so much. */
+const HELPER = { path: bpfCompilerPath, cpuLimitMs: 2_000 }
 /** The largest packet there is; a match keeps all of it. */
 const SNAPLEN = 262_144
 
-export interface FilterRequest {
+export interface FilterText {
   /** tcpdump's syntax, at most 16 KiB. */
   readonly expression: string
   /** Link type word of the packets that it will see. */
@@ -16,14 +16,18 @@ export interface FilterRequest {
 
 /** Compiles FilterBPF with libpcap, in a helper process with limits. */
 export class FilterCompiler {
-  readonly #process = new CompileProcess({ program: bpfCompilerPath, limitMs: COMPILE_LIMIT_MS })
+  readonly #queue: CompileQueue
+
+  constructor(queue: CompileQueue) {
+    this.#queue = queue
+  }
 
   /**
-   * The cBPF program. Fails with bad-bpf (libpcap's message, or that it is too complex), with
-   * download-slots-exhausted when too many wait already, or with the signal's reason.
+   * The cBPF program. Fails with bad-bpf (libpcap's message, or that it is too complex), otherwise as
+   * CompileQueue.compile does.
    */
-  async compile(request: FilterRequest, signal: AbortSignal): Promise<Uint8Array> {
-    const outcome = await this.#process.run(inputOf(request), signal)
+  async compile(filter: FilterText, request: CompileRequest): Promise<Uint8Array> {
+    const outcome = await this.#queue.compile({ helper: HELPER, input: inputOf(filter) }, request)
     if ('problem' in outcome) throw badFilter(outcome.problem)
     if (jumpsBackwards(outcome.output)) {
       throw badFilter('protochain is not supported, because it loops; name the header to look at instead')
@@ -48,7 +52,7 @@ function jumpsBackwards(program: Buffer): boolean {
 }
 
 /** Link type word and snaplen, 4 bytes each, little-endian, then the text. */
-function inputOf({ linkType, expression }: FilterRequest): Buffer {
+function inputOf({ linkType, expression }: FilterText): Buffer {
   const head = Buffer.alloc(8)
   head.writeUInt32LE(linkType, 0)
   head.writeUInt32LE(SNAPLEN, 4)

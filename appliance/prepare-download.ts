@@ -6,6 +6,7 @@ import type { DownloadQuery } from '../src/query/download-query.ts'
 import type { ParseContext } from '../src/query/parse-download-query.ts'
 import { badParameter } from '../src/query/query-parameters.ts'
 import { type ApplianceParts, nowNs } from './appliance-parts.ts'
+import type { CompileRequest } from './compile-queue.ts'
 import { agedOutBeforeNs } from './removed-spans.ts'
 import { type StreamSelection, selectStreams } from './select-streams.ts'
 
@@ -34,12 +35,12 @@ export function parseContextOf({ config }: ApplianceParts): ParseContext {
 
 /**
  * Fails with unknown-capture, aged-out, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than
- * a legacy path may cross), download-slots-exhausted, store-unavailable, or the signal's reason.
+ * a legacy path may cross), compiler-busy, store-unavailable, or the signal's reason.
  */
 export async function prepareDownload(
   parts: ApplianceParts,
   query: DownloadQuery,
-  signal: AbortSignal,
+  request: CompileRequest,
 ): Promise<PreparedDownload> {
   const { catalogue } = parts
   const { captureName } = query
@@ -58,7 +59,7 @@ export async function prepareDownload(
         ? `${parts.config.deviceName}_${query.beginNs}_${query.endNs}`
         : capture.name,
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
-    ...(await compileFilters(parts, { query, linkType: selection.linkType }, signal)),
+    ...(await compileFilters(parts, { query, linkType: selection.linkType }, request)),
   }
 }
 
@@ -74,14 +75,14 @@ function checkCaptureCount({ capturesMax }: DownloadQuery, captures: readonly st
 async function compileFilters(
   { compiler, regexCompiler }: ApplianceParts,
   { query, linkType }: { readonly query: DownloadQuery; readonly linkType: number },
-  signal: AbortSignal,
+  request: CompileRequest,
 ): Promise<Pick<PreparedDownload, 'program' | 'regex'>> {
   const { filterBpf, filterRegex } = query
   return {
     program:
       filterBpf === undefined
         ? undefined
-        : await compiler.compile({ expression: filterBpf, linkType }, signal),
-    regex: filterRegex === undefined ? undefined : await regexCompiler.compile(filterRegex, signal),
+        : await compiler.compile({ expression: filterBpf, linkType }, request),
+    regex: filterRegex === undefined ? undefined : await regexCompiler.compile(filterRegex, request),
   }
 }

@@ -1,20 +1,25 @@
 import { regexCompilerPath } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
-import { CompileProcess } from './compile-process.ts'
+import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
-const COMPILE_LIMIT_MS = 1_000
+/** The helper allows itself so much. */
+const HELPER = { path: regexCompilerPath, cpuLimitMs: 1_000 }
 
 /** Compiles FilterRE with Hyperscan, in a helper process with limits. */
 export class RegexCompiler {
-  readonly #process = new CompileProcess({ program: regexCompilerPath, limitMs: COMPILE_LIMIT_MS })
+  readonly #queue: CompileQueue
+
+  constructor(queue: CompileQueue) {
+    this.#queue = queue
+  }
 
   /**
    * The serialized database for a pattern in PCRE's syntax, without back-references and look-around,
    * at most 1 KiB. Fails with bad-regex (Hyperscan's message, or that it is too complex or too slow),
-   * with download-slots-exhausted when too many wait already, or with the signal's reason.
+   * otherwise as CompileQueue.compile does.
    */
-  async compile(pattern: string, signal: AbortSignal): Promise<Uint8Array> {
-    const outcome = await this.#process.run(Buffer.from(pattern), signal)
+  async compile(pattern: string, request: CompileRequest): Promise<Uint8Array> {
+    const outcome = await this.#queue.compile({ helper: HELPER, input: Buffer.from(pattern) }, request)
     if ('output' in outcome) return outcome.output
     throw new CapfleetError('bad-regex', `FilterRE does not compile: ${outcome.problem}`, {
       param: 'FilterRE',

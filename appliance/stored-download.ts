@@ -8,7 +8,9 @@ import { parseLegacyQuery } from '../src/query/legacy-query.ts'
 import { parseDownloadQuery } from '../src/query/parse-download-query.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../src/query/query-values.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appliance-parts.ts'
+import { callerOf } from './caller.ts'
 import { withClientSignal } from './client-signal.ts'
+import type { CompileRequest } from './compile-queue.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
 import { leaseOf } from './lease-headers.ts'
@@ -36,9 +38,10 @@ function answerWith(parse: (raw: string, parts: ApplianceParts) => DownloadQuery
   return async (parts, ctx) => {
     parts.draining.throwIfAborted()
     await withClientSignal(ctx, async (signal) => {
-      const prepared = await prepareDownload(parts, parse(ctx.querystring, parts), signal)
+      const request = { caller: callerOf(ctx), signal }
+      const prepared = await prepareDownload(parts, parse(ctx.querystring, parts), request)
       if (ctx.method !== 'HEAD') {
-        await download(parts, ctx, { ...prepared, signal })
+        await download(parts, ctx, { ...prepared, ...request })
         return
       }
       ctx.respond = false
@@ -50,7 +53,7 @@ function answerWith(parse: (raw: string, parts: ApplianceParts) => DownloadQuery
 async function download(
   parts: ApplianceParts,
   ctx: ApplianceContext,
-  prepared: PreparedDownload & { readonly signal: AbortSignal },
+  prepared: PreparedDownload & CompileRequest,
 ): Promise<void> {
   const { query, signal } = prepared
   const { revoked } = ctx.state
@@ -64,7 +67,7 @@ async function download(
   signal.addEventListener('abort', release, { once: true })
   revoked?.addEventListener('abort', release, { once: true })
   held.defer(() => revoked?.removeEventListener('abort', release))
-  const { engine, agedOutBeforeNs } = await openSource(parts, prepared, signal)
+  const { engine, agedOutBeforeNs } = await openSource(parts, prepared, prepared)
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
   const firstChunk = await firstOf(engine, signal)
@@ -107,10 +110,10 @@ interface OpenedSource<Source extends PacketSource> {
 async function openSource(
   parts: ApplianceParts,
   prepared: PreparedDownload,
-  signal: AbortSignal,
+  request: CompileRequest,
 ): Promise<OpenedSource<PacketSource>> {
   const { query } = prepared
-  if (!query.follow) return await openHeld(parts, prepared, signal)
+  if (!query.follow) return await openHeld(parts, prepared, request)
   // A base name means another capture after a roll.
   const captureName = query.captureName === undefined ? undefined : prepared.name
   const engine = await FollowedDownload.open(
@@ -119,10 +122,10 @@ async function openSource(
       flushes: parts.flushes,
       // The expression is compiled already, by a process that a step need not wait for.
       prepare: async (step) => {
-        const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, signal)
+        const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, request)
         return { ...found, query: step, regex: prepared.regex }
       },
-      open: (step) => openEngine(step, signal),
+      open: (step) => openEngine(step, request.signal),
     },
   )
   return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }
@@ -132,16 +135,16 @@ async function openSource(
 async function openHeld(
   parts: ApplianceParts,
   prepared: PreparedDownload,
-  signal: AbortSignal,
+  request: CompileRequest,
 ): Promise<OpenedSource<Download>> {
   let next: PreparedDownload | undefined = prepared
   const find = async (): Promise<PreparedDownload> => {
-    const found = next ?? (await prepareDownload(parts, prepared.query, signal))
+    const found = next ?? (await prepareDownload(parts, prepared.query, request))
     next = undefined
     return found
   }
   return await onHeld(find, async (found) => ({
-    engine: await openEngine(found, signal),
+    engine: await openEngine(found, request.signal),
     agedOutBeforeNs: found.agedOutBeforeNs,
   }))
 }

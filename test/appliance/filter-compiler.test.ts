@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { basename, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { CompileQueue } from '../../appliance/compile-queue.ts'
 import { FilterCompiler } from '../../appliance/filter-compiler.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { readPcap, recordLines } from '../support/pcap-records.ts'
@@ -9,7 +10,7 @@ import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-capt
 import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
 
 const ETHERNET = 1
-const never = new AbortController().signal
+const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
 const BOMB = `host ${Array.from({ length: 1_000 }, (_, i) => `10.${i >> 8}.${i & 255}.1`).join(' or ')}`
 
 const EXPRESSIONS: readonly string[] = [
@@ -163,9 +164,9 @@ describe('FilterBPF selects what tcpdump selects', { skip: WITHOUT_SHARED_CAPTUR
 })
 
 test('says what libpcap says', async () => {
-  const compiler = new FilterCompiler()
+  const compiler = new FilterCompiler(new CompileQueue())
   await assert.rejects(
-    compiler.compile({ expression: 'tcp prot 80', linkType: ETHERNET }, never),
+    compiler.compile({ expression: 'tcp prot 80', linkType: ETHERNET }, request),
     (error) => {
       assert.ok(error instanceof CapfleetError)
       assert.equal(error.code, 'bad-bpf')
@@ -175,18 +176,16 @@ test('says what libpcap says', async () => {
   )
 })
 
-test('a filter that explodes is given up after two seconds, and the answer is remembered', async () => {
-  const compiler = new FilterCompiler()
-  const compile = () => compiler.compile({ expression: BOMB, linkType: ETHERNET }, never)
+test('a filter that explodes is given up after two seconds of processor time, and the answer is remembered', async () => {
+  const compiler = new FilterCompiler(new CompileQueue())
+  const compile = () => compiler.compile({ expression: BOMB, linkType: ETHERNET }, request)
   let longestPauseMs = 0
   let lastMs = performance.now()
   const watch = setInterval(() => {
     longestPauseMs = Math.max(longestPauseMs, performance.now() - lastMs - 10)
     lastMs = performance.now()
   }, 10)
-  const startedMs = performance.now()
   await assert.rejects(compile(), { code: 'bad-bpf', message: /too complex/ })
-  assert.ok(performance.now() - startedMs < 3_000)
   clearInterval(watch)
   assert.ok(longestPauseMs < 250, `the event loop stood still for ${longestPauseMs} ms`)
   const againMs = performance.now()
@@ -195,10 +194,13 @@ test('a filter that explodes is given up after two seconds, and the answer is re
 })
 
 test('a client that leaves ends its compiler at once, running or waiting', async () => {
-  const compiler = new FilterCompiler()
+  const compiler = new FilterCompiler(new CompileQueue())
   const client = new AbortController()
   const jobs = Array.from({ length: 6 }, (_, index) =>
-    compiler.compile({ expression: `${BOMB} or host 9.9.9.${index}`, linkType: ETHERNET }, client.signal),
+    compiler.compile(
+      { expression: `${BOMB} or host 9.9.9.${index}`, linkType: ETHERNET },
+      { ...request, signal: client.signal },
+    ),
   )
   const settled = Promise.allSettled(jobs)
   const startedMs = performance.now()
@@ -209,18 +211,22 @@ test('a client that leaves ends its compiler at once, running or waiting', async
     assert.equal(result.status, 'rejected')
     assert.match(String(result.reason), /client gone/)
   }
-  await compiler.compile({ expression: 'tcp', linkType: ETHERNET }, never)
+  await compiler.compile({ expression: 'tcp', linkType: ETHERNET }, request)
 })
 
-test('downloads run on, and other filters compile, while bombs are tried', { timeout: 60_000 }, async () => {
+test("downloads run on, and another user's filters compile, while bombs are tried", {
+  timeout: 60_000,
+}, async () => {
   await using appliance = await startTempAppliance()
   const path = SHARED_CAPTURES.find((name) => name.endsWith('.pcap'))
   if (path === undefined) return
   await appliance.importFiles('a', path)
-  const ask = (filter: string) =>
-    appliance.get(`/api/v1/pcap/single?StreamName=a&FilterBPF=${encodeURIComponent(filter)}`)
+  const ask = (filter: string, role: 'user' | 'full' = 'full') =>
+    appliance.get(`/api/v1/pcap/single?StreamName=a&FilterBPF=${encodeURIComponent(filter)}`, {
+      user: appliance.credentials(role),
+    })
   let isAnswered = false
-  const bomb = ask(BOMB).finally(() => {
+  const bomb = ask(BOMB, 'user').finally(() => {
     isAnswered = true
   })
   let quick = 0

