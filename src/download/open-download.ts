@@ -1,4 +1,5 @@
 import { CapfleetError, type ErrorCode } from '../base/error.ts'
+import { callerLabel } from '../fleet/caller-label.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Lease, QueuePlace } from '../lease/lease.ts'
@@ -113,7 +114,7 @@ function reopenUnder(lease: Lease, withoutStream: readonly string[], parts: Open
   return async (step, signal) => {
     without.add(step.device)
     lease.reopening()
-    const source = await openStep(step, parts, { lease: lease.name, signal, isRelayed: false })
+    const source = await openStep(step, parts, { lease, signal, isRelayed: false })
     without.delete(step.device)
     if (without.size === 0) lease.opened()
     return source
@@ -132,7 +133,7 @@ async function openUnder(
 ): Promise<OpenedAll> {
   for (let revoked = 0; ; ) {
     try {
-      return await openAll(plan, parts, { ...options, lease: lease.name })
+      return await openAll(plan, parts, { ...options, lease })
     } catch (error) {
       const busy = busyDevice(error)
       const waitMs = Math.max(0, options.deadlineMs - performance.now())
@@ -147,7 +148,7 @@ async function openUnder(
 async function openAll(
   { kind, steps }: DownloadPlan,
   parts: OpenParts,
-  options: OpenAllOptions & { readonly lease: string },
+  options: OpenAllOptions & { readonly lease: Lease },
 ): Promise<OpenedAll> {
   const [only, ...more] = steps
   if (only !== undefined && more.length === 0) {
@@ -186,10 +187,12 @@ const OTHER_FAILED = new Error('another device of the download failed')
 function openStep(
   step: DownloadStep,
   parts: OpenParts,
-  options: Required<Pick<OpenOptions, 'lease' | 'signal' | 'isRelayed'>>,
+  { lease, ...options }: Required<Pick<OpenOptions, 'signal' | 'isRelayed'>> & { readonly lease: Lease },
 ): Promise<Source> {
   const { client, breaker } = parts.fleet.get(step.device)
-  return breaker.run(() => openSource(client, step, { ...options, startTimeoutMs: parts.startTimeoutMs }))
+  const { startTimeoutMs } = parts
+  const opening = { ...options, lease: lease.name, caller: callerLabel(lease.user), startTimeoutMs }
+  return breaker.run(() => openSource(client, step, opening))
 }
 
 /** What another device may do better. Any other error is one of the request and the same everywhere. */

@@ -31,6 +31,8 @@ export interface Source extends Disposable {
 export interface OpenOptions {
   /** Name of the lease under which the stream is opened. */
   readonly lease: string
+  /** Label of whoever asked for the download. */
+  readonly caller: string
   /** Ends the stream too, not only the opening. */
   readonly signal: AbortSignal
   /** The device must have sent the header of the stream within this time. */
@@ -60,8 +62,14 @@ export async function openSource(
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, mayPause = false } = step
-    const { lease } = options
-    const stream = await client.openStream(target, { lease, readSize, mayPause, signal: abort.signal })
+    const { lease, caller } = options
+    const stream = await client.openStream(target, {
+      lease,
+      caller,
+      readSize,
+      mayPause,
+      signal: abort.signal,
+    })
     return await startReading(step.device, stream, isRelayed, unfollow)
   } catch (error) {
     unfollow()

@@ -5,6 +5,8 @@ import { ANSWER_BYTES_MAX } from './answer-limits.ts'
 import type { DeviceClient } from './device-client.ts'
 
 export interface CheckOptions {
+  /** Label of whoever asked for the download. */
+  readonly caller: string
   /** How long the check may hold the download up; after that it goes on unchecked. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
@@ -27,12 +29,12 @@ export function hasFilters({ filterBpf, filterRegex }: DownloadQuery): boolean {
 export async function checkFilters(
   query: DownloadQuery,
   client: DeviceClient,
-  { timeoutMs, signal }: CheckOptions,
+  { caller, timeoutMs, signal }: CheckOptions,
 ): Promise<void> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   try {
     const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
-    await client.getJson(target, ANSWER_BYTES_MAX.estimate, limit)
+    await client.ask(target, ANSWER_BYTES_MAX.estimate, limit, { 'capfleet-caller': caller })
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof CapfleetError && FILTER_CODES.has(error.code)) throw error

@@ -32,6 +32,8 @@ type QuestionHeaders = Readonly<Record<string, string>>
 export interface StreamOptions {
   /** Name of the lease under which the stream is opened. */
   readonly lease: string
+  /** Label of whoever asked for the download. */
+  readonly caller: string
   readonly readSize: ReadSizeLimits
   /** The device may send nothing for as long as it likes; only a dead one fails then. */
   readonly mayPause: boolean
@@ -123,9 +125,9 @@ export class DeviceClient {
    */
   async openStream(target: string, options: StreamOptions): Promise<DeviceStream> {
     const { device } = this
-    const { lease, readSize, mayPause, signal } = options
+    const { lease, caller, readSize, mayPause, signal } = options
     const limits = mayPause ? { ...this.#limits, idleTimeoutMs: NO_IDLE_TIMEOUT } : this.#limits
-    const stream = await DeviceStream.open(device, { target, lease }, { ...limits, readSize, signal })
+    const stream = await DeviceStream.open(device, { target, lease, caller }, { ...limits, readSize, signal })
     if (stream.head.status === 200) return stream
     try {
       const { status, headers } = stream.head

@@ -13,6 +13,8 @@ export interface StreamRequest {
   readonly target: string
   /** Name of the lease under which the stream is opened. */
   readonly lease: string
+  /** Label of whoever asked for the download. */
+  readonly caller: string
 }
 
 /** What one read brought of the body. Release it when the pieces are no longer looked at. */
@@ -156,15 +158,17 @@ export class DeviceStream implements Disposable {
   }
 }
 
-function requestFor(device: Device, { target, lease }: StreamRequest): string {
+function requestFor(device: Device, { target, lease, caller }: StreamRequest): string {
   const path = device.pathOf(target)
   // The parts come from our own parsers; this is the last wall against a split request.
   if (!/^\/[\x21-\x7e]*$/.test(path)) throw new Error(`not a request target: ${JSON.stringify(path)}`)
   if (!/^[\x21-\x7e]+$/.test(lease)) throw new Error(`not the name of a lease: ${JSON.stringify(lease)}`)
+  if (!/^[\x21-\x7e]+$/.test(caller)) throw new Error(`not the label of a caller: ${JSON.stringify(caller)}`)
   const headers = [
     `host: ${device.url.host}`,
     `authorization: ${device.authorization()}`,
     `capfleet-lease: ${lease}`,
+    `capfleet-caller: ${caller}`,
     'te: trailers',
     'user-agent: capfleet-gateway',
     'connection: close, te',

@@ -12,6 +12,7 @@ const REQUEST_HEADERS = [
   'if-modified-since',
   'last-event-id',
   'range',
+  'capfleet-caller',
 ] as const
 
 /** What a caller needs of the device's answer. */

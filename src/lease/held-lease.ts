@@ -35,6 +35,10 @@ export class HeldLease implements Lease {
     return nameOfLease({ id: request.id, turn })
   }
 
+  get user(): string {
+    return this.#entry.request.user
+  }
+
   get lost(): AbortSignal {
     return this.#entry.lost.signal
   }

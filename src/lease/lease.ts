@@ -32,6 +32,8 @@ export interface Lease extends AsyncDisposable {
    * visible ASCII characters. Another one after requeue().
    */
   readonly name: string
+  /** Who asked for it. */
+  readonly user: string
   readonly waitedMs: number
   /** Aborts when the lease can no longer be vouched for: the streams under it must be cut at once. */
   readonly lost: AbortSignal

@@ -3,6 +3,7 @@ import { serveDownload } from '../download/download.ts'
 import type { DownloadExchange } from '../download/download-exchange.ts'
 import { downloadHead } from '../download/download-head.ts'
 import { askedHash } from '../download/resume-plan.ts'
+import { callerLabel } from '../fleet/caller-label.ts'
 import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
@@ -96,6 +97,7 @@ async function refuseBadFilters(ctx: RouteContext, plan: DownloadPlan, parts: Ga
   if (member === undefined) return
   using leaving = requestSignal(ctx)
   await checkFilters(plan.query, member.client, {
+    caller: callerLabel(ctx.state.user ?? ''),
     timeoutMs: parts.limits.probeTimeoutMs,
     signal: leaving.signal,
   })

@@ -1,6 +1,7 @@
 /** Everything below /devices/{device}/. */
 import { refuseCrossSite } from '../base/cross-site.ts'
 import { CapfleetError } from '../base/error.ts'
+import { callerLabel } from '../fleet/caller-label.ts'
 import type { DeviceProxy } from '../fleet/device-proxy.ts'
 import type { DeviceReads } from '../fleet/device-reads.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
@@ -93,6 +94,8 @@ function pass(
 ): Promise<void> {
   refuseBody(ctx)
   ctx.respond = false
+  // Whatever the caller says of itself: the device trusts the gateway's word.
+  ctx.req.headers['capfleet-caller'] = callerLabel(ctx.state.user ?? '')
   const target = query === '' ? path : `${path}?${query}`
   const forward = () => way.forward(device, target, ctx.req, ctx.res)
   return parts.controlCalls.run(device.name, () => breaker.run(forward))

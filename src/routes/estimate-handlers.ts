@@ -1,6 +1,7 @@
 /** What a download would deliver, over the fleet and without a stream. */
 import { CapfleetError } from '../base/error.ts'
 import { ANSWER_BYTES_MAX } from '../fleet/answer-limits.ts'
+import { callerLabel } from '../fleet/caller-label.ts'
 import { deviceProtocol } from '../fleet/device-failure.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
@@ -41,7 +42,10 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
       : [parts.fleet.get(await captureHolder(query.captureName ?? '', ctx, parts))]
   using leaving = requestSignal(ctx)
   const limit = AbortSignal.any([leaving.signal, AbortSignal.timeout(parts.limits.probeTimeoutMs)])
-  const answers = await Promise.all(members.map((member) => estimate(member, query, limit)))
+  const caller = callerLabel(ctx.state.user ?? '')
+  const answers = await Promise.all(
+    members.map((member) => estimate(member, query, { caller, signal: limit })),
+  )
   const failed = answers.flatMap((answer) => ('error' in answer ? [answer] : []))
   if (failed.length > 0) {
     ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
@@ -60,12 +64,14 @@ function kindOf(querystring: string): DownloadQuery['kind'] {
 async function estimate(
   { device, client, breaker }: FleetMember,
   query: DownloadQuery,
-  signal: AbortSignal,
+  { caller, signal }: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<Estimated> {
   const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
   try {
-    const answer = await breaker.run(() => client.getJson(target, ANSWER_BYTES_MAX.estimate, signal))
-    return { device: device.name, estimate: readEstimate(device.name, answer) }
+    const question = { 'capfleet-caller': caller }
+    const ask = () => client.ask(target, ANSWER_BYTES_MAX.estimate, signal, question)
+    const { json } = await breaker.run(ask)
+    return { device: device.name, estimate: readEstimate(device.name, json) }
   } catch (error) {
     const late = signal.aborted && signal.reason instanceof DOMException
     const failure = late ? tooLate(device.name) : error

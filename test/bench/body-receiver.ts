@@ -31,7 +31,12 @@ process.once('SIGTERM', () => process.exit(0))
 async function receive(client: DeviceClient): Promise<number> {
   const { signal } = new AbortController()
   const step = { device: client.device.name, target: TARGET }
-  using source = await openSource(client, step, { lease: '0.bench', signal, startTimeoutMs: 15_000 })
+  using source = await openSource(client, step, {
+    lease: '0.bench',
+    caller: 'bench',
+    signal,
+    startTimeoutMs: 15_000,
+  })
   let bytes = 0
   for await (const chunk of source.chunks) bytes += chunk.byteLength
   return bytes

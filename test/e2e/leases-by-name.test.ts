@@ -25,7 +25,7 @@ test('an appliance names the leases that it serves, and a gateway hears of those
   const [served, late] = ['7f', '8a'].map((id) => nameOfLease({ id: `${id}-0`, turn: 2 ** 40 }))
   assert.ok(served && late)
   const under = (lease: string) =>
-    client.openStream(TARGET, { lease, readSize: MERGE_READ_SIZE, mayPause: false, signal })
+    client.openStream(TARGET, { lease, caller: 'test', readSize: MERGE_READ_SIZE, mayPause: false, signal })
   try {
     using _stream = await under(served)
     assert.deepEqual(await probeReaders(client, [served, late], limit), {

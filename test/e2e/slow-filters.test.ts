@@ -41,6 +41,19 @@ async function attack(ask: (query: string) => Promise<HttpAnswer>, signal: Abort
   return codes
 }
 
+/** Far more than a download takes, and less than a gateway waits for its begin. */
+const SOON_MS = 14_000
+
+async function soon<Answer>(asked: Promise<Answer>): Promise<Answer> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${SOON_MS} ms`)), SOON_MS)
+  try {
+    return await Promise.race([asked, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 async function downloadsBeside(
   ask: (query: string) => Promise<HttpAnswer>,
   askSlow: (query: string) => Promise<HttpAnswer>,
@@ -49,7 +62,7 @@ async function downloadsBeside(
   const attacked = attack(askSlow, over.signal)
   try {
     for (let i = 0; i < DOWNLOADS; i++) {
-      const answer = await ask(i % 2 === 0 ? 'rand=1' : `FilterBPF=tcp+port+${1_000 + i}+or+greater+1`)
+      const answer = await soon(ask(i % 2 === 0 ? 'rand=1' : `FilterBPF=tcp+port+${1_000 + i}+or+greater+1`))
       assert.equal(answer.status, 200, `download ${i}: ${answer.body.toString('utf8', 0, 400)}`)
       assert.equal(answer.body.length, whole.length)
     }

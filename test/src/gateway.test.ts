@@ -111,12 +111,45 @@ describe('the gateway', { timeout: 120_000 }, () => {
       )
       assert.deepEqual(sortedHeaders(asked?.headers), [
         'authorization',
+        'capfleet-caller',
         'capfleet-lease',
         'connection',
         'host',
         'te',
         'user-agent',
       ])
+    })
+
+    test('tells devices its callers apart, by a label that is no name and that nobody can choose', async () => {
+      const ways = [
+        `/devices/d0${TIMERANGE}&FilterBPF=tcp`,
+        `/devices/d0/api/v1/pcap/estimate?${FLEET_RANGE}`,
+        `/v1/estimate?${FLEET_RANGE}&Device=d0`,
+      ]
+      const labelsOf = async (user: 'user' | 'full'): Promise<(string | string[] | undefined)[]> => {
+        first().requests.length = 0
+        for (const path of ways) {
+          const headers = { ...world.gateway.as[user], 'Capfleet-Caller': 'mine' }
+          await (await get(path, headers)).arrayBuffer()
+        }
+        return first().requests.map(({ headers }) => headers['capfleet-caller'])
+      }
+      const [user, full] = [await labelsOf('user'), await labelsOf('full')]
+      assert.equal(user.length, ways.length + 1, 'the filter is checked first')
+      assert.deepEqual([new Set(user).size, new Set(full).size], [1, 1])
+      assert.match(String(user[0]), /^[0-9a-f]{16}$/)
+      assert.notEqual(user[0], full[0])
+    })
+
+    test('takes no stream for a filter that waits for a compiler', async () => {
+      first().behaviour = {
+        estimateProblem: { status: 503, body: { code: 'compiler-busy', detail: 'all busy' } },
+      }
+      const answer = await get(`/devices/d0${TIMERANGE}&FilterBPF=tcp`)
+      assert.equal(answer.status, 503)
+      assert.ok(Number(answer.headers.get('retry-after')) >= 1)
+      assert.equal((await problemOf(answer)).code, 'compiler-busy')
+      assert.equal(first().requests.length, 1, 'the check alone')
     })
 
     test('sends completion trailers to a client that asked for them', async () => {

@@ -64,7 +64,13 @@ export async function startRelayFront(
     const wantsTrailers = req.headers.te === 'trailers' && req.httpVersion === '1.1'
     try {
       const step = { device: 'd0', target: req.url ?? '/' }
-      const opening = { lease: '0.relay', signal: abort.signal, startTimeoutMs: 5_000, isRelayed: true }
+      const opening = {
+        lease: '0.relay',
+        caller: 'relay',
+        signal: abort.signal,
+        startTimeoutMs: 5_000,
+        isRelayed: true,
+      }
       using source = await openSource(client, step, opening)
       const head = { 'Content-Type': 'application/vnd.tcpdump.pcap' }
       const exchange = { req, res, head, requestId: 'r', signal: abort.signal, digest, wantsTrailers }
