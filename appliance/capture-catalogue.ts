@@ -1,5 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { CapfleetError } from '../src/base/error.ts'
 import type { Log } from '../src/base/log.ts'
 import { nearestNames } from '../src/query/nearest-names.ts'
@@ -18,6 +19,8 @@ const READS_AT_ONCE = 32
  * is, and what was read cannot be trusted for ever.
  */
 const MTIME_GRAIN_MS = 50
+/** Whoever pages through the list goes on within seconds: so many do not go meanwhile. */
+const GONE_MAX = 4_096
 
 /** A consistent view of all captures. */
 interface Snapshot {
@@ -27,6 +30,15 @@ interface Snapshot {
   /** The newest capture of each base name. */
   readonly byBaseName: ReadonlyMap<string, CaptureRecord>
   readonly agedOut: readonly AgedOutCapture[]
+}
+
+/** What a place in the list depends on. */
+type ListPlace = Pick<CaptureRecord, 'name' | 'startNs'>
+
+export interface ListPart {
+  /** How many captures of the list come before the part. */
+  readonly before: number
+  readonly records: readonly CaptureRecord[]
 }
 
 interface CachedRecord {
@@ -44,6 +56,8 @@ export class CaptureCatalogue {
   readonly #folder: string
   readonly #growing = new GrowingCaptures()
   readonly #log: Log
+  /** The places of captures that this program has seen go. */
+  readonly #gone = new LRUCache<string, ListPlace>({ max: GONE_MAX })
   #cache = new Map<string, CachedRecord>()
   #snapshot: Snapshot | undefined
   /** Folder time stamp that the snapshot belongs to; undefined = read again. */
@@ -58,12 +72,20 @@ export class CaptureCatalogue {
 
   /** All complete captures, newest first; of active ones what is flushed. */
   async list(): Promise<readonly CaptureRecord[]> {
-    const { records } = await this.#current()
-    const active = records.filter(isActive)
-    if (active.length === 0) return records
-    const grown = await Promise.all(active.map((record) => this.#grown(record)))
-    const byName = new Map(grown.map((record) => [record.name, record]))
-    return records.map((record) => byName.get(record.name) ?? record)
+    return await this.#allGrown((await this.#current()).records)
+  }
+
+  /**
+   * The part of list() behind the capture of this full name, and how many captures come before that part.
+   * A capture that has gone since it was listed still has its place in the order. Fails with
+   * unknown-capture.
+   */
+  async listBehind(name: string): Promise<ListPart> {
+    const { records, byName, agedOut } = await this.#current()
+    const last = byName.get(name) ?? this.#gone.get(name) ?? agedOut.find((capture) => capture.name === name)
+    if (last === undefined) throw unknownCapture(name, byName.keys())
+    const behind = records.filter((record) => newestFirst(record, last) > 0)
+    return { before: records.length - behind.length, records: await this.#allGrown(behind) }
   }
 
   /** The same as their records say: of active ones the finished segments alone. */
@@ -101,6 +123,18 @@ export class CaptureCatalogue {
     return join(this.#folder, record.name)
   }
 
+  #remember({ name, startNs }: CaptureRecord): void {
+    this.#gone.set(name, { name, startNs })
+  }
+
+  async #allGrown(records: readonly CaptureRecord[]): Promise<readonly CaptureRecord[]> {
+    const active = records.filter(isActive)
+    if (active.length === 0) return records
+    const grown = await Promise.all(active.map((record) => this.#grown(record)))
+    const byName = new Map(grown.map((record) => [record.name, record]))
+    return records.map((record) => byName.get(record.name) ?? record)
+  }
+
   async #grown(record: CaptureRecord): Promise<CaptureRecord> {
     return isActive(record) ? await this.#growing.measure(record, this.folderOf(record)) : record
   }
@@ -131,6 +165,7 @@ export class CaptureCatalogue {
       }
     }
     await Promise.all(Array.from({ length: READS_AT_ONCE }, reader))
+    for (const { record } of this.#cache.values()) if (!cache.has(record.name)) this.#remember(record)
     this.#cache = cache
     const agedOut = await readAgedOut(this.#paths)
     this.#snapshot = { ...snapshotOf([...cache.values()].map(({ record }) => record)), agedOut }
@@ -172,8 +207,9 @@ function snapshotOf(unordered: readonly CaptureRecord[]): Omit<Snapshot, 'agedOu
   return { records, byName: new Map(records.map((record) => [record.name, record])), byBaseName }
 }
 
-function newestFirst(a: CaptureRecord, b: CaptureRecord): number {
+function newestFirst(a: ListPlace, b: ListPlace): number {
   if (a.startNs !== b.startNs) return a.startNs > b.startNs ? -1 : 1
+  if (a.name === b.name) return 0
   return a.name < b.name ? -1 : 1
 }
 

@@ -10,7 +10,7 @@ const NANOS_PER_SECOND = 1_000_000_000n
 const LIMIT_MAX = 1_000_000n
 
 /**
- * `Limit` and `After` (a capture's name) page through the list; `From` and `To` (epoch ns, half-open)
+ * `Limit` and `After` (the name of the last capture of the page before) page through the list; `From` and `To` (epoch ns, half-open)
  * keep captures that reach into that range; `Format=csv` answers a table.
  */
 export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
@@ -21,13 +21,14 @@ export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext)
   const toNs = parameters.takeInteger('To', 0n, TIME_LIMIT_NS) ?? TIME_LIMIT_NS
   const isCsv = parameters.takeChoice('Format', ['json', 'csv']) === 'csv'
   finishParameters(ctx, parameters)
-  const all = await parts.catalogue.list()
-  const start = after === undefined ? 0 : all.indexOf(await parts.catalogue.findExact(after)) + 1
-  const items = all
-    .slice(start)
+  const { before, records } =
+    after === undefined
+      ? { before: 0, records: await parts.catalogue.list() }
+      : await parts.catalogue.listBehind(after)
+  const items = records
     .filter(({ startNs, endNs }) => startNs < toNs && endNs > fromNs)
     .slice(0, limit)
-    .map((record, index) => listItem(record, start + index))
+    .map((record, index) => listItem(record, before + index))
   ctx.set('Cache-Control', 'no-store')
   if (isCsv) {
     ctx.type = 'text/csv'
