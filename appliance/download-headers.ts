@@ -1,4 +1,5 @@
 import type { DownloadQuery } from '../src/query/download-query.ts'
+import { ignoredNames } from '../src/query/ignored-names.ts'
 import { ENCODING_FILES, encodingOf } from '../src/query/query-values.ts'
 
 export interface DownloadHead {
@@ -25,6 +26,6 @@ export function downloadHeaders({ query, name, agedOutBeforeNs }: DownloadHead):
   // A caller that lost the connection may then go on by TSBegin without missing a packet.
   if (query.timeSource === 'nic') headers['Capfleet-Order'] = 'time'
   if (agedOutBeforeNs !== undefined) headers['Capfleet-Aged-Out-Before'] = String(agedOutBeforeNs)
-  if (query.ignored.length > 0) headers['Capfleet-Ignored'] = query.ignored.map(encodeURIComponent).join(', ')
+  if (query.ignored.length > 0) headers['Capfleet-Ignored'] = ignoredNames(query.ignored)
   return headers
 }
