@@ -15,6 +15,7 @@ import {
 import { TIME_SOURCES } from '../src/query/time-source.ts'
 import { captureConfigSchema } from './capture-config.ts'
 import { COMPILE_DEFAULTS } from './compile-queue.ts'
+import { LIVE_DEFAULTS } from './live-limit.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
 import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
 import { LINK_IDS } from './system-status/link-sensor.ts'
@@ -56,6 +57,11 @@ const importsSchema = z.strictObject({
 
 const telemetrySchema = z.strictObject({
   intervalMs: z.int().min(100).max(30_000).default(1_000),
+})
+
+const eventsSchema = z.strictObject({
+  clientsMax: z.int().min(1).max(10_000).default(LIVE_DEFAULTS.clientsMax),
+  callerClientsMax: z.int().min(1).max(10_000).default(LIVE_DEFAULTS.callerClientsMax),
 })
 
 const prioritySchema = z.strictObject({
@@ -108,6 +114,7 @@ export const applianceConfigSchema = z.strictObject({
   capture: captureConfigSchema.prefault({}),
   retention: retentionSchema.prefault({}),
   telemetry: telemetrySchema.prefault({}),
+  events: eventsSchema.prefault({}),
   priority: prioritySchema.prefault({}),
   system: systemSchema.prefault({}),
   logLevel: logLevelSchema,

@@ -23,7 +23,10 @@ export interface ApplianceRoute {
   readonly path: string
   /** Paths that change something take no HEAD: it must have no effect. */
   readonly methods: readonly ('GET' | 'HEAD')[]
-  /** "system" and "metrics" are open unless auth.anonymousSystem, or anonymousMetrics, is false; then a viewer's. */
+  /**
+   * "system" and "metrics" are open unless auth.anonymousSystem, or anonymousMetrics, is false; then a viewer's.
+   * Whoever comes with the right credentials is known there all the same, and told more.
+   */
   readonly role: Role | 'open' | 'system' | 'metrics'
   readonly handler: ApplianceHandler
 }
@@ -48,8 +51,8 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = [
   { path: '/api/v1/system/io_stats', methods: READ, role: 'system', handler: answerIoStatistics },
   { path: '/api/v1/system/status', methods: READ, role: 'system', handler: answerStatus },
   // beyond the reference: what happens, as it happens; the schedule (api-decisions section 3)
-  { path: '/api/v1/system/events', methods: READ, role: 'system', handler: answerEvents },
-  { path: '/api/v1/system/telemetry', methods: READ, role: 'system', handler: answerTelemetry },
+  { path: '/api/v1/system/events', methods: READ, role: 'viewer', handler: answerEvents },
+  { path: '/api/v1/system/telemetry', methods: READ, role: 'viewer', handler: answerTelemetry },
   { path: '/api/v1/capture/schedule', methods: READ, role: 'viewer', handler: answerSchedule },
   // 4.4 downloads
   { path: '/api/v1/pcap/single', methods: READ, role: 'user', handler: storedDownload('single') },

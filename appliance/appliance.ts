@@ -21,6 +21,7 @@ import { EventFeed } from './event-feed.ts'
 import { EventMetrics } from './event-metrics.ts'
 import { FilterCompiler } from './filter-compiler.ts'
 import { FlushWatch } from './flush-watch.ts'
+import { hideStorePath } from './hidden-path.ts'
 import { asksForLeases } from './lease-headers.ts'
 import { LiveLimit } from './live-limit.ts'
 import { lowerPriority } from './reader-priority.ts'
@@ -93,7 +94,7 @@ async function createParts(
   const catalogue = new CaptureCatalogue(storePaths(config.store), log)
   const recorder = new RecorderClient(config.store)
   const sensors = await SystemSensors.start({ config, recorder, catalogue, slots })
-  const live = new LiveLimit()
+  const live = new LiveLimit(config.events)
   const compiles = new CompileQueue(config.filters)
   registerCaptureMetrics(metrics, sensors)
   registerCompileMetrics(metrics, compiles)
@@ -130,6 +131,7 @@ function neededRole({ role }: ApplianceRoute, ctx: ApplianceContext, auth: Appli
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
   const app = createHttpApp(parts)
+  app.use(hideStorePath(parts))
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
     const needed = neededRole(route, ctx, parts.config.auth)

@@ -5,6 +5,7 @@ import { nowNs } from './appliance-parts.ts'
 import { askRecorder } from './ask-recorder.ts'
 import { ctime } from './ctime.ts'
 import { takeNoParameters } from './finish-parameters.ts'
+import { withoutStorePath } from './hidden-path.ts'
 import { isCapturing } from './system-status/capture-group.ts'
 import { toExactJson } from './system-status/exact-json.ts'
 
@@ -33,7 +34,7 @@ export async function answerCaptureState(parts: ApplianceParts, ctx: ApplianceCo
     CurrentTime: ctime(new Date(), parts.config.timeZone),
     CaptureName: report.baseName,
     State: report.state,
-    Message: report.message,
+    Message: withoutStorePath(report.message, parts.config.store),
     Scheduled: report.scheduleName !== '',
     ScheduleName: report.scheduleName,
     StartTS: String(report.startNs),

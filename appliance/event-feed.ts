@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { type FileHandle, open, readFile, stat } from 'node:fs/promises'
 import type { Log } from '../src/base/log.ts'
+import { withoutStorePath } from './hidden-path.ts'
 import { EVENTS_NAME, type EventPaths, storePaths } from './store-paths.ts'
 import { type StoredEvent, storedEvents } from './stored-event.ts'
 
@@ -44,7 +45,8 @@ export class EventFeed implements Disposable {
     feed.#watch()
     // Before the older file, so that a change of files in between loses nothing.
     feed.#file = await openIfThere(feed.#paths.newest)
-    feed.#older = storedEvents(await readFile(feed.#paths.older).catch(() => Buffer.alloc(0))).events
+    const older = storedEvents(await readFile(feed.#paths.older).catch(() => Buffer.alloc(0))).events
+    feed.#older = older.map((event) => withoutPaths(event, options.storePath))
     await feed.refresh()
     feed.#isStarted = true
     return feed
@@ -137,13 +139,23 @@ export class EventFeed implements Disposable {
     if (size <= this.#offset) return
     const bytes = Buffer.alloc(size - this.#offset)
     const { bytesRead } = await file.read(bytes, 0, bytes.length, this.#offset)
-    const { events, length } = storedEvents(bytes.subarray(0, bytesRead))
+    const { events: stored, length } = storedEvents(bytes.subarray(0, bytesRead))
+    const events = stored.map((event) => withoutPaths(event, this.#options.storePath))
     this.#offset += length
     if (events.length === 0) return
     this.#newest.push(...events)
     if (this.#isStarted) events.forEach(this.#options.onEvent)
     for (const listener of this.#listeners) listener()
   }
+}
+
+/** What the recorder wrote of the disk is for the operator. */
+function withoutPaths(event: StoredEvent, storePath: string): StoredEvent {
+  const shown = Object.entries(event.data).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? withoutStorePath(value, storePath) : value,
+  ])
+  return { ...event, data: Object.fromEntries(shown) as StoredEvent['data'] }
 }
 
 /** Ids ascend. */

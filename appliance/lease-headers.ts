@@ -5,7 +5,7 @@ import type { ApplianceContext } from './appliance-parts.ts'
 /** Visible ASCII but the comma, which separates names. */
 const LEASE_NAME = /^[!-+\--~]{1,200}$/
 
-/** A device has four places; so many suspects nobody has. More would push out what others refused. */
+/** A device has four places; so many suspects nobody has. More would push out what was refused before. */
 const REFUSED_AT_ONCE_MAX = 256
 
 /** Whether the request asks for leases, and has them refused. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
+import { callerOf } from './caller.ts'
 
 export interface LiveAnswer {
   readonly contentType: string
@@ -23,7 +24,7 @@ export async function answerLive(
   { contentType, texts }: LiveAnswer,
 ): Promise<void> {
   parts.draining.throwIfAborted()
-  using _place = ctx.method === 'HEAD' ? undefined : parts.live.take()
+  using _place = ctx.method === 'HEAD' ? undefined : parts.live.take(callerOf(ctx))
   const { res } = ctx
   ctx.respond = false
   res.writeHead(200, {

@@ -6,7 +6,7 @@
 export const REFUSED_LEASES_MAX = 4_096
 
 /**
- * The leases under which no download may begin any more, by name: the last that were refused.
+ * The leases of one user under which no download may begin any more, by name: the last that were refused.
  * In memory only: a restart ends every reader and every connection; what is on its way then is at
  * most what the network held.
  */

@@ -41,7 +41,8 @@ const RETRY_AFTER_S = 2
 export class StreamLimit {
   readonly #limit = new FifoLimit(DOWNLOAD_SLOTS)
   readonly #readers = new Map<number, Reader>()
-  readonly #refused = new RefusedLeases()
+  /** Of each user: a lease belongs to the user who names it. */
+  readonly #refused = new Map<string | undefined, RefusedLeases>()
 
   /** Downloads that run now. */
   get readers(): ReadonlySet<Reader> {
@@ -75,18 +76,21 @@ export class StreamLimit {
   }
 
   /**
-   * From now on no download begins under those of the leases under which none runs. Gives the
-   * leases of all downloads that run, named or not.
+   * From now on no download of the user begins under those of the leases under which none of the user's
+   * runs. Gives the leases of all downloads of the user that run, named or not.
    */
-  refuseUnserved(leases: Iterable<string>): ReadonlySet<string> {
+  refuseUnserved(user: string | undefined, leases: Iterable<string>): ReadonlySet<string> {
     const served = new Set<string>()
-    for (const { lease } of this.#readers.values()) if (lease !== undefined) served.add(lease)
-    for (const lease of leases) if (!served.has(lease)) this.#refused.add(lease)
+    for (const reader of this.#readers.values())
+      if (reader.lease !== undefined && reader.user === user) served.add(reader.lease)
+    const refused = this.#refused.get(user) ?? new RefusedLeases()
+    this.#refused.set(user, refused)
+    for (const lease of leases) if (!served.has(lease)) refused.add(lease)
     return served
   }
 
-  #failIfRefused({ lease }: Reader): void {
-    if (lease === undefined || !this.#refused.has(lease)) return
+  #failIfRefused({ lease, user }: Reader): void {
+    if (lease === undefined || !this.#refused.get(user)?.has(lease)) return
     throw new CapfleetError(
       'lease-revoked',
       'the place of this download has been given to others; queue again',

@@ -1,5 +1,6 @@
 /** The groups of the system status (API section 2.5), which are the telemetry too. */
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
+import { withoutStorePath } from '../hidden-path.ts'
 import { captureGroup } from './capture-group.ts'
 import { catGroup } from './cat-group.ts'
 import { diskGroup } from './disk-group.ts'
@@ -33,17 +34,36 @@ export function readStatus(parts: ApplianceParts): StatusReading {
   return { timestamp, ver, groups: Object.fromEntries(groups) }
 }
 
+/** What users do on the device, and the names that they gave. */
+const PRIVATE_MEMBERS = /^(cat_\d_(CmdLine|StreamName|FilterBPF)|CaptureName|CaptureMessage)$/
+
+/** The same for somebody who is no user: all members keep their types, what is private is empty. */
+export function withoutPrivate(groups: StatusReading['groups']): StatusReading['groups'] {
+  const emptied = Object.entries(groups).map(([subsystem, members]) => {
+    const shown = Object.entries(members).map(([name, value]) => [
+      name,
+      PRIVATE_MEMBERS.test(name) ? '' : value,
+    ])
+    return [subsystem, Object.fromEntries(shown)]
+  })
+  return Object.fromEntries(emptied)
+}
+
 /** In the order of the API. */
 function readGroups({ config, sensors, slots }: ApplianceParts): Readonly<Record<string, StatusGroup>> {
   const hwmon = sensors.hwmon.value
   const spaces = sensors.spaces.value
+  const report = sensors.capture.value
   return {
     temperature: temperatureGroup(hwmon),
     fan: fanGroup(hwmon),
     disk: diskGroup({ spaces, disks: sensors.disks.value, health: sensors.diskHealth.value }),
     link: linkGroup(sensors.links.value),
     io: ioGroup(sensors.diskIo.value),
-    capture: captureGroup(sensors.capture.value, sensors.stored.value),
+    capture: captureGroup(
+      report && { ...report, message: withoutStorePath(report.message, config.store) },
+      sensors.stored.value,
+    ),
     power: powerGroup(hwmon, sensors.supplies.value),
     other: otherGroup({
       host: sensors.host.value,

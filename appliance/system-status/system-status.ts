@@ -3,7 +3,7 @@ import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { takeNoParameters } from '../finish-parameters.ts'
 import { leasesToRefuse } from '../lease-headers.ts'
 import { toExactJson } from './exact-json.ts'
-import { readStatus } from './status-groups.ts'
+import { readStatus, withoutPrivate } from './status-groups.ts'
 
 export async function answerStatus(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   takeNoParameters(ctx)
@@ -11,11 +11,19 @@ export async function answerStatus(parts: ApplianceParts, ctx: ApplianceContext)
   const { timestamp, ver, groups } = readStatus(parts)
   ctx.set('Cache-Control', 'no-store')
   ctx.type = 'json'
-  ctx.body = toExactJson({ timestamp, ver, ...groups })
+  ctx.body = toExactJson({
+    timestamp,
+    ver,
+    ...(ctx.state.user === undefined ? withoutPrivate(groups) : groups),
+  })
 }
 
-/** For gateways that share the device: which of their downloads run, and that no other begins behind it. */
+/**
+ * For gateways that share the device: which of their downloads run, and that no other begins behind it. They
+ * come as one user; the leases of other users are not theirs to refuse, nor to know.
+ */
 function refuseLeases({ slots }: ApplianceParts, ctx: ApplianceContext): void {
   const leases = leasesToRefuse(ctx)
-  if (leases !== undefined) ctx.set('Capfleet-Serving', [...slots.refuseUnserved(leases)].join(', '))
+  if (leases !== undefined)
+    ctx.set('Capfleet-Serving', [...slots.refuseUnserved(ctx.state.user, leases)].join(', '))
 }

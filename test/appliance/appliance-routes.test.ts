@@ -130,6 +130,12 @@ test('unknown paths, methods and captures are told apart', async () => {
 })
 
 describe('system', () => {
+  test('asks whoever comes with credentials for right ones', async () => {
+    const path = '/api/v1/system/version'
+    assert.equal((await appliance.get(path, { user: appliance.credentials('viewer') })).status, 200)
+    assert.equal((await appliance.get(path, { user: 'viewer:wrong' })).status, 401)
+  })
+
   test('time_current is 19 digits of now, or JSON when asked for', async () => {
     const answer = await appliance.get('/api/v1/system/time_current', { user: undefined })
     assert.match(answer.body.toString(), /^\d{19}\n$/)
@@ -150,6 +156,20 @@ describe('system', () => {
     assert.match(String(answer.version), /^\d+\.\d+\.\d+/)
     assert.match(String(answer.build), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
   })
+})
+
+test('parameters that nobody knows come back cut, however long they are and however many', async () => {
+  const long = `${'x'.repeat(17_000)}=1`
+  const many = Array.from({ length: 60 }, (_, i) => `%C3%BC${'y'.repeat(60)}${i}=1`).join('&')
+  for (const path of ['/stream/list?', '/api/v1/system/version?', `${SINGLE}?StreamName=big&MaxPackets=1&`]) {
+    for (const query of [long, many]) {
+      const answer = await appliance.get(`${path}${query}`)
+      assert.equal(answer.status, 200)
+      const ignored = String(answer.headers['capfleet-ignored'])
+      assert.ok(ignored.length <= 1_024, `${path}: ${ignored.length} bytes`)
+      assert.match(ignored, /^[!-~ ]+\.\.\.$/)
+    }
+  }
 })
 
 describe('/stream/list', () => {

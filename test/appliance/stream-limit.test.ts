@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { REFUSED_LEASES_MAX } from '../../appliance/refused-leases.ts'
 import { type Reader, StreamLimit } from '../../appliance/stream-limit.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 
 const never = new AbortController().signal
-const reader = (what: string, lease?: string): Reader => ({
+const reader = (what: string, lease?: string, user = 'analyst'): Reader => ({
   mode: 'single',
   commandLine: `GET /api/v1/pcap/single?StreamName=${what}`,
   what,
   captures: [what],
   filter: 'tcp',
   sliceBytes: undefined,
-  user: 'analyst',
+  user,
   lease,
   startedAt: '2026-11-20T09:30:00.000Z',
   bytes: 7n,
@@ -80,15 +81,15 @@ test('a lease under which a download runs is served and not refused', async () =
   const first = await slots.acquire(reader('a', 'red'), NOW)
   await slots.acquire(reader('b', 'blue'), NOW)
   await slots.acquire(reader('c'), NOW)
-  assert.deepEqual([...slots.refuseUnserved(['red', 'gone'])], ['red', 'blue'])
+  assert.deepEqual([...slots.refuseUnserved('analyst', ['red', 'gone'])], ['red', 'blue'])
   first[Symbol.dispose]()
   await slots.acquire(reader('d', 'red'), NOW)
-  assert.deepEqual([...slots.refuseUnserved([])], ['blue', 'red'])
+  assert.deepEqual([...slots.refuseUnserved('analyst', [])], ['blue', 'red'])
 })
 
 test('under a refused lease no download begins, nor waits; others do', async () => {
   const slots = new StreamLimit()
-  assert.deepEqual([...slots.refuseUnserved(['red'])], [])
+  assert.deepEqual([...slots.refuseUnserved('analyst', ['red'])], [])
   await assert.rejects(slots.acquire(reader('a', 'red'), NOW), { code: 'lease-revoked' })
   await takeAll(slots)
   await assert.rejects(slots.acquire(reader('e', 'red'), NOW), { code: 'lease-revoked' })
@@ -102,11 +103,11 @@ test('a download whose lease is refused while it waits does not begin; its place
   const [first] = await takeAll(slots)
   const red = slots.acquire(reader('e', 'red'), LATER)
   const blue = slots.acquire(reader('f', 'blue'), LATER)
-  slots.refuseUnserved(['red'])
+  slots.refuseUnserved('analyst', ['red'])
   first?.[Symbol.dispose]()
   await assert.rejects(red, { code: 'lease-revoked' })
   await blue
-  assert.deepEqual([...slots.refuseUnserved([])], ['blue'])
+  assert.deepEqual([...slots.refuseUnserved('analyst', [])], ['blue'])
   assert.deepEqual([slots.readers.size, slots.waiting], [4, 0])
 })
 
@@ -115,8 +116,28 @@ test('a lease is refused also when a place was just given to its download', asyn
   const [first] = await takeAll(slots)
   const red = slots.acquire(reader('e', 'red'), LATER)
   first?.[Symbol.dispose]()
-  assert.deepEqual([...slots.refuseUnserved(['red'])], [])
+  assert.deepEqual([...slots.refuseUnserved('analyst', ['red'])], [])
   await assert.rejects(red, { code: 'lease-revoked' })
   await slots.acquire(reader('f'), NOW)
   assert.equal(slots.readers.size, 4)
+})
+
+test("a lease is its user's: another user neither refuses it nor is told of it", async () => {
+  const slots = new StreamLimit()
+  await slots.acquire(reader('a', 'red', 'ann'), NOW)
+  assert.deepEqual([...slots.refuseUnserved('bob', ['red', 'blue'])], [])
+  await slots.acquire(reader('b', 'red', 'ann'), NOW)
+  await slots.acquire(reader('c', 'blue', 'ann'), NOW)
+  await assert.rejects(slots.acquire(reader('d', 'blue', 'bob'), NOW), { code: 'lease-revoked' })
+  assert.deepEqual([...slots.refuseUnserved('ann', [])], ['red', 'blue'])
+})
+
+test('no number of names that one user refuses pushes out what another refused', async () => {
+  const slots = new StreamLimit()
+  slots.refuseUnserved('ann', ['red'])
+  slots.refuseUnserved(
+    'bob',
+    Array.from({ length: 2 * REFUSED_LEASES_MAX }, (_, i) => `bob-${i}`),
+  )
+  await assert.rejects(slots.acquire(reader('a', 'red', 'ann'), NOW), { code: 'lease-revoked' })
 })

@@ -5,7 +5,6 @@ import { createConnection, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { EventLog } from '../../appliance/event-log.ts'
-import { LIVE_ANSWERS_MAX } from '../../appliance/live-limit.ts'
 import { createLog } from '../../src/base/log.ts'
 import { EventStream, type ServerSentEvent } from '../support/event-stream.ts'
 import { eventually } from '../support/eventually.ts'
@@ -15,6 +14,7 @@ import { startTempAppliance, type TempAppliance } from '../support/temp-applianc
 
 const EVENTS = '/api/v1/system/events'
 const TELEMETRY = '/api/v1/system/telemetry'
+const CLIENTS_MAX = 40
 const GROUPS = Object.keys(STATUS_MEMBERS)
 
 let appliance: TempAppliance
@@ -23,7 +23,9 @@ let events: EventLog
 let nextNumber = 0
 
 before(async () => {
-  appliance = await startTempAppliance({ config: { telemetry: { intervalMs: 100 } } })
+  appliance = await startTempAppliance({
+    config: { telemetry: { intervalMs: 100 }, events: { clientsMax: CLIENTS_MAX, callerClientsMax: 20 } },
+  })
   await appliance.stopRecorder()
 })
 after(() => appliance[Symbol.asyncDispose]())
@@ -37,7 +39,7 @@ function happen(count: number): number[] {
 }
 
 async function listen(query = '', options: HttpGetOptions = {}): Promise<EventStream> {
-  const answer = await appliance.open(`${EVENTS}${query}`, { user: undefined, ...options })
+  const answer = await appliance.open(`${EVENTS}${query}`, options)
   assert.equal(answer.response.statusCode, 200)
   return new EventStream(answer)
 }
@@ -111,7 +113,9 @@ describe('events', { timeout: 60_000 }, () => {
     const { hostname, port } = new URL(appliance.url)
     const slow = createConnection(Number(port), hostname)
     await once(slow, 'connect')
-    slow.write(`GET ${EVENTS} HTTP/1.0\r\n\r\n`)
+    slow.write(
+      `GET ${EVENTS} HTTP/1.0\r\nauthorization: Basic ${btoa(appliance.credentials('full'))}\r\n\r\n`,
+    )
     await once(slow, 'readable')
     using quick = await listen()
     // 20 MiB: more than the buffers between two programs and the two files hold together.
@@ -149,7 +153,11 @@ describe('events', { timeout: 60_000 }, () => {
   })
 
   test('are refused beyond the limit with 503, and a client that leaves makes room', async () => {
-    const streams = await Promise.all(Array.from({ length: LIVE_ANSWERS_MAX }, () => listen()))
+    const streams = await Promise.all(
+      Array.from({ length: CLIENTS_MAX }, (_, i) =>
+        listen('', { user: appliance.credentials(i % 2 === 0 ? 'viewer' : 'user') }),
+      ),
+    )
     for (const path of [EVENTS, TELEMETRY]) {
       const refused = await appliance.get(path)
       assert.deepEqual([refused.status, refused.json().code], [503, 'event-streams-exhausted'])
@@ -157,7 +165,7 @@ describe('events', { timeout: 60_000 }, () => {
     }
     assert.equal((await appliance.get(EVENTS, { method: 'HEAD' })).status, 200)
     streams.pop()?.[Symbol.dispose]()
-    await eventually(async () => (await liveClients()) === LIVE_ANSWERS_MAX - 1, {
+    await eventually(async () => (await liveClients()) === CLIENTS_MAX - 1, {
       limitMs: 5_000,
       message: 'the place is free',
     })
@@ -165,8 +173,31 @@ describe('events', { timeout: 60_000 }, () => {
     for (const stream of streams) stream[Symbol.dispose]()
   })
 
+  test('are no place where one user keeps the others out', async () => {
+    const user = appliance.credentials('viewer')
+    const streams = await Promise.all(Array.from({ length: 20 }, () => listen('', { user })))
+    const refused = await appliance.get(TELEMETRY, { user })
+    assert.deepEqual([refused.status, refused.json().code], [503, 'event-streams-exhausted'])
+    assert.match(String(refused.json().detail), /20 clients of yours/)
+    using _others = await listen('', { user: appliance.credentials('user') })
+    for (const stream of streams) stream[Symbol.dispose]()
+  })
+
+  test('need a user, as telemetry does, also where the system status needs none', async () => {
+    for (const path of [EVENTS, TELEMETRY]) {
+      for (const method of ['GET', 'HEAD']) {
+        assert.equal((await appliance.get(`${path}?Count=1`, { user: undefined, method })).status, 401, path)
+      }
+    }
+    assert.equal((await appliance.get('/api/v1/system/status', { user: undefined })).status, 200)
+    assert.equal(
+      (await appliance.get(`${TELEMETRY}?Count=1`, { user: appliance.credentials('viewer') })).status,
+      200,
+    )
+  })
+
   test('by HEAD are a head only; bad parameters are named', async () => {
-    const head = await appliance.get(EVENTS, { method: 'HEAD', user: undefined })
+    const head = await appliance.get(EVENTS, { method: 'HEAD' })
     assert.deepEqual(
       [head.status, head.headers['content-type'], head.headers['cache-control'], head.body.length],
       [200, 'text/event-stream', 'no-store', 0],
@@ -194,7 +225,7 @@ describe('events', { timeout: 60_000 }, () => {
 
 describe('telemetry', { timeout: 30_000 }, () => {
   test('is one line of JSON per group and interval, as often as asked', async () => {
-    const answer = await appliance.get(`${TELEMETRY}?Count=3`, { user: undefined })
+    const answer = await appliance.get(`${TELEMETRY}?Count=3`)
     assert.equal(answer.headers['content-type'], 'application/x-ndjson')
     const lines = answer.body.toString().split('\n')
     assert.equal(lines.pop(), '')
@@ -213,7 +244,7 @@ describe('telemetry', { timeout: 30_000 }, () => {
 
 test('the recorder says when it has started; an appliance that ends lets its clients go', async () => {
   await using other = await startTempAppliance()
-  const stream = new EventStream(await other.open(EVENTS, { user: undefined }))
+  const stream = new EventStream(await other.open(EVENTS))
   const telemetry = await other.open(TELEMETRY)
   await other.stopRecorder()
   await other.startRecorder()

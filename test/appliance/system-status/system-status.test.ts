@@ -33,7 +33,7 @@ before(async () => {
 })
 after(() => appliance[Symbol.asyncDispose]())
 
-const get = async (path: string): Promise<Payload> => (await appliance.get(path, { user: undefined })).json()
+const get = async (path: string): Promise<Payload> => (await appliance.get(path)).json()
 const status = async (): Promise<Groups> => (await get(`${SYSTEM}/status`)) as Groups
 const unavailableIn = (group: Payload | undefined): readonly string[] => group?.unavailable as string[]
 const cat = async (): Promise<Payload> => (await status()).cat ?? {}
@@ -145,6 +145,21 @@ test('time_current and the clocks of the status keep their nanoseconds', async (
   assert.ok(digits !== undefined && digits === exact)
 })
 
+/** To somebody without credentials the same members, of which those that users have made are empty. */
+async function assertPrivateIsEmpty(): Promise<void> {
+  const anonymous = (await appliance.get(`${SYSTEM}/status`, { user: undefined })).json() as Groups
+  assert.ok(!JSON.stringify(anonymous).includes('big'))
+  assert.ok(!JSON.stringify(anonymous).includes('greater'))
+  for (const [name, group] of Object.entries(await status())) {
+    assert.deepEqual(Object.keys(anonymous[name] ?? {}), Object.keys(group))
+    assert.deepEqual(wrongMembers(anonymous[name] ?? {}, STATUS_MEMBERS[name] ?? {}), [])
+  }
+  assert.deepEqual(
+    [anonymous.cat?.cat_EnableCnt, anonymous.cat?.cat_0_Mode, anonymous.cat?.cat_0_CmdLine],
+    [1, 'single', ''],
+  )
+}
+
 test('the readers are shown with what they do, and counted exactly', async () => {
   assert.equal((await cat()).cat_EnableCnt, 0)
   const path = '/api/v1/pcap/single?StreamName=big&FilterBPF=greater%2010&Slice=500'
@@ -166,6 +181,7 @@ test('the readers are shown with what they do, and counted exactly', async () =>
   assert.equal(shown.cat_WriteTotalByte, shown.cat_0_WriteTotalByte)
   assert.ok(Number(shown.cat_0_WriteGbps) > 0)
   assert.deepEqual([shown.cat_1_Enable, shown.cat_1_Mode], [false, ''])
+  await assertPrivateIsEmpty()
   await reading
   await eventually(async () => (await cat()).cat_EnableCnt === 0, { limitMs: 10_000, message: 'it is gone' })
   assert.equal((await cat()).cat_0_WriteTotalByte, 0)
