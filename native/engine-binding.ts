@@ -134,7 +134,10 @@ interface EngineBinding {
   measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
   startImport(
-    options: Required<Pick<ImportOptions, 'files' | 'directory'>> & { readonly segmentBytes: number },
+    options: Omit<Required<ImportOptions>, 'signal' | 'onProgress' | 'segmentBytes' | 'maxRatio'> & {
+      readonly segmentBytes: number
+      readonly maxRatio: number
+    },
     onProgress: (progress: ImportProgress) => void,
   ): NativeImport
 }

@@ -8,6 +8,10 @@ export interface ImportOptions {
   /** An existing empty folder; cap0/, cap1/ ... are made in it. */
   readonly directory: string
   readonly segmentBytes?: number | undefined
+  /** What the packets of all files may take, as records of PCAP. Default: what the disk holds. */
+  readonly maxBytes?: bigint | undefined
+  /** How many times its size a compressed file may become, from 64 MiB on. Default: 200. */
+  readonly maxRatio?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Called about five times a second. Input bytes as stored on disk (compressed if so). */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined
@@ -38,7 +42,7 @@ export interface StreamSummary {
 /** A part of an input that could not be imported. Everything before `offset` was. */
 export interface ImportDamage {
   readonly file: string
-  /** In the file, or in the decompressed stream when `compressed`. */
+  /** In the file, or in the decompressed stream when `compressed`; 0 = the whole file is left out. */
   readonly offset: bigint
   readonly compressed: boolean
   readonly message: string
@@ -53,18 +57,22 @@ export interface ImportResult {
 }
 
 /**
- * Imports capture files into a new capture's folder. Rejects with bad-parameter, bad-capture-file,
- * store-full or store-unavailable, or with the signal's reason; the folder is empty again then.
+ * Imports capture files into a new capture's folder. A file that is no capture file, or becomes too
+ * large when it is decompressed, is left out and named in the damages. Rejects with bad-parameter,
+ * bad-capture-file (every file is left out), store-full (the disk, or maxBytes) or store-unavailable,
+ * or with the signal's reason; the folder is empty again then.
  */
 export async function importCaptureFiles(options: ImportOptions): Promise<ImportResult> {
-  const { files, directory, segmentBytes = DEFAULT_SEGMENT_BYTES, signal, onProgress } = options
-  if (!Number.isSafeInteger(segmentBytes) || segmentBytes <= 0) {
-    throw new CapfleetError('bad-parameter', 'segmentBytes must be a positive integer', {
-      param: 'segmentBytes',
-    })
+  const { files, directory, maxBytes, signal, onProgress } = options
+  const { segmentBytes = DEFAULT_SEGMENT_BYTES, maxRatio = DEFAULT_MAX_RATIO } = options
+  for (const [param, value] of Object.entries({ segmentBytes, maxRatio })) {
+    if (Number.isSafeInteger(value) && value > 0) continue
+    throw new CapfleetError('bad-parameter', `${param} must be a positive integer`, { param })
   }
   signal?.throwIfAborted()
-  const job = engine.startImport({ files, directory, segmentBytes }, (progress) => onProgress?.(progress))
+  const job = engine.startImport({ files, directory, segmentBytes, maxBytes, maxRatio }, (progress) =>
+    onProgress?.(progress),
+  )
   const cancel = () => job.cancel()
   signal?.addEventListener('abort', cancel, { once: true })
   try {
@@ -78,3 +86,4 @@ export async function importCaptureFiles(options: ImportOptions): Promise<Import
 }
 
 const DEFAULT_SEGMENT_BYTES = 2 ** 30
+const DEFAULT_MAX_RATIO = 200

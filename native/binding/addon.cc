@@ -1,4 +1,5 @@
-// The list of what the addon exports. addon.ts is its only caller.
+// The list of what the addon exports; engine-binding.ts declares it for TypeScript. The gateway
+// loads the addon for its merges, the appliance and the recorder for everything else.
 #include <napi.h>
 
 #include "addon_data.h"

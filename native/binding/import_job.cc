@@ -94,6 +94,11 @@ Napi::Value startImport(const Napi::CallbackInfo& info) {
   job->options.directory = from.Get("directory").As<Napi::String>().Utf8Value();
   job->options.segmentBytes =
       static_cast<uint64_t>(from.Get("segmentBytes").As<Napi::Number>().Int64Value());
+  if (const Napi::Value maxBytes = from.Get("maxBytes"); maxBytes.IsBigInt()) {
+    bool isExact = false;
+    job->options.maxBytes = maxBytes.As<Napi::BigInt>().Uint64Value(&isExact);
+  }
+  job->options.maxRatio = from.Get("maxRatio").As<Napi::Number>().Uint32Value();
   job->mainThread = AddonData::of(env)->mainThread();
   job->onProgress = Napi::Persistent(info[1].As<Napi::Function>());
   // settle() drops it. Should the process end before, another thread must not.

@@ -25,21 +25,31 @@ constexpr uint32_t kPacketsPerClockLook = 1024;
 constexpr uint64_t kMaxSortBytes = uint64_t{1} << 30;
 constexpr const char* kScratchName = "/.sort";
 
+/// A file of which nothing is imported, and why.
+struct LeftOut {
+  std::string file;
+  std::string why;  ///< a sentence that names the file
+};
+
 Error cancelled() { return {Code::kCancelled, "the import was cancelled"}; }
 
-Result<std::unique_ptr<CaptureFileReader>> openCaptureFile(const std::string& path) {
-  auto stream = InputStream::open(path);
+Result<std::unique_ptr<CaptureFileReader>> openCaptureFile(const std::string& path,
+                                                           uint32_t maxRatio) {
+  auto stream = InputStream::open(path, InputStream::kDefaultBufferBytes, maxRatio);
   if (!stream) return stream.error();
   auto reader = CaptureFileReader::open(std::move(*stream));
   if (!reader) return Error{reader.error().code, path + " " + reader.error().message};
   return reader;
 }
 
-/// One import, from the first file to the result.
+/// One try of an import, from the first file to the result.
 class Import {
  public:
-  Import(const ImportOptions& options, const std::function<bool(const ImportProgress&)>& onProgress)
+  /// Imports `files` in place of those of the options.
+  Import(const ImportOptions& options, const std::vector<std::string>& files,
+         const std::function<bool(const ImportProgress&)>& onProgress)
       : options_(options),
+        files_(files),
         onProgress_(onProgress),
         sorter_({.directory = options.directory,
                  .scratchDirectory = options.directory + kScratchName,
@@ -47,8 +57,8 @@ class Import {
                  .sortBytes = options.sortBytes}) {}
 
   Result<ImportResult> run() {
-    if (auto status = checkFiles(); !status) return status.error();
-    for (const std::string& path : options_.files) {
+    for (const std::string& path : files_) addInputBytes(path);
+    for (const std::string& path : files_) {
       if (auto status = importFile(path); !status) return status.error();
     }
     auto status = sorter_.finish([this] { return reportProgress(); });
@@ -60,21 +70,19 @@ class Import {
     return std::move(result_);
   }
 
+  /// After a failed run(): the file that has to be left out for the next try, if that was why.
+  const std::optional<LeftOut>& leftOut() const { return leftOut_; }
+
  private:
-  /// Opens every input before anything is written.
-  Status checkFiles() {
-    for (const std::string& path : options_.files) {
-      if (auto reader = openCaptureFile(path); !reader) return reader.error();
-      std::error_code error;
-      const uint64_t bytes = fs::file_size(path, error);
-      if (!error) progress_.totalInputBytes += bytes;
-    }
-    return ok();
+  void addInputBytes(const std::string& path) {
+    std::error_code error;
+    const uint64_t bytes = fs::file_size(path, error);
+    if (!error) progress_.totalInputBytes += bytes;
   }
 
   Status importFile(const std::string& path) {
-    auto reader = openCaptureFile(path);
-    if (!reader) return reader.error();
+    auto reader = openCaptureFile(path, options_.maxRatio);
+    if (!reader) return leaveOut(path, reader.error().message);
     reader_ = std::move(*reader);
     portOfInterface_.fill(0);
     if (auto status = importPackets(path); !status) return status;
@@ -101,6 +109,7 @@ class Import {
           ++result_.packetsOutOfTimeRange;
           break;
         case ReadStep::kDamage:
+          if (reader_->stream().isBomb()) return refuseBomb(path);
           addDamage(path, reader_->damage());
           return ok();
         case ReadStep::kEnd:
@@ -116,6 +125,12 @@ class Import {
   }
 
   Status addPacket(const CaptureRecord& record) {
+    recordBytes_ += kRecordHeaderBytes + record.captured.size();
+    if (recordBytes_ > options_.maxBytes) {
+      return Error{Code::kStoreFull, "the packets take more than the " +
+                                         std::to_string(options_.maxBytes) +
+                                         " bytes that there is room for"};
+    }
     const uint32_t port = portOfInterface_[record.interfaceIndex];
     if (auto status = sorter_.add(port, headerOf(port), record); !status) return status;
     ++progress_.packets;
@@ -134,6 +149,19 @@ class Import {
                                .offset = damage.offset,
                                .compressed = reader_->stream().isCompressed(),
                                .message = std::move(damage.message)});
+  }
+
+  /// Its packets are among those of other files by now: nothing of this try can be kept.
+  Status refuseBomb(const std::string& path) {
+    return leaveOut(
+        path, path + " is refused: " + reader_->stream().failure()->message +
+                  "; if it is what it should be, decompress it and import the result, or raise "
+                  "imports.maxRatio");
+  }
+
+  Status leaveOut(const std::string& path, std::string why) {
+    leftOut_ = {path, why};
+    return Error{Code::kBadCaptureFile, std::move(why)};
   }
 
   /// Calls onProgress when it is time. False when the caller wants to stop.
@@ -166,6 +194,7 @@ class Import {
   }
 
   const ImportOptions& options_;
+  const std::vector<std::string>& files_;
   const std::function<bool(const ImportProgress&)>& onProgress_;
   ImportSorter sorter_;
   CapturePorts ports_;
@@ -173,6 +202,8 @@ class Import {
   std::array<uint32_t, CaptureFileReader::kMaxInterfaces> portOfInterface_{};
   ImportProgress progress_;
   uint64_t finishedInputBytes_ = 0;
+  uint64_t recordBytes_ = 0;
+  std::optional<LeftOut> leftOut_;
   std::chrono::steady_clock::time_point nextProgress_{};
   ImportResult result_;
 };
@@ -184,6 +215,7 @@ Status checkOptions(const ImportOptions& options) {
   if (options.sortBytes > kMaxSortBytes) {
     return Error{Code::kBadParameter, "sortBytes is above 1 GiB"};
   }
+  if (options.maxRatio == 0) return Error{Code::kBadParameter, "maxRatio is 0; give at least 1"};
   std::error_code error;
   const bool isEmpty = fs::is_empty(options.directory, error);
   if (error) return storeError("open", options.directory, error.value());
@@ -192,6 +224,34 @@ Status checkOptions(const ImportOptions& options) {
                  "directory " + options.directory + " is not empty; give a new folder"};
   }
   return ok();
+}
+
+struct ChosenFiles {
+  std::vector<std::string> files;
+  std::vector<LeftOut> leftOut;
+};
+
+/// Opens every input before anything is written.
+ChosenFiles chooseFiles(const ImportOptions& options) {
+  ChosenFiles chosen;
+  for (const std::string& path : options.files) {
+    if (auto reader = openCaptureFile(path, options.maxRatio); reader) {
+      chosen.files.push_back(path);
+    } else {
+      chosen.leftOut.push_back({path, reader.error().message});
+    }
+  }
+  return chosen;
+}
+
+void addLeftOut(ImportResult& result, const std::vector<LeftOut>& leftOut) {
+  for (const auto& [file, why] : leftOut) result.damages.push_back({.file = file, .message = why});
+}
+
+Error noFileLeft(const std::vector<LeftOut>& leftOut) {
+  std::string message;
+  for (const auto& [file, why] : leftOut) message += (message.empty() ? "" : "; ") + why;
+  return {Code::kBadCaptureFile, message};
 }
 
 /// After a failure. Best effort: the failure itself is what the caller must hear of.
@@ -207,9 +267,20 @@ void emptyDirectory(const std::string& path) {
 Result<ImportResult> importCaptureFiles(
     const ImportOptions& options, const std::function<bool(const ImportProgress&)>& onProgress) {
   if (auto status = checkOptions(options); !status) return status.error();
-  auto result = Import(options, onProgress).run();
-  if (!result) emptyDirectory(options.directory);
-  return result;
+  auto [files, leftOut] = chooseFiles(options);
+  while (!files.empty()) {
+    Import import(options, files, onProgress);
+    auto result = import.run();
+    if (result) {
+      addLeftOut(*result, leftOut);
+      return result;
+    }
+    emptyDirectory(options.directory);
+    if (!import.leftOut()) return result;
+    std::erase(files, import.leftOut()->file);
+    leftOut.push_back(*import.leftOut());
+  }
+  return noFileLeft(leftOut);
 }
 
 }  // namespace capfleet

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "input_stream.h"
 #include "pcap_format.h"
 #include "result.h"
 #include "segment_writer.h"
@@ -23,6 +25,11 @@ struct ImportOptions {
   /// Memory for packets that wait to be sorted. Input whose disorder reaches further than this is
   /// sorted on disk. At least one largest record; tests make it small.
   uint64_t sortBytes = uint64_t{16} << 20;
+  /// The packets of all files together may take this, as records of PCAP. Sort runs come on top
+  /// while unsorted input is imported: as much again for a while.
+  uint64_t maxBytes = std::numeric_limits<uint64_t>::max();
+  /// How many times its size a compressed file may become (InputStream::open()); at least 1.
+  uint32_t maxRatio = InputStream::kDefaultMaxRatio;
 };
 
 struct ImportProgress {
@@ -40,7 +47,8 @@ struct ImportedStream {
 /// A part of an input that could not be imported. Everything before `offset` was, nothing after.
 struct ImportDamage {
   std::string file;
-  uint64_t offset = 0;      ///< in the file, or in the decompressed stream when `compressed`
+  /// In the file, or in the decompressed stream when `compressed`; 0 = the whole file is left out.
+  uint64_t offset = 0;
   bool compressed = false;  ///< the file is gzip or zstd
   std::string message;
 };
@@ -57,11 +65,12 @@ struct ImportResult {
 /// A pcapng interface becomes the capture port of its index; where that port already has another
 /// link type, the next free port. Blocks for the whole import; uses one thread and at most 64 MiB
 /// (a zstd input made with a long window takes that window, up to 128 MiB, on top).
+/// A file that cannot be opened, is no capture file or becomes too large when it is decompressed is
+/// left out whole and named in `damages`; the capture is made of the others.
 /// `onProgress` (may be empty) is called on this thread about five times a second, and once at the
-/// end; returning false cancels.
-/// Fails with kBadParameter (no files, folder not empty), kBadCaptureFile (an input cannot be
-/// opened or is no capture file; found before anything is written), kStoreFull, kStoreUnavailable,
-/// kCancelled.
+/// end; returning false cancels. Progress begins anew when a file turns out to be left out.
+/// Fails with kBadParameter (no files, folder not empty), kBadCaptureFile (every file is left out),
+/// kStoreFull (the disk, or maxBytes), kStoreUnavailable, kCancelled.
 Result<ImportResult> importCaptureFiles(
     const ImportOptions& options, const std::function<bool(const ImportProgress&)>& onProgress);
 

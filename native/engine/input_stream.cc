@@ -18,10 +18,13 @@ constexpr uint32_t kZstdMagic = 0xFD2FB528;
 /// pzstd begins its files with a skippable frame: 0x184D2A50 to 0x184D2A5F.
 constexpr uint32_t kSkippableMagic = 0x184D2A50;
 constexpr uint32_t kSkippableMask = 0xFFFFFFF0;
+/// What any file may become: the start of a capture says little about the rest of it.
+constexpr uint64_t kUncheckedBytes = uint64_t{64} << 20;
 
 }  // namespace
 
-Result<InputStream> InputStream::open(const std::string& path, size_t bufferBytes) {
+Result<InputStream> InputStream::open(const std::string& path, size_t bufferBytes,
+                                      uint32_t maxRatio) {
   auto file = File::openForRead(path);
   if (!file) return Error{Code::kBadCaptureFile, file.error().message};
   if (const auto size = file->size(); !size) {
@@ -33,19 +36,23 @@ Result<InputStream> InputStream::open(const std::string& path, size_t bufferByte
   }
   auto source = std::make_unique<FileSource>(std::move(*file));
   if (loadLe16(magic) == kGzipMagic) {
-    return InputStream(std::make_unique<GzipSource>(std::move(source)), true, bufferBytes);
+    return InputStream(std::make_unique<GzipSource>(std::move(source)), true, bufferBytes,
+                       maxRatio);
   }
   const uint32_t word = loadLe32(magic);
   if (word == kZstdMagic || (word & kSkippableMask) == kSkippableMagic) {
-    return InputStream(std::make_unique<ZstdSource>(std::move(source)), true, bufferBytes);
+    return InputStream(std::make_unique<ZstdSource>(std::move(source)), true, bufferBytes,
+                       maxRatio);
   }
   return InputStream(std::move(source), false, bufferBytes);
 }
 
-InputStream::InputStream(std::unique_ptr<ByteSource> source, bool isCompressed, size_t bufferBytes)
+InputStream::InputStream(std::unique_ptr<ByteSource> source, bool isCompressed, size_t bufferBytes,
+                         uint32_t maxRatio)
     : source_(std::move(source)),
       isCompressed_(isCompressed),
       bufferBytes_(bufferBytes),
+      maxRatio_(maxRatio),
       buffer_(std::make_unique_for_overwrite<uint8_t[]>(bufferBytes)) {}
 
 void InputStream::fill(size_t bytes) {
@@ -62,7 +69,20 @@ void InputStream::fill(size_t bytes) {
       return;
     }
     end_ += *count;
+    checkRatio();
+    if (ended_) return;
   }
+}
+
+void InputStream::checkRatio() {
+  const uint64_t bytes = offset_ + end_ - begin_;
+  if (!isCompressed_ || bytes <= kUncheckedBytes || bytes / maxRatio_ <= inputBytes()) return;
+  isBomb_ = true;
+  ended_ = true;
+  failure_ = Error{Code::kBadCaptureFile,
+                   "it becomes more than " + std::to_string(maxRatio_) +
+                       " times its size when it is decompressed: its first " +
+                       std::to_string(inputBytes()) + " bytes became " + std::to_string(bytes)};
 }
 
 }  // namespace capfleet

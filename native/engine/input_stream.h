@@ -16,13 +16,18 @@ namespace capfleet {
 class InputStream {
  public:
   static constexpr size_t kDefaultBufferBytes = size_t{1} << 20;
+  /// Packets that carry nothing but zeros reach 113 in frames of 1,500 bytes and 580 in jumbo
+  /// frames; what is made to fill a disk reaches 1,000 as gzip and 32,000 as zstd.
+  static constexpr uint32_t kDefaultMaxRatio = 200;
 
-  /// Opens a regular file; compression is told by its first bytes. Fails with kBadCaptureFile.
-  static Result<InputStream> open(const std::string& path,
-                                  size_t bufferBytes = kDefaultBufferBytes);
+  /// Opens a regular file; compression is told by its first bytes. From the 64 MiB on that any file
+  /// may become, a file that becomes more than `maxRatio` times its size ends with failure() and
+  /// isBomb(). Fails with kBadCaptureFile.
+  static Result<InputStream> open(const std::string& path, size_t bufferBytes = kDefaultBufferBytes,
+                                  uint32_t maxRatio = kDefaultMaxRatio);
 
   InputStream(std::unique_ptr<ByteSource> source, bool isCompressed,
-              size_t bufferBytes = kDefaultBufferBytes);
+              size_t bufferBytes = kDefaultBufferBytes, uint32_t maxRatio = kDefaultMaxRatio);
 
   /// The next bytes, at least `bytes` of them; fewer only at the end of the input or when
   /// failure() is set. Valid until the next peek(). REQUIRES: bytes <= bufferBytes().
@@ -44,19 +49,24 @@ class InputStream {
   /// Bytes taken from the file on disk so far.
   uint64_t inputBytes() const { return source_->inputBytes(); }
   bool isCompressed() const { return isCompressed_; }
+  /// The bytes end because they are too many for the size of the file.
+  bool isBomb() const { return isBomb_; }
   size_t bufferBytes() const { return bufferBytes_; }
 
  private:
   void fill(size_t bytes);
+  void checkRatio();
 
   std::unique_ptr<ByteSource> source_;
   bool isCompressed_;
   size_t bufferBytes_;
+  uint32_t maxRatio_;
   std::unique_ptr<uint8_t[]> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
   uint64_t offset_ = 0;
   bool ended_ = false;
+  bool isBomb_ = false;
   std::optional<Error> failure_;
 };
 

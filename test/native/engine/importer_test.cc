@@ -20,6 +20,7 @@ class Importer : public testing::Test {
     options.directory = newOutput();
     options.segmentBytes = segmentBytes_;
     options.sortBytes = sortBytes_;
+    options.maxBytes = maxBytes_;
     return importCaptureFiles(options, onProgress_);
   }
   ImportResult imported(const std::vector<std::string>& files) {
@@ -51,6 +52,7 @@ class Importer : public testing::Test {
   int outputs_ = 0;
   uint64_t segmentBytes_ = 1 << 30;
   uint64_t sortBytes_ = 1 << 20;
+  uint64_t maxBytes_ = std::numeric_limits<uint64_t>::max();
   std::function<bool(const ImportProgress&)> onProgress_;
 };
 
@@ -170,20 +172,70 @@ TEST_F(Importer, KeepsAllWholePacketsOfAPcapCutAtEveryByte) {
   }
 }
 
-TEST_F(Importer, RefusesTheWholeImportWhenOneInputIsNoCaptureFile) {
+TEST_F(Importer, LeavesOutInputsThatAreNoCaptureFileAndNamesThem) {
   PcapBytes good;
   good.packet(1, 0, {1}, 1);
   const std::string goodPath = directory_.file("good.pcap", good.bytes());
   const std::string text = directory_.file("notes.txt", {'h', 'e', 'l', 'l', 'o'});
   const std::string empty = directory_.file("empty.pcap", {});
   const std::string emptyGzip = directory_.file("empty.gz", gzipMember({}));
-  for (const std::string& bad : {text, empty, emptyGzip, directory_.path() + "/missing"}) {
-    const auto result = import({goodPath, bad});
-    ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().code, Code::kBadCaptureFile);
-    EXPECT_NE(result.error().message.find(bad), std::string::npos) << result.error().message;
-    EXPECT_TRUE(outputNames().empty());
+  const std::vector<std::string> bad = {text, empty, emptyGzip, directory_.path() + "/missing"};
+  const auto result = imported({text, goodPath, empty, emptyGzip, goodPath, bad[3]});
+  EXPECT_EQ(result.packets, 2u);
+  ASSERT_EQ(result.damages.size(), bad.size());
+  for (size_t i = 0; i < bad.size(); ++i) {
+    EXPECT_EQ(result.damages[i].file, bad[i]);
+    EXPECT_EQ(result.damages[i].offset, 0u);
+    EXPECT_NE(result.damages[i].message.find(bad[i]), std::string::npos);
   }
+}
+
+TEST_F(Importer, MakesNothingWhenNoInputIsACaptureFile) {
+  const std::string text = directory_.file("notes.txt", {'h', 'e', 'l', 'l', 'o'});
+  const std::string empty = directory_.file("empty.pcap", {});
+  const auto result = import({text, empty});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kBadCaptureFile);
+  for (const std::string& bad : {text, empty}) {
+    EXPECT_NE(result.error().message.find(bad), std::string::npos) << result.error().message;
+  }
+  EXPECT_TRUE(outputNames().empty());
+}
+
+TEST_F(Importer, LeavesNothingOfABombAmongGoodInputsAndRefusesItAlone) {
+  PcapBytes largest;
+  for (uint32_t i = 0; i < 350; ++i) largest.packet(i, 0, Bytes(size_t{256} << 10), 256 << 10);
+  const std::string bomb = directory_.file("bomb.pcap.zst", zstdFrame(largest.bytes()));
+  PcapBytes good;
+  good.packet(1, 0, {1}, 1);
+  const std::string goodPath = directory_.file("good.pcap", good.bytes());
+  const auto result = imported({goodPath, bomb, goodPath});
+  EXPECT_EQ(result.packets, 2u);
+  EXPECT_EQ(stored(0),
+            (std::vector<StoredPacket>{{1'000'000'000, 1, {1}}, {1'000'000'000, 1, {1}}}));
+  ASSERT_EQ(result.damages.size(), 1u);
+  EXPECT_EQ(result.damages[0].file, bomb);
+  EXPECT_EQ(result.damages[0].offset, 0u);
+  const auto alone = import({bomb});
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().code, Code::kBadCaptureFile);
+  EXPECT_NE(alone.error().message.find("more than 200 times"), std::string::npos);
+  EXPECT_NE(alone.error().message.find("decompress it and import the result"), std::string::npos);
+  EXPECT_TRUE(outputNames().empty());
+}
+
+TEST_F(Importer, TakesExactlyTheRoomThatItIsGivenAndLeavesNothingWhenThatIsTooLittle) {
+  PcapBytes file;
+  for (uint32_t i = 0; i < 100; ++i) file.packet(i, 0, Bytes(84), 84);
+  const std::string path = directory_.file("a.pcap", file.bytes());
+  maxBytes_ = 10'000;
+  EXPECT_EQ(imported({path}).packets, 100u);
+  maxBytes_ = 9'999;
+  const auto result = import({path});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kStoreFull);
+  EXPECT_NE(result.error().message.find("9999 bytes"), std::string::npos);
+  EXPECT_TRUE(outputNames().empty());
 }
 
 TEST_F(Importer, CountsPacketsWhoseTimePcapCannotCarry) {

@@ -46,6 +46,50 @@ TEST(InputStream, MovesItsWindowWithoutLosingBytes) {
   }
 }
 
+/// Zeros as several zstd frames, which compress them some 20,000 times.
+Bytes zeroFrames(size_t frames, size_t bytesPerFrame) {
+  const Bytes frame = zstdFrame(Bytes(bytesPerFrame));
+  Bytes out;
+  for (size_t i = 0; i < frames; ++i) out.insert(out.end(), frame.begin(), frame.end());
+  return out;
+}
+
+/// How many bytes come before the end or the failure.
+uint64_t drain(InputStream& stream) {
+  for (;;) {
+    const size_t count = stream.peek(1).size();
+    if (count == 0) return stream.offset();
+    stream.consume(count);
+  }
+}
+
+TEST(InputStream, EndsABombAfter64MiBAlsoWhenEachOfItsFramesIsSmall) {
+  const TempDirectory directory;
+  const std::string one = directory.file("one", zeroFrames(1, 100 << 20));
+  const std::string many = directory.file("many", zeroFrames(100, 1 << 20));
+  for (const std::string& path : {one, many}) {
+    auto stream = InputStream::open(path);
+    ASSERT_TRUE(stream) << stream.error().message;
+    EXPECT_LE(drain(*stream), size_t{66} << 20);
+    EXPECT_TRUE(stream->isBomb());
+    ASSERT_TRUE(stream->failure());
+    EXPECT_NE(stream->failure()->message.find("more than 200 times"), std::string::npos);
+  }
+}
+
+TEST(InputStream, LetsAnyFileBecome64MiBAndALargeOneAsManyTimesItsSizeAsItsReaderAllows) {
+  const TempDirectory directory;
+  const std::string small = directory.file("small", zeroFrames(64, 1 << 20));
+  const std::string large = directory.file("large", zeroFrames(100, 1 << 20));
+  auto stream = InputStream::open(small);
+  auto allowed = InputStream::open(large, InputStream::kDefaultBufferBytes, 100'000);
+  ASSERT_TRUE(stream && allowed);
+  EXPECT_EQ(drain(*stream), size_t{64} << 20);
+  EXPECT_FALSE(stream->failure());
+  EXPECT_EQ(drain(*allowed), size_t{100} << 20);
+  EXPECT_FALSE(allowed->failure());
+}
+
 TEST(InputStream, RefusesWhatIsNoRegularFileWithoutWaiting) {
   const TempDirectory directory;
   const std::string fifo = directory.path() + "/fifo";

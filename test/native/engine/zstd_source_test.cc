@@ -50,20 +50,34 @@ TEST(ZstdSource, NamesDamage) {
   EXPECT_NE(decoded.failure.find("zstd data is damaged"), std::string::npos);
 }
 
-TEST(ZstdSource, DecodesFramesWithALongWindow) {
+/// A frame that asks its decoder for a window of 2^windowLog bytes: of an unknown size, it asks for
+/// all of it.
+Bytes frameWithWindow(const Bytes& sample, int windowLog) {
   ZSTD_CCtx* context = ZSTD_createCCtx();
-  ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 27);
-  const Bytes sample = sampleBytes(100'000);
-  // Streaming, without a known size: the frame then asks for the whole window.
+  ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, windowLog);
   Bytes input(ZSTD_compressBound(sample.size()));
   ZSTD_inBuffer in{sample.data(), sample.size(), 0};
   ZSTD_outBuffer out{input.data(), input.size(), 0};
   ZSTD_compressStream2(context, &out, &in, ZSTD_e_continue);
-  ASSERT_EQ(ZSTD_compressStream2(context, &out, &in, ZSTD_e_end), 0u);
+  EXPECT_EQ(ZSTD_compressStream2(context, &out, &in, ZSTD_e_end), 0u);
   ZSTD_freeCCtx(context);
   input.resize(out.pos);
+  return input;
+}
+
+TEST(ZstdSource, DecodesFramesWithALongWindow) {
+  const Bytes sample = sampleBytes(100'000);
+  const Bytes input = frameWithWindow(sample, 27);
   EXPECT_EQ(decode(input).failure, "");
   EXPECT_TRUE(decode(input).bytes == sample);
+}
+
+TEST(ZstdSource, RefusesFramesThatWantMoreMemoryThanTheLongestWindow) {
+  for (const int windowLog : {28, 31}) {
+    const auto decoded = decode(frameWithWindow(sampleBytes(100'000), windowLog));
+    EXPECT_NE(decoded.failure.find("too much memory"), std::string::npos) << decoded.failure;
+    EXPECT_TRUE(decoded.bytes.empty());
+  }
 }
 
 }  // namespace
