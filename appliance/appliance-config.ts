@@ -53,6 +53,7 @@ const importsSchema = z.strictObject({
     .min(1 << 20)
     .max(2 ** 40)
     .default(2 ** 30),
+  maxRatio: z.int().min(10).max(100_000).default(200),
 })
 
 const telemetrySchema = z.strictObject({

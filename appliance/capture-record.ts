@@ -25,6 +25,7 @@ const streamSchema = z.object({
 
 const damageSchema = z.object({
   file: z.string(),
+  /** 0 = nothing of the file is in the capture. */
   offset: count,
   compressed: z.boolean(),
   message: z.string(),
@@ -76,7 +77,7 @@ export const captureRecordSchema = z.object({
   sources: z.array(z.string()),
   /** Packets of them that PCAP cannot carry: before 1970 or after 2106-02-07. */
   packetsOutOfTimeRange: count,
-  /** Parts of them that could not be read. */
+  /** Parts of them that could not be read, and files that were left out. */
   damages: z.array(damageSchema),
 })
 

@@ -25,6 +25,7 @@ export const EVENT_KINDS = [
   'segment-removed',
   'capture-aged-out',
   'store-full',
+  'import-failed',
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
 export type EventFields = Readonly<Record<string, string | number | boolean>>

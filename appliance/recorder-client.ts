@@ -4,16 +4,16 @@ import type { z } from 'zod'
 import { CapfleetError } from '../src/base/error.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import type { CaptureReport } from './capture-report.ts'
+import type { ImportRequest, ImportWatch } from './import-request.ts'
 import { readLines } from './read-lines.ts'
 import type { StoppedCapture } from './recorded-capture.ts'
 import {
   parseRecorderError,
-  type RecorderRequest,
   recorderAnswerSchema,
   recorderResultSchemas,
+  type SentRequest,
 } from './recorder-protocol.ts'
 import { openSocketFolder } from './socket-folder.ts'
-import type { ImportRequest, ImportWatch } from './store-writer.ts'
 
 /**
  * Commands to the recorder of a store; each opens a connection of its own. All fail with
@@ -32,9 +32,9 @@ export class RecorderClient {
 
   /** Aborting cancels the import. */
   importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<CaptureRecord> {
-    const { name, files, description } = request
+    const { name, files, description, mayEvict } = request
     return this.#command(
-      { command: 'import', name, files: [...files], description },
+      { command: 'import', name, files: [...files], description, mayEvict },
       recorderResultSchemas.import,
       watch,
     )
@@ -65,7 +65,7 @@ export class RecorderClient {
   }
 
   async #command<Schema extends z.ZodType>(
-    request: RecorderRequest,
+    request: SentRequest,
     schema: Schema,
     watch: ImportWatch,
   ): Promise<z.infer<Schema>> {

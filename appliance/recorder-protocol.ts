@@ -20,6 +20,7 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
     name: z.string(),
     files: z.array(z.string()),
     description: z.string().optional(),
+    mayEvict: z.boolean().default(false),
   }),
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
   z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
@@ -27,6 +28,8 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('capture-report') }),
 ])
 export type RecorderRequest = z.infer<typeof recorderRequestSchema>
+/** What a client may leave out has its default in the recorder. */
+export type SentRequest = z.input<typeof recorderRequestSchema>
 
 /** The result of each command. */
 export const recorderResultSchemas = {

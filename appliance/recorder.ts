@@ -16,19 +16,19 @@ import { toJson } from './capture-record.ts'
 import { CaptureService, type CaptureServiceOptions } from './capture-service.ts'
 import { ClockWatch } from './clock-watch.ts'
 import { EventLog, type EventSink } from './event-log.ts'
+import type { ImportRequest, ImportSettings, ImportWatch } from './import-request.ts'
 import { readLines } from './read-lines.ts'
 import { raisePriority } from './recorder-priority.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './recorder-protocol.ts'
 import { Retention } from './retention.ts'
 import { openSocketFolder } from './socket-folder.ts'
 import { storePaths } from './store-paths.ts'
-import { type ImportRequest, type ImportWatch, StoreWriter } from './store-writer.ts'
+import { StoreWriter } from './store-writer.ts'
 
 export interface RecorderOptions {
   readonly storePath: string
   readonly log: Log
-  /** Size at which a segment ends; absent = the engine's default. */
-  readonly segmentBytes?: number | undefined
+  readonly imports?: ImportSettings | undefined
   /** Absent: nothing is ever removed to make room. */
   readonly retention?: RetentionSettings | undefined
   /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
@@ -45,7 +45,7 @@ export interface RunningRecorder {
 /** Fails with store-unavailable when the store cannot be used or has a recorder already. */
 export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
   await using parts = new AsyncDisposableStack()
-  const writer = parts.use(await StoreWriter.open(options.storePath, options.segmentBytes))
+  const writer = parts.use(await StoreWriter.open(options.storePath, options.imports))
   const { log } = options
   const events = parts.use(new EventLog(options.storePath, { log }))
   events.append('recorder-started', { pid: process.pid })
@@ -61,7 +61,9 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   retention = await openRetention(writer, { ...options, events })
   if (retention) parts.use(retention)
   const { socketPath } = parts.use(openSocketFolder(options.storePath))
-  const conversations = parts.use(new Conversations({ writer, capture: service?.control, retention, log }))
+  const conversations = parts.use(
+    new Conversations({ writer, capture: service?.control, retention, events, log }),
+  )
   const server = createServer((socket) => conversations.start(socket))
   // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
   rmSync(socketPath, { force: true })
@@ -87,7 +89,7 @@ export async function startRecorderFromFile(
   if (config.capture.ports.length > 0) raisePriority(log)
   const recorder = await startRecorder({
     storePath: config.store,
-    segmentBytes: config.imports.segmentBytes,
+    imports: config.imports,
     retention: config.retention,
     capture: { timeZone: config.timeZone, config: config.capture },
     log,
@@ -127,6 +129,7 @@ interface ConversationParts {
   readonly writer: StoreWriter
   readonly capture: CaptureControl | undefined
   readonly retention: Retention | undefined
+  readonly events: EventSink
   readonly log: Log
 }
 
@@ -135,13 +138,15 @@ class Conversations implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #capture: CaptureControl | undefined
   readonly #retention: Retention | undefined
+  readonly #events: EventSink
   readonly #log: Log
   readonly #running = new Map<Socket, Promise<void>>()
 
-  constructor({ writer, capture, retention, log }: ConversationParts) {
+  constructor({ writer, capture, retention, events, log }: ConversationParts) {
     this.#writer = writer
     this.#capture = capture
     this.#retention = retention
+    this.#events = events
     this.#log = log
   }
 
@@ -206,11 +211,31 @@ class Conversations implements AsyncDisposable {
   }
 
   async #import(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
-    const sizes = await Promise.all(
-      request.files.map((file) => stat(file, { bigint: true }).catch(() => undefined)),
-    )
-    await this.#retention?.makeRoom(sizes.reduce((sum, found) => sum + (found?.size ?? 0n), 0n))
-    return await this.#writer.importCapture(request, watch)
+    try {
+      return await this.#importWithin(request, watch)
+    } catch (error) {
+      if (watch.signal?.aborted || !(error instanceof CapfleetError)) throw error
+      this.#events.append('import-failed', { name: request.name, code: error.code })
+      const wayOut = this.#retention?.wayOut(request.mayEvict === true)
+      if (error.code !== 'store-full' || wayOut === undefined) throw error
+      throw new CapfleetError(
+        'store-full',
+        `${request.name}: ${error.message}; nothing of it is kept; ${wayOut}`,
+        {
+          cause: error,
+        },
+      )
+    } finally {
+      // What a failed import has left free, a capture may be waiting for.
+      this.#retention?.check()
+    }
+  }
+
+  async #importWithin(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
+    if (this.#retention === undefined) return await this.#writer.importCapture(request, watch)
+    using room = await this.#retention.giveRoom(await sizeOf(request.files), request.mayEvict === true)
+    const signal = watch.signal === undefined ? room.signal : AbortSignal.any([watch.signal, room.signal])
+    return await this.#writer.importCapture(request, { ...watch, signal }, room)
   }
 
   #delete(name: string): Promise<unknown> {
@@ -243,6 +268,12 @@ function parseRequest(line: string): RecorderRequest {
   } catch (cause) {
     throw new CapfleetError('bad-parameter', 'the recorder does not know this command', { cause })
   }
+}
+
+/** Of the files together; one that is not there takes nothing. */
+async function sizeOf(files: readonly string[]): Promise<bigint> {
+  const found = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => undefined)))
+  return found.reduce((sum, entry) => sum + (entry?.size ?? 0n), 0n)
 }
 
 function nameOf(request: RecorderRequest): string | undefined {

@@ -8,6 +8,7 @@ import { CaptureCatalogue } from './capture-catalogue.ts'
 import type { CaptureRecord } from './capture-record.ts'
 import type { EventSink } from './event-log.ts'
 import { FifoLimit } from './fifo-limit.ts'
+import type { ImportRoom } from './import-request.ts'
 import { type Candidate, createdNs, removalOrder } from './retention-order.ts'
 import { SegmentSizes } from './segment-sizes.ts'
 import { type StorePaths, segmentPath } from './store-paths.ts'
@@ -27,6 +28,22 @@ export interface RetentionOptions {
 const INTERVAL_MS = 1_000
 const NANOS_PER_MS = 1_000_000n
 
+/** Bytes that are wanted beyond what is there. */
+interface Need {
+  /** In segments of captures: what `maxBytes` limits. */
+  readonly stored: bigint
+  /** On the disk: what `minFreeBytes` limits. */
+  readonly disk: bigint
+}
+const NOTHING: Need = { stored: 0n, disk: 0n }
+const NEVER = new AbortController().signal
+
+/** The room of one import, until dispose. */
+export interface GivenRoom extends ImportRoom, Disposable {
+  /** Aborts with store-full when the import has to give way. */
+  readonly signal: AbortSignal
+}
+
 /** Files of a segment that no record names any more, and somebody still reads. */
 interface Pinned {
   readonly path: string
@@ -45,6 +62,8 @@ export class Retention implements AsyncDisposable {
   readonly #catalogue: CaptureCatalogue
   readonly #sizes: SegmentSizes
   readonly #turn = new FifoLimit(1)
+  /** Of imports that run and may remove nothing. */
+  readonly #guests = new Set<AbortController>()
   #pinned: Pinned[] = []
   #isFull = false
   #isEnding = false
@@ -60,32 +79,55 @@ export class Retention implements AsyncDisposable {
   static async start(options: RetentionOptions): Promise<Retention> {
     const retention = new Retention(options)
     await retention.#findLeftovers()
-    await retention.#inTurn(() => retention.#collect(0n))
+    await retention.#inTurn(() => retention.#collect(NOTHING))
     retention.#timer = setInterval(() => retention.check(), INTERVAL_MS).unref()
     return retention
   }
 
   /** Fails with store-full when there was no room at the last look, and nothing may be removed for more. */
   checkRoom(): void {
-    if (this.#isFull && this.#options.settings.onFull === 'stop')
-      throw storeFull('the store has no room left')
+    if (!this.#isFull || this.#options.settings.onFull === 'roll') return
+    throw new CapfleetError(
+      'store-full',
+      'the store has no room left, and retention.onFull is "stop"; delete captures',
+    )
   }
 
   /** A segment was finished, or time has passed. Nobody waits for it. */
   check(): void {
     // Who works now will see the same.
     if (this.#turn.used > 0) return
-    this.#inTurn(() => this.#collect(0n)).catch((err: unknown) =>
+    this.#inTurn(() => this.#collect(NOTHING)).catch((err: unknown) =>
       this.#options.log.error('retention.failed', { err }),
     )
   }
 
-  /** Makes room for so many bytes more. Fails with store-full when that may not be. */
+  /** Makes room on the disk for so many bytes more, as far as anything may be removed. */
   async makeRoom(bytes: bigint): Promise<void> {
-    const missing = await this.#inTurn(() => this.#collect(bytes))
-    if (missing > 0n && this.#options.settings.onFull === 'stop') {
-      throw storeFull(`the store lacks ${missing} bytes for this`)
+    await this.#inTurn(() => this.#collect({ stored: 0n, disk: bytes }))
+  }
+
+  /**
+   * Room for an import of files of so many bytes. Unless it `mayEvict`, nothing is ever removed for
+   * it: it gets what is free now, for as long as nobody else needs that. Fails with store-full.
+   */
+  async giveRoom(inputBytes: bigint, mayEvict: boolean): Promise<GivenRoom> {
+    const { maxBytes, onFull } = this.#options.settings
+    if (!mayEvict || onFull === 'stop') return await this.#giveFreeRoom()
+    await this.makeRoom(inputBytes)
+    return {
+      maxBytes: maxBytes === 0 ? undefined : BigInt(maxBytes),
+      signal: NEVER,
+      hold: (bytes) => this.#hold(() => this.#collect({ stored: bytes, disk: 0n })),
+      [Symbol.dispose]: () => undefined,
     }
+  }
+
+  /** What its caller may do about an import for which there is no room. */
+  wayOut(mayEvict: boolean): string {
+    if (this.#options.settings.onFull === 'stop') return 'delete captures: retention.onFull is "stop"'
+    if (mayEvict) return 'delete captures, or raise retention.maxBytes'
+    return 'delete captures, or let the import remove the oldest packets with --evict'
   }
 
   /** Ends between two removals at the latest. */
@@ -95,16 +137,44 @@ export class Retention implements AsyncDisposable {
     await this.#inTurn(() => Promise.resolve())
   }
 
+  async #giveFreeRoom(): Promise<GivenRoom> {
+    const free = -(await this.#inTurn(() => this.#missing(NOTHING)))
+    if (free <= 0n) throw new CapfleetError('store-full', 'the store has no room left')
+    const giveWay = new AbortController()
+    this.#guests.add(giveWay)
+    return {
+      maxBytes: free,
+      signal: giveWay.signal,
+      hold: (bytes) => this.#hold(() => this.#missing({ stored: bytes, disk: 0n })),
+      [Symbol.dispose]: () => void this.#guests.delete(giveWay),
+    }
+  }
+
+  /** Nobody else removes anything or gets room before dispose. `findMissing` tells how many bytes are missing. */
+  async #hold(findMissing: () => Promise<bigint>): Promise<Disposable> {
+    const turn = await this.#turn.acquire(NEVER)
+    try {
+      const missing = await findMissing()
+      if (missing <= 0n) return turn
+      throw new CapfleetError('store-full', `the store lacks ${missing} bytes for the finished capture`)
+    } catch (error) {
+      turn[Symbol.dispose]()
+      throw error
+    }
+  }
+
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    using _turn = await this.#turn.acquire(new AbortController().signal)
+    using _turn = await this.#turn.acquire(NEVER)
     return await work()
   }
 
   /** Gives the bytes that are still missing. */
-  async #collect(wanted: bigint): Promise<bigint> {
+  async #collect(need: Need): Promise<bigint> {
     await this.#removePinned()
     const captures = await this.#catalogue.listFinished()
-    const excess = await this.#excess(captures, wanted)
+    const excess = await this.#excess(captures, need)
+    // What they have written will be gone at the next look, and is no reason to remove anything now.
+    if (excess > 0n && this.#stopGuests() && need.stored === 0n) return excess
     const { onFull } = this.#options.settings
     let missing = excess
     for (const candidate of removalOrder(captures)) {
@@ -117,15 +187,26 @@ export class Retention implements AsyncDisposable {
     return missing
   }
 
+  /** False when no import has to give way. */
+  #stopGuests(): boolean {
+    const reason = new CapfleetError('store-full', 'others need the room that the import takes')
+    for (const guest of this.#guests) guest.abort(reason)
+    return this.#guests.size > 0
+  }
+
+  async #missing(need: Need): Promise<bigint> {
+    return await this.#excess(await this.#catalogue.listFinished(), need)
+  }
+
   /** How many bytes are too many; not positive when there is room. */
-  async #excess(finished: readonly CaptureRecord[], wanted: bigint): Promise<bigint> {
+  async #excess(finished: readonly CaptureRecord[], need: Need): Promise<bigint> {
     const { settings, paths } = this.#options
     const { bavail, bsize } = await statfs(paths.captures, { bigint: true })
-    const lacking = BigInt(settings.minFreeBytes) + wanted - bavail * bsize
+    const lacking = BigInt(settings.minFreeBytes) + need.disk - bavail * bsize
     if (settings.maxBytes === 0) return lacking
     const held = await this.#sizes.total(await this.#catalogue.list(), finished)
     const pinned = this.#pinned.reduce((sum, { bytes }) => sum + bytes, 0n)
-    const over = held + pinned + wanted - BigInt(settings.maxBytes)
+    const over = held + pinned + need.stored - BigInt(settings.maxBytes)
     return over > lacking ? over : lacking
   }
 
@@ -205,10 +286,6 @@ export class Retention implements AsyncDisposable {
       }
     }
   }
-}
-
-function storeFull(reason: string): CapfleetError {
-  return new CapfleetError('store-full', `${reason}, and retention.onFull is "stop"; delete captures`)
 }
 
 /** Numbers of the segments of which any file is in the folder. */

@@ -1,14 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { basename, isAbsolute, join } from 'node:path'
-import { type ImportProgress, type ImportResult, importCaptureFiles } from '../native/import-capture-files.ts'
+import { join } from 'node:path'
+import { importCaptureFiles } from '../native/import-capture-files.ts'
 import { CapfleetError } from '../src/base/error.ts'
-import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../src/query/capture-name-rule.ts'
+import { CAPTURE_NAME } from '../src/query/capture-name-rule.ts'
 import { addAgedOut } from './aged-out-list.ts'
 import { activeRecords, changeCaptureRecord, makeCaptureFolder, readCaptureRecord } from './capture-folder.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import { syncPath, syncTree } from './durable-files.ts'
 import { FifoLimit } from './fifo-limit.ts'
+import {
+  checkImportRequest,
+  type ImportRequest,
+  type ImportRoom,
+  type ImportSettings,
+  type ImportWatch,
+  recordOfImport,
+} from './import-request.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
 import { lockStore } from './store-lock.ts'
 import {
@@ -25,38 +33,25 @@ const STORE_FORMAT = { format: 1 }
 /** For turns that are short and always end. */
 const UNTIL_DONE = new AbortController().signal
 
-export interface ImportRequest {
-  /** Full name of the capture to make. */
-  readonly name: string
-  /** Absolute paths, imported in this order. */
-  readonly files: readonly string[]
-  readonly description?: string | undefined
-}
-
-export interface ImportWatch {
-  readonly signal?: AbortSignal | undefined
-  readonly onProgress?: ((progress: ImportProgress) => void) | undefined
-}
-
 /** The only code that changes a store. A capture appears and disappears whole, by one rename. */
 export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
   readonly #lock: Disposable
-  readonly #segmentBytes: number | undefined
+  readonly #imports: ImportSettings
   /** Records are read, changed and replaced by one at a time. */
   readonly #recordTurn = new FifoLimit(1)
 
-  private constructor(paths: StorePaths, lock: Disposable, segmentBytes: number | undefined) {
+  private constructor(paths: StorePaths, lock: Disposable, imports: ImportSettings) {
     this.#paths = paths
     this.#lock = lock
-    this.#segmentBytes = segmentBytes
+    this.#imports = imports
   }
 
   /**
    * Makes the store when it is missing, locks it and removes what an interrupted writer left.
    * Fails with store-unavailable when the folder cannot be used or has another writer.
    */
-  static async open(root: string, segmentBytes?: number): Promise<StoreWriter> {
+  static async open(root: string, imports: ImportSettings = {}): Promise<StoreWriter> {
     const paths = storePaths(root)
     try {
       await mkdir(paths.captures, { recursive: true, mode: 0o750 })
@@ -73,15 +68,20 @@ export class StoreWriter implements AsyncDisposable {
       lock[Symbol.dispose]()
       throw error
     }
-    return new StoreWriter(paths, lock, segmentBytes)
+    return new StoreWriter(paths, lock, imports)
   }
 
   /**
-   * Makes one capture of the files. Fails with capture-exists, bad-parameter, bad-capture-file,
+   * Makes one capture of the files; those of which nothing could be imported are named in its damages.
+   * Fails with capture-exists, bad-parameter, bad-capture-file (none of the files could be),
    * store-full, store-unavailable; or with the signal's reason. Nothing remains of a failed import.
    */
-  async importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<CaptureRecord> {
-    checkRequest(request)
+  async importCapture(
+    request: ImportRequest,
+    watch: ImportWatch = {},
+    room?: ImportRoom,
+  ): Promise<CaptureRecord> {
+    checkImportRequest(request)
     const folder = join(this.#paths.captures, request.name)
     const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
     if (await exists(folder)) throw captureExists(request.name, 'a capture of this name exists')
@@ -90,12 +90,14 @@ export class StoreWriter implements AsyncDisposable {
       const result = await importCaptureFiles({
         files: request.files,
         directory: hidden,
-        segmentBytes: this.#segmentBytes,
+        ...this.#imports,
+        maxBytes: room?.maxBytes,
         signal: watch.signal,
         onProgress: watch.onProgress,
       })
       watch.signal?.throwIfAborted()
-      const record = recordOf(request, result)
+      using _held = await room?.hold(await sizeOfTree(hidden))
+      const record = recordOfImport(request, result)
       await writeFile(join(hidden, CAPTURE_RECORD_NAME), `${toJson(record)}\n`)
       await syncTree(hidden)
       await rename(hidden, folder)
@@ -215,45 +217,6 @@ async function readUnlessNew(path: string): Promise<string | undefined> {
 async function removeLeftovers(paths: StorePaths): Promise<void> {
   for (const name of await readdir(paths.captures)) {
     if (name.startsWith(HIDDEN_PREFIX)) await rm(join(paths.captures, name), { recursive: true, force: true })
-  }
-}
-
-function checkRequest({ name, files }: ImportRequest): void {
-  if (!CAPTURE_NAME.test(name)) {
-    throw new CapfleetError('bad-parameter', `name ${CAPTURE_NAME_RULE}, got "${name.slice(0, 200)}"`, {
-      param: 'name',
-    })
-  }
-  if (files.length === 0) {
-    throw new CapfleetError('bad-parameter', 'files names no file to import', { param: 'files' })
-  }
-  const relative = files.find((file) => !isAbsolute(file))
-  if (relative !== undefined) {
-    throw new CapfleetError('bad-parameter', `files must be absolute paths, got "${relative}"`, {
-      param: 'files',
-    })
-  }
-}
-
-function recordOf(request: ImportRequest, result: ImportResult): CaptureRecord {
-  const segments = result.streams.flatMap((stream) => stream.segments)
-  const times = segments.flatMap(({ minNs, maxNs }) => [minNs, maxNs]).sort((a, b) => (a < b ? -1 : 1))
-  const [startNs = 0n] = times
-  return {
-    format: 1,
-    name: request.name,
-    type: 'import',
-    state: 'closed',
-    description: request.description ?? '',
-    createdAt: new Date().toISOString(),
-    startNs,
-    endNs: (times.at(-1) ?? -1n) + 1n,
-    packets: result.packets,
-    bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0n),
-    streams: result.streams.map((stream) => ({ ...stream, segments: [...stream.segments] })),
-    sources: request.files.map((file) => basename(file)),
-    packetsOutOfTimeRange: result.packetsOutOfTimeRange,
-    damages: result.damages.map((damage) => ({ ...damage, file: basename(damage.file) })),
   }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The command line. Programs are loaded only when they are run, so that the gateway never loads
- * the engine.
+ * The command line. Programs are loaded only when they are run: no command waits for the code of
+ * another.
  */
 import { Command, Option } from 'commander'
 import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
@@ -100,11 +100,13 @@ program
     'one capture of this name from all files; without it each file becomes a capture of its own',
   )
   .option('--description <text>', 'kept with the capture')
-  .action((files: string[], options: { store: string; name?: string; description?: string }) =>
-    runProgram(async (signal) => {
-      const { importFiles } = await import('./command/import-command.ts')
-      await importFiles(files, options, signal)
-    }),
+  .option('--evict', 'remove the oldest packets of the store when it has no room; without it none is removed')
+  .action(
+    (files: string[], options: { store: string; name?: string; description?: string; evict?: boolean }) =>
+      runProgram(async (signal) => {
+        const { importFiles } = await import('./command/import-command.ts')
+        await importFiles(files, options, signal)
+      }),
   )
 
 program

@@ -10,6 +10,7 @@ import { type ChildProgram, startChildProgram } from './command/child-program.ts
 import { loadGeneratedTraffic, loadImportedFiles } from './command/demo-captures.ts'
 import { demoGuide } from './command/demo-guide.ts'
 import { clearStores, DEMO_USER, type DemoHome, prepareDemoHome } from './command/demo-home.ts'
+import { failOnLosses } from './command/import-command.ts'
 import { startLiveCapture } from './command/live-capture-demo.ts'
 import { LiveTraffic, mayCapture } from './command/live-traffic.ts'
 import { SupervisedProgram } from './command/supervised-program.ts'
@@ -25,7 +26,10 @@ export interface DemoOptions {
 /** Running streams of the demo get this long when it is stopped. */
 const STOP_GRACE_MS = 5_000
 
-/** Runs until `signal` aborts or the gateway ends; no child outlives it. */
+/**
+ * Runs until `signal` aborts or the gateway ends; no child outlives it. Fails with bad-capture-file at
+ * the end when a file could not be imported whole: the others are served until then.
+ */
 export async function runDemo(options: DemoOptions, signal: AbortSignal): Promise<void> {
   await using children = new AsyncDisposableStack()
   const traffic = (await mayCapture()) ? children.use(await LiveTraffic.open()) : undefined
@@ -47,10 +51,10 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
     const name = `${device.name}-recorder`
     children.use(await startRecorder(name, device.configPath, logPath(name)))
   }
-  const range =
+  const { range, losses } =
     options.importFiles.length > 0
       ? await loadImportedFiles(home.devices, options.importFiles, signal)
-      : await loadGeneratedTraffic(home, signal)
+      : { range: await loadGeneratedTraffic(home, signal), losses: 0 }
   const appliances: ChildProgram[] = []
   for (const device of home.devices)
     appliances.push(await start(device.name, ['appliance', '--config', device.configPath]))
@@ -63,12 +67,13 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
     await writeGatewayConfig(options, home, appliances),
   ])
   const gatewayUrl = gateway.address
-  await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
+  const netrcPath = await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
   process.stdout.write(`capfleet ready ${gatewayUrl}\n`)
-  process.stderr.write(demoGuide({ gatewayUrl, password: home.password, range, live }))
+  process.stderr.write(demoGuide({ gatewayUrl, netrcPath, range, live }))
   for (const child of appliances) void announceEnd(child, signal)
   await Promise.race([aborted(signal), gateway.ended])
   if (!signal.aborted) process.stderr.write(`capfleet: the gateway ended; its log is in ${home.folder}/log\n`)
+  failOnLosses(losses)
 }
 
 /** As systemd or Kubernetes would: a recorder that dies is started again and goes on with its capture. */
@@ -110,13 +115,13 @@ async function writeGatewayConfig(
   return path
 }
 
-/** demo.json for scripts, netrc for `curl --netrc-file`. */
+/** demo.json for scripts, netrc for `curl --netrc-file`, whose path this gives. */
 async function writeDemoFiles(
   folder: string,
   home: DemoHome,
   gatewayUrl: string,
   appliances: readonly ChildProgram[],
-): Promise<void> {
+): Promise<string> {
   const demo = {
     gatewayUrl,
     user: DEMO_USER,
@@ -133,5 +138,7 @@ async function writeDemoFiles(
   const options = { mode: 0o600 }
   await writeFile(join(folder, 'demo.json'), `${JSON.stringify(demo, null, 2)}\n`, options)
   const netrc = `machine ${new URL(gatewayUrl).hostname}\nlogin ${DEMO_USER}\npassword ${home.password}\n`
-  await writeFile(join(folder, 'netrc'), netrc, options)
+  const netrcPath = join(folder, 'netrc')
+  await writeFile(netrcPath, netrc, options)
+  return netrcPath
 }

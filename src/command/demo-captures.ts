@@ -1,12 +1,13 @@
 /** Fills the stores of the demo fleet: with generated traffic, or with the user's own files. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import type { CaptureRecord } from '../../appliance/capture-record.ts'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
 import { CapfleetError } from '../base/error.ts'
 import { writeSiteTraffic } from '../demo-traffic/site-traffic.ts'
 import type { CaptureRange } from './demo-guide.ts'
 import type { DemoDevice, DemoHome } from './demo-home.ts'
-import { captureNameOf, importAsCapture } from './import-command.ts'
+import { captureNameOf, type ImportJob, importAsCapture, importUnlessBad } from './import-command.ts'
 
 /** Monday 2026-11-02T09:00:00Z: a fixed hour keeps the README's lines true. */
 const TRAFFIC_START_NS = 1_793_610_000_000_000_000n
@@ -71,28 +72,51 @@ async function deleteIfThere(recorder: RecorderClient, name: string): Promise<vo
   }
 }
 
-/** The user's files, spread over the devices, each a capture named after its file. */
+export interface LoadedFiles {
+  readonly range: CaptureRange
+  /** Files, or ends of files, that could not be imported; stderr names them. */
+  readonly losses: number
+}
+
+/**
+ * The user's files, spread over the devices, each a capture named after its file. A bad file costs the
+ * others nothing. Fails with bad-capture-file when no packet could be imported.
+ */
 export async function loadImportedFiles(
   devices: readonly DemoDevice[],
   files: readonly string[],
   signal: AbortSignal,
-): Promise<CaptureRange> {
+): Promise<LoadedFiles> {
   let range: CaptureRange | undefined
+  let losses = 0
   const names = new Set<string>()
   for (const [index, file] of files.entries()) {
     const device = devices[index % devices.length]
     if (device === undefined || signal.aborted) break
-    const name = unusedName(captureNameOf(file), names)
-    const job = { name, files: [resolve(file)], description: file }
-    const { startNs, endNs, packets } = await importAsCapture(new RecorderClient(device.store), job, signal)
-    if (packets === 0n) continue
-    const beginNs = range === undefined || startNs < range.beginNs ? startNs : range.beginNs
-    const lastNs = range === undefined || endNs > range.endNs ? endNs : range.endNs
-    range = { captureName: name, device: device.name, ...range, beginNs, endNs: lastNs }
+    const job = (): ImportJob => ({
+      name: unusedName(captureNameOf(file), names),
+      files: [resolve(file)],
+      description: file,
+    })
+    const outcome = await importUnlessBad(new RecorderClient(device.store), job, signal)
+    losses += outcome.losses
+    if (outcome.record !== undefined) range = widened(range, outcome.record, device.name)
   }
   if (range === undefined)
     throw new CapfleetError('bad-capture-file', 'the files hold no packet that PCAP can carry')
-  return range
+  return { range, losses }
+}
+
+/** The first capture with packets is the one to show. */
+function widened(
+  range: CaptureRange | undefined,
+  { name, packets, startNs, endNs }: CaptureRecord,
+  device: string,
+): CaptureRange | undefined {
+  if (packets === 0n) return range
+  if (range === undefined) return { captureName: name, device, beginNs: startNs, endNs }
+  const beginNs = startNs < range.beginNs ? startNs : range.beginNs
+  return { ...range, beginNs, endNs: endNs > range.endNs ? endNs : range.endNs }
 }
 
 /** Two files of one name from different folders stay two captures. */

@@ -1,6 +1,6 @@
 /** What the demo prints when it is ready: lines to paste into a shell. */
 
-import { DEMO_SITES, DEMO_USER } from './demo-home.ts'
+import { DEMO_SITES } from './demo-home.ts'
 import type { LiveCapture } from './live-capture-demo.ts'
 
 export interface CaptureRange {
@@ -16,7 +16,8 @@ const EXAMPLE_NS = 10_000_000_000n
 
 export interface DemoFacts {
   readonly gatewayUrl: string
-  readonly password: string
+  /** The credentials: a password on a command line is in the shell's history, and in `ps` for everybody. */
+  readonly netrcPath: string
   readonly range: CaptureRange
   /** undefined = no packets are captured now. */
   readonly live: LiveCapture | undefined
@@ -24,7 +25,7 @@ export interface DemoFacts {
 
 export function demoGuide(at: DemoFacts): string {
   const { gatewayUrl, range } = at
-  const curl = `curl -fsS -u ${DEMO_USER}:${at.password}`
+  const curl = `curl -fsS --netrc-file ${quoted(at.netrcPath)}`
   const exampleEndNs = range.beginNs + EXAMPLE_NS < range.endNs ? range.beginNs + EXAMPLE_NS : range.endNs
   return `
 Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL; Ctrl-C stops everything. Try:
@@ -51,4 +52,9 @@ function liveGuide({ device, captureName }: LiveCapture, curl: string): string {
   # what happens on ${device}, as it happens
   ${curl}/devices/${device}/api/v1/system/events?LastEventID=0"
 `
+}
+
+/** As one word of a shell. */
+function quoted(path: string): string {
+  return /^[A-Za-z0-9/._-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

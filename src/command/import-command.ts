@@ -3,12 +3,15 @@ import type { CaptureRecord } from '../../appliance/capture-record.ts'
 import type { RecorderClient } from '../../appliance/recorder-client.ts'
 import { withRecorder } from '../../appliance/recorder-session.ts'
 import { CapfleetError } from '../base/error.ts'
+import { describeError } from '../base/program.ts'
 import { createProgressBar } from './progress-bar.ts'
 
 export interface ImportCommandOptions {
   readonly store: string
   readonly name?: string | undefined
   readonly description?: string | undefined
+  /** Whether the oldest packets of the store may go, if there is no room. */
+  readonly evict?: boolean | undefined
 }
 
 /** One capture to make. */
@@ -17,11 +20,13 @@ export interface ImportJob {
   /** Absolute paths. */
   readonly files: readonly string[]
   readonly description?: string | undefined
+  readonly mayEvict?: boolean | undefined
 }
 
 /**
- * `capfleet import`: through the store's recorder when one runs, else as its writer meanwhile.
- * Fails with bad-capture-file after the last file when a part of any could not be read.
+ * `capfleet import`: through the store's recorder when one runs, else as its writer meanwhile. One
+ * bad file among many costs the others nothing. Fails with bad-capture-file after the last file when
+ * anything of any was not imported; stderr has named it by then.
  */
 export async function importFiles(
   files: readonly string[],
@@ -29,21 +34,64 @@ export async function importFiles(
   signal: AbortSignal,
 ): Promise<void> {
   const paths = files.map((file) => resolve(file))
-  const { name, description } = options
-  const jobs: readonly ImportJob[] =
-    name === undefined
-      ? paths.map((path) => ({ name: captureNameOf(path), files: [path], description }))
-      : [{ name, files: paths, description }]
-  let damages = 0
+  const { name } = options
+  const captures = name === undefined ? paths.map((path) => [path]) : [paths]
+  let losses = 0
   await withRecorder(resolve(options.store), async (recorder) => {
-    for (const job of jobs) damages += (await importAsCapture(recorder, job, signal)).damages.length
+    for (const inputs of captures) {
+      const outcome = await importUnlessBad(
+        recorder,
+        () => ({
+          name: name ?? captureNameOf(inputs[0] ?? ''),
+          files: inputs,
+          description: options.description,
+          mayEvict: options.evict,
+        }),
+        signal,
+      )
+      losses += outcome.losses
+    }
   })
-  if (damages > 0) {
-    throw new CapfleetError('bad-capture-file', 'some input was damaged; what was whole is imported')
+  failOnLosses(losses)
+}
+
+export interface ImportOutcome {
+  /** undefined: nothing was imported. */
+  readonly record: CaptureRecord | undefined
+  /** Files, or ends of files, that are not in the capture. */
+  readonly losses: number
+}
+
+/**
+ * As importAsCapture, but says on stderr why nothing was imported, also when no job could be made.
+ * Fails only when other files would fare no better: with store-unavailable, or when the signal aborts.
+ */
+export async function importUnlessBad(
+  recorder: RecorderClient,
+  job: () => ImportJob,
+  signal: AbortSignal,
+): Promise<ImportOutcome> {
+  try {
+    const record = await importAsCapture(recorder, job(), signal)
+    return { record, losses: record.damages.length }
+  } catch (error) {
+    const isOfFile = error instanceof CapfleetError && error.code !== 'store-unavailable'
+    if (signal.aborted || !isOfFile) throw error
+    process.stderr.write(`import: ${describeError(error)}\n`)
+    return { record: undefined, losses: 1 }
   }
 }
 
-/** Imports with a progress bar on stderr, and says there what could not be imported. */
+/** Fails with bad-capture-file, so that a script sees by the status that something is missing. */
+export function failOnLosses(losses: number): void {
+  if (losses === 0) return
+  throw new CapfleetError(
+    'bad-capture-file',
+    `not everything could be imported; what is missing is named above (${losses} times)`,
+  )
+}
+
+/** Imports with a progress bar on stderr, and says there what of the files could not be imported. */
 export async function importAsCapture(
   recorder: RecorderClient,
   job: ImportJob,
@@ -55,18 +103,19 @@ export async function importAsCapture(
     onProgress: ({ inputBytes, totalInputBytes }) => bar.update(Number(inputBytes), Number(totalInputBytes)),
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
-  for (const { file, offset, compressed, message } of record.damages) {
-    const where = `offset ${offset}${compressed ? ' of the decompressed data' : ''}`
-    process.stderr.write(
-      `import ${job.name}: ${file} is damaged at ${where}: ${message}; the packets before are imported\n`,
-    )
-  }
+  for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)
   if (record.packetsOutOfTimeRange > 0n) {
     process.stderr.write(
       `import ${job.name}: left out, because PCAP carries times from 1970 to 2106-02-07 only: ${record.packetsOutOfTimeRange} packets\n`,
     )
   }
   return record
+}
+
+function describeDamage({ file, offset, compressed, message }: CaptureRecord['damages'][number]): string {
+  if (offset === 0n) return `${file} is left out: ${message}`
+  const where = `offset ${offset}${compressed ? ' of the decompressed data' : ''}`
+  return `${file} is damaged at ${where}: ${message}; the packets before are imported`
 }
 
 /** "dump.2026.pcapng.gz" -> "dump.2026"; characters that a capture name cannot have become "_". */

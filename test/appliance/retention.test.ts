@@ -137,10 +137,67 @@ test('onFull "stop" keeps everything, says so once and takes nothing new', async
   await importCapture(first, 'kept', 0, 45)
   await first[Symbol.asyncDispose]()
   await using keeper = await open({ maxBytes: 2 * SEGMENT_BYTES, onFull: 'stop' })
-  await assert.rejects(keeper.retention.makeRoom(10n), { code: 'store-full' })
+  await assert.rejects(keeper.retention.giveRoom(10n, true), { code: 'store-full' })
+  await keeper.collect()
   assert.deepEqual(keeper.kinds(), ['store-full'])
   assert.throws(() => keeper.retention.checkRoom(), { code: 'store-full' })
   assert.deepEqual(numbersOf((await timerange(0, 100)).body), range(0, 45))
+})
+
+test('an import that may remove nothing gets what is free, and gives way to a capture that needs it', async () => {
+  await using keeper = await open({ maxBytes: 7 * SEGMENT_BYTES })
+  await importCapture(keeper, 'old', 0, 18)
+  const room = await keeper.retention.giveRoom(0n, false)
+  const { maxBytes = 0n } = room
+  assert.ok(maxBytes > 5n * BigInt(SEGMENT_BYTES) && maxBytes < 6n * BigInt(SEGMENT_BYTES), `${maxBytes}`)
+  // As a capture does that is recorded meanwhile: it asks nobody.
+  await importCapture(keeper, 'recorded', 18, 54)
+  await keeper.collect()
+  assert.deepEqual(keeper.kinds(), [], 'what the import has written goes first')
+  assert.equal(room.signal.aborted, true)
+  assert.equal((room.signal.reason as { code: string }).code, 'store-full')
+  room[Symbol.dispose]()
+  await keeper.collect()
+  assert.deepEqual(
+    keeper.events.map(({ fields }) => fields.name),
+    ['old'],
+    'then the ring rolls as ever',
+  )
+})
+
+test('of two imports that were given the same room, the one that is finished later does not get it', async () => {
+  await using keeper = await open({ maxBytes: 4 * SEGMENT_BYTES })
+  await importCapture(keeper, 'held', 0, 9)
+  using first = await keeper.retention.giveRoom(0n, false)
+  using second = await keeper.retention.giveRoom(0n, false)
+  const files = [join(appliance.folder, 'two.pcap')]
+  await writeFile(
+    files[0] ?? '',
+    makePcap(Array.from({ length: 18 }, (_, i) => makePacket(at(i), `${i}`, PACKET_BYTES))),
+  )
+  const ends = await Promise.allSettled([
+    keeper.writer.importCapture({ name: 'a', files }, {}, first),
+    keeper.writer.importCapture({ name: 'b', files }, {}, second),
+  ])
+  assert.deepEqual(ends.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+  const refused = ends.find((end) => end.status === 'rejected')
+  assert.equal(refused?.reason.code, 'store-full')
+  await keeper.collect()
+  assert.deepEqual(keeper.kinds(), [])
+  assert.equal((await readdir(join(storePath, 'captures'))).length, 2)
+})
+
+test('only an import that may evict gets more room than is free', async () => {
+  await using first = await open({})
+  await importCapture(first, 'held', 0, 45)
+  await first[Symbol.asyncDispose]()
+  await using keeper = await open({ maxBytes: 5 * SEGMENT_BYTES })
+  using free = await keeper.retention.giveRoom(0n, false)
+  await assert.rejects(free.hold((free.maxBytes ?? 0n) + 1n), { code: 'store-full' })
+  assert.deepEqual(keeper.kinds(), [])
+  using room = await keeper.retention.giveRoom(0n, true)
+  using _held = await room.hold(BigInt(2 * SEGMENT_BYTES))
+  assert.deepEqual(keeper.kinds(), ['segment-removed', 'segment-removed'])
 })
 
 test('the open segment of an active capture stays and the one before it, and its record brings nothing back', async () => {

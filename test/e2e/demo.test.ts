@@ -1,9 +1,12 @@
 // The product as a user meets it: the demo from its command, curl and tcpdump at the other end.
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { mayCapture } from '../../src/command/live-traffic.ts'
 import { type DemoProcess, processesNaming, startDemo, temporaryHome } from '../support/demo-process.ts'
 import { eventually } from '../support/eventually.ts'
+import { makePacket, makePcap } from '../support/packet-maker.ts'
 import { shellPipeline } from '../support/shell-pipeline.ts'
 
 /** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */
@@ -69,6 +72,23 @@ describe('the demo fleet', () => {
     assert.equal(filtered.stdout, oracle.stdout)
   })
 
+  test('prints lines that work as they are, and no password stands on any command line', async () => {
+    const line = await demo.said(/^ {2}curl .*timerange/)
+    assert.match(line, /--netrc-file /)
+    const { codes } = await shellPipeline(`${line.trim()} >/dev/null 2>&1`)
+    assert.deepEqual(codes, [0, 0])
+    const passwords = [demo.facts, ...demo.facts.devices].map(({ password }) => password)
+    const printed = [await demo.said(/stream\/list/), await demo.said(/pcap\/single/), line]
+    const running = await processesNaming(home.path)
+    assert.ok(running.length >= 6)
+    for (const password of passwords) {
+      assert.deepEqual(
+        [...printed, ...running].filter((command) => command.includes(password)),
+        [],
+      )
+    }
+  })
+
   test('captures live beside what is stored, and says what happens', { skip: WITHOUT_CAPTURE }, async () => {
     const device = `${demo.facts.gatewayUrl}/devices/nyc1`
     const ask = async (path: string): Promise<Record<string, unknown>> =>
@@ -120,14 +140,42 @@ describe('the demo fleet', () => {
     assert.ok(performance.now() - startedMs < 15_000)
   })
 
-  test('Ctrl-C leaves no process behind, and a second start takes seconds', async () => {
+  test('Ctrl-C leaves no process behind, and a second start finds its captures', async () => {
     assert.ok((await processesNaming(home.path)).length >= 6)
     assert.equal(await demo.stop('SIGINT'), 0)
+    assert.match(await demo.saidAll, /generating traffic for nyc1/)
     assert.deepEqual(await processesNaming(home.path), [])
-    const firstMs = demo.startedMs
     await start()
-    // The first start made the captures too.
-    assert.ok(demo.startedMs < firstMs, `${demo.startedMs} ms, the first took ${firstMs} ms`)
+    assert.equal(await demo.stop('SIGINT'), 0)
+    assert.doesNotMatch(await demo.saidAll, /generating traffic/)
+    await start()
+  })
+
+  test('of 500 files to import the third is none: it is named, the others are served, status 1 at the end', async () => {
+    await using files = await temporaryHome()
+    await using others = await temporaryHome()
+    const paths = Array.from({ length: 500 }, (_, i) => join(files.path, `f${i + 1}.pcap`))
+    for (const [i, path] of paths.entries()) {
+      const packet = makePacket(BigInt(i + 1) * 1_000_000_000n, `packet ${i + 1}`, 60)
+      await writeFile(path, i === 2 ? 'this is no capture file' : makePcap([packet]))
+    }
+    await using own = await startDemo(others.path, ['--import', ...paths])
+    await own.said(/^import: .*\/f3\.pcap is neither PCAP nor pcapng/)
+    const { facts } = own
+    const merged = await shellPipeline(
+      `curl -sSf --netrc-file ${own.home}/netrc "${facts.gatewayUrl}/api/v1/pcap/timerange?TSBegin=0&TSEnd=600&TSUnit=sec" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
+    )
+    assert.deepEqual([merged.codes, Number(merged.stdout)], [[0, 0, 0], 499])
+    const counts = await Promise.all(
+      facts.devices.map(async ({ url, user, password }) => {
+        const headers = { authorization: `Basic ${btoa(`${user}:${password}`)}` }
+        const answer = await fetch(`${url}/stream/list`, { headers })
+        const { List } = (await answer.json()) as { List: { Path: string }[] }
+        return List.filter(({ Path }) => /^f\d+$/.test(Path)).length
+      }),
+    )
+    assert.deepEqual(counts, [167, 167, 165], 'spread over the devices')
+    assert.equal(await own.stop('SIGINT'), 1)
   })
 
   test('a demo that is killed leaves no process behind either', async () => {

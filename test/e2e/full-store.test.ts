@@ -1,14 +1,14 @@
 // A store on a small file system that is filled and reclaimed while readers run: never a wrong packet,
 // never one missing in silence. CAPFLEET_LONG=1 fills it 50 times.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { RecorderClient } from '../../appliance/recorder-client.ts'
 import { makePacket, makePcap, makeRecord } from '../support/packet-maker.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
-import { tempFolder } from '../support/temp-folder.ts'
 
 const ROUNDS = process.env.CAPFLEET_LONG === '1' ? 50 : 5
 const MEBIBYTE = 1 << 20
@@ -25,20 +25,13 @@ const numberOf = (ns: bigint): number => Number((ns - START_NS) / 1_000_000n)
 const packet = (i: number) => makePacket(at(i), `packet ${i}`, PACKET_BYTES)
 
 test('a full store makes room, and every answer is right or openly cut', async (t) => {
-  await using folder = await tempFolder()
-  const mount = join(folder.path, 'mount')
-  await mkdir(mount)
-  const size = `size=${STORE_MIB * MEBIBYTE}`
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', size, 'tmpfs', mount], { encoding: 'utf8' })
-  if (mounted.status !== 0) {
-    t.skip(`needs root, to mount a small file system: ${mounted.stderr.trim()}`)
+  const mounted = await mountSmallDisk(STORE_MIB * MEBIBYTE)
+  if (typeof mounted === 'string') {
+    t.skip(mounted)
     return
   }
-  try {
-    await fillAndRead(t, mount, join(folder.path, 'next.pcap'))
-  } finally {
-    spawnSync('umount', ['--lazy', mount])
-  }
+  await using disk = mounted
+  await fillAndRead(t, disk.path, join(disk.beside, 'next.pcap'))
 })
 
 interface Progress {
@@ -59,6 +52,7 @@ async function fillAndRead(t: TestContext, mount: string, file: string): Promise
     segmentBytes: SEGMENT_BYTES,
     retention: { maxBytes: 0, minFreeBytes: FREE_MIB * MEBIBYTE, maxAgeMs: 0, onFull: 'roll', pinMs: 200 },
   })
+  const recorder = new RecorderClient(appliance.storePath)
   const random = seededRandom()
   t.diagnostic(`SEED=${random.seed}`)
   const progress: Progress = { imported: 0, isDone: false }
@@ -69,7 +63,7 @@ async function fillAndRead(t: TestContext, mount: string, file: string): Promise
     for (let k = 0; k < captures; k++) {
       const numbers = Array.from({ length: PACKETS_PER_CAPTURE }, (_, i) => progress.imported + i)
       await writeFile(file, makePcap(numbers.map(packet)))
-      await appliance.importFiles(`capture-${k}`, file)
+      await recorder.importCapture({ name: `capture-${k}`, files: [file], mayEvict: true })
       progress.imported += PACKETS_PER_CAPTURE
     }
   } finally {

@@ -32,7 +32,7 @@ export class StoreKeeper implements AsyncDisposable {
 
   static async open({ storePath, settings, segmentBytes, nowNs }: KeeperOptions): Promise<StoreKeeper> {
     const events: RecordedEvent[] = []
-    const writer = await StoreWriter.open(storePath, segmentBytes)
+    const writer = await StoreWriter.open(storePath, { segmentBytes })
     const retention = await Retention.start({
       writer,
       paths: storePaths(storePath),

@@ -69,7 +69,7 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   })
   const capture = { timeZone: 'UTC', config: config.capture, driver }
   const start = (): Promise<RunningRecorder> =>
-    startRecorder({ storePath, log, segmentBytes, retention, capture })
+    startRecorder({ storePath, log, imports: { segmentBytes }, retention, capture })
   let recorder: RunningRecorder | undefined = await start()
   const stopRecorder = async (): Promise<void> => {
     await recorder?.close()
