@@ -17,7 +17,7 @@ import { openSocketFolder } from './socket-folder.ts'
 
 /**
  * Commands to the recorder of a store; each opens a connection of its own. All fail with
- * store-unavailable when no recorder runs, and otherwise as StoreWriter says.
+ * store-unavailable when no recorder runs or it is not for this user, and otherwise as StoreWriter says.
  */
 export class RecorderClient {
   readonly #storePath: string
@@ -90,12 +90,14 @@ async function connect(storePath: string): Promise<Socket> {
     await once(socket, 'connect')
     return socket
   } catch (cause) {
-    throw new CapfleetError(
-      'store-unavailable',
-      `no recorder runs for the store ${storePath}; start one with \`capfleet recorder\``,
-      { cause },
-    )
+    throw new CapfleetError('store-unavailable', whyUnreachable(storePath, cause), { cause })
   }
+}
+
+function whyUnreachable(storePath: string, cause: unknown): string {
+  if ((cause as NodeJS.ErrnoException).code === 'EACCES')
+    return `this user may not command the recorder of the store ${storePath}; that takes the group of the store`
+  return `no recorder runs for the store ${storePath}; start one with \`capfleet recorder\``
 }
 
 async function readResult(socket: Socket, watch: ImportWatch): Promise<unknown> {

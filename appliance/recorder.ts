@@ -3,7 +3,7 @@
  * its own, so that no download and no bad query can disturb what is written.
  */
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
+import { chmodSync, rmSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
@@ -37,6 +37,10 @@ export interface RecorderOptions {
     | undefined
 }
 
+const GROUP_SOCKET_MODE = 0o660
+/** What the recorder makes, its group may read and nobody else may see, whatever started it says. */
+const UMASK = 0o027
+
 export interface RunningRecorder {
   /** Cancels running commands and gives the store up. */
   close(): Promise<void>
@@ -69,6 +73,8 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   rmSync(socketPath, { force: true })
   server.listen(socketPath)
   await once(server, 'listening')
+  // Who may write to it may command the recorder: its group, so that the appliance can be another user.
+  chmodSync(socketPath, GROUP_SOCKET_MODE)
   parts.defer(() => closeServer(server))
   log.info('recorder.started', { store: options.storePath })
   const owner = parts.move()
@@ -86,6 +92,7 @@ export async function startRecorderFromFile(
 ): Promise<RunningRecorder & { readonly address: string; readonly drainMs: number }> {
   const config = await loadApplianceConfig(configPath)
   const log = createLog('recorder', config.logLevel)
+  process.umask(UMASK)
   if (config.capture.ports.length > 0) raisePriority(log)
   const recorder = await startRecorder({
     storePath: config.store,
