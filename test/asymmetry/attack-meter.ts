@@ -1,0 +1,146 @@
+/** Runs attacks on stands, beside an honest user, and tells what was seen. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Scale, Spending } from './attack.ts'
+import type { AttackerFacts, AttackOrder } from './attacker-program.ts'
+import { HelperProcess } from './helper-process.ts'
+import type { HonestReport } from './honest-user.ts'
+import type { HonestOrder } from './honest-user-program.ts'
+import { cpuSecondsOf, isAlive, MemoryPeak, residentMibOf } from './process-usage.ts'
+import type { Stand } from './stand.ts'
+import type { Measured, Prices } from './verdict.ts'
+
+export interface Timings {
+  /** Of one attack. */
+  readonly attackMs: number
+  /** Between its end and the last look at the memory. */
+  readonly afterMs: number
+  readonly quietMs: number
+  /** For each price. */
+  readonly priceMs: number
+  /** Programs that still compute so long after that are given up. */
+  readonly restMs: number
+}
+
+/** A stand that nobody attacks. */
+export interface Quiet {
+  readonly felt: HonestReport
+  /** Our CPU seconds for one request of the honest user, whatever else runs included. */
+  readonly cpuSecondsPerRequest: number
+  readonly prices: Prices
+}
+
+/** Beyond its own limits of time, a helper is broken. */
+const HELPER_GRACE_MS = 120_000
+const REST_LOOK_MS = 500
+/** Of one core: programs that do nothing but look after themselves take less. */
+const REST_SHARE = 0.3
+
+export class AttackMeter implements AsyncDisposable {
+  readonly deviceUrl: string
+  readonly #attacker: HelperProcess<AttackOrder, Spending>
+  readonly #honest: HelperProcess<HonestOrder, HonestReport>
+  readonly #timings: Timings
+  readonly #scale: Scale
+
+  private constructor(
+    attacker: { readonly helper: HelperProcess<AttackOrder, Spending>; readonly facts: AttackerFacts },
+    honest: HelperProcess<HonestOrder, HonestReport>,
+    { timings, scale }: { readonly timings: Timings; readonly scale: Scale },
+  ) {
+    this.#attacker = attacker.helper
+    this.deviceUrl = attacker.facts.deviceUrl
+    this.#honest = honest
+    this.#timings = timings
+    this.#scale = scale
+  }
+
+  static async start(options: { readonly timings: Timings; readonly scale: Scale }): Promise<AttackMeter> {
+    const attacker = await HelperProcess.start<AttackOrder, Spending, AttackerFacts>('attacker-program.ts')
+    const honest = await HelperProcess.start<HonestOrder, HonestReport, object>('honest-user-program.ts')
+    return new AttackMeter(attacker, honest.helper, options)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#attacker[Symbol.asyncDispose]()
+    await this.#honest[Symbol.asyncDispose]()
+  }
+
+  /** Prices first: they also bring the programs to the state in which they usually are. */
+  async quiet(stand: Stand): Promise<Quiet> {
+    const calls = await this.#honestUse(stand, 'control-calls')
+    const download = await this.#honestUse(stand, 'plain-download')
+    const prices = {
+      byte: calls.cpuSeconds / (calls.spending.sentBytes + calls.spending.receivedBytes),
+      streamSecond: download.cpuSeconds / download.spending.streamSeconds,
+    }
+    const pids = allPids(stand)
+    const before = cpuSecondsOf(pids)
+    await this.#askHonest({ kind: 'begin', stand })
+    await delay(this.#timings.quietMs)
+    const felt = await this.#askHonest({ kind: 'end' })
+    return { felt, cpuSecondsPerRequest: (cpuSecondsOf(pids) - before) / requestsOf(felt), prices }
+  }
+
+  async attack(name: string, stand: Stand, quiet: Quiet): Promise<Measured> {
+    const { attackMs, afterMs } = this.#timings
+    const pids = allPids(stand)
+    const quietMib = residentMibOf(stand.attackedPid)
+    const beforeSeconds = cpuSecondsOf(pids)
+    const memory = new MemoryPeak(stand.attackedPid)
+    await this.#askHonest({ kind: 'begin', stand })
+    const spending = await this.#askAttacker({ name, stand, scale: this.#scale, limitMs: attackMs })
+    await delay(afterMs)
+    const stayMib = residentMibOf(stand.attackedPid) - quietMib
+    const felt = await this.#askHonest({ kind: 'end' })
+    const isRestless = !(await this.#rests(pids))
+    const honestSeconds = requestsOf(felt) * quiet.cpuSecondsPerRequest
+    return {
+      spending,
+      cpuSeconds: Math.max(0, cpuSecondsOf(pids) - beforeSeconds - honestSeconds),
+      peakMib: memory.stop() - quietMib,
+      stayMib,
+      felt,
+      isDead: !isAlive(stand.attackedPid),
+      isRestless,
+    }
+  }
+
+  async #honestUse(
+    stand: Stand,
+    name: string,
+  ): Promise<{ readonly spending: Spending; readonly cpuSeconds: number }> {
+    const pids = allPids(stand)
+    const before = cpuSecondsOf(pids)
+    const order = { name, stand, scale: this.#scale, limitMs: this.#timings.priceMs }
+    const spending = await this.#askAttacker(order)
+    return { spending, cpuSeconds: cpuSecondsOf(pids) - before }
+  }
+
+  /** Whether the programs stop computing in time. */
+  async #rests(pids: readonly number[]): Promise<boolean> {
+    const endMs = performance.now() + this.#timings.restMs
+    for (let before = cpuSecondsOf(pids); performance.now() < endMs; ) {
+      await delay(REST_LOOK_MS)
+      const now = cpuSecondsOf(pids)
+      if (now - before <= (REST_SHARE * REST_LOOK_MS) / 1_000) return true
+      before = now
+    }
+    return false
+  }
+
+  #askAttacker(order: AttackOrder): Promise<Spending> {
+    return this.#attacker.ask(order, order.limitMs + HELPER_GRACE_MS)
+  }
+
+  #askHonest(order: HonestOrder): Promise<HonestReport> {
+    return this.#honest.ask(order, HELPER_GRACE_MS)
+  }
+}
+
+function allPids({ attackedPid, behindPids }: Stand): readonly number[] {
+  return [attackedPid, ...behindPids]
+}
+
+function requestsOf(report: HonestReport): number {
+  return Object.values(report).reduce((sum, { latenciesMs }) => sum + latenciesMs.length, 0)
+}

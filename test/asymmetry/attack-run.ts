@@ -1,0 +1,68 @@
+/** Attacks one after the other, each on a stand of its kind. */
+import type { Scale } from './attack.ts'
+import { AttackMeter, type Quiet, type Timings } from './attack-meter.ts'
+import type { AttackResult } from './attack-report.ts'
+import { ATTACKS } from './attacks.ts'
+import type { Stand, Target } from './stand.ts'
+import { Stands } from './stands.ts'
+import { judge, LIMITS } from './verdict.ts'
+
+export const FULL_TIMINGS: Timings = {
+  attackMs: 10_000,
+  afterMs: 10_000,
+  quietMs: 10_000,
+  priceMs: 5_000,
+  restMs: 60_000,
+}
+
+export class AttackRun implements AsyncDisposable {
+  readonly #owned: AsyncDisposableStack
+  readonly #meter: AttackMeter
+  readonly #stands: Stands
+  /** By process: a stand that was started again is another one. */
+  readonly #quiet = new Map<number, Quiet>()
+  readonly #onQuiet: (stand: Stand, quiet: Quiet) => void
+
+  private constructor(
+    owned: AsyncDisposableStack,
+    parts: { readonly meter: AttackMeter; readonly stands: Stands },
+    onQuiet: (stand: Stand, quiet: Quiet) => void,
+  ) {
+    this.#owned = owned
+    this.#meter = parts.meter
+    this.#stands = parts.stands
+    this.#onQuiet = onQuiet
+  }
+
+  /** `onQuiet` hears of each stand before its first attack. */
+  static async start(
+    { scale, timings }: { readonly scale: Scale; readonly timings: Timings },
+    onQuiet: (stand: Stand, quiet: Quiet) => void = () => undefined,
+  ): Promise<AttackRun> {
+    await using opening = new AsyncDisposableStack()
+    const meter = opening.use(await AttackMeter.start({ timings, scale }))
+    const stands = opening.use(await Stands.open({ scale, deviceUrl: meter.deviceUrl }))
+    return new AttackRun(opening.move(), { meter, stands }, onQuiet)
+  }
+
+  async attack(name: string, target: Target): Promise<AttackResult> {
+    const stand = await this.#stands.stand(target, ATTACKS[name]?.stand ?? 'plain')
+    const quiet = this.#quiet.get(stand.attackedPid) ?? (await this.#meter.quiet(stand))
+    if (!this.#quiet.has(stand.attackedPid)) this.#onQuiet(stand, quiet)
+    this.#quiet.set(stand.attackedPid, quiet)
+    const measured = await this.#meter.attack(name, stand, quiet)
+    // One that does not rest would be blamed on the next attack.
+    if (measured.isRestless) await this.#stands.giveUp(stand)
+    return {
+      name,
+      target,
+      quiet,
+      measured,
+      verdict: judge(measured, quiet.felt, { prices: quiet.prices, limits: LIMITS }),
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#owned.disposeAsync()
+  }
+}

@@ -1,0 +1,54 @@
+/** The attacker, and the device that is in league with it, in a process of their own. */
+import type { Scale, Spending } from './attack.ts'
+import { AttackWire } from './attack-wire.ts'
+import { AttackingDevice } from './attacking-device.ts'
+import { ATTACKS } from './attacks.ts'
+import { answerQuestions } from './helper-process.ts'
+import { HONEST_USES } from './honest-uses.ts'
+import type { Stand } from './stand.ts'
+
+export interface AttackOrder {
+  /** Of ATTACKS or HONEST_USES. */
+  readonly name: string
+  readonly stand: Stand
+  readonly scale: Scale
+  readonly limitMs: number
+}
+
+/** What the attacker is ready with. */
+export interface AttackerFacts {
+  readonly deviceUrl: string
+}
+
+const device = await AttackingDevice.start()
+
+answerQuestions<AttackOrder, Spending>({ deviceUrl: device.url } satisfies AttackerFacts, attack)
+
+async function attack({ name, stand, scale, limitMs }: AttackOrder): Promise<Spending> {
+  const chosen = ATTACKS[name] ?? HONEST_USES[name]
+  if (chosen === undefined) throw new Error(`there is no attack "${name}"`)
+  const wire = new AttackWire(stand.url)
+  const time = new AbortController()
+  time.signal.addEventListener('abort', () => wire.close())
+  const limit = setTimeout(() => time.abort(), limitMs)
+  const startMs = performance.now()
+  const startCpu = process.cpuUsage()
+  try {
+    await chosen.run({ stand, wire, device, scale, over: time.signal })
+  } finally {
+    clearTimeout(limit)
+    time.abort()
+  }
+  const seconds = (performance.now() - startMs) / 1_000
+  const { user, system } = process.cpuUsage(startCpu)
+  const overWire = await wire.spent()
+  const ofDevice = device.calmDown()
+  return {
+    connections: overWire.connections + ofDevice.connections,
+    sentBytes: overWire.sentBytes + ofDevice.sentBytes,
+    receivedBytes: overWire.receivedBytes + ofDevice.receivedBytes,
+    seconds,
+    cpuSeconds: (user + system) / 1e6,
+    streamSeconds: overWire.streamMs / 1_000,
+  }
+}

@@ -1,0 +1,101 @@
+/** A device on raw sockets that behaves until an attack says otherwise. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+
+export interface DeviceQuestion {
+  /** Path and query. */
+  readonly target: string
+  readonly socket: Socket
+}
+
+type Behaviour = (question: DeviceQuestion) => void
+
+const HONEST: Readonly<Record<string, () => string>> = {
+  '/api/v1/system/version': () => '{"version":"1.2.3","device":"evil","build":""}',
+  '/api/v1/system/status': () => '{"timestamp":1,"ver":"1","cat":{"cat_EnableCnt":0}}',
+  '/api/v1/system/time_current': () => String(BigInt(Date.now()) * 1_000_000n),
+  '/sysmaster/stats_summary': () => '{"packets_oldest_ts":"1"}',
+  '/stream/list': () => '{"Path":"/capture/","StreamList":true,"List":[]}',
+}
+
+export class AttackingDevice {
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #behaviour: Behaviour = behaveWell
+  #connections = 0
+  #sentBytes = 0
+  #receivedBytes = 0
+
+  private constructor() {
+    this.#server = createServer((socket) => this.#serve(socket))
+  }
+
+  static async start(): Promise<AttackingDevice> {
+    const device = new AttackingDevice()
+    device.#server.listen(0, '127.0.0.1')
+    await once(device.#server, 'listening')
+    return device
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** From now on; a question that `behaviour` leaves to `behaveWell` is answered as it should be. */
+  behave(behaviour: Behaviour): void {
+    this.#behaviour = behaviour
+  }
+
+  /** Behaves again. Tells what went over its connections since the last time. */
+  calmDown(): { readonly connections: number; readonly sentBytes: number; readonly receivedBytes: number } {
+    this.#behaviour = behaveWell
+    for (const socket of this.#sockets) this.#forget(socket)
+    const spent = {
+      connections: this.#connections,
+      sentBytes: this.#sentBytes,
+      receivedBytes: this.#receivedBytes,
+    }
+    this.#connections = 0
+    this.#sentBytes = 0
+    this.#receivedBytes = 0
+    return spent
+  }
+
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket)
+    this.#connections += 1
+    socket.on('error', () => undefined)
+    socket.once('close', () => this.#forget(socket))
+    let text = ''
+    socket.on('data', (bytes: Buffer) => {
+      text += bytes.toString('latin1')
+      if (!text.includes('\r\n\r\n')) return
+      const target = text.split(' ', 2)[1] ?? '/'
+      text = ''
+      this.#behaviour({ target, socket })
+    })
+  }
+
+  #forget(socket: Socket): void {
+    if (!this.#sockets.delete(socket)) return
+    this.#sentBytes += Math.max(0, socket.bytesWritten - socket.writableLength)
+    this.#receivedBytes += socket.bytesRead
+    socket.destroy()
+  }
+}
+
+export function behaveWell({ target, socket }: DeviceQuestion): void {
+  const answer = HONEST[target.split('?', 1)[0] ?? '']
+  if (answer === undefined)
+    answerWith(socket, '{"code":"not-found","detail":"no such path"}', '404 Not Found')
+  else answerWith(socket, answer())
+}
+
+/** A JSON answer of its length; the connection is closed behind it. */
+export function answerWith(socket: Socket, body: string | Buffer, status = '200 OK'): void {
+  const length = Buffer.byteLength(body)
+  socket.write(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n`,
+  )
+  socket.end(body)
+}

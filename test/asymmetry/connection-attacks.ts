@@ -1,0 +1,142 @@
+/** Attacks that need no answer: with connections, heads and bodies. */
+import {
+  type AttackScene,
+  type Attacks,
+  askOverAndOver,
+  BOTH,
+  get,
+  getAsUser,
+  holdConnections,
+  isOver,
+  pause,
+} from './attack.ts'
+import { controlPath } from './stand.ts'
+
+const PIPELINED_AT_ONCE = 1_000
+/** What a server accepts of a head, with some room for the rest of it. */
+const LARGE_HEAD_BYTES = 60_000
+const TOO_LARGE_HEAD_BYTES = 70_000
+const HEADER_LINES = 1_900
+const TRICKLE_MS = 500
+
+export const connectionAttacks: Attacks = {
+  'pipelining-then-close': {
+    targets: BOTH,
+    run: (scene) => pipeline(scene, { asUser: false, stays: false }),
+  },
+  'pipelining-of-a-user-then-close': {
+    targets: BOTH,
+    run: (scene) => pipeline(scene, { asUser: true, stays: false }),
+  },
+  'pipelining-that-stays': { targets: BOTH, run: (scene) => pipeline(scene, { asUser: true, stays: true }) },
+
+  'many-header-lines': {
+    targets: BOTH,
+    run: (scene) => {
+      const lines = Array.from({ length: HEADER_LINES }, (_, n) => `X-${n}: ${n}`)
+      return askOverAndOver(scene, 4, () => get('/livez', lines))
+    },
+  },
+  'large-heads': {
+    targets: BOTH,
+    run: (scene) => askOverAndOver(scene, 4, () => get('/livez', [`X: ${'x'.repeat(LARGE_HEAD_BYTES)}`])),
+  },
+  'too-large-heads': {
+    targets: BOTH,
+    run: (scene) => askOverAndOver(scene, 4, () => get('/livez', [`X: ${'x'.repeat(TOO_LARGE_HEAD_BYTES)}`])),
+  },
+  'long-unknown-paths': {
+    targets: BOTH,
+    run: (scene) => askOverAndOver(scene, 4, () => get(`/${'x'.repeat(LARGE_HEAD_BYTES)}`)),
+  },
+
+  'slow-heads': { targets: BOTH, run: (scene) => trickle(scene, 'GET /livez HTTP/1.1\r\nHost: x\r\nX: ') },
+  'slow-bodies': {
+    targets: BOTH,
+    run: (scene) => trickle(scene, get(controlPath(scene.stand), ['Content-Length: 1000000'])),
+  },
+
+  'idle-handshakes': {
+    targets: BOTH,
+    stand: 'tls',
+    run: async (scene) => {
+      const lane = async (): Promise<void> => {
+        const connection = await scene.wire.connect({ isRaw: true })
+        // The first bytes of a record of a handshake that is 512 bytes long, and nothing more.
+        connection?.send(Buffer.from('1603010200010001fc0303', 'hex'))
+        await connection?.closed
+      }
+      await Promise.all(Array.from({ length: hundreds(scene) }, lane))
+    },
+  },
+  handshakes: {
+    targets: BOTH,
+    stand: 'tls',
+    run: async (scene) => {
+      const lane = async (): Promise<void> => {
+        while (!isOver(scene)) {
+          const connection = await scene.wire.connect()
+          connection?.close()
+          if (connection === undefined) await pause(scene, 20)
+        }
+      }
+      await Promise.all(Array.from({ length: 8 }, lane))
+    },
+  },
+
+  'idle-connections': {
+    targets: BOTH,
+    run: (scene) => holdConnections(scene, 3 * hundreds(scene), () => get('/livez')),
+  },
+  'connections-beyond-the-descriptors': {
+    targets: BOTH,
+    stand: 'few-descriptors',
+    run: (scene) => holdConnections(scene, 400, () => ''),
+  },
+  'connections-in-quick-succession': {
+    targets: BOTH,
+    run: async (scene) => {
+      const lane = async (): Promise<void> => {
+        while (!isOver(scene)) {
+          const connection = await scene.wire.connect()
+          connection?.close()
+          if (connection === undefined) await pause(scene, 5)
+        }
+      }
+      await Promise.all(Array.from({ length: 8 }, lane))
+    },
+  },
+}
+
+function hundreds({ scale }: AttackScene): number {
+  return scale === 'full' ? 400 : 100
+}
+
+/** Sends requests without waiting for an answer; whoever is cut off goes on over a new connection. */
+async function pipeline(
+  scene: AttackScene,
+  { asUser, stays }: { readonly asUser: boolean; readonly stays: boolean },
+): Promise<void> {
+  const { stand, scale } = scene
+  const path = controlPath(stand)
+  const request = asUser ? getAsUser(stand, path) : get(path)
+  const batch = Buffer.from(request.repeat(PIPELINED_AT_ONCE))
+  for (let left = scale === 'full' ? 200 : 20; left > 0 && !isOver(scene); ) {
+    const connection = await scene.wire.connect()
+    connection?.stopReading()
+    while (left > 0 && !isOver(scene) && (await connection?.sendAll(batch))) left -= 1
+    if (stays && left === 0) await connection?.closed
+    connection?.close()
+    await pause(scene, 20)
+  }
+}
+
+/** Sockets that begin a request and go on with a byte now and then. */
+async function trickle(scene: AttackScene, beginning: string): Promise<void> {
+  const lane = async (): Promise<void> => {
+    const connection = await scene.wire.connect()
+    connection?.send(beginning)
+    while (!isOver(scene) && (await connection?.sendAll('x'))) await pause(scene, TRICKLE_MS)
+  }
+  await Promise.all(Array.from({ length: hundreds(scene) }, lane))
+}

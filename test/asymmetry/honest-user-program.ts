@@ -1,0 +1,16 @@
+/** The honest user in a process of its own. */
+import { answerQuestions } from './helper-process.ts'
+import { type HonestReport, HonestUser } from './honest-user.ts'
+import type { Stand } from './stand.ts'
+
+export type HonestOrder = { readonly kind: 'begin'; readonly stand: Stand } | { readonly kind: 'end' }
+
+let user: HonestUser | undefined
+
+answerQuestions<HonestOrder, HonestReport | undefined>({}, async (order) => {
+  if (order.kind === 'begin') {
+    user = HonestUser.begin(order.stand)
+    return undefined
+  }
+  return await user?.end()
+})

@@ -1,0 +1,32 @@
+/** Attacks by files that somebody is asked to import: what they hold is far more than they are. */
+import { execFile } from 'node:child_process'
+import { rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import type { AttackScene, Attacks } from './attack.ts'
+import { gzipBomb, zstdBomb } from './bomb.ts'
+
+/** The store has room for little more than what it holds: nobody's packets may go for these. */
+export const importAttacks: Attacks = {
+  'a-zstd-bomb-to-import': {
+    targets: ['appliance'],
+    stand: 'full-store',
+    run: (scene) => importFile(scene, 'bomb.pcap.zst', zstdBomb(scene.scale)),
+  },
+  'a-gzip-bomb-to-import': {
+    targets: ['appliance'],
+    stand: 'full-store',
+    run: (scene) => importFile(scene, 'bomb.pcap.gz', gzipBomb(scene.scale)),
+  },
+}
+
+async function importFile({ stand, wire, over }: AttackScene, name: string, bytes: Buffer): Promise<void> {
+  const file = join(dirname(stand.storePath), name)
+  await writeFile(file, bytes)
+  wire.countSent(bytes.length)
+  const args = [join(REPOSITORY_ROOT, 'src/cli.ts'), 'import', file, '--store', stand.storePath]
+  // That it is refused is as good an end as any.
+  await promisify(execFile)(process.execPath, args, { signal: over }).catch(() => undefined)
+  await rm(file)
+}

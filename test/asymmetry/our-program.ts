@@ -1,0 +1,64 @@
+/** A capfleet program as a user starts it, and where it answers. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+
+export interface OurProgramOptions {
+  /** What follows "capfleet". */
+  readonly args: readonly string[]
+  readonly logPath: string
+  /** How many file descriptors it may have; absent: as many as this process. */
+  readonly descriptors?: number | undefined
+}
+
+const STOP_LIMIT_MS = 5_000
+
+export class OurProgram implements AsyncDisposable {
+  readonly url: string
+  readonly pid: number
+  readonly #child: ChildProcess
+
+  private constructor(url: string, child: ChildProcess) {
+    this.url = url
+    this.pid = child.pid ?? 0
+    this.#child = child
+  }
+
+  /** Resolves when it is ready; fails with the end of its log. */
+  static async start({ args, logPath, descriptors }: OurProgramOptions): Promise<OurProgram> {
+    await using log = await open(logPath, 'a')
+    const command = [process.execPath, join(REPOSITORY_ROOT, 'src/cli.ts'), ...args]
+    const [program = '', ...rest] =
+      descriptors === undefined ? command : ['prlimit', `--nofile=${descriptors}`, ...command]
+    const child = spawn(program, rest, { stdio: ['ignore', 'pipe', log.fd, 'ipc'] })
+    if (child.stdout === null) throw new Error('a piped stdout is there')
+    for await (const line of createInterface({ input: child.stdout })) {
+      const url = /^capfleet \S+ ready (\S+)$/.exec(line)?.[1]
+      if (url !== undefined) return new OurProgram(url, child)
+    }
+    throw new Error(`capfleet ${args[0]} did not start: ${(await readFile(logPath, 'utf8')).slice(-2_000)}`)
+  }
+
+  /** As kill -9 does. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL')
+  }
+
+  /** In good order, so that its own children end too. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#end('SIGTERM')
+  }
+
+  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    const child = this.#child
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    const kill = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS)
+    child.kill(signal)
+    await ended
+    clearTimeout(kill)
+  }
+}

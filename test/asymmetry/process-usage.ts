@@ -1,0 +1,80 @@
+/** Processor time and memory of programs with all their children, as the kernel counts them. */
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** What sysconf(_SC_CLK_TCK) says on every Linux that we run on. */
+const TICKS_PER_SECOND = 100
+const SAMPLE_MS = 50
+
+/** Seconds since they began; children that have ended count. */
+export function cpuSecondsOf(pids: readonly number[]): number {
+  let ticks = 0
+  for (const pid of pids.flatMap(withDescendants)) {
+    // The name of the program, in parentheses, may hold spaces.
+    const fields = read(`/proc/${pid}/stat`)
+      .replace(/^.*\) /s, '')
+      .split(' ')
+    // utime, stime, and those of children that were waited for.
+    for (const field of fields.slice(11, 15)) ticks += Number(field)
+  }
+  return ticks / TICKS_PER_SECOND
+}
+
+/** Resident memory, children included. */
+export function residentMibOf(pid: number): number {
+  let kib = 0
+  for (const each of withDescendants(pid))
+    kib += Number(/^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${each}/status`))?.[1] ?? 0)
+  return kib / 1024
+}
+
+export function isAlive(pid: number): boolean {
+  const status = read(`/proc/${pid}/stat`)
+  return status !== '' && !/^\d+ \(.*\) Z/s.test(status)
+}
+
+/** The most memory seen between start and stop. */
+export class MemoryPeak {
+  readonly #pid: number
+  readonly #timer: NodeJS.Timeout
+  #peakMib = 0
+
+  constructor(pid: number) {
+    this.#pid = pid
+    this.#timer = setInterval(() => this.#look(), SAMPLE_MS)
+    this.#look()
+  }
+
+  stop(): number {
+    clearInterval(this.#timer)
+    this.#look()
+    return this.#peakMib
+  }
+
+  #look(): void {
+    this.#peakMib = Math.max(this.#peakMib, residentMibOf(this.#pid))
+  }
+}
+
+function withDescendants(pid: number): number[] {
+  const children = threadsOf(pid).flatMap((thread) =>
+    read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+  )
+  return [pid, ...children.flatMap(withDescendants)]
+}
+
+function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
+/** Empty when the process has just ended. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * THE MEASURE: what an attacker spends against what we spend.
+ *
+ * An attacker's bytes are turned into processor time by what honest use costs on the same machine in the
+ * same run:
+ *
+ *   price of a byte          = our CPU seconds per byte of plain authenticated control calls, one after the
+ *                              other over one connection, requests and answers counted together
+ *   price of a stream second = our CPU seconds per second of one plain download that is read at full speed
+ *
+ *   allowed = bytes sent and received x price of a byte + stream seconds x price of a stream second
+ *   factor  = our CPU seconds / allowed
+ *
+ * A second counts as a stream second only while a download's answer of 200 is under way: a device gives
+ * such an answer a stream, and a stream may keep a core busy without a byte, as a filter does that lets
+ * nothing through. At most four count at a time, for a device has no more. A connection that merely exists
+ * buys nothing: a thousand idle sockets would otherwise buy the whole machine.
+ *
+ * Our CPU seconds are those of the attacked program, of the programs behind it (a gateway's devices,
+ * their recorders, its Redis) and of all their children (filter compilers), from the first byte of the
+ * attack until they rest again; what serving the honest user costs is taken off. Memory is the resident
+ * memory of the attacked program with its children, above what it was just before the attack: its peak,
+ * and what is left when so much time has passed after the end.
+ */
+import type { Spending } from './attack.ts'
+import { type HonestKind, type HonestReport, quantile } from './honest-user.ts'
+
+/** CPU seconds. */
+export interface Prices {
+  readonly byte: number
+  readonly streamSecond: number
+}
+
+export interface Limits {
+  /** An attack may cost us so many times what honest use of as many bytes and streams does. */
+  readonly factorMax: number
+  /** Others may wait so many times as long as when it is quiet ... */
+  readonly slowerMax: number
+  /** ... or so long, whichever is more. */
+  readonly p99Ms: number
+  /** Above the quiet level, when the time after the attack has passed. */
+  readonly stayMib: number
+  /** Above the quiet level, at any time. */
+  readonly peakMib: number
+}
+
+export const LIMITS: Limits = {
+  factorMax: 100,
+  slowerMax: 3,
+  p99Ms: 250,
+  stayMib: 32,
+  // Not the measure's own: whoever has less memory than this is taken down by one attack.
+  peakMib: 1_024,
+}
+
+/** What was seen of one attack on one target. */
+export interface Measured {
+  readonly spending: Spending
+  /** Of the honest user's requests none. */
+  readonly cpuSeconds: number
+  readonly peakMib: number
+  readonly stayMib: number
+  readonly felt: HonestReport
+  /** The attacked program has ended. */
+  readonly isDead: boolean
+  /** The programs still computed when they were given up. */
+  readonly isRestless: boolean
+}
+
+export interface Verdict {
+  readonly allowedSeconds: number
+  readonly factor: number
+  /** Which limits are broken, in words; none: the attack is harmless. */
+  readonly broken: readonly string[]
+}
+
+const STREAMS_OF_A_DEVICE = 4
+/** What the kernel's clock of processor time cannot tell from nothing. */
+const CPU_TICK_S = 0.01
+
+export function judge(
+  measured: Measured,
+  quiet: HonestReport,
+  { prices, limits }: { readonly prices: Prices; readonly limits: Limits },
+): Verdict {
+  const { spending, cpuSeconds, peakMib, stayMib, felt } = measured
+  const streamSeconds = Math.min(spending.streamSeconds, STREAMS_OF_A_DEVICE * spending.seconds)
+  const bytes = spending.sentBytes + spending.receivedBytes
+  const allowedSeconds = Math.max(CPU_TICK_S, bytes * prices.byte + streamSeconds * prices.streamSecond)
+  const factor = cpuSeconds / allowedSeconds
+  const broken: string[] = []
+  if (measured.isDead) broken.push('the program ended')
+  if (measured.isRestless) broken.push('the program came to no rest')
+  if (factor > limits.factorMax) broken.push(`factor above ${limits.factorMax}`)
+  if (peakMib > limits.peakMib) broken.push(`more than ${limits.peakMib} MiB`)
+  if (stayMib > limits.stayMib) broken.push(`more than ${limits.stayMib} MiB stay`)
+  for (const kind of Object.keys(felt) as HonestKind[]) {
+    const limitMs = Math.max(limits.slowerMax * p99Of(quiet, kind), limits.p99Ms)
+    if (p99Of(felt, kind) > limitMs) broken.push(`${kind} slower than ${Math.round(limitMs)} ms`)
+    const { failures } = felt[kind]
+    if (failures.length > 0) broken.push(`${failures.length} times no ${kind}`)
+  }
+  return { allowedSeconds, factor, broken }
+}
+
+/** Milliseconds. */
+export function p99Of(report: HonestReport, kind: HonestKind): number {
+  return quantile(report[kind].latenciesMs, 0.99)
+}
+
+export function failuresOf(report: HonestReport): readonly string[] {
+  return Object.values(report).flatMap(({ failures }) => failures)
+}
