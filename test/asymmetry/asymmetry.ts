@@ -7,7 +7,7 @@
 import { appendFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { headingLine, measureInWords, pricesInWords, resultJson, resultLine } from './attack-report.ts'
-import { AttackRun, FULL_TIMINGS } from './attack-run.ts'
+import { AttackRun, FULL_FORM } from './attack-run.ts'
 import { ATTACKS } from './attacks.ts'
 import { failuresOf, LIMITS } from './verdict.ts'
 
@@ -18,13 +18,13 @@ const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: { seconds: { type: 'string' }, json: { type: 'string' } },
 })
-const seconds = Number(values.seconds ?? FULL_TIMINGS.attackMs / 1_000)
+const seconds = Number(values.seconds ?? FULL_FORM.timings.attackMs / 1_000)
 if (!(seconds >= 1 && seconds <= 60)) refuse(`--seconds must be 1 to 60, got "${values.seconds}"`)
 const names = chooseAttacks()
 
 print(measureInWords(LIMITS))
-const timings = { ...FULL_TIMINGS, attackMs: seconds * 1_000 }
-await using run = await AttackRun.start({ scale: 'full', timings }, (stand, quiet) =>
+const timings = { ...FULL_FORM.timings, attackMs: seconds * 1_000 }
+await using run = await AttackRun.start({ ...FULL_FORM, timings }, (stand, quiet) =>
   print(pricesInWords(`${stand.target} ${stand.url}`, quiet.prices)),
 )
 print(headingLine())

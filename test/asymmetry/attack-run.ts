@@ -5,44 +5,62 @@ import type { AttackResult } from './attack-report.ts'
 import { ATTACKS } from './attacks.ts'
 import type { Stand, Target } from './stand.ts'
 import { Stands } from './stands.ts'
-import { judge, LIMITS } from './verdict.ts'
+import { judge, LIMITS, LIMITS_OF_SMALL_FORM, type Limits } from './verdict.ts'
 
-export const FULL_TIMINGS: Timings = {
-  attackMs: 10_000,
-  afterMs: 10_000,
-  quietMs: 10_000,
-  priceMs: 5_000,
-  restMs: 60_000,
+/** How the attacks are made, and what they may do. */
+export interface AttackForm {
+  readonly scale: Scale
+  readonly timings: Timings
+  readonly limits: Limits
+}
+
+export const FULL_FORM: AttackForm = {
+  scale: 'full',
+  timings: { attackMs: 10_000, afterMs: 10_000, quietMs: 10_000, priceMs: 5_000, restMs: 60_000 },
+  limits: LIMITS,
+}
+
+/** For `npm test`. */
+export const SMALL_FORM: AttackForm = {
+  scale: 'small',
+  timings: { attackMs: 400, afterMs: 200, quietMs: 600, priceMs: 300, restMs: 20_000 },
+  limits: LIMITS_OF_SMALL_FORM,
 }
 
 export class AttackRun implements AsyncDisposable {
   readonly #owned: AsyncDisposableStack
   readonly #meter: AttackMeter
   readonly #stands: Stands
+  readonly #limits: Limits
   /** By process: a stand that was started again is another one. */
   readonly #quiet = new Map<number, Quiet>()
   readonly #onQuiet: (stand: Stand, quiet: Quiet) => void
 
   private constructor(
     owned: AsyncDisposableStack,
-    parts: { readonly meter: AttackMeter; readonly stands: Stands },
-    onQuiet: (stand: Stand, quiet: Quiet) => void,
+    parts: {
+      readonly meter: AttackMeter
+      readonly stands: Stands
+      readonly limits: Limits
+      readonly onQuiet: (stand: Stand, quiet: Quiet) => void
+    },
   ) {
     this.#owned = owned
     this.#meter = parts.meter
     this.#stands = parts.stands
-    this.#onQuiet = onQuiet
+    this.#limits = parts.limits
+    this.#onQuiet = parts.onQuiet
   }
 
   /** `onQuiet` hears of each stand before its first attack. */
   static async start(
-    { scale, timings }: { readonly scale: Scale; readonly timings: Timings },
+    form: AttackForm,
     onQuiet: (stand: Stand, quiet: Quiet) => void = () => undefined,
   ): Promise<AttackRun> {
     await using opening = new AsyncDisposableStack()
-    const meter = opening.use(await AttackMeter.start({ timings, scale }))
-    const stands = opening.use(await Stands.open({ scale, deviceUrl: meter.deviceUrl }))
-    return new AttackRun(opening.move(), { meter, stands }, onQuiet)
+    const meter = opening.use(await AttackMeter.start(form))
+    const stands = opening.use(await Stands.open({ scale: form.scale, deviceUrl: meter.deviceUrl }))
+    return new AttackRun(opening.move(), { meter, stands, limits: form.limits, onQuiet })
   }
 
   async attack(name: string, target: Target): Promise<AttackResult> {
@@ -58,7 +76,7 @@ export class AttackRun implements AsyncDisposable {
       target,
       quiet,
       measured,
-      verdict: judge(measured, quiet.felt, { prices: quiet.prices, limits: LIMITS }),
+      verdict: judge(measured, quiet.felt, { prices: quiet.prices, limits: this.#limits }),
     }
   }
 

@@ -1,4 +1,5 @@
 /** The attacker, and the device that is in league with it, in a process of their own. */
+import { setPriority } from 'node:os'
 import type { Scale, Spending } from './attack.ts'
 import { AttackWire } from './attack-wire.ts'
 import { AttackingDevice } from './attacking-device.ts'
@@ -19,6 +20,10 @@ export interface AttackOrder {
 export interface AttackerFacts {
   readonly deviceUrl: string
 }
+
+/** Others on this machine are to feel the attack, not that the attacker's own program takes a core from them. */
+const NICENESS = 19
+setPriority(NICENESS)
 
 const device = await AttackingDevice.start()
 

@@ -8,6 +8,12 @@ export interface DeviceQuestion {
   readonly socket: Socket
 }
 
+interface DeviceSpending {
+  connections: number
+  sentBytes: number
+  receivedBytes: number
+}
+
 type Behaviour = (question: DeviceQuestion) => void
 
 const HONEST: Readonly<Record<string, () => string>> = {
@@ -22,9 +28,7 @@ export class AttackingDevice {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #behaviour: Behaviour = behaveWell
-  #connections = 0
-  #sentBytes = 0
-  #receivedBytes = 0
+  #spent: DeviceSpending | undefined
 
   private constructor() {
     this.#server = createServer((socket) => this.#serve(socket))
@@ -41,29 +45,24 @@ export class AttackingDevice {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** From now on; a question that `behaviour` leaves to `behaveWell` is answered as it should be. */
+  /** From now on. A question that `behaviour` leaves to behaveWell is answered as it should be. */
   behave(behaviour: Behaviour): void {
     this.#behaviour = behaviour
+    this.#spent = { connections: 0, sentBytes: 0, receivedBytes: 0 }
   }
 
-  /** Behaves again. Tells what went over its connections since the last time. */
-  calmDown(): { readonly connections: number; readonly sentBytes: number; readonly receivedBytes: number } {
+  /** Behaves well again. Tells what went over its connections since it did not; what it sent before is no attack. */
+  calmDown(): DeviceSpending {
     this.#behaviour = behaveWell
     for (const socket of this.#sockets) this.#forget(socket)
-    const spent = {
-      connections: this.#connections,
-      sentBytes: this.#sentBytes,
-      receivedBytes: this.#receivedBytes,
-    }
-    this.#connections = 0
-    this.#sentBytes = 0
-    this.#receivedBytes = 0
-    return spent
+    const spent = this.#spent
+    this.#spent = undefined
+    return spent ?? { connections: 0, sentBytes: 0, receivedBytes: 0 }
   }
 
   #serve(socket: Socket): void {
     this.#sockets.add(socket)
-    this.#connections += 1
+    if (this.#spent !== undefined) this.#spent.connections += 1
     socket.on('error', () => undefined)
     socket.once('close', () => this.#forget(socket))
     let text = ''
@@ -78,8 +77,10 @@ export class AttackingDevice {
 
   #forget(socket: Socket): void {
     if (!this.#sockets.delete(socket)) return
-    this.#sentBytes += Math.max(0, socket.bytesWritten - socket.writableLength)
-    this.#receivedBytes += socket.bytesRead
+    if (this.#spent !== undefined) {
+      this.#spent.sentBytes += Math.max(0, socket.bytesWritten - socket.writableLength)
+      this.#spent.receivedBytes += socket.bytesRead
+    }
     socket.destroy()
   }
 }

@@ -45,7 +45,7 @@ export const queryAttacks: Attacks = {
   'slow-packet-filters': asking(40, (scene) => (n) => filtered(scene, 'FilterBPF', hosts(n, 300))),
   'slow-packet-filters-behind-tunnels': asking(
     40,
-    (scene) => (n) => filtered(scene, 'FilterBPFDecap', hosts(n, 300)),
+    (scene) => (n) => filtered(scene, 'FilterBPFDecap=true&FilterBPF', hosts(n, 300)),
   ),
   'estimates-with-slow-packet-filters': asking(
     40,
