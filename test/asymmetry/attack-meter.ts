@@ -31,7 +31,7 @@ export interface Quiet {
 
 /** Beyond its own limits of time, a helper is broken. */
 const HELPER_GRACE_MS = 120_000
-const REST_LOOK_MS = 500
+const REST_LOOK_MS = 250
 /** Of one core: programs that do nothing but look after themselves take less. */
 const REST_SHARE = 0.3
 

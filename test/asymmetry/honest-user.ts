@@ -35,9 +35,9 @@ interface KindOfRequest {
 const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
   livez: { everyMs: 25, atOnceMax: 16, target: () => '/livez', authorization: () => undefined },
   control: { everyMs: 50, atOnceMax: 8, target: controlPath, authorization: ({ honest }) => honest },
-  login: { everyMs: 500, atOnceMax: 4, target: () => '/stream/list', authorization: asIfNew },
+  login: { everyMs: 250, atOnceMax: 4, target: () => '/stream/list', authorization: asIfNew },
   filtered: {
-    everyMs: 250,
+    everyMs: 200,
     atOnceMax: 2,
     // A filter that nobody has compiled yet, and that lets the same packets through.
     target: ({ devicePath, shortRange }, n) =>
@@ -46,7 +46,7 @@ const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
     isAlwaysTheSame: true,
   },
   events: {
-    everyMs: 500,
+    everyMs: 200,
     atOnceMax: 2,
     target: ({ devicePath }) => `${devicePath}/api/v1/system/events`,
     authorization: ({ honest }) => honest,
@@ -60,7 +60,7 @@ const LIMIT_MS = 30_000
 export class HonestUser {
   readonly #stand: Stand
   readonly #lanes: Promise<readonly [HonestKind, Felt]>[] = []
-  #isStopped = false
+  readonly #stopped = new AbortController()
 
   private constructor(stand: Stand) {
     this.#stand = stand
@@ -75,7 +75,7 @@ export class HonestUser {
 
   /** Asks nothing new, and waits for the answers that are due. */
   async end(): Promise<HonestReport> {
-    this.#isStopped = true
+    this.#stopped.abort()
     return Object.fromEntries(await Promise.all(this.#lanes)) as unknown as HonestReport
   }
 
@@ -89,11 +89,12 @@ export class HonestUser {
       if (failure !== undefined) failures.push(failure)
     }
     const startMs = performance.now()
-    for (let n = 0; !this.#isStopped; n += 1) {
+    const { signal } = this.#stopped
+    for (let n = 0; !signal.aborted; n += 1) {
       const dueMs = startMs + n * how.everyMs
-      await delay(Math.max(0, dueMs - performance.now()))
+      await delay(Math.max(0, dueMs - performance.now()), undefined, { signal }).catch(() => undefined)
       if (running.size >= how.atOnceMax) await Promise.race(running)
-      if (this.#isStopped) break
+      if (signal.aborted) break
       asked += 1
       const answered = one(dueMs, asked).finally(() => running.delete(answered))
       running.add(answered)
