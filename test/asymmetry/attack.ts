@@ -20,7 +20,7 @@ export interface Attack {
   readonly targets: readonly Target[]
   /** Default: plain. */
   readonly stand?: StandKind
-  /** Ends by itself, or soon after the scene is over. */
+  /** Ends by itself, or when the scene is over; an import of a file may take some seconds more. */
   readonly run: (scene: AttackScene) => Promise<void>
 }
 

@@ -3,9 +3,8 @@ import { setPriority } from 'node:os'
 import type { Scale, Spending } from './attack.ts'
 import { AttackWire } from './attack-wire.ts'
 import { AttackingDevice } from './attacking-device.ts'
-import { ATTACKS } from './attacks.ts'
+import { ATTACKS, HONEST_USES } from './attacks.ts'
 import { answerQuestions } from './helper-process.ts'
-import { HONEST_USES } from './honest-uses.ts'
 import type { Stand } from './stand.ts'
 
 export interface AttackOrder {

@@ -1,17 +1,33 @@
-/** THE TABLE of all attacks. */
-import type { Attacks } from './attack.ts'
+/** THE TABLE of all attacks; and the honest uses that make the prices, which are counted in the same way. */
+import { type Attacks, askOverAndOver, BOTH, getAsUser } from './attack.ts'
 import { connectionAttacks } from './connection-attacks.ts'
 import { deviceAttacks } from './device-attacks.ts'
 import { hoardingAttacks } from './hoarding-attacks.ts'
 import { importAttacks } from './import-attacks.ts'
-import { loginAttacks } from './login-attacks.ts'
 import { queryAttacks } from './query-attacks.ts'
+import { controlPath } from './stand.ts'
 
 export const ATTACKS: Attacks = {
   ...connectionAttacks,
-  ...loginAttacks,
   ...queryAttacks,
   ...hoardingAttacks,
   ...deviceAttacks,
   ...importAttacks,
+}
+
+/** At full speed, over one connection. */
+export const HONEST_USES: Attacks = {
+  'control-calls': {
+    targets: BOTH,
+    run: (scene) => askOverAndOver(scene, 1, () => getAsUser(scene.stand, controlPath(scene.stand))),
+  },
+  'plain-download': {
+    targets: BOTH,
+    run: (scene) => {
+      const { devicePath, wholeRange } = scene.stand
+      return askOverAndOver(scene, 1, () =>
+        getAsUser(scene.stand, `${devicePath}/api/v1/pcap/timerange?${wholeRange}`),
+      )
+    },
+  },
 }

@@ -1,4 +1,4 @@
-/** Attacks that need no answer: with connections, heads and bodies. */
+/** Attacks by anybody who can connect: with connections, heads, bodies and wrong passwords. */
 import {
   type AttackScene,
   type Attacks,
@@ -10,7 +10,7 @@ import {
   isOver,
   pause,
 } from './attack.ts'
-import { controlPath } from './stand.ts'
+import { basic, controlPath, HONEST_NAME } from './stand.ts'
 
 const PIPELINED_AT_ONCE = 1_000
 /** What a server accepts of a head, with some room for the rest of it. */
@@ -106,6 +106,11 @@ export const connectionAttacks: Attacks = {
       await Promise.all(Array.from({ length: 8 }, lane))
     },
   },
+
+  // Each costs us a hash that is slow on purpose.
+  'wrong-logins': { targets: BOTH, run: (scene) => guess(scene, (n) => `guess-${n}`) },
+  // Whoever is guessed at must not be locked out by it.
+  'wrong-logins-of-another-user': { targets: BOTH, run: (scene) => guess(scene, () => HONEST_NAME) },
 }
 
 function hundreds({ scale }: AttackScene): number {
@@ -139,4 +144,11 @@ async function trickle(scene: AttackScene, beginning: string): Promise<void> {
     while (!isOver(scene) && (await connection?.sendAll('x'))) await pause(scene, TRICKLE_MS)
   }
   await Promise.all(Array.from({ length: hundreds(scene) }, lane))
+}
+
+function guess(scene: AttackScene, nameOf: (n: number) => string): Promise<void> {
+  const { stand, scale } = scene
+  return askOverAndOver(scene, scale === 'full' ? 300 : 100, (n) =>
+    get('/stream/list', [`Authorization: ${basic(nameOf(n), `wrong ${n} of ${stand.attackedPid}`)}`]),
+  )
 }

@@ -21,12 +21,15 @@ export const importAttacks: Attacks = {
   },
 }
 
-async function importFile({ stand, wire, over }: AttackScene, name: string, bytes: Buffer): Promise<void> {
+/** An import has time to show what it does, also when the attack is a short one. */
+const IMPORT_LIMIT_MS = 20_000
+
+async function importFile({ stand, wire }: AttackScene, name: string, bytes: Buffer): Promise<void> {
   const file = join(dirname(stand.storePath), name)
   await writeFile(file, bytes)
   wire.countSent(bytes.length)
   const args = [join(REPOSITORY_ROOT, 'src/cli.ts'), 'import', file, '--store', stand.storePath]
   // That it is refused is as good an end as any.
-  await promisify(execFile)(process.execPath, args, { signal: over }).catch(() => undefined)
+  await promisify(execFile)(process.execPath, args, { timeout: IMPORT_LIMIT_MS }).catch(() => undefined)
   await rm(file)
 }
