@@ -5,7 +5,7 @@ import type { AttackerFacts, AttackOrder } from './attacker-program.ts'
 import { HelperProcess } from './helper-process.ts'
 import type { HonestReport } from './honest-user.ts'
 import type { HonestOrder } from './honest-user-program.ts'
-import { cpuSecondsOf, isAlive, MemoryPeak, residentMibOf } from './process-usage.ts'
+import { cpuSecondsOf, isAlive, MemoryPeak, machineSeconds, residentMibOf } from './process-usage.ts'
 import type { Stand } from './stand.ts'
 import type { Measured, Prices } from './verdict.ts'
 
@@ -86,12 +86,15 @@ export class AttackMeter implements AsyncDisposable {
     const pids = allPids(stand)
     const quietMib = residentMibOf(stand.attackedPid)
     const beforeSeconds = cpuSecondsOf(pids)
+    const beforeForeign = foreignSeconds()
+    const startMs = performance.now()
     const memory = new MemoryPeak(stand.attackedPid)
     await this.#askHonest({ kind: 'begin', stand })
     const spending = await this.#askAttacker({ name, stand, scale: this.#scale, limitMs: attackMs })
     await delay(afterMs)
     const stayMib = residentMibOf(stand.attackedPid) - quietMib
     const felt = await this.#askHonest({ kind: 'end' })
+    const foreignCores = (foreignSeconds() - beforeForeign) / ((performance.now() - startMs) / 1_000)
     const isRestless = !(await this.#rests(pids))
     const honestSeconds = requestsOf(felt) * quiet.cpuSecondsPerRequest
     return {
@@ -100,6 +103,7 @@ export class AttackMeter implements AsyncDisposable {
       peakMib: memory.stop() - quietMib,
       stayMib,
       felt,
+      foreignCores: Math.max(0, foreignCores),
       isDead: !isAlive(stand.attackedPid),
       isRestless,
     }
@@ -135,6 +139,11 @@ export class AttackMeter implements AsyncDisposable {
   #askHonest(order: HonestOrder): Promise<HonestReport> {
     return this.#honest.ask(order, HELPER_GRACE_MS)
   }
+}
+
+/** What the machine has worked for others than this run, whose programs are all children of this process. */
+function foreignSeconds(): number {
+  return machineSeconds() - cpuSecondsOf([process.pid])
 }
 
 function allPids({ attackedPid, behindPids }: Stand): readonly number[] {

@@ -31,14 +31,16 @@ const COLUMNS = [
   'filtered',
   'events',
   'failed',
+  'foreign cores',
   'verdict',
 ] as const
 
 export function measureInWords({ factorMax, slowerMax, p99Ms, stayMib }: Limits): string {
   return [
-    'allowed = bytes sent and received x price of a byte + seconds of streams (4 at most) x price of a stream second',
+    'allowed = bytes (and 320 a connection) x price of a byte + seconds of streams (4 at most) x price of a stream second',
     'factor = our CPU seconds / allowed; prices are those of honest use in this run; "a -> b" is quiet -> attacked',
     `limits: factor ${factorMax}; p99 of others ${slowerMax} times the quiet one or ${p99Ms} ms; ${stayMib} MiB stay; no request fails`,
+    'foreign cores are what other programs of this machine took: with half a core or more the p99 say little',
   ].join('\n')
 }
 
@@ -73,6 +75,7 @@ export function resultLine({ name, target, quiet, measured, verdict }: AttackRes
     p99('filtered'),
     p99('events'),
     failuresOf(felt).length,
+    measured.foreignCores.toFixed(1),
     verdict.broken.length === 0 ? 'harmless' : verdict.broken.join(', '),
   ].join(' | ')
 }

@@ -33,11 +33,11 @@ interface KindOfRequest {
 }
 
 const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
-  livez: { everyMs: 25, atOnceMax: 16, target: () => '/livez', authorization: () => undefined },
-  control: { everyMs: 50, atOnceMax: 8, target: controlPath, authorization: ({ honest }) => honest },
-  login: { everyMs: 250, atOnceMax: 4, target: () => '/stream/list', authorization: asIfNew },
+  livez: { everyMs: 50, atOnceMax: 16, target: () => '/livez', authorization: () => undefined },
+  control: { everyMs: 100, atOnceMax: 8, target: controlPath, authorization: ({ honest }) => honest },
+  login: { everyMs: 400, atOnceMax: 4, target: () => '/stream/list', authorization: asIfNew },
   filtered: {
-    everyMs: 200,
+    everyMs: 300,
     atOnceMax: 2,
     // A filter that nobody has compiled yet, and that lets the same packets through.
     target: ({ devicePath, shortRange }, n) =>
@@ -46,7 +46,7 @@ const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
     isAlwaysTheSame: true,
   },
   events: {
-    everyMs: 200,
+    everyMs: 300,
     atOnceMax: 2,
     target: ({ devicePath }) => `${devicePath}/api/v1/system/events`,
     authorization: ({ honest }) => honest,

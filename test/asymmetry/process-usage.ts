@@ -19,12 +19,21 @@ export function cpuSecondsOf(pids: readonly number[]): number {
   return ticks / TICKS_PER_SECOND
 }
 
+/** Seconds that this machine's processors have worked since it was started, for whomever. */
+export function machineSeconds(): number {
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, steal = 0] = read('/proc/stat')
+    .split('\n', 1)
+    .flatMap((line) => line.split(/ +/).slice(1).map(Number))
+  return (user + nice + system + irq + softIrq + steal) / TICKS_PER_SECOND
+}
+
 /** Resident memory, children included. */
 export function residentMibOf(pid: number): number {
-  let kib = 0
-  for (const each of withDescendants(pid))
-    kib += Number(/^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${each}/status`))?.[1] ?? 0)
-  return kib / 1024
+  const kib = Number(/^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0)
+  const program = read(`/proc/${pid}/cmdline`)
+  // Until it has become another program, a child shows its parent's memory once more.
+  const others = childrenOf(pid).filter((child) => read(`/proc/${child}/cmdline`) !== program)
+  return others.reduce((sum, child) => sum + residentMibOf(child), kib / 1024)
 }
 
 export function isAlive(pid: number): boolean {
@@ -56,10 +65,13 @@ export class MemoryPeak {
 }
 
 function withDescendants(pid: number): number[] {
-  const children = threadsOf(pid).flatMap((thread) =>
+  return [pid, ...childrenOf(pid).flatMap(withDescendants)]
+}
+
+function childrenOf(pid: number): number[] {
+  return threadsOf(pid).flatMap((thread) =>
     read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
   )
-  return [pid, ...children.flatMap(withDescendants)]
 }
 
 function threadsOf(pid: number): string[] {

@@ -8,9 +8,11 @@
  *                              other over one connection, requests and answers counted together
  *   price of a stream second = our CPU seconds per second of one plain download that is read at full speed
  *
- *   allowed = bytes sent and received x price of a byte + stream seconds x price of a stream second
+ *   allowed = bytes x price of a byte + stream seconds x price of a stream second, 0.02 s at least
  *   factor  = our CPU seconds / allowed
  *
+ * The bytes are those sent and received, and 320 for each connection: the headers of the packets that open
+ * and close it. Less than 0.02 s (2 s with the factor's limit) is not told from nothing.
  * A second counts as a stream second only while a download's answer of 200 is under way: a device gives
  * such an answer a stream, and a stream may keep a core busy without a byte, as a filter does that lets
  * nothing through. At most four count at a time, for a device has no more. A connection that merely exists
@@ -63,6 +65,8 @@ export interface Measured {
   readonly peakMib: number
   readonly stayMib: number
   readonly felt: HonestReport
+  /** How many processor cores other programs of this machine took meanwhile: with many, nobody's time counts. */
+  readonly foreignCores: number
   /** The attacked program has ended. */
   readonly isDead: boolean
   /** The programs still computed when they were given up. */
@@ -77,8 +81,10 @@ export interface Verdict {
 }
 
 const STREAMS_OF_A_DEVICE = 4
-/** What the kernel's clock of processor time cannot tell from nothing. */
-const CPU_TICK_S = 0.01
+/** Eight packets with the headers of IP and TCP. */
+const CONNECTION_BYTES = 320
+/** What serves the honest user is known to some tenths of a second only. */
+const ALLOWED_MIN_S = 0.02
 
 export function judge(
   measured: Measured,
@@ -87,8 +93,8 @@ export function judge(
 ): Verdict {
   const { spending, cpuSeconds, peakMib, stayMib, felt } = measured
   const streamSeconds = Math.min(spending.streamSeconds, STREAMS_OF_A_DEVICE * spending.seconds)
-  const bytes = spending.sentBytes + spending.receivedBytes
-  const allowedSeconds = Math.max(CPU_TICK_S, bytes * prices.byte + streamSeconds * prices.streamSecond)
+  const bytes = spending.sentBytes + spending.receivedBytes + spending.connections * CONNECTION_BYTES
+  const allowedSeconds = Math.max(ALLOWED_MIN_S, bytes * prices.byte + streamSeconds * prices.streamSecond)
   const factor = cpuSeconds / allowedSeconds
   const broken: string[] = []
   if (measured.isDead) broken.push('the program ended')
