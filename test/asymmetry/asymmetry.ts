@@ -6,9 +6,11 @@
  */
 import { appendFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { runProgram } from '../../src/base/program.ts'
 import { headingLine, measureInWords, pricesInWords, resultJson, resultLine } from './attack-report.ts'
 import { AttackRun, FULL_FORM } from './attack-run.ts'
 import { ATTACKS } from './attacks.ts'
+import type { Target } from './stand.ts'
 import { failuresOf, LIMITS } from './verdict.ts'
 
 /** The first failures say what there is to say. */
@@ -21,21 +23,31 @@ const { positionals, values } = parseArgs({
 const seconds = Number(values.seconds ?? FULL_FORM.timings.attackMs / 1_000)
 if (!(seconds >= 1 && seconds <= 60)) refuse(`--seconds must be 1 to 60, got "${values.seconds}"`)
 const names = chooseAttacks()
+let hasBroken = false
 
-print(measureInWords(LIMITS))
 const timings = { ...FULL_FORM.timings, attackMs: seconds * 1_000 }
-await using run = await AttackRun.start({ ...FULL_FORM, timings }, (stand, quiet) =>
-  print(pricesInWords(`${stand.target} ${stand.url}`, quiet.prices)),
-)
-print(headingLine())
-for (const name of names) {
-  for (const target of ATTACKS[name]?.targets ?? []) {
+await runProgram(attackAll)
+if (hasBroken) process.exitCode = 1
+
+/** An interruption counts when the attack that runs has been measured; what was started is ended then. */
+async function attackAll(signal: AbortSignal): Promise<void> {
+  print(measureInWords(LIMITS))
+  await using run = await AttackRun.start({ ...FULL_FORM, timings }, (stand, quiet) =>
+    print(pricesInWords(`${stand.target} ${stand.url}`, quiet.prices)),
+  )
+  print(headingLine())
+  for (const [name, target] of pairsOf(names)) {
+    if (signal.aborted) return
     const result = await run.attack(name, target)
     print(resultLine(result))
     for (const failure of failuresOf(result.measured.felt).slice(0, FAILURES_SHOWN)) print(`  ${failure}`)
     if (values.json !== undefined) await appendFile(values.json, `${resultJson(result)}\n`)
-    if (result.verdict.broken.length > 0) process.exitCode = 1
+    hasBroken ||= result.verdict.broken.length > 0
   }
+}
+
+function pairsOf(attacks: readonly string[]): readonly (readonly [string, Target])[] {
+  return attacks.flatMap((name) => (ATTACKS[name]?.targets ?? []).map((target) => [name, target] as const))
 }
 
 function chooseAttacks(): readonly string[] {
