@@ -135,6 +135,8 @@ export class Stands implements AsyncDisposable {
       imports: { segmentBytes: 4 << 20 },
       // A disk that is nearly full is no reason to throw captures away.
       retention: { minFreeBytes: 0, ...retention },
+      // Below all other programs of this machine, it would be judged by what those do.
+      priority: { readers: 'normal' },
     }
     const recorder = await this.#start('recorder', folder, settings)
     await new RecorderClient(storePath).importCapture({ name: 'traffic', files: [traffic] })
