@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 const DOWNLOAD = Buffer.alloc(1 << 20, 'x')
-const BURNT_MS = 100
+const BURNT_MS = 150
 const HELD_BYTES = 8 << 20
 const HELD_MAX = 32
 const STALLED_MS = 2_000

@@ -77,17 +77,13 @@ export class Stands implements AsyncDisposable {
     return stands
   }
 
-  /** One that is there and alive, or a new one. */
+  /** One that is there and alive, or a new one. Those of other kinds than this one and "plain" are ended. */
   async stand(target: Target, kind: StandKind): Promise<Stand> {
+    await this.#endOthers(kind)
     const key = `${target} ${kind}`
     const known = this.#stands.get(key)
     if (known !== undefined && kind !== 'full-store' && isAlive(known.attackedPid)) return known
-    const stand =
-      target === 'gateway'
-        ? await this.#gatewayStand(kind)
-        : kind === 'full-store'
-          ? await this.#fullStoreStand()
-          : await this.#applianceStand(kind)
+    const stand = await this.#newStand(target, kind)
     this.#stands.set(key, stand)
     return stand
   }
@@ -99,6 +95,20 @@ export class Stands implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#owned.disposeAsync()
+  }
+
+  #newStand(target: Target, kind: StandKind): Promise<Stand> {
+    if (target === 'gateway') return this.#gatewayStand(kind)
+    return kind === 'full-store' ? this.#fullStoreStand() : this.#applianceStand(kind)
+  }
+
+  /** A gateway that is not attacked would still look at the device that attacks. */
+  async #endOthers(kind: StandKind): Promise<void> {
+    for (const [key, { attackedPid }] of this.#stands) {
+      if (key.endsWith(' plain') || key.endsWith(` ${kind}`)) continue
+      this.#stands.delete(key)
+      await this.#programs.get(attackedPid)?.[Symbol.asyncDispose]()
+    }
   }
 
   async #prepare(): Promise<void> {

@@ -16,7 +16,7 @@ import { basic, type Stand } from '../asymmetry/stand.ts'
 import { failuresOf, judge, LIMITS } from '../asymmetry/verdict.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
-describe('nobody takes the service away from others', { timeout: 600_000 }, () => {
+describe('others are served, and the program lives and rests again, after', { timeout: 600_000 }, () => {
   let run: AttackRun
   before(async () => {
     run = await AttackRun.start(SMALL_FORM)
@@ -26,7 +26,7 @@ describe('nobody takes the service away from others', { timeout: 600_000 }, () =
   for (const [name, { targets }] of Object.entries(ATTACKS)) {
     // A gateway has the devices behind it: what is asked of them through it reaches both.
     const [target = 'gateway'] = targets
-    test(`by ${name.replaceAll('-', ' ')}, of the ${target}`, async (t) => {
+    test(`${name.replaceAll('-', ' ')}, against the ${target}`, async (t) => {
       const result = await run.attack(name, target)
       t.diagnostic(resultLine(result))
       assert.deepEqual(result.verdict.broken, [], failuresOf(result.measured.felt).slice(0, 3).join('\n'))
@@ -59,7 +59,7 @@ describe('negative control: of a server with faults the harness says', { timeout
   }
 
   test('nothing when it behaves', async (t) => {
-    const broken = await brokenBy('large-heads')
+    const broken = await brokenBy('slow-heads')
     t.diagnostic(broken)
     assert.doesNotMatch(broken, /factor|MiB|no |ended/)
   })
