@@ -30,7 +30,7 @@ export class AttackWire {
   /** Undefined when the connection is refused, or the attack is over. */
   async connect(options: ConnectOptions = {}): Promise<AttackConnection | undefined> {
     if (this.#isClosed) return undefined
-    const connection = new AttackConnection(this.#socket(options))
+    const connection = new AttackConnection(...this.#sockets(options))
     this.#connections += 1
     this.#open.add(connection)
     void connection.closed.then(() => this.#forget(connection))
@@ -64,11 +64,13 @@ export class AttackWire {
     }
   }
 
-  #socket({ isRaw = false }: ConnectOptions): Socket {
+  /** The one to talk over, and the one below, which carries its bytes. */
+  #sockets({ isRaw = false }: ConnectOptions): readonly [Socket, Socket] {
     const port = Number(this.#url.port)
-    const place = { host: this.#url.hostname, port, localAddress: ATTACKER_ADDRESS }
-    if (isRaw || this.#url.protocol === 'http:') return createConnection(place)
-    return connectTls({ ...place, rejectUnauthorized: false })
+    const carrier = createConnection({ host: this.#url.hostname, port, localAddress: ATTACKER_ADDRESS })
+    carrier.on('error', () => undefined)
+    if (isRaw || this.#url.protocol === 'http:') return [carrier, carrier]
+    return [connectTls({ socket: carrier, rejectUnauthorized: false }), carrier]
   }
 
   #forget(connection: AttackConnection): void {
@@ -84,12 +86,14 @@ export class AttackConnection {
   readonly isConnected: Promise<boolean>
   readonly closed: Promise<void>
   readonly #socket: Socket
+  readonly #carrier: Socket
   #reader: AnswerReader | undefined
   #streamMs = 0
   #streamBeganMs: number | undefined
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, carrier: Socket) {
     this.#socket = socket
+    this.#carrier = carrier
     socket.on('error', () => undefined)
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()))
     const connected = new Promise<boolean>((resolve) =>
@@ -104,11 +108,11 @@ export class AttackConnection {
 
   get sentBytes(): number {
     // What the other side never took was never sent.
-    return Math.max(0, this.#socket.bytesWritten - this.#socket.writableLength)
+    return Math.max(0, this.#carrier.bytesWritten - this.#carrier.writableLength)
   }
 
   get receivedBytes(): number {
-    return this.#socket.bytesRead
+    return this.#carrier.bytesRead
   }
 
   get streamMs(): number {

@@ -7,6 +7,13 @@ import { gzipBomb, zstdBomb } from './bomb.ts'
 const NESTED_LEVELS = 20_000
 const LARGE_JSON_BYTES = { full: 63_000_000, small: 16_000_000 } as const
 
+/** A read, an answer without an end, a question to the fleet: each is passed on in another way. */
+const WAYS_TO_ASK: readonly string[] = [
+  '/devices/evil/api/v1/system/version',
+  '/devices/evil/api/v1/system/events',
+  '/stream/list',
+]
+
 export const deviceAttacks: Attacks = {
   'a-device-with-deep-json': device({
     behave: () => {
@@ -32,7 +39,7 @@ export const deviceAttacks: Attacks = {
   }),
   'a-device-with-endless-heads-of-no-answer': device({
     behave: () => downloadsAndCalls((socket) => pourForEver(socket, '', 'HTTP/1.1 103 Early Hints\r\n\r\n')),
-    paths: ['/devices/evil/api/v1/system/version', '/devices/evil/api/v1/unknown', '/stream/list'],
+    paths: WAYS_TO_ASK,
   }),
   'a-device-that-switches-protocols': device({
     behave: () =>
@@ -40,12 +47,12 @@ export const deviceAttacks: Attacks = {
         const change = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'
         pourForEver(socket, change, 'x'.repeat(1_000))
       }),
-    paths: ['/devices/evil/api/v1/system/version', '/devices/evil/api/v1/unknown', '/stream/list'],
+    paths: WAYS_TO_ASK,
   }),
   'a-device-with-an-endless-head': device({
     behave: () =>
       downloadsAndCalls((socket) => pourForEver(socket, 'HTTP/1.1 200 OK\r\n', 'X: yyyyyyyy\r\n')),
-    paths: ['/devices/evil/api/v1/system/version', '/devices/evil/api/v1/unknown', '/stream/list'],
+    paths: WAYS_TO_ASK,
   }),
   'a-device-with-a-slow-head': device({
     behave: () =>
@@ -54,7 +61,7 @@ export const deviceAttacks: Attacks = {
         const drip = setInterval(() => socket.write('y'), 500)
         socket.once('close', () => clearInterval(drip))
       }),
-    paths: ['/devices/evil/api/v1/system/version', '/devices/evil/api/v1/unknown', '/stream/list'],
+    paths: WAYS_TO_ASK,
     connections: 64,
   }),
   'a-device-with-gzip-bombs': device({

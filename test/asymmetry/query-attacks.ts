@@ -10,11 +10,18 @@ import {
   isOver,
   pause,
 } from './attack.ts'
+import { controlPath, type Stand, type Target } from './stand.ts'
 
 /** One less than a device has: that others wait when all are taken is stated, and no fault. */
 const HEAVY_STREAMS = 3
-/** More than one line of an answer's head may have at many clients, and less than a request's may. */
-const LONG_PARAMETER_BYTES = 17_000
+const FLEET_ONLY: readonly Target[] = ['gateway']
+
+/** As many as a request's head has room for. */
+const MANY_PARAMETERS = Array.from({ length: 6_000 }, (_, n) => `p${n}=1`).join('&')
+/** A request may have it; many a client takes no answer with so long a line in its head. */
+const LONG_PARAMETER = 'x'.repeat(17_000)
+const MANY_DEVICE_WORDS = Array.from({ length: 30_000 }, () => '*').join(',')
+
 const VENDOR_CLOCKS = [
   'vendorA7130',
   'vendorA7150_overwrite',
@@ -26,124 +33,82 @@ const VENDOR_CLOCKS = [
 ] as const
 
 export const queryAttacks: Attacks = {
-  'many-parameters': asking(8, ({ stand }) => {
-    const many = Array.from({ length: 6_000 }, (_, n) => `p${n}=1`).join('&')
-    return () => `${stand.devicePath}/api/v1/pcap/estimate?${stand.shortRange}&${many}`
-  }),
-  'a-long-parameter': asking(2, ({ stand }) => {
-    const long = 'x'.repeat(LONG_PARAMETER_BYTES)
-    return (n) => `${stand.devicePath}/api/v1/system/version?${long}${n}=1`
-  }),
-  'thirty-thousand-device-words': {
-    ...asking(8, () => {
-      const words = Array.from({ length: 30_000 }, () => '*').join(',')
-      return () => `/stream/list?Device=${words}`
-    }),
-    targets: ['gateway'],
-  },
+  'many-parameters': asking(8, (stand) => `${estimate(stand)}&${MANY_PARAMETERS}`),
+  'a-long-parameter': asking(2, (stand, n) => `${controlPath(stand)}?${LONG_PARAMETER}${n}=1`),
+  'thirty-thousand-device-words': asking(8, () => `/stream/list?Device=${MANY_DEVICE_WORDS}`, FLEET_ONLY),
 
-  'slow-packet-filters': asking(40, (scene) => (n) => filtered(scene, 'FilterBPF', hosts(n, 300))),
+  'slow-packet-filters': asking(40, (stand) => `${someOf(stand)}&FilterBPF=${hosts()}`),
   'slow-packet-filters-behind-tunnels': asking(
     40,
-    (scene) => (n) => filtered(scene, 'FilterBPFDecap=true&FilterBPF', hosts(n, 300)),
+    (stand) => `${someOf(stand)}&FilterBPFDecap=true&FilterBPF=${hosts()}`,
   ),
-  'estimates-with-slow-packet-filters': asking(
-    40,
-    (scene) => (n) =>
-      `${scene.stand.devicePath}/api/v1/pcap/estimate?${scene.stand.shortRange}&FilterBPF=${hosts(n, 300)}`,
-  ),
-  'slow-patterns': asking(
-    40,
-    (scene) => (n) => filtered(scene, 'FilterRE', encodeURIComponent(slowPattern(n))),
-  ),
+  'estimates-with-slow-packet-filters': asking(40, (stand) => `${estimate(stand)}&FilterBPF=${hosts()}`),
+  'slow-patterns': asking(40, (stand) => `${someOf(stand)}&FilterRE=${encodeURIComponent(slowPattern())}`),
 
-  'vendor-times': asking(HEAVY_STREAMS, (scene) => (n) => {
-    const clock = VENDOR_CLOCKS[n % VENDOR_CLOCKS.length]
-    return `${scene.stand.devicePath}/api/v1/pcap/timerange?${scene.stand.wholeRange}&TSMode=${clock}&Wait=0`
-  }),
-  'strongest-compression': asking(
+  'vendor-times': asking(
     HEAVY_STREAMS,
-    ({ stand }) =>
-      () =>
-        `${stand.devicePath}/api/v1/pcap/timerange?${stand.wholeRange}&Compression=zstd_ultra&Wait=0`,
+    (stand, n) => `${wholeOf(stand)}&TSMode=${VENDOR_CLOCKS[n % VENDOR_CLOCKS.length]}`,
   ),
-  'merges-with-the-strongest-compression': {
-    ...asking(
-      HEAVY_STREAMS,
-      ({ stand }) =>
-        () =>
-          `/api/v1/pcap/timerange?Device=d0,d1&${stand.wholeRange}&Compression=zstd_ultra&Wait=0`,
-    ),
-    targets: ['gateway'],
-  },
+  'strongest-compression': asking(HEAVY_STREAMS, (stand) => `${wholeOf(stand)}&Compression=zstd_ultra`),
+  'merges-with-the-strongest-compression': asking(
+    HEAVY_STREAMS,
+    ({ wholeRange }) => `/api/v1/pcap/timerange?Device=d0,d1&${wholeRange}&Compression=zstd_ultra&Wait=0`,
+    FLEET_ONLY,
+  ),
 
-  'many-estimates': asking(
+  'many-estimates': asking(32, (stand, n) => `${estimate(stand)}&FilterPort=${n % 8}`),
+  'many-estimates-of-the-fleet': asking(
     32,
-    ({ stand }) =>
-      (n) =>
-        `${stand.devicePath}/api/v1/pcap/estimate?${stand.wholeRange}&FilterPort=${n % 8}`,
+    ({ wholeRange }) => `/v1/estimate?Device=d0,d1&${wholeRange}`,
+    FLEET_ONLY,
   ),
-  'many-estimates-of-the-fleet': {
-    ...asking(
-      32,
-      ({ stand }) =>
-        () =>
-          `/v1/estimate?Device=d0,d1&${stand.wholeRange}`,
-    ),
-    targets: ['gateway'],
-  },
-  'many-lists': asking(
-    32,
-    ({ stand }) =>
-      () =>
-        `${stand.devicePath}/stream/list`,
-  ),
-  'many-lists-of-the-fleet': { ...asking(32, () => () => '/stream/list'), targets: ['gateway'] },
+  'many-lists': asking(32, ({ devicePath }) => `${devicePath}/stream/list`),
+  'many-lists-of-the-fleet': asking(32, () => '/stream/list', FLEET_ONLY),
   'many-splits': asking(
     16,
-    ({ stand }) =>
-      () =>
-        `${stand.devicePath}/stream/stime?StreamName=traffic&StreamView=split_1sec`,
+    ({ devicePath }) => `${devicePath}/stream/stime?StreamName=traffic&StreamView=split_1sec`,
   ),
-  'many-system-reports': asking(
-    32,
-    ({ stand }) =>
-      () =>
-        `${stand.devicePath}/api/v1/system/status`,
-  ),
+  'many-system-reports': asking(32, ({ devicePath }) => `${devicePath}/api/v1/system/status`),
   'many-metrics': { targets: BOTH, run: (scene) => askOverAndOver(scene, 32, () => get('/metrics')) },
   'pages-of-the-list': { targets: BOTH, run: turnPages },
 }
 
-/** So many connections that ask as the user who attacks. */
-function asking(connections: number, pathsOf: (scene: AttackScene) => (n: number) => string): Attack {
-  return {
-    targets: BOTH,
-    run: (scene) => {
-      const path = pathsOf(scene)
-      return askOverAndOver(scene, connections, (n) => getAsUser(scene.stand, path(n)))
-    },
-  }
+/** So many connections that ask as the user who attacks; `n` counts the questions of all. */
+function asking(connections: number, path: (stand: Stand, n: number) => string, targets = BOTH): Attack {
+  const run = (scene: AttackScene): Promise<void> =>
+    askOverAndOver(scene, connections, (n) => getAsUser(scene.stand, path(scene.stand, n)))
+  return { targets, run }
 }
 
-function filtered({ stand }: AttackScene, parameter: string, value: string): string {
-  return `${stand.devicePath}/api/v1/pcap/timerange?${stand.shortRange}&${parameter}=${value}&Wait=5`
+function estimate({ devicePath, wholeRange }: Stand): string {
+  return `${devicePath}/api/v1/pcap/estimate?${wholeRange}`
 }
 
-/** Never the same twice: an answer that is remembered costs nothing. */
+function someOf({ devicePath, shortRange }: Stand): string {
+  return `${devicePath}/api/v1/pcap/timerange?${shortRange}&Wait=5`
+}
+
+function wholeOf({ devicePath, wholeRange }: Stand): string {
+  return `${devicePath}/api/v1/pcap/timerange?${wholeRange}&Wait=0`
+}
+
+/** Filters are never the same twice: an answer that is remembered costs nothing. */
 let asked = 0
 
-/** libpcap takes seconds for it. */
-function hosts(n: number, count: number): string {
-  asked += 1
-  const one = (i: number): string => `host+10.${(n + asked) & 255}.${i >> 8}.${i & 255}`
-  return Array.from({ length: count }, (_, i) => one(i)).join('+or+')
+const HOSTS = 300
+
+/** A packet filter for which libpcap takes seconds. */
+function hosts(): string {
+  const first = HOSTS * asked++
+  const host = (i: number): string =>
+    `host+10.${((first + i) >> 16) & 255}.${((first + i) >> 8) & 255}.${(first + i) & 255}`
+  return Array.from({ length: HOSTS }, (_, i) => host(i)).join('+or+')
 }
 
 /** Hyperscan takes more than a second for it. */
-function slowPattern(n: number): string {
+function slowPattern(): string {
   asked += 1
-  const words = Array.from({ length: 200 }, (_, i) => ((i + n + asked) * 7919).toString(16)).join('|')
+  const words = Array.from({ length: 200 }, (_, i) => ((i + asked) * 7919).toString(16)).join('|')
   return `(?i)((${words.slice(0, 900)}){2,90}x)+`
 }
 
