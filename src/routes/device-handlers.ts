@@ -1,6 +1,7 @@
 /** Everything below /devices/{device}/. */
 import { refuseCrossSite } from '../base/cross-site.ts'
 import { CapfleetError } from '../base/error.ts'
+import { resetConnection } from '../base/reset-connection.ts'
 import { callerLabel } from '../fleet/caller-label.ts'
 import type { DeviceProxy } from '../fleet/device-proxy.ts'
 import type { DeviceReads } from '../fleet/device-reads.ts'
@@ -86,7 +87,7 @@ interface PassedCall {
   readonly way: DeviceProxy | DeviceReads
 }
 
-function pass(
+async function pass(
   ctx: RouteContext,
   parts: GatewayParts,
   { device, breaker }: FleetMember,
@@ -98,7 +99,15 @@ function pass(
   ctx.req.headers['capfleet-caller'] = callerLabel(ctx.state.user ?? '')
   const target = query === '' ? path : `${path}?${query}`
   const forward = () => way.forward(device, target, ctx.req, ctx.res)
-  return parts.controlCalls.run(device.name, () => breaker.run(forward))
+  using _allowed = cutWhenRevoked(ctx)
+  await parts.controlCalls.run(device.name, () => breaker.run(forward))
+}
+
+/** An answer that goes on, such as events, ends when its reader may not have it any more. */
+function cutWhenRevoked({ req, state: { revoked } }: RouteContext): Disposable {
+  const cut = () => resetConnection(req.socket)
+  revoked?.addEventListener('abort', cut, { once: true })
+  return { [Symbol.dispose]: () => revoked?.removeEventListener('abort', cut) }
 }
 
 const PLAIN_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/

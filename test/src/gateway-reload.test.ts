@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
+import { createServer as createPlainServer } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -104,6 +105,31 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
     assert.equal((await fetch(`${gateway?.address}/metrics`)).status, 401)
     assert.equal((await ask('/metrics')).status, 200)
     assert.equal((await fetch(`${gateway?.address}/livez`)).status, 200)
+  })
+
+  test('events of a device end for a user who is removed', async () => {
+    const device = createPlainServer((req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      if (req.url?.startsWith('/api/v1/system/events')) res.write('retry: 2000\n\n')
+      else res.end('{}')
+    })
+    await once(device.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
+    const users = join(folder.path, 'users.yaml')
+    const others = await readFile(users, 'utf8')
+    await putUser(users, { name: 'ann', role: 'user' }, 'secret')
+    try {
+      await start({ devices: [{ name: 'live', url, user: 'gateway', password: { file: 'password' } }] })
+      const asAnn = { headers: { authorization: `Basic ${btoa('ann:secret')}` } }
+      const events = await fetch(`${gateway?.address}/devices/live/api/v1/system/events`, asAnn)
+      assert.equal(events.status, 200)
+      await writeFile(users, others)
+      await assert.rejects(events.text())
+    } finally {
+      await writeFile(users, others)
+      device.closeAllConnections()
+      device.close()
+    }
   })
 
   test('a user who is removed is cut off, with a receipt that says why; others go on', async () => {
