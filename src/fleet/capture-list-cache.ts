@@ -13,8 +13,8 @@ export interface CaptureListOptions {
   readonly reading: ListReading
 }
 
-/** A list that nobody asked for again within this time is forgotten: it may be large. */
-const KEPT_MS = 10_000
+/** Longer than any age that is asked for. Then a list, which may be large, is forgotten. */
+const KEPT_MS = 2_000
 
 /**
  * The capture list of one device, asked for once by all who want it at the same time: a thousand

@@ -75,8 +75,7 @@ function parseEntry(device: string, json: string): Readonly<Record<string, unkno
   }
 }
 
-/** An order of lists of one device and of several. */
-export function newestFirst(a: CaptureEntry, b: CaptureEntry): number {
+function newestFirst(a: CaptureEntry, b: CaptureEntry): number {
   if (a.startNs === b.startNs) return 0
   return a.startNs < b.startNs ? 1 : -1
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Agent } from 'undici'
 import type { Device } from './device.ts'
 import { NO_IDLE_TIMEOUT } from './device-connection.ts'
@@ -172,6 +173,8 @@ export class DeviceClient {
         entries += found.length
         if (entries > entriesMax) throw new MalformedAnswer(`sent a list of more than ${entriesMax} entries`)
         yield found
+        // Else a fast device would have all of it read in one go, and everybody would wait.
+        await nextTurn()
       }
       return list.end()
     } catch (error) {

@@ -43,30 +43,29 @@ export class JsonList {
   /** Takes the next bytes and gives the texts of the entries that end in them. Throws MalformedAnswer. */
   push(bytes: Buffer): readonly string[] {
     const entries: string[] = []
+    /** Of what is kept: the rest, or an entry. */
     let begin = 0
-    for (let at = 0; at < bytes.length; at++) {
-      const code = bytes[at] ?? 0
+    for (let at = 0; at < bytes.length; ) {
       if (this.#place === 'entry') {
-        if (!this.#endsEntry(code)) continue
-        entries.push(this.#takeEntry(bytes.subarray(begin, at + 1)))
+        at = this.#nextBracket(bytes, at) + 1
+        if (at > bytes.length || !this.#endsEntry(bytes[at - 1] ?? 0)) continue
+        entries.push(this.#takeEntry(bytes.subarray(begin, at)))
       } else if (this.#place === 'rest') {
-        if (!this.#beginsMember(code)) continue
-        this.#keepRest(bytes.subarray(begin, at + 1))
+        at = this.#nextBracket(bytes, at) + 1
+        if (at > bytes.length || !this.#beginsMember(bytes[at - 1] ?? 0)) continue
+        this.#keepRest(bytes.subarray(begin, at))
+        begin = at
         if (LIST_BEGINS.test(this.#rest.slice(-LIST_BEGINS_WITHIN))) this.#beginList()
-      } else if (!isSpace(code)) {
-        const place = this.#placeAfter(code)
-        this.#place = place
+      } else {
+        const code = bytes[at] ?? 0
+        if (!isSpace(code)) this.#place = this.#placeAfter(code)
         // The bracket that ends the list is part of the rest, that of an entry is part of the entry.
-        if (place === 'rest' || place === 'entry') {
-          begin = at
-          continue
-        }
+        begin = at
+        at++
       }
-      begin = at + 1
     }
-    const left = bytes.subarray(begin)
-    if (this.#place === 'rest') this.#keepRest(left)
-    if (this.#place === 'entry') this.#hold(left)
+    if (this.#place === 'rest') this.#keepRest(bytes.subarray(begin))
+    if (this.#place === 'entry') this.#hold(bytes.subarray(begin))
     return entries
   }
 
@@ -79,21 +78,16 @@ export class JsonList {
     return rest
   }
 
-  /** Whether an entry is whole with this byte. */
+  /** Whether an entry is whole with this bracket. */
   #endsEntry(code: number): boolean {
-    if (!this.#isStructure(code)) return false
-    if (opens(code) && ++this.#depth > ENTRY_DEPTH_MAX) {
-      throw new MalformedAnswer(`sent a list with an entry of more than ${ENTRY_DEPTH_MAX} levels`)
-    }
-    if (closes(code)) this.#depth--
-    return this.#depth === 0
+    this.#depth += opens(code) ? 1 : -1
+    if (this.#depth <= ENTRY_DEPTH_MAX) return this.#depth === 0
+    throw new MalformedAnswer(`sent a list with an entry of more than ${ENTRY_DEPTH_MAX} levels`)
   }
 
-  /** Whether this byte is the bracket of a member that is a list. */
+  /** Whether this bracket begins a member that is a list. */
   #beginsMember(code: number): boolean {
-    if (!this.#isStructure(code)) return false
-    if (opens(code)) this.#depth++
-    if (closes(code)) this.#depth--
+    this.#depth += opens(code) ? 1 : -1
     return code === OPEN_LIST && this.#depth === 2
   }
 
@@ -107,8 +101,8 @@ export class JsonList {
     // Inside the object that holds the list, or inside the entry.
     this.#depth = 1
     if (code === CLOSE_LIST && this.#place !== 'next') return 'rest'
-    if (code === COMMA && this.#place === 'comma') return 'next'
     if (code === OPEN_OBJECT && this.#place !== 'comma') return 'entry'
+    if (code === COMMA && this.#place === 'comma') return 'next'
     throw new MalformedAnswer('sent a list with an entry that is no object')
   }
 
@@ -133,15 +127,20 @@ export class JsonList {
     return text
   }
 
-  /** Whether the byte is outside of strings, where brackets mean something. */
-  #isStructure(code: number): boolean {
-    if (this.#isEscaped) {
-      this.#isEscaped = false
-      return false
+  /** Where the next bracket outside of strings is; bytes.length, or more, when there is none. */
+  #nextBracket(bytes: Buffer, from: number): number {
+    let isInString = this.#isInString
+    let at = this.#isEscaped ? from + 1 : from
+    for (; at < bytes.length; at++) {
+      const code = bytes[at] ?? 0
+      if (code === QUOTE) isInString = !isInString
+      else if (isInString) at += code === BACKSLASH ? 1 : 0
+      else if (opens(code) || closes(code)) break
     }
-    if (this.#isInString && code === BACKSLASH) this.#isEscaped = true
-    if (code === QUOTE) this.#isInString = !this.#isInString
-    return !this.#isInString
+    this.#isInString = isInString
+    // What is escaped is the first of the next bytes.
+    this.#isEscaped = at > bytes.length
+    return at
   }
 }
 

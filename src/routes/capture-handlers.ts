@@ -1,5 +1,5 @@
 import { type CaptureList, collectCaptureLists } from '../fleet/capture-lists.ts'
-import { newestFirst } from '../fleet/device-captures.ts'
+import type { CaptureEntry } from '../fleet/device-captures.ts'
 import { answerList } from './answer-list.ts'
 import { selectedMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
@@ -32,17 +32,43 @@ async function* shownEntries<Rest>(
   lists: readonly CaptureList[],
   rest: Rest,
 ): AsyncGenerator<readonly string[], Rest> {
-  const entries = lists.flatMap(({ device, captures }) => captures.map((capture) => ({ ...capture, device })))
-  entries.sort(newestFirst)
-  for (let from = 0; from < entries.length; from += BATCH_ENTRIES) {
-    const batch = entries.slice(from, from + BATCH_ENTRIES)
-    yield batch.map(({ device, name, json }) => {
-      const capture = JSON.parse(json) as Record<string, unknown>
-      const shown = { ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) }
-      return JSON.stringify(shown)
-    })
+  let batch: string[] = []
+  for (const { device, capture } of newestOfAll(lists)) {
+    batch.push(shownEntry(device, capture))
+    if (batch.length < BATCH_ENTRIES) continue
+    yield batch
+    batch = []
   }
+  yield batch
   return rest
+}
+
+interface DeviceCapture {
+  readonly device: string
+  readonly capture: CaptureEntry
+}
+
+/** Each list is newest first. Of captures that began together that of the earlier list comes first. */
+function* newestOfAll(lists: readonly CaptureList[]): Generator<DeviceCapture, void> {
+  /** How many of each list have been given. */
+  const given = lists.map(() => 0)
+  for (;;) {
+    let newest: (DeviceCapture & { readonly list: number }) | undefined
+    for (const [list, { device, captures }] of lists.entries()) {
+      const capture = captures[given[list] ?? 0]
+      if (capture === undefined) continue
+      if (newest === undefined || capture.startNs > newest.capture.startNs) newest = { device, capture, list }
+    }
+    if (newest === undefined) return
+    given[newest.list] = (given[newest.list] ?? 0) + 1
+    yield newest
+  }
+}
+
+/** As its device sent it, with the device's name and links that lead there. */
+function shownEntry(device: string, { name, json }: CaptureEntry): string {
+  const capture = JSON.parse(json) as Record<string, unknown>
+  return JSON.stringify({ ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) })
 }
 
 const LINK_MEMBERS = ['PCAP', 'Del', 'Link'] as const
