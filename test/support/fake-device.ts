@@ -20,8 +20,8 @@ export interface FakeBehaviour {
   readonly problem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
   /** Answers an estimate with this problem. */
   readonly estimateProblem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
-  /** Takes an estimate and never says anything. */
-  readonly slowEstimates?: boolean
+  /** Takes requests whose path begins so, and never says anything. */
+  readonly silentBelow?: string
   /** Further headers of a download. */
   readonly headers?: Readonly<Record<string, string>>
   /** Answers so many downloads that others have the place of their lease. */
@@ -82,7 +82,8 @@ export class FakeDevice implements AsyncDisposable {
   private constructor(name: string, pcap: Buffer) {
     this.name = name
     this.#pcap = pcap
-    this.#server = createServer((req, res) => void this.#answer(req, res))
+    // As an appliance, which takes long filters.
+    this.#server = createServer({ maxHeaderSize: 65_536 }, (req, res) => void this.#answer(req, res))
   }
 
   static async start(name: string, pcap: Buffer, port = 0): Promise<FakeDevice> {
@@ -131,13 +132,11 @@ export class FakeDevice implements AsyncDisposable {
     res.on('error', () => undefined)
     const expected = `Basic ${btoa(`${USER}:${PASSWORD}`)}`
     if (headers.authorization !== expected) return this.#problem(res, 401, { code: 'unauthenticated' })
-    if (this.behaviour.silent) return
+    const { silent, silentBelow, estimateProblem } = this.behaviour
+    if (silent || (silentBelow !== undefined && url.startsWith(silentBelow))) return
     const path = url.split('?', 1)[0] ?? ''
-    if (path === '/api/v1/pcap/estimate') {
-      const { slowEstimates, estimateProblem } = this.behaviour
-      if (slowEstimates) return
-      if (estimateProblem) return this.#problem(res, estimateProblem.status, estimateProblem.body)
-    }
+    if (path === '/api/v1/pcap/estimate' && estimateProblem)
+      return this.#problem(res, estimateProblem.status, estimateProblem.body)
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
       return await this.#download(res)
     if (headers['capfleet-refuse'] !== undefined && this.serving !== undefined)
