@@ -126,6 +126,7 @@ async function trickle(
   const startedMs = performance.now()
   let open = count
   let lastMs = 0
+  const allClosed = Promise.withResolvers<void>()
   for (const socket of sockets) {
     socket.write('GET /livez HTTP/1.1\r\nHost: x\r\nX: ')
     const drip = setInterval(() => socket.write('x'), 1_000)
@@ -134,9 +135,10 @@ async function trickle(
       clearInterval(drip)
       open -= 1
       lastMs = performance.now() - startedMs
+      if (open === 0) allClosed.resolve()
     })
   }
-  while (open > 0 && performance.now() - startedMs < limitMs) await delay(50)
+  await Promise.race([allClosed.promise, delay(limitMs, undefined, { ref: false })])
   const left = open
   for (const socket of sockets) socket.destroy()
   return { open: left, lastMs }

@@ -34,7 +34,7 @@ async function setUp(gateways: number, settings: Record<string, unknown> = {}): 
 
 async function untilNothingIsLeft({ redis, fleet }: Setting): Promise<void> {
   for (const device of fleet) await device.until(() => device.readers === 0)
-  while ((await redis.leftovers('capfleet')).length > 0);
+  await redis.until(async () => (await redis.leftovers('capfleet')).length === 0)
 }
 
 describe('under load', { timeout: 120_000 }, () => {

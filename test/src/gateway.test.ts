@@ -41,7 +41,7 @@ describe('the gateway', { timeout: 120_000 }, () => {
   /** Waits until no lease is left and no device has a reader. */
   async function untilIdle(): Promise<void> {
     for (const device of fleet) await device.until(() => device.readers === 0)
-    while ((await world.redis.leftovers('capfleet')).length > 0);
+    await world.redis.until(async () => (await world.redis.leftovers('capfleet')).length === 0)
   }
 
   function sortedUnion(devices = [0, 1, 2]): string[] {
@@ -244,10 +244,10 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.ok(Number(refused.headers.get('retry-after')) > 0)
       assert.equal((await problemOf(refused)).code, 'queue-timeout')
       const waiting = get(`/devices/d0${TIMERANGE}`)
-      for (;;) {
+      await world.redis.until(async () => {
         const queue = (await (await get('/v1/queue')).json()) as { requests: { state: string }[] }
-        if (queue.requests.some((row) => row.state === 'waiting')) break
-      }
+        return queue.requests.some((row) => row.state === 'waiting')
+      })
       first().behaviour = {}
       leave.abort()
       await Promise.allSettled(holders.map((holder) => holder.arrayBuffer()))

@@ -3,7 +3,6 @@ import type { Log } from '../../src/base/log.ts'
 import type { Lease, LeaseRequest } from '../../src/lease/lease.ts'
 import { LeaseScheduler, type LeaseSchedulerOptions } from '../../src/lease/lease-scheduler.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from '../../src/lease/lease-timings.ts'
-import { eventually } from './eventually.ts'
 import type { TempRedis } from './temp-redis.ts'
 
 export const LEASE_PREFIX = 'test'
@@ -56,16 +55,20 @@ export async function giveBack(...leases: readonly Lease[]): Promise<void> {
   await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()))
 }
 
+export interface ExpectedUse {
+  readonly device: string
+  readonly used?: number
+  readonly waiting?: number
+}
+
+/** Waits until the device is used so. */
 export async function untilUse(
+  redis: TempRedis,
   scheduler: LeaseScheduler,
-  device: string,
-  expected: { readonly used?: number; readonly waiting?: number },
+  { device, ...expected }: ExpectedUse,
 ): Promise<void> {
-  await eventually(
-    async () => {
-      const [use] = await scheduler.use([device])
-      return Object.entries(expected).every(([name, count]) => use?.[name as 'used' | 'waiting'] === count)
-    },
-    { limitMs: 20_000, message: `${device} has ${JSON.stringify(expected)}` },
-  )
+  await redis.until(async () => {
+    const [use] = await scheduler.use([device])
+    return Object.entries(expected).every(([name, count]) => use?.[name as 'used' | 'waiting'] === count)
+  })
 }

@@ -27,7 +27,7 @@ export class TempRedis implements AsyncDisposable {
 
   /** Starts the server and waits until it answers. */
   async start(): Promise<void> {
-    const settings = `--port 0 --unixsocket ${this.url} --dir ${this.#folder} --appendonly yes --maxmemory-policy noeviction`
+    const settings = `--port 0 --unixsocket ${this.url} --dir ${this.#folder} --appendonly yes --maxmemory-policy noeviction --notify-keyspace-events KA`
     this.#child = spawn('redis-server', [...settings.split(' '), '--save', ''], { stdio: 'ignore' })
     const probe = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 10 })
     probe.on('error', () => undefined)
@@ -49,6 +49,24 @@ export class TempRedis implements AsyncDisposable {
     await redis.flushall()
     redis.disconnect()
     await settleFresh(this.url, keyPrefix)
+  }
+
+  /** Waits until `condition` holds: asks at once, and again whenever a key has changed. REQUIRES: the server runs. */
+  async until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    const watch = new Redis(this.url)
+    let changed = Promise.withResolvers<void>()
+    watch.on('pmessage', () => changed.resolve())
+    try {
+      await watch.psubscribe('__keyspace@*__:*')
+      for (;;) {
+        // A change while it is asked counts.
+        changed = Promise.withResolvers()
+        if (await condition()) return
+        await changed.promise
+      }
+    } finally {
+      watch.disconnect()
+    }
   }
 
   /** Every key but receipts and those that live as long as the gateways: heartbeats, counters, averages. */

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { encode, SLICES } from '../../../src/download/encode.ts'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
+import { eventually } from '../../support/eventually.ts'
 import { inChunks, inReusedChunks } from '../../support/packet-maker.ts'
 
 /** What is used of zstd-codec, which has no types. */
@@ -70,9 +71,9 @@ describe('encode', () => {
   })
 
   test('the memory of slices is given back, however it ends', async () => {
-    const isBack = async (): Promise<void> => {
-      while (SLICES.takenBytes > 0) await new Promise((resolve) => setImmediate(resolve))
-    }
+    // The thread pool tells nobody when it has done what nobody waits for.
+    const isBack = (): Promise<void> =>
+      eventually(() => SLICES.takenBytes === 0, { limitMs: 10_000, message: 'slices are given back' })
     async function* input(end?: Error) {
       for (let count = 0; count < 40; count++) yield DATA.subarray(0, 100_000)
       if (end !== undefined) throw end
@@ -96,17 +97,16 @@ describe('encode', () => {
     })
 
     test(`${compression}: leaving early ends the input`, async () => {
-      let ended = false
+      const ended = Promise.withResolvers<void>()
       async function* endless() {
         try {
           for (;;) yield randomBytes(100_000)
         } finally {
-          ended = true
+          ended.resolve()
         }
       }
       for await (const _ of encode(endless(), compression)) break
-      // The pipeline closes its source in a later turn.
-      while (!ended) await new Promise((resolve) => setImmediate(resolve))
+      await ended.promise
     })
   }
 })

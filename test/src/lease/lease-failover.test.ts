@@ -7,7 +7,7 @@ import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
 import type { DeviceReaders } from '../../../src/lease/lease-housekeeper.ts'
 import type { LeaseScheduler, LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
-import { eventually } from '../../support/eventually.ts'
+import { AwaitedList } from '../../support/awaited-list.ts'
 import {
   askLease,
   giveBack,
@@ -66,12 +66,12 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       order.push('newcomer')
       return lease
     })
-    await untilUse(scheduler, 'a', { waiting: 1 })
+    await untilUse(redis, scheduler, { device: 'a', waiting: 1 })
     const startedMs = performance.now()
     const again = first
       .requeue('a', { signal: new AbortController().signal, waitMs: 20_000 })
       .then(() => order.push('first'))
-    await untilUse(scheduler, 'a', { used: 3, waiting: 2 })
+    await untilUse(redis, scheduler, { device: 'a', used: 3, waiting: 2 })
     await again
     assert.ok(performance.now() - startedMs > QUICK_TIMINGS.busyMs - 50)
     assert.deepEqual(order, ['first'])
@@ -85,10 +85,8 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const lease = await askLease(scheduler, ['a'])
     const waits = lease.requeue('a', { signal: new AbortController().signal, waitMs: 30 })
     await assert.rejects(waits, (error) => error instanceof CapfleetError && error.code === 'queue-timeout')
-    await eventually(async () => (await redis.leftovers(LEASE_PREFIX)).length === 0, {
-      limitMs: 5_000,
-      message: 'the lowered limit is lifted',
-    })
+    // The lowered limit is lifted.
+    await redis.until(async () => (await redis.leftovers(LEASE_PREFIX)).length === 0)
     await close(scheduler)
   })
 
@@ -111,7 +109,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
 
   test('places of a dead replica are free as soon as its device counts no readers but ours', async () => {
     let readers = 4
-    const asked: string[] = []
+    const asked = new AwaitedList<string>()
     const readersOf = async (device: string) => {
       asked.push(device)
       return byNumber(readers)
@@ -121,9 +119,9 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     mine.opened()
     await die(['d1', 'd2', 'd3', 'd4'])
     const next = askLease(scheduler, ['a'])
-    const count = asked.length
-    await untilUse(scheduler, 'a', { used: 4, waiting: 1 })
-    while (asked.length < count + 3) await new Promise((resolve) => setImmediate(resolve))
+    const count = asked.items.length
+    await untilUse(redis, scheduler, { device: 'a', used: 4, waiting: 1 })
+    await asked.until(({ length }) => length >= count + 3)
     assert.equal((await scheduler.use(['a']))[0]?.used, 4)
     readers = 1
     await giveBack(await next, mine)
@@ -136,12 +134,12 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await die(['d1'])
     const client = new Redis(redis.url)
     // The one reader may be the dead replica's.
-    while ((await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) === 0);
+    await redis.until(async () => (await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) > 0)
     const asked = await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')
-    while ((await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')) === asked);
+    await redis.until(async () => (await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')) !== asked)
     assert.equal((await scheduler.use(['a']))[0]?.used, 2)
     mine.opened()
-    await untilUse(scheduler, 'a', { used: 1 })
+    await untilUse(redis, scheduler, { device: 'a', used: 1 })
     client.disconnect()
     await giveBack(mine)
     await close(scheduler)
@@ -149,21 +147,21 @@ describe('leases over failures', { timeout: 120_000 }, () => {
 
   test('a device that knows names keeps the places that it serves and frees the others, whatever it counts', async () => {
     const serving = new Set(['0.d1'])
-    const asked: (readonly string[])[] = []
+    const asked = new AwaitedList<readonly string[]>()
     const readersOf = async (_device: string, suspects: readonly string[]) => {
       asked.push(suspects)
       return { count: 4, serving }
     }
     const scheduler = await start({ readersOf })
     await die(['d1', 'd2', 'd3'])
-    await untilUse(scheduler, 'a', { used: 1 })
-    assert.deepEqual(asked[0]?.toSorted(), ['0.d1', '0.d2', '0.d3'])
-    const first = asked.length
-    while (asked.length < first + 3) await new Promise((resolve) => setImmediate(resolve))
-    assert.deepEqual(asked.at(-1), ['0.d1'])
+    await untilUse(redis, scheduler, { device: 'a', used: 1 })
+    assert.deepEqual(asked.items[0]?.toSorted(), ['0.d1', '0.d2', '0.d3'])
+    const first = asked.items.length
+    await asked.until(({ length }) => length >= first + 3)
+    assert.deepEqual(asked.items.at(-1), ['0.d1'])
     assert.equal((await scheduler.use(['a']))[0]?.used, 1)
     serving.clear()
-    await untilUse(scheduler, 'a', { used: 0 })
+    await untilUse(redis, scheduler, { device: 'a', used: 0 })
     await close(scheduler)
   })
 
@@ -172,7 +170,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const [lapsed, ...others] = await four(scheduler)
     assert.ok(lapsed)
     const first = askLease(scheduler, ['a'])
-    await untilUse(scheduler, 'a', { waiting: 1 })
+    await untilUse(redis, scheduler, { device: 'a', waiting: 1 })
     const { name } = lapsed
     const again = lapsed.requeue(undefined, { signal: new AbortController().signal, waitMs: 30_000 })
     // Older than the other waiter, it takes its own place again.
@@ -195,12 +193,12 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const scheduler = await start({ readersOf, timings })
     await die(['d1'])
     const client = new Redis(redis.url)
-    while ((await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) === 0);
+    await redis.until(async () => (await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) > 0)
     const asked = Number(await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a'))
-    while (Number(await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')) < asked + 300);
+    await redis.until(async () => Number(await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')) >= asked + 300)
     assert.equal((await scheduler.use(['a']))[0]?.used, 1)
     answers = true
-    await untilUse(scheduler, 'a', { used: 0 })
+    await untilUse(redis, scheduler, { device: 'a', used: 0 })
     client.disconnect()
     await close(scheduler)
   })
@@ -217,7 +215,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await cut
     assert.ok(!counted.lost.aborted)
     await redis.start()
-    await untilUse(scheduler, 'counts', { used: 2 })
+    await untilUse(redis, scheduler, { device: 'counts', used: 2 })
     await giveBack(counted, silent)
     await close(scheduler)
   })
@@ -231,16 +229,16 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       order.push(index)
       await giveBack(lease)
     })
-    await untilUse(schedulers[0], 'a', { waiting: 4 })
+    await untilUse(redis, schedulers[0], { device: 'a', waiting: 4 })
     const client = new Redis(redis.url)
     await client.flushall()
     client.disconnect()
-    await untilUse(schedulers[0], 'a', { used: 4, waiting: 4 })
+    await untilUse(redis, schedulers[0], { device: 'a', used: 4, waiting: 4 })
     const last = askLease(schedulers[1], ['a']).then(async (lease) => {
       order.push(4)
       await giveBack(lease)
     })
-    await untilUse(schedulers[0], 'a', { waiting: 5 })
+    await untilUse(redis, schedulers[0], { device: 'a', waiting: 5 })
     await giveBack(held[0] as Lease)
     await Promise.all([...waiting, last])
     assert.deepEqual(order.indexOf(4), 4)
@@ -258,8 +256,8 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const client = new Redis(redis.url)
     await client.flushall()
     const scheduler = await start({ readersOf, devices: () => ['a', 'b'] })
-    await untilUse(scheduler, 'a', { used: 2 })
-    await untilUse(scheduler, 'b', { used: 1 })
+    await untilUse(redis, scheduler, { device: 'a', used: 2 })
+    await untilUse(redis, scheduler, { device: 'b', used: 1 })
     assert.deepEqual(
       (await scheduler.queue())
         .map(({ id, state, devices, replica }) => [id, state, devices.toSorted(), replica])
@@ -290,10 +288,10 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await back.reassert([{ ...ticket, ...silent }])
     assert.equal((await scheduler.place('silent'))?.state, 'streaming')
     Object.assign(serving, { a: [], b: [] })
-    await untilUse(scheduler, 'a', { used: 1 })
-    await untilUse(scheduler, 'b', { used: 0 })
+    await untilUse(redis, scheduler, { device: 'a', used: 1 })
+    await untilUse(redis, scheduler, { device: 'b', used: 0 })
     await back.release('silent', 7)
-    await untilUse(scheduler, 'a', { used: 0 })
+    await untilUse(redis, scheduler, { device: 'a', used: 0 })
     assert.equal(await back.leave(), 0)
     client.disconnect()
     await close(scheduler)
@@ -308,7 +306,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       const held = await askLease(scheduler, ['a'])
       await redis.stop('SIGKILL')
       await redis.start()
-      await untilUse(scheduler, 'a', { used: 1 })
+      await untilUse(redis, scheduler, { device: 'a', used: 1 })
       const lease = await askLease(scheduler, ['b'])
       const recoverMs = Number(await client.hget(`{${LEASE_PREFIX}}:g`, 'recover'))
       const grantedMs = (await scheduler.place(lease.id))?.grantedMs ?? 0
@@ -325,7 +323,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   test('a lapsed replica with very many waiters is worked off in small steps', async () => {
     const survivor = await start()
     await die(Array.from({ length: 1_000 }, (_, i) => `d${i}`))
-    await untilUse(survivor, 'a', { used: 4, waiting: 0 })
+    await untilUse(redis, survivor, { device: 'a', used: 4, waiting: 0 })
     const client = new Redis(redis.url)
     assert.equal(await client.zcard(`{${LEASE_PREFIX}}:own:dead`), 4)
     await client.flushall()
@@ -337,12 +335,12 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const schedulers = [await start(), await start()] as const
     await giveBack(await askLease(schedulers[0], ['a']))
     const held = await four(schedulers[0])
-    const places: QueuePlace[] = []
+    const places = new AwaitedList<QueuePlace>()
     const first = askLease(schedulers[1], ['a'])
-    await untilUse(schedulers[0], 'a', { waiting: 1 })
+    await untilUse(redis, schedulers[0], { device: 'a', waiting: 1 })
     const second = askLease(schedulers[1], ['a'], { id: 'mine', onPosition: (place) => places.push(place) })
-    await untilUse(schedulers[0], 'a', { waiting: 2 })
-    await eventually(() => places[0]?.position === 2, { limitMs: 5_000, message: 'it is told its place' })
+    await untilUse(redis, schedulers[0], { device: 'a', waiting: 2 })
+    await places.until(([place]) => place?.position === 2)
     const { enqueuedMs, replica, etaMs, ...row } =
       (await schedulers[0].place('mine')) ?? assert.fail('unknown')
     assert.deepEqual(row, {
@@ -358,7 +356,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     assert.equal((await schedulers[0].queue()).length, 6)
     await giveBack(held[0] as Lease)
     const lease = await first
-    while (places.at(-1)?.position !== 1) await new Promise((resolve) => setImmediate(resolve))
+    await places.until((all) => all.at(-1)?.position === 1)
     await giveBack(lease)
     await giveBack(await second, ...held)
     assert.equal(await schedulers[0].place('mine'), undefined)
@@ -369,7 +367,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const scheduler = await start()
     const bulk = await Promise.all([1, 2, 3].map(() => askLease(scheduler, ['a'], { class: 'bulk' })))
     const waiting = askLease(scheduler, ['a'], { class: 'bulk' })
-    await untilUse(scheduler, 'a', { waiting: 1 })
+    await untilUse(redis, scheduler, { device: 'a', waiting: 1 })
     // Of a user with many requests, so that it comes after the bulk one.
     for (let i = 0; i < 20; i += 1) await giveBack(await askLease(scheduler, ['a'], { waitMs: 0 }))
     await giveBack(...bulk)

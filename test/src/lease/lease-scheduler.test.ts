@@ -7,6 +7,7 @@ import type { Lease, LeaseClass } from '../../../src/lease/lease.ts'
 import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/lease/lease-timings.ts'
+import { eventually } from '../../support/eventually.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { TempRedis } from '../../support/temp-redis.ts'
 
@@ -69,10 +70,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
 
   /** Waits until so many requests wait for the device. */
   async function untilWaiting(scheduler: LeaseScheduler, device: string, count: number): Promise<void> {
-    for (;;) {
-      const [use] = await scheduler.use([device])
-      if (use?.waiting === count) return
-    }
+    await redis.until(async () => (await scheduler.use([device]))[0]?.waiting === count)
   }
 
   async function close(...schedulers: readonly LeaseScheduler[]): Promise<void> {
@@ -228,7 +226,11 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const waiting = [{ ...request, ...ticket, kind: 'waiting', turn: 1 }] as const
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.reassert(waiting), [{ id: 'id1', turn: 1, state: 'w' }])
-    while ((await scripts.places(['id1']))[0]?.state !== 'streaming') await scripts.tidy()
+    const isGranted = async (): Promise<boolean> => {
+      await scripts.tidy()
+      return (await scripts.places(['id1']))[0]?.state === 'streaming'
+    }
+    await eventually(isGranted, { limitMs: 10_000, message: 'the lowered limit is lifted after its time' })
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.requeue('id1', 'a', 1), { state: 'g', position: 0 })
     assert.equal(await scripts.release('id1', 1), 'g')
@@ -262,7 +264,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const paused = scriptsOf(client, 'paused', { ...QUICK, leaseTtlMs: 100 })
     await paused.heartbeat()
     const { state: _, ...ticket } = await paused.enqueue(narrow('p1'))
-    while ((await client.zcard(`{${PREFIX}}:sus:a`)) === 0);
+    await redis.until(async () => (await client.zcard(`{${PREFIX}}:sus:a`)) > 0)
     assert.equal((await scriptsOf(client, 'paused').heartbeat()).state, 'lapsed')
     await paused.reassert([{ ...narrow('p1'), ...ticket, kind: 'held', turn: 0 }])
     assert.equal(await client.zcard(`{${PREFIX}}:sus:a`), 0)
@@ -306,7 +308,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     await untilWaiting(scheduler, 'a', 1)
     const client = new Redis(redis.url)
     await client.rpush(`{${PREFIX}}:in:mine`, '5 again')
-    while ((await client.llen(`{${PREFIX}}:in:mine`)) > 0);
+    await redis.until(async () => (await client.llen(`{${PREFIX}}:in:mine`)) === 0)
     assert.equal((await scheduler.use(['a']))[0]?.waiting, 1)
     assert.ok(!isGranted)
     client.disconnect()
@@ -335,7 +337,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const client = new Redis(redis.url)
     await client.flushall()
     client.disconnect()
-    while ((await scheduler.use(['a']))[0]?.used !== 3);
+    await redis.until(async () => (await scheduler.use(['a']))[0]?.used === 3)
     for (const lease of three) await give(lease)
     await close(scheduler)
   })
@@ -353,7 +355,8 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     assert.ok(performance.now() - startedMs > timings.fenceMs - 500)
     await redis.start()
     await give(lease)
-    while (!scheduler.reachable) await new Promise((resolve) => setTimeout(resolve, 10))
+    // Each of its heartbeats changes a key.
+    await redis.until(() => scheduler.reachable)
     await close(scheduler)
   })
 

@@ -8,6 +8,7 @@ import { Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { startPrivateRedis } from '../../../src/lease/redis-server.ts'
+import { eventually } from '../../support/eventually.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
@@ -78,7 +79,8 @@ test('the server ends with a gateway that is killed', { skip: hasNoSetpriv() }, 
   assert.ok(isAlive(pid))
   child.kill('SIGKILL')
   await once(child, 'exit')
-  while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 10))
+  // Not a child of ours: nothing tells us of its end.
+  await eventually(() => !isAlive(pid), { limitMs: 10_000, message: 'the server has ended' })
   // The next gateway finds the home free.
   const server = await startPrivateRedis(home.path, SILENT)
   await server.close()
