@@ -1,5 +1,6 @@
 // What an import may cost the other captures of a store: nothing, unless it is asked to.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { stringify } from 'yaml'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
 import { startChildProgram } from '../../src/command/child-program.ts'
 import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 
 const MEBIBYTE = 1 << 20
@@ -24,14 +26,14 @@ const PACKET_BYTES = 65_536
 const MEMORY_LIMIT_KIB = 400 * 1024
 const START_NS = 1_700_000_000_000_000_000n
 
-/** A capture file of packets that `byte` fills. */
-function capture(bytes: number, byte: number): Buffer {
+/** A capture file of packets that `byte` fills, the oldest first or last. */
+function capture(bytes: number, byte: number, isReversed = false): Buffer {
   const packets = Array.from({ length: Math.floor(bytes / (PACKET_BYTES + 16)) }, (_, i) => {
     const packet = makePacket(START_NS + BigInt(i), '', PACKET_BYTES)
     Buffer.from(packet.captured.buffer).fill(byte)
     return packet
   })
-  return makePcap(packets)
+  return makePcap(isReversed ? packets.reverse() : packets)
 }
 
 interface Store extends AsyncDisposable {
@@ -77,6 +79,15 @@ async function nearlyFullStore(t: TestContext, maxBytes = MAX_BYTES): Promise<St
     pid: program.pid,
     [Symbol.asyncDispose]: () => owner.disposeAsync(),
   }
+}
+
+function capfleet(...args: readonly string[]): Promise<{ status: number | null; stderr: string }> {
+  return new Promise((resolve) => {
+    const cli = join(REPOSITORY_ROOT, 'src/cli.ts')
+    const child = execFile(process.execPath, [cli, ...args], (_error, _stdout, stderr) =>
+      resolve({ status: child.exitCode, stderr }),
+    )
+  })
 }
 
 /** What a file holds, by its path, of all captures. */
@@ -151,13 +162,28 @@ test('an import for which there is no room ends with store-full, and leaves noth
   for (const [path, hash] of Object.entries(held)) assert.equal(after[path], hash)
 })
 
+test('what an import needs to sort its packets costs nobody anything either', async (t) => {
+  await using store = await nearlyFullStore(t, ROOMY_BYTES)
+  if (store === undefined) return
+  const held = await hashes(store.path)
+  const file = join(store.folder, 'reversed.pcap')
+  // There is room for the packets, but not for their sort runs beside them.
+  await writeFile(file, capture(100 * MEBIBYTE, 9, true))
+  await assert.rejects(store.recorder.importCapture({ name: 'reversed', files: [file] }), {
+    code: 'store-full',
+  })
+  assert.deepEqual(await hashes(store.path), held)
+})
+
 test('an import that may evict costs the oldest packets, as few as it needs', async (t) => {
   await using store = await nearlyFullStore(t)
   if (store === undefined) return
   const file = join(store.folder, 'large.pcap')
   await writeFile(file, capture(30 * MEBIBYTE, 9))
-  const { packets } = await store.recorder.importCapture({ name: 'large', files: [file], mayEvict: true })
-  assert.equal(packets, BigInt(Math.floor((30 * MEBIBYTE) / (PACKET_BYTES + 16))))
+  const plain = await capfleet('import', file, '--store', store.path)
+  assert.deepEqual([plain.status, /store-full/.test(plain.stderr)], [1, true], plain.stderr)
+  const evicting = await capfleet('import', file, '--store', store.path, '--evict')
+  assert.equal(evicting.status, 0, evicting.stderr)
   const sizeOf = async (name: string): Promise<number> => {
     const folder = join(store.path, 'captures', name, 'cap0')
     const files = await readdir(folder)
