@@ -20,9 +20,11 @@ export interface AttackerFacts {
   readonly deviceUrl: string
 }
 
-/** Others on this machine are to feel the attack, not that the attacker's own program takes a core from them. */
-const NICENESS = 19
-setPriority(NICENESS)
+/**
+ * Others on this machine are to feel the attack, not that the attacker's own program takes a core from
+ * them. In the small form, which has no figures, an attack that is late is worse.
+ */
+const NICENESS = { full: 10, small: 0 } as const
 
 const device = await AttackingDevice.start()
 
@@ -31,6 +33,7 @@ answerQuestions<AttackOrder, Spending>({ deviceUrl: device.url } satisfies Attac
 async function attack({ name, stand, scale, limitMs }: AttackOrder): Promise<Spending> {
   const chosen = ATTACKS[name] ?? HONEST_USES[name]
   if (chosen === undefined) throw new Error(`there is no attack "${name}"`)
+  setPriority(NICENESS[scale])
   const wire = new AttackWire(stand.url)
   const time = new AbortController()
   time.signal.addEventListener('abort', () => wire.close())

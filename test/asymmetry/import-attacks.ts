@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import type { AttackScene, Attacks } from './attack.ts'
@@ -23,6 +24,8 @@ export const importAttacks: Attacks = {
 
 /** An import has time to show what it does, also when the attack is a short one. */
 const IMPORT_LIMIT_MS = 20_000
+/** The recorder looks after its room once a second: what it throws away is missed after that. */
+const ROOM_CHECK_MS = 1_500
 
 async function importFile({ stand, wire }: AttackScene, name: string, bytes: Buffer): Promise<void> {
   const file = join(dirname(stand.storePath), name)
@@ -31,5 +34,6 @@ async function importFile({ stand, wire }: AttackScene, name: string, bytes: Buf
   const args = [join(REPOSITORY_ROOT, 'src/cli.ts'), 'import', file, '--store', stand.storePath]
   // That it is refused is as good an end as any.
   await promisify(execFile)(process.execPath, args, { timeout: IMPORT_LIMIT_MS }).catch(() => undefined)
+  await delay(ROOM_CHECK_MS)
   await rm(file)
 }

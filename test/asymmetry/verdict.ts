@@ -76,7 +76,7 @@ export interface Measured {
 export interface Verdict {
   readonly allowedSeconds: number
   readonly factor: number
-  /** Which limits are broken, in words; none: the attack is harmless. */
+  /** Which limits are broken, in words; none: it is harmless. */
   readonly broken: readonly string[]
 }
 
@@ -97,6 +97,8 @@ export function judge(
   const allowedSeconds = Math.max(ALLOWED_MIN_S, bytes * prices.byte + streamSeconds * prices.streamSecond)
   const factor = cpuSeconds / allowedSeconds
   const broken: string[] = []
+  // Whatever else was seen, it says nothing of the attack.
+  if (spending.connections === 0 && spending.sentBytes === 0) broken.push('the attack did not happen')
   if (measured.isDead) broken.push('the program ended')
   if (measured.isRestless) broken.push('the program came to no rest')
   if (factor > limits.factorMax) broken.push(`factor above ${limits.factorMax}`)

@@ -45,7 +45,9 @@ describe('negative control: of a server with faults the harness says', { timeout
     server = fork(program, [HONEST], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     const [port] = (await once(server, 'message')) as [number]
     stand = madeUpStand(port, server.pid ?? 0, HONEST)
-    meter = await AttackMeter.start(SMALL_FORM)
+    // Long enough for an attacker who has to wait for a core.
+    const timings = { ...SMALL_FORM.timings, attackMs: 1_000 }
+    meter = await AttackMeter.start({ ...SMALL_FORM, timings })
     quiet = await meter.quiet(stand)
   })
   after(async () => {
