@@ -5,8 +5,8 @@ import type { Scale } from './attack.ts'
 
 /** Decompressed, in bytes. */
 const PIECE_BYTES = 32 << 20
-/** 2 GiB, or 256 MiB. */
-const PIECES = { full: 64, small: 8 } as const
+/** 2 GiB, or 128 MiB. */
+const PIECES = { full: 64, small: 4 } as const
 
 /** About 380 KB in the full form: each piece is a frame of 6 KB. */
 export function zstdBomb(scale: Scale): Buffer {
