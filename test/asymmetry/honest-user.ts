@@ -38,10 +38,11 @@ const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
   login: { everyMs: 400, atOnceMax: 4, target: () => '/stream/list', authorization: asIfNew },
   filtered: {
     everyMs: 300,
-    atOnceMax: 2,
+    // With those of an attacker who leaves one stream to others it is one too many otherwise.
+    atOnceMax: 1,
     // A filter that nobody has compiled yet, and that lets the same packets through.
     target: ({ devicePath, shortRange }, n) =>
-      `${devicePath}/api/v1/pcap/timerange?${shortRange}&FilterBPF=tcp+port+443+and+less+${100_000 + n}`,
+      `${devicePath}/api/v1/pcap/timerange?${shortRange}&Wait=25&FilterBPF=tcp+port+443+and+less+${100_000 + n}`,
     authorization: ({ honest }) => honest,
     isAlwaysTheSame: true,
   },
