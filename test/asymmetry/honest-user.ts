@@ -1,7 +1,7 @@
 /**
  * What somebody else feels meanwhile: small requests at fixed times, each over a connection of its own, as
- * scripts with curl make them. A request counts from when it was due: one that has to wait for its turn
- * because those before are stuck waits in the books too.
+ * scripts with curl make them. They do not wait for each other, so that a server that stands still keeps
+ * many waiting, not one; but only so many wait at once, for more would be an attack too.
  */
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
@@ -22,7 +22,7 @@ export type HonestReport = Readonly<Record<HonestKind, Felt>>
 
 interface KindOfRequest {
   readonly everyMs: number
-  /** More would be an attack of its own. */
+  /** While so many wait for their answers, no further ones are asked. */
   readonly atOnceMax: number
   readonly target: (stand: Stand, n: number) => string
   readonly authorization: (stand: Stand, n: number) => string | undefined
@@ -94,8 +94,12 @@ export class HonestUser {
     for (let n = 0; !signal.aborted; n += 1) {
       const dueMs = startMs + n * how.everyMs
       await delay(Math.max(0, dueMs - performance.now()), undefined, { signal }).catch(() => undefined)
-      if (running.size >= how.atOnceMax) await Promise.race(running)
       if (signal.aborted) break
+      if (running.size >= how.atOnceMax) {
+        await Promise.race(running)
+        n = Math.floor((performance.now() - startMs) / how.everyMs)
+        continue
+      }
       asked += 1
       const answered = one(dueMs, asked).finally(() => running.delete(answered))
       running.add(answered)
