@@ -35,6 +35,7 @@ const authSchema = z.strictObject({
 
 const downloadsSchema = z.strictObject({
   idleTimeoutMs: z.int().min(100).max(3_600_000).default(30_000),
+  slowAfterMs: z.int().min(100).max(3_600_000).default(30_000),
   drainMs: z.int().min(0).max(86_400_000).default(30_000),
   mac48LimitMs: z.int().min(1).max(MAC48_REACH_MS).default(60_000),
 })

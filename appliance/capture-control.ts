@@ -1,3 +1,4 @@
+import { FairLimit } from '../src/base/fair-limit.ts'
 import type { Log } from '../src/base/log.ts'
 import { captureNotRunning, captureRunning, captureScheduled } from './capture-conflicts.ts'
 import type { CaptureDriver } from './capture-driver.ts'
@@ -9,7 +10,6 @@ import type { CaptureReport } from './capture-report.ts'
 import { CaptureStatus } from './capture-status.ts'
 import { CaptureTally } from './capture-tally.ts'
 import type { EventSink } from './event-log.ts'
-import { FifoLimit } from './fifo-limit.ts'
 import { noPortDriver } from './no-port-driver.ts'
 import { RecordedCapture, type StoppedCapture } from './recorded-capture.ts'
 import { type EndedRecording, Recording } from './recording.ts'
@@ -48,7 +48,7 @@ export class CaptureControl implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #options: CaptureControlOptions
   readonly #status: CaptureStatus
-  readonly #turn = new FifoLimit(1)
+  readonly #turn = new FairLimit({ places: 1 })
   #recording: Recording | undefined
   /** An active capture of an earlier recorder that does not go on yet. */
   #left: CaptureRecord | undefined

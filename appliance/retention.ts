@@ -2,12 +2,12 @@ import { readdir, statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { removeSegment } from '../native/stored-segments.ts'
 import { CapfleetError } from '../src/base/error.ts'
+import { FairLimit } from '../src/base/fair-limit.ts'
 import type { Log } from '../src/base/log.ts'
 import type { RetentionSettings } from './appliance-config.ts'
 import { CaptureCatalogue } from './capture-catalogue.ts'
 import type { CaptureRecord } from './capture-record.ts'
 import type { EventSink } from './event-log.ts'
-import { FifoLimit } from './fifo-limit.ts'
 import type { ImportRoom } from './import-request.ts'
 import { type Candidate, createdNs, removalOrder } from './retention-order.ts'
 import { SegmentSizes } from './segment-sizes.ts'
@@ -61,7 +61,7 @@ export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions
   readonly #catalogue: CaptureCatalogue
   readonly #sizes: SegmentSizes
-  readonly #turn = new FifoLimit(1)
+  readonly #turn = new FairLimit({ places: 1 })
   /** Of imports that run and may remove nothing. */
   readonly #guests = new Set<AbortController>()
   #pinned: Pinned[] = []

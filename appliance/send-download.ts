@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Chunk, Download, DownloadTotals } from '../native/addon.ts'
 import { cutResponse } from '../src/base/cut-response.ts'
+import { watchSlowClient } from '../src/base/slow-client.ts'
 import { BodyWriter } from './body-writer.ts'
 import type { Reader } from './stream-limit.ts'
 
@@ -15,6 +16,10 @@ export interface SendOptions {
   readonly reader: Reader
   /** A client that takes nothing for so long is cut off. */
   readonly idleTimeoutMs: number
+  /** A client that hardly reads for so long while others wait for its slot is cut off too. */
+  readonly slowAfterMs: number
+  /** Whether others wait for the slot. */
+  readonly isWanted: () => boolean
   /** Bytes that leave the body's format inside an element, for a cut. */
   readonly partialElement: Uint8Array
   /** Called when the device has no more work with this download; the last bytes are out. */
@@ -26,7 +31,7 @@ export interface SendOptions {
 }
 
 export type SendOutcome =
-  | { readonly kind: 'complete' | 'client-gone' | 'idle-timeout' }
+  | { readonly kind: 'complete' | 'client-gone' | 'idle-timeout' | 'too-slow' }
   | { readonly kind: 'failed'; readonly error: unknown }
 
 /**
@@ -38,23 +43,40 @@ export async function sendDownload(res: ServerResponse, options: SendOptions): P
   const writer = new BodyWriter(res)
   const idle = watchProgress(res, writer, options.idleTimeoutMs)
   const { revoked } = options
-  try {
-    await pump(writer, options)
-    revoked?.throwIfAborted()
+  let isTooSlow = false
+  const leave = (): SendOutcome => {
     if (idle.expired) return { kind: 'idle-timeout' }
-    if (options.signal.aborted) return { kind: 'client-gone' }
+    return { kind: isTooSlow ? 'too-slow' : 'client-gone' }
+  }
+  const cutOff = (): void => {
+    isTooSlow = true
+    res.socket?.resetAndDestroy()
+  }
+  try {
+    using slow = watchSlow(res, options, cutOff)
+    await pump(writer, options)
+    slow[Symbol.dispose]()
+    if (options.signal.aborted) return leave()
+    revoked?.throwIfAborted()
     options.onDrained()
     await endResponse(res, options)
     return { kind: res.writableFinished ? 'complete' : 'client-gone' }
   } catch (error) {
-    if (idle.expired) return { kind: 'idle-timeout' }
-    if (options.signal.aborted) return { kind: 'client-gone' }
+    if (options.signal.aborted) return leave()
     options.onDrained()
     await cutResponse(res, options.partialElement)
     return { kind: 'failed', error: revoked?.aborted === true ? revoked.reason : error }
   } finally {
     idle.stop()
   }
+}
+
+function watchSlow(
+  res: ServerResponse,
+  { reader, slowAfterMs, isWanted }: SendOptions,
+  onSlow: () => void,
+): Disposable {
+  return watchSlowClient({ res, turnMs: slowAfterMs, writtenBytes: () => reader.bytes, isWanted, onSlow })
 }
 
 async function pump(

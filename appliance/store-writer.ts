@@ -3,12 +3,12 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { importCaptureFiles } from '../native/import-capture-files.ts'
 import { CapfleetError } from '../src/base/error.ts'
+import { FairLimit } from '../src/base/fair-limit.ts'
 import { CAPTURE_NAME } from '../src/query/capture-name-rule.ts'
 import { addAgedOut } from './aged-out-list.ts'
 import { activeRecords, changeCaptureRecord, makeCaptureFolder, readCaptureRecord } from './capture-folder.ts'
 import { type CaptureRecord, toJson } from './capture-record.ts'
 import { syncPath, syncTree } from './durable-files.ts'
-import { FifoLimit } from './fifo-limit.ts'
 import {
   checkImportRequest,
   type ImportRequest,
@@ -39,7 +39,7 @@ export class StoreWriter implements AsyncDisposable {
   readonly #lock: Disposable
   readonly #imports: ImportSettings
   /** Records are read, changed and replaced by one at a time. */
-  readonly #recordTurn = new FifoLimit(1)
+  readonly #recordTurn = new FairLimit({ places: 1 })
 
   private constructor(paths: StorePaths, lock: Disposable, imports: ImportSettings) {
     this.#paths = paths

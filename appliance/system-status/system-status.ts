@@ -25,5 +25,5 @@ export async function answerStatus(parts: ApplianceParts, ctx: ApplianceContext)
 function refuseLeases({ slots }: ApplianceParts, ctx: ApplianceContext): void {
   const leases = leasesToRefuse(ctx)
   if (leases !== undefined)
-    ctx.set('Capfleet-Serving', [...slots.refuseUnserved(ctx.state.user, leases)].join(', '))
+    ctx.set('Capfleet-Serving', [...slots.refuseUnserved(ctx.state.user ?? '', leases)].join(', '))
 }

@@ -6,7 +6,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { CapfleetError } from './error.ts'
-import { FairTurns } from './fair-turns.ts'
+import { FairLimit } from './fair-limit.ts'
 import type { Metrics } from './metrics.ts'
 
 export interface LoginSettings {
@@ -43,17 +43,17 @@ type LoginResult = 'right' | 'wrong' | 'refused'
 
 export class LoginGate {
   readonly #settings: LoginSettings
-  readonly #turns: FairTurns
+  readonly #turns: FairLimit
   readonly #failures = new LRUCache<string, Failures>({ max: REMEMBERED_MAX, ttl: FORGET_MS })
   readonly #count: (result: LoginResult) => void
 
   constructor(settings: LoginSettings, metrics: Metrics) {
     const { waitingMax } = settings
     this.#settings = settings
-    this.#turns = new FairTurns({
-      atOnce: 1,
+    this.#turns = new FairLimit({
+      places: 1,
       waitingMax,
-      waitingPerCallerMax: Math.ceil(waitingMax / 4),
+      waitingPerUserMax: Math.ceil(waitingMax / 4),
     })
     const logins = metrics.counter(
       'logins_total',
@@ -69,9 +69,9 @@ export class LoginGate {
   /** What `look` says, in the caller's turn. Fails with too-many-logins, without a look. */
   async verify(caller: LoginCaller, look: () => Promise<boolean>): Promise<boolean> {
     this.#refuseInPause(caller)
-    const turn = this.#turns.take(caller.address, UNTIL_DONE)
-    if (turn === undefined) throw this.#refusal('many logins are waiting already', QUEUE_FULL_RETRY_S)
-    using _turn = await turn
+    if (!this.#turns.hasRoomFor(caller.address))
+      throw this.#refusal('many logins are waiting already', QUEUE_FULL_RETRY_S)
+    using _turn = await this.#turns.acquire(UNTIL_DONE, caller.address)
     // Others of this caller may have been wrong while this one waited.
     this.#refuseInPause(caller)
     const isRight = await look()

@@ -17,16 +17,16 @@ import { endOfBody, endTrailers } from './end-of-body.ts'
 import { failureFields } from './failure-fields.ts'
 import { type OpenBody, openBody } from './open-body.ts'
 import { type OpenDownload, openDownload } from './open-download.ts'
-import type { ParkOptions } from './park-download.ts'
+import { cutWhileSlow, type ParkOptions } from './park-download.ts'
 import { parkMerge } from './park-merge.ts'
 import { isParkable, parkRelay } from './park-relay.ts'
-import type { Parking } from './parking.ts'
 import { TRAILER_NAMES } from './passed-trailers.ts'
 import type { ParkableRelay } from './relay.ts'
 import { planFromMark } from './resume-plan.ts'
 import { type ReceiptEnd, RunningReceipt, reportedError } from './running-receipt.ts'
 import { endBody, sendBody } from './send-body.ts'
 import { sendRelayed } from './send-relayed.ts'
+import type { Source } from './source.ts'
 
 /** Answers the request. Resolves when the response has closed; throws only before the first byte. */
 export async function serveDownload(
@@ -184,8 +184,7 @@ class Download {
       onBytes: (bytes) => this.#parts.metrics.sent(bytes),
       onEnd: (end) => this.#save(end),
       onCut: (reason) => this.#cutBy(reason),
-      watch: (relay) =>
-        this.#whileReading(isParkable(source, this.#asked) ? this.#parkRelay(relay) : undefined),
+      watch: (relay) => this.#whileReading(this.#parkRelay(relay, source)),
     })
     this.#count('complete')
   }
@@ -209,7 +208,8 @@ class Download {
       // Without anything to take, it is the devices that are slow.
       if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)
     })
-    using reading = this.#whileReading(parkMerge(body, this.#asked, this.#parts, this.#parkOptions))
+    const parking = parkMerge(body, this.#asked, this.#parts, this.#parkOptions)
+    using reading = this.#whileReading(parking ?? cutWhileSlow(this.#asked, this.#parts, this.#parkOptions))
     const onRead = () => reading[Symbol.dispose]()
     await sendBody(body.chunks, res, { signal, onChunk: (chunk) => this.#sent(chunk), onRead })
     const end = endOfBody(body, this.#receipt.digest())
@@ -219,7 +219,8 @@ class Download {
     else this.#end('client-gone', { status: 'client-gone' })
   }
 
-  #parkRelay(relay: ParkableRelay): Parking {
+  #parkRelay(relay: ParkableRelay, source: Source): Disposable {
+    if (!isParkable(source, this.#asked)) return cutWhileSlow(this.#asked, this.#parts, this.#parkOptions)
     const sentSoFar = () => this.#receipt.sentSoFar()
     return parkRelay(relay, this.#asked, this.#parts, { ...this.#parkOptions, sentSoFar })
   }
@@ -236,10 +237,10 @@ class Download {
   }
 
   /** Dispose it when the devices are needed no more; the client may take its time to read the rest. */
-  #whileReading(parking: Parking | undefined): Disposable {
+  #whileReading(slowness: Disposable): Disposable {
     return {
       [Symbol.dispose]: () => {
-        parking?.[Symbol.dispose]()
+        slowness[Symbol.dispose]()
         void this.#letGo()
       },
     }

@@ -2,7 +2,7 @@ import { CapfleetError, type ErrorCode } from '../base/error.ts'
 import { callerLabel } from '../fleet/caller-label.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
-import type { Lease, QueuePlace } from '../lease/lease.ts'
+import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import type { DownloadOutcomes } from './download-outcomes.ts'
 import type { ReopenStep } from './merge-request.ts'
@@ -55,7 +55,7 @@ export async function openDownload(
   // A device that is known to be down is not worth a wait.
   if (onError === 'fail') for (const device of devices) parts.fleet.get(device).breaker.check()
   const deadlineMs = performance.now() + waitMs
-  const lease = await parts.leases.acquire({ ...request, devices, class: 'interactive' })
+  const lease = await parts.leases.acquire({ ...request, devices, class: classOf(plan) })
   let sources: OpenDownload['sources'] = []
   // No place is given back under an open stream.
   const end = async (): Promise<void> => {
@@ -79,6 +79,11 @@ export async function openDownload(
     await end()
     throw error
   }
+}
+
+/** What is followed may hold its place for ever: somebody at a screen keeps one of the device's. */
+function classOf({ query }: DownloadPlan): LeaseClass {
+  return query.follow ? 'bulk' : 'interactive'
 }
 
 interface OpenAllOptions {

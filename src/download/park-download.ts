@@ -1,3 +1,5 @@
+import { CapfleetError } from '../base/error.ts'
+import { watchSlowClient } from '../base/slow-client.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import type { DownloadExchange, DownloadParts } from './download-exchange.ts'
 import { Parking, type ParkingOptions } from './parking.ts'
@@ -27,12 +29,11 @@ export interface ParkableBody<Opened extends Held> {
 /** Parks the download while its client is slow. */
 export function parkDownload<Opened extends Held>(
   body: ParkableBody<Opened>,
-  { steps }: DownloadPlan,
+  plan: DownloadPlan,
   parts: DownloadParts,
   options: ParkOptions,
 ): Parking {
   const { res, requestId, signal, release, hold } = options
-  const devices = steps.map((step) => step.device)
   const park = async () => {
     // The handler stays.
     res.setTimeout(parts.parkedIdleTimeoutMs)
@@ -49,6 +50,27 @@ export function parkDownload<Opened extends Held>(
     body.unpark(opened)
     parts.log.info('download.unparked', { requestId })
   }
-  const isWanted = async () => (await parts.leases.use(devices)).some(({ waiting }) => waiting > 0)
+  const isWanted = () => areDevicesWanted(plan, parts)
   return new Parking({ ...options, turnMs: parts.parkAfterMs, isWanted, park, unpark })
+}
+
+const TOO_SLOW = new CapfleetError(
+  'client-timeout',
+  'the client took less than 1 MiB for too long while others waited for the device; ask again, or for less',
+)
+
+/** Ends a download that cannot go on where it stopped while its client is slow: nobody holds a device for ever. */
+export function cutWhileSlow(
+  plan: DownloadPlan,
+  parts: DownloadParts,
+  { res, writtenBytes, onFailure }: ParkOptions,
+): Disposable {
+  const isWanted = () => areDevicesWanted(plan, parts)
+  const onSlow = () => onFailure(TOO_SLOW)
+  return watchSlowClient({ res, turnMs: parts.parkAfterMs, writtenBytes, isWanted, onSlow })
+}
+
+async function areDevicesWanted({ steps }: DownloadPlan, { leases }: DownloadParts): Promise<boolean> {
+  const uses = await leases.use(steps.map((step) => step.device))
+  return uses.some(({ waiting }) => waiting > 0)
 }

@@ -11,15 +11,19 @@ import { eventually } from '../support/eventually.ts'
 import type { OpenAnswer } from '../support/http-get.ts'
 import { readPcap } from '../support/pcap-records.ts'
 import { seededRandom } from '../support/seeded-random.ts'
+import { slowReader } from '../support/slow-consumer.ts'
 import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
 
 const SINGLE = '/api/v1/pcap/single?StreamName=big'
 const IDLE_TIMEOUT_MS = 3_000
+const SLOW_AFTER_MS = 1_000
 let appliance: TempAppliance
 let big: BigCapture
 
 before(async () => {
-  appliance = await startTempAppliance({ config: { downloads: { idleTimeoutMs: IDLE_TIMEOUT_MS } } })
+  appliance = await startTempAppliance({
+    config: { downloads: { idleTimeoutMs: IDLE_TIMEOUT_MS, slowAfterMs: SLOW_AFTER_MS } },
+  })
   const path = join(appliance.folder, 'big.pcap')
   big = await writeBigCapture(path)
   await appliance.importFiles('big', path)
@@ -238,6 +242,28 @@ test('close drains: running downloads end, new ones are refused', async () => {
   assert.equal((await buffer(response)).length, big.bytes)
   assert.equal(response.trailers['capfleet-complete'], '1')
   await closed
+})
+
+test('a download that hardly moves is cut when another user waits for its slot', {
+  timeout: 60_000,
+}, async () => {
+  using held = new DisposableStack()
+  const ends: Promise<void>[] = []
+  for (let index = 0; index < 4; index++) {
+    const answer = await appliance.open(`${SINGLE}&rand=${index}`, { user: appliance.credentials('user') })
+    held.use(answer)
+    ends.push(slowReader(answer.response, { bytesPerSecond: 100_000 }))
+  }
+  await slotsBecome(4)
+  await new Promise((resolve) => setTimeout(resolve, 3 * SLOW_AFTER_MS))
+  assert.equal(await appliance.slotsUsed(), 4, 'nobody is cut while nobody waits')
+  const answer = await appliance.get(`${SINGLE}&MaxPackets=1&Wait=40`)
+  assert.equal(answer.status, 200)
+  await assert.rejects(Promise.race(ends), { code: 'ECONNRESET' })
+  held.dispose()
+  await Promise.allSettled(ends)
+  const metrics = (await appliance.get('/metrics')).body.toString()
+  assert.match(metrics, /capfleet_downloads_total\{kind="single",outcome="too-slow"\} [1-9]/)
 })
 
 test('a user who is removed holds no slot any more, and their body is cut', async () => {

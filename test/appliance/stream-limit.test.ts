@@ -14,6 +14,7 @@ const reader = (what: string, lease?: string, user = 'analyst'): Reader => ({
   sliceBytes: undefined,
   user,
   lease,
+  follows: false,
   startedAt: '2026-11-20T09:30:00.000Z',
   bytes: 7n,
   totals: undefined,
@@ -140,4 +141,50 @@ test('no number of names that one user refuses pushes out what another refused',
     Array.from({ length: 2 * REFUSED_LEASES_MAX }, (_, i) => `bob-${i}`),
   )
   await assert.rejects(slots.acquire(reader('a', 'red', 'ann'), NOW), { code: 'lease-revoked' })
+})
+
+const follower = (what: string, user?: string): Reader => ({
+  ...reader(what, undefined, user),
+  follows: true,
+})
+
+test('downloads that follow leave one slot to others, and wait for one of theirs', async () => {
+  const slots = new StreamLimit()
+  const [first] = await Promise.all(['a', 'b', 'c'].map((what) => slots.acquire(follower(what), NOW)))
+  await assert.rejects(slots.acquire(follower('d'), NOW), { code: 'download-slots-exhausted' })
+  const waiting = slots.acquire(follower('d'), LATER)
+  const other = await slots.acquire(reader('e'), NOW)
+  other[Symbol.dispose]()
+  assert.equal(slots.waiting, 1)
+  first?.[Symbol.dispose]()
+  await waiting
+  assert.deepEqual(
+    [...slots.readers].map(({ what }) => what),
+    ['b', 'c', 'd'],
+  )
+})
+
+test('a slot is wanted when another user waits for it, or was refused it just now', async () => {
+  const slots = new StreamLimit()
+  const mine = reader('a', undefined, 'ann')
+  const held = await Promise.all([1, 2, 3, 4].map(() => slots.acquire(mine, NOW)))
+  await assert.rejects(slots.acquire(reader('b', undefined, 'ann'), NOW))
+  assert.equal(slots.isWantedByOthers(mine, 60_000), false, 'by nobody else')
+  const waiting = slots.acquire(reader('b', undefined, 'bob'), LATER)
+  assert.equal(slots.isWantedByOthers(mine, 60_000), true)
+  held[0]?.[Symbol.dispose]()
+  await waiting
+  assert.equal(slots.isWantedByOthers(mine, 60_000), false)
+  await assert.rejects(slots.acquire(reader('b', undefined, 'bob'), NOW))
+  assert.equal(slots.isWantedByOthers(mine, 60_000), true)
+  assert.equal(slots.isWantedByOthers(mine, -1), false, 'too long ago')
+})
+
+test('a place for one that follows is wanted by another that follows, not by others', async () => {
+  const slots = new StreamLimit()
+  for (const what of ['a', 'b', 'c']) await slots.acquire(follower(what, 'ann'), NOW)
+  const waiting = slots.acquire(follower('d', 'bob'), { waitMs: 60_000, signal: never })
+  assert.equal(slots.isWantedByOthers(follower('a', 'ann'), 60_000), true)
+  assert.equal(slots.isWantedByOthers(reader('e', undefined, 'ann'), 60_000), false)
+  void waiting.catch(() => undefined)
 })

@@ -75,4 +75,40 @@ describe('parking', { timeout: 120_000 }, () => {
       message: 'no lease is left',
     })
   })
+
+  describe('a download that cannot be parked, as it follows what comes', () => {
+    const FOLLOW = `/devices/d0${MERGE}&Follow=1`
+
+    test('leaves one stream of the device to others, and waits for one of the three', async () => {
+      const followed = await Promise.all(Array.from({ length: SLOTS - 1 }, () => open(FOLLOW)))
+      const refused = await get(`${FOLLOW}&Wait=0`)
+      assert.deepEqual([refused.status, refused.json().code], [503, 'queue-timeout'])
+      const other = await get(`/devices/d0${MERGE}&Wait=0`)
+      assert.equal(other.status, 200)
+      for (const answer of followed) answer[Symbol.dispose]()
+    })
+
+    test('is cut when its client hardly reads while others wait', async () => {
+      const followed = await Promise.all(Array.from({ length: SLOTS - 1 }, () => open(FOLLOW)))
+      await new Promise((resolve) => setTimeout(resolve, 4 * TURN_MS))
+      const ids = followed.map(({ response }) => String(response.headers['capfleet-request-id']))
+      const receipts = () => Promise.all(ids.map(async (id) => (await get(`/v1/requests/${id}`)).json()))
+      assert.deepEqual(
+        (await receipts()).map(({ status }) => status),
+        ['streaming', 'streaming', 'streaming'],
+        'nobody is cut while nobody waits',
+      )
+      using _waiting = await open(`${FOLLOW}&Wait=30`)
+      assert.equal(_waiting.response.statusCode, 200)
+      await eventually(
+        async () =>
+          (await receipts()).some(
+            ({ status, error }) =>
+              status === 'failed' && (error as { code?: string }).code === 'client-timeout',
+          ),
+        { limitMs: 10_000, message: 'a receipt says why one was cut' },
+      )
+      for (const answer of followed) answer[Symbol.dispose]()
+    })
+  })
 })
