@@ -6,6 +6,7 @@ import { withinLimit } from './within-limit.ts'
 interface Fetched {
   readonly startedMs: number
   readonly captures: Promise<readonly CaptureEntry[]>
+  isRunning: boolean
 }
 
 export interface CaptureListOptions {
@@ -18,7 +19,8 @@ const KEPT_MS = 2_000
 
 /**
  * The capture list of one device, asked for once by all who want it at the same time: a thousand
- * downloads of captures that begin together cost one list.
+ * downloads of captures that begin together cost one list. One is read at a time; who needs a newer one
+ * shares the next, so that no number of callers makes the gateway hold more than two.
  */
 export class CaptureListCache {
   readonly #client: DeviceClient
@@ -26,6 +28,8 @@ export class CaptureListCache {
   readonly #timeoutMs: number
   readonly #reading: ListReading
   #fetched: Fetched | undefined
+  /** Begins when the running one has ended. */
+  #next: Promise<readonly CaptureEntry[]> | undefined
 
   constructor(client: DeviceClient, breaker: DeviceBreaker, options: CaptureListOptions) {
     this.#client = client
@@ -39,13 +43,9 @@ export class CaptureListCache {
    * device-timeout, or with the signal's reason; failures are not kept.
    */
   async get(maxAgeMs: number, signal: AbortSignal): Promise<readonly CaptureEntry[]> {
-    const nowMs = performance.now()
-    const kept = this.#fetched
-    const fetched = kept !== undefined && nowMs - kept.startedMs <= maxAgeMs ? kept : this.#fetch(nowMs)
+    const captures = this.#list(performance.now() - maxAgeMs)
     const device = this.#client.device.name
-    return withinLimit(device, { timeoutMs: this.#timeoutMs, signal }, (ended) =>
-      race(fetched.captures, ended),
-    )
+    return withinLimit(device, { timeoutMs: this.#timeoutMs, signal }, (ended) => race(captures, ended))
   }
 
   /** After a change on the device. */
@@ -53,17 +53,33 @@ export class CaptureListCache {
     this.#fetched = undefined
   }
 
-  #fetch(startedMs: number): Fetched {
+  /** A list that was asked for at `sinceMs` or later. */
+  #list(sinceMs: number): Promise<readonly CaptureEntry[]> {
+    const kept = this.#fetched
+    if (kept !== undefined && kept.startedMs >= sinceMs) return kept.captures
+    if (kept?.isRunning !== true) return this.#fetch()
+    const begin = () => {
+      this.#next = undefined
+      return this.#fetch()
+    }
+    this.#next ??= kept.captures.then(begin, begin)
+    return this.#next
+  }
+
+  #fetch(): Promise<readonly CaptureEntry[]> {
     // Not under the caller's signal: others may be waiting for the same list.
     const limit = { timeoutMs: this.#timeoutMs, signal: new AbortController().signal }
     const captures = this.#breaker.run(() => fetchDeviceCaptures(this.#client, this.#reading, limit))
-    const fetched = { startedMs, captures }
+    const fetched = { startedMs: performance.now(), captures, isRunning: true }
     this.#fetched = fetched
     const forget = () => {
       if (this.#fetched === fetched) this.#fetched = undefined
     }
-    captures.then(() => setTimeout(forget, KEPT_MS).unref(), forget)
-    return fetched
+    captures.then(() => {
+      fetched.isRunning = false
+      setTimeout(forget, KEPT_MS).unref()
+    }, forget)
+    return captures
   }
 }
 

@@ -50,8 +50,11 @@ export interface DeviceAnswer {
   readonly trailers: Readonly<Record<string, string>>
 }
 
-/** Downloads take up to four; the rest is for lists and probes. */
-const CONNECTIONS = 12
+/**
+ * For lists, estimates and calls to several devices. So many that a caller whose slow filters keep some
+ * of them busy keeps nobody else waiting.
+ */
+const CONNECTIONS = 128
 const HEADER_BYTES_MAX = 16_384
 const PROBLEM_BYTES_MAX = 65_536
 /** Status line and line ends of an interim answer, at least. */

@@ -9,13 +9,14 @@ const BATCH_LENGTH = 65_536
 /**
  * Answers with {`head`, "List":[entries], rest}, piece by piece: a list of a hundred thousand entries
  * holds up nobody, and a slow client holds no more than a piece of it. `entries` are JSON objects, in
- * batches; `rest` gives the members behind the list when it has ended. What fails before the first
- * piece is thrown; later the client is cut off.
+ * batches, with the members behind the list at their end. What fails before the first piece is thrown;
+ * later the client is cut off, as is one that takes nothing for `clientIdleTimeoutMs`.
  */
 export async function answerList(
   ctx: RouteContext,
   head: Readonly<Record<string, unknown>>,
   entries: AsyncIterator<readonly string[], Readonly<Record<string, unknown>>>,
+  clientIdleTimeoutMs: number,
 ): Promise<void> {
   const pieces = listPieces(head, entries)
   const first = await pieces.next()
@@ -27,6 +28,7 @@ export async function answerList(
     ctx.res.end()
     return
   }
+  ctx.res.setTimeout(clientIdleTimeoutMs, () => ctx.res.destroy())
   try {
     await pipeline(Readable.from(joined(first.value ?? '', pieces)), ctx.res)
   } catch (error) {

@@ -22,7 +22,9 @@ export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts):
     code: error.code,
     detail: error.message,
   }))
-  await answerList(ctx, { Path: '/capture/', StreamList: true }, shownEntries(lists, { Unreachable }))
+  const { clientIdleTimeoutMs } = parts.downloads
+  const entries = shownEntries(lists, { Unreachable })
+  await answerList(ctx, { Path: '/capture/', StreamList: true }, entries, clientIdleTimeoutMs)
 }
 
 const BATCH_ENTRIES = 100

@@ -23,7 +23,9 @@ export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): P
   const target = `${ctx.path}?${withoutDevice(ctx.querystring)}`
   const limits = { bytesMax: BYTES_MAX, entriesMax: parts.limits.listEntriesMax }
   const member = parts.fleet.get(device)
-  await answerList(ctx, { Device: device }, splitsOf(member, target, limits, leaving.signal))
+  const { clientIdleTimeoutMs } = parts.downloads
+  const splits = splitsOf(member, target, limits, leaving.signal)
+  await answerList(ctx, { Device: device }, splits, clientIdleTimeoutMs)
 }
 
 async function* splitsOf(

@@ -118,7 +118,7 @@ for (const Way of [DeviceProxy, DeviceReads])
       ['switches protocols without a word', ['HTTP/1.1 101 Go\r\n\r\n'], 0, 'device-protocol'],
       [
         'sends interim answers for ever',
-        endless('HTTP/1.1 102 Wait\r\nA: b\r\n\r\n'.repeat(100)),
+        endless('HTTP/1.1 102 Wait\r\nA: b\r\n\r\n'.repeat(1_000)),
         0,
         'device-protocol',
       ],

@@ -228,6 +228,20 @@ describe('the fleet', { timeout: 30_000 }, () => {
     assert.equal(first().requests.length, 3)
   })
 
+  test('however many ask for a list that is as new as their question, two are read, one after the other', async () => {
+    const { captures } = fleet.get('d0')
+    const { signal } = new AbortController()
+    first().captures = [{ StreamName: 'old' }]
+    const early = captures.get(0, signal)
+    // Those that come later must see what changes now.
+    await first().until(() => first().requests.length === 1)
+    first().captures = [{ StreamName: 'new' }]
+    const late = await Promise.all(Array.from({ length: 100 }, () => captures.get(0, signal)))
+    for (const list of late) assert.equal(list[0]?.name, 'new')
+    await early
+    assert.equal(first().requests.length, 2)
+  })
+
   test('a list that failed is not kept', async () => {
     const { captures } = fleet.get('d0')
     const { signal } = new AbortController()

@@ -1,6 +1,7 @@
 // /stream/list, /stream/ssize and /stream/stime over devices of which some send no lists, or odd ones.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { eventually } from '../../support/eventually.ts'
 import type { FakeDevice } from '../../support/fake-device.ts'
 import { gatewayWorld } from '../../support/gateway-world.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
@@ -13,7 +14,7 @@ interface ListAnswer {
 }
 
 describe('the lists of the fleet', { timeout: 60_000 }, () => {
-  const world = gatewayWorld(1)
+  const world = gatewayWorld(1, { downloads: { clientIdleTimeoutMs: 1_000 } })
   const [first, second] = [() => world.fleet[0] as FakeDevice, () => world.fleet[1] as FakeDevice]
   const ask = (path: string, method = 'GET') =>
     httpGet(world.gateway.url + path, { method, headers: world.gateway.as.viewer })
@@ -79,7 +80,7 @@ describe('the lists of the fleet', { timeout: 60_000 }, () => {
     assert.match(answer.headers['content-type'] ?? '', /^application\/json/)
   })
 
-  test('of many entries arrive whole, also at a client that stops reading for a while', async () => {
+  test('of many entries arrive whole', async () => {
     const entries = 30_000
     first().captures = Array.from({ length: entries }, (_, index) =>
       capture(`c${index}`, BigInt(entries - index)),
@@ -111,6 +112,22 @@ describe('the lists of the fleet', { timeout: 60_000 }, () => {
       List,
       splits.map((split) => ({ ...split, PCAP: '/devices/d0/pcap/x' })),
     )
+  })
+
+  test('do not wait for a client that takes nothing, and free its connection to the device', async () => {
+    first().captures = [capture('lab_20260101_1000', 1n)]
+    const Desc = 'x'.repeat(2_000)
+    first().answers.set('/stream/ssize', { List: Array.from({ length: 20_000 }, () => ({ Desc })) })
+    const path = '/stream/ssize'
+    using open = await httpOpen(`${world.gateway.url}${path}?StreamName=lab_20260101_1000`, {
+      headers: world.gateway.as.viewer,
+    })
+    open.response.pause()
+    const ends = () =>
+      world.gateway.logged.filter(
+        ({ event, fields }) => event === 'http.request' && fields.path === path && fields.complete === false,
+      )
+    await eventually(() => ends().length === 1, { limitMs: 20_000, message: 'the client was cut off' })
   })
 
   for (const [what, answer] of [
