@@ -177,8 +177,9 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
       'x-api-key': canary,
       'x-forwarded-for': canary,
       forwarded: `for=${canary}`,
-      referer: `http://${canary}/`,
-      origin: `http://${canary}`,
+      // A change is refused to other sites.
+      referer: `${world.gateway.url}/`,
+      origin: world.gateway.url,
       'user-agent': canary,
       te: 'trailers',
     }
@@ -208,6 +209,7 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
     for (const { url, headers } of sent) {
       const text = JSON.stringify(headers)
       assert.ok(!text.includes(canary) && !text.includes(own), `${url} ${text}`)
+      assert.deepEqual([headers.origin, headers.referer], [undefined, undefined])
       assert.equal(headers.authorization, `Basic ${btoa('gateway:device-secret')}`)
     }
   })
