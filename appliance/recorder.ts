@@ -73,9 +73,9 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   rmSync(socketPath, { force: true })
   server.listen(socketPath)
   await once(server, 'listening')
+  parts.defer(() => closeServer(server))
   // Who may write to it may command the recorder: its group, so that the appliance can be another user.
   chmodSync(socketPath, GROUP_SOCKET_MODE)
-  parts.defer(() => closeServer(server))
   log.info('recorder.started', { store: options.storePath })
   const owner = parts.move()
   return {

@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path'
 import type { CaptureRecord } from '../../appliance/capture-record.ts'
+import type { ImportWatch } from '../../appliance/import-request.ts'
 import type { RecorderClient } from '../../appliance/recorder-client.ts'
 import { withRecorder } from '../../appliance/recorder-session.ts'
 import { CapfleetError } from '../base/error.ts'
@@ -87,7 +88,7 @@ export function failOnLosses(losses: number): void {
   if (losses === 0) return
   throw new CapfleetError(
     'bad-capture-file',
-    `not everything could be imported; what is missing is named above (${losses} times)`,
+    `not everything was imported; files and ends of files that are missing, named above: ${losses}`,
   )
 }
 
@@ -98,9 +99,11 @@ export async function importAsCapture(
   signal: AbortSignal,
 ): Promise<CaptureRecord> {
   const bar = createProgressBar(`import ${job.name}`)
-  const record = await recorder.importCapture(job, {
-    signal,
-    onProgress: ({ inputBytes, totalInputBytes }) => bar.update(Number(inputBytes), Number(totalInputBytes)),
+  const onProgress: ImportWatch['onProgress'] = ({ inputBytes, totalInputBytes }) =>
+    bar.update(Number(inputBytes), Number(totalInputBytes))
+  const record = await recorder.importCapture(job, { signal, onProgress }).catch((error: unknown) => {
+    bar.clear()
+    throw error
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
   for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)

@@ -9,6 +9,8 @@ export interface ProgressBar {
   update(done: number, total: number): void
   /** Ends the line. */
   finish(summary: string): void
+  /** Takes the line away, for a message that follows. */
+  clear(): void
 }
 
 const REDRAW_MS = 100
@@ -19,16 +21,20 @@ export function createProgressBar(
   out: WriteStream | NodeJS.WriteStream = process.stderr,
 ): ProgressBar {
   const startedMs = performance.now()
+  const emptyLine = out.isTTY ? '\r\u001b[K' : ''
   let drawnMs = Number.NEGATIVE_INFINITY
   return {
     update(done, total) {
       const nowMs = performance.now()
       if (!out.isTTY || nowMs - drawnMs < REDRAW_MS) return
       drawnMs = nowMs
-      out.write(`\r\u001b[K${progressLine(label, { done, total, elapsedS: (nowMs - startedMs) / 1000 })}`)
+      out.write(`${emptyLine}${progressLine(label, { done, total, elapsedS: (nowMs - startedMs) / 1000 })}`)
     },
     finish(summary) {
-      out.write(`${out.isTTY ? '\r\u001b[K' : ''}${label}: ${summary}\n`)
+      out.write(`${emptyLine}${label}: ${summary}\n`)
+    },
+    clear() {
+      if (out.isTTY) out.write(emptyLine)
     },
   }
 }

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { stringify } from 'yaml'
 import { RecorderClient } from '../../appliance/recorder-client.ts'
 import { startChildProgram } from '../../src/command/child-program.ts'
@@ -118,6 +118,9 @@ before(() => {
   const many = (frame: Buffer, begin: Buffer): Buffer =>
     Buffer.concat([begin, ...Array.from({ length: MANY }, () => frame)])
   bombs['one-frame.pcap.zst'] = zstdCompressSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]))
+  bombs['long-window.pcap.zst'] = zstdCompressSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]), {
+    params: { [constants.ZSTD_c_windowLog]: 27 },
+  })
   bombs['many-frames.pcap.zst'] = many(zstdCompressSync(zeros), zstdCompressSync(header))
   bombs['one-member.pcap.gz'] = gzipSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]), { level: 9 })
   bombs['many-members.pcap.gz'] = many(gzipSync(zeros, { level: 9 }), gzipSync(header))

@@ -47,7 +47,7 @@ test('500 files of which the third is none: the others become captures, it is na
   const { status, stderr } = await capfleetImport(...paths, '--store', store)
   assert.equal(status, 1)
   assert.match(stderr, /^import: \S*\/f3\.pcap is neither PCAP nor pcapng.*\[bad-capture-file\]$/m)
-  assert.match(stderr, /^capfleet: not everything could be imported.*\(1 times\) \[bad-capture-file\]$/m)
+  assert.match(stderr, /^capfleet: not everything was imported; .*: 1 \[bad-capture-file\]$/m)
   const names = await readdir(join(store, 'captures'))
   assert.deepEqual(
     names.toSorted(),

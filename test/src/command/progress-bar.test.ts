@@ -25,6 +25,18 @@ test('bytes are shown with three digits at most', () => {
   ])
 })
 
+test('on a terminal the line is taken away for what must be said', () => {
+  const written: string[] = []
+  const bar = createProgressBar('import', {
+    isTTY: true,
+    write: (text: string) => written.push(text) > 0,
+  } as never)
+  bar.update(1, 2)
+  bar.clear()
+  assert.ok(written[0]?.startsWith('\r\u001b[Kimport [####'), written[0])
+  assert.deepEqual(written.slice(1), ['\r\u001b[K'])
+})
+
 test('off a terminal only the summary is written', () => {
   const written: string[] = []
   const bar = createProgressBar('import', {
@@ -32,6 +44,7 @@ test('off a terminal only the summary is written', () => {
     write: (text: string) => written.push(text) > 0,
   } as never)
   bar.update(1, 2)
+  bar.clear()
   bar.finish('done')
   assert.deepEqual(written, ['import: done\n'])
 })
