@@ -20,6 +20,8 @@ export interface Attack {
   readonly targets: readonly Target[]
   /** Default: plain. */
   readonly stand?: StandKind
+  /** Makes what takes time to make, before the time of the attack begins. */
+  readonly prepare?: (scale: Scale) => void
   /** Ends by itself, or when the scene is over; an import of a file may take some seconds more. */
   readonly run: (scene: AttackScene) => Promise<void>
 }

@@ -34,6 +34,7 @@ async function attack({ name, stand, scale, limitMs }: AttackOrder): Promise<Spe
   const chosen = ATTACKS[name] ?? HONEST_USES[name]
   if (chosen === undefined) throw new Error(`there is no attack "${name}"`)
   setPriority(NICENESS[scale])
+  chosen.prepare?.(scale)
   const wire = new AttackWire(stand.url)
   const time = new AbortController()
   time.signal.addEventListener('abort', () => wire.close())

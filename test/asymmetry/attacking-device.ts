@@ -14,7 +14,7 @@ interface DeviceSpending {
   receivedBytes: number
 }
 
-type Behaviour = (question: DeviceQuestion) => void
+export type Behaviour = (question: DeviceQuestion) => void
 
 const HONEST: Readonly<Record<string, () => string>> = {
   '/api/v1/system/version': () => '{"version":"1.2.3","device":"evil","build":""}',
@@ -94,9 +94,27 @@ export function behaveWell({ target, socket }: DeviceQuestion): void {
 
 /** A JSON answer of its length; the connection is closed behind it. */
 export function answerWith(socket: Socket, body: string | Buffer, status = '200 OK'): void {
-  const length = Buffer.byteLength(body)
+  const bytes = Buffer.from(body)
   socket.write(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n`,
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${bytes.length}\r\nConnection: close\r\n\r\n`,
   )
-  socket.end(body)
+  endWith(socket, bytes)
+}
+
+const PIECE_BYTES = 65_536
+
+/** Piece after piece as they are taken, so that what was never taken is not counted; then the end. */
+export function endWith(socket: Socket, bytes: Buffer): void {
+  let at = 0
+  const send = (): void => {
+    while (at < bytes.length) {
+      const piece = bytes.subarray(at, at + PIECE_BYTES)
+      at += piece.length
+      if (!socket.write(piece)) return
+    }
+    socket.off('drain', send)
+    socket.end()
+  }
+  socket.on('drain', send)
+  send()
 }

@@ -1,7 +1,7 @@
 /** Attacks by a device of the fleet on the gateway: what it answers to probes, calls and downloads. */
 import type { Socket } from 'node:net'
-import { type Attack, type AttackScene, type Attacks, askOverAndOver, getAsUser } from './attack.ts'
-import { answerWith, behaveWell, type DeviceQuestion } from './attacking-device.ts'
+import { type Attack, type Attacks, askOverAndOver, getAsUser, type Scale } from './attack.ts'
+import { answerWith, type Behaviour, behaveWell, endWith } from './attacking-device.ts'
 import { gzipBomb, zstdBomb } from './bomb.ts'
 
 const NESTED_LEVELS = 20_000
@@ -24,7 +24,7 @@ export const deviceAttacks: Attacks = {
     paths: ['/stream/list', '/devices/evil/stream/list', '/api/v1/system/status?Device=evil'],
   }),
   'a-device-with-large-json': device({
-    behave: ({ scale }) => {
+    behave: (scale) => {
       const entry = '{"StreamName":"x","a":[[],{}]},'
       const entries = entry.repeat(Math.floor(LARGE_JSON_BYTES[scale] / entry.length))
       const list = Buffer.from(`{"version":"1","List":[${entries}{}]}`)
@@ -65,32 +65,37 @@ export const deviceAttacks: Attacks = {
     connections: 64,
   }),
   'a-device-with-gzip-bombs': device({
-    behave: ({ scale }) => bombing(gzipBomb(scale)),
+    behave: (scale) => bombing(gzipBomb(scale)),
     paths: ['/devices/evil/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec&Compression=fast'],
   }),
   'a-device-with-zstd-bombs': device({
-    behave: ({ scale }) => bombing(zstdBomb(scale)),
+    behave: (scale) => bombing(zstdBomb(scale)),
     paths: ['/devices/evil/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec&Compression=zstd'],
   }),
   // What a merge fetches of this device is compressed, as its settings have it.
   'a-device-with-zstd-bombs-in-merges': device({
-    behave: ({ scale }) => bombing(zstdBomb(scale)),
+    behave: (scale) => bombing(zstdBomb(scale)),
     paths: ['/api/v1/pcap/timerange?Device=evil,d0&TSBegin=1&TSEnd=2&TSUnit=sec'],
   }),
 }
 
 interface DeviceAttack {
-  readonly behave: (scene: AttackScene) => (question: DeviceQuestion) => void
+  /** Tells how the device behaves in an attack of this scale. */
+  readonly behave: (scale: Scale) => Behaviour
   /** What the device's accomplice asks of the gateway meanwhile, in turn. */
   readonly paths: readonly string[]
   readonly connections?: number
 }
 
 function device({ behave, paths, connections = 4 }: DeviceAttack): Attack {
+  let behaviour: Behaviour = behaveWell
   return {
     targets: ['gateway'],
+    prepare: (scale) => {
+      behaviour = behave(scale)
+    },
     run: async (scene) => {
-      scene.device.behave(behave(scene))
+      scene.device.behave(behaviour)
       await askOverAndOver(scene, connections, (n) =>
         getAsUser(scene.stand, paths[n % paths.length] ?? '/stream/list'),
       )
@@ -99,7 +104,7 @@ function device({ behave, paths, connections = 4 }: DeviceAttack): Attack {
 }
 
 /** Everything but the probe's first question, so that the device counts as one that works. */
-function downloadsAndCalls(answer: (socket: Socket) => void): (question: DeviceQuestion) => void {
+function downloadsAndCalls(answer: (socket: Socket) => void): Behaviour {
   let versions = 0
   return (question) => {
     versions += question.target.includes('version') ? 1 : 0
@@ -108,13 +113,12 @@ function downloadsAndCalls(answer: (socket: Socket) => void): (question: DeviceQ
   }
 }
 
-function bombing(bomb: Buffer): (question: DeviceQuestion) => void {
+function bombing(bomb: Buffer): Behaviour {
   return (question) => {
     if (!question.target.includes('/pcap/')) return behaveWell(question)
     question.socket.write(head('application/vnd.tcpdump.pcap'))
-    question.socket.end(
-      Buffer.concat([Buffer.from(`${bomb.length.toString(16)}\r\n`), bomb, Buffer.from('\r\n0\r\n\r\n')]),
-    )
+    const size = Buffer.from(`${bomb.length.toString(16)}\r\n`)
+    endWith(question.socket, Buffer.concat([size, bomb, Buffer.from('\r\n0\r\n\r\n')]))
   }
 }
 

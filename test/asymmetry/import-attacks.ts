@@ -5,21 +5,25 @@ import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
-import type { AttackScene, Attacks } from './attack.ts'
+import type { Attack, AttackScene, Attacks, Scale } from './attack.ts'
 import { gzipBomb, zstdBomb } from './bomb.ts'
 
 /** The store has room for little more than what it holds: nobody's packets may go for these. */
 export const importAttacks: Attacks = {
-  'a-zstd-bomb-to-import': {
+  'a-zstd-bomb-to-import': importing('bomb.pcap.zst', zstdBomb),
+  'a-gzip-bomb-to-import': importing('bomb.pcap.gz', gzipBomb),
+}
+
+function importing(name: string, bomb: (scale: Scale) => Buffer): Attack {
+  let bytes: Buffer = Buffer.alloc(0)
+  return {
     targets: ['appliance'],
     stand: 'full-store',
-    run: (scene) => importFile(scene, 'bomb.pcap.zst', zstdBomb(scene.scale)),
-  },
-  'a-gzip-bomb-to-import': {
-    targets: ['appliance'],
-    stand: 'full-store',
-    run: (scene) => importFile(scene, 'bomb.pcap.gz', gzipBomb(scene.scale)),
-  },
+    prepare: (scale) => {
+      bytes = bomb(scale)
+    },
+    run: (scene) => importFile(scene, name, bytes),
+  }
 }
 
 /** An import has time to show what it does, also when the attack is a short one. */
