@@ -75,6 +75,8 @@ export const gatewayConfigSchema = z
         connectTimeoutMs: wholeNumber(100, 60_000).default(5_000),
         timeoutMs: wholeNumber(100, 600_000).default(30_000),
         probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
+        callsMax: wholeNumber(1, 100_000).default(512),
+        callsPerUserMax: wholeNumber(1, 100_000).default(128),
         listBytesMax: wholeNumber(65_536, 1_073_741_824).default(16_777_216),
         listEntriesMax: wholeNumber(100, 10_000_000).default(100_000),
         largeAnswersMax: wholeNumber(1, 1_000).default(4),

@@ -55,7 +55,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     fleet,
     proxy: new DeviceProxy(config.control),
     reads: new DeviceReads(config.control),
-    controlCalls: new ControlCalls(metrics),
+    controlCalls: new ControlCalls(config.control, metrics),
     users,
     metrics,
     log,

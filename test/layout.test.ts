@@ -117,14 +117,6 @@ test('file names are unique', () => {
   )
 })
 
-test('files are small: one idea each', () => {
-  const limit = (path: string): number => (path.endsWith('.ts') ? 300 : 500)
-  const long = files
-    .filter((path) => /^(src|appliance|native)\/.*\.(ts|cc|h|lua)$/.test(path))
-    .filter((path) => read(path).split('\n').length > limit(path))
-  assert.deepEqual(long, [])
-})
-
 test('tests mirror the tree', () => {
   const mirrored = files.filter((path) => /^test\/(src|appliance|native)\/.*\.test\.ts$/.test(path))
   assert.ok(mirrored.length > 10)

@@ -1,11 +1,33 @@
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
 
-/** Counts the calls to devices that are not downloads, by how they ended: "ok" or an error code. */
-export class ControlCalls {
-  readonly #count: (device: string, result: string) => void
+/** How many calls may run at a time on one device. Each takes one of the device's connections. */
+export interface ControlCallLimits {
+  readonly callsMax: number
+  /** How many of them may be one user's. */
+  readonly callsPerUserMax: number
+}
 
-  constructor(metrics: Metrics) {
+export interface ControlCall {
+  readonly device: string
+  /** Whose call it is. */
+  readonly user: string
+}
+
+const RETRY_AFTER_S = 1
+
+/**
+ * The calls to devices that are not downloads: counted by how they ended ("ok" or an error code), and
+ * limited, so that nobody can take all the connections of a device, which its probes need too.
+ */
+export class ControlCalls {
+  readonly #limits: ControlCallLimits
+  readonly #count: (device: string, result: string) => void
+  /** By device, and by device and user; those without a call are left out. */
+  readonly #running = new Map<string, number>()
+
+  constructor(limits: ControlCallLimits, metrics: Metrics) {
+    this.#limits = limits
     const counter = metrics.counter('control_calls_total', 'Calls to devices, without downloads and probes', [
       'device',
       'result',
@@ -13,9 +35,11 @@ export class ControlCalls {
     this.#count = (device, result) => counter.inc({ device, result })
   }
 
-  /** Does `work`, which is a call to `device`. */
-  async run<Result>(device: string, work: () => Promise<Result>): Promise<Result> {
+  /** Does `work`, which is a call to a device. Fails with too-many-requests when it would be one too many. */
+  async run<Result>(call: ControlCall, work: () => Promise<Result>): Promise<Result> {
+    const { device } = call
     try {
+      using _place = this.#take(call)
       const result = await work()
       this.#count(device, 'ok')
       return result
@@ -24,4 +48,34 @@ export class ControlCalls {
       throw error
     }
   }
+
+  #take({ device, user }: ControlCall): Disposable {
+    const { callsMax, callsPerUserMax } = this.#limits
+    const keys = [device, `${device} ${user}`]
+    const [ofAll = 0, ofUser = 0] = keys.map((key) => this.#running.get(key) ?? 0)
+    if (ofUser >= callsPerUserMax) throw tooMany(`${ofUser} calls of yours run on device ${device}`)
+    if (ofAll >= callsMax) throw tooMany(`${ofAll} calls run on device ${device}`)
+    for (const key of keys) this.#add(key, 1)
+    return {
+      [Symbol.dispose]: () => {
+        for (const key of keys) this.#add(key, -1)
+      },
+    }
+  }
+
+  #add(key: string, change: 1 | -1): void {
+    const running = (this.#running.get(key) ?? 0) + change
+    if (running === 0) this.#running.delete(key)
+    else this.#running.set(key, running)
+  }
+}
+
+function tooMany(what: string): CapfleetError {
+  return new CapfleetError(
+    'too-many-requests',
+    `${what} already, as many as may; try again when one has ended`,
+    {
+      retryAfterS: RETRY_AFTER_S,
+    },
+  )
 }

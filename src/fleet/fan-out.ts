@@ -13,6 +13,8 @@ export type DeviceReply =
 
 export interface FanOutOptions extends CallLimit {
   readonly calls: ControlCalls
+  /** Whose calls they are. */
+  readonly user: string
 }
 
 /** Asks all devices the same at the same time; resolves when each has answered or failed. */
@@ -34,7 +36,8 @@ async function askOne(
   try {
     const ask = () =>
       withinLimit(name, options, (signal) => client.getText(target, ANSWER_BYTES_MAX.control, signal))
-    const json = await options.calls.run(name, () => breaker.run(async () => asJson(name, await ask())))
+    const call = { device: name, user: options.user }
+    const json = await options.calls.run(call, () => breaker.run(async () => asJson(name, await ask())))
     return { device: name, json }
   } catch (error) {
     return { device: name, error: deviceFailure(name, error) }

@@ -50,7 +50,8 @@ async function answerFromAll(
   const query = withoutDevice(ctx.querystring)
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
   const timeoutMs = parts.limits.controlTimeoutMs
-  const replies = await fanOut(members, target, { timeoutMs, signal, calls: parts.controlCalls })
+  const calls = { calls: parts.controlCalls, user: ctx.state.user ?? '' }
+  const replies = await fanOut(members, target, { timeoutMs, signal, ...calls })
   ctx.status = statusOf(replies)
   ctx.type = 'application/json'
   ctx.body = formatReplies(replies)

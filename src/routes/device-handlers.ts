@@ -100,7 +100,8 @@ async function pass(
   const target = query === '' ? path : `${path}?${query}`
   const forward = () => way.forward(device, target, ctx.req, ctx.res)
   using _allowed = cutWhenRevoked(ctx)
-  await parts.controlCalls.run(device.name, () => breaker.run(forward))
+  const call = { device: device.name, user: ctx.state.user ?? '' }
+  await parts.controlCalls.run(call, () => breaker.run(forward))
 }
 
 /** An answer that goes on, such as events, ends when its reader may not have it any more. */
