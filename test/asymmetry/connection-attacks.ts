@@ -13,6 +13,8 @@ import {
 import { basic, controlPath, HONEST_NAME } from './stand.ts'
 
 const PIPELINED_AT_ONCE = 1_000
+/** 200,000 requests on a connection, or 20,000. */
+const PIPELINED_BATCHES = { full: 200, small: 20 } as const
 /** What a server accepts of a head, with some room for the rest of it. */
 const LARGE_HEAD_BYTES = 60_000
 const TOO_LARGE_HEAD_BYTES = 70_000
@@ -118,7 +120,7 @@ function hundreds({ scale }: AttackScene): number {
   return scale === 'full' ? 400 : 100
 }
 
-/** Sends requests without waiting for an answer; whoever is cut off goes on over a new connection. */
+/** Sends requests without waiting for an answer, over one connection after the other. */
 async function pipeline(
   scene: AttackScene,
   { asUser, stays }: { readonly asUser: boolean; readonly stays: boolean },
@@ -127,9 +129,10 @@ async function pipeline(
   const path = controlPath(stand)
   const request = asUser ? getAsUser(stand, path) : get(path)
   const batch = Buffer.from(request.repeat(PIPELINED_AT_ONCE))
-  for (let left = scale === 'full' ? 200 : 20; left > 0 && !isOver(scene); ) {
+  while (!isOver(scene)) {
     const connection = await scene.wire.connect()
     connection?.stopReading()
+    let left: number = PIPELINED_BATCHES[scale]
     while (left > 0 && !isOver(scene) && (await connection?.sendAll(batch))) left -= 1
     if (stays && left === 0) await connection?.closed
     connection?.close()
