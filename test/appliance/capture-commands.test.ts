@@ -184,3 +184,21 @@ test('the CSV and the summary follow the capture', async () => {
     { limitMs: 1_000, message: 'the capture is over' },
   )
 })
+
+test('the list of captures pages on behind one that runs, that has ended and that was deleted', async () => {
+  const first = String((await json(`${START}?StreamName=paged`)).StreamName)
+  await json(STOP)
+  const runs = String((await json(`${START}?StreamName=paged-later`)).StreamName)
+  const page = async (query: string): Promise<string[]> =>
+    ((await json(`/stream/list?Limit=1${query}`)).List as { StreamName: string }[]).map(
+      ({ StreamName }) => StreamName,
+    )
+  const behind = async (): Promise<string[]> => await page(`&After=${runs}`)
+  assert.deepEqual(await page(''), [runs])
+  assert.deepEqual(await behind(), [first])
+  await json(STOP)
+  assert.deepEqual(await behind(), [first])
+  assert.equal((await appliance.get(`/pcap/del?StreamName=${runs}`)).status, 200)
+  assert.deepEqual(await behind(), [first])
+  assert.equal((await appliance.get('/stream/list?After=never-there')).status, 404)
+})
