@@ -158,6 +158,7 @@ describe('a relay', { timeout: 60_000 }, () => {
         `host: ${new URL(device.url).host}`,
         `authorization: Basic ${btoa('u:p')}`,
         'capfleet-lease: 0.relay',
+        'capfleet-caller: relay',
         'te: trailers',
         'user-agent: capfleet-gateway',
         'connection: close, te',
