@@ -42,27 +42,30 @@ export type SendOutcome =
 export async function sendDownload(res: ServerResponse, options: SendOptions): Promise<SendOutcome> {
   const writer = new BodyWriter(res)
   const idle = watchProgress(res, writer, options.idleTimeoutMs)
-  const { revoked } = options
+  const { revoked, signal } = options
   let isTooSlow = false
-  const leave = (): SendOutcome => {
-    if (idle.expired) return { kind: 'idle-timeout' }
-    return { kind: isTooSlow ? 'too-slow' : 'client-gone' }
-  }
   const cutOff = (): void => {
     isTooSlow = true
     res.socket?.resetAndDestroy()
+  }
+  const left = (): SendOutcome | undefined => {
+    if (idle.expired) return { kind: 'idle-timeout' }
+    if (isTooSlow) return { kind: 'too-slow' }
+    return signal.aborted ? { kind: 'client-gone' } : undefined
   }
   try {
     using slow = watchSlow(res, options, cutOff)
     await pump(writer, options)
     slow[Symbol.dispose]()
-    if (options.signal.aborted) return leave()
     revoked?.throwIfAborted()
+    const gone = left()
+    if (gone !== undefined) return gone
     options.onDrained()
     await endResponse(res, options)
     return { kind: res.writableFinished ? 'complete' : 'client-gone' }
   } catch (error) {
-    if (options.signal.aborted) return leave()
+    const gone = left()
+    if (gone !== undefined) return gone
     options.onDrained()
     await cutResponse(res, options.partialElement)
     return { kind: 'failed', error: revoked?.aborted === true ? revoked.reason : error }

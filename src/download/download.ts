@@ -208,8 +208,7 @@ class Download {
       // Without anything to take, it is the devices that are slow.
       if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)
     })
-    const parking = parkMerge(body, this.#asked, this.#parts, this.#parkOptions)
-    using reading = this.#whileReading(parking ?? cutWhileSlow(this.#asked, this.#parts, this.#parkOptions))
+    using reading = this.#whileReading(parkMerge(body, this.#asked, this.#parts, this.#parkOptions))
     const onRead = () => reading[Symbol.dispose]()
     await sendBody(body.chunks, res, { signal, onChunk: (chunk) => this.#sent(chunk), onRead })
     const end = endOfBody(body, this.#receipt.digest())
