@@ -20,6 +20,17 @@ struct CompressionStage::Job {
   std::optional<Error> error;
 };
 
+namespace {
+
+/// Whether a group takes some tenths of a second, not milliseconds.
+bool isSlow(const Compression& compression) {
+  constexpr int kSlowGzipLevel = 10;
+  constexpr int kSlowZstdLevel = 10;
+  return compression.level >= (compression.codec == Codec::kGzip ? kSlowGzipLevel : kSlowZstdLevel);
+}
+
+}  // namespace
+
 CompressionStage::CompressionStage(Compression compression, uint32_t slabs, WorkerPool::Queue queue,
                                    std::shared_ptr<BufferPool> pool, Callbacks callbacks)
     : compression_(compression),
@@ -58,7 +69,12 @@ void CompressionStage::startJobs() {
     slabsInUse_ += needed;
     for (uint32_t i = 0; i < needed; i++) job->out.push_back(pool_->take());
     job->state = Job::State::kRunning;
-    queue_.post([self = shared_from_this(), job] { self->run(job); });
+    auto task = [self = shared_from_this(), job] { self->run(job); };
+    if (isSlow(compression_)) {
+      queue_.postSlow(std::move(task));
+    } else {
+      queue_.post(std::move(task));
+    }
   }
 }
 

@@ -116,7 +116,7 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
       new Download(header, options, workers.makeQueue(), std::move(slabs), read->corruptBlocks));
   OrderedScanOptions scanOptions;
   scanOptions.slabs = rawSlabs(options.compression.codec);
-  scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.threads());
+  scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.tasksAtOnce());
   scanOptions.maxSpanNs = options.tsMaxNs;
   download->start(std::move(context), scanOptions);
   if (Status status = download->pushFileHeader(options.toMicroseconds); !status) {

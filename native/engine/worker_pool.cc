@@ -7,22 +7,22 @@
 
 namespace capfleet {
 
-void WorkerPool::Queue::post(Task task) {
+void WorkerPool::Queue::post(Task task, bool isSlow) {
   {
     const std::lock_guard lock(pool_->mutex_);
     if (state_->tasks.empty()) pool_->turns_.push_back(state_);
-    state_->tasks.push_back(std::move(task));
+    state_->tasks.push_back({std::move(task), isSlow});
   }
   pool_->hasWork_.notify_one();
 }
 
-WorkerPool::WorkerPool(unsigned threads) {
+WorkerPool::WorkerPool(unsigned tasksAtOnce) : tasksAtOnce_(tasksAtOnce) {
   // Signals belong to the program, so its own threads get them and these block all.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (unsigned i = 0; i < threads; i++) {
+  for (unsigned i = 0; i < tasksAtOnce + 1; i++) {
     threads_.emplace_back([this] { run(); });
     pthread_setname_np(threads_.back().native_handle(), "capfleet-work");
   }
@@ -43,20 +43,45 @@ WorkerPool& WorkerPool::shared() {
   return *pool;
 }
 
+/// Called with the lock.
+bool WorkerPool::mayStart(bool isSlow) const {
+  if (running_ < tasksAtOnce_) return true;
+  return !isSlow && slowRunning_ == tasksAtOnce_ && running_ == tasksAtOnce_;
+}
+
+/// The first queue whose next task may start. Called with the lock.
+std::deque<WorkerPool::QueueState>::iterator WorkerPool::nextTurn() {
+  return std::find_if(turns_.begin(), turns_.end(), [this](const QueueState& queue) {
+    return mayStart(queue->tasks.front().isSlow);
+  });
+}
+
 void WorkerPool::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    hasWork_.wait(lock, [this] { return isEnding_ || !turns_.empty(); });
-    if (turns_.empty()) return;
-    const std::shared_ptr<Queue::State> queue = std::move(turns_.front());
-    turns_.pop_front();
-    Task task = std::move(queue->tasks.front());
+    auto turn = nextTurn();
+    while (turn == turns_.end()) {
+      if (isEnding_ && turns_.empty()) return;
+      hasWork_.wait(lock);
+      turn = nextTurn();
+    }
+    const QueueState queue = std::move(*turn);
+    turns_.erase(turn);
+    Queue::PostedTask task = std::move(queue->tasks.front());
     queue->tasks.pop_front();
     if (!queue->tasks.empty()) turns_.push_back(queue);
+    running_++;
+    if (task.isSlow) slowRunning_++;
+    // It may have been the one that gives the thread more something to do.
+    if (task.isSlow && !turns_.empty()) hasWork_.notify_one();
     lock.unlock();
-    task();
-    task = nullptr;  // what it owns is destroyed without the lock
+    task.run();
+    task.run = nullptr;  // what it owns is destroyed without the lock
     lock.lock();
+    running_--;
+    if (task.isSlow) slowRunning_--;
+    // Those that wait for tasks that may start must not wait for ever.
+    if (isEnding_) hasWork_.notify_all();
   }
 }
 

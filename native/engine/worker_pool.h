@@ -13,7 +13,9 @@ namespace capfleet {
 
 /// Threads that take tasks from any number of queues in turn, one task per queue and turn: a
 /// download with much work does not hold up one with little. Tasks of one queue start in order and
-/// may run at the same time. Thread-safe.
+/// may run at the same time. Slow tasks never have all threads: when they run on as many as there
+/// are processors, one thread more takes the others, and the kernel shares the processors out.
+/// Thread-safe.
 class WorkerPool {
  public:
   using Task = std::function<void()>;
@@ -22,37 +24,52 @@ class WorkerPool {
   class Queue {
    public:
     /// The task should run for milliseconds at most, or it delays other queues.
-    void post(Task task);
+    void post(Task task) { post(std::move(task), false); }
+    /// A task that may run for seconds.
+    void postSlow(Task task) { post(std::move(task), true); }
 
    private:
     friend class WorkerPool;
-    struct State {
-      std::deque<Task> tasks;  ///< guarded by the pool's mutex
+    struct PostedTask {
+      Task run;
+      bool isSlow;
     };
+    struct State {
+      std::deque<PostedTask> tasks;  ///< guarded by the pool's mutex
+    };
+    void post(Task task, bool isSlow);
     explicit Queue(WorkerPool& pool) : pool_(&pool), state_(std::make_shared<State>()) {}
     WorkerPool* pool_;
     std::shared_ptr<State> state_;
   };
 
-  explicit WorkerPool(unsigned threads);
+  /// So many tasks run at a time, and one more when all of these are slow.
+  explicit WorkerPool(unsigned tasksAtOnce);
   /// Runs every task that was posted, then ends the threads.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// The pool of the process: as many threads as processors, at least two. It is never destroyed,
-  /// because the process may exit while a task runs.
+  /// The pool of the process: as many tasks at once as processors, at least two. It is never
+  /// destroyed, because the process may exit while a task runs.
   static WorkerPool& shared();
 
   Queue makeQueue() { return Queue(*this); }
-  unsigned threads() const { return static_cast<unsigned>(threads_.size()); }
+  unsigned tasksAtOnce() const { return tasksAtOnce_; }
 
  private:
+  using QueueState = std::shared_ptr<Queue::State>;
+
   void run();
+  bool mayStart(bool isSlow) const;
+  std::deque<QueueState>::iterator nextTurn();
 
   std::mutex mutex_;
   std::condition_variable hasWork_;
-  std::deque<std::shared_ptr<Queue::State>> turns_;  ///< queues with tasks, next turn first
+  std::deque<QueueState> turns_;  ///< queues with tasks, next turn first
+  const unsigned tasksAtOnce_;
+  unsigned running_ = 0;
+  unsigned slowRunning_ = 0;
   bool isEnding_ = false;
   std::vector<std::thread> threads_;
 };

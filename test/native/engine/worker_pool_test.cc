@@ -49,6 +49,72 @@ TEST(WorkerPool, RunsTasksOfOneQueueAtTheSameTime) {
   both.wait();
 }
 
+TEST(WorkerPool, SlowTasksLeaveOthersAThread) {
+  constexpr int kAtOnce = 2;
+  std::promise<void> gate;
+  std::shared_future<void> opened = gate.get_future().share();
+  std::latch slowRunning(kAtOnce);
+  std::atomic<int> slowStarted = 0;
+  WorkerPool pool(kAtOnce);
+  WorkerPool::Queue slow = pool.makeQueue();
+  for (int i = 0; i < 10; i++) {
+    slow.postSlow([&] {
+      if (slowStarted++ < kAtOnce) slowRunning.count_down();
+      opened.wait();
+    });
+  }
+  slowRunning.wait();
+  WorkerPool::Queue quick = pool.makeQueue();
+  for (int i = 0; i < 100; i++) {
+    std::promise<void> done;
+    quick.post([&] { done.set_value(); });
+    done.get_future().wait();
+  }
+  EXPECT_EQ(slowStarted, kAtOnce);
+  gate.set_value();
+}
+
+TEST(WorkerPool, StartsAQuickTaskWhenTheLastThreadTakesASlowOne) {
+  std::promise<void> gate;
+  std::shared_future<void> opened = gate.get_future().share();
+  std::promise<void> firstRuns;
+  std::promise<void> quickRan;
+  std::promise<void> slowEnds;
+  WorkerPool pool(1);
+  WorkerPool::Queue first = pool.makeQueue();
+  first.post([&] {
+    firstRuns.set_value();
+    opened.wait();
+  });
+  firstRuns.get_future().wait();
+  pool.makeQueue().postSlow([&] { slowEnds.get_future().wait(); });
+  pool.makeQueue().post([&] { quickRan.set_value(); });
+  gate.set_value();
+  quickRan.get_future().wait();
+  slowEnds.set_value();
+}
+
+TEST(WorkerPool, RunsNoMoreTasksAtATimeThanItMay) {
+  constexpr int kAtOnce = 3;
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  {
+    WorkerPool pool(kAtOnce);
+    WorkerPool::Queue queue = pool.makeQueue();
+    for (int i = 0; i < 2'000; i++) {
+      queue.post([&] {
+        const int now = ++running;
+        int before = most;
+        while (before < now && !most.compare_exchange_weak(before, now)) {
+        }
+        std::this_thread::yield();
+        running--;
+      });
+    }
+  }
+  EXPECT_LE(most, kAtOnce);
+}
+
 TEST(WorkerPool, BlocksSignalsInItsThreads) {
   WorkerPool pool(1);
   std::promise<bool> isBlocked;
