@@ -80,7 +80,6 @@ test('packets come as they are flushed, and the answer ends when its range is ov
 })
 
 test('filters, limits and compression work over the whole answer', async () => {
-  const live = await startLive([packets(200)], 300_000)
   const queries = {
     slice: '&Slice=100',
     packets: '&MaxPackets=30',
@@ -91,12 +90,12 @@ test('filters, limits and compression work over the whole answer', async () => {
     zstd: '&Compression=zstd&TSResolution=usec',
   }
   const ends: Record<string, () => Promise<Followed>> = {}
-  for (const names of [
-    Object.keys(queries).slice(0, 4),
-    Object.keys(queries).slice(4),
-  ] as (keyof typeof queries)[][]) {
-    for (const name of names) ends[name] = await follow(live, timerange(0, 100, queries[name]))
-    for (const ms of names.includes('slice') ? [3, 29, 30, 31, 60, 110] : [110]) {
+  const names = Object.keys(queries) as (keyof typeof queries)[]
+  // A device serves three that follow.
+  for (const group of [names.slice(0, 3), names.slice(3, 6), names.slice(6)]) {
+    const live = await startLive([packets(200)], 300_000)
+    for (const name of group) ends[name] = await follow(live, timerange(0, 100, queries[name]))
+    for (const ms of [3, 29, 30, 31, 60, 110]) {
       await live.driver.flushUntil(at(ms))
       const asked = live.driver.timesAsked
       await eventually(() => live.driver.timesAsked >= asked + 2, {
@@ -104,7 +103,7 @@ test('filters, limits and compression work over the whole answer', async () => {
         message: 'the flush is seen',
       })
     }
-    for (const name of names) {
+    for (const name of group) {
       const plain = await live.appliance.get(timerange(0, 100, queries[name]).replace('&Follow=1', ''))
       const { body, trailers } = await (ends[name] as () => Promise<Followed>)()
       const unpack =
