@@ -80,6 +80,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
       retryPauseMs: config.downloads.retryPauseMs,
       clientIdleTimeoutMs: config.downloads.clientIdleTimeoutMs,
       parkAfterMs: config.downloads.parkAfterMs,
+      slowAfterMs: config.downloads.slowAfterMs,
       parkedIdleTimeoutMs: config.downloads.parkedIdleTimeoutMs,
     },
     refreshLeaseGauges: leaseGauges(metrics, leases, fleet),

@@ -17,6 +17,8 @@ export interface DownloadParts extends OpenParts {
   readonly clientIdleTimeoutMs: number
   /** A download whose client takes less than 1 MiB in so long gives its streams to others that wait. */
   readonly parkAfterMs: number
+  /** One that cannot be parked is cut when that goes on for so long. */
+  readonly slowAfterMs: number
   /** clientIdleTimeoutMs for a client whose download holds no stream. */
   readonly parkedIdleTimeoutMs: number
 }

@@ -67,7 +67,7 @@ export function cutWhileSlow(
 ): Disposable {
   const isWanted = () => areDevicesWanted(plan, parts)
   const onSlow = () => onFailure(TOO_SLOW)
-  return watchSlowClient({ res, turnMs: parts.parkAfterMs, writtenBytes, isWanted, onSlow })
+  return watchSlowClient({ res, turnMs: parts.slowAfterMs, writtenBytes, isWanted, onSlow })
 }
 
 async function areDevicesWanted({ steps }: DownloadPlan, { leases }: DownloadParts): Promise<boolean> {

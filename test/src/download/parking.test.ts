@@ -21,7 +21,7 @@ describe('parking', { timeout: 120_000 }, () => {
       devices: 2,
       packets: PACKETS + 1,
       packetsPerTick: 2_500,
-      settings: { downloads: { parkAfterMs: TURN_MS } },
+      settings: { downloads: { parkAfterMs: TURN_MS, slowAfterMs: TURN_MS } },
     })
   })
   after(() => world[Symbol.asyncDispose]())
