@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=16
 /**
  * The command line. Programs are loaded only when they are run: no command waits for the code of
  * another.

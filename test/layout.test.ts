@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
+import { NODE_OPTIONS } from '../src/command/child-program.ts'
 import { REPOSITORY_ROOT, repositoryFiles } from './support/repository-files.ts'
 
 const TOP_LEVEL = new Set([
@@ -115,6 +116,12 @@ test('file names are unique', () => {
     names.filter((name, index) => names.indexOf(name) !== index),
     [],
   )
+})
+
+test('every way to start a program gives Node the same options', () => {
+  const options = NODE_OPTIONS.join(' ')
+  assert.ok(read('src/cli.ts').startsWith(`#!/usr/bin/env -S node ${options}\n`))
+  assert.ok(read('package.json').includes(`"capfleet": "node ${options} src/cli.ts"`))
 })
 
 test('tests mirror the tree', () => {

@@ -115,7 +115,10 @@ function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestList
     }
     res.once('socket', () => {
       waiting.set(socket, (waiting.get(socket) ?? 0) - 1)
-      handler(req, res)
+      // Others first: who sends ahead has no more turns than who waits for each answer.
+      setImmediate(() => {
+        if (!res.closed) handler(req, res)
+      })
     })
   }
 }

@@ -4,6 +4,7 @@
  * take turns by address, and who was wrong too often is refused for a while without a look. Who is
  * refused is told by address and name together: nobody can lock a user out from elsewhere.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { CapfleetError } from './error.ts'
 import { FairLimit } from './fair-limit.ts'
@@ -31,6 +32,8 @@ const NAMES_PER_ADDRESS = 10
 const FORGET_MS = 600_000
 const REMEMBERED_MAX = 10_000
 const QUEUE_FULL_RETRY_S = 1
+/** A refusal takes so long: who is refused and asks again at once costs little then. */
+const REFUSAL_MS = 1_000
 const NAME_MAX = 64
 
 interface Failures {
@@ -66,8 +69,17 @@ export class LoginGate {
     )
   }
 
-  /** What `look` says, in the caller's turn. Fails with too-many-logins, without a look. */
+  /** What `look` says, in the caller's turn. Fails with too-many-logins, without a look but not at once. */
   async verify(caller: LoginCaller, look: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await this.#verify(caller, look)
+    } catch (error) {
+      await delay(REFUSAL_MS)
+      throw error
+    }
+  }
+
+  async #verify(caller: LoginCaller, look: () => Promise<boolean>): Promise<boolean> {
     this.#refuseInPause(caller)
     if (!this.#turns.hasRoomFor(caller.address))
       throw this.#refusal('many logins are waiting already', QUEUE_FULL_RETRY_S)

@@ -1,11 +1,17 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
+/** One part in so many of the time goes into the text, at most. */
+const TEXT_SHARE = 20
+
 /**
  * The metrics of one program, in the Prometheus text format. The only file that knows prom-client.
  * Names are given without the prefix "capfleet_".
  */
 export class Metrics {
   readonly #registry = new Registry()
+  #text = ''
+  /** performance.now() */
+  #textStandsUntilMs = 0
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry })
@@ -80,8 +86,19 @@ export class Metrics {
     return this.#registry.contentType
   }
 
-  text(): Promise<string> {
-    return this.#registry.metrics()
+  /**
+   * All metrics as of now. `refresh` reads what they cannot read by themselves. To make the text takes some of
+   * everybody's time, so the last one stands for as long as keeps that to a twentieth, however many ask.
+   */
+  async text(refresh?: () => Promise<void>): Promise<string> {
+    const beganMs = performance.now()
+    if (beganMs < this.#textStandsUntilMs) return this.#text
+    await refresh?.()
+    const makingMs = performance.now()
+    this.#text = await this.#registry.metrics()
+    const madeMs = performance.now()
+    this.#textStandsUntilMs = madeMs + (madeMs - makingMs) * TEXT_SHARE
+    return this.#text
   }
 }
 

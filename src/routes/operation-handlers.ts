@@ -3,9 +3,8 @@ import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
 export async function showMetrics(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  await parts.refreshLeaseGauges()
   ctx.type = parts.metrics.contentType
-  ctx.body = await parts.metrics.text()
+  ctx.body = await parts.metrics.text(parts.refreshLeaseGauges)
 }
 
 export async function live(ctx: RouteContext): Promise<void> {

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { NODE_OPTIONS } from '../../src/command/child-program.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 export interface OurProgramOptions {
@@ -30,7 +31,7 @@ export class OurProgram implements AsyncDisposable {
   /** Resolves when it is ready; fails with the end of its log. */
   static async start({ args, logPath, descriptors }: OurProgramOptions): Promise<OurProgram> {
     await using log = await open(logPath, 'a')
-    const command = [process.execPath, join(REPOSITORY_ROOT, 'src/cli.ts'), ...args]
+    const command = [process.execPath, ...NODE_OPTIONS, join(REPOSITORY_ROOT, 'src/cli.ts'), ...args]
     const [program = '', ...rest] =
       descriptors === undefined ? command : ['prlimit', `--nofile=${descriptors}`, ...command]
     const child = spawn(program, rest, { stdio: ['ignore', 'pipe', log.fd, 'ipc'] })

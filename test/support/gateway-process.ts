@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { putUser } from '../../src/base/users-file.ts'
+import { NODE_OPTIONS } from '../../src/command/child-program.ts'
 import { REPOSITORY_ROOT } from './repository-files.ts'
 
 const USER = 'user'
@@ -106,11 +107,15 @@ export class GatewayProcess implements AsyncDisposable {
   }
 
   async #startOnce(): Promise<boolean> {
-    const child = spawn(process.execPath, ['src/cli.ts', 'gateway', '--config', this.#configPath], {
-      cwd: REPOSITORY_ROOT,
-      env: { ...process.env, ...this.#options.environment },
-      stdio: ['ignore', 'pipe', this.#logFile],
-    })
+    const child = spawn(
+      process.execPath,
+      [...NODE_OPTIONS, 'src/cli.ts', 'gateway', '--config', this.#configPath],
+      {
+        cwd: REPOSITORY_ROOT,
+        env: { ...process.env, ...this.#options.environment },
+        stdio: ['ignore', 'pipe', this.#logFile],
+      },
+    )
     this.#child = child
     if (child.stdout === null) throw new Error('a piped stdout is there')
     for await (const line of createInterface({ input: child.stdout })) {
