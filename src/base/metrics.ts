@@ -1,7 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
-/** One part in so many of the time goes into the text, at most. */
-const TEXT_SHARE = 20
+/** Of the time that may go into the text: what is there at the start, and the part of each moment that is added. */
+const TEXT_TIME_MAX_MS = 500
+const TEXT_TIME_SHARE = 1 / 20
 
 /**
  * The metrics of one program, in the Prometheus text format. The only file that knows prom-client.
@@ -10,8 +11,9 @@ const TEXT_SHARE = 20
 export class Metrics {
   readonly #registry = new Registry()
   #text = ''
-  /** performance.now() */
-  #textStandsUntilMs = 0
+  /** How much time may go into the text now, and since when (performance.now()). */
+  #textTimeMs = TEXT_TIME_MAX_MS
+  #textTimeSinceMs = performance.now()
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry })
@@ -88,16 +90,18 @@ export class Metrics {
 
   /**
    * All metrics as of now. `refresh` reads what they cannot read by themselves. To make the text takes some of
-   * everybody's time, so the last one stands for as long as keeps that to a twentieth, however many ask.
+   * everybody's time: who asks without a pause gets the last one again, so that it is a twentieth at most.
    */
   async text(refresh?: () => Promise<void>): Promise<string> {
-    const beganMs = performance.now()
-    if (beganMs < this.#textStandsUntilMs) return this.#text
+    const nowMs = performance.now()
+    const addedMs = (nowMs - this.#textTimeSinceMs) * TEXT_TIME_SHARE
+    this.#textTimeMs = Math.min(TEXT_TIME_MAX_MS, this.#textTimeMs + addedMs)
+    this.#textTimeSinceMs = nowMs
+    if (this.#textTimeMs <= 0) return this.#text
     await refresh?.()
-    const makingMs = performance.now()
+    const beganMs = performance.now()
     this.#text = await this.#registry.metrics()
-    const madeMs = performance.now()
-    this.#textStandsUntilMs = madeMs + (madeMs - makingMs) * TEXT_SHARE
+    this.#textTimeMs -= performance.now() - beganMs
     return this.#text
   }
 }

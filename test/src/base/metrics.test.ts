@@ -13,12 +13,16 @@ test('however many ask, a twentieth of the time goes into the text of the metric
       nowMs += 10
       set(reads)
     })
-    const taken = async () => /^capfleet_taken (\d+)$/m.exec(await metrics.text())?.[1]
-    assert.equal(await taken(), '1')
-    nowMs += 199
-    assert.equal(await taken(), '1', 'it took 10 ms and stands for 200')
-    nowMs += 1
-    assert.equal(await taken(), '2')
+    const taken = async () => Number(/^capfleet_taken (\d+)$/m.exec(await metrics.text())?.[1])
+    for (let at = 1; at <= 50; at++) assert.equal(await taken(), at, 'fresh for who asks now and then')
+    assert.equal(await taken(), 51, 'what 500 ms were added meanwhile')
+    for (let at = 0; at < 1_000; at++) {
+      nowMs += 1
+      await taken()
+    }
+    assert.ok(reads >= 55 && reads <= 60, `${reads - 51} texts of 10 ms in a second`)
+    nowMs += 60_000
+    assert.equal(await taken(), reads, 'fresh again after a pause')
   } finally {
     clock.mock.restore()
   }
