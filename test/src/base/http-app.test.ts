@@ -76,6 +76,12 @@ test('an unknown path is a 404 problem', async (t) => {
   assert.equal(((await answer.json()) as { code: string }).code, 'not-found')
 })
 
+test('a long path comes back cut', async (t) => {
+  const answer = await fetch(`${await serve(t)}/${'x'.repeat(10_000)}`)
+  const { detail } = (await answer.json()) as { detail: string }
+  assert.match(detail, /^there is nothing at \/x{199}\.\.\.; the paths/)
+})
+
 test('a port that is taken is a clear configuration error', async (t) => {
   const url = new URL(await serve(t))
   const port = Number(url.port)

@@ -56,3 +56,19 @@ test('a line of a program that goes on does not wait for others', { timeout: 10_
   const [line] = (await once(child.stderr, 'data')) as [Buffer]
   assert.equal(JSON.parse(line.toString()).number, 1)
 })
+
+test('long texts are cut, those of errors too, and short ones stay', { timeout: 10_000 }, async () => {
+  const script = `
+    const { createLog } = await import(${LOG})
+    const long = 'x'.repeat(60_000)
+    createLog('test', 'info').info('test.line', { path: long, user: 'ann', err: new Error(long) })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const line = await text(child.stderr)
+  assert.ok(line.length < 10_000, `${line.length} characters`)
+  const { path, user, err } = JSON.parse(line)
+  assert.equal(path, `${'x'.repeat(2_048)}... (60000 characters)`)
+  assert.equal(user, 'ann')
+  assert.match(err.message, /^x{2048}\.\.\. \(60000 characters\)$/)
+})
