@@ -37,6 +37,7 @@ const downloadsSchema = z
     parkedIdleTimeoutMs: wholeNumber(100, 3_600_000).default(900_000),
     streamsPerDevice: wholeNumber(1, STREAMS_PER_DEVICE_MAX).default(STREAMS_PER_DEVICE_MAX),
     devicesMax: wholeNumber(1, 64).default(64),
+    receiptsPerUserMax: wholeNumber(10, 1_000_000).default(5_000),
   })
   .refine((downloads) => downloads.waitS <= downloads.waitMaxS, {
     path: ['waitS'],

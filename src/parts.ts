@@ -109,7 +109,12 @@ function keysForRestart(running: GatewayConfig, changed: GatewayConfig): readonl
 }
 
 function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metrics, log: Log): ReceiptStore {
-  const receipts = new ReceiptStore({ redis, keyPrefix: config.redis.keyPrefix, log })
+  const receipts = new ReceiptStore({
+    redis,
+    keyPrefix: config.redis.keyPrefix,
+    perUserMax: config.downloads.receiptsPerUserMax,
+    log,
+  })
   metrics.gauge('receipts_pending', 'Receipts that Redis has not taken yet', [], (gauge) =>
     gauge.set(receipts.pending),
   )

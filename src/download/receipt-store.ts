@@ -2,8 +2,9 @@
  * Receipts in Redis. A download never fails and never waits because of one: what Redis does not
  * take now is kept here and written when it is back.
  */
+import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Redis } from 'ioredis'
+import type { ChainableCommander, Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import { connectRedis, type RedisTarget } from '../lease/redis-connection.ts'
@@ -13,6 +14,8 @@ export interface ReceiptStoreOptions {
   readonly redis: RedisTarget
   readonly keyPrefix: string
   readonly log: Log
+  /** Of a user's receipts only so many are kept, the newest ones. */
+  readonly perUserMax: number
   /** How often the receipt of a running download is brought up to date; default 10 s. */
   readonly refreshMs?: number
 }
@@ -26,11 +29,22 @@ const REFRESH_MS = 10_000
 const FIRST_MS = 100
 /** A running download whose receipt was not brought up to date for so many turns has lost its gateway. */
 const LOST_AFTER_TURNS = 3.5
-const PENDING_MAX = 10_000
+/** What waits for Redis, in UTF-16 units of JSON: thousands of receipts, as long as their filters are short. */
+const PENDING_CHARS_MAX = 16 * 1_048_576
 const WRITTEN_AT_ONCE = 100
 const RETRY_MS = 1_000
 /** At the end of the process. */
 const CLOSE_LIMIT_MS = 3_000
+
+/** Its file says what it does. */
+const KEEP_SCRIPT = readFileSync(new URL('keep-receipt.lua', import.meta.url), 'utf8')
+
+/** A receipt as it will be written. */
+interface PendingReceipt {
+  readonly id: string
+  readonly user: string
+  readonly json: string
+}
 
 export class ReceiptStore implements AsyncDisposable {
   readonly #options: ReceiptStoreOptions
@@ -40,7 +54,9 @@ export class ReceiptStore implements AsyncDisposable {
   readonly #begun: string[] = []
   #first: NodeJS.Timeout | undefined
   /** Receipts that Redis has not taken yet, oldest first. */
-  readonly #pending = new Map<string, StoredReceipt>()
+  readonly #pending = new Map<string, PendingReceipt>()
+  /** Of the JSON of all pending receipts. */
+  #pendingChars = 0
   readonly #refresh: NodeJS.Timeout
   readonly #closing = new AbortController()
   #writing: Promise<void> | undefined
@@ -48,6 +64,7 @@ export class ReceiptStore implements AsyncDisposable {
   constructor(options: ReceiptStoreOptions) {
     this.#options = options
     this.#redis = connectRedis(options.redis, 'commands', options.log)
+    this.#redis.defineCommand('keepReceipt', { numberOfKeys: 2, lua: KEEP_SCRIPT })
     this.#refresh = setInterval(() => this.#saveRunning(), this.#refreshMs)
     this.#refresh.unref()
   }
@@ -78,8 +95,10 @@ export class ReceiptStore implements AsyncDisposable {
    * as failed. Fails with scheduler-unavailable when Redis does not answer.
    */
   async find(id: string): Promise<StoredReceipt | undefined> {
-    const own = this.#running.get(id)?.() ?? this.#pending.get(id)
-    if (own !== undefined) return own
+    const running = this.#running.get(id)
+    if (running !== undefined) return running()
+    const pending = this.#pending.get(id)
+    if (pending !== undefined) return JSON.parse(pending.json) as StoredReceipt
     const key = this.#key(id)
     try {
       const [text, leftS] = await Promise.all([this.#redis.get(key), this.#redis.pttl(key)])
@@ -135,16 +154,25 @@ export class ReceiptStore implements AsyncDisposable {
       this.#options.log.error('receipt.lost', { requestId: receipt.id })
       return
     }
-    this.#pending.delete(receipt.id)
-    this.#pending.set(receipt.id, receipt)
-    const [oldest] = this.#pending.keys()
-    if (this.#pending.size > PENDING_MAX && oldest !== undefined) {
-      this.#pending.delete(oldest)
+    const { id, user } = receipt
+    this.#forget(id)
+    const json = JSON.stringify(receipt)
+    this.#pending.set(id, { id, user, json })
+    this.#pendingChars += json.length
+    while (this.#pendingChars > PENDING_CHARS_MAX) {
+      const [oldest = ''] = this.#pending.keys()
+      this.#forget(oldest)
       this.#options.log.error('receipt.lost', { requestId: oldest })
     }
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined
     })
+  }
+
+  /** It does not wait for Redis any more. */
+  #forget(id: string): void {
+    this.#pendingChars -= this.#pending.get(id)?.json.length ?? 0
+    this.#pending.delete(id)
   }
 
   async #write(): Promise<void> {
@@ -161,17 +189,25 @@ export class ReceiptStore implements AsyncDisposable {
   }
 
   /** All in one write, but each by itself; returns what one of them met. */
-  async #put(batch: readonly StoredReceipt[]): Promise<Error | undefined> {
-    const commands = this.#redis.pipeline()
-    for (const receipt of batch) commands.set(this.#key(receipt.id), JSON.stringify(receipt), 'EX', KEPT_S)
+  async #put(batch: readonly PendingReceipt[]): Promise<Error | undefined> {
+    const commands = this.#redis.pipeline() as KeepReceipt
+    for (const { id, user, json } of batch) {
+      const keys = [this.#key(id), `{${this.#options.keyPrefix}}:receipts:${user}`]
+      commands.keepReceipt(...keys, id, json, KEPT_S, this.#options.perUserMax, this.#key(''))
+    }
     const results = (await commands.exec()) ?? []
     for (const [index, receipt] of batch.entries()) {
       const isWritten = results[index]?.[0] === null
       // A newer state may have come meanwhile; it is written next.
-      if (isWritten && this.#pending.get(receipt.id) === receipt) this.#pending.delete(receipt.id)
+      if (isWritten && this.#pending.get(receipt.id) === receipt) this.#forget(receipt.id)
     }
     return results.find(([error]) => error !== null)?.[0] ?? undefined
   }
+}
+
+/** defineCommand() cannot tell the types what it defined. */
+type KeepReceipt = ChainableCommander & {
+  keepReceipt(...keysAndArguments: readonly (string | number)[]): unknown
 }
 
 const REPLICA_LOST = {

@@ -75,16 +75,16 @@ export interface ResumeFacts {
 }
 
 /** As stored. */
-export interface StoredReceipt extends Receipt {
+export interface StoredReceipt extends Omit<Receipt, 'query'> {
   readonly resume: ResumeFacts
 }
 
 /** A receipt without what is nobody's business. */
 export function shownReceipt({ resume, ...receipt }: StoredReceipt): Receipt {
-  return receipt
+  return { ...receipt, query: echoedQuery(resume) }
 }
 
-/** How the plan came to be, for ResumeFacts and the echo of the query. */
+/** How the plan came to be, for ResumeFacts. */
 export function planFacts(
   plan: DownloadPlan,
   options: GatewayOptions,
@@ -101,7 +101,7 @@ export function planFacts(
 }
 
 /** `query` with the gateway's own parameters that change the body. */
-export function echoedQuery({ query, onError, dedupNs, align }: ReturnType<typeof planFacts>): string {
+function echoedQuery({ query, onError, dedupNs, align }: ResumeFacts): string {
   const own = [
     onError === 'fail' ? '' : `OnError=${onError}`,
     dedupNs === null ? '' : `Dedup=${dedupNs}`,

@@ -6,7 +6,6 @@ import { BodyTail } from './body-tail.ts'
 import type { DeviceReport, DownloadStatus, ReportedError } from './download-report.ts'
 import {
   type Checkpoint,
-  echoedQuery,
   planFacts,
   type ReceiptDevice,
   type ResumeFacts,
@@ -129,7 +128,6 @@ export class RunningReceipt {
       endedAt: this.#endedAt?.toISOString() ?? null,
       waitedMs: this.#waitedMs === undefined ? null : Math.round(this.#waitedMs),
       path,
-      query: echoedQuery(this.#planned),
       resumedId: resumedId ?? null,
       packets: decimal(packets),
       bytes: String(this.#bytes),

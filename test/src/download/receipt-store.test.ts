@@ -10,6 +10,7 @@ import { eventually } from '../../support/eventually.ts'
 import { TempRedis } from '../../support/temp-redis.ts'
 
 const DAY_S = 86_400
+const PER_USER_MAX = 300
 const quiet = () => undefined
 const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 let redis: TempRedis
@@ -20,10 +21,16 @@ before(async () => {
 after(() => redis[Symbol.asyncDispose]())
 
 const open = (refreshMs = 10_000) =>
-  new ReceiptStore({ redis: { url: redis.url }, keyPrefix: 'capfleet', log, refreshMs })
+  new ReceiptStore({
+    redis: { url: redis.url },
+    keyPrefix: 'capfleet',
+    perUserMax: PER_USER_MAX,
+    log,
+    refreshMs,
+  })
 
-function receipt(id: string, status: StoredReceipt['status']): StoredReceipt {
-  return { id, status, bytes: '5' } as StoredReceipt
+function receipt(id: string, status: StoredReceipt['status'], user = 'analyst'): StoredReceipt {
+  return { id, status, user, bytes: '5' } as StoredReceipt
 }
 
 async function untilWritten(store: ReceiptStore): Promise<void> {
@@ -61,6 +68,36 @@ test('while Redis is away: known here, kept, and written when it is back', async
   assert.equal((await other.find('away-249'))?.status, 'complete')
 })
 
+test('of a user the newest are kept, however many downloads there were', async () => {
+  await using store = open()
+  store.save(receipt('of-another', 'complete', 'operator'))
+  for (let number = 0; number < PER_USER_MAX + 50; number += 1)
+    store.save(receipt(`many-${number}`, 'failed', 'busy'))
+  // A receipt that is written again is no further one.
+  for (let number = 300; number < 350; number += 1) store.save(receipt(`many-${number}`, 'complete', 'busy'))
+  await untilWritten(store)
+  const kept = [49, 50, 349].map(async (number) => (await store.find(`many-${number}`))?.status)
+  assert.deepEqual(await Promise.all(kept), [undefined, 'failed', 'complete'])
+  assert.equal((await store.find('of-another'))?.status, 'complete')
+})
+
+test('while Redis is away no more than 16 Mi characters of receipts wait for it', async () => {
+  const lost: unknown[] = []
+  await using store = new ReceiptStore({
+    redis: { url: '/nowhere/redis.sock' },
+    keyPrefix: 'capfleet',
+    perUserMax: PER_USER_MAX,
+    log: { ...log, error: (_event, fields) => lost.push(fields?.requestId) },
+  })
+  const long = (id: string) => ({ ...receipt(id, 'failed'), path: 'x'.repeat(1_048_576) })
+  for (let number = 0; number < 20; number += 1) store.save(long(`long-${number}`))
+  assert.deepEqual(
+    [store.pending, lost.slice(0, 5)],
+    [15, ['long-0', 'long-1', 'long-2', 'long-3', 'long-4']],
+  )
+  assert.equal((await store.find('long-19'))?.status, 'failed')
+})
+
 test('the newest state wins, however fast it changes', async () => {
   await using store = open()
   store.watch('fast', () => receipt('fast', 'streaming'))
@@ -88,6 +125,7 @@ test('a receipt that comes when the store has ended is lost, and holds nothing u
   const store = new ReceiptStore({
     redis: { url: redis.url },
     keyPrefix: 'capfleet',
+    perUserMax: PER_USER_MAX,
     log: { ...log, error: (event, fields) => lost.push([event, fields?.requestId]) },
   })
   await store[Symbol.asyncDispose]()
