@@ -6,7 +6,7 @@ import { CapfleetError } from '../src/base/error.ts'
 /** What a compile helper says of its input; the same at every time. */
 export type CompileOutcome = { readonly output: Buffer } | { readonly problem: string }
 
-/** A program of native/engine/*_compile_main.cc: it reads stdin to its end; status 0: output, 1: one line on stderr. */
+/** A program of native/engine/filter/*_compile_main.cc: it reads stdin to its end; status 0: output, 1: one line on stderr. */
 export interface CompileHelper {
   readonly path: string
   /** The processor time that it allows itself; the kernel kills it then. */

@@ -153,10 +153,10 @@ export interface Chunk {
   release(): void
 }
 
-/** The program that compiles filter expressions; see native/engine/bpf_compile_main.cc. */
+/** The program that compiles filter expressions; see native/engine/filter/bpf_compile_main.cc. */
 export const bpfCompilerPath = fileURLToPath(new URL('build/capfleet-bpf-compile', import.meta.url))
 
-/** The program that compiles regular expressions; see native/engine/regex_compile_main.cc. */
+/** The program that compiles regular expressions; see native/engine/filter/regex_compile_main.cc. */
 export const regexCompilerPath = fileURLToPath(new URL('build/capfleet-regex-compile', import.meta.url))
 
 /** The clock of the machine (CLOCK_REALTIME) in nanoseconds since 1970. */

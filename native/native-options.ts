@@ -3,7 +3,7 @@ import { CapfleetError } from '../src/base/error.ts'
 import type { Compression, DownloadOptions, FrameCondition, FrameField, TimeSource } from './addon.ts'
 import type { NativeOptions } from './engine-binding.ts'
 
-/** Of native/engine/vendor_clock.h. */
+/** Of native/engine/vendor_time/vendor_clock.h. */
 export const TIME_SOURCES: Readonly<Record<TimeSource, number>> = {
   nic: 0,
   vendorA7130: 1,
@@ -56,7 +56,7 @@ const MAX_UINT32 = 2 ** 32 - 1
 const FILE_HEADER_BYTES = 24n
 const ETHERNET = 1
 
-/** Codec (0 none, 1 gzip, 2 zstd) and level, as native/engine/compression.h has them. */
+/** Codec (0 none, 1 gzip, 2 zstd) and level, as native/engine/download/compression.h has them. */
 const COMPRESSIONS: Readonly<Record<Compression, { readonly codec: number; readonly level: number }>> = {
   none: { codec: 0, level: 0 },
   fast: { codec: 1, level: 1 },
@@ -75,7 +75,7 @@ const COMPRESSIONS: Readonly<Record<Compression, { readonly codec: number; reado
   zstd_ultra: { codec: 2, level: 22 },
 }
 
-/** Of native/engine/frame_filter.h. */
+/** Of native/engine/filter/frame_filter.h. */
 const FRAME_FIELDS: Readonly<Record<FrameField, number>> = {
   'capture.port': 0,
   'a7130.device': 1,

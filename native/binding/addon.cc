@@ -12,7 +12,7 @@
 #include "record_merge_wrap.h"
 #include "recover_job.h"
 #include "segment_job.h"
-#include "vendor_clock.h"
+#include "vendor_time/vendor_clock.h"
 
 namespace capfleet::binding {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "buffer_pool.h"
 #include "main_thread.h"
+#include "os/buffer_pool.h"
 
 namespace capfleet::binding {
 

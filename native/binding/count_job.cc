@@ -5,9 +5,9 @@
 
 #include "addon_data.h"
 #include "error_value.h"
-#include "packet_count.h"
+#include "os/worker_pool.h"
+#include "store/packet_count.h"
 #include "stream_paths.h"
-#include "worker_pool.h"
 
 namespace capfleet::binding {
 namespace {

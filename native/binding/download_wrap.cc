@@ -4,8 +4,8 @@
 
 #include "addon_data.h"
 #include "error_value.h"
+#include "os/worker_pool.h"
 #include "stream_paths.h"
-#include "worker_pool.h"
 
 namespace capfleet::binding {
 namespace {

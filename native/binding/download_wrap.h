@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "addon_data.h"
-#include "download.h"
+#include "download/download.h"
 
 namespace capfleet::binding {
 

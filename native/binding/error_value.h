@@ -3,7 +3,7 @@
 
 #include <napi.h>
 
-#include "result.h"
+#include "os/result.h"
 
 namespace capfleet::binding {
 

@@ -6,7 +6,7 @@
 
 #include "addon_data.h"
 #include "error_value.h"
-#include "importer.h"
+#include "import/importer.h"
 #include "segment_values.h"
 
 namespace capfleet::binding {

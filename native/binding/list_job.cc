@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "addon_data.h"
-#include "block_list.h"
 #include "error_value.h"
+#include "os/worker_pool.h"
+#include "store/block_list.h"
 #include "stream_paths.h"
-#include "worker_pool.h"
 
 namespace capfleet::binding {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "error_value.h"
+#include "os/worker_pool.h"
 #include "segment_values.h"
-#include "worker_pool.h"
 
 namespace capfleet::binding {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "addon_data.h"
-#include "live_capture.h"
+#include "capture/live_capture.h"
 
 namespace capfleet::binding {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "record_input.h"
-#include "record_merge.h"
+#include "merge/record_input.h"
+#include "merge/record_merge.h"
 
 namespace capfleet::binding {
 

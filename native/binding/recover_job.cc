@@ -4,9 +4,9 @@
 
 #include "addon_data.h"
 #include "error_value.h"
-#include "segment_recovery.h"
+#include "os/worker_pool.h"
 #include "segment_values.h"
-#include "worker_pool.h"
+#include "store/segment_recovery.h"
 
 namespace capfleet::binding {
 namespace {

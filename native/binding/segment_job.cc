@@ -5,9 +5,9 @@
 
 #include "addon_data.h"
 #include "error_value.h"
-#include "segment_extent.h"
-#include "segment_removal.h"
-#include "worker_pool.h"
+#include "os/worker_pool.h"
+#include "store/segment_extent.h"
+#include "store/segment_removal.h"
 
 namespace capfleet::binding {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "segment_files.h"
+#include "store/segment_files.h"
 
 namespace capfleet::binding {
 

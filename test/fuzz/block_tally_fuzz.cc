@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "block_tally.h"
-#include "byte_order.h"
 #include "fuzz_input.h"
-#include "xxh3.h"
+#include "os/byte_order.h"
+#include "store/block_tally.h"
+#include "store/xxh3.h"
 
 namespace {
 

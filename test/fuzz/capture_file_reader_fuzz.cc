@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "capture_file_reader.h"
-#include "pcap_format.h"
+#include "import/capture_file_reader.h"
+#include "packet/pcap_format.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 // Input: 2 bytes that were not captured, 1 byte link type, the packet.
 #include <algorithm>
 
-#include "decapsulation.h"
+#include "filter/decapsulation.h"
 #include "fuzz_input.h"
 
 using capfleet::fuzz::require;

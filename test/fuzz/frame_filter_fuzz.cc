@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "frame_filter.h"
+#include "filter/frame_filter.h"
 #include "fuzz_input.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "gzip_source.h"
+#include "import/gzip_source.h"
 
 namespace {
 

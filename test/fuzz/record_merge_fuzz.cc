@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fuzz_input.h"
-#include "record_merge.h"
+#include "merge/record_merge.h"
 
 namespace {
 

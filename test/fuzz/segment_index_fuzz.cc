@@ -5,10 +5,10 @@
 // right first: a fuzzer finds none, an attacker would.
 #include <vector>
 
-#include "byte_order.h"
 #include "fuzz_input.h"
-#include "segment_index.h"
-#include "xxh3.h"
+#include "os/byte_order.h"
+#include "store/segment_index.h"
+#include "store/xxh3.h"
 
 namespace {
 

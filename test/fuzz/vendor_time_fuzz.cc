@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fuzz_input.h"
-#include "pcap_format.h"
-#include "vendor_clock.h"
+#include "packet/pcap_format.h"
+#include "vendor_time/vendor_clock.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// The filter compiler as a process: native/engine/bpf_compile_main.cc.
+// The filter compiler as a process: native/engine/filter/bpf_compile_main.cc.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-// The compiler of regular expressions as a process: native/engine/regex_compile_main.cc.
+// The compiler of regular expressions as a process: native/engine/filter/regex_compile_main.cc.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'

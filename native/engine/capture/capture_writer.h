@@ -1,0 +1,119 @@
+// The one thread that writes what all capture threads hand over.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capture/block_queue.h"
+#include "capture/stream_writer.h"
+
+namespace capfleet {
+
+/// The segments of one port that a recording made.
+struct RecordedStream {
+  uint32_t port = 0;
+  PcapFileHeader header;
+  std::vector<SegmentSummary> segments;
+};
+
+struct WriterPort {
+  uint32_t port = 0;
+  PcapFileHeader header;
+};
+
+struct CaptureWriterOptions {
+  std::vector<WriterPort> ports;
+  std::vector<size_t> portOfThread;  ///< index in `ports` of each capture thread
+  uint64_t segmentBytes = 0;
+  int64_t commitIntervalNs = 0;
+  /// Committed when so much is held, at the latest.
+  uint64_t commitBytes = 0;
+};
+
+/// Since the writer began.
+struct WrittenCounts {
+  uint64_t packets = 0;      ///< safe on the disk
+  uint64_t bytes = 0;        ///< of these, as PCAP records
+  uint64_t lostPackets = 0;  ///< given up because the disk failed
+  uint64_t lostBytes = 0;
+};
+
+struct WriterCounts {
+  std::vector<WrittenCounts> ports;
+  /// Every packet before this is safe; the least of all capture threads.
+  Instant flushed;
+  uint64_t diskErrors = 0;
+  std::string diskMessage;  ///< of the newest error
+};
+
+/// Thread-safe. A disk that fails is tried again for as long as a recording goes on.
+class CaptureWriter {
+ public:
+  using OnEnded = std::function<void(std::vector<RecordedStream>)>;
+
+  CaptureWriter(CaptureWriterOptions options, BlockQueue& queue);
+  /// Tries once more to write what it has. The capture threads must have ended.
+  ~CaptureWriter();
+
+  /// Before any block of the recording is handed over. Its packets go to cap<port>/ in `folder`.
+  void begin(uint32_t number, std::string folder);
+  /// Calls back on the writer's thread, when every capture thread has left the recording and all is
+  /// safe; oldest recording first. With `isLast`, a disk that fails for 5 s from then on loses what
+  /// it has not taken.
+  void end(uint32_t number, bool isLast, OnEnded onEnded);
+
+  WriterCounts counts() const;
+  /// Segments of the newest recording that are ended.
+  std::vector<RecordedStream> finished() const;
+
+ private:
+  struct Recording {
+    uint32_t number = 0;
+    std::vector<StreamWriter> streams;  ///< one for each port
+    OnEnded onEnded;                    ///< set when it shall end
+    int64_t giveUpNs = INT64_MAX;       ///< steady
+  };
+
+  void run();
+  int waitMs() const;
+  bool takeWork();
+  Recording& recordingOf(uint32_t number);
+  bool hasEveryThreadLeft(const Recording& recording) const;
+  void work();
+  Status forEachStream(Status (StreamWriter::*action)());
+  bool isCommitDue() const;
+  void settleSafe();
+  void giveUpLate();
+  void endRecordings();
+  void publish();
+  std::vector<RecordedStream> summarise(const Recording& recording) const;
+
+  const CaptureWriterOptions options_;
+  BlockQueue& queue_;
+
+  mutable std::mutex mutex_;
+  std::vector<std::function<void()>> requests_;  ///< to run on the writer's thread
+  WriterCounts published_;
+  std::vector<RecordedStream> finished_;
+  bool isEnding_ = false;
+
+  // The writer's thread only.
+  std::deque<Recording> recordings_;  ///< oldest first
+  std::vector<uint32_t> recordingOfThread_;
+  std::vector<Instant> covered_;  ///< of each thread, by the blocks that were taken
+  WriterCounts counts_;
+  uint64_t heldBytes_ = 0;
+  bool isFailing_ = false;
+  bool mustCommit_ = false;
+  int64_t nextCommitNs_ = 0;  ///< steady
+  int64_t retryNs_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace capfleet

@@ -1,0 +1,61 @@
+// From a packet as the kernel hands it over to a record in a block: VLAN tag, snaplen, filter,
+// counts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "capture/capture_block.h"
+#include "filter/bpf_evaluator.h"
+
+namespace capfleet {
+
+/// RMON size classes (API section 2.4), by bytes on the wire: the FCS, which the kernel does not
+/// show, counts as four. Classes 1024_1518 and 1024_2047 overlap, as their names say.
+inline constexpr size_t kSizeClasses = 12;
+
+/// A packet in the kernel's ring. The kernel takes the VLAN tag out; it is beside the bytes.
+struct RingPacket {
+  const uint8_t* bytes = nullptr;
+  uint32_t capturedLength = 0;
+  uint32_t originalLength = 0;  ///< without the tag beside it
+  int64_t timestampNs = 0;
+  bool hasVlanTag = false;
+  uint16_t vlanProtocol = 0;
+  uint16_t vlanTag = 0;
+};
+
+/// Since it was made.
+struct IntakeCounts {
+  uint64_t packets = 0;        ///< taken: stored and filtered
+  uint64_t originalBytes = 0;  ///< of these
+  uint64_t filteredPackets = 0;
+  uint64_t recordBytes = 0;  ///< written to blocks
+  int64_t lastPacketNs = 0;
+  /// Without an overlap: 1024_1518, then 1519_2047.
+  std::array<uint64_t, kSizeClasses> sizes{};
+};
+
+/// One per capture thread; not thread-safe.
+class PacketIntake {
+ public:
+  /// REQUIRES: 1 <= snaplen <= kMaxCapturedLength. The filter sees whole packets, tags restored.
+  PacketIntake(uint32_t snaplen, std::optional<BpfEvaluator> filter)
+      : snaplen_(snaplen), filter_(std::move(filter)) {}
+
+  /// Writes the packet's record to the end of the block, unless the filter rejects it. False when
+  /// the block has no room: the packet is untouched then, and must be offered with another block.
+  bool take(const RingPacket& packet, CaptureBlock& block);
+
+  const IntakeCounts& counts() const { return counts_; }
+
+ private:
+  void count(const RingPacket& packet, uint32_t originalLength);
+
+  const uint32_t snaplen_;
+  const std::optional<BpfEvaluator> filter_;
+  IntakeCounts counts_;
+};
+
+}  // namespace capfleet

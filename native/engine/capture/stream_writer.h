@@ -1,0 +1,78 @@
+// Writes the blocks of one capture port to its segments, and loses none while the disk fails.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/capture_block.h"
+#include "store/segment_files.h"
+
+namespace capfleet {
+
+struct StreamWriterOptions {
+  std::string captureFolder;  ///< exists; the port's folder is made in it with the first block
+  uint32_t port = 0;
+  PcapFileHeader header;
+  /// Roll before a block would take a segment past this; a segment holds at least one block.
+  uint64_t segmentBytes = uint64_t{1} << 30;
+};
+
+using CaptureBlocks = std::vector<std::unique_ptr<CaptureBlock>>;
+
+/// Not thread-safe. Blocks stay in memory until they are safe on the disk. After any failure
+/// (kStoreFull, kStoreUnavailable) the segment is cut at its last committed block and ends there;
+/// what was written behind it is never trusted, but written again to the next segment.
+class StreamWriter {
+ public:
+  explicit StreamWriter(StreamWriterOptions options) : options_(std::move(options)) {}
+
+  /// Takes a block that is not empty.
+  void add(std::unique_ptr<CaptureBlock> block);
+
+  /// Hands all blocks to the kernel. After a failure: tries again from the last committed block on.
+  Status write();
+
+  /// Writes, then makes everything durable. The blocks that this made safe are in takeSafe().
+  Status commit();
+
+  /// Commits and ends the segment.
+  Status close();
+
+  /// Blocks that are on the disk for good, since the last call.
+  CaptureBlocks takeSafe();
+  /// Gives up what is not on the disk; commit() then succeeds.
+  CaptureBlocks giveUp();
+
+  /// Held in memory because they are not safe.
+  uint64_t heldBytes() const { return heldBytes_; }
+  bool hasHeld() const { return !held_.empty(); }
+  /// The segments that are ended, oldest first. They follow those that were there before.
+  const std::vector<SegmentSummary>& finished() const { return finished_; }
+
+ private:
+  Status writeHeld();
+  Status commitHeld();
+  Status makeRoom(uint32_t blockBytes);
+  Status openSegment();
+  Status endSegment();
+  /// Leaves a segment whose end is not to be trusted.
+  Status leaveDamaged();
+
+  const StreamWriterOptions options_;
+  std::deque<std::unique_ptr<CaptureBlock>> held_;  ///< in order; the first `written_` are written
+  size_t written_ = 0;
+  uint64_t heldBytes_ = 0;
+  CaptureBlocks safe_;
+
+  std::optional<SegmentFiles> segment_;
+  bool isDamaged_ = false;
+  uint32_t lastNumber_ = 0;  ///< of the newest segment in the folder
+  bool hasFolder_ = false;
+  std::vector<SegmentSummary> finished_;
+};
+
+}  // namespace capfleet

@@ -1,0 +1,78 @@
+// Compresses groups of packets on worker threads and hands out the results in order.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "download/packet_batch.h"
+#include "download/slab_compressor.h"
+#include "os/worker_pool.h"
+
+namespace capfleet {
+
+/// A part of a download's body. The packets whose last byte is in it are counted with it.
+struct BodyPart {
+  SlabPtr slab;
+  uint64_t packets = 0;
+  uint64_t bytes = 0;  ///< of those packets, as PCAP records before compression
+  int64_t firstNs = 0;
+  int64_t lastNs = 0;
+
+  /// The part that holds this batch as it is.
+  static BodyPart of(PacketBatch batch);
+};
+
+/// Thread-safe. Owned by shared_ptr, because running tasks hold it. A group is compressed as soon
+/// as slabs for its result are free, so the first group in order never waits for a later one.
+class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
+ public:
+  struct Callbacks {
+    std::function<void(SlabPtr)> giveRaw;  ///< takes back the slabs of a compressed group
+    std::function<void()> onChange;        ///< called without a lock after each group
+  };
+
+  /// `slabs` bounds the compressed slabs that wait or are with the consumer, unless one group alone
+  /// needs more.
+  CompressionStage(Compression compression, uint32_t slabs, WorkerPool::Queue queue,
+                   std::shared_ptr<BufferPool> pool, Callbacks callbacks);
+
+  /// Groups come out in the order of these calls. REQUIRES: 1 to slabsPerGroup() batches.
+  void submit(std::vector<PacketBatch> group);
+  /// The next part in order, or nullopt when none is ready now. Its slab goes back by give().
+  std::optional<BodyPart> take();
+  void give(SlabPtr slab);
+  /// Nothing waits to be compressed or taken.
+  bool isIdle() const;
+  /// Why a group could not be compressed; known once everything before it has been taken.
+  std::optional<Error> error() const;
+  /// Forgets all groups. Slabs in use by a running task go back when it ends.
+  void cancel();
+
+ private:
+  struct Job;
+
+  void startJobs();
+  void run(const std::shared_ptr<Job>& job);
+  std::unique_ptr<SlabCompressor> takeCompressor();
+  void finish(Job& job, const Status& status);
+  void dropSlabs(std::vector<SlabPtr>& slabs);
+
+  const Compression compression_;
+  const uint32_t slabs_;
+  WorkerPool::Queue queue_;
+  const std::shared_ptr<BufferPool> pool_;
+  const Callbacks callbacks_;
+  std::atomic<bool> isCancelled_ = false;
+
+  mutable std::mutex mutex_;
+  std::deque<std::shared_ptr<Job>> jobs_;  ///< in order
+  std::vector<std::unique_ptr<SlabCompressor>> idleCompressors_;
+  uint32_t slabsInUse_ = 0;
+};
+
+}  // namespace capfleet

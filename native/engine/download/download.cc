@@ -1,0 +1,410 @@
+#include "download/download.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "store/segment_index.h"
+
+namespace capfleet {
+namespace {
+
+/// Raw slabs of a download: those being filled, waiting in order, and being compressed.
+uint32_t rawSlabs(Codec codec) {
+  constexpr uint32_t kScanSlabs = 8;
+  if (codec == Codec::kNone) return kScanSlabs;
+  return codec == Codec::kGzip ? kScanSlabs + 2 : kScanSlabs + 6;
+}
+
+/// Compressed slabs: two groups in work, and two parts with the consumer.
+uint32_t compressedSlabLimit(Codec codec) {
+  return 2 * compressedSlabs(codec, slabsPerGroup(codec)) + 2;
+}
+
+/// A batch with less room than this is not kept open for more packets.
+constexpr size_t kNearlyFullBytes = kSlabBytes / 4;
+/// A waiting consumer gets what there is after this long, so that rare hits are seen early.
+constexpr auto kPatience = std::chrono::milliseconds(100);
+
+uint32_t slicesAtOnce(const SlicePlan& plan, unsigned threads) {
+  // Every open input of a slice holds a block.
+  constexpr uint32_t kManyInputs = 16;
+  if (plan.mostInputs > kManyInputs) return 2;
+  return std::min(threads + 2, 6u);
+}
+
+struct ReadStreams {
+  std::vector<IndexedStream> streams;
+  std::optional<PcapFileHeader> header;
+  uint64_t corruptBlocks = 0;
+};
+
+/// Adds a segment's header to what is known of the others.
+Status mergeHeader(std::optional<PcapFileHeader>& header, const PcapFileHeader& other) {
+  const uint32_t snaplen = other.snaplen == 0 ? kMaxCapturedLength : other.snaplen;
+  if (!header) {
+    header = PcapFileHeader{other.linkTypeWord, snaplen};
+    return ok();
+  }
+  const uint32_t mine = linkTypeOf(header->linkTypeWord);
+  const uint32_t theirs = linkTypeOf(other.linkTypeWord);
+  if (mine != theirs) {
+    return Error{Code::kMixedLinkType, "the chosen captures have the link types " +
+                                           std::to_string(mine) + " and " + std::to_string(theirs) +
+                                           ", and one PCAP file has only one"};
+  }
+  // Where the length of the frame check sequence differs, the file cannot state it.
+  if (header->linkTypeWord != other.linkTypeWord) header->linkTypeWord = mine;
+  header->snaplen = std::max(header->snaplen, snaplen);
+  return ok();
+}
+
+bool isGrowing(const std::string& path, const DownloadOptions& options) {
+  const std::vector<std::string>& growing = options.growingSegments;
+  return std::find(growing.begin(), growing.end(), path) != growing.end();
+}
+
+Result<ReadStreams> readStreams(const DownloadOptions& options) {
+  ReadStreams read;
+  for (const std::vector<std::string>& segments : options.streams) {
+    IndexedStream stream;
+    for (const std::string& path : segments) {
+      Result<SegmentIndex> index = readSegmentIndex(path);
+      if (!index) return index.error();
+      if (Status status = mergeHeader(read.header, index->header); !status) return status.error();
+      // The index of a finished segment lost an entry, and with it its block.
+      if (index->lastEntryLeftOut && !isGrowing(path, options)) read.corruptBlocks++;
+      stream.push_back({path, std::move(*index)});
+    }
+    read.streams.push_back(std::move(stream));
+  }
+  return read;
+}
+
+PacketTransform transformOf(const DownloadOptions& options) {
+  PacketTransform transform;
+  transform.frameFilter = FrameFilter(options.frameFilter);
+  if (options.filter) transform.bpf = std::make_shared<BpfEvaluator>(*options.filter);
+  transform.bpfSeesInnermost = options.filterDecap;
+  transform.regex = options.regex;
+  transform.clock = options.clock;
+  transform.sliceBytes = options.sliceBytes;
+  transform.toMicroseconds = options.toMicroseconds;
+  return transform;
+}
+
+SlicePlan planOf(const DownloadOptions& options, const std::vector<IndexedStream>& streams) {
+  if (options.clock.source == TimeSource::kNic) {
+    return planSlices(streams, options.beginNs, options.endNs, options.scanBytes);
+  }
+  return planOneSlice(streams, options.beginNs, options.endNs,
+                      VendorClock::lookBackNs(options.clock.source));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, WorkerPool& workers,
+                                                 std::shared_ptr<BufferPool> slabs) {
+  Result<ReadStreams> read = readStreams(options);
+  if (!read) return read.error();
+  PcapFileHeader header =
+      read->header.value_or(PcapFileHeader{options.emptyLinkTypeWord, kMaxCapturedLength});
+  header.snaplen = std::min(header.snaplen, options.sliceBytes);
+
+  auto context = std::make_unique<ScanContext>(planOf(options, read->streams), transformOf(options),
+                                               options.beginNs);
+  const std::shared_ptr<Download> download(
+      new Download(header, options, workers.makeQueue(), std::move(slabs), read->corruptBlocks));
+  OrderedScanOptions scanOptions;
+  scanOptions.slabs = rawSlabs(options.compression.codec);
+  scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.tasksAtOnce());
+  scanOptions.maxSpanNs = options.tsMaxNs;
+  download->start(std::move(context), scanOptions);
+  if (Status status = download->pushFileHeader(options.toMicroseconds); !status) {
+    return status.error();
+  }
+  return download;
+}
+
+Download::Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
+                   std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks)
+    : header_(header),
+      compression_(options.compression),
+      queue_(std::move(queue)),
+      pool_(std::move(pool)),
+      limit_(options.limits, options.toMicroseconds) {
+  totals_.corruptBlocks = corruptBlocks;
+}
+
+Download::~Download() {
+  close();
+  for (SlabPtr& slab : handedOut_) pool_->abandon(std::move(slab));
+}
+
+void Download::start(std::unique_ptr<ScanContext> context, OrderedScanOptions options) {
+  // Weak: the stages call this object, it owns them.
+  const auto onChange = [self = weak_from_this()] {
+    if (const auto download = self.lock()) download->pump();
+  };
+  scan_ = std::make_shared<OrderedScan>(std::move(context), options, queue_, pool_, onChange);
+  if (compression_.codec != Codec::kNone) {
+    const auto giveRaw = [scan = scan_](SlabPtr slab) { scan->give(std::move(slab)); };
+    stage_ = std::make_shared<CompressionStage>(
+        compression_, compressedSlabLimit(compression_.codec), queue_, pool_,
+        CompressionStage::Callbacks{giveRaw, onChange});
+  }
+  scan_->start();
+}
+
+/// The header is a part of its own, and a member or frame of its own, so that it goes out at once.
+Status Download::pushFileHeader(bool toMicroseconds) {
+  BodyPart part;
+  part.slab = pool_->take();
+  storePcapFileHeader(part.slab->bytes.get(), header_, !toMicroseconds);
+  part.slab->size = kPcapFileHeaderBytes;
+  if (stage_) {
+    const SlabPtr raw = part.slab;
+    part.slab = pool_->take();
+    const std::atomic<bool> isCancelled = false;
+    const Status status =
+        makeCompressor(compression_)->compress({&raw, 1}, {&part.slab, 1}, isCancelled);
+    pool_->give(raw);
+    if (!status) {
+      pool_->give(part.slab);
+      return status;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  headerSlab_ = part.slab.get();
+  ready_.push_front(std::move(part));
+  return ok();
+}
+
+void Download::next(Callback done) {
+  std::optional<Answer> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    assert(!pending_);
+    answer = findAnswer();
+    if (!answer) {
+      pending_ = std::move(done);
+      waitingSince_ = Clock::now();
+    }
+  }
+  if (answer) {
+    done(std::move(*answer));
+  } else {
+    queue_.post([self = shared_from_this()] { self->pump(); });
+  }
+}
+
+/// Moves packets on as far as they go. Any thread may call this; one at a time does the work.
+void Download::pump() {
+  {
+    const std::lock_guard lock(mutex_);
+    mustPumpAgain_ = true;
+    if (isPumping_) return;
+    isPumping_ = true;
+  }
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!mustPumpAgain_) {
+        isPumping_ = false;
+        break;
+      }
+      mustPumpAgain_ = false;
+    }
+    collect();
+  }
+  answerPending();
+}
+
+/// Takes what the scan has ready into groups, and passes groups on.
+void Download::collect() {
+  if (isClosed()) {
+    dropCollected();
+    return;
+  }
+  takeBatches();
+  const bool isFinished = isCut_ || scan_->isFinished();
+  if (isFinished || shouldFlush()) closeGroup();
+  if (!isFinished) return;
+  const std::lock_guard lock(mutex_);
+  isCollected_ = true;
+  totals_.isTruncated = isCut_;
+  totals_.nextNs = limit_.nextNs();
+}
+
+/// After close(), which may come while another thread collects: that thread ends up here.
+void Download::dropCollected() {
+  for (PacketBatch& batch : group_) scan_->give(std::move(batch.slab));
+  group_.clear();
+  std::deque<BodyPart> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    ready.swap(ready_);
+  }
+  for (BodyPart& part : ready) giveBack(std::move(part.slab));
+}
+
+void Download::takeBatches() {
+  while (!isCut_) {
+    std::optional<PacketBatch> batch = scan_->take();
+    if (!batch) return;
+    isCut_ = limit_.cut(*batch);
+    if (batch->packets > 0) {
+      append(std::move(*batch));
+    } else {
+      scan_->give(std::move(batch->slab));
+    }
+  }
+  scan_->cancel();
+}
+
+/// Adds a batch to the open group. Small ones are copied together, large ones kept as they are.
+void Download::append(PacketBatch batch) {
+  const size_t bytes = batch.slab->size;
+  if (!group_.empty() && group_.back().room() >= bytes) {
+    PacketBatch& last = group_.back();
+    std::memcpy(last.slab->bytes.get() + last.slab->size, batch.slab->bytes.get(), bytes);
+    last.slab->size += bytes;
+    last.count(batch.packets, batch.firstNs, batch.lastNs);
+    scan_->give(std::move(batch.slab));
+  } else {
+    if (group_.size() == slabsPerGroup(compression_.codec)) closeGroup();
+    group_.push_back(std::move(batch));
+  }
+  const bool isWhole = group_.size() == slabsPerGroup(compression_.codec);
+  if (isWhole && group_.back().room() < kNearlyFullBytes) closeGroup();
+}
+
+void Download::closeGroup() {
+  if (group_.empty()) return;
+  std::vector<PacketBatch> group = std::move(group_);
+  group_.clear();
+  if (stage_) {
+    stage_->submit(std::move(group));
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  for (PacketBatch& batch : group) ready_.push_back(BodyPart::of(std::move(batch)));
+}
+
+/// Whether the open group must go out though it is not full: the consumer has waited long enough,
+/// or the scan cannot go on before the consumer gets and releases it.
+bool Download::shouldFlush() const {
+  if (stage_ && !stage_->isIdle()) return false;
+  const bool isStalled = scan_->isStalled();
+  const std::lock_guard lock(mutex_);
+  if (!ready_.empty()) return false;
+  return isStalled || (pending_ && Clock::now() - waitingSince_ >= kPatience);
+}
+
+void Download::answerPending() {
+  Callback done;
+  std::optional<Answer> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!pending_) return;
+    answer = findAnswer();
+    if (!answer) return;
+    done = std::move(pending_);
+    pending_ = nullptr;
+  }
+  done(std::move(*answer));
+}
+
+/// What next() can say now. Called with the lock.
+std::optional<Download::Answer> Download::findAnswer() {
+  if (isClosed_) return Error{Code::kCancelled, "the download was closed"};
+  if (!ready_.empty()) {
+    BodyPart part = std::move(ready_.front());
+    ready_.pop_front();
+    return handOut(std::move(part));
+  }
+  if (stage_) {
+    if (std::optional<BodyPart> part = stage_->take()) return handOut(std::move(*part));
+    if (std::optional<Error> error = stage_->error()) return std::move(*error);
+    if (!stage_->isIdle()) return std::nullopt;
+  }
+  if (!isCollected_) return std::nullopt;
+  if (std::optional<Error> error = scan_->error()) return std::move(*error);
+  return SlabPtr{};
+}
+
+/// Counts the part. Called with the lock.
+SlabPtr Download::handOut(BodyPart part) {
+  totals_.outputBytes += part.slab->size;
+  if (part.packets > 0) {
+    totals_.packets += part.packets;
+    totals_.bytes += part.bytes;
+    if (!totals_.firstNs) totals_.firstNs = part.firstNs;
+    totals_.lastNs = part.lastNs;
+  }
+  handedOut_.push_back(part.slab);
+  return part.slab;
+}
+
+void Download::release(const Slab* slab) {
+  SlabPtr released;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(handedOut_.begin(), handedOut_.end(),
+                     [slab](const SlabPtr& candidate) { return candidate.get() == slab; });
+    if (found == handedOut_.end()) return;
+    released = std::move(*found);
+    handedOut_.erase(found);
+  }
+  giveBack(std::move(released));
+}
+
+void Download::giveBack(SlabPtr slab) {
+  bool isHeader = false;
+  {
+    const std::lock_guard lock(mutex_);
+    isHeader = slab.get() == headerSlab_;
+    if (isHeader) headerSlab_ = nullptr;
+  }
+  if (isHeader) {
+    pool_->give(std::move(slab));
+  } else if (stage_) {
+    stage_->give(std::move(slab));
+  } else {
+    scan_->give(std::move(slab));
+  }
+}
+
+void Download::close() {
+  Callback done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (isClosed_) return;
+    isClosed_ = true;
+    done = std::move(pending_);
+    pending_ = nullptr;
+  }
+  scan_->cancel();
+  if (stage_) stage_->cancel();
+  pump();  // gives back what was collected
+  if (done) done(Error{Code::kCancelled, "the download was closed"});
+}
+
+bool Download::isClosed() const {
+  const std::lock_guard lock(mutex_);
+  return isClosed_;
+}
+
+DownloadTotals Download::totals() const {
+  const ScanCounts counts = scan_->counts();
+  const std::lock_guard lock(mutex_);
+  DownloadTotals totals = totals_;
+  totals.readPackets = counts.packets;
+  totals.readBytes = counts.bytes;
+  totals.corruptBlocks += counts.corruptBlocks;
+  totals.vendorTimeFallbacks = counts.vendorTimeFallbacks;
+  totals.latePackets = counts.latePackets;
+  return totals;
+}
+
+}  // namespace capfleet

@@ -1,0 +1,138 @@
+// A download: stored packets of some streams over a time range, as the bytes of one PCAP file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "download/compression_stage.h"
+#include "download/ordered_scan.h"
+#include "download/output_limit.h"
+#include "filter/bpf_program.h"
+
+namespace capfleet {
+
+struct DownloadOptions {
+  /// Paths of segments without ending, per stream in recording order. Packets with equal
+  /// timestamps come in the order of the streams, then of the recording.
+  std::vector<std::vector<std::string>> streams;
+  /// Those of them that are still being written: a torn last entry of their indexes is no loss.
+  std::vector<std::string> growingSegments;
+  int64_t beginNs = 0;  ///< beginNs <= NIC timestamp < endNs; not negative
+  int64_t endNs = 0;
+  std::vector<FrameCondition> frameFilter;  ///< all must hold
+  std::optional<BpfProgram> filter;
+  bool filterDecap = false;                   ///< `filter` sees the innermost frame
+  std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
+  /// For all but kNic, `streams` must also hold the segments of VendorClock::lookBackNs() before
+  /// the range. Such a download is scanned by one thread at a time.
+  VendorClockOptions clock;
+  uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet; at least 1
+  std::optional<int64_t> tsMaxNs;            ///< end this long after the first packet; at least 1
+  OutputLimit::Limits limits;
+  bool toMicroseconds = false;
+  Compression compression;
+  uint32_t emptyLinkTypeWord = 1;    ///< of the file header when no segment is given
+  uint64_t scanBytes = kSliceBytes;  ///< of the store per scan of a thread; tests make it small
+};
+
+struct DownloadTotals {
+  uint64_t packets = 0;  ///< handed out
+  uint64_t bytes = 0;    ///< of those, as PCAP records before compression
+  uint64_t outputBytes = 0;
+  uint64_t readPackets = 0;  ///< of the range, before the filter
+  uint64_t readBytes = 0;
+  uint64_t corruptBlocks = 0;  ///< left out
+  std::optional<int64_t> firstNs;
+  std::optional<int64_t> lastNs;
+  uint64_t vendorTimeFallbacks = 0;  ///< packets that passed and kept their NIC time
+  uint64_t latePackets = 0;          ///< came after one with a later time
+  bool isTruncated = false;          ///< `limits` left packets out
+  std::optional<int64_t> nextNs;     ///< when truncated: of the first packet left out
+};
+
+/// Thread-safe. Owned by shared_ptr, because running tasks hold it. Its slabs are bounded whatever
+/// the data: 8 MiB of packets (10 with gzip, 14 with zstd) and as much again compressed; in a
+/// vendor's time another 20 MiB to sort them. When the consumer does not pull, or keeps more than
+/// two parts, the work stops without holding a thread.
+class Download : public std::enable_shared_from_this<Download> {
+ public:
+  /// The next part of the body, or null at its end. The bytes are valid until release().
+  using Answer = Result<SlabPtr>;
+  using Callback = std::function<void(Answer)>;
+
+  /// Reads the indexes and starts the scan; blocks for that. Fails with kMixedLinkType,
+  /// kStoreUnavailable, kStoreCorrupt. `workers` must outlive all that it is given to do.
+  static Result<std::shared_ptr<Download>> open(DownloadOptions options, WorkerPool& workers,
+                                                std::shared_ptr<BufferPool> slabs);
+  /// Closes. The slabs not released are abandoned.
+  ~Download();
+  Download(const Download&) = delete;
+  Download& operator=(const Download&) = delete;
+
+  /// Calls `done` exactly once: before returning, or later on any thread. The first part is the
+  /// PCAP file header. Fails as open() does, with kBadRegex when there is no memory to search with,
+  /// and with kCancelled once closed; after a failure or the end it answers the same again.
+  /// REQUIRES: no other call waits for its answer.
+  void next(Callback done);
+  /// Gives a part back, so that its memory can be filled again. Any other slab is ignored.
+  void release(const Slab* slab);
+  /// Stops the work at once; a waiting next() is answered with kCancelled. May be called again.
+  void close();
+
+  DownloadTotals totals() const;
+  uint32_t linkTypeWord() const { return header_.linkTypeWord; }
+  uint32_t snaplen() const { return header_.snaplen; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
+           std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks);
+  void start(std::unique_ptr<ScanContext> context, OrderedScanOptions options);
+  Status pushFileHeader(bool toMicroseconds);
+
+  void pump();
+  void collect();
+  void dropCollected();
+  void takeBatches();
+  void append(PacketBatch batch);
+  void closeGroup();
+  bool shouldFlush() const;
+  void answerPending();
+  std::optional<Answer> findAnswer();
+  SlabPtr handOut(BodyPart part);
+  void giveBack(SlabPtr slab);
+  bool isClosed() const;
+
+  const PcapFileHeader header_;
+  const Compression compression_;
+  WorkerPool::Queue queue_;
+  const std::shared_ptr<BufferPool> pool_;
+  std::shared_ptr<OrderedScan> scan_;
+  std::shared_ptr<CompressionStage> stage_;  ///< null without compression
+  /// These three belong to the thread that pumps.
+  std::vector<PacketBatch> group_;  ///< being collected
+  OutputLimit limit_;
+  bool isCut_ = false;  ///< by the limit; nothing more is taken from the scan
+
+  mutable std::mutex mutex_;
+  bool isPumping_ = false;
+  bool mustPumpAgain_ = false;
+  std::deque<BodyPart> ready_;
+  std::vector<SlabPtr> handedOut_;
+  const Slab* headerSlab_ = nullptr;  ///< counts against no budget
+  Callback pending_;
+  Clock::time_point waitingSince_;
+  DownloadTotals totals_;
+  bool isCollected_ = false;  ///< all packets are in ready_, the stage or the consumer's hands
+  bool isClosed_ = false;
+};
+
+}  // namespace capfleet

@@ -1,0 +1,226 @@
+#include "download/ordered_scan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+namespace capfleet {
+
+/// A slice between its first step and the taking of its last packets. Either a task for it is
+/// posted or running, or it waits, or it is done.
+struct OrderedScan::ActiveSlice {
+  SliceScan scan;
+  PacketBatch batch;               ///< being filled; without a slab between batches
+  std::deque<PacketBatch> filled;  ///< not yet taken
+  bool isWaiting = false;          ///< for a slab
+  bool isDone = false;
+  std::optional<Error> error;
+};
+
+OrderedScan::OrderedScan(std::unique_ptr<ScanContext> context, OrderedScanOptions options,
+                         WorkerPool::Queue queue, std::shared_ptr<BufferPool> slabs,
+                         std::function<void()> onChange)
+    : context_(std::move(context)),
+      options_(options),
+      queue_(std::move(queue)),
+      pool_(std::move(slabs)),
+      onChange_(std::move(onChange)) {
+  assert(options_.slabs > kReservedSlabs && options_.slicesAtOnce > 0);
+}
+
+OrderedScan::~OrderedScan() = default;
+
+void OrderedScan::start() {
+  const std::lock_guard lock(mutex_);
+  startSlices();
+}
+
+/// Starts as many slices as may run at once. Called with the lock.
+void OrderedScan::startSlices() {
+  const std::vector<Slice>& slices = context_->plan.slices;
+  while (nextSlice_ < slices.size() && active_.size() < options_.slicesAtOnce &&
+         !context_->isCancelled) {
+    // Until the first packet is known nobody knows how far to scan: one slice at a time.
+    if (options_.maxSpanNs && !limitNs_ && !active_.empty()) return;
+    const Slice& slice = slices[nextSlice_];
+    if (isBehindLimit(slice)) {
+      nextSlice_ = slices.size();
+      return;
+    }
+    nextSlice_++;
+    const int64_t endNs = limitNs_.value_or(std::numeric_limits<int64_t>::max());
+    active_.push_back(std::unique_ptr<ActiveSlice>(new ActiveSlice{
+        SliceScan(*context_, slice, endNs, limitNs_ ? std::nullopt : options_.maxSpanNs),
+        {},
+        {},
+        false,
+        false,
+        std::nullopt}));
+    post(*active_.back());
+  }
+}
+
+/// Whether this slice, and so all later ones, hold nothing before the limit.
+bool OrderedScan::isBehindLimit(const Slice& slice) const {
+  if (!limitNs_) return false;
+  for (const SliceInput& input : slice.inputs) {
+    const BlockEntry& first = context_->plan.runs[input.run].blocks[input.firstBlock].entry;
+    if (std::max(first.minNs, slice.beginNs) < *limitNs_) return false;
+  }
+  return true;
+}
+
+void OrderedScan::post(ActiveSlice& slice) {
+  queue_.post([self = shared_from_this(), &slice] { self->run(slice); });
+}
+
+/// One step of a slice, on a worker thread.
+void OrderedScan::run(ActiveSlice& slice) {
+  // Once it waits, another thread may go on with the slice: nothing of it may be touched then.
+  if (claimSlab(slice)) {
+    ScanCounts counts;
+    const Result<ScanStep> step = slice.scan.fill(slice.batch, counts);
+    const std::lock_guard lock(mutex_);
+    counts_ += counts;
+    settle(slice, step);
+  }
+  onChange_();
+}
+
+/// Gives the slice a slab if it has none. False when it has to wait for one or is cancelled.
+bool OrderedScan::claimSlab(ActiveSlice& slice) {
+  const std::lock_guard lock(mutex_);
+  if (slice.batch.slab) return true;
+  if (context_->isCancelled) return false;
+  slice.isWaiting = !mayTakeSlab(slice);
+  if (slice.isWaiting) return false;
+  slabsInUse_++;
+  slice.batch.slab = pool_->take();
+  return true;
+}
+
+bool OrderedScan::mayTakeSlab(const ActiveSlice& slice) const {
+  const bool isHead = active_.front().get() == &slice;
+  return slabsInUse_ + (isHead ? 0 : kReservedSlabs) < options_.slabs;
+}
+
+/// Decides what follows a step. Called with the lock.
+void OrderedScan::settle(ActiveSlice& slice, const Result<ScanStep>& step) {
+  if (context_->isCancelled) {
+    finish(slice);
+    return;
+  }
+  if (slice.batch.packets > 0) noteFirstPacket(slice);
+  if (!step) {
+    slice.error = step.error();
+    deliver(slice);
+    finish(slice);
+    return;
+  }
+  const bool isHead = active_.front().get() == &slice;
+  // The head's packets could go out now, should somebody wait for them.
+  if (*step != ScanStep::kPause || isHead) deliver(slice);
+  if (*step == ScanStep::kDone) {
+    finish(slice);
+  } else {
+    post(slice);
+  }
+}
+
+void OrderedScan::noteFirstPacket(const ActiveSlice& slice) {
+  if (!options_.maxSpanNs || limitNs_) return;
+  const int64_t room = std::numeric_limits<int64_t>::max() - slice.batch.firstNs;
+  limitNs_ = slice.batch.firstNs + std::min(*options_.maxSpanNs, room);
+  startSlices();
+}
+
+/// Makes the packets of the open batch takeable, if there are any.
+void OrderedScan::deliver(ActiveSlice& slice) {
+  if (slice.batch.packets == 0) return;
+  slice.filled.push_back(std::move(slice.batch));
+  slice.batch = {};
+}
+
+void OrderedScan::finish(ActiveSlice& slice) {
+  if (slice.batch.slab) dropSlab(std::move(slice.batch.slab));
+  slice.batch = {};
+  slice.isDone = true;
+}
+
+std::optional<PacketBatch> OrderedScan::take() {
+  const std::lock_guard lock(mutex_);
+  while (!active_.empty()) {
+    ActiveSlice& head = *active_.front();
+    if (!head.filled.empty()) {
+      PacketBatch batch = std::move(head.filled.front());
+      head.filled.pop_front();
+      return batch;
+    }
+    if (!head.isDone || error_) return std::nullopt;
+    if (head.error) {
+      error_ = std::move(head.error);
+      context_->isCancelled = true;
+      return std::nullopt;
+    }
+    active_.pop_front();
+    startSlices();
+    wake();
+  }
+  return std::nullopt;
+}
+
+void OrderedScan::give(SlabPtr slab) {
+  const std::lock_guard lock(mutex_);
+  dropSlab(std::move(slab));
+}
+
+/// Called with the lock.
+void OrderedScan::dropSlab(SlabPtr slab) {
+  pool_->give(std::move(slab));
+  slabsInUse_--;
+  wake();
+}
+
+/// Lets waiting slices try again, the earliest first. Called with the lock.
+void OrderedScan::wake() {
+  for (const auto& slice : active_) {
+    if (!slice->isWaiting) continue;
+    if (!mayTakeSlab(*slice)) return;
+    slice->isWaiting = false;
+    post(*slice);
+  }
+}
+
+bool OrderedScan::isFinished() const {
+  const std::lock_guard lock(mutex_);
+  return error_.has_value() || (active_.empty() && nextSlice_ == context_->plan.slices.size());
+}
+
+std::optional<Error> OrderedScan::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+bool OrderedScan::isStalled() const {
+  const std::lock_guard lock(mutex_);
+  return !active_.empty() && active_.front()->isWaiting;
+}
+
+void OrderedScan::cancel() {
+  const std::lock_guard lock(mutex_);
+  context_->isCancelled = true;
+  for (const auto& slice : active_) {
+    for (PacketBatch& batch : slice->filled) {
+      pool_->give(std::move(batch.slab));
+      slabsInUse_--;
+    }
+    slice->filled.clear();
+  }
+}
+
+ScanCounts OrderedScan::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace capfleet

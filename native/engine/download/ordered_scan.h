@@ -1,0 +1,82 @@
+// Runs the slices of a plan on worker threads and hands out their packets in the plan's order.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "download/slice_scan.h"
+#include "os/buffer_pool.h"
+#include "os/worker_pool.h"
+
+namespace capfleet {
+
+struct OrderedScanOptions {
+  uint32_t slabs = 8;                ///< filled or being filled at once; more than kReservedSlabs
+  uint32_t slicesAtOnce = 4;         ///< scanned at the same time
+  std::optional<int64_t> maxSpanNs;  ///< end this long after the first packet that passes
+};
+
+/// Slabs that only the first unfinished slice may take. Without them the later slices could hold
+/// all slabs, and the one whose packets come next could never go on: two that the consumer may hold
+/// while it waits for the next one, and that one.
+inline constexpr uint32_t kReservedSlabs = 3;
+
+/// Thread-safe. Owned by shared_ptr, because running tasks hold it. At most `slabs` slabs are in
+/// use; a slice that finds none free gives up its thread and goes on when give() is called.
+class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
+ public:
+  /// `onChange` is called without a lock, on a worker thread, after every step of a slice.
+  OrderedScan(std::unique_ptr<ScanContext> context, OrderedScanOptions options,
+              WorkerPool::Queue queue, std::shared_ptr<BufferPool> slabs,
+              std::function<void()> onChange);
+  ~OrderedScan();
+  void start();
+
+  /// The next packets in order, or nullopt when none are ready now. The slab goes back by give().
+  std::optional<PacketBatch> take();
+  void give(SlabPtr slab);
+  /// All packets have been taken, or the scan has failed.
+  bool isFinished() const;
+  /// Why the scan failed; known once everything before the failure has been taken.
+  std::optional<Error> error() const;
+  /// The slice that comes next waits for a slab.
+  bool isStalled() const;
+  /// Stops the scan soon. Slabs that it holds go back to the pool by themselves.
+  void cancel();
+  ScanCounts counts() const;
+
+ private:
+  struct ActiveSlice;
+
+  void startSlices();
+  bool isBehindLimit(const Slice& slice) const;
+  void post(ActiveSlice& slice);
+  void run(ActiveSlice& slice);
+  bool claimSlab(ActiveSlice& slice);
+  bool mayTakeSlab(const ActiveSlice& slice) const;
+  void settle(ActiveSlice& slice, const Result<ScanStep>& step);
+  void noteFirstPacket(const ActiveSlice& slice);
+  void finish(ActiveSlice& slice);
+  void deliver(ActiveSlice& slice);
+  void dropSlab(SlabPtr slab);
+  void wake();
+
+  const std::unique_ptr<ScanContext> context_;
+  const OrderedScanOptions options_;
+  WorkerPool::Queue queue_;
+  const std::shared_ptr<BufferPool> pool_;
+  const std::function<void()> onChange_;
+
+  mutable std::mutex mutex_;
+  std::deque<std::unique_ptr<ActiveSlice>> active_;  ///< in order; the first is the head
+  size_t nextSlice_ = 0;
+  uint32_t slabsInUse_ = 0;
+  std::optional<int64_t> limitNs_;  ///< known once maxSpanNs has a first packet
+  std::optional<Error> error_;
+  ScanCounts counts_;
+};
+
+}  // namespace capfleet

@@ -1,0 +1,37 @@
+// Packets on their way out: selected, cut and rewritten from blocks into a slab of whole PCAP
+// records.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "filter/packet_filter.h"
+#include "os/buffer_pool.h"
+#include "store/block_reader.h"
+
+namespace capfleet {
+
+/// Whole records in a slab, in timestamp order.
+struct PacketBatch {
+  SlabPtr slab;
+  uint64_t packets = 0;
+  int64_t firstNs = 0;  ///< timestamps of the first and last packet, when there are any
+  int64_t lastNs = 0;
+
+  size_t room() const { return kSlabBytes - slab->size; }
+  /// Counts packets whose bytes are in the slab now. They follow those counted before.
+  void count(uint64_t newPackets, int64_t newFirstNs, int64_t newLastNs);
+};
+
+/// Appends those of the records [first, last) of a block that pass the filter, which is the
+/// transform's, to the batch, changed as the transform says but for their time. Returns the first
+/// record that found no room, or `last`.
+uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
+                       const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch);
+
+/// Writes a record with this time and at most `transform.sliceBytes` of the packet to `to`, which
+/// has room for it. Returns its bytes.
+size_t storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
+                   const PacketTransform& transform);
+
+}  // namespace capfleet

@@ -1,0 +1,37 @@
+// Compresses groups of slabs, each group into one gzip member or zstd frame that stands alone, so
+// that groups can be compressed at the same time and the results put one after the other.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "download/compression.h"
+#include "os/buffer_pool.h"
+#include "os/result.h"
+
+namespace capfleet {
+
+/// Not thread-safe: one thread at a time. Keep it for the next group, its tables are large.
+class SlabCompressor {
+ public:
+  virtual ~SlabCompressor() = default;
+
+  /// Compresses the bytes of `raw` into `out`, filling slab after slab; unused slabs keep size 0.
+  /// REQUIRES: out.size() == compressedSlabs(...) for these bytes, all empty.
+  /// Fails with kStoreUnavailable when memory is short, with kCancelled once `isCancelled`.
+  virtual Status compress(std::span<const SlabPtr> raw, std::span<const SlabPtr> out,
+                          const std::atomic<bool>& isCancelled) = 0;
+};
+
+/// REQUIRES: the codec is not kNone.
+std::unique_ptr<SlabCompressor> makeCompressor(Compression compression);
+
+/// How many slabs make one group.
+uint32_t slabsPerGroup(Codec codec);
+
+/// Slabs that the compressed form of a group of so many slabs may need.
+uint32_t compressedSlabs(Codec codec, size_t rawSlabs);
+
+}  // namespace capfleet

@@ -1,0 +1,204 @@
+#include "download/slice_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace capfleet {
+namespace {
+
+/// Blocks at a time cut are read by both slices, one per run. Slices that grow with the number of
+/// runs keep that share small, up to this many times the wanted size.
+constexpr uint64_t kMostGrowth = 16;
+
+struct Range {
+  int64_t beginNs;
+  int64_t endNs;
+  uint64_t sliceBytes;
+};
+
+int64_t firstNsOf(const Run& run) { return run.blocks.front().entry.minNs; }
+int64_t lastNsOf(const Run& run) { return run.blocks.back().entry.maxNs; }
+
+bool reachesInto(const BlockEntry& entry, Range range) {
+  return entry.maxNs >= range.beginNs && entry.minNs < range.endNs;
+}
+
+bool reachesInto(const IndexedStream& stream, Range range) {
+  return std::any_of(stream.begin(), stream.end(), [&](const IndexedSegment& segment) {
+    const std::vector<BlockEntry>& blocks = segment.index.blocks;
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](const BlockEntry& entry) { return reachesInto(entry, range); });
+  });
+}
+
+void addRuns(const IndexedStream& stream, uint32_t streamNumber, Range range, SlicePlan& plan) {
+  bool isFirst = true;
+  for (const IndexedSegment& segment : stream) {
+    const auto number = static_cast<uint32_t>(plan.segments.size());
+    plan.segments.push_back(segment.path);
+    plan.origins.push_back({segment.index.header.linkTypeWord, streamNumber, segment.index.port});
+    for (const BlockEntry& entry : segment.index.blocks) {
+      if (!reachesInto(entry, range)) continue;
+      if (isFirst || entry.minNs < lastNsOf(plan.runs.back())) plan.runs.emplace_back();
+      plan.runs.back().blocks.push_back({entry, number});
+      isFirst = false;
+    }
+  }
+}
+
+/// Runs that overlap in time, directly or through others. Whole clusters follow each other.
+using Cluster = std::vector<uint32_t>;
+
+std::vector<Cluster> findClusters(const SlicePlan& plan) {
+  std::vector<uint32_t> order(plan.runs.size());
+  for (uint32_t i = 0; i < order.size(); i++) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return firstNsOf(plan.runs[a]) < firstNsOf(plan.runs[b]);
+  });
+  std::vector<Cluster> clusters;
+  int64_t lastNs = 0;
+  for (const uint32_t run : order) {
+    if (clusters.empty() || firstNsOf(plan.runs[run]) > lastNs) {
+      clusters.emplace_back();
+      lastNs = lastNsOf(plan.runs[run]);
+    }
+    clusters.back().push_back(run);
+    lastNs = std::max(lastNs, lastNsOf(plan.runs[run]));
+  }
+  return clusters;
+}
+
+/// A single run needs no time cuts: groups of whole blocks, none of them read twice.
+void addBlockSlices(uint32_t run, Range range, SlicePlan& plan) {
+  const std::vector<PlannedBlock>& blocks = plan.runs[run].blocks;
+  uint32_t first = 0;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < blocks.size(); i++) {
+    bytes += blocks[i].entry.bytes;
+    if (bytes < range.sliceBytes && i + 1 < blocks.size()) continue;
+    plan.slices.push_back({range.beginNs, range.endNs, {{run, first, i + 1, false}}});
+    first = i + 1;
+    bytes = 0;
+  }
+}
+
+/// How many runs lie side by side, on average over the cluster's time, rounded up.
+uint64_t overlapOf(const Cluster& cluster, const SlicePlan& plan) {
+  double sumNs = 0;
+  int64_t firstNs = std::numeric_limits<int64_t>::max();
+  int64_t lastNs = std::numeric_limits<int64_t>::min();
+  for (const uint32_t run : cluster) {
+    sumNs += static_cast<double>(lastNsOf(plan.runs[run]) - firstNsOf(plan.runs[run]) + 1);
+    firstNs = std::min(firstNs, firstNsOf(plan.runs[run]));
+    lastNs = std::max(lastNs, lastNsOf(plan.runs[run]));
+  }
+  return static_cast<uint64_t>(sumNs / static_cast<double>(lastNs - firstNs + 1)) + 1;
+}
+
+/// Instants at which to cut, so that a slice holds about the wanted bytes. First and last are the
+/// range's ends.
+std::vector<int64_t> findCuts(const Cluster& cluster, const SlicePlan& plan, Range range) {
+  std::vector<std::pair<int64_t, uint32_t>> starts;  // of blocks, with their bytes
+  for (const uint32_t run : cluster) {
+    for (const PlannedBlock& block : plan.runs[run].blocks) {
+      starts.emplace_back(block.entry.minNs, block.entry.bytes);
+    }
+  }
+  std::sort(starts.begin(), starts.end());
+  const uint64_t growth = std::min((overlapOf(cluster, plan) + 1) / 2, kMostGrowth);
+  const uint64_t wanted = range.sliceBytes * growth;
+  std::vector<int64_t> cuts{range.beginNs};
+  uint64_t bytes = 0;
+  for (const auto& [startNs, blockBytes] : starts) {
+    if (bytes >= wanted && startNs > cuts.back()) {
+      cuts.push_back(startNs);
+      bytes = 0;
+    }
+    bytes += blockBytes;
+  }
+  cuts.push_back(range.endNs);
+  return cuts;
+}
+
+/// A run while the slices of its cluster are cut, from the earliest on.
+struct OpenRun {
+  uint32_t run;
+  uint32_t firstBlock = 0;
+  uint32_t endBlock = 0;
+};
+
+/// Moves the open run on to [beginNs, endNs) and says what the slice reads of it.
+SliceInput inputFor(OpenRun& open, const Run& run, int64_t beginNs, int64_t endNs) {
+  const auto& blocks = run.blocks;
+  const uint32_t endBefore = open.endBlock;
+  while (open.firstBlock < blocks.size() && blocks[open.firstBlock].entry.maxNs < beginNs) {
+    open.firstBlock++;
+  }
+  open.endBlock = std::max(open.endBlock, open.firstBlock);
+  while (open.endBlock < blocks.size() && blocks[open.endBlock].entry.minNs < endNs) {
+    open.endBlock++;
+  }
+  return {open.run, open.firstBlock, open.endBlock, open.firstBlock < endBefore};
+}
+
+void addTimeSlices(const Cluster& cluster, Range range, SlicePlan& plan) {
+  const std::vector<int64_t> cuts = findCuts(cluster, plan, range);
+  std::vector<OpenRun> open;
+  size_t next = 0;  // of the cluster: its runs come by first timestamp
+  for (size_t i = 0; i + 1 < cuts.size(); i++) {
+    while (next < cluster.size() && firstNsOf(plan.runs[cluster[next]]) < cuts[i + 1]) {
+      open.push_back({cluster[next++]});
+    }
+    Slice slice{cuts[i], cuts[i + 1], {}};
+    for (OpenRun& run : open) {
+      const SliceInput input = inputFor(run, plan.runs[run.run], cuts[i], cuts[i + 1]);
+      if (input.firstBlock < input.endBlock) slice.inputs.push_back(input);
+    }
+    std::erase_if(open,
+                  [&](const OpenRun& run) { return lastNsOf(plan.runs[run.run]) < cuts[i + 1]; });
+    std::sort(slice.inputs.begin(), slice.inputs.end(),
+              [](const SliceInput& a, const SliceInput& b) { return a.run < b.run; });
+    if (!slice.inputs.empty()) plan.slices.push_back(std::move(slice));
+  }
+}
+
+}  // namespace
+
+SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+                     uint64_t sliceBytes) {
+  SlicePlan plan;
+  const Range range{beginNs, endNs, sliceBytes};
+  for (uint32_t i = 0; i < streams.size(); i++) addRuns(streams[i], i, range, plan);
+  for (const Cluster& cluster : findClusters(plan)) {
+    if (cluster.size() == 1) {
+      addBlockSlices(cluster.front(), range, plan);
+    } else {
+      addTimeSlices(cluster, range, plan);
+    }
+  }
+  for (const Slice& slice : plan.slices) {
+    plan.mostInputs = std::max(plan.mostInputs, static_cast<uint32_t>(slice.inputs.size()));
+  }
+  return plan;
+}
+
+SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+                       int64_t lookBackNs) {
+  SlicePlan plan;
+  // Stored timestamps are not negative.
+  const Range wanted{beginNs, endNs, 0};
+  const Range read{beginNs - std::min(beginNs, lookBackNs), endNs, 0};
+  for (uint32_t i = 0; i < streams.size(); i++) {
+    if (reachesInto(streams[i], wanted)) addRuns(streams[i], i, read, plan);
+  }
+  if (plan.runs.empty()) return plan;
+  Slice slice{read.beginNs, read.endNs, {}};
+  for (uint32_t run = 0; run < plan.runs.size(); run++) {
+    slice.inputs.push_back({run, 0, static_cast<uint32_t>(plan.runs[run].blocks.size()), false});
+  }
+  plan.mostInputs = static_cast<uint32_t>(slice.inputs.size());
+  plan.slices.push_back(std::move(slice));
+  return plan;
+}
+
+}  // namespace capfleet

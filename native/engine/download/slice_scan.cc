@@ -1,0 +1,255 @@
+#include "download/slice_scan.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "store/block_checksum.h"
+
+namespace capfleet {
+namespace {
+
+/// After this much a scan lets others have the thread.
+constexpr uint64_t kPauseBytes = uint64_t{4} << 20;
+
+/// Takes a block's bytes, which lie in the slab at or behind its end, into the batch. Behind the
+/// end means that a corrupt block was left out before it.
+void appendWhole(const uint8_t* from, const BlockEntry& entry, PacketBatch& batch) {
+  Slab& slab = *batch.slab;
+  uint8_t* const to = slab.bytes.get() + slab.size;
+  if (to != from) std::memmove(to, from, entry.bytes);
+  slab.size += entry.bytes;
+  batch.count(entry.packets, entry.minNs, entry.maxNs);
+}
+
+}  // namespace
+
+SliceScan::SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
+                     std::optional<int64_t> maxSpanNs)
+    : context_(context),
+      beginNs_(slice.beginNs),
+      endNs_(std::min(slice.endNs, endNs)),
+      maxSpanNs_(maxSpanNs),
+      filter_(context.transform),
+      inputs_(inputsOf(context, slice)),
+      tree_(keys()) {
+  if (context.transform.hasVendorTime()) {
+    vendorTimes_ = std::make_unique<VendorTimeStage>(context.transform, context.beginNs, maxSpanNs);
+    maxSpanNs_.reset();  // counted in the times that are delivered
+  }
+}
+
+SliceScan::~SliceScan() {
+  for (Input& input : inputs_) {
+    if (input.block) context_.reader.give(std::move(input.block));
+  }
+}
+
+std::vector<SliceScan::Input> SliceScan::inputsOf(const ScanContext& context, const Slice& slice) {
+  std::vector<Input> inputs;
+  inputs.reserve(slice.inputs.size());
+  for (const SliceInput& from : slice.inputs) {
+    const Run& run = context.plan.runs[from.run];
+    const uint32_t sharedBlock = from.firstIsShared ? from.firstBlock : kNoBlock;
+    inputs.push_back({&run, from.firstBlock, from.endBlock, sharedBlock, nullptr, 0, nullptr, 0});
+  }
+  return inputs;
+}
+
+std::vector<int64_t> SliceScan::keys() const {
+  std::vector<int64_t> keys;
+  for (const Input& input : inputs_) keys.push_back(keyOf(input));
+  return keys;
+}
+
+Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
+  if (Status status = filter_.prepare(); !status) return status.error();
+  while (hasNext()) {
+    if (bytesSincePause_ >= kPauseBytes) {
+      bytesSincePause_ = 0;
+      return ScanStep::kPause;
+    }
+    Input& input = inputs_[tree_.winner()];
+    if (input.block) {
+      if (!appendFromWinner(batch, counts)) return ScanStep::kFull;
+      continue;
+    }
+    if (Status status = openFile(input); !status) return status.error();
+    if (canCopyWhole(input, input.nextBlock)) {
+      Result<bool> copied = copyWholeBlocks(input, batch, counts);
+      if (!copied) return copied.error();
+      if (!*copied) return ScanStep::kFull;
+      continue;
+    }
+    if (Status status = loadBlock(input, counts); !status) return status.error();
+  }
+  if (vendorTimes_ && !context_.isCancelled && !vendorTimes_->finish({batch, counts})) {
+    return ScanStep::kFull;
+  }
+  return ScanStep::kDone;
+}
+
+bool SliceScan::hasNext() const {
+  if (tree_.winnerKey() >= endNs_ || context_.isCancelled) return false;
+  return !vendorTimes_ || !vendorTimes_->hasEnded();
+}
+
+Status SliceScan::openFile(Input& input) {
+  const uint32_t segment = input.run->blocks[input.nextBlock].segment;
+  if (input.file && input.fileSegment == segment) return ok();
+  Result<std::shared_ptr<SegmentFile>> file = context_.reader.open(segment);
+  if (!file) return file.error();
+  input.file = std::move(*file);
+  input.fileSegment = segment;
+  return ok();
+}
+
+/// Whether the block needs no look at its packets: nothing to merge with, filter or change.
+bool SliceScan::canCopyWhole(const Input& input, uint32_t block) const {
+  const BlockEntry& entry = input.run->blocks[block].entry;
+  const bool isAlone = tree_.winnerStaysBelow() == MergeTree::kEnded;
+  return isAlone && !maxSpanNs_ && context_.transform.keepsEverything() &&
+         (entry.flags & kBlockUnordered) == 0 && entry.minNs >= beginNs_ && entry.maxNs < endNs_;
+}
+
+/// The following blocks that one read can fetch into the room of the batch.
+SliceScan::BlockGroup SliceScan::nextGroup(Input& input, size_t room) const {
+  const std::vector<PlannedBlock>& blocks = input.run->blocks;
+  const PlannedBlock& first = blocks[input.nextBlock];
+  BlockGroup group{input.nextBlock, input.nextBlock, 0};
+  while (group.end < input.endBlock && canCopyWhole(input, group.end)) {
+    const PlannedBlock& next = blocks[group.end];
+    const bool isNeighbour =
+        next.segment == first.segment && next.entry.offset == first.entry.offset + group.bytes;
+    if (!isNeighbour || group.bytes + next.entry.bytes > room) break;
+    group.bytes += next.entry.bytes;
+    group.end++;
+  }
+  return group;
+}
+
+/// Reads as many whole blocks as fit straight into the slab. False when none fits.
+Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts) {
+  const BlockGroup group = nextGroup(input, batch.room());
+  if (group.bytes == 0) return false;
+  Slab& slab = *batch.slab;
+  const uint8_t* from = slab.bytes.get() + slab.size;
+  Result<size_t> got = input.file->readAt(input.run->blocks[group.first].entry.offset,
+                                          {slab.bytes.get() + slab.size, group.bytes});
+  if (!got) return got.error();
+  size_t left = *got;
+  for (uint32_t i = group.first; i < group.end; i++) {
+    const BlockEntry& entry = input.run->blocks[i].entry;
+    if (entry.bytes > left || blockChecksum({from, entry.bytes}) != entry.checksum) {
+      countCorrupt(input, i, counts);
+    } else {
+      appendWhole(from, entry, batch);
+      counts.packets += entry.packets;
+      counts.bytes += entry.bytes;
+    }
+    from += entry.bytes;
+    left -= std::min<size_t>(left, entry.bytes);
+  }
+  input.nextBlock = group.end;
+  bytesSincePause_ += group.bytes;
+  rekey(input);
+  return true;
+}
+
+/// Loads the next block and moves to its first record of the slice.
+Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
+  const BlockEntry& entry = input.run->blocks[input.nextBlock].entry;
+  auto loaded = context_.reader.load(*input.file, entry);
+  if (!loaded) return loaded.error();
+  bytesSincePause_ += entry.bytes;
+  if (!*loaded) {
+    countCorrupt(input, input.nextBlock, counts);
+    finishBlock(input);
+    return ok();
+  }
+  input.block = std::move(*loaded);
+  input.block->origin = context_.plan.origins[input.run->blocks[input.nextBlock].segment];
+  const auto begin = input.block->timestampsNs.begin();
+  const auto end = input.block->timestampsNs.end();
+  const auto first = std::lower_bound(begin, end, beginNs_);
+  const auto last = std::lower_bound(first, end, endNs_);
+  const auto firstInRange = std::lower_bound(first, last, context_.beginNs);
+  input.position = static_cast<uint32_t>(first - begin);
+  counts.packets += static_cast<uint64_t>(last - firstInRange);
+  counts.bytes += input.block->offsets[static_cast<size_t>(last - begin)] -
+                  input.block->offsets[static_cast<size_t>(firstInRange - begin)];
+  if (first == end) {
+    finishBlock(input);
+  } else {
+    rekey(input);
+  }
+  return ok();
+}
+
+/// Appends from the winning input until another is next. False when the batch is full.
+bool SliceScan::appendFromWinner(PacketBatch& batch, ScanCounts& counts) {
+  Input& input = inputs_[tree_.winner()];
+  const uint32_t last = maxSpanNs_ ? input.position + 1 : runEnd(input);
+  input.position =
+      vendorTimes_
+          ? vendorTimes_->take(*input.block, input.position, last, filter_, {batch, counts})
+          : appendPackets(*input.block, input.position, last, context_.transform, filter_, batch);
+  if (maxSpanNs_ && batch.packets > 0) {
+    // Subtracted, because the sum may not fit into 64 bits.
+    if (endNs_ - batch.firstNs > *maxSpanNs_) endNs_ = batch.firstNs + *maxSpanNs_;
+    maxSpanNs_.reset();
+  }
+  const bool isWhole = input.position == last;
+  if (input.position == input.block->packets()) {
+    finishBlock(input);
+  } else {
+    rekey(input);
+  }
+  return isWhole || (vendorTimes_ && vendorTimes_->hasEnded());
+}
+
+/// The first record of the winning input that is not next: another input's comes before it, or the
+/// slice ends. Searched in growing steps, because inputs mostly alternate after few packets.
+uint32_t SliceScan::runEnd(const Input& input) const {
+  const int64_t boundNs = std::min(endNs_, tree_.winnerStaysBelow());
+  const std::vector<int64_t>& timestampsNs = input.block->timestampsNs;
+  size_t step = 1;
+  size_t low = input.position;
+  while (low + step < timestampsNs.size() && timestampsNs[low + step] < boundNs) {
+    low += step;
+    step *= 2;
+  }
+  const auto begin = timestampsNs.begin();
+  const auto end = begin + static_cast<ptrdiff_t>(std::min(low + step, timestampsNs.size()));
+  const auto from = begin + static_cast<ptrdiff_t>(low);
+  const auto found = std::lower_bound(from, end, boundNs);
+  assert(found != begin + input.position);
+  return static_cast<uint32_t>(found - begin);
+}
+
+/// Drops the loaded block, if any, and makes the following one next.
+void SliceScan::finishBlock(Input& input) {
+  if (input.block) context_.reader.give(std::move(input.block));
+  input.nextBlock++;
+  rekey(input);
+}
+
+/// Nothing that the input has next is earlier.
+int64_t SliceScan::keyOf(const Input& input) const {
+  if (input.block) return input.block->timestampsNs[input.position];
+  if (input.nextBlock == input.endBlock) return MergeTree::kEnded;
+  return std::max(input.run->blocks[input.nextBlock].entry.minNs, beginNs_);
+}
+
+/// After the winning input has moved on.
+void SliceScan::rekey(Input& input) {
+  const int64_t key = keyOf(input);
+  if (key == MergeTree::kEnded) input.file.reset();
+  tree_.replaceWinner(key);
+}
+
+/// A block that two slices read is counted by the first.
+void SliceScan::countCorrupt(const Input& input, uint32_t block, ScanCounts& counts) {
+  if (block != input.sharedBlock) counts.corruptBlocks++;
+}
+
+}  // namespace capfleet

@@ -1,0 +1,103 @@
+// Scans one slice: merges its inputs by time and fills one slab after the other, so that a slice of
+// any size needs a bounded memory and can wait between slabs without holding a thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "download/packet_batch.h"
+#include "download/scan_counts.h"
+#include "download/slice_plan.h"
+#include "download/vendor_time_stage.h"
+#include "filter/packet_filter.h"
+#include "merge/merge_tree.h"
+#include "store/block_reader.h"
+
+namespace capfleet {
+
+/// What all slices of a download share.
+struct ScanContext {
+  SlicePlan plan;
+  PacketTransform transform;
+  int64_t beginNs;  ///< earlier packets are read for a vendor's clock at most
+  BlockReader reader;
+  std::atomic<bool> isCancelled = false;
+
+  ScanContext(SlicePlan aPlan, PacketTransform aTransform, int64_t aBeginNs)
+      : plan(std::move(aPlan)),
+        transform(std::move(aTransform)),
+        beginNs(aBeginNs),
+        reader(plan.segments) {}
+};
+
+enum class ScanStep {
+  kFull,   ///< the batch has no room for the next packet; go on with an empty one
+  kPause,  ///< a few MiB were scanned; go on with the same batch after giving others a turn
+  kDone,   ///< the slice is finished, or the download is cancelled
+};
+
+/// Not thread-safe, but fill() may be called by another thread each time.
+class SliceScan {
+ public:
+  /// `context` must outlive the scan. `endNs` may end the slice earlier than planned. With
+  /// `maxSpanNs` the scan ends before the first packet that is this much or more after the first
+  /// one that it delivers.
+  /// With a vendor's time, REQUIRES: the slice is the plan's only one.
+  SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
+            std::optional<int64_t> maxSpanNs);
+  ~SliceScan();
+
+  /// Appends packets to the batch. Fails when the disk does; the scan is then finished.
+  Result<ScanStep> fill(PacketBatch& batch, ScanCounts& counts);
+
+ private:
+  static constexpr uint32_t kNoBlock = UINT32_MAX;
+
+  struct Input {
+    const Run* run;
+    uint32_t nextBlock;  ///< the one loaded, or the next to load
+    uint32_t endBlock;
+    uint32_t sharedBlock;  ///< the slice before reads this one too; kNoBlock if there is none
+    std::shared_ptr<SegmentFile> file;
+    uint32_t fileSegment = 0;
+    std::unique_ptr<LoadedBlock> block;
+    uint32_t position = 0;  ///< next record of `block`
+  };
+
+  /// Neighbouring blocks [first, end) of one file.
+  struct BlockGroup {
+    uint32_t first;
+    uint32_t end;
+    size_t bytes;
+  };
+
+  static std::vector<Input> inputsOf(const ScanContext& context, const Slice& slice);
+  bool hasNext() const;
+  Status openFile(Input& input);
+  bool canCopyWhole(const Input& input, uint32_t block) const;
+  BlockGroup nextGroup(Input& input, size_t room) const;
+  Result<bool> copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts);
+  Status loadBlock(Input& input, ScanCounts& counts);
+  bool appendFromWinner(PacketBatch& batch, ScanCounts& counts);
+  uint32_t runEnd(const Input& input) const;
+  void finishBlock(Input& input);
+  int64_t keyOf(const Input& input) const;
+  std::vector<int64_t> keys() const;
+  void rekey(Input& input);
+  void countCorrupt(const Input& input, uint32_t block, ScanCounts& counts);
+
+  ScanContext& context_;
+  int64_t beginNs_;
+  int64_t endNs_;
+  std::optional<int64_t> maxSpanNs_;  ///< until the first packet has been found
+  PacketFilter filter_;
+  std::unique_ptr<VendorTimeStage> vendorTimes_;  ///< null in NIC time
+  std::vector<Input> inputs_;
+  MergeTree tree_;
+  uint64_t bytesSincePause_ = 0;
+};
+
+}  // namespace capfleet

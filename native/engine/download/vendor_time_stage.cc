@@ -1,0 +1,65 @@
+#include "download/vendor_time_stage.h"
+
+#include <algorithm>
+
+namespace capfleet {
+
+VendorTimeStage::VendorTimeStage(const PacketTransform& transform, int64_t deliverFromNs,
+                                 std::optional<int64_t> maxSpanNs)
+    : transform_(transform),
+      deliverFromNs_(deliverFromNs),
+      maxSpanNs_(maxSpanNs),
+      clock_(transform.clock),
+      window_(ReorderWindow::Limits{}),
+      record_(kRecordHeaderBytes + kMaxCapturedLength) {}
+
+uint32_t VendorTimeStage::take(const LoadedBlock& block, uint32_t first, uint32_t last,
+                               PacketFilter& filter, Output output) {
+  for (uint32_t record = first; record < last; record++) {
+    const PacketView packet = block.packet(record);
+    // The clock must see each packet once, also when the batch is full and this one comes again.
+    if (!timeNs_ && !findTime(packet, filter, output.counts)) continue;
+    const size_t bytes = storeRecord(record_.data(), packet, *timeNs_, transform_);
+    while (!window_.hasRoomFor(packet.nicNs, bytes)) {
+      if (!appendNext(output)) return record;
+    }
+    window_.add(*timeNs_, packet.nicNs, {record_.data(), bytes});
+    timeNs_.reset();
+  }
+  return last;
+}
+
+bool VendorTimeStage::finish(Output output) {
+  while (!window_.empty()) {
+    if (!appendNext(output)) return hasEnded_;
+  }
+  return true;
+}
+
+/// Shows the packet to the clock. False when it is not to be delivered.
+bool VendorTimeStage::findTime(const PacketView& packet, PacketFilter& filter, ScanCounts& counts) {
+  const std::optional<int64_t> vendorNs = clock_.timeOf(packet);
+  if (packet.nicNs < deliverFromNs_ || !filter.accepts(packet)) return false;
+  if (!vendorNs) counts.vendorTimeFallbacks++;
+  timeNs_ = vendorNs.value_or(packet.nicNs);
+  return true;
+}
+
+/// Moves the first record of the window to the batch. False when it does not fit, or may not come.
+bool VendorTimeStage::appendNext(Output output) {
+  const ReorderWindow::Record next = window_.next();
+  const int64_t spanNs = next.timeNs - firstNs_.value_or(next.timeNs);
+  hasEnded_ = hasEnded_ || (maxSpanNs_ && spanNs >= *maxSpanNs_);
+  if (hasEnded_ || next.bytes.size() > output.batch.room()) return false;
+  if (!firstNs_) firstNs_ = next.timeNs;
+  Slab& slab = *output.batch.slab;
+  std::copy(next.bytes.begin(), next.bytes.end(), slab.bytes.get() + slab.size);
+  slab.size += next.bytes.size();
+  output.batch.count(1, next.timeNs, next.timeNs);
+  const uint64_t lateBefore = window_.latePackets();
+  window_.pop();
+  output.counts.latePackets += window_.latePackets() - lateBefore;
+  return true;
+}
+
+}  // namespace capfleet

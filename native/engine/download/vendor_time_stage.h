@@ -1,0 +1,58 @@
+// The end of a sequential scan whose packets get the times of a vendor: filters, rewrites and sorts
+// them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "download/packet_batch.h"
+#include "download/reorder_window.h"
+#include "download/scan_counts.h"
+#include "vendor_time/vendor_clock.h"
+
+namespace capfleet {
+
+/// Takes every packet of a scan in the order of NIC time, from the look-back on, so that the time
+/// of a packet depends neither on the range nor on a filter. Not thread-safe.
+class VendorTimeStage {
+ public:
+  /// Where packets and figures go.
+  struct Output {
+    PacketBatch& batch;
+    ScanCounts& counts;
+  };
+
+  /// Packets before `deliverFromNs` in NIC time only feed the clock. With `maxSpanNs` the output
+  /// ends before the first packet whose time is this much or more after the first one's.
+  /// `transform` must outlive the stage.
+  VendorTimeStage(const PacketTransform& transform, int64_t deliverFromNs,
+                  std::optional<int64_t> maxSpanNs);
+
+  /// Takes the records [first, last) of a block; `filter` is the transform's. Returns the first
+  /// that it could not take because the batch is full or the output has ended, or `last`. The next
+  /// call must go on with that record.
+  uint32_t take(const LoadedBlock& block, uint32_t first, uint32_t last, PacketFilter& filter,
+                Output output);
+  /// After the last record: appends what still waits to be sorted. False when the batch is full.
+  bool finish(Output output);
+  /// The output has reached `maxSpanNs`: nothing more comes.
+  bool hasEnded() const { return hasEnded_; }
+
+ private:
+  bool findTime(const PacketView& packet, PacketFilter& filter, ScanCounts& counts);
+  bool appendNext(Output output);
+
+  const PacketTransform& transform_;
+  const int64_t deliverFromNs_;
+  const std::optional<int64_t> maxSpanNs_;
+  VendorClock clock_;
+  ReorderWindow window_;
+  std::vector<uint8_t> record_;    ///< being written
+  std::optional<int64_t> timeNs_;  ///< of the record that comes next, once the clock has seen it
+  std::optional<int64_t> firstNs_;
+  bool hasEnded_ = false;
+};
+
+}  // namespace capfleet

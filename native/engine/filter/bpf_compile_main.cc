@@ -1,0 +1,93 @@
+// capfleet-bpf-compile: turns a filter expression (tcpdump syntax) into a BPF program.
+//
+// libpcap's compiler can need minutes and gigabytes for a hostile expression, and it asks the
+// network for names. So it runs here, in a process of its own that limits itself before it reads
+// the expression and that its caller may kill at any time.
+//
+//   stdin   4 bytes little-endian link type word, 4 bytes little-endian snaplen, the expression
+//           (at most 16 KiB) until end of file; an empty expression accepts every packet
+//   stdout  the instructions, 8 bytes each, as little-endian struct bpf_insn; exit status 0
+//   stderr  one line, libpcap's message; exit status 1
+#include <pcap/pcap.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "filter/bpf_compile_names.h"
+#include "filter/compile_limits.h"
+#include "packet/pcap_format.h"
+
+namespace capfleet {
+namespace {
+
+constexpr uint32_t kCpuSeconds = 2;
+constexpr size_t kPrefixBytes = 8;
+constexpr size_t kMaxExpressionBytes = 16 * 1024;
+
+int fail(std::string message) {
+  // Some of libpcap's messages end in a line feed.
+  while (message.ends_with('\n')) message.pop_back();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fprintf(stderr, "%s\n", message.c_str());
+  return 1;
+}
+
+/// Reads all of stdin, but no more than one byte above what is allowed.
+std::string readInput() {
+  std::string input(kPrefixBytes + kMaxExpressionBytes + 1, '\0');
+  input.resize(std::fread(input.data(), 1, input.size(), stdin));
+  return input;
+}
+
+/// A handle as tcpdump -r would get it: libpcap maps the link type word of a file header itself.
+pcap_t* openHeaderOnly(uint32_t linkTypeWord, uint32_t snaplen, char* message) {
+  static uint8_t header[kPcapFileHeaderBytes];
+  storePcapFileHeader(header, {linkTypeWord, snaplen}, true);
+  FILE* file = fmemopen(header, sizeof header, "r");
+  if (file == nullptr) return nullptr;
+  return pcap_fopen_offline(file, message);
+}
+
+int writeProgram(const bpf_program& program) {
+  std::vector<uint8_t> bytes(size_t{program.bf_len} * 8);
+  for (size_t i = 0; i < program.bf_len; i++) {
+    const bpf_insn& instruction = program.bf_insns[i];
+    uint8_t* p = bytes.data() + i * 8;
+    storeLe16(p, instruction.code);
+    p[2] = instruction.jt;
+    p[3] = instruction.jf;
+    storeLe32(p + 4, instruction.k);
+  }
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
+  return written && std::fflush(stdout) == 0 ? 0 : fail("cannot write the program");
+}
+
+int compile(const std::string& input) {
+  if (input.size() < kPrefixBytes) return fail("the link type and snaplen are missing");
+  if (input.size() > kPrefixBytes + kMaxExpressionBytes) {
+    return fail("the expression is longer than 16384 bytes");
+  }
+  const std::string expression = input.substr(kPrefixBytes);
+  if (expression.find('\0') != std::string::npos) return fail("the expression holds a zero byte");
+
+  char message[PCAP_ERRBUF_SIZE] = "";
+  pcap_t* handle = openHeaderOnly(loadLe32(input.data()), loadLe32(input.data() + 4), message);
+  if (handle == nullptr) return fail(message);
+  bpf_program program{};
+  // Netmask 0 and the optimizer, as tcpdump -r has them: the results must be the same.
+  if (pcap_compile(handle, &program, expression.c_str(), 1, 0) != 0) {
+    return fail(std::string(pcap_geterr(handle)) + refusedNameHint());
+  }
+  return writeProgram(program);
+}
+
+}  // namespace
+}  // namespace capfleet
+
+int main() {
+  capfleet::limitThisProcess(capfleet::kCpuSeconds);
+  return capfleet::compile(capfleet::readInput());
+}

@@ -1,0 +1,33 @@
+// What happens to each packet between store and output.
+#pragma once
+
+#include <memory>
+
+#include "filter/bpf_evaluator.h"
+#include "filter/frame_filter.h"
+#include "filter/regex_matcher.h"
+#include "packet/pcap_format.h"
+#include "vendor_time/vendor_clock.h"
+
+namespace capfleet {
+
+/// Packets must pass all filters; each sees the packet as stored, whatever the output changes.
+/// Immutable, so any number of threads may share one.
+struct PacketTransform {
+  FrameFilter frameFilter;
+  std::shared_ptr<const BpfEvaluator> bpf;    ///< null: every packet passes
+  bool bpfSeesInnermost = false;              ///< the frame inside of tunnels and tags
+  std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
+  VendorClockOptions clock;
+  uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet
+  bool toMicroseconds = false;
+
+  bool filters() const { return !frameFilter.isEmpty() || bpf != nullptr || regex != nullptr; }
+  /// Delivered records differ from stored ones in more than their time.
+  bool changesRecords() const { return sliceBytes < kMaxCapturedLength || toMicroseconds; }
+  /// Timestamps are rewritten, for which a scan must see every packet in order.
+  bool hasVendorTime() const { return clock.source != TimeSource::kNic; }
+  bool keepsEverything() const { return !filters() && !changesRecords() && !hasVendorTime(); }
+};
+
+}  // namespace capfleet

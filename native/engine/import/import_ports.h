@@ -1,0 +1,30 @@
+// Which capture port the packets of an input's interface go to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace capfleet {
+
+/// Not thread-safe.
+class ImportPorts {
+ public:
+  static constexpr uint32_t kMaxPorts = 256;
+
+  /// The port of the interface's index; where that port has another link type already, the next
+  /// free one, and the same one each time. nullopt when all ports are taken.
+  /// REQUIRES: interfaceIndex < kMaxPorts.
+  std::optional<uint32_t> assign(uint32_t interfaceIndex, uint32_t linkTypeWord);
+
+  /// The link type word of a port, or nullopt when no interface has it.
+  std::optional<uint32_t> linkTypeWord(uint32_t port) const { return linkTypeWords_[port]; }
+
+ private:
+  std::array<std::optional<uint32_t>, kMaxPorts> linkTypeWords_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> moved_;
+};
+
+}  // namespace capfleet

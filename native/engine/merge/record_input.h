@@ -1,0 +1,151 @@
+// One PCAP stream as an input of a merge: whole records in the bytes that have arrived.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "os/byte_order.h"
+#include "packet/pcap_format.h"
+
+namespace capfleet {
+
+struct RecordInputOptions {
+  bool nanoseconds = true;  ///< what the fraction of a timestamp counts, else microseconds
+  int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
+  bool marksTail = false;   ///< keep the tail's mark also while the packets are in order
+};
+
+/// Packets at the end of those taken: how many, and the hash of all of them in order.
+struct RecordMark {
+  uint64_t packets = 0;
+  uint64_t hash = 0;
+};
+
+/// What was taken of an input. Times are in the unit of its fractions, since the epoch.
+struct RecordFigures {
+  uint64_t packets = 0;
+  uint64_t bytes = 0;       ///< of records: 16-byte headers and captured bytes
+  uint64_t outOfOrder = 0;  ///< packets with an earlier timestamp than one before them
+  int64_t firstTime = 0;
+  int64_t lastTime = 0;  ///< the latest
+  RecordMark ties;       ///< the packets of the latest timestamp, when none was out of order
+  RecordMark tail;       ///< the last packets; of 64 or more in one piece the last 64
+};
+
+/// Shows the records of a stream one after the other, wherever the bytes of its pieces end. A
+/// fraction of a second or more, seen in the wild, counts as the later instant that it adds up to.
+/// Not thread-safe.
+class RecordInput {
+ public:
+  explicit RecordInput(const RecordInputOptions& options);
+  RecordInput(const RecordInput&) = delete;
+  RecordInput& operator=(const RecordInput&) = delete;
+
+  /// The next bytes of the stream, without its file header. They must stay until all their records
+  /// are taken (hasRecord() is false again), or forget(). With alignNs timestamps in them change.
+  /// REQUIRES: no record at hand.
+  void show(std::span<uint8_t> bytes);
+  /// Drops what was shown and not taken, also the beginning of a record.
+  void forget();
+
+  /// Whether a whole record is at hand.
+  bool hasRecord() const { return recordBytes_ != 0; }
+  /// The record; valid until it is taken. REQUIRES: hasRecord().
+  std::span<const uint8_t> record() const { return {next_, recordBytes_}; }
+  /// Its timestamp, in the unit of the fraction. REQUIRES: hasRecord().
+  int64_t time() const { return time_; }
+  /// The running maximum of the timestamps up to that record. REQUIRES: hasRecord().
+  int64_t key() const { return time_ > lastTime_ ? time_ : lastTime_; }
+  /// Moves on to the next record. REQUIRES: hasRecord().
+  void take() {
+    count();
+    next_ += recordBytes_;
+    look();
+  }
+  /// Takes up to `count` records and returns how many it took; with `hash` goes on with it over
+  /// them.
+  uint64_t skip(uint64_t count, uint64_t* hash);
+
+  /// The captured length of a record that claims more than there may be: nothing follows any more.
+  std::optional<uint32_t> impossibleLength() const { return impossibleLength_; }
+  /// Bytes of a record that is not whole yet.
+  size_t partialBytes() const { return partial_.size(); }
+  /// A copy of what was shown and not taken. REQUIRES: no alignNs, no impossible length.
+  std::vector<uint8_t> untaken() const;
+  RecordFigures figures();
+
+  int64_t unitNs() const { return unitNs_; }
+
+ private:
+  static constexpr size_t kPrefetchedBytes = 2048;
+  static constexpr size_t kCacheLine = 64;
+
+  /// Finds the record at next_, and has the processor fetch it: with many inputs it is read much
+  /// later.
+  void look() {
+    const auto room = static_cast<size_t>(end_ - next_);
+    if (room >= kRecordHeaderBytes) [[likely]] {
+      const uint32_t captured = loadLe32(next_ + 8);
+      if (captured <= kMaxCapturedLength && kRecordHeaderBytes + captured <= room) [[likely]] {
+        recordBytes_ = kRecordHeaderBytes + captured;
+        time_ = int64_t{loadLe32(next_)} * unitsPerSecond_ + loadLe32(next_ + 4);
+        prefetch(next_ + kCacheLine, next_ + recordBytes_ + kRecordHeaderBytes);
+        return;
+      }
+    }
+    leaveSegment();
+  }
+
+  static void prefetch(const uint8_t* from, const uint8_t* to) {
+    if (to - from > static_cast<ptrdiff_t>(kPrefetchedBytes)) to = from + kPrefetchedBytes;
+    for (; from < to; from += kCacheLine) __builtin_prefetch(from);
+  }
+
+  void count() {
+    packets_++;
+    if (time_ > lastTime_) {
+      lastTime_ = time_;
+      tiesFrom_ = next_;
+    } else if (time_ < lastTime_) {
+      outOfOrder_++;
+    }
+  }
+
+  void leaveSegment();
+  void enterSegment(std::span<uint8_t> segment);
+  std::span<uint8_t> completePartial(std::span<uint8_t> bytes);
+  std::span<uint8_t> extendPartial(size_t wanted, std::span<uint8_t> bytes);
+  void align(std::span<uint8_t> segment) const;
+  void commit();
+  void commitTail();
+
+  // In one cache line what a merge touches for every record.
+  alignas(kCacheLine) const uint8_t* next_ = nullptr;
+  const uint8_t* end_ = nullptr;
+  uint32_t recordBytes_ = 0;  ///< of the whole record at next_; 0 = there is none
+  uint32_t unitsPerSecond_;
+  int64_t time_ = 0;
+  int64_t lastTime_ = -1;
+  uint64_t packets_ = 0;
+  const uint8_t* tiesFrom_ =
+      nullptr;  ///< here those in ties_ ended and later ones begin, if at all
+
+  uint64_t outOfOrder_ = 0;
+  const uint8_t* segmentBegin_ = nullptr;  ///< taken bytes before it are in the figures already
+  std::vector<uint8_t> partial_;           ///< of a record whose rest has not arrived
+  std::vector<uint8_t> joined_;            ///< a record that was partial, as a segment
+  std::span<uint8_t> after_;               ///< the segment that follows joined_
+  std::optional<uint32_t> impossibleLength_;
+  uint64_t bytes_ = 0;
+  int64_t firstTime_ = 0;
+  RecordMark ties_;
+  RecordMark tail_;
+  int64_t unitNs_;
+  int64_t alignNs_;
+  bool marksTail_;
+};
+
+}  // namespace capfleet

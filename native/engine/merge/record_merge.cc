@@ -1,0 +1,153 @@
+#include "merge/record_merge.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace capfleet {
+
+namespace {
+
+constexpr uint32_t kWinsBeforeRun = 4;
+constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
+
+int64_t keyOf(const RecordInput& input) {
+  return input.hasRecord() ? input.key() : MergeTree::kEnded;
+}
+
+std::vector<int64_t> keysOf(const std::vector<RecordInput*>& inputs) {
+  std::vector<int64_t> keys(inputs.size());
+  std::ranges::transform(inputs, keys.begin(), [](const RecordInput* in) { return keyOf(*in); });
+  return keys;
+}
+
+/// `add` is not negative. Never kEnded's place or behind it.
+int64_t saturatingSum(int64_t key, int64_t add) {
+  constexpr int64_t kLast = MergeTree::kEnded - 1;
+  return key > kLast - add ? kLast : key + add;
+}
+
+/// Of a record, which has 16 bytes at least: for so few bytes a call costs as much as the copy.
+inline void copyRecord(uint8_t* to, const uint8_t* from, size_t bytes) {
+  size_t at = 0;
+  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
+  for (; at + 16 <= bytes; at += 16) std::memcpy(to + at, from + at, 16);
+  std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+}
+
+}  // namespace
+
+RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options)
+    : inputs_(std::move(inputs)),
+      tree_(keysOf(inputs_)),
+      isGated_(options.maxPackets || options.maxBytes || options.dedupNs),
+      packetsLeft_(options.maxPackets.value_or(std::numeric_limits<uint64_t>::max())),
+      bytesLeft_(options.maxBytes.value_or(std::numeric_limits<uint64_t>::max())),
+      dropped_(inputs_.size()) {
+  const int64_t unitNs = inputs_.front()->unitNs();
+  if (options.maxSpanNs && !tree_.hasEnded()) {
+    const int64_t span = *options.maxSpanNs / unitNs + (*options.maxSpanNs % unitNs != 0 ? 1 : 0);
+    stop_ = saturatingSum(tree_.winnerKey(), span);
+  }
+  if (options.dedupNs) {
+    duplicates_ =
+        std::make_unique<DuplicateWindow>(*options.dedupNs / unitNs, options.linkTypeWord);
+  }
+}
+
+/// Why the winner's record cannot go out, if so.
+[[gnu::always_inline]] inline std::optional<RecordMerge::State> RecordMerge::stateBefore(
+    size_t room) const {
+  if (tree_.winnerKey() >= stop_) return State::kEnd;
+  const RecordInput& input = winner();
+  if (!input.hasRecord()) return State::kDry;
+  if (input.record().size() > room) return State::kReady;
+  return std::nullopt;
+}
+
+/// After the winner's records were taken. One that is dry stays the winner until refilled().
+[[gnu::always_inline]] inline void RecordMerge::rekey() {
+  const RecordInput& input = winner();
+  if (input.hasRecord()) tree_.replaceWinner(input.key());
+}
+
+RecordMerge::State RecordMerge::advance(std::span<uint8_t> output, size_t& written) {
+  return isGated_ ? advanceOneByOne(output, written) : advanceInRuns(output, written);
+}
+
+void RecordMerge::refilled() { tree_.replaceWinner(keyOf(winner())); }
+
+RecordMerge::State RecordMerge::advanceInRuns(std::span<uint8_t> output, size_t& written) {
+  uint32_t last = kNobody;
+  for (uint32_t wins = 0;;) {
+    const auto state = stateBefore(output.size() - written);
+    if (state) return *state;
+    const uint32_t input = tree_.winner();
+    RecordInput& from = winner();
+    wins = input == last ? wins + 1 : 1;
+    last = input;
+    if (wins >= kWinsBeforeRun) {
+      const auto run = takeRun(output.size() - written);
+      std::memcpy(output.data() + written, run.data(), run.size());
+      written += run.size();
+    } else {
+      const auto run = from.record();
+      copyRecord(output.data() + written, run.data(), run.size());
+      written += run.size();
+      from.take();
+    }
+    rekey();
+  }
+}
+
+RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_t& written) {
+  for (;;) {
+    const auto state = stateBefore(output.size() - written);
+    if (state) return *state;
+    RecordInput& from = winner();
+    const auto record = from.record();
+    switch (judge(record)) {
+      case Verdict::kStop:
+        nextTime_ = from.time();
+        return State::kEnd;
+      case Verdict::kDuplicate: {
+        Dropped& dropped = dropped_[tree_.winner()];
+        dropped.packets++;
+        dropped.bytes += record.size();
+        break;
+      }
+      case Verdict::kPass:
+        std::memcpy(output.data() + written, record.data(), record.size());
+        written += record.size();
+    }
+    from.take();
+    rekey();
+  }
+}
+
+/// The winner's record and those right behind it that come before the next of any other input.
+std::span<const uint8_t> RecordMerge::takeRun(size_t room) {
+  RecordInput& from = winner();
+  const int64_t bound = std::min(tree_.winnerStaysBelow(), stop_);
+  const uint8_t* const begin = from.record().data();
+  size_t bytes = 0;
+  do {
+    bytes += from.record().size();
+    from.take();
+  } while (from.hasRecord() && from.record().data() == begin + bytes && from.key() < bound &&
+           bytes + from.record().size() <= room);
+  return {begin, bytes};
+}
+
+RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record) {
+  const DuplicateWindow::Packet packet{record, tree_.winner(), tree_.winnerKey()};
+  if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;
+  if (packetsLeft_ == 0 || record.size() > bytesLeft_) return Verdict::kStop;
+  packetsLeft_--;
+  bytesLeft_ -= record.size();
+  if (duplicates_) duplicates_->add(packet);
+  return Verdict::kPass;
+}
+
+}  // namespace capfleet

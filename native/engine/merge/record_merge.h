@@ -1,0 +1,79 @@
+// Merges PCAP streams into one, ordered by time, while their bytes arrive.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "merge/duplicate_window.h"
+#include "merge/merge_tree.h"
+#include "merge/record_input.h"
+
+namespace capfleet {
+
+struct RecordMergeOptions {
+  std::optional<int64_t> maxSpanNs;  ///< end before the first packet this much after the first one
+  std::optional<uint64_t> maxPackets;
+  std::optional<uint64_t> maxBytes;  ///< of the records with their headers
+  std::optional<int64_t> dedupNs;    ///< leave out what another input had at most so long before
+  uint32_t linkTypeWord = 0;         ///< of all inputs; for dedupNs
+};
+
+/// The part of a merge that never waits: moves runs of records from its inputs into an output.
+/// Order: (key, position in the list of inputs, arrival). The key is the running maximum of the
+/// timestamps of that input, so a late record is neither dropped nor held. Not thread-safe.
+class RecordMerge {
+ public:
+  enum class State {
+    kReady,  ///< the output has no room for the next record
+    kDry,    ///< dryInput() has no record at hand: show it bytes, or know that it has ended
+    kEnd,    ///< nothing may follow
+  };
+
+  struct Dropped {
+    uint64_t packets = 0;
+    uint64_t bytes = 0;
+  };
+
+  /// Inputs of one resolution, at least one, which outlive the merge. One without a record has
+  /// ended.
+  RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options);
+
+  /// Appends records to `output`, of which `written` bytes are there already and are counted on.
+  /// REQUIRES: an empty output has room for the largest record.
+  State advance(std::span<uint8_t> output, size_t& written);
+
+  uint32_t dryInput() const { return tree_.winner(); }
+  /// The dry input has a record at hand now, or has ended.
+  void refilled();
+
+  /// Timestamp of the first packet that maxPackets or maxBytes left out, in the unit of the inputs.
+  std::optional<int64_t> nextTime() const { return nextTime_; }
+  /// What was left out of an input as duplicates.
+  const Dropped& dropped(uint32_t input) const { return dropped_[input]; }
+
+ private:
+  enum class Verdict { kPass, kDuplicate, kStop };
+
+  State advanceInRuns(std::span<uint8_t> output, size_t& written);
+  State advanceOneByOne(std::span<uint8_t> output, size_t& written);
+  std::optional<State> stateBefore(size_t room) const;
+  std::span<const uint8_t> takeRun(size_t room);
+  Verdict judge(std::span<const uint8_t> record);
+  void rekey();
+  RecordInput& winner() const { return *inputs_[tree_.winner()]; }
+
+  const std::vector<RecordInput*> inputs_;
+  MergeTree tree_;
+  int64_t stop_ = MergeTree::kEnded;  ///< the first key that may not go out
+  const bool isGated_;                ///< each record must be looked at
+  uint64_t packetsLeft_;
+  uint64_t bytesLeft_;
+  std::unique_ptr<DuplicateWindow> duplicates_;
+  std::vector<Dropped> dropped_;
+  std::optional<int64_t> nextTime_;
+};
+
+}  // namespace capfleet

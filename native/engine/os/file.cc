@@ -1,0 +1,191 @@
+#include "os/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace capfleet {
+
+namespace {
+
+constexpr mode_t kFileMode = 0640;
+constexpr mode_t kFolderMode = 0750;
+
+int openRetrying(const char* path, int flags) {
+  int descriptor;
+  do {
+    descriptor = ::open(path, flags | O_CLOEXEC, kFileMode);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+/// The Error for a segment's file that does not open.
+Error notOpened(const std::string& path, int errorNumber) {
+  if (errorNumber != ENOENT) return storeError("open", path, errorNumber);
+  return {Code::kAgedOut, path + " has been removed to make room"};
+}
+
+}  // namespace
+
+Error storeError(const char* action, const std::string& path, int errorNumber) {
+  const bool full = errorNumber == ENOSPC || errorNumber == EDQUOT;
+  return {full ? Code::kStoreFull : Code::kStoreUnavailable,
+          std::string("cannot ") + action + " " + path + ": " +
+              std::generic_category().message(errorNumber)};
+}
+
+Result<File> File::openForRead(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer. It changes nothing for regular files.
+  const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (descriptor < 0) return storeError("open", path, errno);
+  return File(descriptor, path);
+}
+
+Result<File> File::openStored(const std::string& path) {
+  const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (descriptor < 0) return notOpened(path, errno);
+  return File(descriptor, path);
+}
+
+Result<File> File::openForChange(const std::string& path) {
+  const int descriptor = openRetrying(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW);
+  if (descriptor < 0) return notOpened(path, errno);
+  return File(descriptor, path);
+}
+
+Result<File> File::create(const std::string& path) {
+  const int descriptor = openRetrying(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL);
+  if (descriptor < 0) return storeError("create", path, errno);
+  return File(descriptor, path);
+}
+
+Result<File> File::openForAppend(const std::string& path, bool createsMissing) {
+  const int flags = O_RDWR | O_APPEND | (createsMissing ? O_CREAT : 0);
+  const int descriptor = openRetrying(path.c_str(), flags);
+  if (descriptor < 0) return storeError("open", path, errno);
+  return File(descriptor, path);
+}
+
+File::File(File&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Result<size_t> File::readAt(uint64_t offset, std::span<uint8_t> out) const {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done,
+                                  static_cast<off_t>(offset + done));
+    if (count == 0) break;
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return storeError("read", path_, errno);
+    }
+    done += static_cast<size_t>(count);
+  }
+  return done;
+}
+
+Result<std::vector<uint8_t>> File::readAll() const {
+  const auto end = size();
+  if (!end) return end.error();
+  std::vector<uint8_t> bytes(*end);
+  const auto count = readAt(0, bytes);
+  if (!count) return count.error();
+  bytes.resize(*count);
+  return bytes;
+}
+
+Result<uint64_t> File::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return storeError("inspect", path_, errno);
+  if (!S_ISREG(status.st_mode)) {
+    return Error{Code::kStoreUnavailable, path_ + " is not a regular file"};
+  }
+  return static_cast<uint64_t>(status.st_size);
+}
+
+Result<uint64_t> File::names() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return storeError("inspect", path_, errno);
+  return static_cast<uint64_t>(status.st_nlink);
+}
+
+bool File::tryLockShared() const { return ::flock(descriptor_, LOCK_SH | LOCK_NB) == 0; }
+
+bool File::tryLockExclusive() const { return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
+
+Status File::empty() const {
+  if (::ftruncate(descriptor_, 0) != 0) return storeError("empty", path_, errno);
+  return ok();
+}
+
+Status File::write(std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return storeError("write", path_, errno);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+  return ok();
+}
+
+void File::startWriteBack(uint64_t offset, uint64_t bytes) {
+  // Only a hint: sync() is what counts, so a failure here is not an error.
+  static_cast<void>(::sync_file_range(descriptor_, static_cast<off_t>(offset),
+                                      static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE));
+}
+
+Status File::resize(uint64_t bytes) {
+  int result;
+  do {
+    result = ::ftruncate(descriptor_, static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) return storeError("cut", path_, errno);
+  return ok();
+}
+
+Status File::sync() {
+  // After a failed sync the kernel may have dropped the pages: never retried as if good.
+  if (::fdatasync(descriptor_) != 0) return storeError("sync", path_, errno);
+  return ok();
+}
+
+Status syncDirectory(const std::string& path) {
+  const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) return storeError("open", path, errno);
+  const int result = ::fsync(descriptor);
+  const int errorNumber = errno;
+  ::close(descriptor);
+  if (result != 0) return storeError("sync", path, errorNumber);
+  return ok();
+}
+
+Status makeDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), kFolderMode) != 0 && errno != EEXIST) {
+    return storeError("make the folder", path, errno);
+  }
+  return ok();
+}
+
+Status removeFile(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return storeError("remove", path, errno);
+  return ok();
+}
+
+}  // namespace capfleet

@@ -1,0 +1,23 @@
+#include "os/thread_priority.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace capfleet {
+
+namespace {
+constexpr int kBestNice = -20;
+}  // namespace
+
+void raiseThreadPriority() {
+  const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+  // For Linux the process number of a thread names that thread alone.
+  const pid_t thread = gettid();
+  if (sched_setscheduler(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0) return;
+  for (int nice = kBestNice; nice < 0; ++nice) {
+    if (setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0) return;
+  }
+}
+
+}  // namespace capfleet

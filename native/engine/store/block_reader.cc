@@ -1,0 +1,103 @@
+#include "store/block_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "store/block_checksum.h"
+
+namespace capfleet {
+namespace {
+
+/// Fills the table from the bytes. False when the records do not add up to what the index says.
+bool buildTable(LoadedBlock& block, const BlockEntry& entry) {
+  block.offsets.clear();
+  block.timestampsNs.clear();
+  const uint8_t* const bytes = block.bytes.data();
+  uint64_t at = 0;
+  while (at + kRecordHeaderBytes <= entry.bytes) {
+    const RecordHeader header = loadRecordHeader(bytes + at);
+    if (header.timestampNs < entry.minNs || header.timestampNs > entry.maxNs) return false;
+    block.offsets.push_back(static_cast<uint32_t>(at));
+    block.timestampsNs.push_back(header.timestampNs);
+    at += uint64_t{kRecordHeaderBytes} + header.capturedLength;
+  }
+  block.offsets.push_back(static_cast<uint32_t>(at));
+  return at == entry.bytes && block.packets() == entry.packets;
+}
+
+/// Rewrites the block in timestamp order, keeping the order of equal timestamps.
+void sortRecords(LoadedBlock& block) {
+  std::vector<uint32_t> order(block.packets());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return block.timestampsNs[a] < block.timestampsNs[b];
+  });
+  LoadedBlock sorted;
+  sorted.origin = block.origin;
+  sorted.bytes.resize(block.bytes.size());
+  uint32_t at = 0;
+  for (const uint32_t record : order) {
+    const uint32_t bytes = block.offsets[record + 1] - block.offsets[record];
+    std::memcpy(sorted.bytes.data() + at, block.bytes.data() + block.offsets[record], bytes);
+    sorted.offsets.push_back(at);
+    sorted.timestampsNs.push_back(block.timestampsNs[record]);
+    at += bytes;
+  }
+  sorted.offsets.push_back(at);
+  block = std::move(sorted);
+}
+
+}  // namespace
+
+BlockReader::BlockReader(std::vector<std::string> segments)
+    : segments_(std::move(segments)), files_(segments_.size()) {}
+
+Result<std::shared_ptr<SegmentFile>> BlockReader::open(uint32_t segment) {
+  const std::lock_guard lock(mutex_);
+  if (std::shared_ptr<SegmentFile> file = files_[segment].lock()) return file;
+  Result<SegmentFile> opened = SegmentFile::open(segments_[segment]);
+  if (!opened) return opened.error();
+  auto file = std::make_shared<SegmentFile>(std::move(*opened));
+  files_[segment] = file;
+  return file;
+}
+
+Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file,
+                                                       const BlockEntry& entry) {
+  std::unique_ptr<LoadedBlock> block = take();
+  Result<size_t> got = file.readAt(entry.offset, {block->bytes.data(), entry.bytes});
+  if (!got) {
+    give(std::move(block));
+    return got.error();
+  }
+  const bool isIntact = *got == entry.bytes &&
+                        blockChecksum({block->bytes.data(), entry.bytes}) == entry.checksum &&
+                        buildTable(*block, entry);
+  if (!isIntact) {
+    give(std::move(block));
+    return std::unique_ptr<LoadedBlock>{};
+  }
+  if (!std::is_sorted(block->timestampsNs.begin(), block->timestampsNs.end())) sortRecords(*block);
+  return block;
+}
+
+void BlockReader::give(std::unique_ptr<LoadedBlock> block) {
+  const std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(block));
+}
+
+std::unique_ptr<LoadedBlock> BlockReader::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      std::unique_ptr<LoadedBlock> block = std::move(spare_.back());
+      spare_.pop_back();
+      return block;
+    }
+  }
+  auto block = std::make_unique<LoadedBlock>();
+  block->bytes.resize(kMaxBlockBytes);
+  return block;
+}
+
+}  // namespace capfleet

@@ -1,0 +1,64 @@
+// Reads blocks of a plan's segments and checks them before anything of them is used.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "packet/packet_origin.h"
+#include "packet/packet_view.h"
+#include "store/segment_file.h"
+#include "store/segment_index.h"
+
+namespace capfleet {
+
+/// A block whose checksum matched, with a table of its records. The records lie in timestamp order
+/// (records of equal timestamp in stored order) and without gaps, so that neighbours can be copied
+/// at once.
+struct LoadedBlock {
+  std::vector<uint8_t> bytes;
+  std::vector<uint32_t> offsets;      ///< of each record in bytes; one more for the end
+  std::vector<int64_t> timestampsNs;  ///< of each record
+  PacketOrigin origin;                ///< of all records; whoever loads the block sets it
+
+  /// The packet of a record; its bytes are the block's.
+  PacketView packet(uint32_t record) const {
+    const uint8_t* header = bytes.data() + offsets[record];
+    return {{header + kRecordHeaderBytes, loadLe32(header + 8)},
+            loadLe32(header + 12),
+            timestampsNs[record],
+            origin.linkTypeWord,
+            origin.stream,
+            origin.port};
+  }
+  uint32_t packets() const { return static_cast<uint32_t>(timestampsNs.size()); }
+};
+
+/// Thread-safe. Files are opened when first needed and closed when no scan holds them.
+class BlockReader {
+ public:
+  /// `segments` are paths without ending.
+  explicit BlockReader(std::vector<std::string> segments);
+
+  /// The open segment file. Fails with kAgedOut when it was removed, and kStoreUnavailable.
+  Result<std::shared_ptr<SegmentFile>> open(uint32_t segment);
+
+  /// Reads one block and builds its table. Null when the bytes do not match the checksum or the
+  /// index: then nothing of the block may be used. Fails when the disk does, or with kAgedOut.
+  Result<std::unique_ptr<LoadedBlock>> load(const SegmentFile& file, const BlockEntry& entry);
+  /// Keeps the block's memory for the next load().
+  void give(std::unique_ptr<LoadedBlock> block);
+
+ private:
+  std::unique_ptr<LoadedBlock> take();
+
+  const std::vector<std::string> segments_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<SegmentFile>> files_;
+  std::vector<std::unique_ptr<LoadedBlock>> spare_;
+};
+
+}  // namespace capfleet

@@ -1,0 +1,37 @@
+// The tally of a block: how many packets it has in each millisecond, so that they can be counted
+// without being read. A piece of the file <number>.tally. See FORMAT.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "store/segment_index.h"
+
+namespace capfleet {
+
+inline constexpr int64_t kNanosPerMillisecond = 1'000'000;
+
+/// One millisecond of a block, as its tally has it.
+struct TallyRow {
+  int64_t millisecond = 0;  ///< since 1970
+  uint32_t packets = 0;     ///< at least 1
+  uint32_t bytes = 0;       ///< record headers and captured bytes
+  bool operator==(const TallyRow&) const = default;
+};
+
+/// Appends the tally of a block to `out`. REQUIRES: the rows ascend and add up to the entry, whose
+/// checksum is that of the block.
+void appendTally(std::vector<uint8_t>& out, std::span<const TallyRow> rows,
+                 const BlockEntry& entry);
+
+/// No tally of this block is longer.
+uint64_t maxTallyBytes(const BlockEntry& entry);
+
+/// The rows of a tally, ascending. Nothing when the bytes are damaged, or the tally of another
+/// block.
+std::optional<std::vector<TallyRow>> parseTally(std::span<const uint8_t> bytes,
+                                                const BlockEntry& entry);
+
+}  // namespace capfleet

@@ -1,0 +1,125 @@
+#include "store/packet_count.h"
+
+#include <algorithm>
+
+#include "store/segment_index.h"
+
+namespace capfleet {
+namespace {
+
+/// What one step reads: more would delay other users of the thread.
+constexpr uint64_t kStepBytes = uint64_t{4} << 20;
+/// A byte of a tally takes as long as so many of a block.
+constexpr uint64_t kTallyWeight = 16;
+
+std::vector<std::string> allSegments(const std::vector<std::vector<std::string>>& streams) {
+  std::vector<std::string> segments;
+  for (const auto& stream : streams) segments.insert(segments.end(), stream.begin(), stream.end());
+  return segments;
+}
+
+}  // namespace
+
+PacketCount::PacketCount(const std::vector<std::vector<std::string>>& streams,
+                         std::vector<int64_t> boundariesNs)
+    : segments_(allSegments(streams)),
+      boundariesNs_(std::move(boundariesNs)),
+      reader_(segments_),
+      counts_(boundariesNs_.empty() ? 0 : boundariesNs_.size() - 1) {}
+
+Result<bool> PacketCount::step() {
+  if (counts_.empty()) return true;
+  uint64_t readBytes = 0;
+  while (nextBlock_ < blocks_.size()) {
+    Result<uint64_t> got = countBlock(blocks_[nextBlock_++]);
+    if (!got) return got.error();
+    readBytes += *got;
+    if (readBytes >= kStepBytes) return false;
+  }
+  if (nextSegment_ == segments_.size()) return true;
+  if (Status status = openSegment(); !status) return status.error();
+  return false;
+}
+
+Status PacketCount::openSegment() {
+  Result<SegmentIndex> index = readSegmentIndex(segments_[nextSegment_]);
+  if (!index) return index.error();
+  nextSegment_++;
+  blocks_ = std::move(index->blocks);
+  nextBlock_ = 0;
+  tallies_.emplace(segments_[nextSegment_ - 1]);
+  file_.reset();
+  return ok();
+}
+
+/// How many boundaries lie at or before the instant: in interval i it is i + 1.
+size_t PacketCount::positionOf(int64_t timestampNs) const {
+  const auto after = std::upper_bound(boundariesNs_.begin(), boundariesNs_.end(), timestampNs);
+  return static_cast<size_t>(after - boundariesNs_.begin());
+}
+
+void PacketCount::add(size_t position, IntervalCount count) {
+  if (position == 0 || position > counts_.size()) return;
+  counts_[position - 1].packets += count.packets;
+  counts_[position - 1].bytes += count.bytes;
+}
+
+/// Returns the bytes that had to be read, those of tallies weighted.
+Result<uint64_t> PacketCount::countBlock(const BlockEntry& entry) {
+  const size_t position = positionOf(entry.minNs);
+  if (position == positionOf(entry.maxNs)) {
+    add(position, {entry.packets, entry.bytes});
+    return uint64_t{0};
+  }
+  if (countTally(entry, position)) return uint64_t{entry.tallyBytes} * kTallyWeight;
+  return countPackets(entry, position == 0 ? 0 : position - 1);
+}
+
+/// False, and nothing counted, when the tally cannot tell. `position` is that of the first packet.
+bool PacketCount::countTally(const BlockEntry& entry, size_t position) {
+  const auto rows = tallies_->read(entry);
+  if (!rows) return false;
+  std::vector<size_t> positions;
+  positions.reserve(rows->size());
+  for (const TallyRow& row : *rows) {
+    const int64_t beginNs = row.millisecond * kNanosPerMillisecond;
+    const int64_t lastNs = std::min(beginNs + kNanosPerMillisecond - 1, entry.maxNs);
+    while (position < boundariesNs_.size() && boundariesNs_[position] <= beginNs) position++;
+    if (position < boundariesNs_.size() && boundariesNs_[position] <= lastNs) return false;
+    positions.push_back(position);
+  }
+  for (size_t i = 0; i < positions.size(); i++) {
+    add(positions[i], {(*rows)[i].packets, (*rows)[i].bytes});
+  }
+  return true;
+}
+
+/// Reads a block whose packets lie in several intervals; none lies before `interval`.
+Result<uint64_t> PacketCount::countPackets(const BlockEntry& entry, size_t interval) {
+  if (!file_) {
+    auto file = reader_.open(static_cast<uint32_t>(nextSegment_ - 1));
+    if (!file) return file.error();
+    file_ = std::move(*file);
+  }
+  auto loaded = reader_.load(*file_, entry);
+  if (!loaded) return loaded.error();
+  if (!*loaded) return uint64_t{entry.bytes};
+  const std::vector<int64_t>& timestampsNs = (*loaded)->timestampsNs;
+  const std::vector<uint32_t>& offsets = (*loaded)->offsets;
+  const auto recordAt = [&](size_t boundary) {
+    return static_cast<size_t>(
+        std::lower_bound(timestampsNs.begin(), timestampsNs.end(), boundariesNs_[boundary]) -
+        timestampsNs.begin());
+  };
+  size_t first = recordAt(interval);
+  for (; interval < counts_.size() && first < timestampsNs.size(); interval++) {
+    const size_t end = recordAt(interval + 1);
+    counts_[interval].packets += end - first;
+    counts_[interval].bytes += offsets[end] - offsets[first];
+    first = end;
+  }
+  reader_.give(std::move(*loaded));
+  return uint64_t{entry.bytes};
+}
+
+}  // namespace capfleet

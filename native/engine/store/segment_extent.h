@@ -1,0 +1,27 @@
+// What a segment holds so far, for those who watch it grow: read from the end of its index alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "os/result.h"
+#include "packet/pcap_format.h"
+
+namespace capfleet {
+
+struct SegmentExtent {
+  uint64_t indexBytes = 0;  ///< read of the index, in whole entries; 0 = not even its header
+  uint32_t port = 0;
+  PcapFileHeader header;
+  int64_t minNs = INT64_MAX;
+  int64_t maxNs = INT64_MIN;
+  uint64_t packets = 0;
+  uint64_t bytes = 0;  ///< of the segment file that the index describes
+};
+
+/// Brings the extent of a segment (`segment` is the path without ending) up to date: reads what its
+/// index has more than `known`. An index that has become shorter is read anew. A torn last entry,
+/// and a header that is not whole yet, are normal. Fails as readSegmentIndex(). Thread-safe.
+Result<SegmentExtent> measureSegment(const std::string& segment, const SegmentExtent& known);
+
+}  // namespace capfleet

@@ -1,0 +1,175 @@
+#include "store/segment_files.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "store/segment_path.h"
+
+namespace capfleet {
+
+SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index,
+                           File tallies)
+    : options_(std::move(options)),
+      data_(std::move(data)),
+      index_(std::move(index)),
+      tallies_(std::move(tallies)) {
+  committed_ = {.number = number,
+                .minNs = INT64_MAX,
+                .maxNs = INT64_MIN,
+                .packets = 0,
+                .bytes = kPcapFileHeaderBytes};
+}
+
+Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, uint32_t number) {
+  const std::string path = segmentPath(options.directory, number);
+  auto data = File::create(path + ".pcap");
+  if (!data) return data.error();
+  auto index = File::create(path + ".idx");
+  if (!index) return index.error();
+  auto tallies = File::create(path + ".tally");
+  if (!tallies) return tallies.error();
+  SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies));
+  if (auto status = files.writeHeaders(); !status) return status.error();
+  return files;
+}
+
+Result<SegmentFiles> SegmentFiles::resume(const SegmentFilesOptions& options, uint32_t number,
+                                          const SegmentIndex& index) {
+  const std::string path = segmentPath(options.directory, number);
+  auto dataFile = File::openForAppend(path + ".pcap");
+  if (!dataFile) return dataFile.error();
+  auto indexFile = File::openForAppend(path + ".idx");
+  if (!indexFile) return indexFile.error();
+  auto tallyFile = File::openForAppend(path + ".tally", true);
+  if (!tallyFile) return tallyFile.error();
+  const auto tallyBytes = tallyFile->size();
+  if (!tallyBytes) return tallyBytes.error();
+
+  SegmentFiles files(options, number, std::move(*dataFile), std::move(*indexFile),
+                     std::move(*tallyFile));
+  files.uncommitted_ = index.blocks;
+  files.countCommitted();
+  files.bytes_ = files.blockEnd_ = files.committed_.bytes;
+  for (const BlockEntry& entry : index.blocks) {
+    files.committedTallyBytes_ =
+        std::max(files.committedTallyBytes_, entry.tallyOffset + entry.tallyBytes);
+  }
+  files.committedTallyBytes_ = std::min(files.committedTallyBytes_, *tallyBytes);
+  return files;
+}
+
+Status SegmentFiles::writeHeaders() {
+  if (options_.durable) {
+    if (auto status = syncDirectory(options_.directory); !status) return status;
+  }
+  uint8_t indexHeader[kIndexHeaderBytes];
+  storeIndexHeader(indexHeader, options_.port, options_.header);
+  if (auto status = index_.write(indexHeader); !status) return status;
+  uint8_t dataHeader[kPcapFileHeaderBytes];
+  storePcapFileHeader(dataHeader, options_.header, true);
+  return data_.write(dataHeader);
+}
+
+Status SegmentFiles::write(std::span<const uint8_t> bytes) {
+  if (auto status = data_.write(bytes); !status) return status;
+  // Keeps the disk busy between syncs, so that a sync finds little left to do.
+  if (options_.durable) data_.startWriteBack(bytes_, bytes.size());
+  bytes_ += bytes.size();
+  return ok();
+}
+
+void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows) {
+  entry.offset = blockEnd_;
+  blockEnd_ += entry.bytes;
+  // What lies in one millisecond, the entry tells itself.
+  if (rows.size() > 1) {
+    const size_t begin = uncommittedTallies_.size();
+    appendTally(uncommittedTallies_, rows, entry);
+    entry.tallyOffset = committedTallyBytes_ + begin;
+    entry.tallyBytes = static_cast<uint32_t>(uncommittedTallies_.size() - begin);
+  }
+  uncommitted_.push_back(entry);
+}
+
+Status SegmentFiles::commit() {
+  if (uncommitted_.empty()) return ok();
+  assert(bytes_ >= blockEnd_);
+  if (options_.durable) {
+    if (auto status = data_.sync(); !status) return status;
+  }
+  if (auto status = writeTallies(); !status) return status;
+  if (auto status = writeEntries(); !status) return status;
+  countCommitted();
+  return ok();
+}
+
+Status SegmentFiles::writeTallies() {
+  if (uncommittedTallies_.empty()) return ok();
+  if (auto status = tallies_.write(uncommittedTallies_); !status) return status;
+  return options_.durable ? tallies_.sync() : ok();
+}
+
+Status SegmentFiles::writeEntries() {
+  std::vector<uint8_t> bytes(uncommitted_.size() * kIndexEntryBytes);
+  for (size_t i = 0; i < uncommitted_.size(); ++i) {
+    uint8_t entry[kIndexEntryBytes];
+    storeIndexEntry(entry, uncommitted_[i]);
+    std::memcpy(bytes.data() + i * kIndexEntryBytes, entry, kIndexEntryBytes);
+  }
+  if (auto status = index_.write(bytes); !status) return status;
+  return options_.durable ? index_.sync() : ok();
+}
+
+void SegmentFiles::countCommitted() {
+  for (const BlockEntry& entry : uncommitted_) {
+    committed_.minNs = std::min(committed_.minNs, entry.minNs);
+    committed_.maxNs = std::max(committed_.maxNs, entry.maxNs);
+    committed_.packets += entry.packets;
+    committed_.bytes += entry.bytes;
+  }
+  committedEntries_ += uncommitted_.size();
+  committedTallyBytes_ += uncommittedTallies_.size();
+  uncommitted_.clear();
+  uncommittedTallies_.clear();
+}
+
+Status SegmentFiles::cutBack(uint64_t keptBytes) {
+  // The entries first: none may be left that describes what is cut.
+  if (auto status = index_.resize(committedIndexBytes()); !status) return status;
+  if (options_.durable) {
+    if (auto status = index_.sync(); !status) return status;
+  }
+  if (auto status = tallies_.resize(committedTallyBytes_); !status) return status;
+  if (auto status = data_.resize(committed_.bytes + keptBytes); !status) {
+    return status;
+  }
+  blockEnd_ = committed_.bytes;
+  bytes_ = blockEnd_ + keptBytes;
+  uncommitted_.clear();
+  uncommittedTallies_.clear();
+  return ok();
+}
+
+Result<bool> SegmentFiles::isWhole() const {
+  const auto dataBytes = data_.size();
+  if (!dataBytes) return dataBytes.error();
+  const auto indexBytes = index_.size();
+  if (!indexBytes) return indexBytes.error();
+  const auto tallyBytes = tallies_.size();
+  if (!tallyBytes) return tallyBytes.error();
+  return *dataBytes == committed_.bytes && *indexBytes == committedIndexBytes() &&
+         *tallyBytes == committedTallyBytes_;
+}
+
+Status SegmentFiles::remove(const std::string& directory, uint32_t number) {
+  const std::string path = segmentPath(directory, number);
+  // The data last: while it is there, the rest can be made again.
+  for (const char* ending : {".idx", ".tally", ".pcap"}) {
+    if (auto status = removeFile(path + ending); !status) return status;
+  }
+  return ok();
+}
+
+}  // namespace capfleet

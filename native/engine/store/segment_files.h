@@ -1,0 +1,98 @@
+// The three files of one segment while they grow: .pcap, .idx and .tally, and the order in which
+// they become durable. The only code that writes them. See FORMAT.md, "What is safe when".
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "os/file.h"
+#include "os/result.h"
+#include "packet/pcap_format.h"
+#include "store/block_tally.h"
+#include "store/segment_index.h"
+
+namespace capfleet {
+
+/// What a segment holds; the catalogue stores it in capture.json.
+struct SegmentSummary {
+  uint32_t number = 0;  ///< 1 for 00000001.pcap
+  int64_t minNs = 0;
+  int64_t maxNs = 0;
+  uint64_t packets = 0;
+  uint64_t bytes = 0;  ///< of the .pcap file
+};
+
+struct SegmentFilesOptions {
+  std::string directory;  ///< the port's folder (…/<capture>/cap0); must exist
+  uint32_t port = 0;
+  PcapFileHeader header;
+  /// False for files that need not survive a crash: nothing is synced.
+  bool durable = true;
+};
+
+/// Not thread-safe. Fails with kStoreFull or kStoreUnavailable. After a failure nothing but
+/// cutBack() may be called.
+class SegmentFiles {
+ public:
+  /// Makes the files, which must not exist, with their headers. What it made stays when it fails.
+  static Result<SegmentFiles> create(const SegmentFilesOptions& options, uint32_t number);
+
+  /// Takes up files that exist, as far as `index` describes them: its blocks are the committed
+  /// ones. Makes the tally file when it is missing. What lies behind goes with cutBack(), which
+  /// must come before anything else when there may be something.
+  static Result<SegmentFiles> resume(const SegmentFilesOptions& options, uint32_t number,
+                                     const SegmentIndex& index);
+
+  /// Removes the files of a segment, as far as they exist.
+  static Status remove(const std::string& directory, uint32_t number);
+
+  /// Hands bytes of whole records to the kernel, behind those before.
+  Status write(std::span<const uint8_t> bytes);
+
+  /// Says that the next bytes are a block. They must be written before commit(). The entry's offset
+  /// and tally place are set here; `rows` are its tally.
+  void addBlock(BlockEntry entry, std::span<const TallyRow> rows);
+
+  /// Makes the blocks durable: data, then tallies, then entries.
+  Status commit();
+
+  /// Cuts the files at the last block that was committed, but keeps so many bytes of data behind it
+  /// for addBlock() to describe. May be tried again when it fails.
+  Status cutBack(uint64_t keptBytes = 0);
+
+  /// Whether nothing lies behind the committed blocks: cutBack() has nothing to do.
+  Result<bool> isWhole() const;
+
+  /// Of the committed blocks.
+  const SegmentSummary& committed() const { return committed_; }
+  /// Of the .pcap file, with what is written and not committed.
+  uint64_t bytes() const { return bytes_; }
+  uint64_t uncommittedBytes() const { return bytes_ - committed_.bytes; }
+  const File& data() const { return data_; }
+
+ private:
+  SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index, File tallies);
+  Status writeHeaders();
+  Status writeTallies();
+  Status writeEntries();
+  void countCommitted();
+  uint64_t committedIndexBytes() const {
+    return kIndexHeaderBytes + committedEntries_ * kIndexEntryBytes;
+  }
+
+  SegmentFilesOptions options_;
+  File data_;
+  File index_;
+  File tallies_;
+  SegmentSummary committed_;
+  uint64_t committedEntries_ = 0;
+  uint64_t committedTallyBytes_ = 0;
+  uint64_t bytes_ = kPcapFileHeaderBytes;
+  uint64_t blockEnd_ = kPcapFileHeaderBytes;  ///< where the last block ends
+  std::vector<BlockEntry> uncommitted_;
+  std::vector<uint8_t> uncommittedTallies_;
+};
+
+}  // namespace capfleet

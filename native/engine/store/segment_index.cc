@@ -1,0 +1,147 @@
+#include "store/segment_index.h"
+
+#include <cassert>
+#include <optional>
+
+#include "os/byte_order.h"
+#include "os/file.h"
+#include "store/xxh3.h"
+
+namespace capfleet {
+
+namespace {
+
+constexpr uint8_t kMagic[8] = {'C', 'F', 'I', 'N', 'D', 'E', 'X', '1'};
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kMaxPort = 255;
+/// Header and entry both end with the XXH3-64 of the bytes before it.
+constexpr size_t kPartChecksumOffset = 56;
+static_assert(kIndexHeaderBytes == kPartChecksumOffset + 8);
+static_assert(kIndexEntryBytes == kPartChecksumOffset + 8);
+
+void storePartChecksum(uint8_t* part) {
+  storeLe64(part + kPartChecksumOffset, xxh3({part, kPartChecksumOffset}));
+}
+
+bool hasValidPartChecksum(const uint8_t* part) {
+  return loadLe64(part + kPartChecksumOffset) == xxh3({part, kPartChecksumOffset});
+}
+
+BlockEntry loadIndexEntry(const uint8_t* p) {
+  BlockEntry entry{};
+  entry.offset = loadLe64(p);
+  entry.minNs = static_cast<int64_t>(loadLe64(p + 8));
+  entry.maxNs = static_cast<int64_t>(loadLe64(p + 16));
+  entry.bytes = loadLe32(p + 24);
+  entry.packets = loadLe32(p + 28);
+  entry.checksum = loadLe64(p + 32);
+  entry.flags = loadLe32(p + 40);
+  entry.tallyBytes = loadLe32(p + 44);
+  entry.tallyOffset = loadLe64(p + 48);
+  return entry;
+}
+
+bool isPlausible(const BlockEntry& entry, uint64_t expectedOffset) {
+  return entry.offset == expectedOffset && entry.packets > 0 && entry.bytes <= kMaxBlockBytes &&
+         entry.bytes / kRecordHeaderBytes >= entry.packets && entry.minNs >= 0 &&
+         entry.minNs <= entry.maxNs && entry.maxNs < kTimestampEndNs;
+}
+
+Error corrupt(const std::string& path, const std::string& what) {
+  return {Code::kStoreCorrupt, path + ": " + what};
+}
+
+std::optional<Error> readHeader(const uint8_t* p, const std::string& path, SegmentIndex& index) {
+  if (std::memcmp(p, kMagic, sizeof kMagic) != 0) return corrupt(path, "is not an index file");
+  if (!hasValidPartChecksum(p)) return corrupt(path, "the header is damaged");
+  if (loadLe32(p + 8) != kVersion || loadLe32(p + 12) != kIndexEntryBytes) {
+    return corrupt(path, "has a version that this program does not know");
+  }
+  index.port = loadLe32(p + 16);
+  index.header.linkTypeWord = loadLe32(p + 20);
+  index.header.snaplen = loadLe32(p + 24);
+  if (index.port > kMaxPort) return corrupt(path, "the capture port is above 255");
+  return std::nullopt;
+}
+
+}  // namespace
+
+void storeIndexHeader(uint8_t (&out)[kIndexHeaderBytes], uint32_t port,
+                      const PcapFileHeader& header) {
+  assert(port <= kMaxPort);
+  std::memset(out, 0, sizeof out);
+  std::memcpy(out, kMagic, sizeof kMagic);
+  storeLe32(out + 8, kVersion);
+  storeLe32(out + 12, kIndexEntryBytes);
+  storeLe32(out + 16, port);
+  storeLe32(out + 20, header.linkTypeWord);
+  storeLe32(out + 24, header.snaplen);
+  storePartChecksum(out);
+}
+
+void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) {
+  std::memset(out, 0, sizeof out);
+  storeLe64(out, entry.offset);
+  storeLe64(out + 8, static_cast<uint64_t>(entry.minNs));
+  storeLe64(out + 16, static_cast<uint64_t>(entry.maxNs));
+  storeLe32(out + 24, entry.bytes);
+  storeLe32(out + 28, entry.packets);
+  storeLe64(out + 32, entry.checksum);
+  storeLe32(out + 40, entry.flags);
+  storeLe32(out + 44, entry.tallyBytes);
+  storeLe64(out + 48, entry.tallyOffset);
+  storePartChecksum(out);
+}
+
+Result<SegmentIndex> readSegmentIndex(const std::string& segment) {
+  const std::string path = segment + ".idx";
+  const auto file = File::openStored(path);
+  if (!file) return file.error();
+  const auto bytes = file->readAll();
+  if (!bytes) return bytes.error();
+  return parseSegmentIndex(*bytes, path);
+}
+
+Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path) {
+  if (bytes.size() < kIndexHeaderBytes) return corrupt(path, "ends inside the header");
+  SegmentIndex index;
+  if (auto error = readHeader(bytes.data(), path, index)) return *error;
+  const auto entries = bytes.subspan(kIndexHeaderBytes);
+  if (Status status = appendIndexEntries(entries, path, index); !status) return status.error();
+  return index;
+}
+
+std::optional<SegmentIndex> parseIndexBeginning(std::span<const uint8_t> bytes) {
+  SegmentIndex index;
+  if (bytes.size() < kIndexHeaderBytes) return std::nullopt;
+  if (readHeader(bytes.data(), "", index)) return std::nullopt;
+  // Stops at the first entry that is damaged; those before it are in `index` then.
+  index.lastEntryLeftOut =
+      !appendIndexEntries(bytes.subspan(kIndexHeaderBytes), "", index) || index.lastEntryLeftOut;
+  return index;
+}
+
+Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& path,
+                          SegmentIndex& index) {
+  const size_t count = bytes.size() / kIndexEntryBytes;
+  index.blocks.reserve(index.blocks.size() + count);
+  index.lastEntryLeftOut = bytes.size() % kIndexEntryBytes != 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* p = bytes.data() + i * kIndexEntryBytes;
+    const bool isLast = i + 1 == count && !index.lastEntryLeftOut;
+    if (!hasValidPartChecksum(p)) {
+      if (!isLast) return corrupt(path, "entry " + std::to_string(i) + " is damaged");
+      index.lastEntryLeftOut = true;
+      break;
+    }
+    const BlockEntry entry = loadIndexEntry(p);
+    if (!isPlausible(entry, index.endOffset)) {
+      return corrupt(path, "entry " + std::to_string(i) + " contradicts the format");
+    }
+    index.endOffset += entry.bytes;
+    index.blocks.push_back(entry);
+  }
+  return ok();
+}
+
+}  // namespace capfleet

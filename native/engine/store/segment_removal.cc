@@ -1,0 +1,41 @@
+#include "store/segment_removal.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "os/file.h"
+
+namespace capfleet {
+namespace {
+
+Status removeName(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return ok();
+  return storeError("remove", path, errno);
+}
+
+/// The name first: a reader that finds it gone knows that the bytes may be gone too.
+Status removeAndEmpty(const File& file) {
+  if (Status status = removeName(file.path()); !status) return status;
+  const Result<uint64_t> names = file.names();
+  if (!names) return names.error();
+  return *names == 0 ? file.empty() : ok();
+}
+
+}  // namespace
+
+Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
+  const Result<File> packets = File::openForChange(segment + ".pcap");
+  if (packets) {
+    if (!packets->tryLockExclusive() && !evenIfRead) return false;
+    if (Status status = removeAndEmpty(*packets); !status) return status.error();
+  } else if (packets.error().code != Code::kAgedOut) {
+    return packets.error();
+  }
+  for (const char* ending : {".idx", ".tally"}) {
+    if (Status status = removeName(segment + ending); !status) return status.error();
+  }
+  return true;
+}
+
+}  // namespace capfleet

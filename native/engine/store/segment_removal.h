@@ -1,0 +1,18 @@
+// Removes a segment from the store, in peace with those who read it.
+#pragma once
+
+#include <string>
+
+#include "os/result.h"
+
+namespace capfleet {
+
+/// Removes the files of a segment (`segment` is the path without ending) and frees their space,
+/// also where somebody still has them open: such a reader fails with kAgedOut. False, and nothing
+/// has been done, when the segment is being read and not `evenIfRead`. A segment that is gone is
+/// removed. Fails with kStoreUnavailable. Thread-safe.
+///
+/// A file with a second name, such as a hard link of a backup, keeps its bytes under that name.
+Result<bool> removeSegment(const std::string& segment, bool evenIfRead);
+
+}  // namespace capfleet

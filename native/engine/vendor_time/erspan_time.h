@@ -1,0 +1,51 @@
+// The time in the ERSPAN type III header of a mirrored packet (TSMode vendorB_erspan3).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "packet/packet_view.h"
+#include "vendor_time/counter_distance.h"
+
+namespace capfleet {
+
+/// The clock of one stream. Not thread-safe; allocates once for each session.
+///
+/// Some devices send a free-running counter instead of a time. It is anchored at the first packet
+/// of its session in the capture: the times are the NIC's there, and the counter's distances. Where
+/// the granularity leaves the tick to the vendor, the first packet at least 1 ms after the anchor
+/// shows it; packets before keep the NIC's time. At most 65,536 sessions have a clock, the first
+/// ones of the stream.
+class ErspanClock {
+ public:
+  /// Every packet of the stream in stored order, from the capture's first on. The time in
+  /// nanoseconds since 1970, or nullopt when the packet has no ERSPAN III header or its time does
+  /// not fit the NIC's.
+  std::optional<int64_t> timeOf(const PacketView& packet);
+
+ private:
+  /// Outer source address (IPv4 in the last 4 bytes), IP version, session and granularity: the
+  /// counters of each are apart.
+  struct SessionKey {
+    std::array<uint8_t, 16> source;
+    uint8_t ipVersion;
+    uint8_t granularity;
+    uint16_t session;
+    auto operator<=>(const SessionKey&) const = default;
+  };
+  struct Session {
+    int64_t nicNs;  ///< of the first packet
+    uint32_t counter;
+    std::optional<TickLength> tick;  ///< nullopt: too early to tell
+  };
+  struct Header;
+  static std::optional<Header> readHeader(const PacketView& packet);
+  std::optional<int64_t> freeRunningTime(const Header& header, int64_t nicNs);
+  Session* findSession(const Header& header, int64_t nicNs);
+
+  std::map<SessionKey, Session> sessions_;
+};
+
+}  // namespace capfleet

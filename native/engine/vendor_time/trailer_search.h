@@ -1,0 +1,29 @@
+// Finds a trailer at the end of a frame, in front of the FCS if that was captured.
+#pragma once
+
+#include <optional>
+
+#include "vendor_time/frame_check_sequence.h"
+
+namespace capfleet {
+
+/// `read` gets the frame without FCS and returns an optional trailer. The answer depends on nothing
+/// but this packet. When the file header does not tell about the FCS and both layouts give a valid
+/// trailer, which is an accident of about one frame in thousands, the FCS itself decides.
+template <typename Read>
+auto findTrailer(const PacketView& packet, Read read) -> decltype(read(packet.captured)) {
+  if (!isWholeEthernetFrame(packet)) return std::nullopt;
+  const auto frame = packet.captured;
+  if (const auto declared = declaredFcsBytes(packet.linkTypeWord)) {
+    if (frame.size() < *declared) return std::nullopt;
+    return read(frame.first(frame.size() - *declared));
+  }
+  const auto withoutFcs = read(frame);
+  if (frame.size() < kFcsBytes) return withoutFcs;
+  const auto withFcs = read(frame.first(frame.size() - kFcsBytes));
+  if (!withFcs) return withoutFcs;
+  if (!withoutFcs || endsInCorrectFcs(frame)) return withFcs;
+  return withoutFcs;
+}
+
+}  // namespace capfleet

@@ -1,0 +1,118 @@
+#include "download/slab_compressor.h"
+
+#include <gtest/gtest.h>
+#include <libdeflate.h>
+#include <zstd.h>
+
+#include "support/seed.h"
+#include "support/stored_streams.h"
+
+namespace capfleet::test {
+namespace {
+
+constexpr Compression kAll[] = {
+    {Codec::kGzip, 1}, {Codec::kGzip, 2},  {Codec::kGzip, 3},  {Codec::kGzip, 4},
+    {Codec::kGzip, 6}, {Codec::kGzip, 9},  {Codec::kGzip, 12}, {Codec::kZstd, -1},
+    {Codec::kZstd, 3}, {Codec::kZstd, 22},
+};
+
+/// Decompresses members or frames one after the other, as gzip and zstd do.
+Bytes decompressed(Codec codec, const Bytes& from) {
+  Bytes out;
+  Bytes piece(size_t{8} << 20);
+  size_t at = 0;
+  libdeflate_decompressor* inflater = libdeflate_alloc_decompressor();
+  while (at < from.size()) {
+    size_t used = 0;
+    size_t made = 0;
+    if (codec == Codec::kGzip) {
+      EXPECT_EQ(libdeflate_gzip_decompress_ex(inflater, &from[at], from.size() - at, piece.data(),
+                                              piece.size(), &used, &made),
+                LIBDEFLATE_SUCCESS);
+    } else {
+      used = ZSTD_findFrameCompressedSize(&from[at], from.size() - at);
+      EXPECT_FALSE(ZSTD_isError(used));
+      EXPECT_NE(ZSTD_getFrameContentSize(&from[at], used), ZSTD_CONTENTSIZE_UNKNOWN);
+      made = ZSTD_decompress(piece.data(), piece.size(), &from[at], used);
+      EXPECT_FALSE(ZSTD_isError(made));
+    }
+    if (::testing::Test::HasFailure()) break;
+    append(out, {piece.data(), made});
+    at += used;
+  }
+  libdeflate_free_decompressor(inflater);
+  return out;
+}
+
+/// Fills the slab with bytes that compress well, badly or not at all.
+void fill(Slab& slab, size_t bytes, uint32_t alphabet, std::mt19937_64& random) {
+  slab.size = bytes;
+  for (size_t i = 0; i < bytes; i++) slab.bytes[i] = static_cast<uint8_t>(random() % alphabet);
+}
+
+TEST(SlabCompressor, RoundTripsAnyBytes) {
+  auto random = seededRandom();
+  BufferPool pool;
+  const std::atomic<bool> isCancelled = false;
+  for (const Compression compression : kAll) {
+    const auto compressor = makeCompressor(compression);
+    for (const uint32_t alphabet : {1u, 7u, 256u}) {
+      std::vector<SlabPtr> raw;
+      Bytes expected;
+      for (uint32_t i = 0; i < slabsPerGroup(compression.codec); i++) {
+        raw.push_back(pool.take());
+        // Full slabs of random bytes are the case that grows.
+        const size_t bytes = alphabet == 256 ? kSlabBytes : 1 + randomBelow(random, kSlabBytes);
+        fill(*raw.back(), bytes, alphabet, random);
+        append(expected, {raw.back()->bytes.get(), bytes});
+      }
+      std::vector<SlabPtr> out(compressedSlabs(compression.codec, raw.size()));
+      for (SlabPtr& slab : out) slab = pool.take();
+      ASSERT_TRUE(compressor->compress(raw, out, isCancelled));
+      Bytes compressed;
+      for (const SlabPtr& slab : out) append(compressed, {slab->bytes.get(), slab->size});
+      EXPECT_EQ(decompressed(compression.codec, compressed), expected)
+          << "codec " << static_cast<int>(compression.codec) << " level " << compression.level;
+      for (SlabPtr& slab : raw) pool.give(std::move(slab));
+      for (SlabPtr& slab : out) pool.give(std::move(slab));
+    }
+  }
+}
+
+TEST(SlabCompressor, ZstdStopsSoonWhenCancelled) {
+  auto random = seededRandom();
+  BufferPool pool;
+  const SlabPtr raw = pool.take();
+  fill(*raw, kSlabBytes, 20, random);
+  const std::vector<SlabPtr> out{pool.take(), pool.take()};
+  const std::atomic<bool> isCancelled = true;
+  const Status status = makeCompressor({Codec::kZstd, 22})->compress({&raw, 1}, out, isCancelled);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kCancelled);
+}
+
+TEST(SlabCompressor, CompressedDownloadsDecompressToTheSamePcap) {
+  auto random = seededRandom();
+  StoredStreams store;
+  std::vector<StoredPacket> packets;
+  for (uint32_t i = 0; i < 5000; i++) {
+    packets.push_back(numberedPacket(1'700'000'000'000'000'000 + i, i, randomBelow(random, 3000)));
+  }
+  store.addStream(packets);
+  DownloadBench bench;
+  const Bytes plain = readBody(*bench.open(store.options()));
+  for (const Compression compression : kAll) {
+    DownloadOptions options = store.options();
+    options.compression = compression;
+    const auto download = bench.open(options);
+    const Bytes body = readBody(*download, 2);
+    EXPECT_EQ(decompressed(compression.codec, body), plain) << "level " << compression.level;
+    EXPECT_EQ(download->totals().outputBytes, body.size());
+    EXPECT_EQ(download->totals().bytes, plain.size() - 24);
+    EXPECT_EQ(download->totals().packets, packets.size());
+    EXPECT_LT(body.size(), plain.size());
+  }
+}
+
+}  // namespace
+}  // namespace capfleet::test

@@ -1,0 +1,335 @@
+#include "merge/record_merge.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "support/seed.h"
+#include "support/stream_pieces.h"
+
+namespace capfleet::test {
+namespace {
+
+constexpr int64_t kNanos = 1'000'000'000;
+constexpr uint32_t kEthernet = 1;
+constexpr uint32_t kRawIp = 101;
+/// In front of an empty output, to see that what is there stays.
+constexpr uint8_t kFill = 0xEE;
+
+struct Case {
+  std::vector<Bytes> streams = {};
+  RecordMergeOptions options = {};
+  bool nanoseconds = true;
+
+  int64_t unitNs() const { return nanoseconds ? 1 : 1000; }
+};
+
+struct Merged {
+  Bytes bytes;
+  std::vector<std::pair<uint64_t, uint64_t>> dropped;  ///< packets and bytes of each input
+  std::optional<int64_t> nextTime;
+
+  bool operator==(const Merged&) const = default;
+};
+
+// What the merge must give, from its definition.
+
+struct Arrival {
+  int64_t key;
+  uint32_t input;
+  int64_t time;
+  Bytes record;
+  Bytes payload;  ///< what duplicates are found by
+};
+
+Bytes behindLinkLayer(const Bytes& record, uint32_t linkType) {
+  size_t from = 16;
+  if (linkType == kEthernet) {
+    from += 14;
+    while (from <= record.size()) {
+      const int type = record[from - 2] << 8 | record[from - 1];
+      if (type != 0x8100 && type != 0x88A8 && type != 0x9100) break;
+      from += 4;
+    }
+  }
+  return {record.begin() + static_cast<ptrdiff_t>(std::min(from, record.size())), record.end()};
+}
+
+std::vector<Arrival> inOrder(const Case& given) {
+  const uint32_t linkType = given.options.linkTypeWord & 0xFFFF;
+  std::vector<Arrival> all;
+  for (uint32_t input = 0; input < given.streams.size(); input++) {
+    int64_t key = 0;
+    for (const Bytes& record : recordsOf(given.streams[input])) {
+      const int64_t time = timeOf(record, kNanos / given.unitNs());
+      key = std::max(key, time);
+      all.push_back({key, input, time, record, behindLinkLayer(record, linkType)});
+    }
+  }
+  std::ranges::stable_sort(all, [](const Arrival& a, const Arrival& b) {
+    return std::pair(a.key, a.input) < std::pair(b.key, b.input);
+  });
+  return all;
+}
+
+bool isDuplicate(const Arrival& packet, const std::vector<const Arrival*>& passed,
+                 const Case& given) {
+  return std::ranges::any_of(passed, [&](const Arrival* before) {
+    return before->input != packet.input && before->record.size() == packet.record.size() &&
+           (packet.key - before->key) * given.unitNs() <= *given.options.dedupNs &&
+           before->payload == packet.payload;
+  });
+}
+
+Merged expectedOf(const Case& given) {
+  const auto& options = given.options;
+  const auto all = inOrder(given);
+  Merged merged;
+  merged.dropped.resize(given.streams.size());
+  std::vector<const Arrival*> passed;
+  for (const Arrival& packet : all) {
+    if (options.maxSpanNs &&
+        (packet.key - all.front().key) * given.unitNs() >= *options.maxSpanNs) {
+      break;
+    }
+    if (options.dedupNs && isDuplicate(packet, passed, given)) {
+      merged.dropped[packet.input].first++;
+      merged.dropped[packet.input].second += packet.record.size();
+      continue;
+    }
+    if (passed.size() == options.maxPackets ||
+        (options.maxBytes && merged.bytes.size() + packet.record.size() > *options.maxBytes)) {
+      merged.nextTime = packet.time;
+      break;
+    }
+    passed.push_back(&packet);
+    merged.bytes.insert(merged.bytes.end(), packet.record.begin(), packet.record.end());
+  }
+  return merged;
+}
+
+// What it gives.
+
+size_t longestRecord(const Case& given) {
+  size_t longest = 16;
+  for (const Bytes& stream : given.streams) {
+    for (const Bytes& record : recordsOf(stream)) longest = std::max(longest, record.size());
+  }
+  return longest;
+}
+
+/// Goes on to the end, in outputs of their own: at least as long as the longest record, and partly
+/// filled before.
+Merged mergedOf(const Case& given, const PieceSizes& pieceSizes, const PieceSizes& moreOutput) {
+  const size_t longest = longestRecord(given);
+  std::deque<RecordInput> inputs;
+  std::vector<RecordInput*> pointers;
+  std::vector<StreamPieces> pieces;
+  for (const Bytes& stream : given.streams) {
+    RecordInput& input = inputs.emplace_back(RecordInputOptions{.nanoseconds = given.nanoseconds});
+    pointers.push_back(&input);
+    pieces.emplace_back(input, stream, pieceSizes).fill();
+  }
+  RecordMerge merge(pointers, given.options);
+  Merged merged;
+  for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
+    const size_t before = moreOutput() % 4;
+    Bytes output(before + longest + moreOutput(), kFill);
+    output.shrink_to_fit();
+    size_t written = before;
+    while ((state = merge.advance(output, written)) == RecordMerge::State::kDry) {
+      pieces[merge.dryInput()].fill();
+      merge.refilled();
+    }
+    EXPECT_TRUE(state == RecordMerge::State::kEnd || written > before) << "it goes on";
+    const auto at = output.begin();
+    EXPECT_EQ(std::count(at, at + static_cast<ptrdiff_t>(before), kFill),
+              static_cast<ptrdiff_t>(before));
+    merged.bytes.insert(merged.bytes.end(), at + static_cast<ptrdiff_t>(before),
+                        at + static_cast<ptrdiff_t>(written));
+  }
+  uint64_t taken = 0;
+  for (uint32_t i = 0; i < inputs.size(); i++) {
+    const auto& dropped = merge.dropped(i);
+    merged.dropped.emplace_back(dropped.packets, dropped.bytes);
+    taken += inputs[i].figures().bytes - dropped.bytes;
+  }
+  EXPECT_EQ(taken, merged.bytes.size());
+  merged.nextTime = merge.nextTime();
+  return merged;
+}
+
+void expectMerged(const Case& given, const PieceSizes& pieceSizes, const PieceSizes& moreOutput) {
+  const Merged expected = expectedOf(given);
+  const Merged merged = mergedOf(given, pieceSizes, moreOutput);
+  ASSERT_EQ(merged.bytes.size(), expected.bytes.size());
+  ASSERT_TRUE(merged == expected);
+}
+
+// Random cases.
+
+struct TimeShape {
+  uint32_t firstSecond;
+  uint32_t maxStep;
+  bool isFraction;  ///< steps are of the fraction, else of the seconds
+};
+
+Bytes randomStream(std::mt19937_64& random, const TimeShape& shape, size_t packets) {
+  Bytes stream;
+  uint32_t now = 0;
+  const size_t rarity = 2 + randomBelow(random, 40);
+  while (packets-- > 0) {
+    // Bursts of equal or neighbouring times make runs.
+    if (randomBelow(random, 3) > 0) now += static_cast<uint32_t>(random() % (shape.maxStep + 1));
+    const bool isLate = randomBelow(random, rarity) == 0;
+    const uint32_t steps = now - (isLate ? std::min(now, 1 + 3 * shape.maxStep) : 0);
+    // Few values, so that packets come again, also with another link-layer header or a VLAN tag.
+    Bytes captured(randomBelow(random, 3) == 0 ? randomBelow(random, 100) : 20, 0);
+    if (captured.size() > 18 && randomBelow(random, 2) == 0) captured[12] = 0x81;
+    if (!captured.empty()) {
+      captured.front() = static_cast<uint8_t>(random() % 2);
+      captured.back() = static_cast<uint8_t>(random() % 4);
+    }
+    appendRecord(stream, shape.firstSecond + (shape.isFraction ? 0 : steps),
+                 shape.isFraction ? steps : 0, captured);
+  }
+  return stream;
+}
+
+Case randomCase(std::mt19937_64& random) {
+  Case given{.nanoseconds = randomBelow(random, 2) == 0};
+  const bool isFraction = randomBelow(random, 2) == 0;
+  const TimeShape shape{static_cast<uint32_t>(randomBelow(random, 3)) * 2'000'000'000,
+                        static_cast<uint32_t>(randomBelow(random, 5)), isFraction};
+  given.streams.resize(1 + randomBelow(random, random() % 20 == 0 ? 40 : 6));
+  const size_t packets = 1 + randomBelow(random, 60);
+  for (Bytes& stream : given.streams) {
+    stream = randomStream(random, shape, randomBelow(random, packets));
+    // The last may end inside a record, as of a device that broke off.
+    if (randomBelow(random, 8) == 0) stream.resize(randomBelow(random, stream.size() + 1));
+  }
+  const int64_t stepNs = isFraction ? given.unitNs() : kNanos;
+  const auto duration = [&] {
+    return static_cast<int64_t>(randomBelow(random, 40)) * stepNs +
+           static_cast<int64_t>(randomBelow(random, 2));
+  };
+  RecordMergeOptions& options = given.options;
+  options.linkTypeWord = randomBelow(random, 4) == 0 ? kRawIp : 0x14000000 | kEthernet;
+  if (randomBelow(random, 3) == 0) options.maxSpanNs = duration();
+  if (randomBelow(random, 4) == 0) options.maxPackets = randomBelow(random, packets);
+  if (randomBelow(random, 4) == 0) options.maxBytes = randomBelow(random, 36 * packets);
+  if (randomBelow(random, 4) == 0) options.dedupNs = duration();
+  return given;
+}
+
+TEST(RecordMerge, MergesLikeAStableSort) {
+  auto random = seededRandom();
+  for (int i = 0; i < 5000; i++) {
+    const Case given = randomCase(random);
+    const size_t pieceBytes = 1 + randomBelow(random, i % 2 == 0 ? 60 : 4000);
+    const size_t outputBytes = 1 + randomBelow(random, i % 3 == 0 ? 4000 : 100);
+    ASSERT_NO_FATAL_FAILURE(expectMerged(
+        given, [&] { return 1 + randomBelow(random, pieceBytes); },
+        [&] { return randomBelow(random, outputBytes); }))
+        << "case " << i;
+  }
+}
+
+/// Without options, in pieces and outputs that hold all.
+Merged mergedAtOnce(const Case& given) {
+  return mergedOf(
+      given, [] { return SIZE_MAX; }, [] { return size_t{1} << 16; });
+}
+
+Bytes streamOf(const std::vector<std::pair<uint32_t, uint32_t>>& times, uint8_t mark) {
+  Bytes stream;
+  for (const auto& [seconds, fraction] : times) {
+    appendRecord(stream, seconds, fraction, Bytes(20, mark));
+  }
+  return stream;
+}
+
+std::vector<int> marksOf(const Bytes& stream) {
+  std::vector<int> marks;
+  for (const Bytes& record : recordsOf(stream)) marks.push_back(record.back());
+  return marks;
+}
+
+TEST(RecordMerge, NeitherHoldsNorDropsALatePacket) {
+  const Case given{.streams{streamOf({{5, 0}, {1, 0}, {6, 0}}, 1), streamOf({{2, 0}, {5, 0}}, 2)}};
+  EXPECT_EQ(marksOf(mergedAtOnce(given).bytes), (std::vector<int>{2, 1, 1, 2, 1}));
+}
+
+TEST(RecordMerge, MergesTimesAsFarApartAsPcapAllows) {
+  const Bytes ends = streamOf({{0, 0}, {UINT32_MAX, UINT32_MAX}}, 1);
+  const Bytes middle = streamOf({{0, 1}, {2'147'483'648, 0}, {UINT32_MAX, 999'999}}, 2);
+  for (const bool nanoseconds : {true, false}) {
+    Case given{.streams{ends, middle}, .nanoseconds = nanoseconds};
+    EXPECT_EQ(marksOf(mergedAtOnce(given).bytes), (std::vector<int>{1, 2, 2, 2, 1}));
+    given.options.maxSpanNs = std::numeric_limits<int64_t>::max();
+    EXPECT_EQ(mergedAtOnce(given),
+              expectedOf(Case{.streams = given.streams, .nanoseconds = nanoseconds}))
+        << "a span behind the end of time limits nothing";
+    given.options.maxSpanNs = 1'000'000;
+    EXPECT_EQ(marksOf(mergedAtOnce(given).bytes), (std::vector<int>{1, 2}));
+  }
+}
+
+TEST(RecordMerge, RoundsASpanUpToTheUnitOfTheTimestamps) {
+  Case given{.streams{streamOf({{1, 0}, {1, 1}, {1, 2}}, 1)}, .nanoseconds = false};
+  const std::vector<std::pair<int64_t, size_t>> packetsWithin{{0, 0},    {1, 1},    {1000, 1},
+                                                              {1001, 2}, {2000, 2}, {2001, 3}};
+  for (const auto& [span, packets] : packetsWithin) {
+    given.options.maxSpanNs = span;
+    EXPECT_EQ(recordsOf(mergedAtOnce(given).bytes).size(), packets) << span << " ns";
+  }
+}
+
+TEST(RecordMerge, TellsTheOwnTimeOfAPacketThatALimitLeftOut) {
+  Case given{.streams{streamOf({{5, 0}, {1, 7}, {6, 0}}, 1)}};
+  given.options.maxPackets = 1;
+  EXPECT_EQ(mergedAtOnce(given).nextTime, kNanos + 7);
+  given.options.maxPackets = 3;
+  EXPECT_EQ(mergedAtOnce(given).nextTime, std::nullopt) << "there was no more";
+}
+
+TEST(RecordMerge, ForgetsTheOldestPacketWhenMoreAreRememberedThanThereIsRoom) {
+  for (const uint64_t between : {DuplicateWindow::kRemembered - 1, DuplicateWindow::kRemembered}) {
+    const Bytes same = streamOf({{1, 0}}, 1);
+    Bytes stream = same;
+    for (uint64_t i = 0; i < between; i++) {
+      Bytes other(20);
+      storeLe32(&other[14], static_cast<uint32_t>(i + 2));
+      appendRecord(stream, 1, 0, other);
+    }
+    Case given{.streams{stream, same}};
+    given.options.dedupNs = kNanos;
+    given.options.linkTypeWord = kEthernet;
+    const uint64_t dropped = between < DuplicateWindow::kRemembered ? 1 : 0;
+    EXPECT_EQ(mergedAtOnce(given).dropped[1].first, dropped) << between;
+  }
+}
+
+TEST(RecordMerge, FindsADuplicateBehindManyEqualPacketsOfOneInput) {
+  Case given{.streams{Bytes{}, streamOf({{1, 0}}, 1)}};
+  // Far more than could be looked at for each of them.
+  for (uint64_t i = 0; i < DuplicateWindow::kRemembered; i++) {
+    given.streams[0].insert(given.streams[0].end(), given.streams[1].begin(),
+                            given.streams[1].end());
+  }
+  given.options.dedupNs = kNanos;
+  given.options.linkTypeWord = kEthernet;
+  const Merged merged = mergedAtOnce(given);
+  EXPECT_EQ(merged.dropped[0].first, 0u);
+  EXPECT_EQ(merged.dropped[1].first, 1u);
+}
+
+TEST(RecordMerge, EndsAtOnceWithoutPackets) {
+  EXPECT_EQ(mergedAtOnce(Case{.streams{{}}}).bytes, Bytes{});
+  Case given{.streams{{}, {}, {}}};
+  given.options.maxSpanNs = 5;
+  EXPECT_EQ(mergedAtOnce(given).bytes, Bytes{});
+}
+
+}  // namespace
+}  // namespace capfleet::test

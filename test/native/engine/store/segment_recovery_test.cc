@@ -1,0 +1,270 @@
+#include "store/segment_recovery.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "capture/stream_writer.h"
+#include "store/segment_folder.h"
+#include "store/segment_path.h"
+#include "support/file_faults.h"
+#include "support/made_blocks.h"
+#include "support/temp_directory.h"
+
+namespace capfleet::test {
+namespace {
+
+constexpr uint32_t kPort = 2;
+
+/// A capture folder with one stream, that can be put back as it was.
+class InterruptedStream {
+ public:
+  /// Ten packets in the first block, the others in blocks of ten that are not committed.
+  explicit InterruptedStream(size_t packets, size_t committed)
+      : packets_(numberedPackets(packets)) {
+    StreamWriter writer({directory_.path(), kPort, {1, kMaxCapturedLength}, 1 << 30});
+    for (size_t i = 0; i < packets; i += 10) {
+      if (i == committed) {
+        EXPECT_TRUE(writer.commit());
+      }
+      writer.add(makeBlock(std::span(packets_).subspan(i, std::min<size_t>(10, packets - i))));
+    }
+    EXPECT_TRUE(writer.write());
+    for (const char* ending : {".pcap", ".idx", ".tally"}) {
+      files_[ending] = readFile(segmentPath(folder(), 1) + ending);
+    }
+  }
+
+  std::string folder() const { return portFolder(directory_.path(), kPort); }
+  const std::vector<StoredPacket>& packets() const { return packets_; }
+  Bytes& file(const std::string& ending) { return files_[ending]; }
+
+  /// Puts the first segment's files back, this one cut at a byte.
+  void restore(const std::string& cutEnding = "", size_t bytes = 0) const {
+    std::filesystem::remove_all(folder());
+    std::filesystem::create_directories(folder());
+    for (const auto& [ending, content] : files_) {
+      Bytes kept = content;
+      if (ending == cutEnding) kept.resize(bytes);
+      directory_.file("cap2/00000001" + ending, kept);
+    }
+  }
+
+  Result<RecoveredSegments> recover(bool isSameBoot) const {
+    return recoverSegments({directory_.path(), kPort, isSameBoot});
+  }
+
+  /// Recovers, and expects the first `count` packets, of which `recovered` had no entry; twice.
+  void expectRecovered(bool isSameBoot, size_t count, size_t recovered) const {
+    const auto first = recover(isSameBoot);
+    ASSERT_TRUE(first) << first.error().message;
+    EXPECT_EQ(first->recoveredPackets, recovered);
+    expectStored(*first, count);
+    const auto second = recover(isSameBoot);
+    ASSERT_TRUE(second);
+    EXPECT_EQ(second->recoveredPackets, 0u);
+    EXPECT_EQ(second->cutBytes, 0u);
+    expectStored(*second, count);
+  }
+
+  void expectStored(const RecoveredSegments& recovered, size_t count) const {
+    const std::vector<StoredPacket> expected(packets_.begin(),
+                                             packets_.begin() + static_cast<ptrdiff_t>(count));
+    if (count == 0) {
+      EXPECT_TRUE(recovered.segments.empty());
+      EXPECT_FALSE(std::filesystem::exists(folder()));
+      return;
+    }
+    ASSERT_EQ(storedPackets(folder()), expected);
+    ASSERT_EQ(recovered.segments.size(), 1u);
+    EXPECT_EQ(recovered.segments[0].packets, count);
+    EXPECT_EQ(recovered.segments[0].minNs, expected.front().timestampNs);
+    EXPECT_EQ(recovered.segments[0].maxNs, expected.back().timestampNs);
+    EXPECT_EQ(recovered.segments[0].bytes,
+              std::filesystem::file_size(segmentPath(folder(), 1) + ".pcap"));
+  }
+
+  /// Packets whose records end within the first bytes of the data file.
+  size_t wholeWithin(size_t bytes) const {
+    size_t end = kPcapFileHeaderBytes, count = 0;
+    for (const StoredPacket& packet : packets_) {
+      end += kRecordHeaderBytes + packet.captured.size();
+      if (end > bytes) break;
+      count += 1;
+    }
+    return count;
+  }
+
+ private:
+  TempDirectory directory_;
+  std::vector<StoredPacket> packets_;
+  std::map<std::string, Bytes> files_;
+};
+
+TEST(SegmentRecovery, KeepsEveryWholeRecordWhenTheProcessDiedAtAnyByteOfTheData) {
+  InterruptedStream stream(20, 10);
+  const size_t size = stream.file(".pcap").size();
+  size_t committedBytes = 0;
+  while (stream.wholeWithin(committedBytes) < 10) committedBytes += 1;
+  for (size_t bytes = committedBytes; bytes <= size; ++bytes) {
+    stream.restore(".pcap", bytes);
+    const size_t whole = stream.wholeWithin(bytes);
+    stream.expectRecovered(true, whole, whole - 10);
+    if (HasFatalFailure()) FAIL() << "cut at byte " << bytes;
+  }
+}
+
+TEST(SegmentRecovery, KeepsEveryWholeRecordWhenNothingWasIndexed) {
+  InterruptedStream stream(20, 1000);
+  const size_t size = stream.file(".pcap").size();
+  for (const size_t indexBytes : {size_t{0}, size_t{1}, size_t{63}, size_t{64}}) {
+    stream.file(".idx").resize(indexBytes);
+    for (size_t bytes = 0; bytes <= size; bytes += bytes < 100 ? 3 : 29) {
+      stream.restore(".pcap", bytes);
+      const size_t whole = stream.wholeWithin(bytes);
+      stream.expectRecovered(true, whole, whole);
+      if (HasFatalFailure()) FAIL() << "cut at byte " << bytes;
+    }
+  }
+}
+
+TEST(SegmentRecovery, CutsAtTheLastEntryAfterAPowerLoss) {
+  InterruptedStream stream(30, 20);
+  const size_t size = stream.file(".pcap").size();
+  // What was not synced may be anything, also what looks like records.
+  for (const uint8_t fill : Bytes{0x00, 0xFF, 0x11}) {
+    std::fill(stream.file(".pcap").end() - 300, stream.file(".pcap").end(), fill);
+    for (size_t bytes = size - 300; bytes <= size; bytes += 7) {
+      stream.restore(".pcap", bytes);
+      stream.expectRecovered(false, 20, 0);
+    }
+  }
+}
+
+TEST(SegmentRecovery, DropsTheSegmentOfWhichNothingWasIndexedAfterAPowerLoss) {
+  InterruptedStream stream(20, 1000);
+  for (const size_t indexBytes : {size_t{0}, size_t{63}, size_t{64}}) {
+    stream.restore(".idx", indexBytes);
+    stream.expectRecovered(false, 0, 0);
+  }
+}
+
+TEST(SegmentRecovery, TakesTheWholeEntriesOfAnIndexThatEndsAtAnyByte) {
+  InterruptedStream stream(40, 30);
+  const size_t size = stream.file(".idx").size();
+  ASSERT_EQ(size, kIndexHeaderBytes + 3 * kIndexEntryBytes);
+  for (size_t bytes = kIndexHeaderBytes; bytes <= size; ++bytes) {
+    const size_t indexed = (bytes - kIndexHeaderBytes) / kIndexEntryBytes * 10;
+    stream.restore(".idx", bytes);
+    stream.expectRecovered(false, indexed, 0);
+    stream.restore(".idx", bytes);
+    stream.expectRecovered(true, 40, 40 - indexed);
+    if (HasFatalFailure()) FAIL() << "cut at byte " << bytes;
+  }
+}
+
+TEST(SegmentRecovery, StopsAtAnEntryThatIsTornInTheMiddleOfTheIndex) {
+  InterruptedStream stream(40, 30);
+  stream.file(".idx")[kIndexHeaderBytes + kIndexEntryBytes + 5] ^= 1;
+  stream.restore();
+  stream.expectRecovered(false, 10, 0);
+  stream.restore();
+  stream.expectRecovered(true, 40, 30);
+}
+
+TEST(SegmentRecovery, LeavesOlderSegmentsAndRemovesAnEmptyNewestOne) {
+  InterruptedStream stream(30, 10);
+  stream.restore();
+  ASSERT_TRUE(stream.recover(true));
+  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  stream.expectRecovered(true, 30, 0);
+  EXPECT_FALSE(std::filesystem::exists(segmentPath(stream.folder(), 2) + ".idx"));
+}
+
+TEST(SegmentRecovery, DoesNotTouchAnOlderSegmentThatIsWhole) {
+  InterruptedStream stream(30, 10);
+  stream.restore();
+  ASSERT_TRUE(stream.recover(true));
+  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  const std::filesystem::file_time_type longAgo{};
+  for (const char* ending : {".pcap", ".idx", ".tally"}) {
+    std::filesystem::last_write_time(segmentPath(stream.folder(), 1) + ending, longAgo);
+  }
+  ASSERT_TRUE(stream.recover(false));
+  for (const char* ending : {".pcap", ".idx", ".tally"}) {
+    const auto path = segmentPath(stream.folder(), 1) + ending;
+    EXPECT_EQ(std::filesystem::last_write_time(path), longAgo) << path;
+  }
+}
+
+TEST(SegmentRecovery, CutsAnOlderSegmentWhoseEndWasNotSafe) {
+  InterruptedStream stream(30, 10);
+  stream.restore();
+  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  stream.expectRecovered(false, 10, 0);
+}
+
+TEST(SegmentRecovery, RefusesAnOlderSegmentWhoseIndexIsGone) {
+  InterruptedStream stream(30, 10);
+  stream.restore(".idx", 10);
+  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  const auto recovered = stream.recover(true);
+  ASSERT_FALSE(recovered);
+  EXPECT_EQ(recovered.error().code, Code::kStoreCorrupt);
+  EXPECT_NE(recovered.error().message.find("00000001.idx"), std::string::npos);
+}
+
+TEST(SegmentRecovery, FindsNothingWhereNothingIs) {
+  const TempDirectory directory;
+  const auto recovered = recoverSegments({directory.path(), 5, true});
+  ASSERT_TRUE(recovered);
+  EXPECT_TRUE(recovered->segments.empty());
+}
+
+TEST(SegmentRecovery, RemovesTheFolderWhoseFirstSegmentWasNeverMade) {
+  const TempDirectory directory;
+  const std::string folder = portFolder(directory.path(), 5);
+  std::filesystem::create_directory(folder);
+  const std::string others = folder + "/notes.txt";
+  std::ofstream(others) << "not ours";
+  ASSERT_TRUE(recoverSegments({directory.path(), 5, true}));
+  EXPECT_TRUE(std::filesystem::exists(others));
+
+  std::filesystem::remove(others);
+  const auto recovered = recoverSegments({directory.path(), 5, true});
+  ASSERT_TRUE(recovered);
+  EXPECT_TRUE(recovered->segments.empty());
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST(SegmentRecovery, CanBeInterruptedAtAnyCallAndRunAgain) {
+  InterruptedStream stream(40, 10);
+  stream.file(".idx").resize(100);
+  long calls;
+  {
+    stream.restore();
+    FileFaults counting({.from = -1, .count = 0});
+    ASSERT_TRUE(stream.recover(true));
+    calls = counting.calls();
+  }
+  ASSERT_GT(calls, 8);
+  for (const bool isShort : {false, true}) {
+    for (long call = 0; call < calls; ++call) {
+      stream.restore();
+      {
+        // From this call on the process is dead.
+        FileFaults faults({call, 1'000'000, EIO, isShort});
+        static_cast<void>(stream.recover(true));
+      }
+      const auto recovered = stream.recover(true);
+      ASSERT_TRUE(recovered) << recovered.error().message;
+      stream.expectStored(*recovered, 40);
+      if (HasFatalFailure()) FAIL() << "interrupted at call " << call;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capfleet::test
