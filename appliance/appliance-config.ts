@@ -13,9 +13,9 @@ import {
   timeZoneSchema,
 } from '../src/base/setting-schemas.ts'
 import { TIME_SOURCES } from '../src/query/time-source.ts'
-import { captureConfigSchema } from './capture-config.ts'
-import { COMPILE_DEFAULTS } from './compile-queue.ts'
-import { LIVE_DEFAULTS } from './live-limit.ts'
+import { COMPILE_DEFAULTS } from './compile/compile-queue.ts'
+import { LIVE_DEFAULTS } from './events/live-limit.ts'
+import { captureConfigSchema } from './settings/capture-config.ts'
 import { DISK_IDS } from './system-status/disk-names.ts'
 import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
 import { LINK_IDS } from './system-status/link-sensor.ts'

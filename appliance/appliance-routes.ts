@@ -1,23 +1,23 @@
 import { CapfleetError } from '../src/base/error.ts'
-import { noSuchPath } from '../src/base/http-app.ts'
-import type { Role } from '../src/base/users-file.ts'
+import type { Role } from '../src/base/role.ts'
+import { noSuchPath } from '../src/http/http-app.ts'
+import { startCapture, stopCapture } from './answers/capture-commands.ts'
+import { listCaptures } from './answers/capture-list.ts'
+import { answerSchedule } from './answers/capture-schedule.ts'
+import { answerCaptureStatus } from './answers/capture-status.ts'
+import { deleteCapture } from './answers/delete-capture.ts'
+import { estimateDownload } from './answers/download-estimate.ts'
+import { listSizeSplits, listTimeSplits } from './answers/split-list.ts'
+import { answerStatsSummary } from './answers/stats-summary.ts'
+import { answerSysmasterStatus } from './answers/sysmaster-status.ts'
+import { answerTime, answerVersion } from './answers/system-information.ts'
 import type { ApplianceHandler } from './appliance-parts.ts'
-import { startCapture, stopCapture } from './capture-commands.ts'
-import { listCaptures } from './capture-list.ts'
-import { answerSchedule } from './capture-schedule.ts'
-import { answerCaptureState } from './capture-state.ts'
-import { deleteCapture } from './delete-capture.ts'
-import { estimateDownload } from './download-estimate.ts'
-import { listSizeSplits, listTimeSplits } from './split-list.ts'
-import { answerStatsSummary } from './stats-summary.ts'
-import { legacyDownload, storedDownload } from './stored-download.ts'
-import { answerSysmasterStatus } from './sysmaster-status.ts'
-import { answerEvents } from './system-events.ts'
-import { answerTime, answerVersion } from './system-information.ts'
+import { legacyDownload, storedDownload } from './downloads/stored-download.ts'
+import { answerEvents } from './events/system-events.ts'
+import { answerTelemetry } from './events/system-telemetry.ts'
 import { answerIoStatistics } from './system-status/io-statistics.ts'
 import { answerPortStatistics } from './system-status/port-statistics.ts'
 import { answerStatus } from './system-status/system-status.ts'
-import { answerTelemetry } from './system-telemetry.ts'
 
 export interface ApplianceRoute {
   readonly path: string
@@ -39,7 +39,7 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = [
   // 4.1 device operation
   { path: '/sysmaster/capture_start', methods: CHANGE, role: 'full', handler: startCapture },
   { path: '/sysmaster/capture_stop', methods: CHANGE, role: 'full', handler: stopCapture },
-  { path: '/sysmaster/capture_status', methods: READ, role: 'viewer', handler: answerCaptureState },
+  { path: '/sysmaster/capture_status', methods: READ, role: 'viewer', handler: answerCaptureStatus },
   { path: '/sysmaster/status', methods: READ, role: 'viewer', handler: answerSysmasterStatus },
   // 4.2 device management
   { path: '/sysmaster/stats_summary', methods: READ, role: 'viewer', handler: answerStatsSummary },

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog } from '../src/base/log.ts'
+import { RecorderClient } from './link/recorder-client.ts'
 import { startRecorder } from './recorder.ts'
-import { RecorderClient } from './recorder-client.ts'
 
 /** A recorder that is just starting holds the lock before it listens. */
 const START_ATTEMPTS = 20

@@ -6,7 +6,7 @@
 import { Command, Option } from 'commander'
 import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
-import { ROLES, type Role } from './base/users-file.ts'
+import { ROLES, type Role } from './base/role.ts'
 
 useCompileCache()
 

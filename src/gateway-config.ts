@@ -12,7 +12,7 @@ import {
   resolveListen,
   timeZoneSchema,
 } from './base/setting-schemas.ts'
-import { deviceSchema, discoverySchema } from './fleet/device-settings.ts'
+import { deviceSchema, discoverySchema } from './fleet/roster/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 
 /** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */

@@ -2,11 +2,11 @@
 import { dirname, resolve } from 'node:path'
 import type { Log } from './base/log.ts'
 import type { Metrics } from './base/metrics.ts'
-import type { DiscoverySettings } from './fleet/device-settings.ts'
 import { Fleet } from './fleet/fleet.ts'
 import { publishFleet } from './fleet/fleet-metrics.ts'
-import type { RosterPlan } from './fleet/fleet-roster.ts'
-import { readAccess, readDevices } from './fleet/read-device.ts'
+import type { DiscoverySettings } from './fleet/roster/device-settings.ts'
+import type { RosterPlan } from './fleet/roster/fleet-roster.ts'
+import { readAccess, readDevices } from './fleet/roster/read-device.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 
 /** Without devices as yet. */

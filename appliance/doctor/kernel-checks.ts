@@ -1,6 +1,6 @@
 /** Memory and settings of the kernel that a capture needs. */
 import { join } from 'node:path'
-import type { CaptureConfig } from '../capture-config.ts'
+import type { CaptureConfig } from '../settings/capture-config.ts'
 import { readNumber, readText } from '../system-status/read-text.ts'
 import { type Finding, FindingList } from './finding.ts'
 

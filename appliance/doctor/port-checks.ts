@@ -1,7 +1,7 @@
 /** A capture port: its interface as the kernel shows it, and its settings as ethtool does. */
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CapturePortConfig } from '../capture-config.ts'
+import type { CapturePortConfig } from '../settings/capture-config.ts'
 import type { MachineRoots } from '../system-status/machine-roots.ts'
 import { readNumber, readText } from '../system-status/read-text.ts'
 import { runTool } from '../system-status/run-tool.ts'

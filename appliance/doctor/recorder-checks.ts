@@ -1,5 +1,5 @@
 /** The recorder that runs, as it says itself. */
-import type { CaptureReport } from '../capture-report.ts'
+import type { CaptureReport } from '../link/capture-report.ts'
 import { type Finding, FindingList } from './finding.ts'
 
 /** `report` is undefined when no recorder answers. */

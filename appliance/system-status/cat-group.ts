@@ -2,7 +2,7 @@
  * Group "cat" of the system status (API section 2.5): the running downloads by slot. The gateway
  * relies on cat_EnableCnt being exactly their number.
  */
-import type { Reader } from '../stream-limit.ts'
+import type { Reader } from '../downloads/stream-limit.ts'
 import type { ReaderFigures } from './reader-rates.ts'
 import { GroupBuilder, type Reading, type StatusGroup } from './status-group.ts'
 

@@ -1,4 +1,4 @@
-import type { CaptureReport } from '../capture-report.ts'
+import type { CaptureReport } from '../link/capture-report.ts'
 import { CAPTURE_LINK_IDS, type Link, type LinkId } from './link-sensor.ts'
 
 export interface PortCounters {

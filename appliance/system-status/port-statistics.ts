@@ -1,8 +1,8 @@
 /** /api/v1/system/port_stats (API section 2.4). */
 import { SIZE_CLASSES } from '../../native/live-capture.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import type { PortReport } from '../capture-report.ts'
-import { takeNoParameters } from '../finish-parameters.ts'
+import type { PortReport } from '../link/capture-report.ts'
+import { takeNoParameters } from '../request/finish-parameters.ts'
 import { toExactJson } from './exact-json.ts'
 import { CAPTURE_LINK_IDS, type Link } from './link-sensor.ts'
 import { describePorts } from './port-config.ts'

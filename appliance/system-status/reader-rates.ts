@@ -1,4 +1,4 @@
-import type { Reader } from '../stream-limit.ts'
+import type { Reader } from '../downloads/stream-limit.ts'
 
 /** What a download has read from the store and handed out. */
 export interface ReaderTotals {

@@ -1,6 +1,6 @@
 /** The groups of the system status (API section 2.5), which are the telemetry too. */
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
-import { withoutStorePath } from '../hidden-path.ts'
+import { withoutStorePath } from '../request/hidden-path.ts'
 import { captureGroup } from './capture-group.ts'
 import { catGroup } from './cat-group.ts'
 import { diskGroup } from './disk-group.ts'

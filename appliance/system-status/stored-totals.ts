@@ -1,6 +1,6 @@
-import type { CaptureCatalogue } from '../capture-catalogue.ts'
-import type { CaptureRecord } from '../capture-record.ts'
-import { oldestHeldNs } from '../removed-spans.ts'
+import type { CaptureCatalogue } from '../store/capture-catalogue.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+import { oldestHeldNs } from '../store/removed-spans.ts'
 import type { StoredTotals } from './capture-group.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** /api/v1/system/status (API section 2.5). */
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { takeNoParameters } from '../finish-parameters.ts'
-import { leasesToRefuse } from '../lease-headers.ts'
+import { leasesToRefuse } from '../downloads/lease-headers.ts'
+import { takeNoParameters } from '../request/finish-parameters.ts'
 import { toExactJson } from './exact-json.ts'
 import { readStatus, withoutPrivate } from './status-groups.ts'
 

@@ -1,8 +1,8 @@
 /** Fills the stores of the demo fleet: with generated traffic, or with the user's own files. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { CaptureRecord } from '../../appliance/capture-record.ts'
-import { RecorderClient } from '../../appliance/recorder-client.ts'
+import { RecorderClient } from '../../appliance/link/recorder-client.ts'
+import type { CaptureRecord } from '../../appliance/store/capture-record.ts'
 import { CapfleetError } from '../base/error.ts'
 import { writeSiteTraffic } from '../demo-traffic/site-traffic.ts'
 import type { CaptureRange } from './demo-guide.ts'

@@ -1,7 +1,7 @@
 /** The capture of the demo that is under way while it runs. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { RecorderClient } from '../../appliance/recorder-client.ts'
+import { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { describeError } from '../base/program.ts'
 import type { DemoDevice } from './demo-home.ts'
 

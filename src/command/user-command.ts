@@ -1,4 +1,5 @@
-import { putUser, type Role } from '../base/users-file.ts'
+import { putUser } from '../auth/users-file.ts'
+import type { Role } from '../base/role.ts'
 import { readPassword } from './password-prompt.ts'
 
 /** `capfleet user add`: puts a user with a hashed password into a users file. */

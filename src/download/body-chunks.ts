@@ -1,4 +1,4 @@
-import type { BodyRead } from '../fleet/device-stream.ts'
+import type { BodyRead } from '../device/device-stream.ts'
 import type { ChunkStream } from '../pcap/chunk-stream.ts'
 import type { SourceBody } from './source-body.ts'
 

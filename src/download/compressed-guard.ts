@@ -1,6 +1,6 @@
 import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
 import { CapfleetError } from '../base/error.ts'
-import { deviceProtocol } from '../fleet/device-failure.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
 import { RecordBoundary } from '../pcap/record-boundary.ts'
 import type { Encoding } from '../query/query-values.ts'
 import type { BodyGuard } from './body-guard.ts'

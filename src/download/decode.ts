@@ -1,5 +1,5 @@
 import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
-import { deviceProtocol } from '../fleet/device-failure.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
 import type { Encoding } from '../query/query-values.ts'
 
 /** What a decoder may keep of what it has decoded: 128 MiB. */

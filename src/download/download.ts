@@ -4,9 +4,10 @@
  * `close` owns leases and device streams: it comes in every case, also when nobody ever reads the
  * body. The receipt is written before the client can see the end.
  */
-import { cutResponse } from '../base/cut-response.ts'
+
 import { CapfleetError } from '../base/error.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
+import { cutResponse } from '../http/cut-response.ts'
 import type { QueuePlace } from '../lease/lease.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import { type DownloadExchange, type DownloadParts, wantsTrailers } from './download-exchange.ts'

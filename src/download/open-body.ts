@@ -1,5 +1,5 @@
 import type { Log } from '../base/log.ts'
-import { deviceProtocol } from '../fleet/device-failure.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import { encodingOf } from '../query/query-values.ts'

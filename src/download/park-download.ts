@@ -1,6 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
-import { watchSlowClient } from '../base/slow-client.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
+import { watchSlowClient } from '../http/slow-client.ts'
 import type { DownloadExchange, DownloadParts } from './download-exchange.ts'
 import { Parking, type ParkingOptions } from './parking.ts'
 

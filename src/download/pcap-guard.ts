@@ -1,4 +1,4 @@
-import { deviceProtocol } from '../fleet/device-failure.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
 import { RecordBoundary } from '../pcap/record-boundary.ts'
 import type { BodyGuard } from './body-guard.ts'
 

@@ -1,5 +1,5 @@
 import { CapfleetError } from '../base/error.ts'
-import type { BodyRead } from '../fleet/device-stream.ts'
+import type { BodyRead } from '../device/device-stream.ts'
 import { BodyTail } from './body-tail.ts'
 import type { Checkpoint } from './receipt.ts'
 import type { Source } from './source.ts'

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import { connectRedis, type RedisTarget } from '../lease/redis-connection.ts'
+import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import type { StoredReceipt } from './receipt.ts'
 
 export interface ReceiptStoreOptions {

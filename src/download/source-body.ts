@@ -1,6 +1,6 @@
 /** The body of one device's answer, checked while it is read. */
-import { deviceProtocol } from '../fleet/device-failure.ts'
-import type { BodyRead, DeviceStream } from '../fleet/device-stream.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import { type Encoding, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import type { BodyGuard } from './body-guard.ts'

@@ -1,9 +1,9 @@
 /** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
 import { CapfleetError } from '../base/error.ts'
-import type { DeviceClient } from '../fleet/device-client.ts'
-import type { DeviceStream } from '../fleet/device-stream.ts'
+import type { DeviceClient } from '../device/device-client.ts'
+import type { DeviceStream } from '../device/device-stream.ts'
+import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
-import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../fleet/read-size.ts'
 import type { ChunkStream } from '../pcap/chunk-stream.ts'
 import { parsePcapHeader } from '../pcap/pcap-header.ts'
 import type { Encoding } from '../query/query-values.ts'

@@ -1,7 +1,7 @@
-import type { DeviceBreaker } from './device-breaker.ts'
+import type { DeviceClient } from '../device/device-client.ts'
+import { withinLimit } from '../device/within-limit.ts'
 import { type CaptureEntry, fetchDeviceCaptures, type ListReading } from './device-captures.ts'
-import type { DeviceClient } from './device-client.ts'
-import { withinLimit } from './within-limit.ts'
+import type { DeviceBreaker } from './health/device-breaker.ts'
 
 interface Fetched {
   readonly startedMs: number

@@ -1,6 +1,6 @@
 import type { CapfleetError } from '../base/error.ts'
+import { deviceFailure } from '../device/device-failure.ts'
 import type { CaptureEntry } from './device-captures.ts'
-import { deviceFailure } from './device-failure.ts'
 import type { FleetMember } from './fleet.ts'
 
 export interface CaptureList {

@@ -1,8 +1,8 @@
 import { CapfleetError } from '../base/error.ts'
+import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
+import type { DeviceClient } from '../device/device-client.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
-import { ANSWER_BYTES_MAX } from './answer-limits.ts'
-import type { DeviceClient } from './device-client.ts'
 
 export interface CheckOptions {
   /** Label of whoever asked for the download. */

@@ -1,7 +1,7 @@
-import type { DeviceClient, ListLimits } from './device-client.ts'
-import { deviceProtocol } from './device-failure.ts'
+import type { DeviceClient, ListLimits } from '../device/device-client.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+import { type CallLimit, withinLimit } from '../device/within-limit.ts'
 import type { LargeAnswers } from './large-answers.ts'
-import { type CallLimit, withinLimit } from './within-limit.ts'
 
 /** One entry of a device's /stream/list (api-decisions section 2). */
 export interface CaptureEntry {

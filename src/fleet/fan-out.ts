@@ -1,10 +1,10 @@
 import { CapfleetError } from '../base/error.ts'
-import { ANSWER_BYTES_MAX } from './answer-limits.ts'
+import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
+import { deviceFailure, deviceProtocol } from '../device/device-failure.ts'
+import { nestsTooDeep } from '../device/device-json.ts'
+import { type CallLimit, withinLimit } from '../device/within-limit.ts'
 import type { ControlCalls } from './control-calls.ts'
-import { deviceFailure, deviceProtocol } from './device-failure.ts'
-import { nestsTooDeep } from './device-json.ts'
 import type { FleetMember } from './fleet.ts'
-import { type CallLimit, withinLimit } from './within-limit.ts'
 
 /** What one device said to a call that went to several; `json` is its answer as asJson() makes it. */
 export type DeviceReply =

@@ -1,6 +1,6 @@
 import type { Metrics } from '../base/metrics.ts'
-import type { BreakerState } from './device-breaker.ts'
 import type { Fleet, FleetMember } from './fleet.ts'
+import type { BreakerState } from './health/device-breaker.ts'
 
 const NS_PER_S = 1_000_000_000
 const BREAKER_STATES: readonly BreakerState[] = ['closed', 'open', 'trial']

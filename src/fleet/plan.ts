@@ -1,7 +1,7 @@
 import { CapfleetError } from '../base/error.ts'
+import type { FetchCompression } from '../device/device.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
-import type { FetchCompression } from './device.ts'
 
 /** What one device is asked for. */
 export interface DownloadStep {

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import { HeldLease, type LeaseActions } from './held-lease.ts'
 import type { DeviceUse, Lease, LeaseRequest, QueueRow, RequeueOptions } from './lease.ts'
 import { LeaseEntry } from './lease-entry.ts'
@@ -19,7 +20,6 @@ import { LeaseKeeper } from './lease-keeper.ts'
 import { LeaseQueue } from './lease-queue.ts'
 import { type Enqueued, LeaseScripts } from './lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from './lease-timings.ts'
-import { connectRedis, type RedisTarget } from './redis-connection.ts'
 
 export interface LeaseSchedulerOptions {
   readonly redis: RedisTarget

@@ -1,12 +1,13 @@
 /** Everything below /devices/{device}/. */
-import { refuseCrossSite } from '../base/cross-site.ts'
+
 import { CapfleetError } from '../base/error.ts'
-import { resetConnection } from '../base/reset-connection.ts'
-import { callerLabel } from '../fleet/caller-label.ts'
-import type { DeviceProxy } from '../fleet/device-proxy.ts'
-import type { DeviceReads } from '../fleet/device-reads.ts'
+import { callerLabel } from '../device/caller-label.ts'
+import type { DeviceProxy } from '../device/device-proxy.ts'
+import type { DeviceReads } from '../device/device-reads.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { planDownload } from '../fleet/plan.ts'
+import { refuseCrossSite } from '../http/cross-site.ts'
+import { resetConnection } from '../http/reset-connection.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import { answerDownload } from './answer-download.ts'
 import { selectedMembers, withoutDevice } from './fleet-selection.ts'

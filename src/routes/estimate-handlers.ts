@@ -1,8 +1,8 @@
 /** What a download would deliver, over the fleet and without a stream. */
 import { CapfleetError } from '../base/error.ts'
-import { ANSWER_BYTES_MAX } from '../fleet/answer-limits.ts'
-import { callerLabel } from '../fleet/caller-label.ts'
-import { deviceProtocol } from '../fleet/device-failure.ts'
+import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
+import { callerLabel } from '../device/caller-label.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'

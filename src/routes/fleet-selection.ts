@@ -1,4 +1,4 @@
-import type { Device } from '../fleet/device.ts'
+import type { Device } from '../device/device.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { selectDevices } from '../fleet/select-devices.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'

@@ -1,10 +1,10 @@
+import type { UsersFile } from '../auth/users-file.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
-import type { UsersFile } from '../base/users-file.ts'
+import type { DeviceProxy } from '../device/device-proxy.ts'
+import type { DeviceReads } from '../device/device-reads.ts'
 import type { DownloadParts } from '../download/download-exchange.ts'
 import type { ControlCalls } from '../fleet/control-calls.ts'
-import type { DeviceProxy } from '../fleet/device-proxy.ts'
-import type { DeviceReads } from '../fleet/device-reads.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 

@@ -1,5 +1,5 @@
-import { refuseCrossSite } from '../base/cross-site.ts'
 import { CapfleetError } from '../base/error.ts'
+import { refuseCrossSite } from '../http/cross-site.ts'
 import type { RouteContext } from './route.ts'
 
 /** For what changes something on a device: a page of another site must not send it, nor HEAD do it. */

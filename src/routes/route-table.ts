@@ -1,7 +1,7 @@
 import Router from '@koa/router'
 import type { Next } from 'koa'
 import { CapfleetError } from '../base/error.ts'
-import type { RequestState } from '../base/http-app.ts'
+import type { RequestState } from '../http/http-app.ts'
 import type { Route, RouteContext } from './route.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { RouterContext } from '@koa/router'
-import type { RequestState } from '../base/http-app.ts'
-import type { Role } from '../base/users-file.ts'
+import type { Role } from '../base/role.ts'
+import type { RequestState } from '../http/http-app.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 
 export type RouteContext = RouterContext<RequestState>

@@ -1,5 +1,5 @@
-import type { ListLimits } from '../fleet/device-client.ts'
-import { parseDeviceJson } from '../fleet/device-json.ts'
+import type { ListLimits } from '../device/device-client.ts'
+import { parseDeviceJson } from '../device/device-json.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { QueryParameters } from '../query/query-parameters.ts'
 import { answerList } from './answer-list.ts'

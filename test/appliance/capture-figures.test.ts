@@ -1,7 +1,7 @@
 // What users see of a capture on ports: figures, drops by cause, schedules, failures; over HTTP.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { PortDriver } from '../../appliance/port-driver.ts'
+import { PortDriver } from '../../appliance/recorder/port-driver.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { eventually } from '../support/eventually.ts'
 import { ScriptedEngine, scriptedStream } from '../support/scripted-engine.ts'

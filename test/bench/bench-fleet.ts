@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { RecorderClient } from '../../appliance/recorder-client.ts'
+import { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { type ChildProgram, startChildProgram } from '../../src/command/child-program.ts'
 import { DEMO_USER, type DemoHome, prepareDemoHome } from '../../src/command/demo-home.ts'

@@ -6,9 +6,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Device } from '../../src/device/device.ts'
+import { DeviceClient } from '../../src/device/device-client.ts'
 import { openSource } from '../../src/download/source.ts'
-import { Device } from '../../src/fleet/device.ts'
-import { DeviceClient } from '../../src/fleet/device-client.ts'
 
 const LIMITS = { connectTimeoutMs: 5_000, idleTimeoutMs: 30_000 }
 const TARGET = '/api/v1/pcap/timerange'

@@ -4,7 +4,7 @@
  * "peakRssMiB"}`, the times as medians of the later passes: a gateway runs already and is compiled.
  */
 import { readFileSync } from 'node:fs'
-import { MERGE_READ_SIZE } from '../../src/fleet/read-size.ts'
+import { MERGE_READ_SIZE } from '../../src/device/read-size.ts'
 import type { ChunkStream } from '../../src/pcap/chunk-stream.ts'
 import { commonHeader } from '../../src/pcap/common-header.ts'
 import { PcapMerge } from '../../src/pcap/merge.ts'

@@ -1,6 +1,6 @@
 /** A recorder and an appliance in processes of their own: packets come in while clients download. */
 import { join } from 'node:path'
-import { putUser } from '../../src/base/users-file.ts'
+import { putUser } from '../../src/auth/users-file.ts'
 import { ApplianceProcess } from './appliance-process.ts'
 import type { CaptureWire } from './capture-wire.ts'
 import { GreedyReaders } from './greedy-readers.ts'

@@ -1,4 +1,4 @@
-import type { CaptureRecord } from '../../appliance/capture-record.ts'
+import type { CaptureRecord } from '../../appliance/store/capture-record.ts'
 
 /** A capture record with one stream of one segment, for tests that need no packets. */
 export function captureRecord(name: string, changes: Partial<CaptureRecord> = {}): CaptureRecord {

@@ -1,5 +1,5 @@
 /** A capture engine that writes nothing: it notes what it is asked, and counts what the test says. */
-import type { CaptureEngine } from '../../appliance/port-driver.ts'
+import type { CaptureEngine } from '../../appliance/recorder/port-driver.ts'
 import type { LiveCounts, LivePortCounts, LiveStream } from '../../native/live-capture.ts'
 
 export class ScriptedEngine implements CaptureEngine {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { BodyRead } from '../../../src/device/device-stream.ts'
+import { NO_OPEN_CHUNK } from '../../../src/device/open-chunk.ts'
 import { BodyChunks } from '../../../src/download/body-chunks.ts'
-import type { BodyRead } from '../../../src/fleet/device-stream.ts'
-import { NO_OPEN_CHUNK } from '../../../src/fleet/open-chunk.ts'
 
 /** Reads that arrive when the test says so, and which of them were released. */
 class HandBody {

@@ -1,0 +1,85 @@
+/** /stream/list: all captures, newest first (API section 4.5, api-decisions section 2). */
+import { QueryParameters } from '../../src/query/query-parameters.ts'
+import { TIME_LIMIT_NS } from '../../src/query/query-time.ts'
+import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { finishParameters } from '../request/finish-parameters.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+import { validPercent } from '../store/trimmed-record.ts'
+
+const NANOS_PER_SECOND = 1_000_000_000n
+const LIMIT_MAX = 1_000_000n
+
+/**
+ * `Limit` and `After` (the name of the last capture of the page before) page through the list; `From` and `To` (epoch ns, half-open)
+ * keep captures that reach into that range; `Format=csv` answers a table.
+ */
+export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  const parameters = new QueryParameters(ctx.querystring)
+  const limit = Number(parameters.takeInteger('Limit', 1n, LIMIT_MAX) ?? LIMIT_MAX)
+  const after = parameters.take('After')
+  const fromNs = parameters.takeInteger('From', 0n, TIME_LIMIT_NS) ?? 0n
+  const toNs = parameters.takeInteger('To', 0n, TIME_LIMIT_NS) ?? TIME_LIMIT_NS
+  const isCsv = parameters.takeChoice('Format', ['json', 'csv']) === 'csv'
+  finishParameters(ctx, parameters)
+  const { before, records } =
+    after === undefined
+      ? { before: 0, records: await parts.catalogue.list() }
+      : await parts.catalogue.listBehind(after)
+  const items = records
+    .filter(({ startNs, endNs }) => startNs < toNs && endNs > fromNs)
+    .slice(0, limit)
+    .map((record, index) => listItem(record, before + index))
+  ctx.set('Cache-Control', 'no-store')
+  if (isCsv) {
+    ctx.type = 'text/csv'
+    ctx.body = formatCsv(items)
+    return
+  }
+  ctx.body = { Path: '/capture/', StreamList: true, List: items }
+}
+
+type ListItem = Readonly<Record<string, string | number | boolean>>
+
+/** Links are relative to the device's base address, as everywhere in the API. */
+function listItem(record: CaptureRecord, index: number): ListItem {
+  const { name } = record
+  return {
+    id: String(index),
+    Path: name,
+    PCAP: `/api/v1/pcap/single?StreamName=${name}&`,
+    Del: `/pcap/del?StreamName=${name}&`,
+    Link: `/stream/ssize?StreamName=${name}&StreamView=split_1GB&`,
+    Date: Number(record.startNs / NANOS_PER_SECOND),
+    Size: Number(record.bytes),
+    IsActive: record.state === 'active',
+    Type: record.type,
+    Desc: record.description,
+    StreamName: name,
+    StartTS: String(record.startNs),
+    EndTS: String(record.endNs),
+    PacketCnt: String(record.packets),
+    ByteCnt: String(record.bytes),
+    State: record.removed === undefined || record.state === 'active' ? record.state : 'trimmed',
+    ValidPct: validPercent(record),
+  }
+}
+
+const CSV_COLUMNS = [
+  'StreamName',
+  'StartTS',
+  'EndTS',
+  'PacketCnt',
+  'ByteCnt',
+  'State',
+  'Type',
+  'Desc',
+] as const
+
+function formatCsv(items: readonly ListItem[]): string {
+  const rows = items.map((item) => CSV_COLUMNS.map((column) => csvField(String(item[column]))).join(','))
+  return `${[CSV_COLUMNS.join(','), ...rows].join('\n')}\n`
+}
+
+function csvField(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

@@ -1,0 +1,22 @@
+import type { CaptureCounts } from '../link/capture-report.ts'
+
+export interface Overflow {
+  readonly bytes: number
+  /** In the last second. */
+  readonly bytesNow: number
+}
+
+/**
+ * What came in and did not get onto the disk in time. Such packets are counted but not measured: each is
+ * taken for as long as the mean of those that came in.
+ */
+export function captureOverflow(counts: CaptureCounts | undefined): Overflow {
+  if (counts === undefined || counts.diskDrops === 0n) return { bytes: 0, bytesNow: 0 }
+  const packets = counts.ports.reduce((sum, { seenPackets, ringDrops }) => sum + seenPackets - ringDrops, 0n)
+  const bytes = counts.ports.reduce((sum, { seenBytes }) => sum + seenBytes, 0n)
+  const mean = packets > 0n ? Number(bytes) / Number(packets) : 0
+  return {
+    bytes: Math.round(Number(counts.diskDrops) * mean),
+    bytesNow: Math.round(counts.diskDropsPerSecond * mean),
+  }
+}

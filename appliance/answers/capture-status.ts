@@ -1,0 +1,53 @@
+/** /sysmaster/capture_status (API section 4.1, api-decisions section 2). */
+
+import { ctime } from '../../src/query/ctime.ts'
+import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
+import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { nowNs } from '../appliance-parts.ts'
+import { takeNoParameters } from '../request/finish-parameters.ts'
+import { withoutStorePath } from '../request/hidden-path.ts'
+import { isCapturing } from '../system-status/capture-group.ts'
+import { toExactJson } from '../system-status/exact-json.ts'
+import { askRecorder } from './ask-recorder.ts'
+
+const NANOS_PER_SECOND = 1_000_000_000n
+
+/** Asks the recorder now; fails with store-unavailable when none runs. */
+export async function answerCaptureStatus(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  takeNoParameters(ctx)
+  const report = await askRecorder(parts.recorder, (recorder, limit) => recorder.captureReport(limit))
+  const { counts } = report
+  const runningNs = report.startNs === 0n ? 0n : nowNs() - report.startNs
+  ctx.set('Cache-Control', 'no-store')
+  ctx.type = 'json'
+  ctx.body = toExactJson({
+    Status: true,
+    GUIMode: 'full',
+    StreamName: report.name,
+    // A string, as existing scripts compare it with "true".
+    CaptureEnable: String(isCapturing(report)),
+    /** Seconds since the start. */
+    CaptureTime: Number(runningNs / NANOS_PER_SECOND),
+    CaptureByte: counts.bytes,
+    CapturePacket: counts.packets,
+    CaptureBps: counts.bitsPerSecond,
+    CapturePps: counts.packetsPerSecond,
+    CurrentTime: ctime(new Date(), parts.config.timeZone),
+    CaptureName: report.baseName,
+    State: report.state,
+    Message: withoutStorePath(report.message, parts.config.store),
+    Scheduled: report.scheduleName !== '',
+    ScheduleName: report.scheduleName,
+    StartTS: String(report.startNs),
+    LastPacketTS: String(counts.lastPacketNs),
+    FlushedTS: String(counts.flushedNs),
+    CaptureDrop: counts.drops,
+    CaptureDropRing: counts.ringDrops,
+    CaptureDropDisk: counts.diskDrops,
+    CapturePending: counts.pendingPackets,
+    CaptureFiltered: counts.filteredPackets,
+    CaptureFCSError: counts.fcsErrors,
+    SlotsTotal: DOWNLOAD_SLOTS,
+    SlotsUsed: parts.slots.readersBySlot.size,
+  })
+}

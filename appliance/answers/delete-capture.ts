@@ -1,0 +1,41 @@
+/** /pcap/del (API section 4.2, api-decisions section 2). */
+
+import { CapfleetError } from '../../src/base/error.ts'
+import { refuseCrossSite } from '../../src/http/cross-site.ts'
+import { ctime } from '../../src/query/ctime.ts'
+import { QueryParameters } from '../../src/query/query-parameters.ts'
+import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { finishParameters } from '../request/finish-parameters.ts'
+
+/** Needs the full name: a base name would mean whatever is newest at that moment. */
+export async function deleteCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  refuseCrossSite(ctx.req)
+  const parameters = new QueryParameters(ctx.querystring)
+  const name = parameters.require('StreamName')
+  const isForced = parameters.takeSwitch('Force') ?? false
+  finishParameters(ctx, parameters)
+  const { state } = await parts.catalogue.findExact(name)
+  if (state === 'active') {
+    throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {
+      param: 'StreamName',
+    })
+  }
+  const readers = [...parts.slots.readers].filter((reader) => reader.captures.includes(name))
+  if (readers.length > 0 && !isForced) throw inUse(name, readers.length)
+  const { bytesFreed } = await parts.recorder.deleteCapture(name)
+  parts.log.info('capture.deleted', { name, user: ctx.state.user, bytesFreed: String(bytesFreed) })
+  ctx.body = {
+    Status: true,
+    Str: `[${ctime(new Date(), parts.config.timeZone)}] deleted capture [${name}]`,
+    StreamName: name,
+    BytesFreed: String(bytesFreed),
+  }
+}
+
+function inUse(name: string, readers: number): CapfleetError {
+  return new CapfleetError(
+    'capture-in-use',
+    `${name} is being downloaded (${readers} times); wait, or add Force=1 to cut the downloads`,
+    { param: 'StreamName' },
+  )
+}

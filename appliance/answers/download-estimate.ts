@@ -1,0 +1,84 @@
+/**
+ * /api/v1/pcap/estimate: what a download with the same query would deliver, from the indexes and
+ * without a slot; blocks are read only where the range begins or ends inside a millisecond. Every check of the download is made, its filters are compiled: it is also the
+ * check of a filter.
+ */
+import { countPackets } from '../../native/addon.ts'
+import type { DownloadKind, DownloadQuery } from '../../src/query/download-query.ts'
+import { parseDownloadQuery } from '../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../src/query/parse-query-string.ts'
+import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { onHeld } from '../downloads/on-held.ts'
+import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
+import { callerOf } from '../request/caller.ts'
+import { withClientSignal } from '../request/client-signal.ts'
+
+const FILE_HEADER_BYTES = 24n
+const RECORD_HEADER_BYTES = 16n
+
+/** Fails as the download would, save for the want of a slot. */
+export async function estimateDownload(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  await withClientSignal(ctx, async (signal) => {
+    const kind = kindOf(ctx.querystring)
+    const query = parseDownloadQuery(kind, ctx.querystring, parseContextOf(parts))
+    const request = { caller: callerOf(ctx), signal }
+    const boundariesNs = [query.beginNs, query.endNs]
+    const { selection, counted } = await onHeld(
+      () => prepareDownload(parts, query, request),
+      async (found) => {
+        const [count] = await countPackets({ streams: found.selection.streams, boundariesNs, signal })
+        return { selection: found.selection, counted: count }
+      },
+    )
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = {
+      Kind: kind,
+      ...boundedBy(query, counted ?? { packets: 0n, bytes: 0n }),
+      Exact: isExact(query),
+      BeginNs: String(query.beginNs),
+      EndNs: String(query.endNs),
+      Captures: selection.captures,
+      LinkType: selection.linkType,
+      Ignored: query.ignored,
+    }
+  })
+}
+
+/** A capture's name means that capture, with Start or Stop a part of it; without one a time range. */
+function kindOf(querystring: string): DownloadKind {
+  const parameters = parseQueryString(querystring)
+  if (!parameters.has('StreamName')) return 'timerange'
+  return parameters.has('Start') || parameters.has('Stop') ? 'splittime' : 'single'
+}
+
+interface Amount {
+  readonly packets: bigint
+  readonly bytes: bigint
+}
+
+/** Whole packets of the range; with limits in the query at most as much as these allow. */
+function boundedBy(query: DownloadQuery, counted: Amount): { Packets: string; Bytes: string } {
+  const packets = least(counted.packets, query.maxPackets)
+  const sliced =
+    query.sliceBytes === undefined ? undefined : packets * (RECORD_HEADER_BYTES + BigInt(query.sliceBytes))
+  const bytes = least(FILE_HEADER_BYTES + least(counted.bytes, sliced), query.maxBytes)
+  return { Packets: String(packets), Bytes: String(bytes) }
+}
+
+function least(value: bigint, limit: bigint | undefined): bigint {
+  return limit !== undefined && limit < value ? limit : value
+}
+
+/** Whether the figures are what will come, before compression; otherwise it will be that much at most. */
+function isExact(query: DownloadQuery): boolean {
+  return (
+    !query.follow &&
+    query.filterBpf === undefined &&
+    query.filterRegex === undefined &&
+    query.frameFilter.length === 0 &&
+    query.tsMaxNs === undefined &&
+    query.sliceBytes === undefined &&
+    query.maxBytes === undefined &&
+    query.maxPackets === undefined
+  )
+}

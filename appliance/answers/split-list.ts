@@ -1,0 +1,151 @@
+/**
+ * /stream/ssize and /stream/stime: the splits of a capture by size and by time (API section 4.5,
+ * api-decisions section 2). Half-open and side by side: together they hold every packet once. Cut at
+ * whole milliseconds, so that the indexes tell the counts and no packet is read.
+ */
+import { countPackets, type IntervalCount } from '../../native/addon.ts'
+import { badParameter, QueryParameters } from '../../src/query/query-parameters.ts'
+import { TIME_LIMIT_NS } from '../../src/query/query-time.ts'
+import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { onHeld } from '../downloads/on-held.ts'
+import { selectStreams } from '../downloads/select-streams.ts'
+import { withClientSignal } from '../request/client-signal.ts'
+import { finishParameters } from '../request/finish-parameters.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+import { validPercent } from '../store/trimmed-record.ts'
+import { type CutOptions, cutBySize, cutByTime, type SplitInterval } from './split-boundaries.ts'
+import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from './split-views.ts'
+
+/** Above this a list is refused, or comes in pages with Limit. */
+const SPLITS_MAX = 100_000
+
+/** Default view: split_1GB. */
+export async function listSizeSplits(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  const views = Object.keys(SIZE_VIEWS) as SizeView[]
+  await answerSplits(parts, ctx, { views, view: 'split_1GB' }, (capture, view, options) =>
+    cutBySize(capture, { ...options, bytes: SIZE_VIEWS[view], folder: parts.catalogue.folderOf(capture) }),
+  )
+}
+
+/** Default view: split_1hour. */
+export async function listTimeSplits(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  const views = Object.keys(TIME_VIEWS) as TimeView[]
+  await answerSplits(parts, ctx, { views, view: 'split_1hour' }, async (capture, view, options) =>
+    cutByTime(capture, TIME_VIEWS[view], options),
+  )
+}
+
+/**
+ * `Limit` asks for that many splits at most; `Next` of the answer, when there are more, is the
+ * `After` of the next page: epoch ns before which no further split begins.
+ */
+async function answerSplits<View extends string>(
+  parts: ApplianceParts,
+  ctx: ApplianceContext,
+  { views, view: usual }: { readonly views: readonly View[]; readonly view: View },
+  cut: (capture: CaptureRecord, view: View, options: CutOptions) => Promise<SplitInterval[]>,
+): Promise<void> {
+  const parameters = new QueryParameters(ctx.querystring)
+  const name = parameters.require('StreamName')
+  const view = parameters.takeChoice('StreamView', views) ?? usual
+  const limit = parameters.takeInteger('Limit', 1n, BigInt(SPLITS_MAX))
+  const fromNs = parameters.takeInteger('After', 0n, TIME_LIMIT_NS) ?? 0n
+  finishParameters(ctx, parameters)
+  const most = Number(limit ?? SPLITS_MAX)
+  await withClientSignal(ctx, async (signal) => {
+    const split = async (capture: CaptureRecord) => {
+      const intervals = await cut(capture, view, { fromNs, limit: most })
+      if (limit === undefined && intervals.length > most) throw tooMany(view)
+      const page = intervals.slice(0, most)
+      return {
+        capture,
+        intervals,
+        page,
+        counts: await countIntervals(parts, capture, { intervals: page, signal }),
+      }
+    }
+    const { capture, intervals, page, counts } = await onHeld(() => parts.catalogue.find(name), split)
+    const next = intervals[most]
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = {
+      Path: `/capture/${capture.name}/${view}`,
+      SplitFile: true,
+      List: splitItems(capture, page, { counts, zone: parts.config.timeZone }),
+      ...(next === undefined ? {} : { Next: String(next.startNs) }),
+    }
+  })
+}
+
+function tooMany(view: string): Error {
+  return badParameter(
+    'StreamView',
+    `${view} gives more than ${SPLITS_MAX} splits; choose a coarser one, or add Limit and read on with After=<Next of the answer>`,
+  )
+}
+
+/** One count for each interval. What lies between two intervals is counted too, and is nothing. */
+async function countIntervals(
+  parts: ApplianceParts,
+  capture: CaptureRecord,
+  { intervals, signal }: { readonly intervals: readonly SplitInterval[]; readonly signal: AbortSignal },
+): Promise<readonly (IntervalCount | undefined)[]> {
+  const beginNs = intervals[0]?.startNs
+  const endNs = intervals.at(-1)?.stopNs
+  if (beginNs === undefined || endNs === undefined) return []
+  const boundariesNs = intervals.flatMap(({ startNs, stopNs }) => [startNs, stopNs])
+  const { streams } = selectStreams([capture], {
+    query: { beginNs, endNs, timeSource: 'nic', frameFilter: [] },
+    folderOf: (record) => parts.catalogue.folderOf(record),
+  })
+  const counts = await countPackets({ streams, boundariesNs, signal })
+  return intervals.map((_, index) => counts[2 * index])
+}
+
+interface ItemOptions {
+  readonly counts: readonly (IntervalCount | undefined)[]
+  readonly zone: string
+}
+
+/** Intervals without packets are left out. */
+function splitItems(
+  capture: CaptureRecord,
+  intervals: readonly SplitInterval[],
+  { counts, zone }: ItemOptions,
+): Record<string, string | number>[] {
+  const clock = clockOf(zone)
+  return intervals
+    .map((interval, index) => ({ ...interval, ...(counts[index] ?? { packets: 0n, bytes: 0n }) }))
+    .filter(({ packets }) => packets > 0n)
+    .map(({ startNs, stopNs, packets, bytes }, index) => ({
+      id: String(index),
+      Path: splitPath(startNs, clock),
+      PCAP: `/pcap/splittime?StreamName=${capture.name}&Start=${startNs}ULL&Stop=${stopNs}ULL&&`,
+      StartTS: String(startNs),
+      StopTS: String(stopNs),
+      Size: Number(bytes),
+      ByteCnt: String(bytes),
+      PacketCnt: String(packets),
+      // What the capture lost of this split alone is not known.
+      ValidPct:
+        capture.removed !== undefined && startNs < capture.removed.endNs ? validPercent(capture) : 100,
+      Desc: capture.description,
+    }))
+}
+
+function clockOf(zone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('sv-SE', {
+    timeZone: zone,
+    dateStyle: 'short',
+    timeStyle: 'medium',
+  })
+}
+
+/** `YYYYMMDD_HH:MM:SS.mmm.uuu.nnn` in the device's zone. */
+function splitPath(ns: bigint, clock: Intl.DateTimeFormat): string {
+  const date = clock
+    .format(Number(ns / 1_000_000n))
+    .replaceAll('-', '')
+    .replace(' ', '_')
+  const fraction = String(ns % 1_000_000_000n).padStart(9, '0')
+  return `${date}.${fraction.slice(0, 3)}.${fraction.slice(3, 6)}.${fraction.slice(6)}`
+}

@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { buffer, text } from 'node:stream/consumers'
+import { CapfleetError } from '../../src/base/error.ts'
+
+/** What a compile helper says of its input; the same at every time. */
+export type CompileOutcome = { readonly output: Buffer } | { readonly problem: string }
+
+/** A program of native/engine/filter/*_compile_main.cc: it reads stdin to its end; status 0: output, 1: one line on stderr. */
+export interface CompileHelper {
+  readonly path: string
+  /** The processor time that it allows itself; the kernel kills it then. */
+  readonly cpuLimitMs: number
+}
+
+export interface HelperLimits {
+  /** Of the clock on the wall, which runs on while a busy machine lets the helper wait. */
+  readonly limitMs: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * Runs a compile helper for a text that others wrote, in a process of its own. Fails with compiler-busy
+ * when something else than the helper's own limits ended it, or with the signal's reason: that says
+ * nothing about the text.
+ */
+export async function runHelper(
+  helper: CompileHelper,
+  input: Buffer,
+  { limitMs, signal }: HelperLimits,
+): Promise<CompileOutcome> {
+  signal.throwIfAborted()
+  const startedMs = performance.now()
+  const child = spawn(helper.path, { stdio: ['pipe', 'pipe', 'pipe'], env: {} })
+  let isLate = false
+  const kill = (): void => void child.kill('SIGKILL')
+  const limit = setTimeout(() => {
+    isLate = true
+    kill()
+  }, limitMs)
+  signal.addEventListener('abort', kill, { once: true })
+  try {
+    const { status, killedBy, output, message } = await resultOf(child, input)
+    signal.throwIfAborted()
+    if (status === 0) return { output }
+    if (status === 1 && message !== '') return { problem: message }
+    const ranMs = performance.now() - startedMs
+    if (isLate || !isOwnEnd(killedBy, { ranMs, cpuLimitMs: helper.cpuLimitMs })) throw endedByOthers(ranMs)
+    return { problem: `it is too complex: compiling took more than ${helper.cpuLimitMs / 1000} s or 256 MiB` }
+  } finally {
+    clearTimeout(limit)
+    signal.removeEventListener('abort', kill)
+  }
+}
+
+/** How a helper ends by itself that has no memory left, or no stack. */
+const OWN_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set([
+  null,
+  'SIGABRT',
+  'SIGBUS',
+  'SIGSEGV',
+  'SIGXCPU',
+])
+
+/** The kernel ends who used up its processor time by SIGKILL; before that time it was somebody else's. */
+function isOwnEnd(
+  killedBy: NodeJS.Signals | null,
+  { ranMs, cpuLimitMs }: { readonly ranMs: number; readonly cpuLimitMs: number },
+): boolean {
+  return OWN_SIGNALS.has(killedBy) || (killedBy === 'SIGKILL' && ranMs >= cpuLimitMs)
+}
+
+function endedByOthers(ranMs: number): CapfleetError {
+  return new CapfleetError(
+    'compiler-busy',
+    `the device was too busy to compile the filter; it was given up after ${(ranMs / 1000).toFixed(1)} s, try again`,
+    { retryAfterS: Math.ceil(ranMs / 1000) },
+  )
+}
+
+interface ChildResult {
+  /** null when a signal ended it. */
+  readonly status: number | null
+  readonly killedBy: NodeJS.Signals | null
+  readonly output: Buffer
+  readonly message: string
+}
+
+async function resultOf(child: ChildProcess, input: Buffer): Promise<ChildResult> {
+  const { stdin, stdout, stderr } = child
+  if (stdin === null || stdout === null || stderr === null) throw new Error('the compiler has no pipes')
+  // A compiler that ends before it has read everything says why by its status.
+  stdin.on('error', () => undefined)
+  stdin.end(input)
+  const [[status, killedBy], output, message] = await Promise.all([
+    once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>,
+    buffer(stdout),
+    text(stderr),
+  ])
+  return { status, killedBy, output, message: message.trim() }
+}

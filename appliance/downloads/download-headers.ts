@@ -1,0 +1,31 @@
+import type { DownloadQuery } from '../../src/query/download-query.ts'
+import { ignoredNames } from '../../src/query/ignored-names.ts'
+import { ENCODING_FILES, encodingOf } from '../../src/query/query-values.ts'
+
+export interface DownloadHead {
+  readonly query: DownloadQuery
+  /** Base of the file's name; a capture's name or a device's: safe as it is. */
+  readonly name: string
+  /** Retention has removed packets of the range that are older than this. */
+  readonly agedOutBeforeNs?: bigint | undefined
+}
+
+/**
+ * The headers of every download (api-decisions section 1). Never Content-Encoding: the caller
+ * asked for a compressed file, which nobody on the way may unpack.
+ */
+export function downloadHeaders({ query, name, agedOutBeforeNs }: DownloadHead): Record<string, string> {
+  const { ending, mediaType } = ENCODING_FILES[encodingOf(query.compression)]
+  const headers: Record<string, string> = {
+    'Content-Type': mediaType,
+    'Content-Disposition': `attachment; filename="${name}${ending}"`,
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+  }
+  if (query.timeUnit !== undefined) headers['Capfleet-TS-Unit'] = query.timeUnit
+  // A caller that lost the connection may then go on by TSBegin without missing a packet.
+  if (query.timeSource === 'nic') headers['Capfleet-Order'] = 'time'
+  if (agedOutBeforeNs !== undefined) headers['Capfleet-Aged-Out-Before'] = String(agedOutBeforeNs)
+  if (query.ignored.length > 0) headers['Capfleet-Ignored'] = ignoredNames(query.ignored)
+  return headers
+}

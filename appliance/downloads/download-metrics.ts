@@ -1,0 +1,54 @@
+import type { DownloadTotals } from '../../native/addon.ts'
+import type { Metrics } from '../../src/base/metrics.ts'
+import type { StreamLimit } from './stream-limit.ts'
+
+export interface EndedDownload {
+  readonly kind: string
+  readonly outcome: string
+  readonly totals: DownloadTotals
+}
+
+/** Counts downloads; gauges show the slots at the time of the scrape. */
+export class DownloadMetrics {
+  readonly #downloads
+  readonly #bytes
+  readonly #packets
+  readonly #corruptBlocks
+  #failureCount = 0
+  #corruptBlockCount = 0n
+
+  constructor(metrics: Metrics, slots: StreamLimit) {
+    this.#downloads = metrics.counter('downloads_total', 'Ended downloads', ['kind', 'outcome'])
+    this.#bytes = metrics.counter('download_bytes_total', 'Bytes of download bodies')
+    this.#packets = metrics.counter('download_packets_total', 'Packets delivered')
+    this.#corruptBlocks = metrics.counter(
+      'corrupt_blocks_total',
+      'Stored blocks that downloads left out because they are damaged',
+    )
+    metrics.gauge('download_slots_used', 'Downloads running now', [], (gauge) =>
+      gauge.set(slots.readers.size),
+    )
+    metrics.gauge('download_slots_waiting', 'Requests that wait for a slot', [], (gauge) =>
+      gauge.set(slots.waiting),
+    )
+  }
+
+  /** Downloads that the store or the engine cut, since the program began. */
+  get failures(): number {
+    return this.#failureCount
+  }
+
+  /** Damaged blocks that downloads left out, since the program began. */
+  get corruptBlocks(): bigint {
+    return this.#corruptBlockCount
+  }
+
+  ended({ kind, outcome, totals }: EndedDownload): void {
+    this.#downloads.inc({ kind, outcome })
+    this.#bytes.inc(Number(totals.outputBytes))
+    this.#packets.inc(Number(totals.packets))
+    this.#corruptBlocks.inc(Number(totals.corruptBlocks))
+    this.#corruptBlockCount += totals.corruptBlocks
+    if (outcome === 'failed') this.#failureCount += 1
+  }
+}

@@ -1,0 +1,191 @@
+import { type Chunk, countPackets, type Download, type DownloadTotals } from '../../native/addon.ts'
+import { CapfleetError } from '../../src/base/error.ts'
+import type { DownloadQuery } from '../../src/query/download-query.ts'
+import type { FlushWatch } from './flush-watch.ts'
+import { addTotals, NO_TOTALS } from './followed-totals.ts'
+import { onHeld } from './on-held.ts'
+import type { PreparedDownload } from './prepare-download.ts'
+
+export interface FollowParts {
+  readonly flushes: Pick<FlushWatch, 'next'>
+  /** The download of a part of the range, from what is stored now. */
+  readonly prepare: (query: DownloadQuery) => Promise<PreparedDownload>
+  readonly open: (prepared: PreparedDownload) => Promise<Download>
+}
+
+interface Step {
+  readonly prepared: PreparedDownload
+  readonly download: Download
+}
+
+/**
+ * A download that goes on with packets as they are recorded (`Follow=1`): one engine download after
+ * the other, each from where the one before ended up to what is flushed. Together they are what a
+ * later download of the same range gives: every packet once, by time. It ends when everything
+ * before the end of the range is flushed, or no capture runs that could add to it. Pulled like a
+ * Download, and by one caller.
+ */
+export class FollowedDownload {
+  readonly #parts: FollowParts
+  /** Of the whole range; a name in it is a full one. */
+  readonly #query: DownloadQuery
+  readonly #closed = new AbortController()
+  #current: Download | undefined
+  #linkType: number | undefined
+  #agedOutBeforeNs: bigint | undefined
+  /** TSMax may bring it nearer. */
+  #endNs: bigint
+  /** Everything before this is in a step. */
+  #coveredNs: bigint
+  #steps = 0
+  #mayGrow = true
+  #finished: DownloadTotals = NO_TOTALS
+
+  private constructor(query: DownloadQuery, parts: FollowParts) {
+    this.#parts = parts
+    this.#query = query
+    this.#endNs = query.endNs
+    this.#coveredNs = query.beginNs
+  }
+
+  /** Begins with what is flushed. Fails as prepareDownload, Download.open and FlushWatch do. */
+  static async open(query: DownloadQuery, parts: FollowParts): Promise<FollowedDownload> {
+    const followed = new FollowedDownload(query, parts)
+    const { selection, agedOutBeforeNs } = await followed.#openStep(await followed.#flushedNs())
+    followed.#linkType = selection.linkType
+    followed.#agedOutBeforeNs = agedOutBeforeNs
+    return followed
+  }
+
+  /** As PreparedDownload has it, of what was stored at the start. */
+  get agedOutBeforeNs(): bigint | undefined {
+    return this.#agedOutBeforeNs
+  }
+
+  /** As Download.next(). Rejects with aged-out when packets were removed before they could be sent. */
+  async next(): Promise<Chunk | undefined> {
+    while (this.#current !== undefined) {
+      const chunk = await this.#current.next()
+      if (chunk !== undefined) return chunk
+      this.#endStep(this.#current)
+      await this.#nextStep()
+    }
+    return undefined
+  }
+
+  totals(): DownloadTotals {
+    return this.#current === undefined ? this.#finished : addTotals(this.#finished, this.#current.totals())
+  }
+
+  close(): void {
+    this.#closed.abort(new DOMException('the download was closed', 'AbortError'))
+    this.#current?.close()
+  }
+
+  #endStep(step: Download): void {
+    this.#finished = addTotals(this.#finished, step.totals())
+    this.#current = undefined
+    step.close()
+    const { firstNs, truncated } = this.#finished
+    const { tsMaxNs } = this.#query
+    if (truncated) this.#coveredNs = this.#endNs
+    if (tsMaxNs !== undefined && firstNs !== undefined && firstNs + tsMaxNs < this.#endNs) {
+      this.#endNs = firstNs + tsMaxNs
+    }
+  }
+
+  /** Waits until there is more to read; without a current step the download is at its end. */
+  async #nextStep(): Promise<void> {
+    while (this.#mayGrow && this.#coveredNs < this.#endNs) {
+      const flushedNs = await this.#flushedNs()
+      if (flushedNs <= this.#coveredNs) continue
+      const coveredNs = this.#coveredNs
+      this.#checkStep(await this.#openStep(flushedNs), coveredNs)
+      await this.#skipHeader()
+      return
+    }
+    await this.#checkNothingMissed()
+  }
+
+  /** Up to when a step may read. */
+  async #flushedNs(): Promise<bigint> {
+    const state = await this.#parts.flushes.next(this.#closed.signal)
+    const { captureName } = this.#query
+    const isOver = captureName !== undefined && state.name !== '' && state.name !== captureName
+    // What was recorded is all on the disk when this is seen.
+    if (!state.isCapturing || isOver) this.#mayGrow = false
+    return !this.#mayGrow || state.flushedNs > this.#endNs ? this.#endNs : state.flushedNs
+  }
+
+  /** Chooses its files only now: what was flushed may lie in a segment, or a capture, of this moment. */
+  async #openStep(flushedNs: bigint): Promise<PreparedDownload> {
+    const query = this.#stepQuery(flushedNs)
+    const { prepared, download } = await onHeld<PreparedDownload, Step>(
+      () => this.#parts.prepare(query),
+      async (found) => ({ prepared: found, download: await this.#parts.open(found) }),
+    )
+    this.#current = download
+    this.#coveredNs = query.endNs
+    this.#steps += 1
+    if (this.#closed.signal.aborted) download.close()
+    return prepared
+  }
+
+  /** What is asked of the step that ends here, with what the limits leave. */
+  #stepQuery(endNs: bigint): DownloadQuery {
+    const { maxPackets, maxBytes, tsMaxNs } = this.#query
+    const { packets, bytes, firstNs } = this.#finished
+    const packetsLeft = maxPackets === undefined ? undefined : maxPackets - packets
+    return {
+      ...this.#query,
+      beginNs: this.#coveredNs,
+      endNs: endNs > this.#coveredNs ? endNs : this.#coveredNs,
+      tsMaxNs: firstNs === undefined ? tsMaxNs : undefined,
+      maxPackets: packetsLeft === 0n ? undefined : packetsLeft,
+      // A file header alone: the first packet that passes is one too many.
+      maxBytes: packetsLeft === 0n ? FILE_HEADER_BYTES : maxBytes && maxBytes - bytes,
+    }
+  }
+
+  /** The file has one already; with compression it is a member or frame of its own. */
+  async #skipHeader(): Promise<void> {
+    const header = await this.#current?.next()
+    if (header === undefined) return
+    this.#finished = {
+      ...this.#finished,
+      outputBytes: this.#finished.outputBytes - BigInt(header.bytes.length),
+    }
+    header.release()
+  }
+
+  #checkStep({ selection, agedOutBeforeNs }: PreparedDownload, beginNs: bigint): void {
+    if (agedOutBeforeNs !== undefined && agedOutBeforeNs > beginNs) {
+      throw new CapfleetError('aged-out', 'packets were removed before they could be followed')
+    }
+    if (selection.streams.length === 0) return
+    // An empty beginning says nothing of what comes, but its header has been sent.
+    if (selection.linkType === this.#linkType) return
+    throw new CapfleetError('mixed-link-type', 'what came to be followed has another link type')
+  }
+
+  /** A clock that went back leaves packets before what was sent: better no end than a silent loss. */
+  async #checkNothingMissed(): Promise<void> {
+    const { readPackets, corruptBlocks, truncated } = this.#finished
+    if (this.#steps < 2 || truncated || corruptBlocks > 0n) return
+    const range = { ...this.#query, endNs: this.#endNs }
+    const { selection } = await this.#parts.prepare(range)
+    const [count] = await countPackets({
+      streams: selection.streams,
+      boundariesNs: [range.beginNs, range.endNs],
+      signal: this.#closed.signal,
+    })
+    const missed = (count?.packets ?? 0n) - readPackets
+    if (missed <= 0n) return
+    throw new CapfleetError(
+      'store-unavailable',
+      `the clock went back while the range was followed: ${missed} packets came too late to be sent in order; ask again`,
+    )
+  }
+}
+
+const FILE_HEADER_BYTES = 24n

@@ -1,0 +1,34 @@
+import type { DownloadTotals } from '../../native/addon.ts'
+
+export const NO_TOTALS: DownloadTotals = {
+  packets: 0n,
+  bytes: 0n,
+  outputBytes: 0n,
+  readPackets: 0n,
+  readBytes: 0n,
+  corruptBlocks: 0n,
+  firstNs: undefined,
+  lastNs: undefined,
+  vendorTimeFallbacks: 0n,
+  latePackets: 0n,
+  truncated: false,
+  nextNs: undefined,
+}
+
+/** Of two downloads, of which one follows the other in the same body. */
+export function addTotals(before: DownloadTotals, after: DownloadTotals): DownloadTotals {
+  return {
+    packets: before.packets + after.packets,
+    bytes: before.bytes + after.bytes,
+    outputBytes: before.outputBytes + after.outputBytes,
+    readPackets: before.readPackets + after.readPackets,
+    readBytes: before.readBytes + after.readBytes,
+    corruptBlocks: before.corruptBlocks + after.corruptBlocks,
+    firstNs: before.firstNs ?? after.firstNs,
+    lastNs: after.lastNs ?? before.lastNs,
+    vendorTimeFallbacks: before.vendorTimeFallbacks + after.vendorTimeFallbacks,
+    latePackets: before.latePackets + after.latePackets,
+    truncated: after.truncated,
+    nextNs: after.nextNs,
+  }
+}

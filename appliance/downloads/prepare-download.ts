@@ -1,0 +1,88 @@
+/**
+ * What a download needs before it can begin: its captures found, its filters compiled. Everything
+ * that can be wrong with a request is found here, before a slot is taken.
+ */
+import type { DownloadQuery } from '../../src/query/download-query.ts'
+import type { ParseContext } from '../../src/query/parse-download-query.ts'
+import { badParameter } from '../../src/query/query-parameters.ts'
+import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
+import type { CompileRequest } from '../compile/compile-queue.ts'
+import { agedOutBeforeNs } from '../store/removed-spans.ts'
+import { type StreamSelection, selectStreams } from './select-streams.ts'
+
+/** A query that passed all checks. */
+export interface PreparedDownload {
+  readonly query: DownloadQuery
+  readonly selection: StreamSelection
+  /** Retention has removed packets of the range that are older than this; undefined: none. */
+  readonly agedOutBeforeNs: bigint | undefined
+  /** Base of the file's name: the capture's, or the device's with the range. */
+  readonly name: string
+  /** FilterBPF, compiled for the selection's link type. */
+  readonly program: Uint8Array | undefined
+  /** FilterRE, as a serialized Hyperscan database. */
+  readonly regex: Uint8Array | undefined
+  /** With vendorA7280_mac48: a source address whose time is further than this from the NIC's is an address. */
+  readonly mac48LimitNs: bigint
+}
+
+const NANOS_PER_MS = 1_000_000n
+
+/** For the parsers of queries. */
+export function parseContextOf({ config }: ApplianceParts): ParseContext {
+  return { zone: config.timeZone, nowNs: nowNs(), timeSourceAliases: config.tsModeAliases }
+}
+
+/**
+ * Fails with unknown-capture, aged-out, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than
+ * a legacy path may cross), compiler-busy, store-unavailable, or the signal's reason.
+ */
+export async function prepareDownload(
+  parts: ApplianceParts,
+  query: DownloadQuery,
+  request: CompileRequest,
+): Promise<PreparedDownload> {
+  const { catalogue } = parts
+  const { captureName } = query
+  const captures = captureName === undefined ? await catalogue.list() : [await catalogue.find(captureName)]
+  const agedOut = captureName === undefined ? await catalogue.listAgedOut() : []
+  const lostBeforeNs = agedOutBeforeNs(query, { captures, agedOut })
+  const selection = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
+  checkCaptureCount(query, selection.captures)
+  const [capture] = captures
+  return {
+    query,
+    selection,
+    agedOutBeforeNs: lostBeforeNs,
+    name:
+      captureName === undefined || capture === undefined
+        ? `${parts.config.deviceName}_${query.beginNs}_${query.endNs}`
+        : capture.name,
+    mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
+    ...(await compileFilters(parts, { query, linkType: selection.linkType }, request)),
+  }
+}
+
+/** Leaving the third capture out would lose packets in silence. */
+function checkCaptureCount({ capturesMax }: DownloadQuery, captures: readonly string[]): void {
+  if (capturesMax === undefined || captures.length <= capturesMax) return
+  throw badParameter(
+    'TSEnd',
+    `makes the range reach into ${captures.length} captures (${captures.slice(0, 5).join(', ')}), this path crosses ${capturesMax} at most; shorten the range or use /api/v1/pcap/timerange`,
+  )
+}
+
+async function compileFilters(
+  { compiler, regexCompiler }: ApplianceParts,
+  { query, linkType }: { readonly query: DownloadQuery; readonly linkType: number },
+  request: CompileRequest,
+): Promise<Pick<PreparedDownload, 'program' | 'regex'>> {
+  const { filterBpf, filterRegex } = query
+  return {
+    program:
+      filterBpf === undefined
+        ? undefined
+        : await compiler.compile({ expression: filterBpf, linkType }, request),
+    regex: filterRegex === undefined ? undefined : await regexCompiler.compile(filterRegex, request),
+  }
+}

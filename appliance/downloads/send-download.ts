@@ -1,0 +1,154 @@
+import type { ServerResponse } from 'node:http'
+import type { Chunk, Download, DownloadTotals } from '../../native/addon.ts'
+import { cutResponse } from '../../src/http/cut-response.ts'
+import { watchSlowClient } from '../../src/http/slow-client.ts'
+import { BodyWriter } from './body-writer.ts'
+import type { Reader } from './stream-limit.ts'
+
+/** What a body is pulled from. */
+export type PacketSource = Pick<Download, 'next' | 'totals' | 'close'>
+
+export interface SendOptions {
+  readonly download: PacketSource
+  /** Read already, so that its failure could still become a status. */
+  readonly firstChunk: Chunk | undefined
+  /** Kept up to date with the bytes handed out. */
+  readonly reader: Reader
+  /** A client that takes nothing for so long is cut off. */
+  readonly idleTimeoutMs: number
+  /** A client that hardly reads for so long while others wait for its slot is cut off too. */
+  readonly slowAfterMs: number
+  /** Whether others wait for the slot. */
+  readonly isWanted: () => boolean
+  /** Bytes that leave the body's format inside an element, for a cut. */
+  readonly partialElement: Uint8Array
+  /** Called when the device has no more work with this download; the last bytes are out. */
+  readonly onDrained: () => void
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal
+  /** Has aborted, with an error as its reason, when the client may not have more; `download` is closed then. */
+  readonly revoked: AbortSignal | undefined
+}
+
+export type SendOutcome =
+  | { readonly kind: 'complete' | 'client-gone' | 'idle-timeout' | 'too-slow' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+
+/**
+ * Sends the body whose head has been written. On success the response is ended, with the
+ * completion trailers; on failure it is cut inside a record, so that nobody takes it for whole.
+ * The engine's buffers are all given back when this returns.
+ */
+export async function sendDownload(res: ServerResponse, options: SendOptions): Promise<SendOutcome> {
+  const writer = new BodyWriter(res)
+  const idle = watchProgress(res, writer, options.idleTimeoutMs)
+  const { revoked, signal } = options
+  let isTooSlow = false
+  const cutOff = (): void => {
+    isTooSlow = true
+    res.socket?.resetAndDestroy()
+  }
+  const left = (): SendOutcome | undefined => {
+    if (idle.expired) return { kind: 'idle-timeout' }
+    if (isTooSlow) return { kind: 'too-slow' }
+    return signal.aborted ? { kind: 'client-gone' } : undefined
+  }
+  try {
+    using slow = watchSlow(res, options, cutOff)
+    await pump(writer, options)
+    slow[Symbol.dispose]()
+    revoked?.throwIfAborted()
+    const gone = left()
+    if (gone !== undefined) return gone
+    options.onDrained()
+    await endResponse(res, options)
+    return { kind: res.writableFinished ? 'complete' : 'client-gone' }
+  } catch (error) {
+    const gone = left()
+    if (gone !== undefined) return gone
+    options.onDrained()
+    await cutResponse(res, options.partialElement)
+    return { kind: 'failed', error: revoked?.aborted === true ? revoked.reason : error }
+  } finally {
+    idle.stop()
+  }
+}
+
+function watchSlow(
+  res: ServerResponse,
+  { reader, slowAfterMs, isWanted }: SendOptions,
+  onSlow: () => void,
+): Disposable {
+  return watchSlowClient({ res, turnMs: slowAfterMs, writtenBytes: () => reader.bytes, isWanted, onSlow })
+}
+
+async function pump(
+  writer: BodyWriter,
+  { download, firstChunk, reader, signal, revoked }: SendOptions,
+): Promise<void> {
+  for (let chunk = firstChunk; chunk !== undefined; chunk = await download.next()) {
+    reader.bytes += BigInt(chunk.bytes.length)
+    await writer.write(chunk)
+    if (signal.aborted || revoked?.aborted === true) return
+  }
+  await writer.flush()
+}
+
+async function endResponse(res: ServerResponse, { download, signal }: SendOptions): Promise<void> {
+  if (signal.aborted) return
+  if (res.hasHeader('Trailer')) res.addTrailers(completionTrailers(download.totals()))
+  const ended = new Promise<void>((resolve) => {
+    res.once('finish', resolve)
+    res.once('close', resolve)
+  })
+  res.end()
+  await ended
+}
+
+/** Names of completionTrailers, for the head. */
+export const COMPLETION_TRAILER_NAMES =
+  'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes, Capfleet-Corrupt-Blocks, Capfleet-TS-Fallbacks, ' +
+  'Capfleet-Late-Packets, Capfleet-Truncated, Capfleet-Next-Ns'
+
+/**
+ * Only a stream that was not cut has these. Bytes are those of the body as sent. Truncated is 1 when
+ * MaxBytes or MaxPackets left packets out; Next-Ns is the timestamp of the first of them.
+ */
+function completionTrailers(totals: DownloadTotals): Record<string, string> {
+  return {
+    'Capfleet-Complete': '1',
+    'Capfleet-Packets': String(totals.packets),
+    'Capfleet-Bytes': String(totals.outputBytes),
+    'Capfleet-Corrupt-Blocks': String(totals.corruptBlocks),
+    'Capfleet-TS-Fallbacks': String(totals.vendorTimeFallbacks),
+    'Capfleet-Late-Packets': String(totals.latePackets),
+    'Capfleet-Truncated': totals.truncated ? '1' : '0',
+    ...(totals.nextNs === undefined ? {} : { 'Capfleet-Next-Ns': String(totals.nextNs) }),
+  }
+}
+
+/**
+ * Resets the connection when the client takes no byte for `idleTimeoutMs`. Node's socket time-out
+ * counts a partly taken write as progress, also the one just begun, so that it may take twice as
+ * long. Time without anything to take is the engine's.
+ */
+function watchProgress(res: ServerResponse, writer: BodyWriter, idleTimeoutMs: number) {
+  const watch = {
+    expired: false,
+    stop: () => {
+      res.setTimeout(0)
+      res.off('timeout', onTimeout)
+    },
+  }
+  const onTimeout = (): void => {
+    if (!writer.isBusy) {
+      res.setTimeout(idleTimeoutMs)
+      return
+    }
+    watch.expired = true
+    res.socket?.resetAndDestroy()
+  }
+  res.setTimeout(idleTimeoutMs)
+  res.on('timeout', onTimeout)
+  return watch
+}

@@ -1,0 +1,225 @@
+/**
+ * The downloads single, timerange and splittime (API sections 4.4 and 4.5). Everything that can be
+ * wrong is found before a slot is taken, and the engine has begun before the status goes out.
+ */
+import { type Chunk, Download } from '../../native/addon.ts'
+import type { DownloadKind, DownloadQuery } from '../../src/query/download-query.ts'
+import { parseLegacyQuery } from '../../src/query/legacy-query.ts'
+import { parseDownloadQuery } from '../../src/query/parse-download-query.ts'
+import { encodingOf, PARTIAL_ELEMENTS } from '../../src/query/query-values.ts'
+import type { ApplianceContext, ApplianceHandler, ApplianceParts } from '../appliance-parts.ts'
+import type { CompileRequest } from '../compile/compile-queue.ts'
+import { callerOf } from '../request/caller.ts'
+import { withClientSignal } from '../request/client-signal.ts'
+import { downloadHeaders } from './download-headers.ts'
+import { FollowedDownload } from './followed-download.ts'
+import { leaseOf } from './lease-headers.ts'
+import { onHeld } from './on-held.ts'
+import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
+import {
+  COMPLETION_TRAILER_NAMES,
+  type PacketSource,
+  type SendOutcome,
+  sendDownload,
+} from './send-download.ts'
+import type { Reader } from './stream-limit.ts'
+
+/** A download from the V1 path of this kind. */
+export function storedDownload(kind: DownloadKind): ApplianceHandler {
+  return answerWith((raw, parts) => parseDownloadQuery(kind, raw, parseContextOf(parts)))
+}
+
+/** A download from the path of this kind below /pcap/. */
+export function legacyDownload(kind: DownloadKind): ApplianceHandler {
+  return answerWith((raw, parts) => parseLegacyQuery(kind, raw, parseContextOf(parts)))
+}
+
+function answerWith(parse: (raw: string, parts: ApplianceParts) => DownloadQuery): ApplianceHandler {
+  return async (parts, ctx) => {
+    parts.draining.throwIfAborted()
+    await withClientSignal(ctx, async (signal) => {
+      const request = { caller: callerOf(ctx), signal }
+      const prepared = await prepareDownload(parts, parse(ctx.querystring, parts), request)
+      if (ctx.method !== 'HEAD') {
+        await download(parts, ctx, { ...prepared, ...request })
+        return
+      }
+      ctx.respond = false
+      ctx.res.writeHead(200, downloadHeaders(prepared)).end()
+    })
+  }
+}
+
+async function download(
+  parts: ApplianceParts,
+  ctx: ApplianceContext,
+  prepared: PreparedDownload & CompileRequest,
+): Promise<void> {
+  const { query, signal } = prepared
+  const { revoked } = ctx.state
+  const reader = readerOf(prepared, ctx)
+  using held = new DisposableStack()
+  const waiting = AbortSignal.any([signal, parts.draining, ...(revoked === undefined ? [] : [revoked])])
+  held.use(await parts.slots.acquire(reader, { waitMs: (query.waitS ?? 0) * 1000, signal: waiting }))
+  waiting.throwIfAborted()
+  // The slot is free as soon as the client is gone, or may have no more, whatever the engine is busy with.
+  const release = () => held.dispose()
+  signal.addEventListener('abort', release, { once: true })
+  revoked?.addEventListener('abort', release, { once: true })
+  held.defer(() => revoked?.removeEventListener('abort', release))
+  const { engine, agedOutBeforeNs } = await openSource(parts, prepared, prepared)
+  reader.totals = () => engine.totals()
+  held.defer(() => engine.close())
+  const firstChunk = await firstOf(engine, signal)
+  writeHead(ctx, downloadHeaders({ ...prepared, agedOutBeforeNs }))
+  const outcome = await sendDownload(ctx.res, {
+    download: engine,
+    firstChunk,
+    reader,
+    idleTimeoutMs: parts.config.downloads.idleTimeoutMs,
+    slowAfterMs: parts.config.downloads.slowAfterMs,
+    isWanted: () => parts.slots.isWantedByOthers(reader, parts.config.downloads.slowAfterMs),
+    partialElement: PARTIAL_ELEMENTS[encodingOf(query.compression)],
+    onDrained: () => held.dispose(),
+    signal,
+    revoked,
+  })
+  report(parts, ctx, { query, engine, outcome })
+}
+
+function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext): Reader {
+  return {
+    mode: query.kind,
+    commandLine: `${ctx.method} ${ctx.originalUrl}`,
+    what: query.captureName ?? `${query.beginNs}-${query.endNs} of ${selection.captures.length} captures`,
+    captures: selection.captures,
+    filter: query.filterBpf,
+    sliceBytes: query.sliceBytes,
+    user: ctx.state.user ?? '',
+    lease: leaseOf(ctx),
+    follows: query.follow,
+    startedAt: new Date().toISOString(),
+    bytes: 0n,
+    totals: undefined,
+  }
+}
+
+interface OpenedSource<Source extends PacketSource> {
+  readonly engine: Source
+  /** Of the selection that is read. */
+  readonly agedOutBeforeNs: bigint | undefined
+}
+
+async function openSource(
+  parts: ApplianceParts,
+  prepared: PreparedDownload,
+  request: CompileRequest,
+): Promise<OpenedSource<PacketSource>> {
+  const { query } = prepared
+  if (!query.follow) return await openHeld(parts, prepared, request)
+  // A base name means another capture after a roll.
+  const captureName = query.captureName === undefined ? undefined : prepared.name
+  const engine = await FollowedDownload.open(
+    { ...query, captureName },
+    {
+      flushes: parts.flushes,
+      // The expression is compiled already, by a process that a step need not wait for.
+      prepare: async (step) => {
+        const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, request)
+        return { ...found, query: step, regex: prepared.regex }
+      },
+      open: (step) => openEngine(step, request.signal),
+    },
+  )
+  return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }
+}
+
+/** Prepares again when a segment was removed since, as in a long wait for a slot. */
+async function openHeld(
+  parts: ApplianceParts,
+  prepared: PreparedDownload,
+  request: CompileRequest,
+): Promise<OpenedSource<Download>> {
+  let next: PreparedDownload | undefined = prepared
+  const find = async (): Promise<PreparedDownload> => {
+    const found = next ?? (await prepareDownload(parts, prepared.query, request))
+    next = undefined
+    return found
+  }
+  return await onHeld(find, async (found) => ({
+    engine: await openEngine(found, request.signal),
+    agedOutBeforeNs: found.agedOutBeforeNs,
+  }))
+}
+
+async function openEngine(
+  { query, selection, program, regex, mac48LimitNs }: PreparedDownload,
+  signal: AbortSignal,
+): Promise<Download> {
+  const engine = await Download.open({
+    streams: selection.streams,
+    beginNs: query.beginNs,
+    endNs: query.endNs,
+    frameFilter: query.frameFilter,
+    filter: program,
+    filterDecap: query.filterDecap,
+    regex,
+    timeSource: query.timeSource,
+    mac48LimitNs,
+    sliceBytes: query.sliceBytes,
+    tsMaxNs: query.tsMaxNs,
+    maxBytes: query.maxBytes,
+    maxPackets: query.maxPackets,
+    timeResolution: query.timeResolution,
+    compression: query.compression,
+    emptyLinkType: selection.linkType,
+  })
+  if (signal.aborted) engine.close()
+  signal.throwIfAborted()
+  return engine
+}
+
+async function firstOf(engine: PacketSource, signal: AbortSignal): Promise<Chunk | undefined> {
+  try {
+    return await engine.next()
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error
+  }
+}
+
+function writeHead(ctx: ApplianceContext, headers: Record<string, string>): void {
+  ctx.respond = false
+  for (const [name, value] of Object.entries(headers)) ctx.res.setHeader(name, value)
+  // Node refuses to announce trailers to HTTP/1.0, which has no way to carry them.
+  if (ctx.req.httpVersionMinor === 0) ctx.res.setHeader('Connection', 'close')
+  else ctx.res.setHeader('Trailer', COMPLETION_TRAILER_NAMES)
+  ctx.res.statusCode = 200
+}
+
+interface EndedRequest {
+  readonly query: DownloadQuery
+  readonly engine: PacketSource
+  readonly outcome: SendOutcome
+}
+
+function report(
+  parts: ApplianceParts,
+  ctx: ApplianceContext,
+  { query, engine, outcome }: EndedRequest,
+): void {
+  const totals = engine.totals()
+  parts.downloads.ended({ kind: query.kind, outcome: outcome.kind, totals })
+  const fields = {
+    requestId: ctx.state.requestId,
+    user: ctx.state.user,
+    kind: query.kind,
+    outcome: outcome.kind,
+    packets: String(totals.packets),
+    bytes: String(totals.outputBytes),
+    corruptBlocks: String(totals.corruptBlocks),
+  }
+  if (totals.corruptBlocks > 0n) parts.log.warn('download.corrupt-blocks', fields)
+  if (outcome.kind === 'failed') parts.log.error('download.failed', { ...fields, err: outcome.error })
+  else parts.log.info('download.ended', fields)
+}

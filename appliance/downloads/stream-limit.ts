@@ -1,0 +1,152 @@
+import type { DownloadTotals } from '../../native/addon.ts'
+import { CapfleetError } from '../../src/base/error.ts'
+import { FairLimit } from '../../src/base/fair-limit.ts'
+import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
+import { RefusedLeases } from './refused-leases.ts'
+
+/** Who uses a download slot; listed to those who find none free. */
+export interface Reader {
+  /** The kind of download, such as "timerange". */
+  readonly mode: string
+  /** The line of the request; credentials travel in a header, not here. */
+  readonly commandLine: string
+  /** What is downloaded: a capture's name or a time range. */
+  readonly what: string
+  /** Full names of the captures that are read. */
+  readonly captures: readonly string[]
+  readonly filter: string | undefined
+  /** Bytes kept of each packet; undefined = all. */
+  readonly sliceBytes: number | undefined
+  readonly user: string
+  /** Under which a gateway asked for it. */
+  readonly lease: string | undefined
+  /** Goes on with packets as they come, without an end that anybody knows. */
+  readonly follows: boolean
+  /** RFC 3339, UTC. */
+  readonly startedAt: string
+  /** Bytes of the body handed out so far. */
+  bytes: bigint
+  /** Asks the engine for its live figures; undefined until the engine has begun. */
+  totals: (() => DownloadTotals) | undefined
+}
+
+export interface SlotRequest {
+  /** 0 = fail at once. */
+  readonly waitMs: number
+  readonly signal: AbortSignal
+}
+
+/** Scripts that retry should not hammer, and not sleep long either. */
+const RETRY_AFTER_S = 2
+
+/** One slot is never given to a download that follows: it could hold it for ever. */
+const FOLLOWER_SLOTS = DOWNLOAD_SLOTS - 1
+
+/** The four download slots of a device (API section 8). */
+export class StreamLimit {
+  readonly #limit = new FairLimit({ places: DOWNLOAD_SLOTS })
+  readonly #followers = new FairLimit({ places: FOLLOWER_SLOTS })
+  /** When each user was refused a slot last (performance.now()). */
+  readonly #refusedAtMs = new Map<string, number>()
+  readonly #readers = new Map<number, Reader>()
+  /** Of each user: a lease belongs to the user who names it. */
+  readonly #refused = new Map<string, RefusedLeases>()
+
+  /** Downloads that run now. */
+  get readers(): ReadonlySet<Reader> {
+    return new Set(this.#readers.values())
+  }
+
+  /** The same by slot: 0 to 3, a download keeps its own. */
+  get readersBySlot(): ReadonlyMap<number, Reader> {
+    return this.#readers
+  }
+
+  get waiting(): number {
+    return this.#limit.waiting + this.#followers.waiting
+  }
+
+  /** Whether another user waits for what this reader holds, or was refused it in the last `withinMs`. */
+  isWantedByOthers({ user, follows }: Reader, withinMs: number): boolean {
+    if (this.#limit.isWantedByOthers(user)) return true
+    if (follows && this.#followers.isWantedByOthers(user)) return true
+    const sinceMs = performance.now() - withinMs
+    return [...this.#refusedAtMs].some(([other, atMs]) => other !== user && atMs >= sinceMs)
+  }
+
+  /**
+   * A slot until dispose; of those who wait the user with the fewest is next. Fails with download-slots-exhausted when none
+   * becomes free in time, lease-revoked when the reader's lease is refused, or with the signal's reason.
+   */
+  async acquire(reader: Reader, request: SlotRequest): Promise<Disposable> {
+    // It would only stand in the way of others.
+    this.#failIfRefused(reader)
+    using place = new DisposableStack()
+    place.use(await this.#place(reader, request))
+    // In one step with the begin: whoever asks for its lease finds it served, or refuses it in time.
+    this.#failIfRefused(reader)
+    const slot = this.#freeSlot()
+    this.#readers.set(slot, reader)
+    place.defer(() => this.#readers.delete(slot))
+    return place.move()
+  }
+
+  /**
+   * From now on no download of the user begins under those of the leases under which none of the user's
+   * runs. Gives the leases of all downloads of the user that run, named or not.
+   */
+  refuseUnserved(user: string, leases: Iterable<string>): ReadonlySet<string> {
+    const served = new Set<string>()
+    for (const reader of this.#readers.values())
+      if (reader.lease !== undefined && reader.user === user) served.add(reader.lease)
+    const refused = this.#refused.get(user) ?? new RefusedLeases()
+    this.#refused.set(user, refused)
+    for (const lease of leases) if (!served.has(lease)) refused.add(lease)
+    return served
+  }
+
+  #failIfRefused({ lease, user }: Reader): void {
+    if (lease === undefined || !this.#refused.get(user)?.has(lease)) return
+    throw new CapfleetError(
+      'lease-revoked',
+      'the place of this download has been given to others; queue again',
+    )
+  }
+
+  #freeSlot(): number {
+    for (let slot = 0; slot < DOWNLOAD_SLOTS; slot++) if (!this.#readers.has(slot)) return slot
+    throw new Error('a place was given though every slot is in use')
+  }
+
+  async #place({ user, follows }: Reader, { waitMs, signal }: SlotRequest): Promise<Disposable> {
+    signal.throwIfAborted()
+    const timeout = waitMs === 0 ? AbortSignal.abort() : AbortSignal.timeout(waitMs)
+    const limits = follows ? [this.#followers, this.#limit] : [this.#limit]
+    using places = new DisposableStack()
+    try {
+      for (const limit of limits)
+        places.use(limit.tryAcquire(user) ?? (await limit.acquire(AbortSignal.any([signal, timeout]), user)))
+      return places.move()
+    } catch (error) {
+      signal.throwIfAborted()
+      if (timeout.aborted) throw this.#exhausted(user)
+      throw error
+    }
+  }
+
+  #exhausted(refused: string): CapfleetError {
+    this.#refusedAtMs.set(refused, performance.now())
+    const readers = [...this.#readers.values()].map(({ what, filter, user, startedAt, bytes }) => ({
+      what,
+      filter,
+      user,
+      startedAt,
+      bytes: String(bytes),
+    }))
+    return new CapfleetError(
+      'download-slots-exhausted',
+      `all ${DOWNLOAD_SLOTS} download slots are in use, or ${FOLLOWER_SLOTS} by downloads with Follow=1 as this one; try again, or add Wait=60 to wait for one`,
+      { retryAfterS: RETRY_AFTER_S, members: { readers } },
+    )
+  }
+}

@@ -1,0 +1,22 @@
+import type { Metrics } from '../../src/base/metrics.ts'
+import { EVENT_KINDS } from './event-log.ts'
+import type { LiveLimit } from './live-limit.ts'
+import type { StoredEvent } from './stored-event.ts'
+
+/** Counts events from the start of the program on; rolls and removals are among them. */
+export class EventMetrics {
+  readonly #events
+
+  constructor(metrics: Metrics, live: LiveLimit) {
+    this.#events = metrics.counter('events_total', 'Events of the recorder by kind', ['kind'])
+    // A series that begins with its first event hides that event from rate().
+    for (const kind of EVENT_KINDS) this.#events.inc({ kind }, 0)
+    metrics.gauge('live_clients', 'Clients that follow events or telemetry', [], (gauge) =>
+      gauge.set(live.used),
+    )
+  }
+
+  happened({ data }: StoredEvent): void {
+    this.#events.inc({ kind: data.Kind })
+  }
+}

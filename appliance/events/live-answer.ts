@@ -1,0 +1,66 @@
+/** Answers that go on until the client leaves: events and telemetry. */
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { callerOf } from '../request/caller.ts'
+
+export interface LiveAnswer {
+  readonly contentType: string
+  /** What to send, as it happens; ends soon after `signal` has aborted. */
+  readonly texts: (signal: AbortSignal) => AsyncIterable<string>
+}
+
+/** A client that takes nothing for so long holds a place that others may want. */
+const STALL_LIMIT_MS = 30_000
+
+/**
+ * Sends the texts until they end, the client leaves or may not have them any more, or the program ends. A client that is slower
+ * than they come is waited for, with nothing kept meanwhile, and cut when it takes nothing at all.
+ * Fails with event-streams-exhausted or draining before the first byte.
+ */
+export async function answerLive(
+  parts: Pick<ApplianceParts, 'draining' | 'live'>,
+  ctx: ApplianceContext,
+  { contentType, texts }: LiveAnswer,
+): Promise<void> {
+  parts.draining.throwIfAborted()
+  using _place = ctx.method === 'HEAD' ? undefined : parts.live.take(callerOf(ctx))
+  const { res } = ctx
+  ctx.respond = false
+  res.writeHead(200, {
+    'Content-Type': contentType,
+    'Cache-Control': 'no-store',
+    // Else nginx keeps lines back.
+    'X-Accel-Buffering': 'no',
+  })
+  const ends = [parts.draining, ...(ctx.state.revoked === undefined ? [] : [ctx.state.revoked])]
+  if (ctx.method !== 'HEAD') await sendAll(res, texts, ends)
+  res.end()
+}
+
+async function sendAll(
+  res: ServerResponse,
+  texts: LiveAnswer['texts'],
+  ends: readonly AbortSignal[],
+): Promise<void> {
+  const gone = new AbortController()
+  res.once('close', () => gone.abort())
+  if (res.closed) gone.abort()
+  const signal = AbortSignal.any([gone.signal, ...ends])
+  for await (const text of texts(signal)) {
+    if (signal.aborted) return
+    if (!res.write(text)) await drained(res, signal)
+  }
+}
+
+/** Resolves when there is room again, or nobody is there any more. */
+async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
+  const stalled = setTimeout(() => res.socket?.resetAndDestroy(), STALL_LIMIT_MS)
+  try {
+    await once(res, 'drain', { signal })
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    clearTimeout(stalled)
+  }
+}

@@ -1,0 +1,72 @@
+/** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
+import { badParameter, QueryParameters, quote } from '../../src/query/query-parameters.ts'
+import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { finishParameters } from '../request/finish-parameters.ts'
+import { Bell } from './bell.ts'
+import { EventCursor } from './event-cursor.ts'
+import { answerLive } from './live-answer.ts'
+import { telemetryLines } from './system-telemetry.ts'
+
+/** Shorter than proxies let a connection be silent. */
+const KEEP_ALIVE_MS = 15_000
+/** The first bytes, so that a client sees at once that it is connected; it may come back after 2 s. */
+const GREETING = 'retry: 2000\n: events of capfleet\n\n'
+const KEEP_ALIVE = ': keep-alive\n\n'
+
+interface EventRequest {
+  /** Of the event that the client saw last; undefined = it wants what happens from now on. */
+  readonly seenId: number | undefined
+  readonly hasTelemetry: boolean
+}
+
+/** `Last-Event-ID` (header) or `LastEventID` resume; `Telemetry=1` adds the groups of the status. */
+export async function answerEvents(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  const request = parseRequest(ctx)
+  await parts.events.refresh()
+  await answerLive(parts, ctx, {
+    contentType: 'text/event-stream',
+    texts: (signal) => eventTexts(parts, request, signal),
+  })
+}
+
+function parseRequest(ctx: ApplianceContext): EventRequest {
+  const parameters = new QueryParameters(ctx.querystring)
+  const given = parameters.takeInteger('LastEventID', 0n, BigInt(Number.MAX_SAFE_INTEGER))
+  const hasTelemetry = parameters.takeSwitch('Telemetry') ?? false
+  finishParameters(ctx, parameters)
+  // A browser sends the header when it comes back to an address that may still have the parameter.
+  const header = parseHeader(ctx.get('Last-Event-ID'))
+  return { seenId: header ?? (given === undefined ? undefined : Number(given)), hasTelemetry }
+}
+
+function parseHeader(text: string): number | undefined {
+  if (text === '') return undefined
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw badParameter('Last-Event-ID', `must be the id of an event, got ${quote(text)}`)
+}
+
+async function* eventTexts(
+  parts: ApplianceParts,
+  { seenId, hasTelemetry }: EventRequest,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  using bell = new Bell()
+  using _changes = parts.events.onChange(bell.ring)
+  signal.addEventListener('abort', bell.ring, { once: true })
+  const cursor = new EventCursor(parts.events, seenId)
+  const isSilent = bell.every(KEEP_ALIVE_MS)
+  const isTelemetryDue = hasTelemetry ? bell.every(parts.config.telemetry.intervalMs) : () => false
+  yield GREETING
+  while (!signal.aborted) {
+    for (let text = cursor.next(); text !== undefined && !signal.aborted; text = cursor.next()) yield text
+    if (isTelemetryDue()) yield telemetryEvents(parts)
+    if (isSilent()) yield KEEP_ALIVE
+    await bell.wait()
+  }
+}
+
+function telemetryEvents(parts: ApplianceParts): string {
+  return telemetryLines(parts)
+    .map((line) => `event: telemetry\ndata: ${line}\n\n`)
+    .join('')
+}

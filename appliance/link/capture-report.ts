@@ -1,0 +1,99 @@
+/** What the recorder says of its capture, over its socket. */
+import { z } from 'zod'
+
+const count = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform(BigInt)
+
+/** Of the capture process (api-decisions section 3). A roll is a short "rolling" between two names. */
+const STATES = ['idle', 'starting', 'running', 'rolling', 'stopping', 'error'] as const
+export type CaptureState = (typeof STATES)[number]
+
+/** Beside packets and bytes of the capture what the engine counts since the recorder started it. */
+const portSchema = z.object({
+  port: z.int(),
+  /** In the capture, bytes as PCAP records. */
+  packets: count,
+  bytes: count,
+  seenPackets: count,
+  seenBytes: count,
+  storedPackets: count,
+  storedBytes: count,
+  filteredPackets: count,
+  ringDrops: count,
+  diskDrops: count,
+  pendingPackets: count,
+  fcsErrors: count,
+  /** 0 = no packet yet. */
+  lastPacketNs: count,
+  /** In the order of native/live-capture.ts. */
+  sizeClasses: z.array(count),
+  hasHardwareTimestamps: z.boolean(),
+  isUp: z.boolean(),
+})
+
+export type PortReport = z.infer<typeof portSchema>
+
+const countsSchema = z.object({
+  /** In the capture, bytes as PCAP records. */
+  packets: count,
+  bytes: count,
+  /** Packets that came but could not be kept: the sum of the next two. */
+  drops: count,
+  /** The kernel's ring was full. */
+  ringDrops: count,
+  /** The memory before the disk was full. */
+  diskDrops: count,
+  /** Left out by the capture filter. */
+  filteredPackets: count,
+  /** Packets with a wrong frame check sequence. */
+  fcsErrors: count,
+  /** In memory, on their way to the disk. */
+  pendingPackets: count,
+  pendingBytes: count,
+  /** 0 = no packet yet. */
+  lastPacketNs: count,
+  /** Every packet before this time can be downloaded. */
+  flushedNs: count,
+  diskErrors: count,
+  /** Of the last disk error, however long ago. */
+  diskMessage: z.string(),
+  /** What came in within the last second. */
+  bitsPerSecond: z.number(),
+  packetsPerSecond: z.number(),
+  diskDropsPerSecond: z.number(),
+  ports: z.array(portSchema),
+})
+export type CaptureCounts = z.infer<typeof countsSchema>
+
+export const captureReportSchema = z.object({
+  state: z.enum(STATES),
+  /** Full name; empty, like all below, when no capture runs. */
+  name: z.string(),
+  /** What it was started as. */
+  baseName: z.string(),
+  /** Row of the schedule that started it; empty = started by command. */
+  scheduleName: z.string(),
+  startNs: count,
+  /** Capture ports that are read. */
+  ports: z.array(z.int()),
+  counts: countsSchema,
+  /** Why the state is "error", or what goes wrong while it is "running"; else empty. */
+  message: z.string(),
+  /** Row whose time has come, but that waits for the end of a capture started by command; or empty. */
+  waitingRow: z.string(),
+  /** Row that was stopped until its next start; or empty. */
+  skippedRow: z.string(),
+})
+export type CaptureReport = z.infer<typeof captureReportSchema>
+
+/** A capture that has ended. */
+export interface StoppedCapture {
+  readonly name: string
+  readonly baseName: string
+  readonly stopNs: bigint
+  readonly packets: bigint
+  readonly bytes: bigint
+  readonly drops: bigint
+}

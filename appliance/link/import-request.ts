@@ -1,0 +1,81 @@
+/** What an import is asked for, what it may take, and the record of the capture that it becomes. */
+import { basename, isAbsolute } from 'node:path'
+import type { ImportProgress, ImportResult } from '../../native/import-capture-files.ts'
+import { CapfleetError } from '../../src/base/error.ts'
+import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../src/query/capture-name-rule.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+
+export interface ImportRequest {
+  /** Full name of the capture to make. */
+  readonly name: string
+  /** Absolute paths, imported in this order. */
+  readonly files: readonly string[]
+  readonly description?: string | undefined
+  /** Whether the oldest packets of the store may go for it, if need be. Default: none may. */
+  readonly mayEvict?: boolean | undefined
+}
+
+/** What an import may take of the store. */
+export interface ImportRoom {
+  /** For its packets, as records of PCAP; undefined = what the disk holds. */
+  readonly maxBytes: bigint | undefined
+  /**
+   * When all is written, so many bytes: nobody else takes the room before dispose. Fails with
+   * store-full when it is no longer there.
+   */
+  hold(bytes: bigint): Promise<Disposable>
+}
+
+export interface ImportSettings {
+  /** Size at which a segment ends; absent = the engine's default. */
+  readonly segmentBytes?: number | undefined
+  /** How many times its size a compressed file may become; absent = the engine's default. */
+  readonly maxRatio?: number | undefined
+}
+
+export interface ImportWatch {
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined
+}
+
+/** Fails with bad-parameter. */
+export function checkImportRequest({ name, files }: ImportRequest): void {
+  if (!CAPTURE_NAME.test(name)) {
+    throw new CapfleetError('bad-parameter', `name ${CAPTURE_NAME_RULE}, got "${name.slice(0, 200)}"`, {
+      param: 'name',
+    })
+  }
+  if (files.length === 0) {
+    throw new CapfleetError('bad-parameter', 'files names no file to import', { param: 'files' })
+  }
+  const relative = files.find((file) => !isAbsolute(file))
+  if (relative !== undefined) {
+    throw new CapfleetError('bad-parameter', `files must be absolute paths, got "${relative}"`, {
+      param: 'files',
+    })
+  }
+}
+
+/** capture.json of the finished import. */
+export function recordOfImport(request: ImportRequest, result: ImportResult): CaptureRecord {
+  const segments = result.streams.flatMap((stream) => stream.segments)
+  const times = segments.flatMap(({ minNs, maxNs }) => [minNs, maxNs]).sort((a, b) => (a < b ? -1 : 1))
+  const [startNs = 0n] = times
+  const leftOut = new Set(result.damages.filter(({ offset }) => offset === 0n).map(({ file }) => file))
+  return {
+    format: 1,
+    name: request.name,
+    type: 'import',
+    state: 'closed',
+    description: request.description ?? '',
+    createdAt: new Date().toISOString(),
+    startNs,
+    endNs: (times.at(-1) ?? -1n) + 1n,
+    packets: result.packets,
+    bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0n),
+    streams: result.streams.map((stream) => ({ ...stream, segments: [...stream.segments] })),
+    sources: request.files.filter((file) => !leftOut.has(file)).map((file) => basename(file)),
+    packetsOutOfTimeRange: result.packetsOutOfTimeRange,
+    damages: result.damages.map((damage) => ({ ...damage, file: basename(damage.file) })),
+  }
+}

@@ -1,0 +1,25 @@
+import type { Socket } from 'node:net'
+import { CapfleetError } from '../../src/base/error.ts'
+
+/** More than any message; bounds what a stranger on the socket can make us keep. */
+const LINE_MAX = 1 << 20
+
+/**
+ * The lines that arrive, until the connection ends, is broken or is destroyed here. (node:readline
+ * never finishes on a destroyed socket.) Leaving the loop keeps the connection.
+ * Fails with bad-parameter for a line without end.
+ */
+export async function* readLines(socket: Socket): AsyncGenerator<string, void> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  try {
+    for await (const bytes of socket.iterator({ destroyOnReturn: false })) {
+      const lines = (rest + decoder.decode(bytes as Buffer, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > LINE_MAX) throw new CapfleetError('bad-parameter', 'the message is too long')
+      yield* lines
+    }
+  } catch (error) {
+    if (error instanceof CapfleetError) throw error
+  }
+}

@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
+import type { z } from 'zod'
+import { CapfleetError } from '../../src/base/error.ts'
+import { type CaptureRecord, toJson } from '../store/capture-record.ts'
+import type { CaptureReport, StoppedCapture } from './capture-report.ts'
+import type { ImportRequest, ImportWatch } from './import-request.ts'
+import { readLines } from './read-lines.ts'
+import {
+  parseRecorderError,
+  recorderAnswerSchema,
+  recorderResultSchemas,
+  type SentRequest,
+} from './recorder-protocol.ts'
+import { openSocketFolder } from './socket-folder.ts'
+
+/**
+ * Commands to the recorder of a store; each opens a connection of its own. All fail with
+ * store-unavailable when no recorder runs or it is not for this user, and otherwise as StoreWriter says.
+ */
+export class RecorderClient {
+  readonly #storePath: string
+
+  constructor(storePath: string) {
+    this.#storePath = storePath
+  }
+
+  info(signal?: AbortSignal): Promise<{ readonly pid: number }> {
+    return this.#command({ command: 'info' }, recorderResultSchemas.info, { signal })
+  }
+
+  /** Aborting cancels the import. */
+  importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<CaptureRecord> {
+    const { name, files, description, mayEvict } = request
+    return this.#command(
+      { command: 'import', name, files: [...files], description, mayEvict },
+      recorderResultSchemas.import,
+      watch,
+    )
+  }
+
+  deleteCapture(name: string, signal?: AbortSignal): Promise<{ readonly bytesFreed: bigint }> {
+    return this.#command({ command: 'delete', name }, recorderResultSchemas.delete, { signal })
+  }
+
+  /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */
+  startCapture(baseName: string, signal?: AbortSignal): Promise<CaptureReport> {
+    return this.#command(
+      { command: 'capture-start', name: baseName },
+      recorderResultSchemas['capture-start'],
+      { signal },
+    )
+  }
+
+  /** Fails as CaptureControl.stop does. */
+  stopCapture(stopsScheduled: boolean, signal?: AbortSignal): Promise<StoppedCapture> {
+    return this.#command({ command: 'capture-stop', stopsScheduled }, recorderResultSchemas['capture-stop'], {
+      signal,
+    })
+  }
+
+  captureReport(signal?: AbortSignal): Promise<CaptureReport> {
+    return this.#command({ command: 'capture-report' }, recorderResultSchemas['capture-report'], { signal })
+  }
+
+  async #command<Schema extends z.ZodType>(
+    request: SentRequest,
+    schema: Schema,
+    watch: ImportWatch,
+  ): Promise<z.infer<Schema>> {
+    watch.signal?.throwIfAborted()
+    const socket = await connect(this.#storePath)
+    const cancel = (): void => void socket.destroy()
+    watch.signal?.addEventListener('abort', cancel, { once: true })
+    try {
+      socket.write(`${toJson(request)}\n`)
+      return schema.parse(await readResult(socket, watch))
+    } finally {
+      watch.signal?.removeEventListener('abort', cancel)
+      socket.destroy()
+    }
+  }
+}
+
+async function connect(storePath: string): Promise<Socket> {
+  try {
+    using folder = openSocketFolder(storePath)
+    const socket = createConnection(folder.socketPath)
+    await once(socket, 'connect')
+    return socket
+  } catch (cause) {
+    throw new CapfleetError('store-unavailable', whyUnreachable(storePath, cause), { cause })
+  }
+}
+
+function whyUnreachable(storePath: string, cause: unknown): string {
+  if ((cause as NodeJS.ErrnoException).code === 'EACCES')
+    return `this user may not command the recorder of the store ${storePath}; that takes the group of the store`
+  return `no recorder runs for the store ${storePath}; start one with \`capfleet recorder\``
+}
+
+async function readResult(socket: Socket, watch: ImportWatch): Promise<unknown> {
+  // An error of the connection shows as its end: no last line.
+  socket.on('error', () => undefined)
+  for await (const line of readLines(socket)) {
+    const answer = recorderAnswerSchema.parse(JSON.parse(line))
+    if ('error' in answer) throw parseRecorderError(answer.error)
+    if ('result' in answer) return answer.result
+    watch.onProgress?.(answer.progress)
+  }
+  watch.signal?.throwIfAborted()
+  throw new CapfleetError('store-unavailable', 'the recorder ended before it had answered; look into its log')
+}

@@ -1,0 +1,83 @@
+/**
+ * The conversation over <store>/recorder.sock: one command per connection, JSON lines. The client
+ * sends a request; the recorder answers with any number of progress lines and one last line, a
+ * result or an error. Closing the connection cancels the command.
+ */
+import { z } from 'zod'
+import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
+import { captureRecordSchema } from '../store/capture-record.ts'
+import { captureReportSchema } from './capture-report.ts'
+
+const count = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform(BigInt)
+
+export const recorderRequestSchema = z.discriminatedUnion('command', [
+  z.strictObject({ command: z.literal('info') }),
+  z.strictObject({
+    command: z.literal('import'),
+    name: z.string(),
+    files: z.array(z.string()),
+    description: z.string().optional(),
+    mayEvict: z.boolean().default(false),
+  }),
+  z.strictObject({ command: z.literal('delete'), name: z.string() }),
+  z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
+  z.strictObject({ command: z.literal('capture-stop'), stopsScheduled: z.boolean() }),
+  z.strictObject({ command: z.literal('capture-report') }),
+])
+export type RecorderRequest = z.infer<typeof recorderRequestSchema>
+/** What a client may leave out has its default in the recorder. */
+export type SentRequest = z.input<typeof recorderRequestSchema>
+
+/** The result of each command. */
+export const recorderResultSchemas = {
+  info: z.object({ pid: z.int() }),
+  import: captureRecordSchema,
+  delete: z.object({ bytesFreed: count }),
+  'capture-start': captureReportSchema,
+  'capture-stop': z.object({
+    name: z.string(),
+    baseName: z.string(),
+    stopNs: count,
+    packets: count,
+    bytes: count,
+    drops: count,
+  }),
+  'capture-report': captureReportSchema,
+} as const
+
+export const recorderAnswerSchema = z.union([
+  z.object({ progress: z.object({ inputBytes: count, totalInputBytes: count, packets: count }) }),
+  z.object({ result: z.unknown() }),
+  z.object({
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      param: z.string().optional(),
+      members: z.record(z.string(), z.string()).optional(),
+    }),
+  }),
+])
+export type RecorderAnswer = z.infer<typeof recorderAnswerSchema>
+
+/** What the last line says of a failure. */
+export function formatRecorderError(error: CapfleetError): Record<string, unknown> {
+  const { param, members } = error.details
+  return { error: { code: error.code, message: error.message, param, members } }
+}
+
+interface WireError {
+  readonly code: string
+  readonly message: string
+  readonly param?: string | undefined
+  readonly members?: Readonly<Record<string, string>> | undefined
+}
+
+export function parseRecorderError(error: WireError): CapfleetError {
+  const code: ErrorCode = Object.hasOwn(ERROR_KINDS, error.code)
+    ? (error.code as ErrorCode)
+    : 'internal-error'
+  return new CapfleetError(code, error.message, { param: error.param, members: error.members })
+}

@@ -1,0 +1,295 @@
+import { FairLimit } from '../../src/base/fair-limit.ts'
+import type { Log } from '../../src/base/log.ts'
+import type { EventSink } from '../events/event-log.ts'
+import type { CaptureReport, StoppedCapture } from '../link/capture-report.ts'
+import { checkBaseName } from '../store/capture-names.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+import { captureNotRunning, captureRunning, captureScheduled } from './capture-conflicts.ts'
+import type { CaptureDriver } from './capture-driver.ts'
+import { NO_RATES } from './capture-rates.ts'
+import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
+import { CaptureProcessState } from './capture-state.ts'
+import { CaptureTally } from './capture-tally.ts'
+import { noPortDriver } from './no-port-driver.ts'
+import { RecordedCapture } from './recorded-capture.ts'
+import { type EndedRecording, Recording } from './recording.ts'
+import type { ScheduleClock } from './schedule-clock.ts'
+import type { StoreWriter } from './store-writer.ts'
+
+export interface CaptureControlOptions {
+  readonly driver: CaptureDriver
+  readonly schedule: ScheduleClock
+  /** IANA name: the zone of the times in capture names. */
+  readonly timeZone: string
+  readonly nowNs: () => bigint
+  /** Of this boot of the machine. */
+  readonly bootId: string
+  readonly events: EventSink
+  readonly log: Log
+  /** Called when the record of the running capture has got a segment more. */
+  readonly onSegmentFinished?: (() => void) | undefined
+  /** Fails with store-full while no packet may be taken; absent: packets are always taken. */
+  readonly checkRoom?: (() => void) | undefined
+}
+
+export interface CaptureStart {
+  readonly baseName: string
+  /** Row of the schedule that starts it; absent = started by command. */
+  readonly scheduleName?: string | undefined
+}
+
+/**
+ * The capture of a device: at most one at a time, from start to stop, over restarts of the recorder.
+ * Commands are carried out one after the other, in the order of their arrival. What is in the store
+ * says what is wanted: a record in state "active" is a capture that goes on when the recorder comes
+ * back, and is tried again until it does. Owned by the recorder.
+ */
+export class CaptureControl implements AsyncDisposable {
+  readonly #writer: StoreWriter
+  readonly #options: CaptureControlOptions
+  readonly #state: CaptureProcessState
+  readonly #turn = new FairLimit({ places: 1 })
+  #recording: Recording | undefined
+  /** An active capture of an earlier recorder that does not go on yet. */
+  #left: CaptureRecord | undefined
+
+  private constructor(writer: StoreWriter, options: CaptureControlOptions) {
+    this.#writer = writer
+    this.#options = options
+    this.#state = new CaptureProcessState(options)
+  }
+
+  /** Goes on with the capture that the store says is active, unless it is of a row whose time is over. */
+  static async open(writer: StoreWriter, options: CaptureControlOptions): Promise<CaptureControl> {
+    const control = new CaptureControl(writer, options)
+    const [newest, ...older] = await writer.activeCaptures()
+    const row = newest?.scheduleName ?? ''
+    const isOver = row !== '' && options.schedule.due?.name !== row
+    for (const record of isOver && newest !== undefined ? [newest, ...older] : older) {
+      await control.#closeLeft(record).catch((error: unknown) => control.#state.tell(error, record.name))
+    }
+    control.#left = isOver ? undefined : newest
+    await control.resume()
+    return control
+  }
+
+  /** An active capture of an earlier recorder does not go on yet: resume() may be tried again. */
+  get isWaitingToResume(): boolean {
+    return this.#left !== undefined
+  }
+
+  /** The capture that packets go into; undefined when there is none. */
+  get recording(): Recording | undefined {
+    return this.#recording
+  }
+
+  /** Full name of the capture that is recorded, or is to go on; "" = none. */
+  get name(): string {
+    return this.#recording?.capture.name ?? this.#left?.name ?? ''
+  }
+
+  /** Row of the schedule that started it; "" = started by command, or none. */
+  get scheduleName(): string {
+    return this.#recording?.capture.scheduleName ?? this.#left?.scheduleName ?? ''
+  }
+
+  /**
+   * Fails with bad-parameter, capture-running, capture-unavailable, store-full; or as the store says:
+   * the state is then "error", nothing is left of the capture, and a further start may try again.
+   */
+  async start(start: CaptureStart, signal: AbortSignal): Promise<CaptureReport> {
+    checkBaseName(start.baseName)
+    using _turn = await this.#turn.acquire(signal)
+    if (this.name !== '') throw captureRunning(this.name)
+    this.#state.enter('starting', this.name)
+    try {
+      const { driver, events, checkRoom } = this.#options
+      checkRoom?.()
+      const capture = await this.#makeCapture(start)
+      this.#recording = await capture.keepIf(Recording.begin(driver, capture, events))
+      this.#state.enter('running', this.name)
+    } catch (error) {
+      this.#state.fail('error', error, start.baseName)
+      throw error
+    }
+    this.#options.events.append('capture-started', { name: this.name, schedule: this.scheduleName })
+    return this.report()
+  }
+
+  /**
+   * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`: the row then
+   * rests until its next start. Or fails as store and driver say: the state is then "error".
+   */
+  async stop(stopsScheduled: boolean, signal: AbortSignal): Promise<StoppedCapture> {
+    using _turn = await this.#turn.acquire(signal)
+    const row = this.scheduleName
+    if (row !== '' && !stopsScheduled) throw captureScheduled(this.name, row, this.#options.schedule.due)
+    if (row !== '') await this.#options.schedule.skip()
+    return await this.#stop()
+  }
+
+  /** The row that started the capture has come to its end. */
+  async endRun(signal: AbortSignal): Promise<void> {
+    using _turn = await this.#turn.acquire(signal)
+    if (this.scheduleName !== '') await this.#stop()
+  }
+
+  /**
+   * Packets go into a new capture from one moment on; none is lost or in both. A failure leaves the
+   * old one running. Fails with capture-not-running; or as store and driver say.
+   */
+  async roll(next: CaptureStart, signal: AbortSignal): Promise<void> {
+    using _turn = await this.#turn.acquire(signal)
+    if (this.#recording === undefined) throw captureNotRunning()
+    this.#state.enter('rolling', this.name)
+    try {
+      const capture = await this.#makeCapture(next)
+      const ended = await capture.keepIf(this.#recording.rollTo(capture))
+      await this.#closeRolled(ended)
+      this.#state.enter('running', this.name)
+    } catch (error) {
+      this.#state.fail('running', error, this.name)
+      throw error
+    }
+  }
+
+  /** Tries to go on with the active capture of an earlier recorder. Never rejects: the state is "error" then. */
+  async resume(): Promise<void> {
+    using _turn = await this.#turn.acquire(UNTIL_DONE)
+    const record = this.#left
+    if (record === undefined) return
+    try {
+      const { driver, events, checkRoom } = this.#options
+      checkRoom?.()
+      const { baseName = record.name, scheduleName } = record
+      const replace = () => this.#makeCapture({ baseName, scheduleName })
+      const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
+      this.#left = capture.record
+      this.#recording = await Recording.begin(driver, capture, events)
+      this.#left = undefined
+      this.#state.enter('running', this.name)
+      events.append('capture-resumed', { name: this.name })
+    } catch (error) {
+      this.#state.fail('error', error, record.name)
+    }
+  }
+
+  /** Takes no packets any more once there is no room for them: the state is "error" until resume() finds some. */
+  async suspendWithoutRoom(): Promise<void> {
+    try {
+      this.#options.checkRoom?.()
+    } catch (error) {
+      using _turn = await this.#turn.acquire(UNTIL_DONE)
+      if (this.#recording === undefined) return
+      const { name } = this
+      await this.#endRecording()
+      this.#left = await this.#writer.recordOf(name)
+      this.#state.fail('error', error, name)
+    }
+  }
+
+  /** Several times a second; `monotonicMs` is of a clock that never steps. */
+  async upkeep(monotonicMs: number): Promise<void> {
+    this.#recording?.observe(monotonicMs)
+    // Whoever has the turn changes the capture: the next time is soon.
+    using turn = this.#turn.tryAcquire()
+    if (turn === undefined || this.#recording === undefined) return
+    if (await this.#recording.takeSegments(monotonicMs)) this.#options.onSegmentFinished?.()
+  }
+
+  report(): CaptureReport {
+    const { driver, schedule } = this.#options
+    const recording = this.#recording
+    const isManual = this.name !== '' && this.scheduleName === ''
+    return {
+      state: this.#state.state,
+      name: this.name,
+      baseName: recording?.capture.baseName ?? this.#left?.baseName ?? '',
+      scheduleName: this.scheduleName,
+      startNs: recording?.capture.startNs ?? this.#left?.startNs ?? 0n,
+      ports: [...driver.ports],
+      counts: recording?.counts ?? NO_COUNTS,
+      message: this.#state.message || (recording?.diskProblem ?? ''),
+      waitingRow: isManual ? (schedule.due?.name ?? '') : '',
+      skippedRow: schedule.skippedRow,
+    }
+  }
+
+  /** Ends the recording but not the capture: the next recorder goes on with it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    using _turn = await this.#turn.acquire(AbortSignal.timeout(DISPOSE_LIMIT_MS))
+    await this.#endRecording()
+  }
+
+  /** The capture stays active in the store. */
+  async #endRecording(): Promise<void> {
+    const ended = await this.#recording?.end()
+    await ended?.capture.add(ended.streams, ended.drops)
+    this.#recording = undefined
+  }
+
+  #makeCapture({ baseName, scheduleName }: CaptureStart): Promise<RecordedCapture> {
+    const { driver, nowNs, timeZone, bootId } = this.#options
+    const description =
+      driver.ports.length === 0 ? 'no capture port is configured: this capture stays empty' : ''
+    const name = { baseName, scheduleName, timeZone, startNs: nowNs() }
+    return RecordedCapture.make(this.#writer, { ...name, bootId, description })
+  }
+
+  async #stop(): Promise<StoppedCapture> {
+    if (this.name === '') throw captureNotRunning()
+    this.#state.enter('stopping', this.name)
+    try {
+      const stopped = await this.#close()
+      this.#state.enter('idle', this.name)
+      const { name, packets, drops } = stopped
+      const figures = { packets: String(packets), drops: String(drops) }
+      this.#options.events.append('capture-stopped', { name, ...figures })
+      return stopped
+    } catch (error) {
+      this.#state.fail('error', error, this.name)
+      throw error
+    }
+  }
+
+  /** What failed can be tried again. */
+  async #close(): Promise<StoppedCapture> {
+    const ended = await this.#recording?.end()
+    const stopped = ended
+      ? await ended.capture.close(ended.streams, ended.drops, this.#options.nowNs())
+      : await this.#closeLeft(this.#left)
+    this.#recording = undefined
+    this.#left = undefined
+    return stopped
+  }
+
+  /** Packets go into the new capture already, so that a failure here must not disturb it. */
+  async #closeRolled({ capture, streams, drops }: EndedRecording): Promise<void> {
+    const { events, nowNs } = this.#options
+    try {
+      const { packets } = await capture.close(streams, drops, nowNs())
+      events.append('capture-rolled', { name: this.name, previous: capture.name, packets: String(packets) })
+    } catch (error) {
+      // It stays active in the store: the next recorder closes it.
+      this.#state.tell(error, capture.name)
+    }
+  }
+
+  /** Closes what an earlier recorder left, as of its last packet. */
+  async #closeLeft(record: CaptureRecord | undefined): Promise<StoppedCapture> {
+    if (record === undefined) throw captureNotRunning()
+    const capture = await recoverCapture(this.#recoveryParts, record)
+    return await capture.close([], record.drops ?? NO_DROPS, record.startNs)
+  }
+
+  get #recoveryParts(): RecoveryParts {
+    return { ...this.#options, writer: this.#writer }
+  }
+}
+
+const UNTIL_DONE = new AbortController().signal
+const NO_DROPS = { ring: 0n, disk: 0n }
+const NO_COUNTS = CaptureTally.start([], undefined).countsOf(noPortDriver.counts(), NO_RATES)
+
+/** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */
+const DISPOSE_LIMIT_MS = 10_000

@@ -1,0 +1,29 @@
+import type { LiveCounts } from '../../native/live-capture.ts'
+import type { StreamRecord } from '../store/capture-record.ts'
+
+export interface CaptureTarget {
+  /** Full name of the capture. */
+  readonly name: string
+  /** Its folder; the driver writes cap<port>/ in it and nothing else. */
+  readonly folder: string
+}
+
+/**
+ * What puts packets of the capture ports into a capture's folder. Used by one CaptureControl, one
+ * capture at a time. A capture that has begun goes on whatever happens to disk and ports: drops and
+ * errors are counted.
+ */
+export interface CaptureDriver {
+  /** Capture ports that it reads; none = every capture stays empty. */
+  readonly ports: readonly number[]
+  /** Begins to capture, behind the segments that are there. Fails with capture-unavailable. */
+  start(target: CaptureTarget): Promise<void>
+  /** Packets go to another capture from one moment on. The streams of the one before, on the disk. */
+  roll(target: CaptureTarget): Promise<readonly StreamRecord[]>
+  /** Ends the capture: everything is on the disk then. May be called again, and answers the same. */
+  stop(): Promise<readonly StreamRecord[]>
+  /** Finished segments of the running capture; maybe without those from before its start(). */
+  finished(): readonly StreamRecord[]
+  /** Since start(), rolls included. */
+  counts(): LiveCounts
+}

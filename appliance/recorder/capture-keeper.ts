@@ -1,0 +1,150 @@
+import type { Log } from '../../src/base/log.ts'
+import type { EventSink } from '../events/event-log.ts'
+import type { RollConfig } from '../settings/capture-config.ts'
+import type { CaptureControl } from './capture-control.ts'
+import type { RecordedCapture } from './recorded-capture.ts'
+import { RollClock } from './roll-clock.ts'
+import type { ScheduleClock } from './schedule-clock.ts'
+
+export interface CaptureKeeperOptions {
+  readonly control: CaptureControl
+  readonly schedule: ScheduleClock
+  readonly roll: RollConfig
+  /** IANA name: the zone of `roll.at`. */
+  readonly timeZone: string
+  readonly nowNs: () => bigint
+  /** A clock that never steps. */
+  readonly monotonicMs: () => number
+  readonly events: EventSink
+  readonly log: Log
+}
+
+const TICK_MS = 250
+/** A capture that cannot begin, go on or roll is tried again after so long. */
+const RETRY_MS = 3_000
+const NANOS_PER_MS = 1_000_000n
+const SECOND_MS = 1_000
+
+/**
+ * Keeps the capture as schedule and rolls say it should be, by looking at the clock again and again:
+ * so it follows a clock that is set, and begins in the middle of a run.
+ */
+export class CaptureKeeper implements AsyncDisposable {
+  readonly #options: CaptureKeeperOptions
+  readonly #end = new AbortController()
+  #timer: NodeJS.Timeout | undefined
+  #ticking: Promise<void> = Promise.resolve()
+  #retryAtMs = Number.NEGATIVE_INFINITY
+  /** Of the capture that runs. */
+  #rolling: { readonly capture: RecordedCapture; readonly clock: RollClock } | undefined
+  #waitingRow = ''
+  #upkeepProblem = ''
+
+  constructor(options: CaptureKeeperOptions) {
+    this.#options = options
+  }
+
+  /** Looks after the capture until dispose. */
+  begin(): void {
+    this.#ticking = this.tick().finally(() => this.#scheduleTick())
+  }
+
+  /** What is due now is done when it resolves. Never rejects. One call at a time. */
+  async tick(): Promise<void> {
+    const { control, monotonicMs, log } = this.#options
+    await control.upkeep(monotonicMs()).then(
+      () => this.#noteUpkeep(undefined),
+      (error: unknown) => this.#noteUpkeep(error),
+    )
+    if (monotonicMs() < this.#retryAtMs) return
+    try {
+      await this.#act()
+    } catch (err) {
+      // The control has told what fails; here it only has to be tried again.
+      this.#retryAtMs = monotonicMs() + RETRY_MS
+      log.debug('capture.retry', { err })
+    }
+  }
+
+  /** Ends a tick that is under way first. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort(new Error('the recorder ends'))
+    clearTimeout(this.#timer)
+    await this.#ticking
+    clearTimeout(this.#timer)
+  }
+
+  #scheduleTick(): void {
+    if (this.#end.signal.aborted) return
+    // Rows change at whole seconds: one tick is just behind each.
+    const toSecondMs = SECOND_MS - (this.#nowMs() % SECOND_MS)
+    this.#timer = setTimeout(() => this.begin(), Math.min(TICK_MS, toSecondMs))
+  }
+
+  async #act(): Promise<void> {
+    const { control, schedule } = this.#options
+    const { signal } = this.#end
+    await control.suspendWithoutRoom()
+    const due = schedule.due
+    const row = control.scheduleName
+    if (row !== '' && row !== due?.name) {
+      // From row to row without a gap.
+      const isTakenOver = due !== undefined && control.recording !== undefined
+      await (isTakenOver ? this.#roll(due.name, due.name) : control.endRun(signal))
+    }
+    if (control.isWaitingToResume) await this.#resume()
+    else if (due !== undefined && control.name === '') {
+      await control.start({ baseName: due.name, scheduleName: due.name }, signal)
+    }
+    this.#tellWaiting(control.scheduleName === '' && control.name !== '' ? (due?.name ?? '') : '')
+    await this.#rollWhenDue()
+  }
+
+  async #resume(): Promise<void> {
+    await this.#options.control.resume()
+    if (this.#options.control.isWaitingToResume) throw new Error('the capture does not go on yet')
+  }
+
+  async #rollWhenDue(): Promise<void> {
+    const { control, monotonicMs } = this.#options
+    const { recording } = control
+    if (recording === undefined) return
+    const { capture, counts } = recording
+    if (this.#rolling?.capture !== capture) this.#rolling = { capture, clock: this.#rollClockOf(capture) }
+    const now = { nowMs: this.#nowMs(), monotonicMs: monotonicMs(), bytes: counts.bytes }
+    if (this.#rolling.clock.isDue(now)) await this.#roll(capture.baseName, capture.scheduleName)
+  }
+
+  #rollClockOf(capture: RecordedCapture): RollClock {
+    const { roll, timeZone, monotonicMs } = this.#options
+    const startMs = Number(capture.startNs / NANOS_PER_MS)
+    return new RollClock({ roll, timeZone, startMs, nowMs: this.#nowMs(), monotonicMs: monotonicMs() })
+  }
+
+  #roll(baseName: string, scheduleName: string): Promise<void> {
+    const next = { baseName, scheduleName: scheduleName || undefined }
+    return this.#options.control.roll(next, this.#end.signal)
+  }
+
+  /** A row whose time has come takes over when the capture that was started by command is stopped. */
+  #tellWaiting(row: string): void {
+    if (row !== '' && row !== this.#waitingRow) {
+      this.#options.events.append('schedule-waiting', { schedule: row, name: this.#options.control.name })
+    }
+    this.#waitingRow = row
+  }
+
+  /** A disk that is full for hours is one line, not one a second. */
+  #noteUpkeep(error: unknown): void {
+    const problem = error === undefined ? '' : String(error)
+    const { control, log } = this.#options
+    if (problem !== '' && problem !== this.#upkeepProblem) {
+      log.warn('capture.upkeep-failed', { name: control.name, err: error })
+    }
+    this.#upkeepProblem = problem
+  }
+
+  #nowMs(): number {
+    return Number(this.#options.nowNs() / NANOS_PER_MS)
+  }
+}

@@ -1,0 +1,133 @@
+import type { LiveCounts } from '../../native/live-capture.ts'
+import type { CaptureCounts } from '../link/capture-report.ts'
+import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
+import type { Rates } from './capture-rates.ts'
+
+const PCAP_HEADER_BYTES = 24n
+
+/** Counts that only grow, of one capture port. */
+interface PortTotals {
+  readonly packets: bigint
+  readonly bytes: bigint
+}
+
+interface Losses {
+  readonly ringDrops: bigint
+  readonly diskDrops: bigint
+  readonly filteredPackets: bigint
+  readonly fcsErrors: bigint
+}
+
+export type Drops = NonNullable<CaptureRecord['drops']>
+
+const NOTHING: PortTotals = { packets: 0n, bytes: 0n }
+const NO_LOSSES: Losses = { ringDrops: 0n, diskDrops: 0n, filteredPackets: 0n, fcsErrors: 0n }
+
+/**
+ * The figures of one capture. A driver counts from its start on, over rolls; a capture may have
+ * begun under an earlier recorder, or behind a roll. What is added to the driver's counts makes up
+ * for both. Exact, because the streams of a capture that has ended are.
+ */
+export class CaptureTally {
+  /** Added to what the driver has stored, by port; below 0 behind a roll. */
+  readonly #stored: ReadonlyMap<number, PortTotals>
+  readonly #lost: Losses
+
+  private constructor(stored: ReadonlyMap<number, PortTotals>, lost: Losses) {
+    this.#stored = stored
+    this.#lost = lost
+  }
+
+  /** Of a driver that starts now, behind what is there. */
+  static start(streams: readonly StreamRecord[], drops: Drops | undefined): CaptureTally {
+    const lost = { ...NO_LOSSES, ringDrops: drops?.ring ?? 0n, diskDrops: drops?.disk ?? 0n }
+    return new CaptureTally(totalsByPort(streams), lost)
+  }
+
+  /** Of the next capture, when this one has ended with these streams and `counts` are the driver's. */
+  afterRoll(streams: readonly StreamRecord[], counts: LiveCounts): CaptureTally {
+    const ended = totalsByPort(streams)
+    const stored = new Map<number, PortTotals>()
+    for (const { port } of counts.ports) {
+      const [added, total] = [this.#stored.get(port) ?? NOTHING, ended.get(port) ?? NOTHING]
+      stored.set(port, { packets: added.packets - total.packets, bytes: added.bytes - total.bytes })
+    }
+    const lost = lossesOf(counts)
+    return new CaptureTally(stored, {
+      ringDrops: -lost.ringDrops,
+      diskDrops: -lost.diskDrops,
+      filteredPackets: -lost.filteredPackets,
+      fcsErrors: -lost.fcsErrors,
+    })
+  }
+
+  dropsOf(counts: LiveCounts): Drops {
+    const lost = lossesOf(counts)
+    return { ring: lost.ringDrops + this.#lost.ringDrops, disk: lost.diskDrops + this.#lost.diskDrops }
+  }
+
+  countsOf(counts: LiveCounts, rates: Rates): CaptureCounts {
+    const ports = counts.ports.map((live) => {
+      const added = this.#stored.get(live.port) ?? NOTHING
+      return {
+        ...live,
+        packets: atLeastZero(live.storedPackets + added.packets),
+        bytes: atLeastZero(live.storedBytes + added.bytes),
+        sizeClasses: [...live.sizeClasses],
+      }
+    })
+    const lost = lossesOf(counts)
+    const { ring, disk } = this.dropsOf(counts)
+    return {
+      packets: ports.reduce((sum, { packets }) => sum + packets, 0n),
+      bytes: ports.reduce((sum, { bytes }) => sum + bytes, 0n),
+      drops: ring + disk,
+      ringDrops: ring,
+      diskDrops: disk,
+      filteredPackets: lost.filteredPackets + this.#lost.filteredPackets,
+      fcsErrors: lost.fcsErrors + this.#lost.fcsErrors,
+      pendingPackets: ports.reduce((sum, { pendingPackets }) => sum + pendingPackets, 0n),
+      pendingBytes: counts.pendingBytes,
+      lastPacketNs: ports.reduce((last, { lastPacketNs }) => later(last, lastPacketNs), 0n),
+      flushedNs: counts.flushedNs,
+      diskErrors: counts.diskErrors,
+      diskMessage: counts.diskMessage,
+      ...rates,
+      ports,
+    }
+  }
+}
+
+/** What a capture holds, as PCAP records. */
+function totalsByPort(streams: readonly StreamRecord[]): Map<number, PortTotals> {
+  return new Map(
+    streams.map(({ port, segments }) => [
+      port,
+      {
+        packets: segments.reduce((sum, { packets }) => sum + packets, 0n),
+        bytes: segments.reduce((sum, { bytes }) => sum + bytes - PCAP_HEADER_BYTES, 0n),
+      },
+    ]),
+  )
+}
+
+function lossesOf({ ports }: LiveCounts): Losses {
+  return ports.reduce(
+    (sum, port) => ({
+      ringDrops: sum.ringDrops + port.ringDrops,
+      diskDrops: sum.diskDrops + port.diskDrops,
+      filteredPackets: sum.filteredPackets + port.filteredPackets,
+      fcsErrors: sum.fcsErrors + port.fcsErrors,
+    }),
+    NO_LOSSES,
+  )
+}
+
+/** A count that is read while a roll is under way may be from before it. */
+function atLeastZero(count: bigint): bigint {
+  return count > 0n ? count : 0n
+}
+
+function later(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
+}

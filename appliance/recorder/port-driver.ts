@@ -1,0 +1,69 @@
+import { LiveCapture, type LiveCaptureOptions, type LiveCounts } from '../../native/live-capture.ts'
+import type { StreamRecord } from '../store/capture-record.ts'
+import type { CaptureDriver, CaptureTarget } from './capture-driver.ts'
+import { noPortDriver } from './no-port-driver.ts'
+
+/** What it needs of LiveCapture. */
+export type CaptureEngine = Pick<LiveCapture, 'start' | 'roll' | 'stop' | 'finished' | 'counts' | 'close'>
+
+export interface PortDriverOptions extends LiveCaptureOptions {
+  /** Default: the engine. */
+  readonly open?: (options: LiveCaptureOptions) => Promise<CaptureEngine>
+}
+
+/**
+ * The capture ports of this machine. They are opened by a start and closed by a stop, so that a
+ * device that captures nothing spends no memory on rings and leaves its interfaces alone.
+ */
+export class PortDriver implements CaptureDriver {
+  readonly ports: readonly number[]
+  readonly #options: PortDriverOptions
+  #engine: CaptureEngine | undefined
+  /** Of the capture that was stopped last. */
+  #streams: readonly StreamRecord[] = []
+  #counts: LiveCounts = noPortDriver.counts()
+
+  constructor(options: PortDriverOptions) {
+    this.#options = options
+    this.ports = options.ports.map(({ port }) => port)
+  }
+
+  async start({ folder }: CaptureTarget): Promise<void> {
+    const { open = LiveCapture.open, ...options } = this.#options
+    const engine = await open(options)
+    try {
+      await engine.start(folder)
+    } catch (error) {
+      engine.close()
+      throw error
+    }
+    this.#engine = engine
+  }
+
+  async roll({ folder }: CaptureTarget): Promise<readonly StreamRecord[]> {
+    if (this.#engine === undefined) throw new Error('roll() without a running capture')
+    return toRecords(await this.#engine.roll(folder))
+  }
+
+  async stop(): Promise<readonly StreamRecord[]> {
+    const engine = this.#engine
+    if (engine === undefined) return this.#streams
+    this.#streams = toRecords(await engine.stop())
+    this.#counts = engine.counts()
+    engine.close()
+    this.#engine = undefined
+    return this.#streams
+  }
+
+  finished(): readonly StreamRecord[] {
+    return this.#engine === undefined ? this.#streams : toRecords(this.#engine.finished())
+  }
+
+  counts(): LiveCounts {
+    return this.#engine?.counts() ?? this.#counts
+  }
+}
+
+function toRecords(streams: Awaited<ReturnType<LiveCapture['stop']>>): readonly StreamRecord[] {
+  return streams.map((stream) => ({ ...stream, segments: [...stream.segments] }))
+}

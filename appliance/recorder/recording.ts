@@ -1,0 +1,87 @@
+import type { EventSink } from '../events/event-log.ts'
+import type { CaptureCounts } from '../link/capture-report.ts'
+import type { StreamRecord } from '../store/capture-record.ts'
+import type { CaptureDriver } from './capture-driver.ts'
+import { CaptureRates } from './capture-rates.ts'
+import { CaptureTally, type Drops } from './capture-tally.ts'
+import { CaptureWatch } from './capture-watch.ts'
+import type { RecordedCapture } from './recorded-capture.ts'
+
+/** What a driver says of a capture that gets no more packets. */
+export interface EndedRecording {
+  readonly capture: RecordedCapture
+  readonly streams: readonly StreamRecord[]
+  readonly drops: Drops
+}
+
+/** Asking for the finished segments costs more the more there are. */
+const SEGMENTS_EVERY_MS = 1_000
+
+/** A driver that runs, the capture that its packets go into, and its figures. One call at a time. */
+export class Recording {
+  readonly #driver: CaptureDriver
+  readonly #rates = new CaptureRates()
+  readonly #watch: CaptureWatch
+  #capture: RecordedCapture
+  #tally: CaptureTally
+  #askedMs = Number.NEGATIVE_INFINITY
+
+  private constructor(driver: CaptureDriver, capture: RecordedCapture, events: EventSink) {
+    this.#driver = driver
+    this.#watch = new CaptureWatch(events)
+    this.#capture = capture
+    this.#tally = CaptureTally.start(capture.streams, capture.earlierDrops)
+  }
+
+  /** Fails as the driver's start does. */
+  static async begin(driver: CaptureDriver, capture: RecordedCapture, events: EventSink): Promise<Recording> {
+    await driver.start(capture.target)
+    return new Recording(driver, capture, events)
+  }
+
+  get capture(): RecordedCapture {
+    return this.#capture
+  }
+
+  get counts(): CaptureCounts {
+    return this.#tally.countsOf(this.#driver.counts(), this.#rates.perSecond)
+  }
+
+  /** What goes wrong with the disk now; "" = nothing. */
+  get diskProblem(): string {
+    return this.#watch.diskProblem
+  }
+
+  /** Rates, and events of drops and of the disk. Also while another call is under way. */
+  observe(monotonicMs: number): void {
+    const counts = this.#driver.counts()
+    this.#rates.sample(counts, monotonicMs)
+    this.#watch.observe(this.#capture.name, counts, monotonicMs)
+  }
+
+  /** Finished segments come into the record, every second or so. Whether there were any. */
+  async takeSegments(monotonicMs: number): Promise<boolean> {
+    if (monotonicMs - this.#askedMs < SEGMENTS_EVERY_MS) return false
+    const drops = this.#tally.dropsOf(this.#driver.counts())
+    const isNew = await this.#capture.add(this.#driver.finished(), drops)
+    this.#askedMs = monotonicMs
+    return isNew
+  }
+
+  /** Packets go into `next` from one moment on. A failure leaves everything as it was. */
+  async rollTo(next: RecordedCapture): Promise<EndedRecording> {
+    const ended = this.#endedWith(await this.#driver.roll(next.target))
+    this.#tally = this.#tally.afterRoll(ended.capture.streamsWith(ended.streams), this.#driver.counts())
+    this.#capture = next
+    return ended
+  }
+
+  /** Ends it; may be tried again. */
+  async end(): Promise<EndedRecording> {
+    return this.#endedWith(await this.#driver.stop())
+  }
+
+  #endedWith(streams: readonly StreamRecord[]): EndedRecording {
+    return { capture: this.#capture, streams, drops: this.#tally.dropsOf(this.#driver.counts()) }
+  }
+}

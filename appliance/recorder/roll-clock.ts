@@ -1,0 +1,34 @@
+import type { RollConfig } from '../settings/capture-config.ts'
+import { nextTimeOfDay } from '../settings/schedule-rows.ts'
+
+export interface RollClockOptions {
+  readonly roll: RollConfig
+  /** IANA name: the zone of `at`. */
+  readonly timeZone: string
+  /** When the capture began. */
+  readonly startMs: number
+  readonly nowMs: number
+  /** Of a clock that never steps. */
+  readonly monotonicMs: number
+}
+
+/** When a capture is to be rolled (api-decisions section 3): whichever of its settings comes first. */
+export class RollClock {
+  readonly #roll: RollConfig
+  /** By the clock on the wall. A clock that is set back makes no second roll of the same day. */
+  readonly #atMs: number
+  /** By the clock that never steps. */
+  readonly #ageEndMs: number
+
+  constructor({ roll, timeZone, startMs, nowMs, monotonicMs }: RollClockOptions) {
+    this.#roll = roll
+    this.#atMs = roll.at === undefined ? Number.POSITIVE_INFINITY : nextTimeOfDay(roll.at, timeZone, startMs)
+    const ageMs = Math.max(0, nowMs - startMs)
+    this.#ageEndMs = monotonicMs - ageMs + (roll.everySeconds ?? Number.POSITIVE_INFINITY) * 1_000
+  }
+
+  isDue(now: { readonly nowMs: number; readonly monotonicMs: number; readonly bytes: bigint }): boolean {
+    const { everyBytes = Number.POSITIVE_INFINITY } = this.#roll
+    return now.nowMs >= this.#atMs || now.monotonicMs >= this.#ageEndMs || Number(now.bytes) >= everyBytes
+  }
+}

@@ -1,0 +1,28 @@
+import { badParameter, quote } from '../../src/query/query-parameters.ts'
+import type { ApplianceContext } from '../appliance-parts.ts'
+
+/** Who asks. What one caller could take away from others is shared out by this. */
+export interface Caller {
+  /** Whose credentials came with the request; empty: nobody's. */
+  readonly user: string
+  /**
+   * The same for all requests of one caller. A gateway asks for many callers with one user's credentials
+   * and tells them apart by a label; a user who makes labels up gets no more than the share of a user.
+   */
+  readonly id: string
+}
+
+/** Visible ASCII: a gateway sends a hash, so that no device learns the names of its users. */
+const LABEL = /^[!-~]{1,64}$/
+
+/** From the credentials and Capfleet-Caller. Fails with bad-parameter when that header is no label. */
+export function callerOf(ctx: ApplianceContext): Caller {
+  const { user = '' } = ctx.state
+  const label = ctx.headers['capfleet-caller']
+  if (label === undefined) return { user, id: `${user}\n` }
+  if (typeof label === 'string' && LABEL.test(label)) return { user, id: `${user}\n${label}` }
+  throw badParameter(
+    'Capfleet-Caller',
+    `must be a label of 1 to 64 visible ASCII characters, got ${quote(String(label))}`,
+  )
+}

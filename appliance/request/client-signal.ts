@@ -1,0 +1,22 @@
+import type { ApplianceContext } from '../appliance-parts.ts'
+
+/** The reason of a client's signal. */
+class ClientGone extends Error {}
+
+/**
+ * Runs `answer` with a signal that aborts when the client is gone. Its failing for that reason is
+ * no error: nobody is left to answer.
+ */
+export async function withClientSignal(
+  ctx: ApplianceContext,
+  answer: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const gone = new AbortController()
+  ctx.res.once('close', () => gone.abort(new ClientGone()))
+  try {
+    await answer(gone.signal)
+  } catch (error) {
+    if (!gone.signal.aborted || error !== gone.signal.reason) throw error
+    ctx.respond = false
+  }
+}

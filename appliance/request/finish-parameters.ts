@@ -1,0 +1,14 @@
+import { ignoredNames } from '../../src/query/ignored-names.ts'
+import { QueryParameters } from '../../src/query/query-parameters.ts'
+import type { ApplianceContext } from '../appliance-parts.ts'
+
+/** Ends the reading of parameters: those that nobody took are named in Capfleet-Ignored. */
+export function finishParameters(ctx: ApplianceContext, parameters: QueryParameters): void {
+  const ignored = parameters.finish()
+  if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
+}
+
+/** For a path that takes no parameters. Fails with bad-parameter for a malformed query. */
+export function takeNoParameters(ctx: ApplianceContext): void {
+  finishParameters(ctx, new QueryParameters(ctx.querystring))
+}

@@ -1,0 +1,37 @@
+/**
+ * Texts that leave the device name files of the store as seen from the store: where it lies on the
+ * machine is the operator's business.
+ */
+import type { Middleware } from 'koa'
+import { CapfleetError } from '../../src/base/error.ts'
+import type { RequestState } from '../../src/http/http-app.ts'
+import type { ApplianceParts } from '../appliance-parts.ts'
+
+/** The text with the paths of the store's files as seen from the store. `storePath` is absolute. */
+export function withoutStorePath(text: string, storePath: string): string {
+  return text.replaceAll(new RegExp(`${RegExp.escape(storePath)}(?:/|(?![^\\s/'":;,)]))`, 'g'), (found) =>
+    found.endsWith('/') ? '' : '(its path is in the log)',
+  )
+}
+
+/** Errors of requests say nothing of where the store lies; the log has them as they were. */
+export function hideStorePath({
+  config,
+  log,
+}: Pick<ApplianceParts, 'config' | 'log'>): Middleware<RequestState> {
+  return async (ctx, next) => {
+    try {
+      await next()
+    } catch (error) {
+      if (!(error instanceof CapfleetError)) throw error
+      const message = withoutStorePath(error.message, config.store)
+      if (message === error.message) throw error
+      log.warn('http.error-with-path', {
+        requestId: ctx.state.requestId,
+        code: error.code,
+        message: error.message,
+      })
+      throw new CapfleetError(error.code, message, { ...error.details, cause: error })
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { badParameter, quote } from '../../src/query/query-parameters.ts'
+
+/** What a capture is started as; the time of the start is added to it. */
+export const BASE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+export const BASE_NAME_RULE =
+  '1 to 64 letters, digits, dots, hyphens or underscores, beginning with a letter or digit'
+
+/** Fails with bad-parameter. */
+export function checkBaseName(name: string): void {
+  if (BASE_NAME.test(name)) return
+  throw badParameter('StreamName', `must be ${BASE_NAME_RULE}, got ${quote(name)}`)
+}
+
+/**
+ * Full names for a capture that starts now, in the order in which they are tried: by the minute,
+ * by the second, then numbered from 2 on; in the device's zone. Never ends.
+ */
+export function* fullCaptureNames(
+  baseName: string,
+  startNs: bigint,
+  timeZone: string,
+): Generator<string, never> {
+  const { date, minute, second } = localTime(startNs, timeZone)
+  const byMinute = `${baseName}_${date}_${minute}`
+  yield byMinute
+  const bySecond = `${byMinute}_${second}`
+  yield bySecond
+  for (let number = 2; ; number++) yield `${bySecond}_${number}`
+}
+
+function localTime(ns: bigint, timeZone: string) {
+  const format = new Intl.DateTimeFormat('en-CA', {
+    timeZone,
+    calendar: 'gregory',
+    numberingSystem: 'latn',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+  })
+  const parts: Record<string, string> = {}
+  for (const { type, value } of format.formatToParts(Number(ns / 1_000_000n))) parts[type] = value
+  return {
+    date: `${parts.year}${parts.month}${parts.day}`,
+    minute: `${parts.hour}${parts.minute}`,
+    second: `${parts.second}`,
+  }
+}

@@ -1,0 +1,201 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { CapfleetError } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import type { DeviceClient } from '../../device/device-client.ts'
+import type { CallLimit } from '../../device/within-limit.ts'
+import { ClockFilter } from './clock-filter.ts'
+import type { DeviceBreaker } from './device-breaker.ts'
+import {
+  type ClockOffset,
+  type DeviceReaders,
+  type PtpState,
+  probeClock,
+  probeOldestPacket,
+  probeReaders,
+  probeStatus,
+  probeVersion,
+} from './device-probe.ts'
+
+export interface HealthSettings {
+  /** From the start of one probe to the start of the next. */
+  readonly intervalMs: number
+  /** For each question of a probe. */
+  readonly timeoutMs: number
+}
+
+/** What the last probe found. The facts below `error` are kept while the device is away. */
+export interface HealthReport {
+  /** undefined before the first probe has ended. */
+  readonly reachable: boolean | undefined
+  /** When it came or went, as far as probes saw. */
+  readonly since: Date | undefined
+  readonly probedAt: Date | undefined
+  /** How long the answer to the version took. */
+  readonly probeMs: number | undefined
+  /** Why the last probe failed. */
+  readonly error: CapfleetError | undefined
+  readonly version: string | undefined
+  readonly clock: ClockOffset | undefined
+  readonly ptp: PtpState | undefined
+  /** Downloads that the device itself counts; those of others are among them. */
+  readonly readers: number | undefined
+  readonly oldestPacketNs: bigint | undefined
+}
+
+export interface HealthOptions {
+  /** For probes alone: a device whose connections are all in use is not down. */
+  readonly client: DeviceClient
+  readonly breaker: DeviceBreaker
+  readonly settings: HealthSettings
+  readonly log: Log
+}
+
+/** Part of the interval by which probes vary, so that those of many devices and replicas spread. */
+const JITTER = 0.1
+/** What changes slowly is asked for with every so many probes. */
+const SLOW_EVERY = 12
+/** The least distance of two probes, also of those that come out of turn. */
+const SOON_MS = 500
+
+const NOTHING_KNOWN: HealthReport = {
+  reachable: undefined,
+  since: undefined,
+  probedAt: undefined,
+  probeMs: undefined,
+  error: undefined,
+  version: undefined,
+  clock: undefined,
+  ptp: undefined,
+  readers: undefined,
+  oldestPacketNs: undefined,
+}
+
+/** Probes a device for as long as it belongs to the fleet; takes no stream and waits in no queue. */
+export class DeviceHealth {
+  readonly #options: HealthOptions
+  readonly #closing = new AbortController()
+  readonly #clock = new ClockFilter()
+  readonly #firstProbe = Promise.withResolvers<void>()
+  readonly #probing: Promise<void>
+  #report = NOTHING_KNOWN
+  #hurry = new AbortController()
+
+  constructor(options: HealthOptions) {
+    this.#options = options
+    this.#probing = this.#run()
+  }
+
+  get report(): HealthReport {
+    return this.#report
+  }
+
+  /** Resolves when the device has been probed once, or will not be any more. */
+  get probedOnce(): Promise<void> {
+    return this.#firstProbe.promise
+  }
+
+  /**
+   * The downloads that the device has now; undefined when it never tells. Fails when it cannot be
+   * asked. One that knows leases by name begins none under those of `refused` any more that it does
+   * not serve now.
+   */
+  readers(refused: readonly string[]): Promise<DeviceReaders | undefined> {
+    return probeReaders(this.#options.client, refused, this.#limit)
+  }
+
+  /** The next probe comes now instead of in its turn. */
+  probeSoon(): void {
+    this.#hurry.abort()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new CapfleetError('draining', 'the device is not probed any more'))
+    await this.#probing
+    await this.#options.client.close()
+  }
+
+  get #name(): string {
+    return this.#options.client.device.name
+  }
+
+  get #limit(): CallLimit {
+    return { timeoutMs: this.#options.settings.timeoutMs, signal: this.#closing.signal }
+  }
+
+  async #run(): Promise<void> {
+    for (let round = 0; !this.#closing.signal.aborted; round += 1) {
+      const startedMs = performance.now()
+      const wasUp = this.#report.reachable === true
+      if (await this.#probeLife()) await this.#probeFacts(!wasUp || round % SLOW_EVERY === 0)
+      this.#firstProbe.resolve()
+      await this.#pause(startedMs)
+    }
+    this.#firstProbe.resolve()
+  }
+
+  async #pause(startedMs: number): Promise<void> {
+    const jitter = 1 + JITTER * (2 * Math.random() - 1)
+    const leftMs = this.#options.settings.intervalMs * jitter - (performance.now() - startedMs)
+    const closing = this.#closing.signal
+    await sleep(SOON_MS, closing)
+    await sleep(leftMs - SOON_MS, AbortSignal.any([closing, this.#hurry.signal]))
+    this.#hurry = new AbortController()
+  }
+
+  /** Whether the device is there; only this decides it. */
+  async #probeLife(): Promise<boolean> {
+    const askedMs = performance.now()
+    try {
+      const version = await probeVersion(this.#options.client, this.#limit)
+      this.#options.breaker.probed()
+      this.#change(true, { version, error: undefined, probeMs: performance.now() - askedMs })
+      return true
+    } catch (error) {
+      if (this.#closing.signal.aborted || !(error instanceof CapfleetError)) return false
+      this.#options.breaker.probeFailed(error)
+      this.#change(false, { error, probeMs: undefined, readers: undefined })
+      return false
+    }
+  }
+
+  #change(reachable: boolean, found: Partial<HealthReport>): void {
+    const before = this.#report
+    const now = new Date()
+    const since = before.reachable === reachable ? before.since : now
+    this.#report = { ...before, ...found, reachable, since, probedAt: now }
+    if (before.reachable === reachable) return
+    const { log } = this.#options
+    if (reachable) log.info('device.up', { device: this.#name, version: this.#report.version })
+    else
+      log.warn('device.down', { device: this.#name, code: found.error?.code, message: found.error?.message })
+  }
+
+  /** What a device does not tell stays unknown; it is no fault of it. */
+  async #probeFacts(slowToo: boolean): Promise<void> {
+    const { client } = this.#options
+    // First and alone: on a warm connection its round trip, and so its error, is the shortest.
+    const [probed] = await Promise.allSettled([probeClock(client, this.#limit)])
+    const offset = foundOf(probed)
+    if (offset !== undefined) this.#clock.add(offset, performance.now())
+    const [status, oldest] = await Promise.allSettled([
+      probeStatus(client, this.#limit),
+      slowToo ? probeOldestPacket(client, this.#limit) : this.#report.oldestPacketNs,
+    ])
+    this.#report = {
+      ...this.#report,
+      clock: offset && this.#clock.best(performance.now()),
+      readers: foundOf(status)?.readers,
+      ptp: foundOf(status)?.ptp,
+      oldestPacketNs: foundOf(oldest),
+    }
+  }
+}
+
+function foundOf<Value>(settled: PromiseSettledResult<Value>): Value | undefined {
+  return settled.status === 'fulfilled' ? settled.value : undefined
+}
+
+/** Ends early, without a complaint, when the signal aborts. */
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(Math.max(0, ms), undefined, { signal }).catch(() => undefined)
+}

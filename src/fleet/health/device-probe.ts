@@ -1,0 +1,125 @@
+/** One look at a device: is it there, which clock, how many readers, how far back does it reach. */
+import { performance } from 'node:perf_hooks'
+import { CapfleetError } from '../../base/error.ts'
+import { ANSWER_BYTES_MAX } from '../../device/answer-limits.ts'
+import type { DeviceClient } from '../../device/device-client.ts'
+import { deviceProtocol } from '../../device/device-failure.ts'
+import { plainText } from '../../device/plain-text.ts'
+import { type CallLimit, withinLimit } from '../../device/within-limit.ts'
+
+/** The device's clock minus ours. The truth lies within `errorNs` to both sides. */
+export interface ClockOffset {
+  readonly offsetNs: bigint
+  readonly errorNs: bigint
+}
+
+export interface PtpState {
+  readonly sync: boolean
+  /** To the grand master, as the device tells it. */
+  readonly offsetNs: number | undefined
+}
+
+/** What `status` told; undefined where the device said nothing or nothing of the right type. */
+export interface DeviceStatus {
+  readonly readers: number | undefined
+  readonly ptp: PtpState | undefined
+}
+
+const STATUS_PATH = '/api/v1/system/status'
+
+/** The downloads that a device has. */
+export interface DeviceReaders {
+  readonly count: number
+  /** Names of the leases under which they run; undefined: the device does not know leases. */
+  readonly serving: ReadonlySet<string> | undefined
+}
+
+const VERSION_LENGTH_MAX = 128
+
+/** The version, as a sign of life. Fails as DeviceClient.getJson does. */
+export async function probeVersion(client: DeviceClient, limit: CallLimit): Promise<string | undefined> {
+  const ask = (signal: AbortSignal) =>
+    client.getJson('/api/v1/system/version', ANSWER_BYTES_MAX.version, signal)
+  const { version } = membersOf(await withinLimit(client.device.name, limit, ask))
+  return plainText(version, VERSION_LENGTH_MAX)
+}
+
+/** A device without this path tells nothing, which is no failure. */
+export async function probeStatus(client: DeviceClient, limit: CallLimit): Promise<DeviceStatus> {
+  const { cat, ptp } = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
+  const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
+  return {
+    readers: readersIn(cat),
+    ptp:
+      typeof sync === 'boolean'
+        ? { sync, offsetNs: typeof offsetNs === 'number' ? offsetNs : undefined }
+        : undefined,
+  }
+}
+
+/**
+ * Also tells the device which leases it is to refuse. Undefined when it does not tell its readers;
+ * fails as DeviceClient.getJson does.
+ */
+export async function probeReaders(
+  client: DeviceClient,
+  refused: readonly string[],
+  limit: CallLimit,
+): Promise<DeviceReaders | undefined> {
+  const question = { 'capfleet-refuse': refused.join(', ') }
+  const ask = (signal: AbortSignal) => client.ask(STATUS_PATH, ANSWER_BYTES_MAX.status, signal, question)
+  const answer = await withinLimit(client.device.name, limit, ask).catch(nothingIfNoPath)
+  const count = readersIn(membersOf(answer?.json).cat)
+  const serving = answer?.headers['capfleet-serving']
+  if (count === undefined) return undefined
+  return { count, serving: typeof serving === 'string' ? new Set(namesIn(serving)) : undefined }
+}
+
+function readersIn(cat: unknown): number | undefined {
+  const { cat_EnableCnt: readers } = membersOf(cat)
+  return typeof readers === 'number' && Number.isSafeInteger(readers) && readers >= 0 ? readers : undefined
+}
+
+function namesIn(list: string): string[] {
+  return list.split(',').flatMap((name) => name.trim() || [])
+}
+
+/** Time of the oldest packet that the device still holds; undefined when it does not tell. */
+export async function probeOldestPacket(client: DeviceClient, limit: CallLimit): Promise<bigint | undefined> {
+  const { packets_oldest_ts: text } = membersOf(await askStatus(client, '/sysmaster/stats_summary', limit))
+  return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
+}
+
+/** Our wall clock can be read to a millisecond only: it is up to so much later than it reads. */
+const TICK_NS = 1_000_000n
+
+/** As well as one question can tell: the device read its clock somewhere between question and answer. */
+export async function probeClock(client: DeviceClient, limit: CallLimit): Promise<ClockOffset> {
+  const askedNs = BigInt(Date.now()) * 1_000_000n
+  const askedMs = performance.now()
+  const ask = (signal: AbortSignal) =>
+    client.getText('/api/v1/system/time_current', ANSWER_BYTES_MAX.clock, signal)
+  const text = await withinLimit(client.device.name, limit, ask)
+  const roundTripNs = BigInt(Math.ceil((performance.now() - askedMs) * 1_000_000))
+  const digits = /^(\d{19})\n?$/.exec(text)?.[1]
+  if (digits === undefined) {
+    throw deviceProtocol(client.device.name, 'answered time_current with something else than 19 digits')
+  }
+  const errorNs = (roundTripNs + TICK_NS) / 2n
+  return { offsetNs: BigInt(digits) - (askedNs + errorNs), errorNs }
+}
+
+async function askStatus(client: DeviceClient, target: string, limit: CallLimit): Promise<unknown> {
+  const ask = (signal: AbortSignal) => client.getJson(target, ANSWER_BYTES_MAX.status, signal)
+  return withinLimit(client.device.name, limit, ask)
+}
+
+function nothingIfNoPath(error: unknown): undefined {
+  const isMissing = error instanceof CapfleetError && error.code === 'not-found'
+  if (!isMissing && !(error instanceof CapfleetError && error.details.members?.deviceStatus === 404))
+    throw error
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}

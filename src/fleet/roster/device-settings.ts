@@ -1,0 +1,85 @@
+/** Settings of devices, written down one by one or found by a discovery; part of src/gateway-config.ts. */
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { secretSchema } from '../../base/config-file.ts'
+import { FETCH_COMPRESSIONS } from '../../device/device.ts'
+
+export const DEVICE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
+const SITE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
+
+/** How the gateway deals with a device, wherever its address comes from. */
+const accessShape = {
+  user: z
+    .string()
+    .min(1)
+    .regex(/^[^:\p{Cc}]+$/u, 'must not contain a colon')
+    .optional(),
+  password: secretSchema.optional(),
+  token: secretSchema.optional(),
+  site: z.string().regex(SITE_NAME, 'must be 1 to 63 of letters, digits, . _ -').optional(),
+  ca: z.string().min(1).optional(),
+  fetchCompression: z.enum(FETCH_COMPRESSIONS).default('none'),
+}
+
+export const deviceSchema = z
+  .strictObject({
+    name: z.string().regex(DEVICE_NAME, 'must be 1 to 63 of a-z 0-9 . _ - and begin with a letter or digit'),
+    url: httpUrl('must be http://host:port or https://host:port, without user and query'),
+    ...accessShape,
+  })
+  .superRefine(checkCredentials)
+
+const endpointSliceSchema = z.strictObject({
+  url: httpUrl('must be https://host:port of the Kubernetes API').default('https://kubernetes.default.svc'),
+  namespace: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be the name of a namespace'),
+  labelSelector: z.string().max(1_000).default(''),
+  port: z.string().max(63).optional(),
+  tokenFile: z.string().default('/var/run/secrets/kubernetes.io/serviceaccount/token'),
+  caFile: z.string().default('/var/run/secrets/kubernetes.io/serviceaccount/ca.crt'),
+})
+
+export const discoverySchema = z
+  .strictObject({
+    srv: z.string().min(1).max(253).optional(),
+    dnsServers: z.array(z.string().refine(isServer, 'must be an IP address, or one with a port')).default([]),
+    endpointSlice: endpointSliceSchema.optional(),
+    intervalS: z.number().min(0.1).max(86_400).default(30),
+    scheme: z.enum(['http', 'https']).default('https'),
+    allowCidrs: z.array(z.string().refine(isCidr, 'must be an address with a prefix length')).default([]),
+    ...accessShape,
+  })
+  .superRefine(checkCredentials)
+  .refine((entry) => (entry.srv === undefined) !== (entry.endpointSlice === undefined), {
+    message: 'must have srv or endpointSlice, one of both',
+  })
+
+export type DeviceSettings = z.infer<typeof deviceSchema>
+export type DiscoverySettings = z.infer<typeof discoverySchema>
+export type EndpointSliceSettings = z.infer<typeof endpointSliceSchema>
+/** What both have in common. */
+export type AccessSettings = Pick<DeviceSettings, keyof typeof accessShape>
+
+function checkCredentials(entry: AccessSettings, context: z.RefinementCtx): void {
+  const isBasic = entry.user !== undefined && entry.password !== undefined && entry.token === undefined
+  const isBearer = entry.user === undefined && entry.password === undefined && entry.token !== undefined
+  if (!isBasic && !isBearer)
+    context.addIssue({ code: 'custom', message: 'must have user and password, or token alone' })
+}
+
+function httpUrl(message: string) {
+  return z.string().refine((text) => {
+    const url = URL.parse(text)
+    if (url === null || !['http:', 'https:'].includes(url.protocol)) return false
+    return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+  }, message)
+}
+
+function isServer(text: string): boolean {
+  return isIP(text) !== 0 || isIP(text.replace(/:\d{1,5}$/, '').replace(/^\[(.*)\]$/, '$1')) !== 0
+}
+
+function isCidr(text: string): boolean {
+  const [address = '', prefix = '', ...rest] = text.split('/')
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits
+}

@@ -1,0 +1,76 @@
+import { isIP } from 'node:net'
+import { Device } from '../../device/device.ts'
+import { AddressRule } from './address-rule.ts'
+import { DEVICE_NAME } from './device-settings.ts'
+import type { DeviceAccess } from './read-device.ts'
+
+/** A device as a directory tells of it. */
+export interface FoundDevice {
+  readonly name: string
+  /** For the URL; certificates are checked against it. */
+  readonly host: string
+  readonly port: number
+  /** All that the host stands for, at least one. */
+  readonly addresses: readonly string[]
+}
+
+export interface AdmissionOptions {
+  readonly settings: { readonly scheme: 'http' | 'https'; readonly allowCidrs: readonly string[] }
+  readonly access: DeviceAccess
+}
+
+export interface RefusedDevice {
+  readonly name: string
+  readonly reason: string
+}
+
+export interface Admission {
+  readonly devices: readonly Device[]
+  readonly refused: readonly RefusedDevice[]
+}
+
+/**
+ * The devices among what was found. Refused are a name that is none, a name that was found already,
+ * a host that a URL would read as something else, and one of which any address is forbidden. Connections go to the address
+ * that was checked, whatever the host resolves to later.
+ */
+export function admitDevices(found: readonly FoundDevice[], options: AdmissionOptions): Admission {
+  const rule = new AddressRule(options.settings.allowCidrs)
+  const admitted = new Map<string, Device>()
+  const refused: RefusedDevice[] = []
+  for (const entry of found) {
+    const reason = reasonToRefuse(entry, rule, admitted)
+    if (reason === undefined) admitted.set(entry.name, deviceOf(entry, options))
+    else refused.push({ name: entry.name, reason })
+  }
+  return { devices: [...admitted.values()], refused }
+}
+
+function reasonToRefuse(
+  { name, host, port, addresses }: FoundDevice,
+  rule: AddressRule,
+  admitted: ReadonlyMap<string, Device>,
+): string | undefined {
+  if (!DEVICE_NAME.test(name)) return 'the name is not one of a device'
+  if (admitted.has(name)) return 'the name was found twice'
+  if (port < 1 || port > 65_535) return 'it has no port'
+  if (addresses.length === 0) return 'it has no address'
+  if (!isPlainHost(host, addresses)) return 'its host is not a plain name or address'
+  const forbidden = addresses.find((address) => !rule.allows(address))
+  return forbidden === undefined ? undefined : `the address ${forbidden} is forbidden; see allowCidrs`
+}
+
+const HOST_NAME = /^[A-Za-z0-9_]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
+
+/** "2130706433" and "x@127.0.0.1" are names to DNS, but lead elsewhere as part of a URL. */
+function isPlainHost(host: string, addresses: readonly string[]): boolean {
+  if (isIP(host) !== 0) return addresses.length === 1 && addresses[0] === host
+  return HOST_NAME.test(host) && URL.parse(`http://${host}/`)?.hostname === host.toLowerCase()
+}
+
+function deviceOf({ name, host, port, addresses }: FoundDevice, options: AdmissionOptions): Device {
+  const { credentials, ...access } = options.access
+  const urlHost = host.includes(':') ? `[${host}]` : host
+  const url = `${options.settings.scheme}://${urlHost}:${port}`
+  return new Device({ name, url, ...access, ...credentials, address: addresses[0] })
+}

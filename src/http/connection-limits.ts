@@ -1,0 +1,161 @@
+/**
+ * How many connections a server holds, in all and of one address. Each costs a descriptor and memory
+ * from the moment it is accepted, before anybody can be asked who they are; so the limit is the only
+ * thing between a caller who opens connections and the descriptors that downloads need.
+ */
+import { readFileSync } from 'node:fs'
+import type { Server, Socket } from 'node:net'
+import { CapfleetError } from '../base/error.ts'
+import type { Metrics } from '../base/metrics.ts'
+
+type LimitReason = 'total' | 'address'
+
+export interface ConnectionLimitSettings {
+  /** Default: as many as the descriptors of the process allow, at most 10,000. */
+  readonly maxConnections?: number | undefined
+  /** Default: half of maxConnections, so that no address can take all of them. */
+  readonly maxConnectionsPerAddress?: number | undefined
+}
+
+/** The gateway opens one to a device for nearly each that it accepts. */
+const DESCRIPTORS_PER_CONNECTION = 2
+/** For files, Redis, listening sockets and lists of devices. */
+const DESCRIPTORS_RESERVED = 200
+const CONNECTIONS_MIN = 16
+const CONNECTIONS_MAX = 10_000
+
+/** Refused connections that may be open to hear why. What comes beyond them is closed at once. */
+const REFUSED_MAX = 64
+/** How long a refused connection may take to ask, and to read the reason. */
+const REFUSED_MS = 1_000
+const RETRY_AFTER_S = 5
+
+/** Why a connection may have no request answered. */
+const REFUSALS = new WeakMap<Socket, CapfleetError>()
+
+export class ConnectionLimits {
+  readonly #max: number
+  readonly #maxPerAddress: number
+  readonly #byAddress = new Map<string, number>()
+  readonly #countRefused: (reason: LimitReason | 'pipelined') => void
+  readonly #open = new Set<Socket>()
+  /** Refused ones that are still there to hear why. */
+  #refused = 0
+
+  constructor(settings: ConnectionLimitSettings, metrics: Metrics) {
+    this.#max = settings.maxConnections ?? connectionsAllowed(descriptorLimit())
+    this.#maxPerAddress = settings.maxConnectionsPerAddress ?? Math.ceil(this.#max / 2)
+    const refused = metrics.counter(
+      'http_connections_refused_total',
+      'Connections that were closed for a limit: in all, of one address, of requests that wait on one',
+      ['reason'],
+    )
+    this.#countRefused = (reason) => refused.inc({ reason })
+    metrics.gauge('http_connections', 'Open connections of clients', [], (gauge) =>
+      gauge.set(this.#open.size),
+    )
+  }
+
+  /**
+   * Counts and limits the connections of `server`. What is refused can ask once, to hear why
+   * (refusalOf); over TLS, where much would have to be agreed before, it is closed.
+   */
+  guard(server: Server, { isEncrypted }: { readonly isEncrypted: boolean }): void {
+    server.on('connection', (socket: Socket) => {
+      const reason = this.#admit(socket)
+      if (reason === undefined) return
+      this.#countRefused(reason)
+      if (isEncrypted || this.#refused >= REFUSED_MAX) socket.destroy()
+      else this.#refuse(socket, reason)
+    })
+  }
+
+  /** Also those of which the server knows nothing yet, in the middle of a TLS handshake. */
+  closeAll(): void {
+    for (const socket of this.#open) socket.destroy()
+  }
+
+  /** Closes a connection on which too many requests wait for their turn. */
+  closePipelined(socket: Socket): void {
+    if (socket.destroyed) return
+    this.#countRefused('pipelined')
+    socket.destroy()
+  }
+
+  /** Counts the connection until it closes, or returns the limit that it would break. */
+  #admit(socket: Socket): LimitReason | undefined {
+    const address = addressOf(socket)
+    const ofAddress = this.#byAddress.get(address) ?? 0
+    if (ofAddress >= this.#maxPerAddress) return 'address'
+    if (this.#open.size >= this.#max) return 'total'
+    this.#open.add(socket)
+    this.#byAddress.set(address, ofAddress + 1)
+    socket.once('close', () => this.#remove(socket, address))
+    return undefined
+  }
+
+  /** It is not counted among those that are open: who is refused must not take a place from others. */
+  #refuse(socket: Socket, reason: LimitReason): void {
+    REFUSALS.set(socket, refusal(reason))
+    this.#refused += 1
+    const late = setTimeout(() => socket.destroy(), REFUSED_MS)
+    socket.once('close', () => {
+      clearTimeout(late)
+      this.#refused -= 1
+    })
+  }
+
+  #remove(socket: Socket, address: string): void {
+    this.#open.delete(socket)
+    const left = (this.#byAddress.get(address) ?? 0) - 1
+    if (left > 0) this.#byAddress.set(address, left)
+    else this.#byAddress.delete(address)
+  }
+}
+
+/** The error that answers every request on this connection; undefined when it may be used. */
+export function refusalOf(socket: Socket): CapfleetError | undefined {
+  return REFUSALS.get(socket)
+}
+
+function refusal(reason: LimitReason): CapfleetError {
+  const details = { retryAfterS: RETRY_AFTER_S }
+  if (reason === 'total') {
+    const message = 'the server has as many connections as it can have; try again later'
+    return new CapfleetError('connections-exhausted', message, details)
+  }
+  const message = 'your address has as many connections as one may have; close some or try again later'
+  return new CapfleetError('too-many-requests', message, details)
+}
+
+/**
+ * What stands for a caller of whom only the connection is known. IPv6 callers have 64 bits of address
+ * to themselves; an IPv4 address is the same written as one of IPv6 or not.
+ */
+export function addressOf({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): string {
+  if (!remoteAddress.includes(':')) return remoteAddress
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remoteAddress)?.[1]
+  return mapped ?? networkOf(remoteAddress)
+}
+
+/** The first four groups, as "2001:db8:0:1::/64". */
+function networkOf(address: string): string {
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const behind = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - behind.length)
+  const all = [...groups, ...Array.from({ length: zeros }, () => '0'), ...behind]
+  return `${all.slice(0, 4).join(':')}::/64`
+}
+
+/** Exported for its test. */
+export function connectionsAllowed(descriptors: number): number {
+  const allowed = Math.floor((descriptors - DESCRIPTORS_RESERVED) / DESCRIPTORS_PER_CONNECTION)
+  return Math.min(CONNECTIONS_MAX, Math.max(CONNECTIONS_MIN, allowed))
+}
+
+/** Node raises the soft limit to the hard one when it starts; /proc tells the result. */
+function descriptorLimit(): number {
+  const match = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'latin1'))
+  return match?.[1] === undefined || match[1] === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(match[1])
+}

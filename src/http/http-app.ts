@@ -1,0 +1,147 @@
+/**
+ * What both HTTP programs share: request id, problem bodies (RFC 9457), one access line per
+ * request. A handler throws CapfleetError; nothing else decides what an error looks like.
+ */
+import { randomUUID } from 'node:crypto'
+import Koa from 'koa'
+import { CapfleetError, ERROR_KINDS } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { Metrics } from '../base/metrics.ts'
+import type { Role } from '../base/role.ts'
+import { refusalOf } from './connection-limits.ts'
+
+export interface HttpAppOptions {
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** Set by the first middleware for all later ones. */
+export interface RequestState {
+  requestId: string
+  /** Name of the authenticated user, for the access line; set by authentication. */
+  user?: string
+  role?: Role
+  /** Aborts when the user may no longer have what this request asks for; set by authentication. */
+  revoked?: AbortSignal
+}
+
+/** Paths whose clients expect `Status` and `Str` in every JSON answer (api-decisions section 1). */
+const LEGACY_PATH = /^(\/devices\/[^/]+)?\/(sysmaster|stream|pcap)\//
+
+/** A caller's path may have 64 KiB. */
+const PATH_SHOWN_MAX = 200
+
+export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
+  const app = new Koa<RequestState>()
+  const requests = options.metrics.counter('http_requests_total', 'Requests by status', ['method', 'status'])
+  // Koa reports here what it cannot turn into an answer, such as a client that left.
+  app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
+  app.use(async (ctx, next) => {
+    ctx.state.requestId = randomUUID()
+    ctx.res.setHeader('Capfleet-Request-Id', ctx.state.requestId)
+    const startedMs = performance.now()
+    ctx.res.on('close', () => {
+      requests.inc({ method: ctx.method, status: ctx.res.statusCode })
+      options.log.info('http.request', {
+        requestId: ctx.state.requestId,
+        method: ctx.method,
+        path: ctx.path,
+        user: ctx.state.user,
+        status: ctx.res.statusCode,
+        complete: ctx.res.writableFinished,
+        durationMs: Math.round(performance.now() - startedMs),
+      })
+    })
+    try {
+      refuseConnection(ctx)
+      await next()
+      if (ctx.status === 404 && ctx.body === undefined && ctx.respond !== false) throw noSuchPath(ctx.path)
+    } catch (error) {
+      answerProblem(ctx, error, options.log)
+    }
+  })
+  return app
+}
+
+/** The connection itself may be one too many. */
+function refuseConnection(ctx: Koa.ParameterizedContext<RequestState>): void {
+  const refusal = refusalOf(ctx.req.socket)
+  if (refusal === undefined) return
+  ctx.set('Connection', 'close')
+  throw refusal
+}
+
+/** Exported for the appliance, whose paths are looked up elsewhere. */
+export function noSuchPath(path: string): CapfleetError {
+  const shown = path.length > PATH_SHOWN_MAX ? `${path.slice(0, PATH_SHOWN_MAX)}...` : path
+  return new CapfleetError('not-found', `there is nothing at ${shown}; the paths are listed in the README`)
+}
+
+function answerProblem(ctx: Koa.ParameterizedContext<RequestState>, thrown: unknown, log: Log): void {
+  const error = toCapfleetError(thrown)
+  if (error.code === 'internal-error')
+    log.error('http.internal-error', { requestId: ctx.state.requestId, err: thrown })
+  if (ctx.res.headersSent) {
+    // No status is possible any more; whoever streams has cut the body already.
+    ctx.res.destroy()
+    return
+  }
+  ctx.respond = true
+  for (const [name, value] of Object.entries(problemHeaders(error))) ctx.set(name, value)
+  ctx.status = error.kind.status
+  ctx.body = JSON.stringify(problemBody(error, ctx.state.requestId, LEGACY_PATH.test(ctx.path)))
+  ctx.type = 'application/problem+json'
+}
+
+function toCapfleetError(thrown: unknown): CapfleetError {
+  if (thrown instanceof CapfleetError) return thrown
+  if (isUriError(thrown)) {
+    return new CapfleetError(
+      'bad-parameter',
+      'the address holds a percent sign that starts no valid %XX sequence',
+    )
+  }
+  return new CapfleetError('internal-error', 'the request met a defect; the log has the details', {
+    cause: thrown,
+  })
+}
+
+/** The router answers a malformed %XX in a path with a plain 400 of its own. */
+function isUriError(thrown: unknown): boolean {
+  return (
+    thrown instanceof URIError || (thrown instanceof Error && 'status' in thrown && thrown.status === 400)
+  )
+}
+
+/** The request may succeed as it is, but not at once. */
+const RETRY_AFTER_STATUSES: ReadonlySet<number> = new Set([429, 503])
+
+function problemHeaders(error: CapfleetError): Record<string, string> {
+  const headers: Record<string, string> = { 'Cache-Control': 'no-store' }
+  if (error.code === 'unauthenticated')
+    headers['WWW-Authenticate'] = 'Basic realm="capfleet", charset="UTF-8"'
+  if (RETRY_AFTER_STATUSES.has(error.kind.status))
+    headers['Retry-After'] = String(error.details.retryAfterS ?? 1)
+  if (error.details.allow !== undefined) headers.Allow = error.details.allow.join(', ')
+  return headers
+}
+
+/** The JSON members of a problem; exported for the command line's and the tests' use of one shape. */
+export function problemBody(
+  error: CapfleetError,
+  requestId: string,
+  legacy: boolean,
+): Record<string, unknown> {
+  return {
+    type: `urn:capfleet:error:${error.code}`,
+    title: ERROR_KINDS[error.code].title,
+    status: error.kind.status,
+    detail: error.message,
+    code: error.code,
+    requestId,
+    ...(error.details.param === undefined ? {} : { param: error.details.param }),
+    ...(error.details.position === undefined ? {} : { position: error.details.position }),
+    ...error.details.members,
+    ...(legacy ? { Status: false, Str: error.message } : {}),
+  }
+}

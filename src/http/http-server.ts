@@ -1,0 +1,144 @@
+/** Starting and stopping an HTTP server with limits that slow or hostile clients cannot exhaust. */
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { CapfleetError } from '../base/error.ts'
+import type { Metrics } from '../base/metrics.ts'
+import { type ConnectionLimitSettings, ConnectionLimits } from './connection-limits.ts'
+import { followConnections } from './reset-connection.ts'
+
+export interface ListenOptions extends ConnectionLimitSettings {
+  readonly host: string
+  /** 0 = any free port. */
+  readonly port: number
+  /** Files in PEM; with them the server speaks HTTPS only. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+}
+
+export interface RunningServer {
+  /** With the real port, without a final slash. */
+  readonly url: string
+  /** Takes no new connection, lets running answers end for `drainMs`, then cuts the rest. */
+  close(drainMs: number): Promise<void>
+}
+
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 30_000
+const TIMEOUT_CHECK_MS = 1_000
+/** A filter expression may have 16 KiB, which percent-encoding makes three times as long. */
+const HEADER_MAX_BYTES = 64 * 1024
+/** Long enough for scripts that ask every minute; shorter than common proxies' own idle limits. */
+const KEEP_ALIVE_MS = 65_000
+/** The same for a connection on which nobody has shown who they are: it need not be there when it asks again. */
+const STRANGER_KEEP_ALIVE_MS = 5_000
+/** Scripts and browsers wait for an answer before they ask again; what sends far ahead only costs memory. */
+const REQUESTS_WAITING_MAX = 32
+
+/** Connections that have carried a request with the right credentials. */
+const KNOWN = new WeakSet<Socket>()
+
+/** Whoever is behind the connection has shown who they are: it may be idle for as long as those of users. */
+export function keepConnection(socket: Socket): void {
+  KNOWN.add(socket)
+}
+
+/** Fails with bad-config when it cannot listen or the TLS files cannot be used. */
+export async function listen(
+  handler: RequestListener,
+  options: ListenOptions,
+  metrics: Metrics,
+): Promise<RunningServer> {
+  const limits = new ConnectionLimits(options, metrics)
+  const onRequest: RequestListener = (req, res) => {
+    if (!KNOWN.has(req.socket)) res.once('finish', () => hastenStranger(req.socket))
+    handler(req, res)
+  }
+  const server = await createListener(inTurn(onRequest, limits), options)
+  limits.guard(server, { isEncrypted: options.tls !== undefined })
+  server.listen(options.port, options.host)
+  try {
+    await once(server, 'listening')
+  } catch (cause) {
+    throw new CapfleetError(
+      'bad-config',
+      `cannot listen on ${options.host}:${options.port}: ${String(cause)}`,
+      { cause },
+    )
+  }
+  return { url: urlOf(server), close: (drainMs) => closeServer(server, limits, drainMs) }
+}
+
+async function createListener(handler: RequestListener, { tls }: ListenOptions): Promise<Server> {
+  const limits = {
+    maxHeaderSize: HEADER_MAX_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Nearly all requests have no body: nobody needs the events of an empty stream for each.
+    optimizeEmptyRequests: true,
+  }
+  if (tls === undefined) return createServer(limits, handler)
+  try {
+    const [cert, key] = await Promise.all([readFile(tls.cert), readFile(tls.key)])
+    // Alone, Node would refuse a client that offers HTTP/1.0 by name, as curl --http1.0 does.
+    const ALPNProtocols = ['http/1.1', 'http/1.0']
+    const agreed = { ALPNProtocols, minVersion: 'TLSv1.2', handshakeTimeout: HEADERS_TIMEOUT_MS } as const
+    const server = createTlsServer({ ...limits, ...agreed, cert, key }, handler)
+    followConnections(server)
+    return server
+  } catch (cause) {
+    throw new CapfleetError('bad-config', `cannot use listen.tls (${String(cause)})`, { cause })
+  }
+}
+
+/**
+ * Begins a pipelined request when the answers before it have ended. Node would begin it at once, and
+ * tell it nothing when the connection breaks meanwhile. Nor has Node a limit for those that wait: a
+ * connection with too many of them is closed, before they cost more than the bytes they came in.
+ */
+function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestListener {
+  const waiting = new WeakMap<Socket, number>()
+  return (req, res) => {
+    if (res.socket !== null) {
+      handler(req, res)
+      return
+    }
+    const { socket } = req
+    const count = (waiting.get(socket) ?? 0) + 1
+    waiting.set(socket, count)
+    if (count > REQUESTS_WAITING_MAX) {
+      limits.closePipelined(socket)
+      return
+    }
+    res.once('socket', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 0) - 1)
+      // Others first: who sends ahead has no more turns than who waits for each answer.
+      setImmediate(() => {
+        if (!res.closed) handler(req, res)
+      })
+    })
+  }
+}
+
+/** Node has just set the time-out of an idle connection; it is called behind that. */
+function hastenStranger(socket: Socket): void {
+  if (!KNOWN.has(socket) && !socket.destroyed) socket.setTimeout(STRANGER_KEEP_ALIVE_MS)
+}
+
+function urlOf(server: Server): string {
+  const { address, family, port } = server.address() as AddressInfo
+  const scheme = server instanceof TlsServer ? 'https' : 'http'
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}
+
+async function closeServer(server: Server, limits: ConnectionLimits, drainMs: number): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  server.closeIdleConnections()
+  const cut = setTimeout(() => limits.closeAll(), drainMs)
+  await closed
+  clearTimeout(cut)
+}

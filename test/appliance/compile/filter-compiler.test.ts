@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { basename, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { CompileQueue } from '../../../appliance/compile/compile-queue.ts'
+import { FilterCompiler } from '../../../appliance/compile/filter-compiler.ts'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+
+const ETHERNET = 1
+const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
+const BOMB = `host ${Array.from({ length: 1_000 }, (_, i) => `10.${i >> 8}.${i & 255}.1`).join(' or ')}`
+
+const EXPRESSIONS: readonly string[] = [
+  'ip',
+  'ip6',
+  'arp',
+  'tcp',
+  'udp',
+  'icmp',
+  'icmp6',
+  'igmp',
+  'sctp',
+  'not ip',
+  'not tcp and not udp',
+  'vlan',
+  'vlan and ip',
+  'vlan and vlan',
+  'vlan 100',
+  'vlan and tcp',
+  'mpls',
+  'mpls and ip',
+  'mpls 16',
+  'pppoes',
+  'pppoes and ip',
+  'tcp port 80',
+  'tcp port http',
+  'udp port 53',
+  'port 443',
+  'portrange 1-1024',
+  'src port 80',
+  'dst port 80',
+  'udp dst port 4789',
+  'udp port 6081',
+  'udp port 2152',
+  'udp port 8472',
+  'host 10.0.0.1',
+  'src host 127.0.0.1',
+  'net 10.0.0.0/8',
+  'net 192.168.0.0/16',
+  'dst net 172.16.0.0/12',
+  'net 10',
+  'ip6 host ::1',
+  'ether host ff:ff:ff:ff:ff:ff',
+  'ether broadcast',
+  'ether multicast',
+  'ether proto 0x0800',
+  'ether proto 0x8100',
+  'ether[0] & 1 = 0',
+  'ip broadcast',
+  'ip multicast',
+  'less 100',
+  'greater 100',
+  'len > 60',
+  'len <= 128',
+  'len % 2 = 0',
+  'ip[8] > 32',
+  'ip[0] & 0xf != 5',
+  'ip[6:2] & 0x1fff = 0',
+  'ip proto 47',
+  'proto gre',
+  'ip proto 4',
+  'ip protochain 6',
+  'tcp[tcpflags] & tcp-syn != 0',
+  'tcp[13] = 2',
+  'tcp[tcpflags] & (tcp-syn|tcp-ack) = (tcp-syn|tcp-ack)',
+  'udp[4:2] > 100',
+  'ip[2:2] > 576',
+  'ip and (tcp or udp) and not port 22',
+  'gateway 10.0.0.1',
+  'geneve',
+  'geneve and ip',
+  'ether[12:2] * 2 > 4096',
+  'ip[2:2] / 4 > 30',
+  '(ip[2:2] >> 3) & 7 = 1',
+  'ip[10:2] ^ 0x5555 > 0x8000',
+  'iso',
+  'stp',
+  'ipx',
+  'ether src 00:00:00:00:00:01 or ether dst 00:00:00:00:00:02',
+  'inbound',
+  'host localhost',
+  'tcp port 99999',
+  'nonsense',
+  'tcp and',
+  'ip[',
+  'link[0] = 0',
+  'wlan type mgt',
+  'len > 70000',
+  'ip[60000] = 0',
+  '1 = 1',
+  '0 = 1',
+]
+
+function mergeByLinkType(folder: string): string[] {
+  const pcaps = SHARED_CAPTURES.filter((path) => path.endsWith('.pcap'))
+  const byLinkType = Map.groupBy(pcaps, (path) => readPcap(toNanosecondPcap(path)).linkType)
+  return [...byLinkType].map(([linkType, paths]) => {
+    const merged = join(folder, `type${linkType}.pcap`)
+    execFileSync('mergecap', ['-a', '-F', 'nsecpcap', '-w', merged, ...paths])
+    return merged
+  })
+}
+
+function toNanosecondPcap(path: string): Buffer {
+  return execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 })
+}
+
+/** tcpdump may ask a name server, and loops over headers; a program of ours does neither. */
+const REFUSED_BY_US = new Set(['host localhost', 'ip protochain 6'])
+
+describe('FilterBPF selects what tcpdump selects', { skip: WITHOUT_SHARED_CAPTURES }, () => {
+  let appliance: TempAppliance
+  /** One file for each link type, with the packets of all real captures of that type. */
+  let files: string[] = []
+  before(async () => {
+    appliance = await startTempAppliance()
+    files = mergeByLinkType(appliance.folder)
+    for (const path of files) await appliance.importFiles(basename(path), path)
+  })
+  after(() => appliance[Symbol.asyncDispose]())
+
+  assert.ok(EXPRESSIONS.length >= 60)
+  for (const expression of EXPRESSIONS) {
+    test(expression, async () => {
+      for (const path of files) {
+        const expected = spawnSync(
+          'tcpdump',
+          ['-r', path, '--time-stamp-precision=nano', '-w', '-', expression],
+          { maxBuffer: 1 << 28 },
+        )
+        const answer = await appliance.get(
+          `/api/v1/pcap/single?StreamName=${basename(path)}&FilterBPF=${encodeURIComponent(expression)}`,
+        )
+        if (REFUSED_BY_US.has(expression)) {
+          assert.equal(answer.status, 400)
+        } else if (expected.status !== 0) {
+          assert.equal(answer.status, 400, `${basename(path)}: tcpdump says ${expected.stderr.toString()}`)
+          assert.deepEqual([answer.json().code, answer.json().param], ['bad-bpf', 'FilterBPF'])
+        } else {
+          assert.equal(answer.status, 200, `${basename(path)}: ${answer.body.toString('utf8', 0, 400)}`)
+          const delivered = recordLines(readPcap(answer.body).records).toSorted()
+          assert.deepEqual(
+            delivered,
+            recordLines(readPcap(expected.stdout).records).toSorted(),
+            basename(path),
+          )
+        }
+      }
+    })
+  }
+})
+
+test('says what libpcap says', async () => {
+  const compiler = new FilterCompiler(new CompileQueue())
+  await assert.rejects(
+    compiler.compile({ expression: 'tcp prot 80', linkType: ETHERNET }, request),
+    (error) => {
+      assert.ok(error instanceof CapfleetError)
+      assert.equal(error.code, 'bad-bpf')
+      assert.match(error.message, /syntax error/)
+      return true
+    },
+  )
+})
+
+test('a filter that explodes is given up after two seconds of processor time, and the answer is remembered', async () => {
+  const compiler = new FilterCompiler(new CompileQueue())
+  const compile = () => compiler.compile({ expression: BOMB, linkType: ETHERNET }, request)
+  let longestPauseMs = 0
+  let lastMs = performance.now()
+  const watch = setInterval(() => {
+    longestPauseMs = Math.max(longestPauseMs, performance.now() - lastMs - 10)
+    lastMs = performance.now()
+  }, 10)
+  await assert.rejects(compile(), { code: 'bad-bpf', message: /too complex/ })
+  clearInterval(watch)
+  assert.ok(longestPauseMs < 250, `the event loop stood still for ${longestPauseMs} ms`)
+  const againMs = performance.now()
+  await assert.rejects(compile(), { code: 'bad-bpf' })
+  assert.ok(performance.now() - againMs < 100)
+})
+
+test('a client that leaves ends its compiler at once, running or waiting', async () => {
+  const compiler = new FilterCompiler(new CompileQueue())
+  const client = new AbortController()
+  const jobs = Array.from({ length: 6 }, (_, index) =>
+    compiler.compile(
+      { expression: `${BOMB} or host 9.9.9.${index}`, linkType: ETHERNET },
+      { ...request, signal: client.signal },
+    ),
+  )
+  const settled = Promise.allSettled(jobs)
+  const startedMs = performance.now()
+  client.abort(new Error('client gone'))
+  const results = await settled
+  assert.ok(performance.now() - startedMs < 1_000)
+  for (const result of results) {
+    assert.equal(result.status, 'rejected')
+    assert.match(String(result.reason), /client gone/)
+  }
+  await compiler.compile({ expression: 'tcp', linkType: ETHERNET }, request)
+})
+
+test("downloads run on, and another user's filters compile, while bombs are tried", {
+  timeout: 60_000,
+}, async () => {
+  await using appliance = await startTempAppliance()
+  const path = SHARED_CAPTURES.find((name) => name.endsWith('.pcap'))
+  if (path === undefined) return
+  await appliance.importFiles('a', path)
+  const ask = (filter: string, role: 'user' | 'full' = 'full') =>
+    appliance.get(`/api/v1/pcap/single?StreamName=a&FilterBPF=${encodeURIComponent(filter)}`, {
+      user: appliance.credentials(role),
+    })
+  let isAnswered = false
+  const bomb = ask(BOMB, 'user').finally(() => {
+    isAnswered = true
+  })
+  let quick = 0
+  while (!isAnswered) {
+    assert.equal((await appliance.get('/api/v1/pcap/single?StreamName=a')).status, 200)
+    assert.equal((await ask(`tcp port ${quick + 1}`)).status, 200)
+    quick++
+  }
+  const answer = await bomb
+  assert.equal(answer.status, 400)
+  assert.match(String(answer.json().detail), /too complex/)
+  assert.ok(quick >= 3, `${quick} others were answered before the bomb was`)
+})

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { CompileQueue } from '../../../appliance/compile/compile-queue.ts'
+import { RegexCompiler } from '../../../appliance/compile/regex-compiler.ts'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
+import { startTempAppliance } from '../../support/temp-appliance.ts'
+
+const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
+/** Compiling takes longer than the limit. */
+const BOMB = `(?i)((${Array.from({ length: 200 }, (_, i) => (i * 7919).toString(16))
+  .join('|')
+  .slice(0, 900)}){2,90}x)+`
+
+test("says what Hyperscan says, and where, counted in the caller's characters", async () => {
+  await assert.rejects(new RegexCompiler(new CompileQueue()).compile('größe[', request), (error) => {
+    assert.ok(error instanceof CapfleetError)
+    assert.equal(error.code, 'bad-regex')
+    assert.match(error.message, /^FilterRE does not compile: Unterminated character class/)
+    assert.equal(error.details.param, 'FilterRE')
+    assert.equal(error.details.position, 5)
+    return true
+  })
+  await assert.rejects(new RegexCompiler(new CompileQueue()).compile('(a)\\1', request), {
+    code: 'bad-regex',
+    message: /Back-references are unsupported/,
+  })
+})
+
+test('compiles a pattern once', async () => {
+  const compiler = new RegexCompiler(new CompileQueue())
+  assert.equal(await compiler.compile('abc', request), await compiler.compile('abc', request))
+  assert.notDeepEqual(await compiler.compile('abd', request), await compiler.compile('abc', request))
+})
+
+test('a pattern that explodes is given up, and the answer is remembered', async () => {
+  const compiler = new RegexCompiler(new CompileQueue())
+  await assert.rejects(compiler.compile(BOMB, request), {
+    code: 'bad-regex',
+    message: /too (complex|large)/i,
+  })
+  const againMs = performance.now()
+  await assert.rejects(compiler.compile(BOMB, request), { code: 'bad-regex' })
+  assert.ok(performance.now() - againMs < 100)
+})
+
+test('a client that leaves ends its compiler at once, running or waiting', async () => {
+  const compiler = new RegexCompiler(new CompileQueue())
+  const client = new AbortController()
+  const jobs = Array.from({ length: 6 }, (_, index) =>
+    compiler.compile(`${BOMB}${index}`, { ...request, signal: client.signal }),
+  )
+  const settled = Promise.allSettled(jobs)
+  const startedMs = performance.now()
+  client.abort(new Error('client gone'))
+  for (const result of await settled) {
+    assert.equal(result.status, 'rejected')
+    assert.match(String(result.reason), /client gone/)
+  }
+  assert.ok(performance.now() - startedMs < 1_000)
+  await compiler.compile('abc', request)
+})
+
+describe('FilterRE selects what a search in the bytes selects', { skip: WITHOUT_SHARED_CAPTURES }, () => {
+  const patterns = [
+    'GET|HTTP',
+    '(?i)ssh',
+    '\\x08\\x00E.{8}\\x01',
+    '[0-9]{5,}',
+    'a*',
+    '\\xff{6}',
+    'nowhere-at-all',
+  ]
+  test('in every real capture', async () => {
+    await using appliance = await startTempAppliance()
+    const paths = SHARED_CAPTURES.filter((path) =>
+      /vxlan-encapsulated|geneve|various_gre|raw_packets/.test(path),
+    )
+    for (const [index, path] of paths.entries()) await appliance.importFiles(`capture${index}`, path)
+    let found = 0
+    for (const index of paths.keys()) {
+      const all = readPcap(
+        (await appliance.get(`/api/v1/pcap/single?StreamName=capture${index}`)).body,
+      ).records
+      for (const pattern of patterns) {
+        const answer = await appliance.get(
+          `/api/v1/pcap/single?StreamName=capture${index}&FilterRE=${encodeURIComponent(pattern)}`,
+        )
+        assert.equal(answer.status, 200, answer.body.toString('utf8', 0, 400))
+        const isCaseless = pattern.startsWith('(?i)')
+        const search = new RegExp(pattern.replace('(?i)', ''), isCaseless ? 'is' : 's')
+        const expected = all.filter(({ captured }) => search.test(captured.toString('latin1')))
+        assert.deepEqual(recordLines(readPcap(answer.body).records), recordLines(expected), pattern)
+        found += expected.length
+      }
+    }
+    assert.ok(found > 50)
+  })
+})
+
+test('a wrong pattern is answered before any packet', async () => {
+  await using appliance = await startTempAppliance()
+  const answer = await appliance.get(`/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec&FilterRE=a(%3F=b)`)
+  assert.equal(answer.status, 400)
+  assert.deepEqual([answer.json().code, answer.json().param], ['bad-regex', 'FilterRE'])
+})

@@ -1,0 +1,284 @@
+// The four download slots under clients that do not read, leave, time out and wait.
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { after, before, beforeEach, test } from 'node:test'
+import { type BigCapture, writeBigCapture } from '../../support/big-capture.ts'
+import { eventually } from '../../support/eventually.ts'
+import type { OpenAnswer } from '../../support/http-get.ts'
+import { readPcap } from '../../support/pcap-records.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+import { slowReader } from '../../support/slow-consumer.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+
+const SINGLE = '/api/v1/pcap/single?StreamName=big'
+const IDLE_TIMEOUT_MS = 3_000
+const SLOW_AFTER_MS = 1_000
+let appliance: TempAppliance
+let big: BigCapture
+
+before(async () => {
+  appliance = await startTempAppliance({
+    config: { downloads: { idleTimeoutMs: IDLE_TIMEOUT_MS, slowAfterMs: SLOW_AFTER_MS } },
+  })
+  const path = join(appliance.folder, 'big.pcap')
+  big = await writeBigCapture(path)
+  await appliance.importFiles('big', path)
+})
+after(() => appliance[Symbol.asyncDispose]())
+
+const slotsBecome = (count: number): Promise<void> =>
+  eventually(async () => (await appliance.slotsUsed()) === count, {
+    limitMs: 1_000,
+    message: `${count} slots used`,
+  })
+
+async function slotsWaiting(): Promise<number> {
+  const { body } = await appliance.get('/metrics')
+  return Number(/slots_waiting (\d+)/.exec(body.toString())?.[1])
+}
+
+/** As many downloads that nobody reads. */
+async function hold(count: number): Promise<DisposableStack> {
+  const held = new DisposableStack()
+  for (let index = 0; index < count; index++) held.use(await appliance.open(`${SINGLE}&rand=${index}`))
+  await slotsBecome(count)
+  return held
+}
+
+beforeEach(() => slotsBecome(0))
+
+test('the fifth is refused with Retry-After and the readers; a slot is free within a second', async () => {
+  const held = await hold(4)
+  const fifth = await appliance.get(SINGLE)
+  assert.equal(fifth.status, 503)
+  assert.equal(fifth.headers['content-type'], 'application/problem+json')
+  assert.ok(Number(fifth.headers['retry-after']) > 0)
+  const problem = fifth.json()
+  assert.equal(problem.code, 'download-slots-exhausted')
+  const readers = problem.readers as { what: string; user: string; bytes: string }[]
+  assert.equal(readers.length, 4)
+  for (const reader of readers) {
+    assert.deepEqual([reader.what, reader.user], ['big', 'full'])
+    assert.ok(Number(reader.bytes) >= 24)
+  }
+  held.dispose()
+  await slotsBecome(0)
+  assert.equal((await appliance.get(`${SINGLE}&Slice=1`)).status, 200)
+})
+
+test('HEAD takes no slot', async () => {
+  using _held = await hold(4)
+  assert.equal((await appliance.get(SINGLE, { method: 'HEAD' })).status, 200)
+})
+
+test('curl --retry gets through when a slot falls free', async () => {
+  const held = await hold(4)
+  setTimeout(() => held.dispose(), 500)
+  const child = execFile('curl', [
+    '-fsS',
+    '--retry',
+    '3',
+    '-o',
+    '/dev/null',
+    '-u',
+    appliance.credentials('user'),
+    `${appliance.url}${SINGLE}`,
+  ])
+  const [status] = await once(child, 'exit')
+  assert.equal(status, 0)
+})
+
+test('with Wait the downloads are served in the order of arrival', async () => {
+  const holders: OpenAnswer[] = []
+  for (let index = 0; index < 4; index++) holders.push(await appliance.open(`${SINGLE}&rand=${index}`))
+  const served: number[] = []
+  const waiting: Promise<OpenAnswer>[] = []
+  for (let number = 0; number < 3; number++) {
+    const answer = appliance.open(`${SINGLE}&Wait=30&rand=${number}`)
+    waiting.push(answer.finally(() => served.push(number)))
+    await eventually(async () => (await slotsWaiting()) === number + 1, {
+      limitMs: 1_000,
+      message: 'the request waits',
+    })
+  }
+  for (const [number, answer] of waiting.entries()) {
+    holders[number]?.[Symbol.dispose]()
+    holders.push(await answer)
+    assert.deepEqual(served, [0, 1, 2].slice(0, number + 1))
+    assert.equal(await appliance.slotsUsed(), 4)
+  }
+  for (const holder of holders) holder[Symbol.dispose]()
+})
+
+test('a client that leaves while it waits leaves the queue', async () => {
+  using _held = await hold(4)
+  const leaving = new AbortController()
+  const url = `${appliance.url}${SINGLE}&Wait=60`
+  const authorization = `Basic ${Buffer.from(appliance.credentials('user')).toString('base64')}`
+  const request = fetch(url, { headers: { authorization }, signal: leaving.signal })
+  await eventually(async () => (await slotsWaiting()) === 1, { limitMs: 1_000, message: 'it waits' })
+  leaving.abort()
+  await assert.rejects(request)
+  await eventually(async () => (await slotsWaiting()) === 0, { limitMs: 1_000, message: 'it is gone' })
+})
+
+test('a client that leaves while its filter compiles takes no slot and stops the compiler', async () => {
+  const bomb = Array.from({ length: 600 }, (_, i) => `host 10.7.${i >> 8}.${i & 255}`).join(' or ')
+  const leaving = new AbortController()
+  const authorization = `Basic ${Buffer.from(appliance.credentials('user')).toString('base64')}`
+  const url = `${appliance.url}${SINGLE}&FilterBPF=${encodeURIComponent(bomb)}`
+  const request = fetch(url, { headers: { authorization }, signal: leaving.signal })
+  const compilers = () =>
+    spawnSync('pgrep', ['-P', String(process.pid), '-f', 'capfleet-bpf-compile'])
+      .stdout.toString()
+      .trim()
+  await eventually(() => compilers() !== '', { limitMs: 1_500, message: 'the compiler runs' })
+  leaving.abort()
+  await assert.rejects(request)
+  await eventually(() => compilers() === '', { limitMs: 1_000, message: 'the compiler is gone' })
+  assert.equal(await appliance.slotsUsed(), 0)
+})
+
+test('a client that takes nothing is cut off after the idle time, with a reset', async () => {
+  const answer = await appliance.open(SINGLE)
+  const startedMs = performance.now()
+  await eventually(async () => (await appliance.slotsUsed()) === 0, {
+    limitMs: 2 * IDLE_TIMEOUT_MS + 1_000,
+    message: 'the slot is free',
+  })
+  assert.ok(performance.now() - startedMs > IDLE_TIMEOUT_MS * 0.9)
+  await assert.rejects(buffer(answer.response))
+})
+
+test('a slow reader that keeps reading is not cut off', async () => {
+  const { response } = await appliance.open(SINGLE)
+  const startedMs = performance.now()
+  let bytes = 0
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length
+    if (performance.now() - startedMs < 2 * IDLE_TIMEOUT_MS) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  assert.equal(bytes, big.bytes)
+  assert.equal(response.trailers['capfleet-complete'], '1')
+})
+
+test('an HTTP/1.0 reader holds a slot and gives it back', async () => {
+  const { hostname, port } = new URL(appliance.url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  const authorization = Buffer.from(appliance.credentials('user')).toString('base64')
+  socket.write(`GET ${SINGLE} HTTP/1.0\r\nAuthorization: Basic ${authorization}\r\n\r\n`)
+  await slotsBecome(1)
+  const answer = await buffer(socket)
+  assert.equal(readPcap(answer.subarray(answer.indexOf('\r\n\r\n') + 4)).records.length, big.packets)
+})
+
+const random = seededRandom()
+test(`64 clients come and go: never more than four, none left (SEED=${random.seed})`, {
+  timeout: 120_000,
+}, async () => {
+  let most = 0
+  let complete = 0
+  const client = async (): Promise<void> => {
+    for (let round = 0; round < 4; round++) {
+      const waitS = random.integer(0, 1) * 5
+      const compression = random.pick(['none', 'fast', 'zstd_fast'])
+      let answer: OpenAnswer
+      try {
+        answer = await appliance.open(
+          `${SINGLE}&Slice=${random.integer(1, 200)}&Wait=${waitS}&Compression=${compression}`,
+        )
+      } catch {
+        continue
+      }
+      using _answer = answer
+      most = Math.max(most, await appliance.slotsUsed())
+      if (answer.response.statusCode === 503) continue
+      assert.equal(answer.response.statusCode, 200)
+      if (random.next() < 0.6) continue
+      await buffer(answer.response)
+      assert.equal(answer.response.trailers['capfleet-complete'], '1')
+      assert.equal(answer.response.trailers['capfleet-packets'], String(big.packets))
+      complete++
+    }
+  }
+  await Promise.all(Array.from({ length: 64 }, client))
+  assert.ok(most <= 4 && most >= 2, `${most} slots were used at once`)
+  assert.ok(complete > 0)
+  await slotsBecome(0)
+})
+
+test('deleting by force cuts a running download inside a record, so that tcpdump sees it', async () => {
+  await using other = await startTempAppliance({ segmentBytes: 1 << 20 })
+  const path = join(other.folder, 'big.pcap')
+  await writeBigCapture(path)
+  await other.importFiles('big', path)
+  using answer = await other.open(SINGLE)
+  const inUse = await other.get('/pcap/del?StreamName=big')
+  assert.deepEqual([inUse.status, inUse.json().code], [409, 'capture-in-use'])
+  assert.equal((await other.get('/pcap/del?StreamName=big&Force=1')).status, 200)
+  const parts: Buffer[] = []
+  await assert.rejects(async () => {
+    for await (const part of answer.response) parts.push(part as Buffer)
+  })
+  const body = Buffer.concat(parts)
+  assert.ok(body.length < big.bytes)
+  assert.equal(spawnSync('tcpdump', ['-nr', '-', '-w', '/dev/null'], { input: body }).status, 1)
+})
+
+test('close drains: running downloads end, new ones are refused', async () => {
+  await using other = await startTempAppliance()
+  const path = join(other.folder, 'big.pcap')
+  await writeBigCapture(path)
+  await other.importFiles('big', path)
+  const { response } = await other.open(SINGLE)
+  const closed = other.closeAppliance(10_000)
+  assert.equal((await buffer(response)).length, big.bytes)
+  assert.equal(response.trailers['capfleet-complete'], '1')
+  await closed
+})
+
+test('a download that hardly moves is cut when another user waits for its slot', {
+  timeout: 60_000,
+}, async () => {
+  using held = new DisposableStack()
+  const ends: Promise<void>[] = []
+  for (let index = 0; index < 4; index++) {
+    const answer = await appliance.open(`${SINGLE}&rand=${index}`, { user: appliance.credentials('user') })
+    held.use(answer)
+    ends.push(slowReader(answer.response, { bytesPerSecond: 100_000 }))
+  }
+  await slotsBecome(4)
+  await new Promise((resolve) => setTimeout(resolve, 3 * SLOW_AFTER_MS))
+  assert.equal(await appliance.slotsUsed(), 4, 'nobody is cut while nobody waits')
+  const answer = await appliance.get(`${SINGLE}&MaxPackets=1&Wait=40`)
+  assert.equal(answer.status, 200)
+  await assert.rejects(Promise.race(ends), { code: 'ECONNRESET' })
+  held.dispose()
+  await Promise.allSettled(ends)
+  const metrics = (await appliance.get('/metrics')).body.toString()
+  assert.match(metrics, /capfleet_downloads_total\{kind="single",outcome="too-slow"\} [1-9]/)
+})
+
+test('a user who is removed holds no slot any more, and their body is cut', async () => {
+  const asUser = { user: appliance.credentials('user') }
+  const [reading, stalled] = await Promise.all([
+    appliance.open(SINGLE, asUser),
+    appliance.open(`${SINGLE}&rand=1`, asUser),
+  ])
+  using _stalled = stalled
+  await slotsBecome(2)
+  using following = await appliance.open('/api/v1/system/events', asUser)
+  await appliance.removeUser('user')
+  await slotsBecome(0)
+  await assert.rejects(buffer(reading.response))
+  await once(following.response.resume(), 'close')
+  assert.equal((await appliance.get(SINGLE, asUser)).status, 401)
+  assert.equal((await appliance.get('/stream/list')).status, 200)
+})

@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { basename, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { after, before, describe, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
+import { makePacket, makePcap } from '../../support/packet-maker.ts'
+import { type PcapContent, type PcapRecord, readPcap, recordLines } from '../../support/pcap-records.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
+let appliance: TempAppliance
+
+before(async () => {
+  appliance = await startTempAppliance()
+})
+after(() => appliance[Symbol.asyncDispose]())
+
+const byTime = (records: readonly PcapRecord[]): PcapRecord[] =>
+  records.toSorted((a, b) => (a.ns < b.ns ? -1 : a.ns > b.ns ? 1 : 0))
+
+/** What wiretap reads from any capture file. */
+function oracle(path: string): PcapContent {
+  return readPcap(execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 }))
+}
+
+/** By the zstd tool: Node's one-shot decoder stops after the first of several frames. */
+function unpackZstd(bytes: Buffer): Buffer {
+  return execFileSync('zstd', ['-dcq'], { input: bytes, maxBuffer: 1 << 28 })
+}
+
+const download = async (path: string): Promise<PcapContent> => {
+  const answer = await appliance.get(path)
+  assert.equal(answer.status, 200, answer.body.toString('utf8', 0, 500))
+  assert.equal(answer.trailers['capfleet-complete'], '1')
+  return readPcap(answer.body)
+}
+
+describe('a real capture comes back packet for packet', { skip: WITHOUT_SHARED_CAPTURES }, () => {
+  for (const [index, path] of SHARED_CAPTURES.entries()) {
+    test(basename(path), async () => {
+      const record = await appliance.importFiles(`real${index}`, path)
+      const content = await download(`/api/v1/pcap/single?StreamName=real${index}`)
+      assert.equal(BigInt(content.records.length), record.packets)
+      if (basename(path) === 'tcpdump_time_2107.pcapng') {
+        assert.deepEqual([record.packets, record.packetsOutOfTimeRange], [0n, 1n])
+        return
+      }
+      const expected = oracle(path)
+      assert.deepEqual(recordLines(content.records), recordLines(byTime(expected.records)))
+      if (expected.records.length > 0) assert.equal(content.linkType, expected.linkType)
+      const file = await readFile(path)
+      if (file.length > 24 && [0xa1b2c3d4, 0xa1b23c4d].includes(file.readUInt32LE(0))) {
+        assert.deepEqual(recordLines(content.records), recordLines(byTime(readPcap(file).records)))
+      }
+    })
+  }
+})
+
+/** 3,000 packets over three captures; equal timestamps inside and across captures are frequent. */
+async function importThree(prefix: string): Promise<PcapRecord[]> {
+  const random = seededRandom(SEED)
+  const all: PcapRecord[] = []
+  for (let capture = 0; capture < 3; capture++) {
+    let ns = START_NS
+    const records = Array.from({ length: 1_000 }, (_, index) => {
+      ns += BigInt(random.integer(0, 3))
+      return makePacket(ns, `${prefix}${capture}:${index}`, random.integer(20, 400))
+    })
+    const path = join(appliance.folder, `${prefix}${capture}.pcap`)
+    await writeFile(path, makePcap(records))
+    await appliance.importFiles(`${prefix}${capture}`, path)
+    all.push(...records)
+  }
+  return byTime(all)
+}
+const START_NS = 1_790_000_000_000_000_000n
+
+describe(`three captures over the same time (SEED=${SEED})`, () => {
+  let all: PcapRecord[]
+  before(async () => {
+    all = await importThree('part')
+  })
+
+  const range = (beginNs: bigint, endNs: bigint, more = ''): Promise<PcapContent> =>
+    download(`/api/v1/pcap/timerange?TSBegin=${beginNs}&TSEnd=${endNs}&TSUnit=nanos${more}`)
+
+  test('a time range merges them in the order of time', async () => {
+    const { records } = await range(START_NS, START_NS + 10_000n)
+    assert.equal(records.length, all.length)
+    for (const [index, record] of records.entries()) {
+      assert.ok(index === 0 || (records[index - 1]?.ns ?? 0n) <= record.ns)
+    }
+    assert.deepEqual(recordLines(records).toSorted(), recordLines(all).toSorted())
+  })
+
+  test('cut at any instant, the parts put together are the whole', async () => {
+    const random = seededRandom(SEED + 1)
+    const whole = recordLines((await range(START_NS, START_NS + 10_000n)).records)
+    for (let round = 0; round < 20; round++) {
+      const cut = START_NS + BigInt(random.integer(0, 5_000))
+      const parts = [await range(START_NS, cut), await range(cut, START_NS + 10_000n)]
+      assert.deepEqual(
+        parts.flatMap(({ records }) => recordLines(records)),
+        whole,
+      )
+    }
+  })
+
+  test('the splits of one capture put together are the capture', async () => {
+    const single = await download('/api/v1/pcap/single?StreamName=part1')
+    const cuts = [0n, 1n, 500n, 501n, 1_000n, 5_000n].map((offset) => START_NS + offset)
+    const parts: string[] = []
+    for (const [index, start] of cuts.slice(0, -1).entries()) {
+      const part = await download(
+        `/api/v1/pcap/splittime?StreamName=part1&Start=${start}ULL&Stop=${cuts[index + 1]}ULL&&`,
+      )
+      parts.push(...recordLines(part.records))
+    }
+    assert.deepEqual(parts, recordLines(single.records))
+  })
+
+  test('Slice keeps the first bytes and the original length', async () => {
+    const { records, snaplen } = await range(START_NS, START_NS + 10_000n, '&Slice=30')
+    assert.equal(snaplen, 30)
+    assert.ok(records.every(({ captured }) => captured.length <= 30))
+    assert.deepEqual(
+      records.map(({ originalLength }) => originalLength).toSorted((a, b) => a - b),
+      all.map(({ originalLength }) => originalLength).toSorted((a, b) => a - b),
+    )
+  })
+
+  test('TSMax ends the range that long after the first packet', async () => {
+    const { records } = await range(START_NS, START_NS + 10_000n, '&TSMax=100')
+    const firstNs = all[0]?.ns ?? 0n
+    assert.equal(records.length, all.filter(({ ns }) => ns < firstNs + 100n).length)
+  })
+
+  test('TSResolution=usec writes microseconds', async () => {
+    const content = await range(START_NS, START_NS + 10_000n, '&TSResolution=usec')
+    assert.equal(content.nanoseconds, false)
+    assert.deepEqual(
+      content.records.map(({ ns }) => ns),
+      all.map(({ ns }) => (ns / 1_000n) * 1_000n),
+    )
+  })
+
+  for (const compression of COMPRESSIONS.filter((name) => name !== 'none')) {
+    test(`Compression=${compression} unpacks to the same bytes`, async () => {
+      const query = '/api/v1/pcap/single?StreamName=part0'
+      const plain = await appliance.get(query)
+      const packed = await appliance.get(`${query}&Compression=${compression}`)
+      const isZstd = encodingOf(compression) === 'zstd'
+      const unpacked = isZstd ? unpackZstd(packed.body) : gunzipSync(packed.body)
+      assert.ok(unpacked.equals(plain.body))
+      assert.equal(packed.headers['content-encoding'], undefined)
+      assert.equal(packed.headers['content-type'], isZstd ? 'application/zstd' : 'application/gzip')
+      assert.equal(
+        packed.headers['content-disposition'],
+        `attachment; filename="part0.pcap.${isZstd ? 'zst' : 'gz'}"`,
+      )
+    })
+  }
+})
+
+test('a range without packets is the bare header, which tcpdump reads', async () => {
+  const answer = await appliance.get('/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=nanos')
+  assert.equal(answer.status, 200)
+  assert.equal(answer.body.length, 24)
+  execFileSync('tcpdump', ['-nr', '-'], { input: answer.body, stdio: ['pipe', 'pipe', 'pipe'] })
+})
+
+test('the headers say what was understood', async () => {
+  const answer = await appliance.get(
+    '/api/v1/pcap/timerange?TSBegin=1000000000&TSEnd=1000000001&foo=1&b%C3%A9=2&rand=7',
+  )
+  assert.equal(answer.headers['capfleet-ts-unit'], 'sec')
+  assert.equal(answer.headers['capfleet-order'], 'time')
+  assert.equal(answer.headers['capfleet-ignored'], 'foo, b%C3%A9')
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.equal(answer.headers['x-accel-buffering'], 'no')
+  assert.equal(answer.headers['content-type'], 'application/vnd.tcpdump.pcap')
+  assert.equal(answer.trailers['capfleet-bytes'], String(answer.body.length))
+  assert.equal(answer.trailers['capfleet-packets'], '0')
+})
+
+test('with a time of a switch the order is not vouched for', async () => {
+  const answer = await appliance.get('/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec&TSMode=vendorA7130')
+  assert.deepEqual([answer.status, answer.headers['capfleet-order']], [200, undefined])
+})
+
+describe('one small capture', () => {
+  const records = [makePacket(START_NS, 'one', 60), makePacket(START_NS + 1n, 'two', 60)]
+  before(async () => {
+    const path = join(appliance.folder, 'small.pcap')
+    await writeFile(path, makePcap(records))
+    await appliance.importFiles('small_20261120_0930', path)
+  })
+
+  test('is found by its base name, and the file is called by its full name', async () => {
+    const answer = await appliance.get('/api/v1/pcap/single?StreamName=small')
+    assert.equal(readPcap(answer.body).records.length, 2)
+    assert.match(answer.headers['content-disposition'] ?? '', /"small_20261120_0930\.pcap"/)
+  })
+
+  test('HEAD answers the same head, checks everything and has no body', async () => {
+    const head = await appliance.get('/api/v1/pcap/single?StreamName=small&Compression=9', { method: 'HEAD' })
+    assert.equal(head.status, 200)
+    assert.equal(head.body.length, 0)
+    assert.equal(head.headers['content-type'], 'application/gzip')
+    const bad = await appliance.get('/api/v1/pcap/single?StreamName=small&FilterBPF=nonsense', {
+      method: 'HEAD',
+    })
+    assert.equal(bad.status, 400)
+  })
+
+  test('HTTP/1.0 gets the body without chunks and trailers, and the connection ends', async () => {
+    const { hostname, port } = new URL(appliance.url)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    const authorization = Buffer.from(appliance.credentials('user')).toString('base64')
+    socket.write(
+      `GET /api/v1/pcap/single?StreamName=small HTTP/1.0\r\nAuthorization: Basic ${authorization}\r\n\r\n`,
+    )
+    const answer = await buffer(socket)
+    const split = answer.indexOf('\r\n\r\n')
+    const head = answer.toString('latin1', 0, split)
+    assert.match(head, /^HTTP\/1\.1 200 /)
+    assert.match(head, /^connection: close$/im)
+    assert.doesNotMatch(head, /^(trailer|transfer-encoding):/im)
+    assert.deepEqual(recordLines(readPcap(answer.subarray(split + 4)).records), recordLines(records))
+  })
+})
+
+test('damaged bytes in the store are left out, counted and never delivered', async () => {
+  const records = Array.from({ length: 4_000 }, (_, index) =>
+    makePacket(START_NS + BigInt(index), `packet ${index}`, 500),
+  )
+  const path = join(appliance.folder, 'rot.pcap')
+  await writeFile(path, makePcap(records))
+  await appliance.importFiles('rot', path)
+  await flipBit(join(appliance.storePath, 'captures', 'rot', 'cap0', '00000001.pcap'), 1_000_000)
+  for (const more of ['', '&FilterBPF=greater+1', '&Slice=40', '&Compression=zstd']) {
+    const answer = await appliance.get(`/api/v1/pcap/single?StreamName=rot${more}`)
+    assert.equal(answer.status, 200)
+    assert.equal(answer.trailers['capfleet-corrupt-blocks'], '1')
+    const body = more.includes('zstd') ? unpackZstd(answer.body) : answer.body
+    const delivered = readPcap(body).records
+    assert.equal(answer.trailers['capfleet-packets'], String(delivered.length))
+    assert.ok(delivered.length < records.length && delivered.length > records.length - 1_000)
+    const known = new Map(records.map((record) => [record.ns, record]))
+    for (const { ns, captured } of delivered) {
+      assert.ok(known.get(ns)?.captured.subarray(0, captured.length).equals(captured))
+    }
+  }
+  const metrics = (await appliance.get('/metrics')).body.toString()
+  assert.match(metrics, /^capfleet_corrupt_blocks_total 4$/m)
+})
+
+test('a store that cannot be read is an error status, not a broken file, and frees its slot', async () => {
+  const path = join(appliance.folder, 'lost.pcap')
+  await writeFile(path, makePcap([makePacket(START_NS, 'lost', 60)]))
+  await appliance.importFiles('lost', path)
+  const index = join(appliance.storePath, 'captures', 'lost', 'cap0', '00000001.idx')
+  const ask = () => appliance.get('/api/v1/pcap/single?StreamName=lost')
+  await truncate(index, 10)
+  const damaged = await ask()
+  assert.deepEqual([damaged.status, damaged.json().code], [500, 'store-corrupt'])
+  await rm(index)
+  const missing = await ask()
+  assert.deepEqual([missing.status, missing.json().code], [503, 'store-unavailable'])
+  assert.equal(await appliance.slotsUsed(), 0)
+})
+
+async function flipBit(path: string, offset: number): Promise<void> {
+  await using file = await open(path, 'r+')
+  const byte = Buffer.alloc(1)
+  await file.read(byte, 0, 1, offset)
+  byte.writeUInt8(byte.readUInt8(0) ^ 1, 0)
+  await file.write(byte, 0, 1, offset)
+}

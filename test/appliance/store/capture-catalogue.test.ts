@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { CaptureCatalogue } from '../../../appliance/store/capture-catalogue.ts'
+import { type CaptureRecord, toJson } from '../../../appliance/store/capture-record.ts'
+import { storePaths } from '../../../appliance/store/store-paths.ts'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { createLog } from '../../../src/base/log.ts'
+import { captureRecord } from '../../support/capture-records.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
+
+const silent = createLog('test', 'silent')
+const random = seededRandom()
+
+/** As the recorder does it: complete in a hidden folder, then renamed. */
+async function put(root: string, record: CaptureRecord): Promise<void> {
+  const { captures } = storePaths(root)
+  const hidden = join(captures, `.importing-${record.name}`)
+  await mkdir(hidden, { recursive: true })
+  await writeFile(join(hidden, 'capture.json'), toJson(record))
+  await rename(hidden, join(captures, record.name))
+}
+
+const names = (records: readonly CaptureRecord[]): string[] => records.map(({ name }) => name)
+
+test('lists captures newest first and sees what comes and goes', async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  await put(folder.path, captureRecord('old', { startNs: 1_000n }))
+  await put(folder.path, captureRecord('new', { startNs: 1_500n }))
+  assert.deepEqual(names(await catalogue.list()), ['new', 'old'])
+  await put(folder.path, captureRecord('newest', { startNs: 1_900n }))
+  assert.deepEqual(names(await catalogue.list()), ['newest', 'new', 'old'])
+  await rm(join(folder.path, 'captures', 'new'), { recursive: true })
+  assert.deepEqual(names(await catalogue.list()), ['newest', 'old'])
+})
+
+test('sees every one of many quick changes, also a capture replaced by one of the same name', async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  for (let round = 1n; round <= 200n; round++) {
+    await rm(join(folder.path, 'captures', 'a'), { recursive: true, force: true })
+    await put(folder.path, captureRecord('a', { packets: round }))
+    assert.equal((await catalogue.find('a')).packets, round)
+  }
+})
+
+test('hidden folders, strangers and unreadable records are no captures', async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  await put(folder.path, captureRecord('good'))
+  const { captures } = storePaths(folder.path)
+  for (const name of ['.importing-x', '.deleting-y', 'empty', 'broken', 'wrong-name']) {
+    await mkdir(join(captures, name))
+  }
+  await writeFile(join(captures, '.importing-x', 'capture.json'), toJson(captureRecord('x')))
+  await writeFile(join(captures, 'broken', 'capture.json'), '{"format":1')
+  await writeFile(join(captures, 'wrong-name', 'capture.json'), toJson(captureRecord('other')))
+  await writeFile(join(captures, 'file'), '')
+  assert.deepEqual(names(await catalogue.list()), ['good'])
+})
+
+test('a base name is its newest capture, a full name only itself', async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  await put(folder.path, captureRecord('trading_20261120_0930', { startNs: 1_000n }))
+  await put(folder.path, captureRecord('trading_20261120_0930_15', { startNs: 1_200n }))
+  await put(folder.path, captureRecord('trading_20261120_0900', { startNs: 900n }))
+  await put(folder.path, captureRecord('trading_slow_20261120_0900', { startNs: 1_900n }))
+  assert.equal((await catalogue.find('trading')).name, 'trading_20261120_0930_15')
+  assert.equal((await catalogue.find('trading_20261120_0930')).name, 'trading_20261120_0930')
+  assert.equal((await catalogue.find('trading_slow')).name, 'trading_slow_20261120_0900')
+  await assert.rejects(catalogue.findExact('trading'), { code: 'unknown-capture' })
+})
+
+test('an unknown name is answered with near ones', async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  await put(folder.path, captureRecord('trading_20261120_0930'))
+  await assert.rejects(
+    catalogue.find('tradnig_20261120_0930'),
+    (error) =>
+      error instanceof CapfleetError &&
+      error.code === 'unknown-capture' &&
+      error.message.includes('trading_20261120_0930'),
+  )
+})
+
+test('a store that is missing is store-unavailable, and usable when it comes', async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(join(folder.path, 'later')), silent)
+  await assert.rejects(catalogue.list(), { code: 'store-unavailable' })
+  await put(join(folder.path, 'later'), captureRecord('a'))
+  assert.deepEqual(names(await catalogue.list()), ['a'])
+})
+
+test('10,000 captures cost a request less than 5 ms once they are known', { timeout: 60_000 }, async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  for (let index = 0; index < 10_000; index++) {
+    await put(
+      folder.path,
+      captureRecord(`c${index}_20261120_0930`, { startNs: BigInt(index), endNs: 20_000n }),
+    )
+  }
+  await catalogue.list()
+  // The folder's time stamp must be old enough to be trusted.
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  await catalogue.list()
+  const startedMs = performance.now()
+  for (let round = 0; round < 100; round++) await catalogue.find(`c${round}`)
+  assert.ok((performance.now() - startedMs) / 100 < 5)
+})
+
+test('the list goes on behind a capture that has gone, and behind one that runs or has just ended', async () => {
+  await using folder = await tempFolder()
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  for (const name of ['a', 'b', 'c']) await put(folder.path, captureRecord(name))
+  await put(folder.path, captureRecord('runs', { state: 'active', startNs: 1_500n }))
+  const behind = async (name: string) => {
+    const { before, records } = await catalogue.listBehind(name)
+    return [before, names(records)]
+  }
+  assert.deepEqual(names(await catalogue.list()), ['runs', 'a', 'b', 'c'])
+  assert.deepEqual(await behind('runs'), [1, ['a', 'b', 'c']])
+  assert.deepEqual(await behind('b'), [3, ['c']])
+  await rm(join(folder.path, 'captures', 'b'), { recursive: true })
+  assert.deepEqual(await behind('b'), [2, ['c']])
+  await rm(join(folder.path, 'captures', 'runs'), { recursive: true })
+  await put(folder.path, captureRecord('runs', { startNs: 1_500n }))
+  assert.deepEqual(await behind('runs'), [1, ['a', 'c']])
+  assert.deepEqual(await behind('c'), [3, []])
+  await assert.rejects(catalogue.listBehind('never'), { code: 'unknown-capture' })
+})
+
+/** Captures come and go, end, and have equal starts, while somebody pages. */
+test(`paging ends, and shows once what is there all the time (SEED=${random.seed})`, {
+  timeout: 120_000,
+}, async () => {
+  for (let round = 0; round < 20; round++) {
+    await using folder = await tempFolder()
+    const { captures } = storePaths(folder.path)
+    const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+    const starts = new Map<string, bigint>()
+    const come = async (): Promise<void> => {
+      const name = `c${round}-${random.integer(0, 999)}`
+      if (starts.has(name)) return
+      const startNs = BigInt(random.integer(1, 6))
+      starts.set(name, startNs)
+      await put(folder.path, captureRecord(name, { startNs, state: random.pick(['active', 'closed']) }))
+    }
+    const go = async (name: string): Promise<void> => {
+      starts.delete(name)
+      await rm(join(captures, name), { recursive: true })
+    }
+    const end = async (name: string): Promise<void> => {
+      const record = captureRecord(name, { startNs: starts.get(name) ?? 0n })
+      await writeFile(join(captures, `.${name}`), toJson(record))
+      await rename(join(captures, `.${name}`), join(captures, name, 'capture.json'))
+    }
+    for (let i = 0; i < 30; i++) await come()
+    const stays = new Set(starts.keys())
+    const shown: string[] = []
+    const limit = random.integer(1, 4)
+    let page = (await catalogue.list()).slice(0, limit)
+    while (page.length > 0) {
+      shown.push(...names(page))
+      assert.ok(shown.length <= 200, `SEED=${random.seed}: it goes on for ever`)
+      for (let change = 0; change < 3; change++) {
+        const name = random.pick([...starts.keys(), ...names(page).filter((known) => starts.has(known))])
+        const what = random.integer(0, 5)
+        if (what <= 1) await come()
+        else if (what === 2) await end(name)
+        else if (starts.size > 5) {
+          stays.delete(name)
+          await go(name)
+        }
+      }
+      // As every request does, and this one sees what has gone.
+      await catalogue.list()
+      page = (await catalogue.listBehind(shown.at(-1) ?? '')).records.slice(0, limit)
+    }
+    assert.equal(new Set(shown).size, shown.length, `SEED=${random.seed}: twice`)
+    for (const name of stays) assert.ok(shown.includes(name), `SEED=${random.seed}: ${name} is missing`)
+  }
+})

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { agedOutBeforeNs, oldestHeldNs } from '../../../appliance/store/removed-spans.ts'
+import { captureRecord } from '../../support/capture-records.ts'
+
+const whole = captureRecord('whole', { startNs: 500n, endNs: 600n })
+const trimmed = captureRecord('trimmed', {
+  startNs: 100n,
+  endNs: 300n,
+  streams: [
+    {
+      port: 0,
+      linkType: 1,
+      snaplen: 65_535,
+      segments: [{ number: 2, minNs: 200n, maxNs: 299n, packets: 10n, bytes: 1_024n }],
+    },
+  ],
+  removed: { packets: 1n, bytes: 40n, startNs: 100n, endNs: 200n, segments: [{ port: 0, number: 1 }] },
+})
+const gone = { name: 'gone', startNs: 10n, endNs: 50n }
+const ask = (beginNs: bigint, endNs: bigint, captures = [whole, trimmed], agedOut = [gone]) =>
+  agedOutBeforeNs({ beginNs, endNs }, { captures, agedOut })
+
+test('a range before all that is held is gone, and the answer says what is held', () => {
+  const error = {
+    code: 'aged-out',
+    message: /oldest packet held is of 200 ns/,
+    details: { members: { oldestNs: '200' } },
+  }
+  for (const range of [
+    [0n, 5n],
+    [20n, 40n],
+    [100n, 200n],
+  ] as const)
+    assert.throws(() => ask(range[0], range[1]), error)
+})
+
+test('a range that was removed in part says from when on it is whole', () => {
+  assert.equal(ask(150n, 250n), 200n)
+  assert.equal(ask(20n, 560n), 200n)
+  assert.equal(ask(20n, 560n, [whole], [gone]), 50n)
+  assert.equal(ask(0n, 2n ** 60n, [trimmed], []), 200n)
+})
+
+test('a range of which nothing was removed says nothing', () => {
+  assert.equal(ask(200n, 300n), undefined)
+  assert.equal(ask(510n, 520n), undefined)
+  assert.equal(ask(0n, 5n, [whole], []), undefined, 'nothing was ever removed')
+})
+
+test('a removed range is gone although older packets were imported since', () => {
+  const imported = captureRecord('old', { startNs: 1n, endNs: 5n })
+  assert.throws(() => ask(20n, 40n, [imported, whole], [gone]), { code: 'aged-out' })
+})
+
+test('the oldest packet held is that of the first segment left', () => {
+  assert.equal(oldestHeldNs(trimmed), 200n)
+  assert.equal(oldestHeldNs({ ...trimmed, streams: [] }), undefined)
+  assert.equal(oldestHeldNs(captureRecord('empty', { packets: 0n, streams: [] })), undefined)
+})

@@ -1,0 +1,155 @@
+// How much of an answer the gateway takes of a device that sends more than anybody asked for.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { ANSWER_BYTES_MAX } from '../../../src/device/answer-limits.ts'
+import { Device } from '../../../src/device/device.ts'
+import { DeviceClient } from '../../../src/device/device-client.ts'
+import { CaptureListCache } from '../../../src/fleet/capture-list-cache.ts'
+import { DeviceBreaker } from '../../../src/fleet/health/device-breaker.ts'
+import {
+  probeClock,
+  probeOldestPacket,
+  probeReaders,
+  probeStatus,
+  probeVersion,
+} from '../../../src/fleet/health/device-probe.ts'
+import { LargeAnswers } from '../../../src/fleet/large-answers.ts'
+import { endless, RawDevice } from '../../support/raw-device.ts'
+
+const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
+const LIMIT = { timeoutMs: 20_000, signal: new AbortController().signal }
+/** What the sockets of both sides hold is sent before anybody can be cut off. */
+const SOCKETS_HOLD = 16 * 1024 * 1024
+
+describe('of an answer without end', { timeout: 60_000 }, () => {
+  let raw: RawDevice
+  let client: DeviceClient
+  let impatient: DeviceClient
+  const hidden: string[] = []
+
+  beforeEach(async () => {
+    raw = await RawDevice.start()
+    const device = new Device({ name: 'd0', url: raw.url, user: 'u', password: 'p' })
+    const onHiddenText = (text: string) => hidden.push(text)
+    client = new DeviceClient(device, { connectTimeoutMs: 20_000, idleTimeoutMs: 20_000, onHiddenText })
+    impatient = new DeviceClient(device, { connectTimeoutMs: 20_000, idleTimeoutMs: 400 })
+    hidden.length = 0
+  })
+  afterEach(async () => {
+    await client.close()
+    await impatient.close()
+    await raw[Symbol.asyncDispose]()
+  })
+
+  const answers = (head: string, again: string) => {
+    raw.answer = {
+      writes: (function* () {
+        yield Buffer.from(head)
+        yield* endless(again.repeat(1_000))
+      })(),
+    }
+  }
+  const entry = '{"StreamName":"lab","StartTS":"1700000000000000000"},'
+
+  for (const [what, ask, bytesMax] of [
+    ['the version', () => probeVersion(client, LIMIT), ANSWER_BYTES_MAX.version],
+    ['the clock', () => probeClock(client, LIMIT), ANSWER_BYTES_MAX.clock],
+    ['the status', () => probeStatus(client, LIMIT), ANSWER_BYTES_MAX.status],
+    ['the readers', () => probeReaders(client, [], LIMIT), ANSWER_BYTES_MAX.status],
+    ['the oldest packet', () => probeOldestPacket(client, LIMIT), ANSWER_BYTES_MAX.status],
+  ] as const) {
+    test(`no more than its limit is taken for ${what}`, async () => {
+      answers(`${HEAD}{"version":"`, 'x')
+      await assert.rejects(ask(), {
+        code: 'device-protocol',
+        message: `device d0 sent more than ${bytesMax} bytes where fewer will do`,
+      })
+      await raw.until(() => raw.connections === 0)
+      assert.ok(raw.writtenBytes < bytesMax + SOCKETS_HOLD, `${raw.writtenBytes} bytes were taken`)
+    })
+  }
+
+  test('a problem is told by its status when it has no end', async () => {
+    answers('HTTP/1.1 400 No\r\n\r\n{"code":"bad-bpf","detail":"', 'x')
+    await assert.rejects(client.getText('/x', 100, LIMIT.signal), {
+      code: 'device-protocol',
+      message: 'device d0 answered with status 400',
+    })
+    await raw.until(() => raw.connections === 0)
+    assert.ok(raw.writtenBytes < SOCKETS_HOLD)
+  })
+
+  test('a list is read to its limits of bytes and entries', async () => {
+    const listOf = async (limits: { bytesMax: number; entriesMax: number }) => {
+      answers(`${HEAD}{"List":[`, entry)
+      let entries = 0
+      for await (const batch of client.getList('/stream/list', limits, LIMIT.signal)) entries += batch.length
+      return entries
+    }
+    await assert.rejects(listOf({ bytesMax: 1_000_000, entriesMax: 1_000_000 }), {
+      code: 'device-protocol',
+      message: /1000000 bytes/,
+    })
+    await assert.rejects(listOf({ bytesMax: 100_000_000, entriesMax: 5_000 }), {
+      code: 'device-protocol',
+      message: /more than 5000 entries/,
+    })
+    await raw.until(() => raw.connections === 0)
+  })
+
+  test('a long list waits for its turn, and nothing more is read of it meanwhile', async () => {
+    answers(`${HEAD}{"List":[`, entry)
+    const largeAnswers = new LargeAnswers(1)
+    const place = await largeAnswers.begin('d1', LIMIT.signal)
+    const breaker = new DeviceBreaker({
+      device: 'd0',
+      failuresMax: 1,
+      onOpen: () => undefined,
+      onSuspicion: () => undefined,
+    })
+    const reading = { bytesMax: 100_000_000, entriesMax: 1_000_000, largeAnswers }
+    const waiting = new CaptureListCache(client, breaker, { timeoutMs: 1_000, reading })
+    await assert.rejects(waiting.get(0, LIMIT.signal), { code: 'device-timeout' })
+    assert.deepEqual([largeAnswers.reading, largeAnswers.waiting], [1, 0])
+    assert.ok(raw.writtenBytes < SOCKETS_HOLD, `${raw.writtenBytes} bytes were taken`)
+    place[Symbol.dispose]()
+    assert.equal(largeAnswers.reading, 0)
+  })
+
+  test('no more interim answers are taken than a head has bytes', async () => {
+    raw.answer = { writes: endless('HTTP/1.1 102 Wait\r\nA: b\r\n\r\n'.repeat(1_000)) }
+    await assert.rejects(client.getText('/x', 100, LIMIT.signal), { code: 'device-protocol' })
+    await raw.until(() => raw.connections === 0)
+  })
+
+  test('interim answers do not make the gateway wait longer', async () => {
+    raw.answer = { writes: endless('HTTP/1.1 102 Wait\r\n\r\n'), pauseMs: 50 }
+    await assert.rejects(impatient.getText('/x', 100, LIMIT.signal), { code: 'device-timeout' })
+    await raw.until(() => raw.connections === 0)
+  })
+
+  test('a device that switches protocols breaks the protocol', async () => {
+    raw.answer = {
+      writes: [Buffer.from('HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
+      end: 'hang',
+    }
+    await assert.rejects(client.getText('/x', 100, LIMIT.signal), { code: 'device-protocol' })
+  })
+
+  test('the version is one short line, whatever the device sends', async () => {
+    raw.answer = { writes: [Buffer.from(`${HEAD}{"version":"1.2\\u001b[31m\\n${'9'.repeat(1_000)}"}`)] }
+    const version = await probeVersion(client, LIMIT)
+    assert.match(version ?? '', /^1\.2 \[31m 9{118,120}$/)
+  })
+
+  test("the words of a device's own failure are told, but not to the caller", async () => {
+    const detail = 'cannot read /var/lib/store/a.seg'
+    const body = JSON.stringify({ code: 'store-unavailable', detail })
+    raw.answer = { writes: [Buffer.from(`HTTP/1.1 503 No\r\nRetry-After: 9\r\n\r\n${body}`)] }
+    await assert.rejects(client.getText('/x', 100, LIMIT.signal), {
+      code: 'store-unavailable',
+      message: 'device d0: The store cannot be read or written',
+    })
+    assert.deepEqual(hidden, [detail])
+  })
+})

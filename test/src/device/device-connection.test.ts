@@ -1,0 +1,70 @@
+// What a device sees of a download that its gateway could not begin in time.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { Device } from '../../../src/device/device.ts'
+import { DeviceConnection } from '../../../src/device/device-connection.ts'
+import { MERGE_READ_SIZE } from '../../../src/device/read-size.ts'
+
+const REQUEST = 'GET /api/v1/pcap/timerange HTTP/1.1\r\n\r\n'
+const CONNECT_TIMEOUT_MS = 5_000
+
+interface Stage {
+  /** The only connection to the device. */
+  readonly arrived: Promise<Socket>
+  connect(signal?: AbortSignal): DeviceConnection
+}
+
+async function stage(t: TestContext): Promise<Stage> {
+  const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const arrived = once(server, 'connection').then(([socket]) => socket as Socket)
+  t.after(async () => {
+    ;(await arrived).destroy()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const device = new Device({ name: 'nyc1', url, user: 'gateway', password: 'secret' })
+  return {
+    arrived,
+    connect: (signal = new AbortController().signal) =>
+      new DeviceConnection(device, REQUEST, {
+        signal,
+        connectTimeoutMs: CONNECT_TIMEOUT_MS,
+        idleTimeoutMs: 30_000,
+        readSize: MERGE_READ_SIZE,
+      }),
+  }
+}
+
+test('nothing is sent when the connection comes too late, as after a stop of the process', async (t) => {
+  const { arrived, connect } = await stage(t)
+  using connection = connect()
+  const now = performance.now()
+  t.mock.method(performance, 'now', () => now + CONNECT_TIMEOUT_MS + 1)
+  await assert.rejects(
+    connection.next(),
+    (error) => error instanceof CapfleetError && error.code === 'device-timeout',
+  )
+  const device = await arrived
+  const seen: string[] = []
+  device.on('data', (bytes) => seen.push(bytes.toString()))
+  device.on('error', () => undefined)
+  await new Promise((resolve) => device.once('close', resolve))
+  assert.deepEqual(seen, [])
+})
+
+test('a request that has had no answer is taken back by a reset, so that it cannot arrive later', async (t) => {
+  const { arrived, connect } = await stage(t)
+  const abort = new AbortController()
+  using connection = connect(abort.signal)
+  const device = await arrived
+  const [bytes] = (await once(device, 'data')) as [Buffer]
+  assert.equal(bytes.toString(), REQUEST)
+  abort.abort(new Error('nobody waits'))
+  await assert.rejects(connection.next(), /nobody waits/)
+  const [error] = (await once(device, 'error')) as [NodeJS.ErrnoException]
+  assert.equal(error.code, 'ECONNRESET')
+})

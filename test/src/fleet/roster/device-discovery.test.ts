@@ -1,0 +1,173 @@
+// Discoveries against a real DNS server and a real HTTP server that lists and watches.
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import type { Log } from '../../../../src/base/log.ts'
+import { DeviceDiscovery } from '../../../../src/fleet/roster/device-discovery.ts'
+import { discoverySchema } from '../../../../src/fleet/roster/device-settings.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { FakeKubernetes, makeSlice } from '../../../support/fake-kubernetes.ts'
+import { tempFolder } from '../../../support/temp-folder.ts'
+import { TinyDns } from '../../../support/tiny-dns.ts'
+
+const access = {
+  credentials: { token: 'secret' },
+  site: undefined,
+  ca: undefined,
+  fetchCompression: 'none',
+} as const
+
+/** A running discovery, and the devices that it found last, as "name url". */
+function discover(settings: Record<string, unknown>) {
+  const found: string[][] = []
+  const logged: string[] = []
+  const record = (event: string, fields: Readonly<Record<string, unknown>> = {}) => {
+    logged.push(`${event} ${fields.device ?? fields.err}`)
+  }
+  const log: Log = { debug: record, info: record, warn: record, error: record }
+  const discovery = new DeviceDiscovery({
+    settings: discoverySchema.parse({ token: { env: 'X' }, intervalS: 0.1, scheme: 'http', ...settings }),
+    access,
+    log,
+    onDevices: (devices) => found.push(devices.map(({ name, url }) => `${name} ${url.host}`)),
+  })
+  const until = (expected: readonly string[]) =>
+    eventually(() => JSON.stringify(found.at(-1)) === JSON.stringify(expected), {
+      limitMs: 8_000,
+      message: `found ${expected}, log ${logged}`,
+    })
+  return { found, logged, until, [Symbol.asyncDispose]: () => discovery.close() }
+}
+
+describe('discovery by DNS', { timeout: 30_000 }, () => {
+  const SRV = '_capfleet._tcp.example.org'
+
+  test('follows the records; while DNS fails the last list stands', async () => {
+    await using dns = await TinyDns.start([
+      [SRV, 'SRV', '80 lon1.example.org'],
+      ['lon1.example.org', 'A', '192.0.2.1'],
+    ])
+    await using running = discover({ srv: SRV, dnsServers: [dns.address] })
+    await running.until(['lon1 lon1.example.org'])
+    dns.isBroken = true
+    const calls = running.found.length
+    await eventually(() => running.logged.some((line) => line.startsWith('discovery.failed')), {
+      limitMs: 8_000,
+      message: 'the failure is logged',
+    })
+    assert.ok(running.found.length <= calls + 1)
+    dns.table = [
+      [SRV, 'SRV', '80 lon1.example.org'],
+      [SRV, 'SRV', '8081 nyc1.example.org'],
+      ['lon1.example.org', 'A', '192.0.2.1'],
+      ['nyc1.example.org', 'A', '192.0.2.2'],
+    ]
+    dns.isBroken = false
+    await running.until(['lon1 lon1.example.org', 'nyc1 nyc1.example.org:8081'])
+  })
+
+  test('a name that leads to a forbidden address is refused, told once, and allowed by allowCidrs', async () => {
+    await using dns = await TinyDns.start([
+      [SRV, 'SRV', '80 evil.example.org'],
+      [SRV, 'SRV', '80 good.example.org'],
+      ['evil.example.org', 'A', '192.0.2.1'],
+      ['evil.example.org', 'A', '127.0.0.1'],
+      ['good.example.org', 'A', '192.0.2.2'],
+    ])
+    await using running = discover({ srv: SRV, dnsServers: [dns.address] })
+    await eventually(() => running.found.length >= 3, { limitMs: 8_000, message: 'asked three times' })
+    assert.deepEqual(running.found.at(-1), ['good good.example.org'])
+    const lines = running.logged.filter((line) => line.startsWith('discovery.refused'))
+    assert.deepEqual(lines, ['discovery.refused evil: the address 127.0.0.1 is forbidden; see allowCidrs'])
+    await using permissive = discover({ srv: SRV, dnsServers: [dns.address], allowCidrs: ['127.0.0.0/8'] })
+    await permissive.until(['evil evil.example.org', 'good good.example.org'])
+  })
+})
+
+describe('discovery by EndpointSlices', { timeout: 30_000 }, () => {
+  async function tokenFile(folder: string, token = 'pod-token'): Promise<string> {
+    const path = join(folder, 'token')
+    await writeFile(path, `${token}\n`)
+    return path
+  }
+
+  test('lists, then follows the watch: pods come, become unready, move and go', async () => {
+    await using folder = await tempFolder()
+    await using kubernetes = await FakeKubernetes.start()
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '10.0.0.1' }]))
+    await using running = discover({
+      endpointSlice: {
+        url: kubernetes.url,
+        namespace: 'capture',
+        labelSelector: 'app=appliance',
+        port: 'api',
+        tokenFile: await tokenFile(folder.path),
+      },
+    })
+    await running.until(['pod-1 10.0.0.1:8081'])
+    await eventually(() => kubernetes.watchers === 1, { limitMs: 8_000, message: 'it watches' })
+    kubernetes.put(
+      makeSlice('b', [
+        { name: 'pod-3', address: '10.0.0.3' },
+        { name: 'pod-2', address: '10.0.0.2' },
+      ]),
+    )
+    await running.until(['pod-1 10.0.0.1:8081', 'pod-2 10.0.0.2:8081', 'pod-3 10.0.0.3:8081'])
+    kubernetes.bookmark()
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '10.0.0.1', ready: false }]))
+    await running.until(['pod-2 10.0.0.2:8081', 'pod-3 10.0.0.3:8081'])
+    kubernetes.remove('b')
+    await running.until([])
+    assert.equal(kubernetes.urls.length, 2)
+    const [list = '', watch = ''] = kubernetes.urls
+    assert.equal(
+      list,
+      '/apis/discovery.k8s.io/v1/namespaces/capture/endpointslices?labelSelector=app%3Dappliance',
+    )
+    assert.match(watch, /watch=1&resourceVersion=\d+&allowWatchBookmarks=true&timeoutSeconds=\d+$/)
+  })
+
+  test('lists anew when the watch ends, when its version expired, and with a new token', async () => {
+    await using folder = await tempFolder()
+    await using kubernetes = await FakeKubernetes.start()
+    const endpointSlice = {
+      url: kubernetes.url,
+      namespace: 'capture',
+      tokenFile: await tokenFile(folder.path),
+    }
+    await using running = discover({ endpointSlice })
+    await running.until([])
+    const watched = () =>
+      eventually(() => kubernetes.watchers === 1, { limitMs: 8_000, message: 'it watches' })
+    await watched()
+    kubernetes.putUnseen(makeSlice('a', [{ name: 'pod-1', address: '10.0.0.1' }]))
+    await running.until(['pod-1 10.0.0.1:9090'])
+    assert.ok(running.logged.some((line) => line.includes('Expired')))
+    await watched()
+    kubernetes.isBroken = true
+    kubernetes.endWatches()
+    await eventually(() => running.logged.some((line) => line.includes('status 500')), {
+      limitMs: 8_000,
+      message: 'the failure is logged',
+    })
+    assert.deepEqual(running.found.at(-1), ['pod-1 10.0.0.1:9090'], 'the last list stands')
+    kubernetes.token = 'renewed'
+    await tokenFile(folder.path, 'renewed')
+    kubernetes.isBroken = false
+    kubernetes.put(makeSlice('a', [{ name: 'pod-2', address: '10.0.0.2' }]))
+    await running.until(['pod-2 10.0.0.2:9090'])
+  })
+
+  test('closing ends a watch that is under way', async () => {
+    await using folder = await tempFolder()
+    await using kubernetes = await FakeKubernetes.start()
+    const endpointSlice = { url: kubernetes.url, namespace: 'x', tokenFile: await tokenFile(folder.path) }
+    {
+      await using running = discover({ endpointSlice })
+      await running.until([])
+      await eventually(() => kubernetes.watchers === 1, { limitMs: 8_000, message: 'it watches' })
+    }
+    await eventually(() => kubernetes.watchers === 0, { limitMs: 8_000, message: 'the watch has ended' })
+  })
+})

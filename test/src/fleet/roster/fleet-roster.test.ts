@@ -1,0 +1,112 @@
+// Which devices make up the fleet, when the configuration and a directory both have a say.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Log } from '../../../../src/base/log.ts'
+import { Device } from '../../../../src/device/device.ts'
+import { Fleet } from '../../../../src/fleet/fleet.ts'
+import { discoverySchema } from '../../../../src/fleet/roster/device-settings.ts'
+import { FleetRoster } from '../../../../src/fleet/roster/fleet-roster.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { TinyDns } from '../../../support/tiny-dns.ts'
+
+const SRV = '_capfleet._tcp.example.org'
+const access = {
+  credentials: { token: 'secret' },
+  site: undefined,
+  ca: undefined,
+  fetchCompression: 'none',
+} as const
+
+/** Nobody answers at these addresses (TEST-NET-1); only names matter here. */
+const device = (name: string) => new Device({ name, url: 'http://127.0.0.1:9', token: 'x' })
+
+function setUp() {
+  const logged: string[] = []
+  const record = (event: string, fields?: Readonly<Record<string, unknown>>) =>
+    void logged.push(`${event} ${fields?.device}`)
+  const log: Log = { debug: record, info: record, warn: record, error: record }
+  const fleet = new Fleet({
+    connectTimeoutMs: 200,
+    idleTimeoutMs: 200,
+    probeTimeoutMs: 200,
+    probeIntervalMs: 60_000,
+    failuresMax: 5,
+    lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
+    largeAnswersMax: 4,
+    log,
+  })
+  const busy = new Set<string>()
+  const roster = new FleetRoster({ fleet, busyOf: async () => busy, log })
+  return {
+    fleet,
+    roster,
+    busy,
+    logged,
+    names: () => fleet.devices.map(({ name }) => name),
+    [Symbol.asyncDispose]: async () => {
+      await roster[Symbol.asyncDispose]()
+      await fleet[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const limit = (message: string) => ({ limitMs: 8_000, message })
+
+test('configured devices come first, discovered ones beside them, and a name counts once', async () => {
+  await using dns = await TinyDns.start([
+    [SRV, 'SRV', '80 lon1.example.org'],
+    [SRV, 'SRV', '80 nyc1.example.org'],
+    ['lon1.example.org', 'A', '192.0.2.1'],
+    ['nyc1.example.org', 'A', '192.0.2.2'],
+  ])
+  await using made = setUp()
+  const settings = discoverySchema.parse({
+    srv: SRV,
+    dnsServers: [dns.address],
+    intervalS: 0.1,
+    token: { env: 'X' },
+  })
+  const devices = [device('zrh1'), device('lon1')]
+  await made.roster.configure({ devices, discoveries: [{ settings, access }] })
+  assert.deepEqual(made.names(), ['zrh1', 'lon1'])
+  await eventually(() => made.names().length === 3, limit('nyc1 is found'))
+  assert.deepEqual(made.names(), ['zrh1', 'lon1', 'nyc1'])
+  assert.equal(made.fleet.get('lon1').device, devices[1])
+  const asked = dns.questions
+  await eventually(() => dns.questions > asked + 6, limit('DNS is asked again'))
+  assert.equal(made.logged.filter((line) => line.startsWith('fleet.duplicate-device lon1')).length, 1)
+
+  const nyc1 = made.fleet.get('nyc1')
+  await made.roster.configure({ devices: [], discoveries: [{ settings: { ...settings }, access }] })
+  assert.deepEqual(made.names(), ['lon1', 'nyc1'])
+  assert.equal(made.fleet.get('nyc1'), nyc1, 'the same discovery goes on')
+  await made.roster.configure({ devices, discoveries: [] })
+  assert.deepEqual(made.names(), ['zrh1', 'lon1'])
+})
+
+test('a device that leaves is kept for its downloads, chosen by none, and gone when they are over', async () => {
+  await using made = setUp()
+  const [a, b] = [device('a'), device('b')]
+  await made.roster.configure({ devices: [a, b], discoveries: [] })
+  const member = made.fleet.get('a')
+  made.busy.add('a')
+  await made.roster.configure({ devices: [b], discoveries: [] })
+  assert.deepEqual(made.names(), ['b'])
+  assert.equal(made.fleet.find('a'), member)
+  assert.throws(() => made.fleet.choose('a'), { code: 'unknown-device' })
+  made.busy.clear()
+  await eventually(() => made.fleet.find('a') === undefined, limit('a is gone'))
+  assert.deepEqual(made.names(), ['b'])
+})
+
+test('a device that comes back before its downloads are over is a full member again', async () => {
+  await using made = setUp()
+  const devices = [device('a')]
+  await made.roster.configure({ devices, discoveries: [] })
+  const member = made.fleet.get('a')
+  made.busy.add('a')
+  await made.roster.configure({ devices: [], discoveries: [] })
+  await made.roster.configure({ devices, discoveries: [] })
+  made.busy.clear()
+  assert.deepEqual([made.names(), made.fleet.get('a')], [['a'], member])
+})

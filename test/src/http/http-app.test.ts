@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { CapfleetError } from '../../../src/base/error.ts'
+import { createLog } from '../../../src/base/log.ts'
+import { Metrics } from '../../../src/base/metrics.ts'
+import { createHttpApp } from '../../../src/http/http-app.ts'
+import { listen } from '../../../src/http/http-server.ts'
+
+async function serve(t: TestContext, thrown?: unknown): Promise<string> {
+  const app = createHttpApp({ log: createLog('test', 'silent'), metrics: new Metrics() })
+  app.use(() => {
+    if (thrown !== undefined) throw thrown
+  })
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
+  t.after(() => server.close(0))
+  return server.url
+}
+
+test('an error is a problem body with code, request id and the parameter at fault', async (t) => {
+  const url = await serve(
+    t,
+    new CapfleetError('bad-parameter', 'Slice must be 1 to 12288', { param: 'Slice', position: 3 }),
+  )
+  const answer = await fetch(`${url}/api/v1/pcap/single`)
+  assert.equal(answer.status, 400)
+  assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/)
+  const body = (await answer.json()) as Record<string, unknown>
+  assert.equal(body.requestId, answer.headers.get('capfleet-request-id'))
+  assert.deepEqual(
+    { ...body, requestId: 'x' },
+    {
+      type: 'urn:capfleet:error:bad-parameter',
+      title: 'A parameter is missing, malformed or out of range',
+      status: 400,
+      detail: 'Slice must be 1 to 12288',
+      code: 'bad-parameter',
+      requestId: 'x',
+      param: 'Slice',
+      position: 3,
+    },
+  )
+})
+
+test('legacy paths also carry Status and Str', async (t) => {
+  const url = await serve(t, new CapfleetError('unknown-capture', 'no capture is called x'))
+  for (const path of ['/pcap/del', '/devices/nyc1/stream/list', '/sysmaster/status']) {
+    const body = (await (await fetch(url + path)).json()) as Record<string, unknown>
+    assert.deepEqual([body.Status, body.Str], [false, 'no capture is called x'], path)
+  }
+})
+
+test('429 and 503 say when to come back, 401 how to log in', async (t) => {
+  for (const code of [
+    'download-slots-exhausted',
+    'compiler-busy',
+    'too-many-logins',
+    'too-many-requests',
+  ] as const) {
+    const busy = await fetch(await serve(t, new CapfleetError(code, 'not now', { retryAfterS: 7 })))
+    assert.equal(busy.headers.get('retry-after'), '7', code)
+  }
+  const anonymous = await fetch(await serve(t, new CapfleetError('unauthenticated', 'who are you?')))
+  assert.equal(anonymous.headers.get('www-authenticate'), 'Basic realm="capfleet", charset="UTF-8"')
+})
+
+test('a defect is a 500 that tells nothing of its inside', async (t) => {
+  const answer = await fetch(await serve(t, new Error('secret detail')))
+  assert.equal(answer.status, 500)
+  const text = await answer.text()
+  assert.ok(text.includes('internal-error') && !text.includes('secret'))
+})
+
+test('an unknown path is a 404 problem', async (t) => {
+  const answer = await fetch(`${await serve(t)}/nothing/here`)
+  assert.equal(answer.status, 404)
+  assert.equal(((await answer.json()) as { code: string }).code, 'not-found')
+})
+
+test('a long path comes back cut', async (t) => {
+  const answer = await fetch(`${await serve(t)}/${'x'.repeat(10_000)}`)
+  const { detail } = (await answer.json()) as { detail: string }
+  assert.match(detail, /^there is nothing at \/x{199}\.\.\.; the paths/)
+})
+
+test('a port that is taken is a clear configuration error', async (t) => {
+  const url = new URL(await serve(t))
+  const port = Number(url.port)
+  await assert.rejects(
+    listen(() => undefined, { host: '127.0.0.1', port }, new Metrics()),
+    /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
+  )
+})
