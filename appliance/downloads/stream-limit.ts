@@ -1,6 +1,7 @@
 import type { DownloadTotals } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
+import { JoinedSignal } from '../../src/base/joined-signal.ts'
 import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
 import { RefusedLeases } from './refused-leases.ts'
 
@@ -120,16 +121,16 @@ export class StreamLimit {
 
   async #place({ user, follows }: Reader, { waitMs, signal }: SlotRequest): Promise<Disposable> {
     signal.throwIfAborted()
-    const timeout = waitMs === 0 ? AbortSignal.abort() : AbortSignal.timeout(waitMs)
+    using joined = new JoinedSignal([signal], waitMs)
     const limits = follows ? [this.#followers, this.#limit] : [this.#limit]
     using places = new DisposableStack()
     try {
       for (const limit of limits)
-        places.use(limit.tryAcquire(user) ?? (await limit.acquire(AbortSignal.any([signal, timeout]), user)))
+        places.use(limit.tryAcquire(user) ?? (await limit.acquire(joined.signal, user)))
       return places.move()
     } catch (error) {
       signal.throwIfAborted()
-      if (timeout.aborted) throw this.#exhausted(user)
+      if (joined.signal.aborted) throw this.#exhausted(user)
       throw error
     }
   }

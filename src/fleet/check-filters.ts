@@ -1,4 +1,5 @@
 import { CapfleetError } from '../base/error.ts'
+import { JoinedSignal } from '../base/joined-signal.ts'
 import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
@@ -31,10 +32,10 @@ export async function checkFilters(
   client: DeviceClient,
   { caller, timeoutMs, signal }: CheckOptions,
 ): Promise<void> {
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+  using limit = new JoinedSignal([signal], timeoutMs)
   try {
     const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
-    await client.ask(target, ANSWER_BYTES_MAX.estimate, limit, { 'capfleet-caller': caller })
+    await client.ask(target, ANSWER_BYTES_MAX.estimate, limit.signal, { 'capfleet-caller': caller })
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof CapfleetError && FILTER_CODES.has(error.code)) throw error

@@ -1,5 +1,7 @@
 /** What a download would deliver, over the fleet and without a stream. */
+
 import { CapfleetError } from '../base/error.ts'
+import { JoinedSignal } from '../base/joined-signal.ts'
 import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
 import { callerLabel } from '../device/caller-label.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
@@ -41,10 +43,10 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
       ? selectedMembers(ctx, parts)
       : [parts.fleet.get(await captureHolder(query.captureName ?? '', ctx, parts))]
   using leaving = requestSignal(ctx)
-  const limit = AbortSignal.any([leaving.signal, AbortSignal.timeout(parts.limits.probeTimeoutMs)])
+  using limit = new JoinedSignal([leaving.signal], parts.limits.probeTimeoutMs)
   const caller = callerLabel(ctx.state.user ?? '')
   const answers = await Promise.all(
-    members.map((member) => estimate(member, query, { caller, signal: limit })),
+    members.map((member) => estimate(member, query, { caller, signal: limit.signal })),
   )
   const failed = answers.flatMap((answer) => ('error' in answer ? [answer] : []))
   if (failed.length > 0) {
