@@ -6,9 +6,9 @@ import { after, before, describe, test } from 'node:test'
 import { startAppliance } from '../../appliance/appliance.ts'
 import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
 import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
-import { writeBigCapture } from '../support/big-capture.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
+import { writeBigCapture } from '../support/packets/big-capture.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 
 let appliance: TempAppliance
 before(async () => {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { writeBigCapture } from '../support/big-capture.ts'
 import { eventually } from '../support/eventually.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
+import { writeBigCapture } from '../support/packets/big-capture.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 
 const SINGLE = '/api/v1/pcap/single'
 const RANGE = '/api/v1/pcap/timerange'

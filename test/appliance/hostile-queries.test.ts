@@ -6,11 +6,11 @@ import { test } from 'node:test'
 import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
 import { ERROR_KINDS } from '../../src/base/error.ts'
 import { eventually } from '../support/eventually.ts'
-import { hostileQuery } from '../support/hostile-query.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
-import { makePcapng } from '../support/pcapng-maker.ts'
+import { hostileQuery } from '../support/hostile/hostile-query.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { makePcapng } from '../support/packets/pcapng-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
 
 /** 50,000 and more by the environment; some seconds without. */
 const REQUESTS = Number(process.env.CAPFLEET_HOSTILE_REQUESTS ?? 5_000)

@@ -1,6 +1,6 @@
 /** A little that becomes a lot: a right PCAP of packets that are all alike, compressed. */
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
-import { makePacket, makePcap, makeRecord } from '../support/packet-maker.ts'
+import { makePacket, makePcap, makeRecord } from '../support/packets/packet-maker.ts'
 import type { Scale } from './attack.ts'
 
 /** Decompressed, in bytes. */

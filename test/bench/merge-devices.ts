@@ -1,5 +1,5 @@
+import { startTempNginx } from '../support/processes/temp-nginx.ts'
 import { tempFolder } from '../support/temp-folder.ts'
-import { startTempNginx } from '../support/temp-nginx.ts'
 import type { BenchInput } from './bench-inputs.ts'
 import { download } from './contenders.ts'
 import { measureCommand } from './measure-command.ts'

@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import { putUser } from '../../src/auth/users-file.ts'
 import { startChildProgram } from '../../src/command/child-program.ts'
+import { startTempHaproxy } from '../support/processes/temp-haproxy.ts'
+import { startTempNginx } from '../support/processes/temp-nginx.ts'
 import { tempFolder } from '../support/temp-folder.ts'
-import { startTempHaproxy } from '../support/temp-haproxy.ts'
-import { startTempNginx } from '../support/temp-nginx.ts'
 import type { BenchServer } from './bench-fleet.ts'
 
 export const PROXY_NAMES = ['capfleet', 'nginx', 'nginx-control', 'haproxy', 'http-proxy'] as const

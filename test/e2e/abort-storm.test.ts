@@ -10,11 +10,11 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ABORT_PHASES, abortedRequest } from '../support/abort-client.ts'
 import { eventually } from '../support/eventually.ts'
-import { leaseKeys } from '../support/lease-keys.ts'
+import { leaseKeys } from '../support/lease/lease-keys.ts'
+import { simulatedRange } from '../support/live/simulated-capture.ts'
+import { type SimulatedStage, stageName, startSimulatedStage } from '../support/live/simulated-stage.ts'
 import { connectTo } from '../support/raw-client.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
-import { simulatedRange } from '../support/simulated-capture.ts'
-import { type SimulatedStage, stageName, startSimulatedStage } from '../support/simulated-stage.ts'
 
 const ABORTS = Number(process.env.ABORTS ?? 1_000)
 const MEASURES_MEMORY = ABORTS >= 10_000

@@ -4,9 +4,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { mayCapture } from '../../src/command/live-traffic.ts'
-import { type DemoProcess, processesNaming, startDemo, temporaryHome } from '../support/demo-process.ts'
 import { eventually } from '../support/eventually.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import {
+  type DemoProcess,
+  processesNaming,
+  startDemo,
+  temporaryHome,
+} from '../support/processes/demo-process.ts'
 import { shellPipeline } from '../support/shell-pipeline.ts'
 
 /** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */

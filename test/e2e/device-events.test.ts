@@ -5,9 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EventStream } from '../support/event-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import { httpGet, httpOpen } from '../support/http-get.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
-import { startTempGateway, type TempGateway } from '../support/temp-gateway.ts'
-import { TempRedis } from '../support/temp-redis.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
+import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
 
 const LIMIT_MS = 500
 

@@ -7,6 +7,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { simulatedDigest } from '../support/live/simulated-capture.ts'
 import {
   RESTART_DEVICES,
   RESTART_PACKETS,
@@ -14,7 +15,6 @@ import {
   startRestartStage,
 } from '../support/restart-round.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { simulatedDigest } from '../support/simulated-capture.ts'
 
 const RESTARTS = Number(process.env.RESTARTS ?? 12)
 const GROUPS = 4

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { writeBigCapture } from '../support/big-capture.ts'
-import { captureWhileReading } from '../support/busy-capture.ts'
-import { captureWire, WITHOUT_WIRE } from '../support/capture-wire.ts'
+import { captureWhileReading } from '../support/live/busy-capture.ts'
+import { captureWire, WITHOUT_WIRE } from '../support/live/capture-wire.ts'
+import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const PACKETS = 16_384

@@ -5,8 +5,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type DemoProcess, startDemo, temporaryHome } from '../support/demo-process.ts'
-import { type PcapRecord, readPcap, recordLines } from '../support/pcap-records.ts'
+import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
 const CASES = 200

@@ -12,21 +12,26 @@
  */
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import { deceptiveBytes, HOSTILE_NAMES, isIncomplete, makeBombs } from '../support/hostile-behaviours.ts'
-import { HOSTILE_SIZES, honestFile, honestMerge } from '../support/hostile-case.ts'
-import type { HostileDevice } from '../support/hostile-device.ts'
+import {
+  deceptiveBytes,
+  HOSTILE_NAMES,
+  isIncomplete,
+  makeBombs,
+} from '../support/hostile/hostile-behaviours.ts'
+import { HOSTILE_SIZES, honestFile, honestMerge } from '../support/hostile/hostile-case.ts'
+import type { HostileDevice } from '../support/hostile/hostile-device.ts'
 import {
   GROUP_DEVICES,
   type HostileDownload,
   type HostileFleet,
   hostileDownload,
   startHostileFleet,
-} from '../support/hostile-fleet.ts'
-import { curlWitness, decoded, fetchWitness, type Witnessed } from '../support/hostile-witness.ts'
+} from '../support/hostile/hostile-fleet.ts'
+import { curlWitness, decoded, fetchWitness, type Witnessed } from '../support/hostile/hostile-witness.ts'
+import { SIMULATED_BEGIN_NS } from '../support/live/simulated-capture.ts'
+import { startTempNginx, WITHOUT_NGINX } from '../support/processes/temp-nginx.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { SIMULATED_BEGIN_NS } from '../support/simulated-capture.ts'
 import { tempFolder } from '../support/temp-folder.ts'
-import { startTempNginx, WITHOUT_NGINX } from '../support/temp-nginx.ts'
 
 const DOWNLOADS = Number(process.env.HOSTILE_DOWNLOADS ?? 800)
 const GROUPS = 8

@@ -9,7 +9,7 @@ import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { stringify } from 'yaml'
 import { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { startChildProgram } from '../../src/command/child-program.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 

@@ -7,8 +7,8 @@ import { DeviceClient } from '../../src/device/device-client.ts'
 import { MERGE_READ_SIZE } from '../../src/device/read-size.ts'
 import { probeReaders } from '../../src/fleet/health/device-probe.ts'
 import { nameOfLease } from '../../src/lease/lease-scripts.ts'
-import { writeBigCapture } from '../support/big-capture.ts'
-import { startTempAppliance } from '../support/temp-appliance.ts'
+import { writeBigCapture } from '../support/packets/big-capture.ts'
+import { startTempAppliance } from '../support/processes/temp-appliance.ts'
 
 const TARGET = '/api/v1/pcap/single?StreamName=big'
 

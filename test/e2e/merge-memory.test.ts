@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
-import { FakeDevice } from '../support/fake-device.ts'
-import { GATEWAY_AUTHORIZATION, GatewayProcess } from '../support/gateway-process.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { FakeDevice } from '../support/devices/fake-device.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { GATEWAY_AUTHORIZATION, GatewayProcess } from '../support/processes/gateway-process.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
 import { slowReader } from '../support/slow-consumer.ts'
 import { tempFolder } from '../support/temp-folder.ts'
-import { TempRedis } from '../support/temp-redis.ts'
 
 const DEVICES = 64
 const START_NS = 1_700_000_000_000_000_000n

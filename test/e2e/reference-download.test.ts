@@ -7,18 +7,18 @@ import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { COMPRESSIONS, type Compression, encodingOf } from '../../src/query/query-values.ts'
 import { TIME_SOURCES } from '../../src/query/time-source.ts'
-import { readPcap, recordLines } from '../support/pcap-records.ts'
-import { makePcapng } from '../support/pcapng-maker.ts'
+import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { makePcapng } from '../support/packets/pcapng-maker.ts'
+import { SwitchTraffic } from '../support/packets/switch-traffic.ts'
+import { randomVendorPacket } from '../support/packets/vendor-packets.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import {
   type ReferenceQuery,
   referenceDownload,
   type StoredPacket,
   withClockTimes,
-} from '../support/reference-download.ts'
+} from '../support/reference/reference-download.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { SwitchTraffic } from '../support/switch-traffic.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
-import { randomVendorPacket } from '../support/vendor-packets.ts'
 
 const CASES = Number(process.env.CAPFLEET_REFERENCE_CASES ?? 300)
 const random = seededRandom()

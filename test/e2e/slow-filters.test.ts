@@ -5,10 +5,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type HttpAnswer, httpGet } from '../support/http-get.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
-import { startTempGateway, type TempGateway } from '../support/temp-gateway.ts'
-import { TempRedis } from '../support/temp-redis.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
+import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
 
 /** At any time; a device has two or three compilers. */
 const SLOW_AT_ONCE = 40

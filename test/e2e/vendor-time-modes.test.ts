@@ -4,9 +4,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { makePcap } from '../support/packet-maker.ts'
-import { readPcap } from '../support/pcap-records.ts'
-import { startTempAppliance, type TempApplianceOptions } from '../support/temp-appliance.ts'
+import { makePcap } from '../support/packets/packet-maker.ts'
+import { readPcap } from '../support/packets/pcap-records.ts'
+import { startTempAppliance, type TempApplianceOptions } from '../support/processes/temp-appliance.ts'
 
 const START_NS = 1_790_000_000_000_000_000n
 const MILLISECOND_NS = 1_000_000n

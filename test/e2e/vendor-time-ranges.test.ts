@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type PcapRecord, readPcap } from '../support/pcap-records.ts'
-import { makePcapng } from '../support/pcapng-maker.ts'
+import { type PcapRecord, readPcap } from '../support/packets/pcap-records.ts'
+import { makePcapng } from '../support/packets/pcapng-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
 
 const random = seededRandom()
 const START_NS = 1_790_000_000_000_000_000n

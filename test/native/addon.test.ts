@@ -15,12 +15,12 @@ import {
   regexCompilerPath,
   type StreamFiles,
 } from '../../native/addon.ts'
-import { writeBigCapture } from '../support/big-capture.ts'
 import { compileFilter } from '../support/compile-filter.ts'
-import { importStreams } from '../support/import-streams.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
-import { readPcap, recordLines } from '../support/pcap-records.ts'
-import { makePcapng } from '../support/pcapng-maker.ts'
+import { writeBigCapture } from '../support/packets/big-capture.ts'
+import { importStreams } from '../support/packets/import-streams.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { makePcapng } from '../support/packets/pcapng-maker.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-captures.ts'
 import { tempFolder } from '../support/temp-folder.ts'

@@ -5,11 +5,11 @@ import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type FrameControlOrder, makeCapwapPacket } from '../support/capwap-packets.ts'
-import { makePcap } from '../support/packet-maker.ts'
-import { readPcap } from '../support/pcap-records.ts'
+import { type FrameControlOrder, makeCapwapPacket } from '../support/packets/capwap-packets.ts'
+import { makePcap } from '../support/packets/packet-maker.ts'
+import { readPcap } from '../support/packets/pcap-records.ts'
+import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { startTempAppliance, type TempAppliance } from '../support/temp-appliance.ts'
 
 const PACKETS = 600
 const FIRST_NS = 1_700_000_000_000_000_000n

@@ -3,8 +3,8 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { type ImportProgress, importCaptureFiles } from '../../native/import-capture-files.ts'
-import { writeBigCapture } from '../support/big-capture.ts'
-import { importStreams } from '../support/import-streams.ts'
+import { writeBigCapture } from '../support/packets/big-capture.ts'
+import { importStreams } from '../support/packets/import-streams.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 test('an import reports progress, and says so when an input is no capture', async () => {

@@ -18,10 +18,10 @@ import {
 } from '../../native/live-capture.ts'
 import { compileFilter } from '../support/compile-filter.ts'
 import { eventually } from '../support/eventually.ts'
-import { inNetworkNamespace, makeVethPair, runCommand } from '../support/network-namespace.ts'
-import { makePcap } from '../support/packet-maker.ts'
-import { sendPackets } from '../support/packet-sender.ts'
-import { type PcapRecord, readPcap, recordLines } from '../support/pcap-records.ts'
+import { inNetworkNamespace, makeVethPair, runCommand } from '../support/live/network-namespace.ts'
+import { makePcap } from '../support/packets/packet-maker.ts'
+import { sendPackets } from '../support/packets/packet-sender.ts'
+import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const OVERRUNS = Number(process.env.OVERRUNS ?? 3)

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type MergeOptions, PcapMerge } from '../../src/pcap/merge.ts'
 import { PcapInput } from '../../src/pcap/pcap-input.ts'
-import { inReusedChunks, makePacket, makePcap } from '../support/packet-maker.ts'
-import type { PcapRecord } from '../support/pcap-records.ts'
+import { inReusedChunks, makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import type { PcapRecord } from '../support/packets/pcap-records.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
 
 const START_NS = 1_700_000_000_000_000_000n

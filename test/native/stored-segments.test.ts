@@ -7,8 +7,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { measureSegment, removeSegment } from '../../native/stored-segments.ts'
 import { eventually } from '../support/eventually.ts'
-import { importStreams } from '../support/import-streams.ts'
-import { makePacket, makePcap } from '../support/packet-maker.ts'
+import { importStreams } from '../support/packets/import-streams.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const PACKETS = 200

@@ -8,9 +8,9 @@ import { parseConfig } from '../../src/base/config-file.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { startGatewayFromFile } from '../../src/gateway.ts'
 import { gatewayConfigSchema, loadGatewayConfig } from '../../src/gateway-config.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
-import { TempRedis } from '../support/temp-redis.ts'
 
 const SMALLEST = {
   devices: [{ name: 'd0', url: 'http://192.0.2.1', user: 'gateway', password: { env: 'X' } }],

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, test } from 'node:test'
+import { FakeDevice } from '../support/devices/fake-device.ts'
+import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/devices/fake-fleet.ts'
 import { eventually } from '../support/eventually.ts'
-import { FakeDevice } from '../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
-import { gatewayWorld } from '../support/gateway-world.ts'
 import { httpGet } from '../support/http-get.ts'
-import { startTempGateway } from '../support/temp-gateway.ts'
-import { TempRedis } from '../support/temp-redis.ts'
+import { gatewayWorld } from '../support/processes/gateway-world.ts'
+import { startTempGateway } from '../support/processes/temp-gateway.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
 
 const PACKETS = 200
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`

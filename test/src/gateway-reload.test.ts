@@ -9,13 +9,13 @@ import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { putUser } from '../../src/auth/users-file.ts'
 import { startGatewayFromFile } from '../../src/gateway.ts'
+import type { FakeDevice } from '../support/devices/fake-device.ts'
+import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/devices/fake-fleet.ts'
 import { eventually } from '../support/eventually.ts'
-import type { FakeDevice } from '../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/fake-fleet.ts'
 import { FakeKubernetes, makeSlice } from '../support/fake-kubernetes.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
 import { createTempCertificate, type TempCertificate } from '../support/temp-certificate.ts'
 import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
-import { TempRedis } from '../support/temp-redis.ts'
 
 const PACKETS = 3_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`

@@ -7,11 +7,11 @@ import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import type { FakeDevice } from '../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap } from '../support/fake-fleet.ts'
-import { gatewayWorld } from '../support/gateway-world.ts'
+import type { FakeDevice } from '../support/devices/fake-device.ts'
+import { FLEET_RANGE, fleetPcap } from '../support/devices/fake-fleet.ts'
 import { httpOpen } from '../support/http-get.ts'
-import { readPcap, recordLines } from '../support/pcap-records.ts'
+import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { gatewayWorld } from '../support/processes/gateway-world.ts'
 
 const run = promisify(execFile)
 const PACKETS = 2_000

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { GATEWAY_AUTHORIZATION } from './gateway-process.ts'
+import { GATEWAY_AUTHORIZATION } from './processes/gateway-process.ts'
 import { connectTo } from './raw-client.ts'
 import type { SeededRandom } from './seeded-random.ts'
 

@@ -9,7 +9,7 @@ import { type CaptureRecord, captureRecordSchema } from '../../appliance/store/c
 import { segmentPath, storePaths } from '../../appliance/store/store-paths.ts'
 import { Download } from '../../native/addon.ts'
 import { createLog } from '../../src/base/log.ts'
-import { storedNumbers } from './stored-numbers.ts'
+import { storedNumbers } from './packets/stored-numbers.ts'
 
 export interface RecoveredCapture {
   readonly record: CaptureRecord

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { eventually } from '../../support/eventually.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const START = '/sysmaster/capture_start'
 const STOP = '/sysmaster/capture_stop'

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
 
 const ESTIMATE = '/api/v1/pcap/estimate'
 const START_NS = 1_790_000_000_000_000_000n

@@ -4,11 +4,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { SIZE_VIEWS, TIME_VIEWS } from '../../../appliance/answers/split-views.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import { readPcap, recordLines } from '../../support/pcap-records.ts'
-import { makePcapng, type PortRecord } from '../../support/pcapng-maker.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { makePcapng, type PortRecord } from '../../support/packets/pcapng-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
 
 const random = seededRandom()
 const START_NS = 1_790_000_000_123_456_789n

@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import { wrongMembers } from '../../support/status-members.ts'
-import { startTempAppliance } from '../../support/temp-appliance.ts'
+import { wrongMembers } from '../../support/devices/status-members.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 
 test('the summary is flat, has every member once, and tells the retention edge', async () => {
   await using appliance = await startTempAppliance()

@@ -5,9 +5,9 @@ import { after, before, describe, test } from 'node:test'
 import { CompileQueue } from '../../../appliance/compile/compile-queue.ts'
 import { FilterCompiler } from '../../../appliance/compile/filter-compiler.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
 
 const ETHERNET = 1
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }

@@ -3,9 +3,9 @@ import { describe, test } from 'node:test'
 import { CompileQueue } from '../../../appliance/compile/compile-queue.ts'
 import { RegexCompiler } from '../../../appliance/compile/regex-compiler.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
-import { startTempAppliance } from '../../support/temp-appliance.ts'
 
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
 /** Compiling takes longer than the limit. */

@@ -16,9 +16,9 @@ import { checkRecorder } from '../../../appliance/doctor/recorder-checks.ts'
 import { checkStore } from '../../../appliance/doctor/store-checks.ts'
 import { MACHINE_ROOTS } from '../../../appliance/system-status/machine-roots.ts'
 import { formatFindings } from '../../../src/command/appliance-doctor.ts'
-import { startTempAppliance } from '../../support/temp-appliance.ts'
+import { makeVethPair, WITHOUT_VETH } from '../../support/live/veth-pair.ts'
+import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
-import { makeVethPair, WITHOUT_VETH } from '../../support/veth-pair.ts'
 
 const CLI = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
 const signal = AbortSignal.timeout(60_000)

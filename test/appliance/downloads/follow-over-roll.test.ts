@@ -12,9 +12,9 @@ import { Download } from '../../../native/addon.ts'
 import { importCaptureFiles } from '../../../native/import-capture-files.ts'
 import type { DownloadQuery } from '../../../src/query/download-query.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
-import { captureRecord } from '../../support/capture-records.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import { readPcap } from '../../support/pcap-records.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { readPcap } from '../../support/packets/pcap-records.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const START_NS = 1_700_000_000_000_000_000n

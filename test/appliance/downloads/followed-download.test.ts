@@ -4,10 +4,10 @@ import { buffer } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { eventually } from '../../support/eventually.ts'
-import { makePacket } from '../../support/packet-maker.ts'
-import { type PcapRecord, readPcap } from '../../support/pcap-records.ts'
-import { ScriptedDriver } from '../../support/scripted-driver.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
+import { makePacket } from '../../support/packets/packet-maker.ts'
+import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const START_NS = 1_700_000_000_000_000_000n
 const at = (i: number): bigint => START_NS + BigInt(i) * 1_000_000n

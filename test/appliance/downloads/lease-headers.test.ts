@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
-import { writeBigCapture } from '../../support/big-capture.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { HttpAnswer, OpenAnswer } from '../../support/http-get.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+import { writeBigCapture } from '../../support/packets/big-capture.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const SINGLE = '/api/v1/pcap/single?StreamName=big'
 const STATUS = '/api/v1/system/status'

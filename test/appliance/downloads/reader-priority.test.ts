@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { stringify } from 'yaml'
 import { httpGet } from '../../support/http-get.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import { startTempAppliance } from '../../support/temp-appliance.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const CLI = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
 const SCHED_BATCH = 3

@@ -4,7 +4,7 @@ import { type StreamSelection, selectStreams } from '../../../appliance/download
 import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { DownloadQuery } from '../../../src/query/download-query.ts'
-import { captureRecord } from '../../support/capture-records.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const select = (
   captures: CaptureRecord[],

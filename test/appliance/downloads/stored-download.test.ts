@@ -8,11 +8,16 @@ import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import { type PcapContent, type PcapRecord, readPcap, recordLines } from '../../support/pcap-records.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import {
+  type PcapContent,
+  type PcapRecord,
+  readPcap,
+  recordLines,
+} from '../../support/packets/pcap-records.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 let appliance: TempAppliance

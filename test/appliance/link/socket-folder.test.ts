@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { stringify } from 'yaml'
 import { putUser } from '../../../src/auth/users-file.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

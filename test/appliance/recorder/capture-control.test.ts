@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { type CaptureStage, captureStage } from '../../support/capture-stage.ts'
-import { scriptedStream } from '../../support/scripted-engine.ts'
+import { type CaptureStage, captureStage } from '../../support/live/capture-stage.ts'
+import { scriptedStream } from '../../support/live/scripted-engine.ts'
 
 const never = new AbortController().signal
 const START_NS = 1_795_171_264_123_000_000n

@@ -1,8 +1,8 @@
 // Schedules and rolls on a clock that the test sets, over a real store with a scripted engine.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { captureStage } from '../../support/capture-stage.ts'
-import { scriptedStream } from '../../support/scripted-engine.ts'
+import { captureStage } from '../../support/live/capture-stage.ts'
+import { scriptedStream } from '../../support/live/scripted-engine.ts'
 
 const never = new AbortController().signal
 const ALL = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']

@@ -17,8 +17,8 @@ import { captureConfigSchema } from '../../../appliance/settings/capture-config.
 import { segmentPath } from '../../../appliance/store/store-paths.ts'
 import { importCaptureFiles, type SegmentSummary } from '../../../native/import-capture-files.ts'
 import { createLog } from '../../../src/base/log.ts'
-import { captureRecord } from '../../support/capture-records.ts'
-import { makePacket, makePcap, makeRecord } from '../../support/packet-maker.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
+import { makePacket, makePcap, makeRecord } from '../../support/packets/packet-maker.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const TIB = Number(process.env.RECOVERY_TIB ?? 0)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { removalOrder } from '../../../appliance/recorder/retention-order.ts'
 import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
-import { captureRecord } from '../../support/capture-records.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const CREATED_NS = BigInt(Date.parse('2026-01-01T00:00:00Z')) * 1_000_000n
 

@@ -5,12 +5,12 @@ import { once } from 'node:events'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
-import { captureRecord } from '../../support/capture-records.ts'
 import { eventually } from '../../support/eventually.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import { readPcap } from '../../support/pcap-records.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { readPcap } from '../../support/packets/pcap-records.ts'
+import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 import { StoreKeeper } from '../../support/store-keeper.ts'
-import { startTempAppliance } from '../../support/temp-appliance.ts'
 
 const START_NS = 1_700_000_000_000_000_000n
 const at = (i: number): bigint => START_NS + BigInt(i) * 1_000_000n

@@ -7,8 +7,8 @@ import { hideStorePath, withoutStorePath } from '../../../appliance/request/hidd
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog, type Log } from '../../../src/base/log.ts'
 import { EventStream } from '../../support/event-stream.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
 describe('a text', () => {
   const STORE = '/var/lib/cap.fleet'

@@ -7,7 +7,7 @@ import { type CaptureRecord, toJson } from '../../../appliance/store/capture-rec
 import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog } from '../../../src/base/log.ts'
-import { captureRecord } from '../../support/capture-records.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { agedOutBeforeNs, oldestHeldNs } from '../../../appliance/store/removed-spans.ts'
-import { captureRecord } from '../../support/capture-records.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const whole = captureRecord('whole', { startNs: 500n, endNs: 600n })
 const trimmed = captureRecord('trimmed', {

@@ -12,7 +12,7 @@ import {
   withoutRemoved,
   withoutSegment,
 } from '../../../appliance/store/trimmed-record.ts'
-import { captureRecord } from '../../support/capture-records.ts'
+import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const segment = (number: number): SegmentRecord => ({
   number,

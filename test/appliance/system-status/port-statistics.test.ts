@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApplianceContext, ApplianceParts } from '../../../appliance/appliance-parts.ts'
 import { answerPortStatistics } from '../../../appliance/system-status/port-statistics.ts'
-import { PORT_COUNTERS } from '../../support/status-members.ts'
+import { PORT_COUNTERS } from '../../support/devices/status-members.ts'
 
 test('a captured port has every counter, exactly; another only what the kernel counts', async () => {
   // In the order of the API, which is that of the engine.

@@ -4,10 +4,6 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
-import { writeBigCapture } from '../../support/big-capture.ts'
-import { eventually } from '../../support/eventually.ts'
-import { namedMembers, referenceRows, WITHOUT_REFERENCE } from '../../support/reference-members.ts'
-import { slowReader } from '../../support/slow-consumer.ts'
 import {
   CAT_SUFFIXES,
   GROUP_MEMBERS,
@@ -17,8 +13,12 @@ import {
   STATUS_MEMBERS,
   VERSION_MEMBERS,
   wrongMembers,
-} from '../../support/status-members.ts'
-import { startTempAppliance, type TempAppliance } from '../../support/temp-appliance.ts'
+} from '../../support/devices/status-members.ts'
+import { eventually } from '../../support/eventually.ts'
+import { writeBigCapture } from '../../support/packets/big-capture.ts'
+import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
+import { namedMembers, referenceRows, WITHOUT_REFERENCE } from '../../support/reference/reference-members.ts'
+import { slowReader } from '../../support/slow-consumer.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 type Groups = Readonly<Record<string, Payload>>

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { captureNameOf } from '../../../src/command/import-command.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { type SiteTraffic, writeSiteTraffic } from '../../../src/demo-traffic/site-traffic.ts'
-import { type PcapRecord, readPcap } from '../../support/pcap-records.ts'
+import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
 
 const run = promisify(execFile)
 const START_NS = 1_760_000_000_000_000_000n

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ChunkedFraming } from '../../../src/device/chunked-framing.ts'
 import { framedAfter, NO_OPEN_CHUNK } from '../../../src/device/open-chunk.ts'
-import { chunked, pieces } from '../../support/raw-device.ts'
+import { chunked, pieces } from '../../support/devices/raw-device.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const TRAILER = '0\r\nCapfleet-Complete: 1\r\nX-Y:  z \r\n\r\n'

@@ -14,7 +14,7 @@ import {
   probeVersion,
 } from '../../../src/fleet/health/device-probe.ts'
 import { LargeAnswers } from '../../../src/fleet/large-answers.ts'
-import { endless, RawDevice } from '../../support/raw-device.ts'
+import { endless, RawDevice } from '../../support/devices/raw-device.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
 const LIMIT = { timeoutMs: 20_000, signal: new AbortController().signal }

@@ -8,9 +8,9 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceProxy } from '../../../src/device/device-proxy.ts'
 import { DeviceReads } from '../../../src/device/device-reads.ts'
+import { chunked, endless, pieces, RawDevice } from '../../support/devices/raw-device.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
-import { chunked, endless, pieces, RawDevice } from '../../support/raw-device.ts'
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { JsonList } from '../../../src/device/json-list.ts'
 import { MalformedAnswer } from '../../../src/device/response-head.ts'
-import { pieces } from '../../support/raw-device.ts'
+import { pieces } from '../../support/devices/raw-device.ts'
 
 function read(text: string, lengths: readonly number[]) {
   const list = new JsonList()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ChunkedFraming } from '../../../src/device/chunked-framing.ts'
 import { framedAfter } from '../../../src/device/open-chunk.ts'
-import { chunked, pieces } from '../../support/raw-device.ts'
+import { chunked, pieces } from '../../support/devices/raw-device.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 test('a body whose chunks stop anywhere goes on in chunks of other sizes, and ends where it should', (t) => {

@@ -7,9 +7,9 @@ import { EMPTY_ELEMENTS } from '../../../src/download/early-answer.ts'
 import { TimeMarks } from '../../../src/download/time-marks.ts'
 import { UnfinishedRecord } from '../../../src/download/unfinished-record.ts'
 import { verifiedChunks } from '../../../src/download/verified-chunks.ts'
-import { fleetPcap } from '../../support/fake-fleet.ts'
-import { inChunks, makePacket, makePcap } from '../../support/packet-maker.ts'
-import { readPcap } from '../../support/pcap-records.ts'
+import { fleetPcap } from '../../support/devices/fake-fleet.ts'
+import { inChunks, makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { readPcap } from '../../support/packets/pcap-records.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const RANDOM = seededRandom()

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { constants, createGzip, gzipSync, zstdCompressSync } from 'node:zlib'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { CompressedGuard } from '../../../src/download/compressed-guard.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 
 const PCAP = makePcap(Array.from({ length: 30 }, (_, n) => makePacket(BigInt(n), `packet ${n}`, 40 + n)))
 const COMPRESS = { gzip: gzipSync, zstd: zstdCompressSync } as const

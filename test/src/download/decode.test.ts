@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { decode } from '../../../src/download/decode.ts'
-import { inReusedChunks } from '../../support/packet-maker.ts'
+import { inReusedChunks } from '../../support/packets/packet-maker.ts'
 
 const DATA = Buffer.concat([randomBytes(200_000), Buffer.alloc(500_000, 'packet ')])
 const ENCODE = { gzip: gzipSync, zstd: zstdCompressSync } as const

@@ -6,7 +6,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { encode, SLICES } from '../../../src/download/encode.ts'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
 import { eventually } from '../../support/eventually.ts'
-import { inChunks, inReusedChunks } from '../../support/packet-maker.ts'
+import { inChunks, inReusedChunks } from '../../support/packets/packet-maker.ts'
 
 /** What is used of zstd-codec, which has no types. */
 interface Codec {

@@ -10,9 +10,9 @@ import { planDownload } from '../../../src/fleet/plan.ts'
 import { PcapMerge } from '../../../src/pcap/merge.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
-import { brokenOff, MemoryDevice } from '../../support/memory-device.ts'
-import { makePacket, makePcap } from '../../support/packet-maker.ts'
-import type { PcapRecord } from '../../support/pcap-records.ts'
+import { brokenOff, MemoryDevice } from '../../support/devices/memory-device.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import type { PcapRecord } from '../../support/packets/pcap-records.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const START_NS = 1_700_000_000_000_000_000n

@@ -5,13 +5,13 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { FakeDevice } from '../../support/fake-device.ts'
-import { fleetPcap } from '../../support/fake-fleet.ts'
-import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { FakeDevice } from '../../support/devices/fake-device.ts'
+import { fleetPcap } from '../../support/devices/fake-fleet.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { startTempGateway } from '../../support/processes/temp-gateway.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
-import { startTempGateway } from '../../support/temp-gateway.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
 
 const run = promisify(execFile)
 const PCAP = fleetPcap(0, 400)

@@ -7,7 +7,7 @@ import type { Log } from '../../../src/base/log.ts'
 import type { StoredReceipt } from '../../../src/download/receipt.ts'
 import { ReceiptStore } from '../../../src/download/receipt-store.ts'
 import { eventually } from '../../support/eventually.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 const DAY_S = 86_400
 const PER_USER_MAX = 300

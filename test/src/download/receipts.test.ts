@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import type { FakeDevice } from '../../support/devices/fake-device.ts'
+import { FLEET_BEGIN_NS, FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_BEGIN_NS, FLEET_RANGE, fleetPcap } from '../../support/fake-fleet.ts'
-import { gatewayWorld } from '../../support/gateway-world.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
+import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 
 const PACKETS = 500
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`

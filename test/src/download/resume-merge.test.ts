@@ -1,12 +1,12 @@
 // A merge is continued from near the place, not from its beginning: devices are asked for later times.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type SimulatedWorld, startSimulatedWorld } from '../../support/gateway-over-simulated.ts'
 import { httpGet } from '../../support/http-get.ts'
-import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { SIMULATED_BEGIN_NS, simulatedMerge, simulatedRange } from '../../support/live/simulated-capture.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { type SimulatedWorld, startSimulatedWorld } from '../../support/processes/gateway-over-simulated.ts'
 import { connectTo, rawAnswers } from '../../support/raw-client.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { SIMULATED_BEGIN_NS, simulatedMerge, simulatedRange } from '../../support/simulated-capture.ts'
 
 const RANDOM = seededRandom()
 const PACKETS = 6_000

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap } from '../../support/fake-fleet.ts'
-import { gatewayWorld } from '../../support/gateway-world.ts'
+import type { FakeDevice } from '../../support/devices/fake-device.ts'
+import { FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../support/http-get.ts'
-import { readPcap, recordLines } from '../../support/pcap-records.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const RANDOM = seededRandom()

@@ -4,11 +4,11 @@ import { execFile } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { zstdCompressSync } from 'node:zlib'
+import type { FakeDevice } from '../../support/devices/fake-device.ts'
+import { FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_RANGE, fleetPcap } from '../../support/fake-fleet.ts'
-import { gatewayWorld } from '../../support/gateway-world.ts'
 import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
+import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 
 const run = promisify(execFile)
 const PACKETS = 300

@@ -7,8 +7,8 @@ import { Metrics } from '../../../src/base/metrics.ts'
 import { Device } from '../../../src/device/device.ts'
 import { Fleet, type FleetOptions } from '../../../src/fleet/fleet.ts'
 import { publishFleet } from '../../../src/fleet/fleet-metrics.ts'
+import { FakeDevice } from '../../support/devices/fake-device.ts'
 import { eventually } from '../../support/eventually.ts'
-import { FakeDevice } from '../../support/fake-device.ts'
 
 const PROBE_MS = 100
 

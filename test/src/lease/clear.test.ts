@@ -4,8 +4,8 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { LeaseScripts, type QueueTicket } from '../../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS } from '../../../src/lease/lease-timings.ts'
-import { LEASE_PREFIX } from '../../support/lease-user.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
+import { LEASE_PREFIX } from '../../support/lease/lease-user.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 describe('suspects of a device', { timeout: 60_000 }, () => {
   let redis: TempRedis

@@ -3,9 +3,9 @@
 // node --max-old-space-size=8000).
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { explore } from '../../support/lease-explorer.ts'
-import type { ModelRules } from '../../support/lease-model.ts'
-import type { TaskPlan, WorldPlan } from '../../support/lease-world.ts'
+import { explore } from '../../support/lease/lease-explorer.ts'
+import type { ModelRules } from '../../support/lease/lease-model.ts'
+import type { TaskPlan, WorldPlan } from '../../support/lease/lease-world.ts'
 
 const WHOLE = process.env.LEASE_EXPLORER === 'whole'
 

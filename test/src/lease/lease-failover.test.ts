@@ -16,8 +16,8 @@ import {
   SILENT_LOG,
   startScheduler,
   untilUse,
-} from '../../support/lease-user.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
+} from '../../support/lease/lease-user.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 describe('leases over failures', { timeout: 120_000 }, () => {
   let redis: TempRedis

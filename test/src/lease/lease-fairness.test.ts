@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
-import { askLease, giveBack, LEASE_PREFIX, startScheduler } from '../../support/lease-user.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
+import { askLease, giveBack, LEASE_PREFIX, startScheduler } from '../../support/lease/lease-user.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 const OTHERS = 200
 const GREEDY_REQUESTS = 100

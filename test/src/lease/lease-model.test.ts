@@ -2,10 +2,10 @@
 // LEASE_WALK_STEPS=1000000 node --test test/src/lease/lease-model.test.ts is the long run.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ModelRules } from '../../support/lease-model.ts'
-import { LeaseWalk } from '../../support/lease-walk.ts'
+import type { ModelRules } from '../../support/lease/lease-model.ts'
+import { LeaseWalk } from '../../support/lease/lease-walk.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
 
 const STEPS = Number(process.env.LEASE_WALK_STEPS ?? 20_000)
 /** A mistake shows after some hundreds of steps, a rare one after some thousands; the walk ends there. */

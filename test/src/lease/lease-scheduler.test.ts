@@ -8,8 +8,8 @@ import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/lease/lease-timings.ts'
 import { eventually } from '../../support/eventually.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
 
 const PREFIX = 'test'
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }

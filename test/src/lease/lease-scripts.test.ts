@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS } from '../../../src/lease/lease-timings.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 test('asks reach Redis as they are, whatever characters the name of a user has', async () => {
   await using server = await TempRedis.create()

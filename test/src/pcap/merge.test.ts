@@ -9,8 +9,14 @@ import { promisify } from 'node:util'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { type MergedInput, type MergeOptions, type MergeTotals, PcapMerge } from '../../../src/pcap/merge.ts'
 import { PcapInput } from '../../../src/pcap/pcap-input.ts'
-import { inArrivingChunks, inChunks, makePacket, makePcap, makeRecord } from '../../support/packet-maker.ts'
-import { type PcapRecord, readPcap, recordLines } from '../../support/pcap-records.ts'
+import {
+  inArrivingChunks,
+  inChunks,
+  makePacket,
+  makePcap,
+  makeRecord,
+} from '../../support/packets/packet-maker.ts'
+import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
 const run = promisify(execFile)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { formatPcapHeader, parsePcapHeader } from '../../../src/pcap/pcap-header.ts'
-import { makePcap } from '../../support/packet-maker.ts'
+import { makePcap } from '../../support/packets/packet-maker.ts'
 
 test('reads link type word, snaplen and resolution', () => {
   const bytes = makePcap([], { linkType: 0x2400_0001, snaplen: 65_535 })

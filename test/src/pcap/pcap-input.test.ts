@@ -11,7 +11,7 @@ import {
   inReusedChunks,
   makePacket,
   makePcap,
-} from '../../support/packet-maker.ts'
+} from '../../support/packets/packet-maker.ts'
 
 test('opens on a header that arrives byte by byte, and ends there when nothing follows', async () => {
   const input = await PcapInput.open('rome', inChunks(makePcap([], { snaplen: 77 }), 1))

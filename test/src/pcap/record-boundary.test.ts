@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { RecordBoundary } from '../../../src/pcap/record-boundary.ts'
-import { makePacket, makePcap, makeRecord } from '../../support/packet-maker.ts'
+import { makePacket, makePcap, makeRecord } from '../../support/packets/packet-maker.ts'
 
 const records = [makePacket(1n, 'first'), makePacket(2n, ''), makePacket(3n, 'a longer third packet')]
 const file = makePcap(records)

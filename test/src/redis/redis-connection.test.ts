@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { checkRedisServer, connectRedis } from '../../../src/redis/redis-connection.ts'
-import { TempRedis } from '../../support/temp-redis.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 

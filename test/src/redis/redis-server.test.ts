@@ -74,7 +74,7 @@ test('a home with a path too long for a socket works, with the socket elsewhere'
 
 test('the server ends with a gateway that is killed', { skip: hasNoSetpriv() }, async () => {
   await using home = await tempFolder()
-  const child = fork(new URL('../../support/redis-parent.ts', import.meta.url), [home.path])
+  const child = fork(new URL('../../support/processes/redis-parent.ts', import.meta.url), [home.path])
   const [pid] = (await once(child, 'message')) as [number]
   assert.ok(isAlive(pid))
   child.kill('SIGKILL')

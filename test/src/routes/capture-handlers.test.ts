@@ -1,10 +1,10 @@
 // /stream/list, /stream/ssize and /stream/stime over devices of which some send no lists, or odd ones.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { FakeDevice } from '../../support/devices/fake-device.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { FakeDevice } from '../../support/fake-device.ts'
-import { gatewayWorld } from '../../support/gateway-world.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
+import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 
 const DEEP = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`
 

@@ -1,9 +1,9 @@
 // What of a device may be reached through the gateway, and by whom.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FakeDevice } from '../../support/fake-device.ts'
-import { gatewayWorld } from '../../support/gateway-world.ts'
+import type { FakeDevice } from '../../support/devices/fake-device.ts'
 import { httpGet } from '../../support/http-get.ts'
+import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 
 const VENDOR_READ = '/api/v1/system/fans'
 

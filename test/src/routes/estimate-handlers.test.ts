@@ -1,10 +1,10 @@
 // /v1/estimate over simulated devices.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import type { FakeDevice } from '../../support/fake-device.ts'
-import { FLEET_RANGE } from '../../support/fake-fleet.ts'
-import { gatewayWorld } from '../../support/gateway-world.ts'
+import type { FakeDevice } from '../../support/devices/fake-device.ts'
+import { FLEET_RANGE } from '../../support/devices/fake-fleet.ts'
 import { httpGet } from '../../support/http-get.ts'
+import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 
 const ESTIMATE = `/v1/estimate?${FLEET_RANGE}`
 

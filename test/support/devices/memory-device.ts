@@ -1,0 +1,78 @@
+/** A device without a network: it answers download targets from a list of packets, and dies as told. */
+import { CapfleetError } from '../../../src/base/error.ts'
+import type { Source } from '../../../src/download/source.ts'
+import { inReusedChunks, makePcap } from '../packets/packet-maker.ts'
+import type { PcapRecord } from '../packets/pcap-records.ts'
+
+export class MemoryDevice {
+  readonly name: string
+  /** What it was asked for, in order. */
+  readonly targets: string[] = []
+  /** How many streams are open now. */
+  open = 0
+  /** Streams that somebody reads, or of which somebody still looks at a chunk. */
+  reading = 0
+  records: readonly PcapRecord[]
+  chunkBytes = 50
+  /** Whether it says that its packets are in the order of time. */
+  saysOrder = true
+  /** For each stream in turn: it breaks off after so many bytes. Missing or undefined: never. */
+  diesAfterBytes: (number | undefined)[] = []
+  /** Refuses to be opened with this. */
+  refusal: CapfleetError | undefined
+
+  constructor(name: string, records: readonly PcapRecord[]) {
+    this.name = name
+    this.records = records
+  }
+
+  openSource(target: string): Source {
+    const limit = this.diesAfterBytes[this.targets.length]
+    this.targets.push(target)
+    if (this.refusal !== undefined) throw this.refusal
+    this.open++
+    let isOpen = true
+    const close = () => {
+      if (isOpen) this.open--
+      isOpen = false
+    }
+    const source: Omit<Source, 'body'> = {
+      device: this.name,
+      encoding: 'none',
+      headers: this.saysOrder ? { 'capfleet-order': 'time' } : {},
+      trailers: { 'capfleet-complete': '1' },
+      chunks: this.#send(this.#answer(target), limit),
+      [Symbol.dispose]: close,
+    }
+    // A merge does not look at the body.
+    return source as Source
+  }
+
+  #answer(target: string): Buffer {
+    const parameters = new URLSearchParams(target.split('?')[1])
+    const bigint = (name: string, fallback: bigint) => BigInt(parameters.get(name) ?? fallback)
+    const beginNs = bigint('TSBegin', 0n)
+    const endNs = bigint('TSEnd', 2n ** 63n)
+    const inRange = this.records.filter(({ ns }) => ns >= beginNs && ns < endNs)
+    const firstNs = inRange[0]?.ns ?? 0n
+    const lastNs = firstNs + bigint('TSMax', 2n ** 63n)
+    const wanted = inRange.filter(({ ns }) => ns < lastNs)
+    return makePcap(wanted.slice(0, Number(bigint('MaxPackets', 2n ** 31n))))
+  }
+
+  async *#send(bytes: Buffer, limit: number | undefined): AsyncGenerator<Buffer, void> {
+    this.reading++
+    try {
+      yield* inReusedChunks(bytes.subarray(0, limit), this.chunkBytes)
+      if (limit !== undefined && limit < bytes.byteLength) throw brokenOff(this.name)
+    } finally {
+      this.reading--
+    }
+  }
+}
+
+export function brokenOff(device: string): CapfleetError {
+  return new CapfleetError('device-unreachable', `device ${device} broke off`, {
+    members: { devices: [device] },
+  })
+}

@@ -1,0 +1,191 @@
+/**
+ * A device that plays a computed capture at a steady pace, truthful about TSBegin and TSEnd. It
+ * serves four readers, answers the fifth with 503, and counts readers exactly: a reader is one from
+ * its request until its connection or answer has closed. It knows leases by name, as our appliance
+ * does. It can lose its power and come back.
+ */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type SimulatedCapture, simulatedCapture } from '../live/simulated-capture.ts'
+
+export const SIMULATED_USER = 'gateway'
+export const SIMULATED_PASSWORD = 'device-secret'
+const SLOTS = 4
+
+export interface SimulatedDeviceOptions {
+  readonly index: number
+  readonly packets: number
+  readonly packetsPerTick: number
+  readonly tickMs: number
+  /** Told as cat_EnableCnt instead of the truth, by a device that knows no leases: a planted fault. */
+  readonly claimedReaders?: number | undefined
+  /**
+   * Whether the connection from this port has lost its other end without the device being able to
+   * know (the network is cut). Its reader is nobody's fault, like one of a stranger.
+   */
+  readonly isStranded?: (remotePort: number) => boolean
+}
+
+/** A fifth reader who came while four others were there and none of them was stranded. */
+export interface FifthReader {
+  readonly device: string
+  readonly atMs: number
+  /** Its own, and those of the four; the gateways' logs tell whose they are. */
+  readonly leases: readonly string[]
+}
+
+export class SimulatedDevice implements AsyncDisposable {
+  readonly name: string
+  readonly fifths: FifthReader[] = []
+  mostReaders = 0
+  served = 0
+  /** Requests under leases that it had been told to refuse. */
+  refused = 0
+  readonly #options: SimulatedDeviceOptions
+  #capture: SimulatedCapture
+  /** With the names of their leases. */
+  readonly #readers = new Map<Socket, string>()
+  readonly #refusedLeases = new Set<string>()
+  readonly #sockets = new Set<Socket>()
+  #server: Server | undefined
+  #port = 0
+
+  private constructor(options: SimulatedDeviceOptions) {
+    this.#options = options
+    this.name = `d${options.index}`
+    this.#capture = simulatedCapture(options.index, options.packets)
+  }
+
+  static async start(options: SimulatedDeviceOptions): Promise<SimulatedDevice> {
+    const device = new SimulatedDevice(options)
+    await device.powerOn()
+    return device
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  get readers(): number {
+    return this.#readers.size
+  }
+
+  /** Listens, on the same port as before. */
+  async powerOn(): Promise<void> {
+    const server = createServer((req, res) => void this.#answer(req, res))
+    server.on('connection', (socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    server.listen(this.#port, '127.0.0.1')
+    await once(server, 'listening')
+    this.#port = (server.address() as AddressInfo).port
+    this.#server = server
+  }
+
+  /** Nothing listens any more; every connection is reset. */
+  async powerOff(): Promise<void> {
+    const server = this.#server
+    this.#server = undefined
+    if (server === undefined) return
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of this.#sockets) socket.resetAndDestroy()
+    await closed
+  }
+
+  /** From now on it holds what another device should: somebody overwrote its store. */
+  holdCaptureOf(index: number): void {
+    this.#capture = simulatedCapture(index, this.#options.packets)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.powerOff()
+  }
+
+  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    res.on('error', () => undefined)
+    const { pathname, searchParams } = new URL(req.url ?? '', 'http://device')
+    if (pathname === '/api/v1/pcap/timerange') return await this.#download(req, res, searchParams)
+    const { 'capfleet-refuse': refuse } = req.headers
+    if (typeof refuse === 'string' && this.#options.claimedReaders === undefined)
+      res.setHeader('Capfleet-Serving', this.#refuse(refuse.split(', ')))
+    const answer = this.#status(pathname)
+    res.writeHead(answer === undefined ? 404 : 200, { 'Content-Type': 'application/json' })
+    res.end(typeof answer === 'string' ? answer : JSON.stringify(answer ?? { code: 'not-found' }))
+  }
+
+  #status(path: string): unknown {
+    const group = { module: 'system', timestamp: Math.floor(Date.now() / 1_000), ver: '1' }
+    const answers: Record<string, unknown> = {
+      '/api/v1/system/version': { version: '1.2.3', device: this.name, build: '' },
+      '/api/v1/system/time_current': `${BigInt(Date.now()) * 1_000_000n}\n`,
+      '/api/v1/system/status': {
+        timestamp: group.timestamp,
+        ver: '1',
+        cat: {
+          ...group,
+          subsystem: 'cat',
+          cat_EnableCnt: this.#options.claimedReaders ?? this.#readers.size,
+        },
+      },
+      '/stream/list': { Path: '/capture/', StreamList: true, List: [] },
+    }
+    return answers[path]
+  }
+
+  async #download(req: IncomingMessage, res: ServerResponse, query: URLSearchParams): Promise<void> {
+    const { socket } = req
+    const lease = String(req.headers['capfleet-lease'])
+    if (this.#refusedLeases.has(lease)) {
+      this.refused += 1
+      res.writeHead(409, { 'Content-Type': 'application/problem+json' })
+      res.end(JSON.stringify({ status: 409, code: 'lease-revoked', detail: 'others have its place' }))
+      return
+    }
+    if (this.#readers.size >= SLOTS) {
+      if (this.#trueReaders() >= SLOTS)
+        this.fifths.push({ device: this.name, atMs: Date.now(), leases: [lease, ...this.#readers.values()] })
+      res.writeHead(503, { 'Content-Type': 'application/problem+json', 'Retry-After': '1' })
+      res.end(JSON.stringify({ status: 503, code: 'download-slots-exhausted', detail: 'all are in use' }))
+      return
+    }
+    this.#readers.set(socket, lease)
+    this.mostReaders = Math.max(this.mostReaders, this.#readers.size)
+    res.once('close', () => this.#readers.delete(socket))
+    await this.#play(res, query)
+  }
+
+  #trueReaders(): number {
+    const { isStranded = () => false } = this.#options
+    return [...this.#readers.keys()].filter(({ remotePort }) => !isStranded(remotePort ?? 0)).length
+  }
+
+  /** Begins nothing under those of `leases` any more that it does not serve now; returns all that it serves. */
+  #refuse(leases: readonly string[]): string {
+    const serving = new Set(this.#readers.values())
+    for (const lease of leases) if (!serving.has(lease)) this.#refusedLeases.add(lease)
+    return [...serving].join(', ')
+  }
+
+  async #play(res: ServerResponse, query: URLSearchParams): Promise<void> {
+    const { packetsPerTick, tickMs } = this.#options
+    const [beginNs, endNs] = [query.get('TSBegin'), query.get('TSEnd')].map((text) => BigInt(text ?? 0))
+    const { header, records } = this.#capture
+    const chosen = records.filter(({ ns }) => ns >= (beginNs ?? 0n) && ns < (endNs ?? 0n))
+    res.writeHead(200, { Trailer: 'Capfleet-Complete, Capfleet-Packets', 'Capfleet-Order': 'time' })
+    const closed = once(res, 'close')
+    res.write(header)
+    for (let at = 0; at < chosen.length && !res.destroyed; at += packetsPerTick) {
+      const piece = Buffer.concat(chosen.slice(at, at + packetsPerTick).map(({ bytes }) => bytes))
+      await Promise.race([new Promise<void>((resolve) => res.write(piece, () => resolve())), closed])
+      await delay(tickMs)
+    }
+    if (res.destroyed) return
+    this.served += 1
+    res.addTrailers({ 'Capfleet-Complete': '1', 'Capfleet-Packets': String(chosen.length) })
+    res.end()
+  }
+}

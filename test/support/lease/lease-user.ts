@@ -1,0 +1,74 @@
+/** Short ways to use the scheduler in a test. */
+import type { Log } from '../../../src/base/log.ts'
+import type { Lease, LeaseRequest } from '../../../src/lease/lease.ts'
+import { LeaseScheduler, type LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
+import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/lease/lease-timings.ts'
+import type { TempRedis } from '../processes/temp-redis.ts'
+
+export const LEASE_PREFIX = 'test'
+export const SILENT_LOG: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+/** As LEASE_TIMINGS in their order, in tenths of seconds. */
+export const QUICK_TIMINGS: LeaseTimings = {
+  ...LEASE_TIMINGS,
+  heartbeatMs: 50,
+  leaseTtlMs: 500,
+  suspectMs: 60_000,
+  unavailableMs: 2_000,
+  fenceMs: 1_000,
+  busyMs: 300,
+}
+
+const NEVER = new AbortController().signal
+let requests = 0
+
+export function startScheduler(
+  redis: TempRedis,
+  options: Partial<LeaseSchedulerOptions> = {},
+): Promise<LeaseScheduler> {
+  return LeaseScheduler.start({
+    redis: { url: redis.url },
+    keyPrefix: LEASE_PREFIX,
+    streamsPerDevice: 4,
+    log: SILENT_LOG,
+    timings: QUICK_TIMINGS,
+    ...options,
+  })
+}
+
+export function askLease(
+  scheduler: LeaseScheduler,
+  devices: readonly string[],
+  options: Partial<LeaseRequest> = {},
+): Promise<Lease> {
+  return scheduler.acquire({
+    id: `request-${requests++}`,
+    devices,
+    class: 'interactive',
+    user: 'tester',
+    signal: NEVER,
+    waitMs: 30_000,
+    ...options,
+  })
+}
+
+export async function giveBack(...leases: readonly Lease[]): Promise<void> {
+  await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()))
+}
+
+export interface ExpectedUse {
+  readonly device: string
+  readonly used?: number
+  readonly waiting?: number
+}
+
+/** Waits until the device is used so. */
+export async function untilUse(
+  redis: TempRedis,
+  scheduler: LeaseScheduler,
+  { device, ...expected }: ExpectedUse,
+): Promise<void> {
+  await redis.until(async () => {
+    const [use] = await scheduler.use([device])
+    return Object.entries(expected).every(([name, count]) => use?.[name as 'used' | 'waiting'] === count)
+  })
+}

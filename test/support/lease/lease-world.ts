@@ -1,0 +1,442 @@
+/**
+ * A small world around the scheduler's model: requests of two replicas, what the devices count, and
+ * all that can happen next in a state. One step is what is done at once in the product (a script, or
+ * a message that arrives); what may come between two steps there may come between them here.
+ *
+ * Devices know leases by name: a request may arrive at any time, also of a replica that has lapsed or
+ * died. Where devices only count (`counted`), it is taken for granted that a request which a replica
+ * has sent reaches its device before that replica's lease can lapse.
+ *
+ * What it takes for granted anywhere: a request that its replica gives up does not arrive; a closed
+ * stream is no longer counted when its lease is given back; and when data was lost, no request of a
+ * replica that has not told is on its way when the device is asked what it serves. (Where devices only count, a
+ * replica that is silent all through a recovery from lost data has no streams: there the device's own limit
+ * is the last guard.)
+ */
+import { nameOfLease } from '../../../src/lease/lease-scripts.ts'
+import { LeaseModel, type ModelClass, type ModelOwned, type ModelRules } from './lease-model.ts'
+
+export interface TaskPlan {
+  readonly devices: readonly string[]
+  readonly class: ModelClass
+  readonly user: string
+  readonly replica: string
+}
+
+export interface WorldPlan {
+  readonly rules: ModelRules
+  readonly tasks: readonly TaskPlan[]
+  /** Crashes, pauses, restarts on one path. */
+  readonly faults: number
+  /** Devices tell the number of their readers, and know no names. */
+  readonly counted?: boolean
+  /** A planted mistake: devices begin what they said they would refuse. */
+  readonly refusesNothing?: boolean
+  /** A planted mistake: devices are not asked for what Redis lost. */
+  readonly adoptsNothing?: boolean
+}
+
+/**
+ * coming: granted, on its way to the device, which does not count it yet; refused: a device did not take it;
+ * ended: the device has sent all, the lease is still held.
+ */
+type Phase = 'new' | 'waiting' | 'coming' | 'refused' | 'streaming' | 'ended' | 'gone'
+
+interface Task {
+  phase: Phase
+  tag: number
+  seq: number
+  turn: number
+  told: boolean
+}
+
+interface Probe {
+  readonly device: string
+  readonly begun: ReadonlySet<string>
+  readonly suspects: ReadonlySet<string>
+  /** The suspects' names when the device was asked. */
+  readonly names: readonly string[]
+  /** Its answer: how many readers, and which of the names it does not serve. */
+  readonly answer: { readonly readers: number; readonly gone: ReadonlySet<string> } | undefined
+}
+
+export type Step = readonly [name: string, act: (world: LeaseWorld) => void]
+
+export class LeaseWorld {
+  readonly plan: WorldPlan
+  model: LeaseModel
+  readonly #tasks: Task[]
+  readonly #replicas: Map<string, 'up' | 'paused' | 'dead'>
+  #asserted = new Set<string>()
+  /** Devices that told what they serve, since data was lost. */
+  #adopted = new Set<string>()
+  #probe: Probe | undefined
+  /** "device name of a lease" */
+  #refused = new Set<string>()
+  #faults: number
+  /** Data was lost since the last recovery. */
+  #lossy = false
+
+  constructor(plan: WorldPlan) {
+    this.plan = plan
+    this.model = new LeaseModel(plan.rules)
+    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, turn: 0, told: false }))
+    this.#replicas = new Map(plan.tasks.map(({ replica }) => [replica, 'up']))
+    this.#faults = plan.faults
+    for (const replica of this.#replicas.keys()) this.model.heartbeat(replica)
+  }
+
+  clone(): LeaseWorld {
+    const copy = new LeaseWorld({ ...this.plan, tasks: [] })
+    Object.assign(copy, { plan: this.plan, model: this.model.clone() })
+    copy.#tasks.push(...this.#tasks.map((task) => ({ ...task })))
+    for (const [replica, state] of this.#replicas) copy.#replicas.set(replica, state)
+    copy.#asserted = new Set(this.#asserted)
+    copy.#adopted = new Set(this.#adopted)
+    copy.#probe = this.#probe
+    copy.#refused = new Set(this.#refused)
+    copy.#faults = this.#faults
+    copy.#lossy = this.#lossy
+    return copy
+  }
+
+  key(): string {
+    const { device, begun = [], suspects = [], names, answer } = this.#probe ?? {}
+    const probe = `${device} ${[...begun]} ${[...suspects]} ${names} ${answer?.readers} ${[...(answer?.gone ?? [])]}`
+    return [
+      this.model.key(),
+      this.#tasks.map(({ phase, turn, told }) => phase + turn + (told ? '!' : '')).join(' '),
+      [...this.#replicas.values()].join(' '),
+      [...this.#asserted].sort().join(' '),
+      [...this.#adopted].sort().join(' '),
+      device === undefined ? '' : probe,
+      [...this.#refused].sort().join(),
+      this.#faults + (this.#lossy ? 'lossy' : ''),
+    ].join('|')
+  }
+
+  /** All that can happen next. */
+  steps(): Step[] {
+    return [...this.peacefulSteps(), ...this.#faultSteps()]
+  }
+
+  /** Without new faults. */
+  peacefulSteps(): Step[] {
+    return [
+      ...this.#tasks.flatMap((_, index) => this.#taskSteps(index)),
+      ...[...this.#replicas.keys()].flatMap((replica) => this.#replicaSteps(replica)),
+      ...this.#probeSteps(),
+      ...this.#adoptSteps(),
+      ...(this.#mayRecover() ? [['recovered', (world: LeaseWorld) => world.#recovered()] as const] : []),
+    ]
+  }
+
+  /** Nothing more can happen: nothing may be left. */
+  endProblems(): string[] {
+    const waiting = this.#tasks.filter(({ phase }) => phase !== 'gone').length
+    // With the last replica gone nobody is there to clear up; the next one will.
+    if (![...this.#replicas.values()].includes('up')) return []
+    const left = this.model.requests.size + this.model.times.size
+    return waiting + left === 0
+      ? []
+      : [`at the end ${waiting} requests are not served, ${left} records are left`]
+  }
+
+  devices(): string[] {
+    return [...new Set(this.plan.tasks.flatMap(({ devices }) => devices))]
+  }
+
+  /** As the device counts. */
+  readers(device: string): number {
+    return this.#tasks.filter(
+      ({ phase }, i) => phase === 'streaming' && this.#planOf(i).devices.includes(device),
+    ).length
+  }
+
+  /** Whether a request had been granted, also when the data of it is lost. */
+  wasGranted(id: string): boolean {
+    const request = this.model.requests.get(id)
+    if (request !== undefined) return request.state !== 'w'
+    const phase = this.#tasks[Number(id)]?.phase
+    return phase !== 'new' && phase !== 'waiting'
+  }
+
+  #taskSteps(index: number): Step[] {
+    const task = this.#taskOf(index)
+    const { replica } = this.#planOf(index)
+    const state = this.#replicas.get(replica)
+    const isUp = state === 'up'
+    const isLive = isUp && this.model.live.has(replica)
+    const id = String(index)
+    const steps: Step[] = []
+    const add = (name: string, act: (world: LeaseWorld, task: Task) => void) =>
+      steps.push([`${name} ${index}`, (world) => act(world, world.#taskOf(index))])
+    if (task.phase === 'new' && isLive) add('enqueue', (world) => world.#enqueue(index))
+    if (task.phase === 'new' && state === 'dead') add('never', (_, mine) => (mine.phase = 'gone'))
+    if (task.phase === 'waiting' && isLive && this.#wakeOf(index) >= 0)
+      add('deliver', (world) => world.#deliver(index))
+    if (task.phase === 'waiting' && isUp) add('cancel', (world) => world.#release(index))
+    if (task.phase === 'coming') add('arrive', (world) => world.#arrive(index))
+    if (task.phase === 'refused' && isLive) add('requeue', (world) => world.#requeue(index))
+    if (task.phase === 'streaming' && isLive && !task.told)
+      add('told', (world, mine) => {
+        mine.told = true
+        world.model.opened(id)
+      })
+    // Known to the replica at once, which opens it again.
+    if (task.phase === 'streaming' && isLive && task.told)
+      add('break', (world, mine) => {
+        Object.assign(mine, { phase: 'coming', told: false })
+        world.model.reopening(id)
+        // Told again, it has begun after the question.
+        const probe = world.#probe
+        if (probe !== undefined) world.#probe = { ...probe, begun: probe.begun.difference(new Set([id])) }
+      })
+    if (task.phase === 'streaming' && state === 'dead') add('vanish', (_, mine) => (mine.phase = 'gone'))
+    if (task.phase === 'streaming' && state !== 'dead') add('end', (_, mine) => (mine.phase = 'ended'))
+    if (isUp && (task.phase === 'streaming' || task.phase === 'ended'))
+      add('release', (world) => world.#release(index))
+    return steps
+  }
+
+  #replicaSteps(replica: string): Step[] {
+    const state = this.#replicas.get(replica)
+    const isLive = this.model.live.has(replica)
+    const steps: Step[] = []
+    if (state === 'paused') steps.push([`resume ${replica}`, (world) => world.#replicas.set(replica, 'up')])
+    const mayStillCome = this.#indexesOf(replica).some((i) => this.#taskOf(i).phase === 'coming')
+    if (state !== 'up' && isLive && !(this.plan.counted && mayStillCome))
+      steps.push([`lapse ${replica}`, (world) => world.model.lapse(replica)])
+    const isForgotten = this.#indexesOf(replica).some(
+      (i) => this.#taskOf(i).phase === 'waiting' && !this.model.requests.has(String(i)),
+    )
+    if (state === 'up' && (!isLive || isForgotten || (this.model.recovering && !this.#asserted.has(replica))))
+      steps.push([`reassert ${replica}`, (world) => world.#reassert(replica)])
+    return steps
+  }
+
+  #faultSteps(): Step[] {
+    if (this.#faults === 0) return []
+    const fault = (name: string, act: (world: LeaseWorld) => void): Step => [
+      name,
+      (world) => {
+        world.#faults -= 1
+        act(world)
+      },
+    ]
+    const up = [...this.#replicas].filter(([, state]) => state === 'up').map(([replica]) => replica)
+    return [
+      ...up.map((replica) => fault(`crash ${replica}`, (world) => world.#crash(replica))),
+      ...up.map((replica) => fault(`pause ${replica}`, (world) => world.#replicas.set(replica, 'paused'))),
+      fault('restart', (world) => world.#restart(false)),
+      fault('lose all', (world) => world.#restart(true)),
+    ]
+  }
+
+  #probeSteps(): Step[] {
+    if (![...this.#replicas.values()].includes('up')) return []
+    const probe = this.#probe
+    if (probe?.answer !== undefined) return [['clear', (world) => world.#clear(probe)]]
+    if (probe !== undefined) return [['sample', (world) => world.#sample(probe)]]
+    return this.devices()
+      .filter((device) => this.#suspectsOn(device).length > 0)
+      .map((device) => [`ask ${device}`, (world) => world.#ask(device)])
+  }
+
+  /** By any replica that is up, once Redis is back. */
+  #adoptSteps(): Step[] {
+    const isRecovering = this.#lossy && this.model.recovering && this.#asserted.size > 0
+    if (!isRecovering || this.plan.counted || this.plan.adoptsNothing) return []
+    return this.devices()
+      .filter((device) => !this.#adopted.has(device) && !this.#isAwaited(device))
+      .map((device) => [`adopt ${device}`, (world) => world.#adopt(device)])
+  }
+
+  /** Whether a request of a replica that has not told may still arrive. */
+  #isAwaited(device: string): boolean {
+    return this.#tasks.some(({ phase }, i) => {
+      const { devices, replica } = this.#planOf(i)
+      return phase === 'coming' && devices.includes(device) && !this.#asserted.has(replica)
+    })
+  }
+
+  #adopt(device: string): void {
+    this.#adopted.add(device)
+    this.model.adopt(device, this.#servedBy(device))
+  }
+
+  #servedBy(device: string): string[] {
+    return this.#tasks.flatMap(({ phase }, i) =>
+      phase === 'streaming' && this.#planOf(i).devices.includes(device) ? [this.#nameOf(i)] : [],
+    )
+  }
+
+  #enqueue(index: number): void {
+    const task = this.#taskOf(index)
+    const { replica, ...wanted } = this.#planOf(index)
+    const request = this.model.enqueue({ ...wanted, id: String(index), owner: replica, turn: task.turn })
+    if (request === 'lapsed') return
+    Object.assign(task, {
+      tag: request.tag,
+      seq: request.seq,
+      phase: request.state === 'g' ? 'coming' : 'waiting',
+    })
+  }
+
+  #deliver(index: number): void {
+    this.model.wakes.splice(this.#wakeOf(index), 1)
+    this.#taskOf(index).phase = 'coming'
+  }
+
+  #arrive(index: number): void {
+    const task = this.#taskOf(index)
+    const { devices, replica } = this.#planOf(index)
+    const isRefused = devices.some((device) => this.#refused.has(`${device} ${this.#nameOf(index)}`))
+    if (!isRefused) task.phase = 'streaming'
+    else task.phase = this.#replicas.get(replica) === 'dead' ? 'gone' : 'refused'
+  }
+
+  #requeue(index: number): void {
+    const task = this.#taskOf(index)
+    Object.assign(task, { phase: 'waiting', turn: task.turn + 1, told: false })
+    this.model.requeue(String(index), undefined, task.turn)
+    this.#dropWakes()
+  }
+
+  #release(index: number): void {
+    this.#taskOf(index).phase = 'gone'
+    this.model.release(String(index), this.#taskOf(index).turn)
+    this.#dropWakes()
+  }
+
+  #crash(replica: string): void {
+    this.#replicas.set(replica, 'dead')
+    for (const index of this.#indexesOf(replica)) {
+      const task = this.#taskOf(index)
+      // What the network holds of a dead one may still arrive.
+      if (task.phase !== 'coming' || this.plan.counted) task.phase = 'gone'
+    }
+    this.#dropWakes()
+  }
+
+  #restart(losesAll: boolean): void {
+    if (losesAll) this.model.flush()
+    else this.model.restart()
+    this.#lossy ||= losesAll
+    this.#asserted.clear()
+    this.#adopted.clear()
+    this.#probe = undefined
+  }
+
+  #reassert(replica: string): void {
+    this.model.heartbeat(replica)
+    const owned = this.#indexesOf(replica).flatMap((index) => this.#ownedOf(index) ?? [])
+    const states = this.model.reassert(replica, owned)
+    // Should one of them become a suspect again, then one that is younger than the question.
+    if (this.#probe !== undefined) {
+      const told = new Set(owned.map(({ id }) => id))
+      this.#probe = { ...this.#probe, suspects: this.#probe.suspects.difference(told) }
+    }
+    for (const [i, { id, kind }] of owned.entries()) {
+      if (kind === 'waiting' && states[i] === 'g') this.#taskOf(Number(id)).phase = 'coming'
+    }
+    this.#dropWakes()
+    this.model.pump()
+    if (this.model.recovering) this.#asserted.add(replica)
+  }
+
+  #mayRecover(): boolean {
+    if (!this.model.recovering) return false
+    const isAsked = this.devices().every((device) => this.#adopted.has(device))
+    const byName = !this.plan.counted
+    if (this.#lossy && byName && !isAsked && !this.plan.adoptsNothing) return false
+    return [...this.#replicas].every(([replica, state]) => {
+      if (state === 'up') return this.#asserted.has(replica)
+      const isIdle = this.#indexesOf(replica).every(
+        (i) => !['coming', 'streaming'].includes(this.#taskOf(i).phase),
+      )
+      return isIdle || !this.#lossy || byName
+    })
+  }
+
+  #recovered(): void {
+    this.#lossy = false
+    this.#asserted.clear()
+    this.model.recovered()
+  }
+
+  #ask(device: string): void {
+    const begun = [...this.model.requests.values()].filter((request) => request.begun).map(({ id }) => id)
+    const suspects = this.#suspectsOn(device)
+    this.#probe = {
+      device,
+      begun: new Set(begun),
+      suspects: new Set(suspects),
+      names: suspects.map((id) => this.#nameOf(Number(id))),
+      answer: undefined,
+    }
+  }
+
+  /** The device answers. */
+  #sample(probe: Probe): void {
+    const { device, names } = probe
+    const served = this.#servedBy(device)
+    const gone = new Set(names).difference(new Set(served))
+    if (!this.plan.counted && !this.plan.refusesNothing)
+      for (const name of gone) this.#refused.add(`${device} ${name}`)
+    this.#probe = { ...probe, answer: { readers: served.length, gone } }
+  }
+
+  #clear({ device, begun, suspects, answer }: Probe): void {
+    this.#probe = undefined
+    if (answer === undefined) return
+    const { readers, gone } = answer
+    if (this.plan.counted) this.model.clear(device, readers, { begun, suspects })
+    else this.model.clearByName(device, gone, suspects)
+  }
+
+  #nameOf(index: number): string {
+    return nameOfLease({ id: String(index), turn: this.#taskOf(index).turn })
+  }
+
+  #suspectsOn(device: string): string[] {
+    return [...this.model.requests.values()]
+      .filter(({ state, devices }) => state === 's' && devices.includes(device))
+      .map(({ id }) => id)
+  }
+
+  #ownedOf(index: number): ModelOwned | undefined {
+    const { phase, tag, seq, turn, told } = this.#taskOf(index)
+    if (phase === 'new' || phase === 'gone') return undefined
+    const { devices, class: requestClass, user } = this.#planOf(index)
+    const kind = phase === 'waiting' ? 'waiting' : told ? 'open' : 'held'
+    return { id: String(index), devices, class: requestClass, user, tag, seq, turn, kind }
+  }
+
+  #wakeOf(index: number): number {
+    return this.model.wakes.findIndex((wake) => wake.endsWith(` ${this.#taskOf(index).turn} ${index}`))
+  }
+
+  /** A wake-up of what no longer waits changes nothing. */
+  #dropWakes(): void {
+    this.model.wakes = this.model.wakes.filter(
+      (wake) => this.#taskOf(Number(wake.split(' ')[2])).phase === 'waiting',
+    )
+  }
+
+  #indexesOf(replica: string): number[] {
+    return this.plan.tasks.flatMap((task, index) => (task.replica === replica ? [index] : []))
+  }
+
+  #taskOf(index: number): Task {
+    const task = this.#tasks[index]
+    if (task === undefined) throw new RangeError(`there is no task ${index}`)
+    return task
+  }
+
+  #planOf(index: number): TaskPlan {
+    const plan = this.plan.tasks[index]
+    if (plan === undefined) throw new RangeError(`there is no task ${index}`)
+    return plan
+  }
+}

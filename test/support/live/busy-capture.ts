@@ -1,0 +1,62 @@
+/** A recorder and an appliance in processes of their own: packets come in while clients download. */
+import { join } from 'node:path'
+import { putUser } from '../../../src/auth/users-file.ts'
+import { GreedyReaders } from '../greedy-readers.ts'
+import { sendPackets } from '../packets/packet-sender.ts'
+import { ApplianceProcess } from '../processes/appliance-process.ts'
+import { RecorderProcess } from '../processes/recorder-process.ts'
+import { tempFolder } from '../temp-folder.ts'
+import type { CaptureWire } from './capture-wire.ts'
+
+export interface BusyCaptureOptions {
+  readonly wire: CaptureWire
+  /** What is sent, and what is downloaded meanwhile. */
+  readonly traffic: string
+  readonly rounds: number
+  /** 0 = as fast as the sender can. */
+  readonly packetsPerSecond: number
+  /** A client for each of these values of Compression. */
+  readonly readers: readonly string[]
+}
+
+export interface BusyCapture {
+  readonly sent: bigint
+  readonly stored: bigint
+  /** As the recorder says. */
+  readonly drops: bigint
+  readonly seconds: number
+  /** While packets were sent. */
+  readonly downloads: number
+  readonly downloadedBytes: number
+}
+
+const MIB = 2 ** 20
+const PASSWORD = 'correct horse'
+
+/** Fails when a download does. */
+export async function captureWhileReading(options: BusyCaptureOptions): Promise<BusyCapture> {
+  const { wire, traffic, rounds, packetsPerSecond, readers } = options
+  await using folder = await tempFolder()
+  await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, PASSWORD)
+  const port = { port: 0, interface: wire.interfaceName, ringBytes: 128 * MIB }
+  const capture = { ports: [port], segmentBytes: 256 * MIB, syncIntervalMs: 1_000 }
+  await using recorder = await RecorderProcess.start({ wire, folder: folder.path, capture })
+  await recorder.client.importCapture({ name: 'stored', files: [traffic] })
+  await using appliance = await ApplianceProcess.start(recorder.configPath)
+  const path = `${appliance.url}/api/v1/pcap/single?StreamName=stored`
+  const urls = readers.map((compression) => `${path}&Compression=${compression}`)
+  await recorder.client.startCapture('busy')
+  await using clients = await GreedyReaders.start({ urls, user: `full:${PASSWORD}` })
+  const [before, beganMs] = [clients.downloaded, performance.now()]
+  const sent = await sendPackets('tx0', traffic, { rounds, packetsPerSecond, namespace: wire.sender })
+  const [after, endedMs] = [clients.downloaded, performance.now()]
+  const stopped = await recorder.client.stopCapture(false)
+  return {
+    sent,
+    stored: stopped.packets,
+    drops: stopped.drops,
+    seconds: (endedMs - beganMs) / 1_000,
+    downloads: after.downloads - before.downloads,
+    downloadedBytes: after.bytes - before.bytes,
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * The capture of a device over a real store in a temporary folder, with a scripted engine and a clock
+ * that the test sets. Ticks happen when the test says so.
+ */
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CaptureControl } from '../../../appliance/recorder/capture-control.ts'
+import { CaptureKeeper } from '../../../appliance/recorder/capture-keeper.ts'
+import { PortDriver } from '../../../appliance/recorder/port-driver.ts'
+import { ScheduleClock } from '../../../appliance/recorder/schedule-clock.ts'
+import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
+import { type CaptureConfig, captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
+import { type CaptureRecord, captureRecordSchema } from '../../../appliance/store/capture-record.ts'
+import { createLog } from '../../../src/base/log.ts'
+import { tempFolder } from '../temp-folder.ts'
+import { ScriptedEngine } from './scripted-engine.ts'
+
+const PORTS = [0, 3]
+
+export interface CaptureStage extends AsyncDisposable {
+  readonly engine: ScriptedEngine
+  readonly writer: StoreWriter
+  readonly control: CaptureControl
+  /** "kind name" of each event so far. */
+  readonly events: string[]
+  /** Set: there is no room for packets, with this failure. */
+  roomProblem: Error | undefined
+  /** How often a segment was finished. */
+  readonly finished: () => number
+  /** Sets both clocks forward, and lets what is due then happen. */
+  pass(ms: number): Promise<void>
+  /** Sets the clock on the wall alone, and lets what is due then happen. */
+  setWall(time: string): Promise<void>
+  /** Sets the clock on the wall while no recorder runs. */
+  setAway(time: string): void
+  /** Ends the recorder: in good order, or as kill -9 does. The next one has the same engine and store. */
+  restart(how: 'stopped' | 'killed', whileAway?: () => void): Promise<void>
+  /** Names of captures, oldest first, and each one's record. */
+  captures(): Promise<string[]>
+  record(name: string): Promise<CaptureRecord>
+}
+
+export interface CaptureStageOptions {
+  /** RFC 3339: what the clock shows at the beginning. */
+  readonly at: string
+  /** As in the YAML file. */
+  readonly config?: Readonly<Record<string, unknown>>
+  readonly timeZone?: string
+  readonly refusal?: Error
+}
+
+export async function captureStage(options: CaptureStageOptions): Promise<CaptureStage> {
+  await using parts = new AsyncDisposableStack()
+  const folder = parts.use(await tempFolder())
+  const root = join(folder.path, 'store')
+  const stage = new Stage(root, options)
+  parts.defer(() => stage.end())
+  await stage.begin()
+  const owner = parts.move()
+  return Object.assign(stage, { [Symbol.asyncDispose]: () => owner.disposeAsync() })
+}
+
+class Stage {
+  readonly engine = new ScriptedEngine(PORTS)
+  readonly events: string[] = []
+  roomProblem: Error | undefined
+  readonly #root: string
+  readonly #config: CaptureConfig
+  readonly #timeZone: string
+  #wallMs: number
+  #monotonicMs = 1_000_000
+  #finished = 0
+  #parts: { writer: StoreWriter; control: CaptureControl; keeper: CaptureKeeper } | undefined
+
+  constructor(root: string, { at, config = {}, timeZone = 'UTC', refusal }: CaptureStageOptions) {
+    this.#root = root
+    this.#config = captureConfigSchema.parse(config)
+    this.#timeZone = timeZone
+    this.#wallMs = Date.parse(at)
+    this.engine.refusal = refusal
+  }
+
+  get writer(): StoreWriter {
+    return this.#open.writer
+  }
+
+  get control(): CaptureControl {
+    return this.#open.control
+  }
+
+  finished = (): number => this.#finished
+
+  async pass(ms: number): Promise<void> {
+    this.#wallMs += ms
+    this.#monotonicMs += ms
+    await this.#open.keeper.tick()
+  }
+
+  async setWall(time: string): Promise<void> {
+    this.#wallMs = Date.parse(time)
+    await this.#open.keeper.tick()
+  }
+
+  setAway(time: string): void {
+    this.#wallMs = Date.parse(time)
+  }
+
+  async restart(how: 'stopped' | 'killed', whileAway = (): void => undefined): Promise<void> {
+    if (how === 'stopped') await this.control[Symbol.asyncDispose]()
+    await this.writer[Symbol.asyncDispose]()
+    this.#parts = undefined
+    whileAway()
+    await this.begin()
+  }
+
+  async captures(): Promise<string[]> {
+    return (await readdir(join(this.#root, 'captures'))).sort()
+  }
+
+  async record(name: string): Promise<CaptureRecord> {
+    const text = await readFile(join(this.#root, 'captures', name, 'capture.json'), 'utf8')
+    return captureRecordSchema.parse(JSON.parse(text))
+  }
+
+  async begin(): Promise<void> {
+    const nowNs = (): bigint => BigInt(this.#wallMs) * 1_000_000n
+    const log = createLog('test', 'silent')
+    const events = {
+      append: (kind: string, fields: Readonly<Record<string, unknown>>) =>
+        void this.events.push(`${kind} ${fields.name}`),
+    }
+    const writer = await StoreWriter.open(this.#root)
+    const { schedule: rows, roll, segmentBytes, syncIntervalMs, queueBytes } = this.#config
+    const schedule = await ScheduleClock.open({ rows, nowNs, store: writer })
+    const ports = PORTS.map((port) => ({
+      port,
+      interfaceName: `eth${port}`,
+      threads: 1,
+      ringBytes: 2 ** 22,
+      snaplen: 262_144,
+      isPromiscuous: false,
+    }))
+    const open = async (): Promise<ScriptedEngine> => this.engine
+    const driver = new PortDriver({ ports, segmentBytes, syncIntervalMs, queueBytes, open })
+    const shared = { schedule, timeZone: this.#timeZone, nowNs, events, log }
+    const control = await CaptureControl.open(writer, {
+      ...shared,
+      driver,
+      bootId: 'this boot',
+      onSegmentFinished: () => {
+        this.#finished += 1
+      },
+      checkRoom: () => {
+        if (this.roomProblem !== undefined) throw this.roomProblem
+      },
+    })
+    const keeper = new CaptureKeeper({ ...shared, control, roll, monotonicMs: () => this.#monotonicMs })
+    this.#parts = { writer, control, keeper }
+    await keeper.tick()
+  }
+
+  async end(): Promise<void> {
+    this.engine.refusal = undefined
+    await this.#parts?.control[Symbol.asyncDispose]()
+    await this.#parts?.writer[Symbol.asyncDispose]()
+  }
+
+  get #open() {
+    if (this.#parts === undefined) throw new Error('the recorder is away')
+    return this.#parts
+  }
+}

@@ -1,0 +1,177 @@
+/** A capture driver that writes prepared packets when a test says so: byte for byte a growing store. */
+import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { CaptureDriver, CaptureTarget } from '../../../appliance/recorder/capture-driver.ts'
+import type { SegmentRecord, StreamRecord } from '../../../appliance/store/capture-record.ts'
+import { importCaptureFiles } from '../../../native/import-capture-files.ts'
+import type { LiveCounts } from '../../../native/live-capture.ts'
+import { makePcap } from '../packets/packet-maker.ts'
+import type { PcapRecord } from '../packets/pcap-records.ts'
+
+const INDEX_HEADER_BYTES = 64
+const ENTRY_BYTES = 64
+
+/** One block of a prepared segment, as its index entry says. */
+interface Block {
+  readonly port: number
+  readonly segment: number
+  readonly stem: string
+  readonly entry: Buffer
+  readonly offset: number
+  readonly bytes: number
+  readonly packets: bigint
+  readonly minNs: bigint
+  readonly maxNs: bigint
+  readonly index: number
+}
+
+export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
+  readonly ports: readonly number[]
+  readonly #folder: string
+  /** By port, in recording order. */
+  readonly #waiting: Map<number, Block[]>
+  readonly #written: Block[] = []
+  #target: CaptureTarget | undefined
+  #flushedNs = 0n
+  #timesAsked = 0
+
+  private constructor(folder: string, waiting: Map<number, Block[]>) {
+    this.#folder = folder
+    this.#waiting = waiting
+    this.ports = [...waiting.keys()]
+  }
+
+  /** `ports[n]` are the packets of port n in time order; each small segment holds about so many bytes. */
+  static async make(
+    ports: readonly (readonly PcapRecord[])[],
+    segmentBytes: number,
+  ): Promise<ScriptedDriver> {
+    const folder = await mkdtemp(join(tmpdir(), 'capfleet-test-'))
+    const waiting = new Map<number, Block[]>()
+    for (const [port, records] of ports.entries()) {
+      const file = join(folder, `${port}.pcap`)
+      const directory = join(folder, String(port))
+      await writeFile(file, makePcap(records))
+      await mkdir(directory)
+      const { streams } = await importCaptureFiles({ files: [file], directory, segmentBytes })
+      const segments = streams.flatMap((stream) => stream.segments.map(({ number }) => number))
+      const blocks = await Promise.all(segments.map((number) => blocksOf(directory, port, number)))
+      waiting.set(port, blocks.flat())
+    }
+    return new ScriptedDriver(folder, waiting)
+  }
+
+  async start(target: CaptureTarget): Promise<void> {
+    this.#target = target
+    this.#written.length = 0
+    for (const port of this.ports) await mkdir(join(target.folder, `cap${port}`), { recursive: true })
+  }
+
+  /** Everything of these ports before `ns` is written and indexed, then it is said to be flushed. */
+  async flushUntil(ns: bigint, ports: readonly number[] = this.ports): Promise<void> {
+    for (const port of ports) {
+      const blocks = this.#waiting.get(port) ?? []
+      while (blocks[0] !== undefined && blocks[0].minNs < ns) await this.#write(blocks.shift() as Block)
+    }
+    this.#flushedNs = ns
+  }
+
+  /** The next block of a port is written, whatever its time. */
+  async writeNext(port: number): Promise<void> {
+    const block = this.#waiting.get(port)?.shift()
+    if (block !== undefined) await this.#write(block)
+  }
+
+  async roll(target: CaptureTarget): Promise<readonly StreamRecord[]> {
+    const streams = await this.stop()
+    await this.start(target)
+    return streams
+  }
+
+  async stop(): Promise<readonly StreamRecord[]> {
+    const ports = this.ports.filter((port) => this.#written.some((block) => block.port === port))
+    return ports.map((port) => ({
+      port,
+      linkType: 1,
+      snaplen: 262_144,
+      segments: this.#segmentsOf(port),
+    }))
+  }
+
+  /** Of the running capture all segments count as open. */
+  finished(): readonly StreamRecord[] {
+    return []
+  }
+
+  /** How often somebody wanted to know what is flushed. */
+  get timesAsked(): number {
+    return this.#timesAsked
+  }
+
+  counts(): LiveCounts {
+    this.#timesAsked += 1
+    return { ports: [], flushedNs: this.#flushedNs, pendingBytes: 0n, diskErrors: 0n, diskMessage: '' }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  /** Data, tally, index: in the order of FORMAT.md. A capture's first segment is number 1. */
+  async #write(block: Block): Promise<void> {
+    if (this.#target === undefined) throw new Error('no capture runs')
+    const first = this.#written.find(({ port }) => port === block.port)?.segment ?? block.segment
+    const number = String(block.segment - first + 1).padStart(8, '0')
+    const stem = join(this.#target.folder, `cap${block.port}`, number)
+    const packets = await readFile(`${block.stem}.pcap`)
+    if (block.index === 0) {
+      await writeFile(`${stem}.pcap`, packets.subarray(0, block.offset))
+      const index = await readFile(`${block.stem}.idx`)
+      await writeFile(`${stem}.idx`, index.subarray(0, INDEX_HEADER_BYTES))
+      await copyFile(`${block.stem}.tally`, `${stem}.tally`)
+    }
+    await appendFile(`${stem}.pcap`, packets.subarray(block.offset, block.offset + block.bytes))
+    await appendFile(`${stem}.idx`, block.entry)
+    this.#written.push(block)
+  }
+
+  #segmentsOf(port: number): SegmentRecord[] {
+    const blocks = this.#written.filter((block) => block.port === port)
+    const numbers = [...new Set(blocks.map(({ segment }) => segment))]
+    return numbers.map((segment, position) => {
+      const own = blocks.filter((block) => block.segment === segment)
+      const last = own.at(-1) as Block
+      return {
+        number: position + 1,
+        // A port's packets are in the order of time.
+        minNs: own[0]?.minNs ?? last.minNs,
+        maxNs: last.maxNs,
+        packets: own.reduce((sum, { packets }) => sum + packets, 0n),
+        bytes: BigInt(last.offset + last.bytes),
+      }
+    })
+  }
+}
+
+async function blocksOf(directory: string, port: number, segment: number): Promise<Block[]> {
+  const stem = join(directory, 'cap0', String(segment).padStart(8, '0'))
+  const index = await readFile(`${stem}.idx`)
+  const blocks: Block[] = []
+  for (let at = INDEX_HEADER_BYTES; at < index.length; at += ENTRY_BYTES) {
+    const entry = index.subarray(at, at + ENTRY_BYTES)
+    blocks.push({
+      port,
+      segment,
+      stem,
+      entry,
+      offset: Number(entry.readBigUInt64LE(0)),
+      minNs: entry.readBigUInt64LE(8),
+      maxNs: entry.readBigUInt64LE(16),
+      bytes: entry.readUInt32LE(24),
+      packets: BigInt(entry.readUInt32LE(28)),
+      index: blocks.length,
+    })
+  }
+  return blocks
+}

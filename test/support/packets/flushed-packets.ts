@@ -1,0 +1,43 @@
+/** What a recorder has promised of the packets of a NumberedSender, and whether it has kept it. */
+import { eventually } from '../eventually.ts'
+import type { NumberedSender } from './numbered-sender.ts'
+
+/** From the call that sends a packet to its time stamp at the other end of the wire. */
+const TRANSIT_NS = 20_000_000n
+
+export interface Flushed {
+  /** All packets [from, to) were flushed. */
+  readonly from: number
+  readonly to: number
+}
+
+/** The first packet that is sent after this moment, or a later one. */
+export async function sentFromNowOn(sender: NumberedSender): Promise<number> {
+  const before = sender.sent
+  // What is on its way may be from before; the batch after the next mark is not.
+  await eventually(() => sender.sent > before, { limitMs: 20_000, message: 'the sender goes on' })
+  const { sent } = sender
+  await eventually(() => sender.sent > sent, { limitMs: 20_000, message: 'the sender goes on' })
+  return sender.sent
+}
+
+/** All packets below this number had arrived, surely, and were flushed. */
+export function flushedBefore(sender: NumberedSender, flushedNs: bigint): number {
+  return sender.sentBefore(flushedNs - TRANSIT_NS)
+}
+
+/** Numbers ascend, none is twice, and all that were flushed are there. */
+export function lossesIn(stored: readonly number[], promises: readonly Flushed[]): string[] {
+  const disorder = stored.flatMap((number, index) => {
+    const before = stored[index - 1] ?? -1
+    return number > before ? [] : [`${number} comes after ${before}`]
+  })
+  const there = new Set(stored)
+  const missing: string[] = []
+  for (const { from, to } of promises) {
+    for (let number = from; number < to; number++) {
+      if (!there.has(number)) missing.push(`${number} was flushed and is not there`)
+    }
+  }
+  return [...disorder, ...missing].slice(0, 20)
+}

@@ -1,0 +1,75 @@
+/** PCAP bytes for tests, made without src/pcap so that a mistake there is not repeated here. */
+import type { ChunkStream } from '../../../src/pcap/chunk-stream.ts'
+import type { PcapRecord } from './pcap-records.ts'
+
+export interface MadePcapOptions {
+  /** Default true. With false, timestamps lose what is below a microsecond. */
+  readonly nanoseconds?: boolean
+  readonly linkType?: number
+  readonly snaplen?: number
+}
+
+/** A whole little-endian PCAP file. */
+export function makePcap(records: readonly PcapRecord[], options: MadePcapOptions = {}): Buffer {
+  const { nanoseconds = true, linkType = 1, snaplen = 262_144 } = options
+  const header = Buffer.alloc(24)
+  header.writeUInt32LE(nanoseconds ? 0xa1b23c4d : 0xa1b2c3d4, 0)
+  header.writeUInt16LE(2, 4)
+  header.writeUInt16LE(4, 6)
+  header.writeUInt32LE(snaplen, 16)
+  header.writeUInt32LE(linkType, 20)
+  return Buffer.concat([header, ...records.map((record) => makeRecord(record, nanoseconds))])
+}
+
+/** One record: 16-byte header and the captured bytes. */
+export function makeRecord({ ns, originalLength, captured }: PcapRecord, nanoseconds = true): Buffer {
+  const bytes = Buffer.alloc(16 + captured.byteLength)
+  const fractionNs = ns % 1_000_000_000n
+  bytes.writeUInt32LE(Number(ns / 1_000_000_000n), 0)
+  bytes.writeUInt32LE(Number(nanoseconds ? fractionNs : fractionNs / 1000n), 4)
+  bytes.writeUInt32LE(captured.byteLength, 8)
+  bytes.writeUInt32LE(originalLength, 12)
+  bytes.set(captured, 16)
+  return bytes
+}
+
+/** A packet whose captured bytes say where it came from; nothing was cut off. */
+export function makePacket(ns: bigint, text: string, capturedLength = text.length): PcapRecord {
+  const captured = Buffer.alloc(capturedLength)
+  captured.write(text)
+  return { ns, originalLength: capturedLength, captured }
+}
+
+/** The bytes in pieces of at most `chunkBytes`, the way a socket delivers them. */
+export async function* inChunks(bytes: Buffer, chunkBytes: number): AsyncGenerator<Buffer, void> {
+  for (let start = 0; start < bytes.byteLength; start += chunkBytes) {
+    yield bytes.subarray(start, start + chunkBytes)
+  }
+}
+
+/** The same as a socket with a buffer of its own does: a chunk is spoiled when the next is asked for. */
+export async function* inReusedChunks(bytes: Buffer, chunkBytes: number): AsyncGenerator<Buffer, void> {
+  const reused = Buffer.alloc(chunkBytes)
+  for (let start = 0; start < bytes.byteLength; start += chunkBytes) {
+    yield reused.subarray(0, bytes.copy(reused, 0, start, start + chunkBytes))
+    reused.fill(0xaa)
+  }
+}
+
+/** The same, where a chunk that is asked for has arrived when `hasArrived` says so. */
+export function inArrivingChunks(bytes: Buffer, chunkBytes: number, hasArrived: () => boolean): ChunkStream {
+  const reused = Buffer.alloc(chunkBytes)
+  let start = 0
+  const chunk = () => {
+    const length = bytes.copy(reused.fill(0xaa), 0, start, start + chunkBytes)
+    start += length
+    return length > 0 ? reused.subarray(0, length) : undefined
+  }
+  return {
+    take: () => (hasArrived() ? chunk() : undefined),
+    next: async () => {
+      const value = chunk()
+      return value === undefined ? { done: true, value } : { done: false, value }
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import type { GatewayConfig } from '../../../src/gateway-config.ts'
+import { SIMULATED_PASSWORD, SIMULATED_USER, SimulatedDevice } from '../devices/simulated-device.ts'
+import { startTempGateway, type TempGateway } from './temp-gateway.ts'
+import { TempRedis } from './temp-redis.ts'
+
+export interface SimulatedWorld extends AsyncDisposable {
+  readonly redis: TempRedis
+  readonly devices: readonly SimulatedDevice[]
+  readonly gateway: TempGateway
+}
+
+export interface SimulatedWorldOptions {
+  readonly devices: number
+  readonly packets: number
+  readonly packetsPerTick: number
+  readonly settings?: Partial<Record<keyof GatewayConfig, unknown>>
+}
+
+/** A Redis, devices that are truthful about times, and a gateway over them. */
+export async function startSimulatedWorld(options: SimulatedWorldOptions): Promise<SimulatedWorld> {
+  await using starting = new AsyncDisposableStack()
+  const redis = starting.use(await TempRedis.create())
+  const devices: SimulatedDevice[] = []
+  for (let index = 0; index < options.devices; index += 1) {
+    devices.push(starting.use(await SimulatedDevice.start({ index, tickMs: 1, ...options })))
+  }
+  const members = devices.map(
+    ({ name, port }) =>
+      ({
+        password: SIMULATED_PASSWORD,
+        config: {
+          name,
+          url: `http://127.0.0.1:${port}`,
+          user: SIMULATED_USER,
+          password: { env: 'FAKE_DEVICE_PASSWORD' },
+        },
+      }) as const,
+  )
+  const gateway = starting.use(await startTempGateway(members, redis.url, options.settings))
+  const owned = starting.move()
+  return { redis, devices, gateway, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}

@@ -1,0 +1,134 @@
+/** A gateway in a process of its own, as in production, that can be killed, stopped and started again. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import { stringify } from 'yaml'
+import { putUser } from '../../../src/auth/users-file.ts'
+import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
+import { REPOSITORY_ROOT } from '../repository-files.ts'
+
+const USER = 'user'
+const PASSWORD = 'open sesame'
+
+/** What a client sends to be let in. */
+export const GATEWAY_AUTHORIZATION = `Basic ${btoa(`${USER}:${PASSWORD}`)}`
+/** The same for curl --user. */
+export const GATEWAY_CREDENTIALS = `${USER}:${PASSWORD}`
+
+export interface GatewayProcessOptions {
+  /** Holds configuration and log; the caller removes it. */
+  readonly folder: string
+  readonly name: string
+  /** As in the YAML file, beside listen, auth, home and timeZone. */
+  readonly config: Readonly<Record<string, unknown>>
+  readonly environment: Readonly<Record<string, string>>
+}
+
+const START_RETRY_MS = 500
+const LOG_TAIL = 3_000
+
+export class GatewayProcess implements AsyncDisposable {
+  readonly #options: GatewayProcessOptions
+  readonly #logFile: number
+  #child: ChildProcess | undefined
+  #url = ''
+  #ended = false
+
+  private constructor(options: GatewayProcessOptions) {
+    this.#options = options
+    this.#logFile = openSync(join(options.folder, `${options.name}.log`), 'a')
+  }
+
+  static async start(options: GatewayProcessOptions): Promise<GatewayProcess> {
+    const users = join(options.folder, 'users.yaml')
+    await putUser(users, { name: USER, role: 'user' }, PASSWORD)
+    const gateway = new GatewayProcess(options)
+    await writeFile(gateway.#configPath, stringify({ ...gateway.#fixedSettings(users), ...options.config }))
+    await gateway.start()
+    return gateway
+  }
+
+  /** Of the present process; another after a restart. */
+  get url(): string {
+    return this.#url
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  /** How the process ended, and the end of its log; undefined while it runs. */
+  async death(): Promise<string | undefined> {
+    const child = this.#child
+    if (child !== undefined && !hasEnded(child)) return undefined
+    const log = await readFile(join(this.#options.folder, `${this.#options.name}.log`), 'utf8')
+    return `${child?.exitCode} ${child?.signalCode}: ${log.slice(-LOG_TAIL)}`
+  }
+
+  /** Starts it, as often as it takes: it ends by itself while Redis is away. */
+  async start(): Promise<void> {
+    while (!this.#ended && !(await this.#startOnce())) await delay(START_RETRY_MS)
+  }
+
+  /** Sends a signal; SIGKILL and SIGTERM wait for the end of the process. */
+  async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<void> {
+    const child = this.#child
+    if (child === undefined || hasEnded(child)) return
+    child.kill(signal)
+    if (signal === 'SIGKILL' || signal === 'SIGTERM') await once(child, 'exit')
+  }
+
+  /** Open file descriptors by kind, and the memory in use. */
+  async usage(): Promise<{ readonly fds: number; readonly rssBytes: number }> {
+    const [fds, status] = await Promise.all([
+      readdir(`/proc/${this.pid}/fd`),
+      readFile(`/proc/${this.pid}/status`, 'utf8'),
+    ])
+    return { fds: fds.length, rssBytes: Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) * 1024 }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true
+    await this.signal('SIGKILL')
+    closeSync(this.#logFile)
+  }
+
+  get #configPath(): string {
+    return join(this.#options.folder, `${this.#options.name}.yaml`)
+  }
+
+  #fixedSettings(users: string): Record<string, unknown> {
+    const home = join(this.#options.folder, this.#options.name)
+    return { listen: { port: 0 }, auth: { users }, home, timeZone: 'UTC', logLevel: 'warn' }
+  }
+
+  async #startOnce(): Promise<boolean> {
+    const child = spawn(
+      process.execPath,
+      [...NODE_OPTIONS, 'src/cli.ts', 'gateway', '--config', this.#configPath],
+      {
+        cwd: REPOSITORY_ROOT,
+        env: { ...process.env, ...this.#options.environment },
+        stdio: ['ignore', 'pipe', this.#logFile],
+      },
+    )
+    this.#child = child
+    if (child.stdout === null) throw new Error('a piped stdout is there')
+    for await (const line of createInterface({ input: child.stdout })) {
+      const url = /^capfleet gateway ready (\S+)/.exec(line)?.[1]
+      if (url === undefined) continue
+      this.#url = url
+      return true
+    }
+    if (!hasEnded(child)) await once(child, 'exit')
+    return false
+  }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}
