@@ -21,7 +21,7 @@ const { positionals, values } = parseArgs({
   options: { seconds: { type: 'string' }, json: { type: 'string' } },
 })
 const seconds = Number(values.seconds ?? FULL_FORM.timings.attackMs / 1_000)
-if (!(seconds >= 1 && seconds <= 60)) refuse(`--seconds must be 1 to 60, got "${values.seconds}"`)
+if (!(seconds >= 1 && seconds <= 600)) refuse(`--seconds must be 1 to 600, got "${values.seconds}"`)
 const names = chooseAttacks()
 let hasBroken = false
 
