@@ -1,7 +1,8 @@
 // Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
 // the Node.js that runs capfleet), the native build. Quick when nothing is missing.
-//   node .ci/setup.mjs [--test|--fuzz]
-// --test adds what `npm test` and `npm run bench` need, --fuzz only brings what `npm run fuzz` needs.
+//   node .ci/setup.mjs [--test|--engine-tests|--fuzz]
+// --test adds what `npm test` and `npm run bench` need, --engine-tests the engine's own tests alone,
+// --fuzz only brings what `npm run fuzz` needs.
 // Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -11,6 +12,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)))
 const forTests = process.argv.includes('--test')
+const forEngineTests = process.argv.includes('--engine-tests')
 const forFuzzing = process.argv.includes('--fuzz')
 
 const RUN_PACKAGES = [
@@ -166,6 +168,11 @@ function buildNative(folder, options) {
 
 if (forFuzzing) {
   installPackages([...RUN_PACKAGES, ...FUZZ_PACKAGES])
+  process.exit(0)
+}
+if (forEngineTests) {
+  installPackages([...RUN_PACKAGES, 'libgtest-dev'])
+  buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
   process.exit(0)
 }
 installPackages(forTests ? [...RUN_PACKAGES, ...TEST_PACKAGES] : RUN_PACKAGES)

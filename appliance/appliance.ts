@@ -131,7 +131,7 @@ function neededRole({ role }: ApplianceRoute, ctx: ApplianceContext, auth: Appli
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
   const app = createHttpApp(parts)
-  app.use(hideStorePath(parts))
+  app.use(hideStorePath(parts.config.store, parts.log))
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
     const needed = neededRole(route, ctx, parts.config.auth)

@@ -1,19 +1,18 @@
+import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
 import type { Log } from '../../src/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureReport, StoppedCapture } from '../link/capture-report.ts'
 import { checkBaseName } from '../store/capture-names.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
-import { captureNotRunning, captureRunning, captureScheduled } from './capture-conflicts.ts'
-import type { CaptureDriver } from './capture-driver.ts'
+import { type CaptureDriver, noPortDriver } from './capture-driver.ts'
 import { NO_RATES } from './capture-rates.ts'
 import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
 import { CaptureProcessState } from './capture-state.ts'
 import { CaptureTally } from './capture-tally.ts'
-import { noPortDriver } from './no-port-driver.ts'
 import { RecordedCapture } from './recorded-capture.ts'
 import { type EndedRecording, Recording } from './recording.ts'
-import type { ScheduleClock } from './schedule-clock.ts'
+import type { ScheduleClock, ScheduledRun } from './schedule-clock.ts'
 import type { StoreWriter } from './store-writer.ts'
 
 export interface CaptureControlOptions {
@@ -293,3 +292,22 @@ const NO_COUNTS = CaptureTally.start([], undefined).countsOf(noPortDriver.counts
 
 /** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */
 const DISPOSE_LIMIT_MS = 10_000
+
+function captureRunning(name: string): CapfleetError {
+  return new CapfleetError('capture-running', `${name} is running; stop it first`, {
+    members: { StreamName: name },
+  })
+}
+
+function captureNotRunning(): CapfleetError {
+  return new CapfleetError('capture-not-running', 'no capture is running; there is nothing to stop')
+}
+
+function captureScheduled(name: string, row: string, run: ScheduledRun | undefined): CapfleetError {
+  const until = run === undefined ? 'its end' : run.until
+  return new CapfleetError(
+    'capture-scheduled',
+    `${name} runs by the schedule row ${row} until ${until}; add Until=next to stop today's run`,
+    { members: { StreamName: name, ScheduleName: row } },
+  )
+}

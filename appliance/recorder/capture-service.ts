@@ -1,13 +1,12 @@
+import { readFile } from 'node:fs/promises'
 import { clockNs } from '../../native/addon.ts'
 import type { Log } from '../../src/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureConfig } from '../settings/capture-config.ts'
-import { readBootId } from './boot-id.ts'
 import { CaptureControl } from './capture-control.ts'
-import type { CaptureDriver } from './capture-driver.ts'
+import { type CaptureDriver, noPortDriver } from './capture-driver.ts'
 import { CaptureKeeper } from './capture-keeper.ts'
 import { livePorts } from './live-ports.ts'
-import { noPortDriver } from './no-port-driver.ts'
 import { PortDriver } from './port-driver.ts'
 import { ScheduleClock } from './schedule-clock.ts'
 import type { StoreWriter } from './store-writer.ts'
@@ -62,4 +61,10 @@ async function driverOf(config: CaptureConfig): Promise<CaptureDriver> {
   if (config.ports.length === 0) return noPortDriver
   const { segmentBytes, syncIntervalMs, queueBytes } = config
   return new PortDriver({ ports: await livePorts(config.ports), segmentBytes, syncIntervalMs, queueBytes })
+}
+
+/** Another one after each start of the machine; "" when the kernel does not say. */
+async function readBootId(): Promise<string> {
+  const text = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
+  return text.trim()
 }

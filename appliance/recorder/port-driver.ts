@@ -1,7 +1,6 @@
 import { LiveCapture, type LiveCaptureOptions, type LiveCounts } from '../../native/live-capture.ts'
 import type { StreamRecord } from '../store/capture-record.ts'
-import type { CaptureDriver, CaptureTarget } from './capture-driver.ts'
-import { noPortDriver } from './no-port-driver.ts'
+import { type CaptureDriver, type CaptureTarget, noPortDriver } from './capture-driver.ts'
 
 /** What it needs of LiveCapture. */
 export type CaptureEngine = Pick<LiveCapture, 'start' | 'roll' | 'stop' | 'finished' | 'counts' | 'close'>

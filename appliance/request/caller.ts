@@ -1,5 +1,6 @@
+import type { IncomingMessage } from 'node:http'
+import type { RequestState } from '../../src/http/http-app.ts'
 import { badParameter, quote } from '../../src/query/query-parameters.ts'
-import type { ApplianceContext } from '../appliance-parts.ts'
 
 /** Who asks. What one caller could take away from others is shared out by this. */
 export interface Caller {
@@ -16,9 +17,12 @@ export interface Caller {
 const LABEL = /^[!-~]{1,64}$/
 
 /** From the credentials and Capfleet-Caller. Fails with bad-parameter when that header is no label. */
-export function callerOf(ctx: ApplianceContext): Caller {
-  const { user = '' } = ctx.state
-  const label = ctx.headers['capfleet-caller']
+export function callerOf({
+  state,
+  headers,
+}: Pick<IncomingMessage, 'headers'> & { state: RequestState }): Caller {
+  const { user = '' } = state
+  const label = headers['capfleet-caller']
   if (label === undefined) return { user, id: `${user}\n` }
   if (typeof label === 'string' && LABEL.test(label)) return { user, id: `${user}\n${label}` }
   throw badParameter(

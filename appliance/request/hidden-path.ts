@@ -4,8 +4,8 @@
  */
 import type { Middleware } from 'koa'
 import { CapfleetError } from '../../src/base/error.ts'
+import type { Log } from '../../src/base/log.ts'
 import type { RequestState } from '../../src/http/http-app.ts'
-import type { ApplianceParts } from '../appliance-parts.ts'
 
 /** The text with the paths of the store's files as seen from the store. `storePath` is absolute. */
 export function withoutStorePath(text: string, storePath: string): string {
@@ -15,16 +15,13 @@ export function withoutStorePath(text: string, storePath: string): string {
 }
 
 /** Errors of requests say nothing of where the store lies; the log has them as they were. */
-export function hideStorePath({
-  config,
-  log,
-}: Pick<ApplianceParts, 'config' | 'log'>): Middleware<RequestState> {
+export function hideStorePath(storePath: string, log: Log): Middleware<RequestState> {
   return async (ctx, next) => {
     try {
       await next()
     } catch (error) {
       if (!(error instanceof CapfleetError)) throw error
-      const message = withoutStorePath(error.message, config.store)
+      const message = withoutStorePath(error.message, storePath)
       if (message === error.message) throw error
       log.warn('http.error-with-path', {
         requestId: ctx.state.requestId,

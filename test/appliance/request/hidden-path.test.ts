@@ -34,7 +34,7 @@ describe('a text', () => {
 test('the log has an error as it was, with the id of the request', async () => {
   const logged: unknown[] = []
   const log = { warn: (event, fields) => void logged.push([event, fields]) } as Partial<Log> as Log
-  const hide = hideStorePath({ config: { store: '/s' } as TempConfig, log })
+  const hide = hideStorePath('/s', log)
   const original = new CapfleetError('store-corrupt', '/s/a.idx: torn', { param: 'StreamName' })
   const context = { state: { requestId: 'r-1' } } as Parameters<typeof hide>[0]
   await assert.rejects(hide(context, () => Promise.reject(original)) as Promise<unknown>, (error) => {
@@ -49,7 +49,6 @@ test('the log has an error as it was, with the id of the request', async () => {
     ['http.error-with-path', { requestId: 'r-1', code: 'store-corrupt', message: '/s/a.idx: torn' }],
   ])
 })
-type TempConfig = Parameters<typeof hideStorePath>[0]['config']
 
 describe('a caller does not learn where the store lies', { timeout: 60_000 }, () => {
   async function withCapture(): Promise<TempAppliance> {
