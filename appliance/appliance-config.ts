@@ -15,10 +15,10 @@ import {
 import { TIME_SOURCES } from '../src/query/time-source.ts'
 import { COMPILE_DEFAULTS } from './compile/compile-queue.ts'
 import { LIVE_DEFAULTS } from './events/live-limit.ts'
+import { DISK_IDS } from './machine/disk-names.ts'
+import { MOUNT_IDS } from './machine/free-space-sensor.ts'
+import { LINK_IDS } from './machine/link-sensor.ts'
 import { captureConfigSchema } from './settings/capture-config.ts'
-import { DISK_IDS } from './system-status/disk-names.ts'
-import { MOUNT_IDS } from './system-status/free-space-sensor.ts'
-import { LINK_IDS } from './system-status/link-sensor.ts'
 
 /** Stated by the API (section 8); the gateway's leases rely on it, so that it is no setting. */
 export const DOWNLOAD_SLOTS = 4

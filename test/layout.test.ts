@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { NODE_OPTIONS } from '../src/command/child-program.ts'
 import { REPOSITORY_ROOT, repositoryFiles } from './support/repository-files.ts'
 
@@ -80,6 +80,7 @@ function applianceRules(): Readonly<Record<string, readonly string[]>> {
     'downloads',
     'events',
     'link',
+    'machine',
     'request',
     'settings',
     'store',
@@ -97,11 +98,16 @@ function applianceRules(): Readonly<Record<string, readonly string[]>> {
 const files = repositoryFiles()
 const sources = files.filter((path) => /^(src|appliance|native)\/.*\.ts$/.test(path))
 
+/** File -> the files that it imports, types included; paths from the root. */
+type Imports = ReadonlyMap<string, readonly string[]>
+
+const imports: Imports = new Map(sources.map((path) => [path, importsOf(path)]))
+
 function read(path: string): string {
   return readFileSync(join(REPOSITORY_ROOT, path), 'utf8')
 }
 
-/** Relative imports of a file, as paths from the root; static and dynamic. */
+/** Static and dynamic ones. */
 function importsOf(path: string): string[] {
   const specifiers = read(path).matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)
   return [...specifiers].map((match) => normalize(join(dirname(path), match[1] ?? '')))
@@ -118,18 +124,48 @@ function ruleFor(path: string): string {
   return rule
 }
 
-function importProblems(path: string, imports: readonly string[]): string[] {
-  const rule = ruleFor(path)
-  const allowed = MAY_IMPORT[rule] ?? []
-  return (
-    imports
-      // A folder's own rooms have rules of their own, so its root may not reach into all of them.
-      .filter(
-        (target) => dirname(target) !== rule && !(target.startsWith(`${rule}/`) && ruleFor(target) === rule),
-      )
-      .filter((target) => !allowed.some((name) => target === name || target.startsWith(`${name}/`)))
+function isWithin(path: string, place: string): boolean {
+  return path === place || path.startsWith(`${place}/`)
+}
+
+/** Imports across the borders of MAY_IMPORT. A room below a folder is another room when it has a rule of its own. */
+function forbiddenImports(imported: Imports): string[] {
+  return [...imported].flatMap(([path, targets]) => {
+    const rule = ruleFor(path)
+    const allowed = MAY_IMPORT[rule] ?? []
+    return targets
+      .filter((target) => dirname(target) !== rule && !(isWithin(target, rule) && ruleFor(target) === rule))
+      .filter((target) => !allowed.some((place) => isWithin(target, place)))
       .map((target) => `${path} imports ${target}`)
-  )
+  })
+}
+
+/** Each circle once, from its first file on. */
+function circles(imported: Imports): string[] {
+  const found: string[] = []
+  const done = new Set<string>()
+  const walk = (path: string, way: readonly string[]): void => {
+    const at = way.indexOf(path)
+    if (at >= 0) found.push([...way.slice(at), path].join(' -> '))
+    if (at >= 0 || done.has(path)) return
+    for (const target of imported.get(path) ?? []) walk(target, [...way, path])
+    done.add(path)
+  }
+  for (const path of imported.keys()) walk(path, [])
+  return found
+}
+
+/** Folders that hold sources and that the guide, a table whose rows begin with "| `folder`", does not name. */
+function unnamedFolders(paths: readonly string[], guide: string): string[] {
+  const folders = new Set(paths.filter((path) => path.includes('/')).map((path) => dirname(path)))
+  const named = [...guide.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '')
+  return [...folders].filter((folder) => !named.includes(folder)).sort()
+}
+
+function folderGuide(): string {
+  const readme = read('README.md')
+  const from = readme.indexOf('## Where things are')
+  return readme.slice(from, readme.indexOf('\n## ', from + 1))
 }
 
 test('nothing but the fixed names lies at the top level', () => {
@@ -142,16 +178,50 @@ test('nothing but the fixed names lies at the top level', () => {
 
 test('every file imports only what its folder may import', () => {
   assert.ok(sources.length > 20, 'the sources were found')
-  assert.deepEqual(
-    sources.flatMap((path) => importProblems(path, importsOf(path))),
-    [],
-  )
+  assert.deepEqual(forbiddenImports(imports), [])
 })
 
-test('the import check sees a forbidden import', () => {
-  assert.deepEqual(importProblems('src/query/x.ts', ['src/base/error.ts', 'src/base/log.ts']), [
-    'src/query/x.ts imports src/base/log.ts',
-  ])
+test('no file imports itself by way of others, types included', () => {
+  assert.deepEqual(circles(imports), [])
+})
+
+test('the README names every folder that has sources', () => {
+  const engineSources = files.filter((path) => /^native\/.*\.(cc|h)$/.test(path))
+  assert.deepEqual(unnamedFolders([...sources, ...engineSources], folderGuide()), [])
+})
+
+describe('a planted mistake is seen', () => {
+  for (const [from, to] of [
+    ['src/query/x.ts', 'src/base/log.ts'],
+    ['src/base/x.ts', 'src/http/http-app.ts'],
+    ['src/device/x.ts', 'src/fleet/fleet.ts'],
+    ['src/routes/x.ts', 'appliance/store/capture-record.ts'],
+    ['appliance/answers/x.ts', 'appliance/recorder/store-writer.ts'],
+    ['appliance/x.ts', 'appliance/recorder/store-writer.ts'],
+    ['native/x.ts', 'src/base/log.ts'],
+  ] as const) {
+    test(`${from} imports ${to}`, () => {
+      const planted = new Map([[from, ['src/base/error.ts', to]]])
+      assert.ok(forbiddenImports(planted).includes(`${from} imports ${to}`))
+    })
+  }
+
+  test('a circle', () => {
+    const planted = new Map([
+      ['a.ts', ['b.ts', 'd.ts']],
+      ['b.ts', ['c.ts']],
+      ['c.ts', ['b.ts']],
+      ['d.ts', ['c.ts']],
+    ])
+    assert.deepEqual(circles(planted), ['b.ts -> c.ts -> b.ts'])
+  })
+
+  test('a folder that nobody tells of', () => {
+    assert.deepEqual(
+      unnamedFolders(['src/a/x.ts', 'src/b/y.ts', 'src/b/c/z.ts'], '| `src/a` | |\n| `src/b/c` | |'),
+      ['src/b'],
+    )
+  })
 })
 
 test('engine sources include no Node header', () => {

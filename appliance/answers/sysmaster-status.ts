@@ -1,9 +1,9 @@
 /** /sysmaster/status: the capture as CSV text (API section 4.1, api-decisions section 2). */
 import { QueryParameters } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { CAPTURE_LINK_IDS } from '../machine/link-sensor.ts'
 import { finishParameters } from '../request/finish-parameters.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
-import { CAPTURE_LINK_IDS } from '../system-status/link-sensor.ts'
 import { droppedPackets, sumPortCounters } from '../system-status/port-counters.ts'
 import { captureOverflow } from './capture-overflow.ts'
 

@@ -1,8 +1,7 @@
-/** /api/v1/system/time_current and version (API sections 4.3 and 2.2). */
-import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { nowNs } from '../appliance-parts.ts'
+/** /api/v1/system/time_current, version and io_stats (API sections 4.3, 2.2 and 2.3). */
+import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { takeNoParameters } from '../request/finish-parameters.ts'
-import { buildTime, productVersion } from '../system-status/product-version.ts'
+import { buildTime, productVersion } from '../settings/product-version.ts'
 
 /** Text of 19 digits, because scripts do arithmetic on it; JSON for those that ask for it. */
 export async function answerTime(_parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
@@ -20,4 +19,16 @@ export async function answerTime(_parts: ApplianceParts, ctx: ApplianceContext):
 export async function answerVersion(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   takeNoParameters(ctx)
   ctx.body = { version: productVersion(), device: parts.config.model, build: buildTime() }
+}
+
+/** The reading is at most a few seconds old; `timestamp` says when it was made. */
+export async function answerIoStatistics({ sensors }: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+  takeNoParameters(ctx)
+  const io = sensors.diskIo.value
+  ctx.set('Cache-Control', 'no-store')
+  ctx.body = {
+    timestamp: String(io?.atNs ?? nowNs()),
+    ioqueue_active: String(io?.inFlight ?? 0),
+    unavailable: io === undefined ? ['ioqueue_active'] : [],
+  }
 }

@@ -1,7 +1,7 @@
 /** Whether the times of packets are cheap to take and right. */
 import { join } from 'node:path'
-import { type ClockReadings, clockReader } from '../system-status/clock-sync-sensor.ts'
-import { readText } from '../system-status/read-text.ts'
+import { type ClockReadings, clockReader } from '../machine/clock-sync-sensor.ts'
+import { readText } from '../machine/kernel-files.ts'
 import { type Finding, FindingList } from './finding.ts'
 
 /** Read without entering the kernel, in tens of nanoseconds; the others take microseconds for each packet. */

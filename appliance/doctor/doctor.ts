@@ -1,11 +1,11 @@
 /** Looks at everything that decides whether a device captures without loss. Changes nothing. */
+
 import { join } from 'node:path'
 import type { ApplianceConfig } from '../appliance-config.ts'
 import type { CaptureReport } from '../link/capture-report.ts'
 import { RecorderClient } from '../link/recorder-client.ts'
+import { MACHINE_ROOTS, type MachineRoots, readNumber } from '../machine/kernel-files.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
-import { MACHINE_ROOTS, type MachineRoots } from '../system-status/machine-roots.ts'
-import { readNumber } from '../system-status/read-text.ts'
 import { checkClock } from './clock-checks.ts'
 import { type Finding, FindingList } from './finding.ts'
 import { checkKernel } from './kernel-checks.ts'

@@ -1,7 +1,7 @@
 /** Memory and settings of the kernel that a capture needs. */
 import { join } from 'node:path'
+import { readNumber, readText } from '../machine/kernel-files.ts'
 import type { CaptureConfig } from '../settings/capture-config.ts'
-import { readNumber, readText } from '../system-status/read-text.ts'
 import { type Finding, FindingList } from './finding.ts'
 
 /** What arrives in one go at 10 Gbit/s, with room to spare; the kernel's defaults are for desktops. */

@@ -1,10 +1,10 @@
 /** A capture port: its interface as the kernel shows it, and its settings as ethtool does. */
+
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type MachineRoots, readNumber, readText } from '../machine/kernel-files.ts'
+import { runTool } from '../machine/run-tool.ts'
 import type { CapturePortConfig } from '../settings/capture-config.ts'
-import type { MachineRoots } from '../system-status/machine-roots.ts'
-import { readNumber, readText } from '../system-status/read-text.ts'
-import { runTool } from '../system-status/run-tool.ts'
 import { parseFeatures, parseHardwareStamps, parseRxQueues, parseRxRing } from './ethtool-report.ts'
 import { type Finding, FindingList } from './finding.ts'
 

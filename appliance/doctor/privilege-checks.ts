@@ -1,6 +1,6 @@
 /** Whether the recorder may capture. */
-import { readText } from '../system-status/read-text.ts'
-import { runTool } from '../system-status/run-tool.ts'
+import { readText } from '../machine/kernel-files.ts'
+import { runTool } from '../machine/run-tool.ts'
 import { type Capability, capabilitiesIn, hasCapability } from './capabilities.ts'
 import { type Finding, FindingList } from './finding.ts'
 

@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises'
 import { getPriority, setPriority } from 'node:os'
-import { runTool } from '../system-status/run-tool.ts'
+import { runTool } from '../machine/run-tool.ts'
 
 /** A tenth of the share of a process with the priority 0, when both want all of a processor. */
 const NICE = 10

@@ -1,6 +1,6 @@
 /** Group "other" of the system status (API section 2.5). Memory and sizes are bytes. */
-import type { Space } from './free-space-sensor.ts'
-import type { HostReadings } from './host-sensor.ts'
+import type { Space } from '../machine/free-space-sensor.ts'
+import type { HostReadings } from '../machine/host-sensor.ts'
 import { GroupBuilder, type StatusGroup } from './status-group.ts'
 
 export interface OtherReadings {

@@ -1,5 +1,5 @@
 import type { CaptureReport } from '../link/capture-report.ts'
-import { CAPTURE_LINK_IDS, type Link, type LinkId } from './link-sensor.ts'
+import { CAPTURE_LINK_IDS, type Link, type LinkId } from '../machine/link-sensor.ts'
 
 export interface PortCounters {
   readonly received: number

@@ -1,5 +1,5 @@
 /** Group "ptp" of the system status (API section 2.5). Offsets are nanoseconds, uptimes seconds. */
-import type { ClockReadings } from './clock-sync-sensor.ts'
+import type { ClockReadings } from '../machine/clock-sync-sensor.ts'
 import { type Absent, GroupBuilder, type StatusGroup } from './status-group.ts'
 
 /** The clocks of special capture hardware: a network card shows nothing of the kind. */

@@ -1,19 +1,16 @@
 /** The groups of the system status (API section 2.5), which are the telemetry too. */
+
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { withoutStorePath } from '../request/hidden-path.ts'
+import { productVersion } from '../settings/product-version.ts'
 import { captureGroup } from './capture-group.ts'
 import { catGroup } from './cat-group.ts'
-import { diskGroup } from './disk-group.ts'
-import { fanGroup } from './fan-group.ts'
-import { ioGroup } from './io-group.ts'
-import { linkGroup } from './link-group.ts'
+import { diskGroup, ioGroup } from './disk-groups.ts'
+import { fanGroup, powerGroup, temperatureGroup } from './hwmon-groups.ts'
+import { describePorts, linkGroup } from './link-group.ts'
 import { otherGroup } from './other-group.ts'
-import { describePorts } from './port-config.ts'
-import { powerGroup } from './power-group.ts'
-import { productVersion } from './product-version.ts'
 import { ptpGroup } from './ptp-group.ts'
 import type { StatusGroup } from './status-group.ts'
-import { temperatureGroup } from './temperature-group.ts'
 
 export interface StatusReading {
   /** Epoch seconds. */

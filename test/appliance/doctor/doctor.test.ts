@@ -1,4 +1,5 @@
 // The doctor on real interfaces, stores and processes, and on machines that are made up.
+
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
@@ -14,7 +15,7 @@ import { checkPort } from '../../../appliance/doctor/port-checks.ts'
 import { checkPrivileges } from '../../../appliance/doctor/privilege-checks.ts'
 import { checkRecorder } from '../../../appliance/doctor/recorder-checks.ts'
 import { checkStore } from '../../../appliance/doctor/store-checks.ts'
-import { MACHINE_ROOTS } from '../../../appliance/system-status/machine-roots.ts'
+import { MACHINE_ROOTS } from '../../../appliance/machine/kernel-files.ts'
 import { formatFindings } from '../../../src/command/appliance-doctor.ts'
 import { makeVethPair, WITHOUT_VETH } from '../../support/live/veth-pair.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'

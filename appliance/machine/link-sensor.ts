@@ -1,7 +1,6 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { MachineRoots } from './machine-roots.ts'
-import { readNumber, readText } from './read-text.ts'
+import { type MachineRoots, readNumber, readText } from './kernel-files.ts'
 
 export const CAPTURE_LINK_IDS = ['cap0', 'cap1', 'cap2', 'cap3', 'cap4', 'cap5', 'cap6', 'cap7'] as const
 export const LINK_IDS = [...CAPTURE_LINK_IDS, 'man0', 'man10'] as const

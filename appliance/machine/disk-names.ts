@@ -1,8 +1,8 @@
 /** Which disks of the machine are which disks of the API. */
+
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { MachineRoots } from './machine-roots.ts'
-import { readText } from './read-text.ts'
+import { type MachineRoots, readText } from './kernel-files.ts'
 
 export const DISK_IDS = [
   'os0',

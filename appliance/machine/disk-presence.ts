@@ -1,8 +1,7 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DISK_IDS, type DiskId, type DiskNames } from './disk-names.ts'
-import type { MachineRoots } from './machine-roots.ts'
-import { readText } from './read-text.ts'
+import { type MachineRoots, readText } from './kernel-files.ts'
 
 export interface DiskIdentity {
   readonly name: string

@@ -1,8 +1,9 @@
-/** Group "disk" of the system status (API section 2.5). */
-import { DISK_IDS, type DiskId } from './disk-names.ts'
-import type { DiskIdentity } from './disk-presence.ts'
-import { MOUNT_IDS, type MountId, type Space } from './free-space-sensor.ts'
-import type { DiskHealth } from './smart-sensor.ts'
+/** Groups "disk" and "io" of the system status (API section 2.5). */
+import type { DiskIo } from '../machine/disk-io-sensor.ts'
+import { DISK_IDS, type DiskId } from '../machine/disk-names.ts'
+import type { DiskIdentity } from '../machine/disk-presence.ts'
+import { MOUNT_IDS, type MountId, type Space } from '../machine/free-space-sensor.ts'
+import type { DiskHealth } from '../machine/smart-sensor.ts'
 import { GroupBuilder, type StatusGroup } from './status-group.ts'
 
 export interface DiskReadings {
@@ -37,4 +38,8 @@ export function diskGroup({ spaces, disks, health }: DiskReadings): StatusGroup 
 /** 0 = healthy: what the disk counts as bad, and 1 for its own verdict "failing". */
 export function smartProblems({ isHealthy, errors }: DiskHealth): number {
   return errors + (isHealthy ? 0 : 1)
+}
+
+export function ioGroup(io: DiskIo | undefined): StatusGroup {
+  return new GroupBuilder().read('DiskRdGbps', io?.readGbps, 0).read('DiskWrGbps', io?.writeGbps, 0).build()
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BackgroundSensor } from '../../../appliance/system-status/background-sensor.ts'
+import { BackgroundSensor } from '../../../appliance/machine/background-sensor.ts'
 import { eventually } from '../../support/eventually.ts'
 
 const soon = { limitMs: 2_000, message: 'it happens' }

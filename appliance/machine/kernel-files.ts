@@ -16,3 +16,11 @@ export async function readNumber(path: string, signal: AbortSignal): Promise<num
   const value = text === undefined || text === '' ? Number.NaN : Number(text)
   return Number.isFinite(value) ? value : undefined
 }
+
+/** Where the kernel shows the machine. Tests show another one. */
+export interface MachineRoots {
+  readonly proc: string
+  readonly sys: string
+}
+
+export const MACHINE_ROOTS: MachineRoots = { proc: '/proc', sys: '/sys' }

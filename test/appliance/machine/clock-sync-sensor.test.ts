@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseChrony, parsePmc } from '../../../appliance/system-status/clock-sync-sensor.ts'
+import { parseChrony, parsePmc } from '../../../appliance/machine/clock-sync-sensor.ts'
 
 test('reads the tracking report of chrony', () => {
   const line =

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { clockNs } from '../../native/addon.ts'
-import type { MachineRoots } from './machine-roots.ts'
-import { readText } from './read-text.ts'
+import { type MachineRoots, readText } from './kernel-files.ts'
 
 export interface DiskIo {
   readonly atNs: bigint

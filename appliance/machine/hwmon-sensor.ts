@@ -1,8 +1,8 @@
 /** Temperatures, fans and powers as the kernel's hwmon drivers show them. */
+
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { MachineRoots } from './machine-roots.ts'
-import { readNumber, readText } from './read-text.ts'
+import { type MachineRoots, readNumber, readText } from './kernel-files.ts'
 
 export interface HwmonInput {
   /** The driver, such as "coretemp". */
@@ -68,4 +68,18 @@ async function namesIn(folder: string): Promise<string[]> {
 
 function inNumericOrder(names: readonly string[]): readonly string[] {
   return names.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+}
+
+/** Whether each mains supply delivers, in the order of the kernel's names. Batteries are left out. */
+export async function readPowerSupplies(
+  roots: MachineRoots,
+  signal: AbortSignal,
+): Promise<readonly boolean[]> {
+  const folder = join(roots.sys, 'class/power_supply')
+  const supplies: boolean[] = []
+  for (const name of (await readdir(folder).catch(() => [])).toSorted()) {
+    if ((await readText(join(folder, name, 'type'), signal)) !== 'Mains') continue
+    supplies.push((await readText(join(folder, name, 'online'), signal)) === '1')
+  }
+  return supplies
 }

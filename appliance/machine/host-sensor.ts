@@ -1,8 +1,8 @@
 /** Memory, processors and uptime from /proc, memory errors from /sys. */
+
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { MachineRoots } from './machine-roots.ts'
-import { readNumber, readText } from './read-text.ts'
+import { type MachineRoots, readNumber, readText } from './kernel-files.ts'
 
 /** undefined = the kernel does not tell. */
 export interface HostReadings {

@@ -1,5 +1,5 @@
-/** Group "temperature" of the system status (API section 2.5): degrees Celsius. */
-import type { HwmonInput, HwmonReadings } from './hwmon-sensor.ts'
+/** Groups "temperature", "fan" and "power" of the system status (API section 2.5). */
+import type { HwmonInput, HwmonReadings } from '../machine/hwmon-sensor.ts'
 import { GroupBuilder, type StatusGroup } from './status-group.ts'
 
 interface Place {
@@ -29,6 +29,7 @@ const PLACES: readonly Place[] = [
   { member: 'Temperature_Transceiver1', chip: /./, label: /module|transceiver/i, index: 1 },
 ]
 
+/** Degrees Celsius. */
 export function temperatureGroup(hwmon: HwmonReadings | undefined): StatusGroup {
   const group = new GroupBuilder()
   for (const place of PLACES) group.read(place.member, find(hwmon?.temperatures ?? [], place), 0)
@@ -37,4 +38,29 @@ export function temperatureGroup(hwmon: HwmonReadings | undefined): StatusGroup 
 
 function find(inputs: readonly HwmonInput[], { chip, label, index = 0 }: Place): number | undefined {
   return inputs.filter((input) => chip.test(input.chip) && label.test(input.label))[index]?.value
+}
+
+const FANS = 8 // stated by the API
+
+/** Revolutions per minute. */
+export function fanGroup(hwmon: HwmonReadings | undefined): StatusGroup {
+  const group = new GroupBuilder()
+  for (let fan = 0; fan < FANS; fan++) group.read(`Fan_SYS${fan}`, hwmon?.fans[fan]?.value, 0)
+  return group.build()
+}
+
+/** Drivers that tell what the whole machine draws; others tell of a part of it. */
+const WHOLE_MACHINE = /^(power_meter|pmbus|dps|psu|ibmpowernv)/
+
+export function powerGroup(
+  hwmon: HwmonReadings | undefined,
+  supplies: readonly boolean[] | undefined,
+): StatusGroup {
+  const powers = hwmon?.powers.filter(({ chip }) => WHOLE_MACHINE.test(chip)) ?? []
+  const watts = powers.reduce((sum, { value }) => sum + value, 0)
+  return new GroupBuilder()
+    .read('PSU0_Status', supplies?.[0], false)
+    .read('PSU1_Status', supplies?.[1], false)
+    .read('PSU_PowerWatt', powers.length === 0 ? undefined : Math.round(watts), 0)
+    .build()
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { smartProblems } from '../../../appliance/system-status/disk-group.ts'
-import { parseSmart } from '../../../appliance/system-status/smart-sensor.ts'
+import { parseSmart } from '../../../appliance/machine/smart-sensor.ts'
+import { smartProblems } from '../../../appliance/system-status/disk-groups.ts'
 
 const disk = {
   model_name: 'Disk 9000',
