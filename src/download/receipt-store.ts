@@ -192,7 +192,7 @@ export class ReceiptStore implements AsyncDisposable {
   async #put(batch: readonly PendingReceipt[]): Promise<Error | undefined> {
     const commands = this.#redis.pipeline() as KeepReceipt
     for (const { id, user, json } of batch) {
-      const keys = [this.#key(id), `{${this.#options.keyPrefix}}:receipts:${user}`]
+      const keys = [this.#key(id), `{${this.#options.keyPrefix}}:req:of:${user}`]
       commands.keepReceipt(...keys, id, json, KEPT_S, this.#options.perUserMax, this.#key(''))
     }
     const results = (await commands.exec()) ?? []
