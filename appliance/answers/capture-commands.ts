@@ -3,7 +3,7 @@ import { refuseCrossSite } from '../../src/http/cross-site.ts'
 import { ctime } from '../../src/query/ctime.ts'
 import { QueryParameters } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { finishParameters } from '../request/finish-parameters.ts'
+import { finishChange } from '../request/finish-parameters.ts'
 import { checkBaseName } from '../store/capture-names.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { askRecorder } from './ask-recorder.ts'
@@ -16,7 +16,7 @@ export async function startCapture(parts: ApplianceParts, ctx: ApplianceContext)
   refuseCrossSite(ctx.req)
   const parameters = new QueryParameters(ctx.querystring)
   const baseName = parameters.take('StreamName') || parts.config.capture.defaultName
-  finishParameters(ctx, parameters)
+  finishChange(ctx, parameters)
   checkBaseName(baseName)
   const report = await askRecorder(parts.recorder, (recorder, limit) =>
     recorder.startCapture(baseName, limit),
@@ -41,7 +41,7 @@ export async function stopCapture(parts: ApplianceParts, ctx: ApplianceContext):
   refuseCrossSite(ctx.req)
   const parameters = new QueryParameters(ctx.querystring)
   const stopsScheduled = parameters.takeChoice('Until', ['next']) === 'next'
-  finishParameters(ctx, parameters)
+  finishChange(ctx, parameters)
   const stopped = await askRecorder(parts.recorder, (recorder, limit) =>
     recorder.stopCapture(stopsScheduled, limit),
   )

@@ -5,7 +5,7 @@ import { refuseCrossSite } from '../../src/http/cross-site.ts'
 import { ctime } from '../../src/query/ctime.ts'
 import { QueryParameters } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { finishParameters } from '../request/finish-parameters.ts'
+import { finishChange } from '../request/finish-parameters.ts'
 
 /** Needs the full name: a base name would mean whatever is newest at that moment. */
 export async function deleteCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
@@ -13,7 +13,7 @@ export async function deleteCapture(parts: ApplianceParts, ctx: ApplianceContext
   const parameters = new QueryParameters(ctx.querystring)
   const name = parameters.require('StreamName')
   const isForced = parameters.takeSwitch('Force') ?? false
-  finishParameters(ctx, parameters)
+  finishChange(ctx, parameters)
   const { state } = await parts.catalogue.findExact(name)
   if (state === 'active') {
     throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {

@@ -8,6 +8,12 @@ export function finishParameters(ctx: ApplianceContext, parameters: QueryParamet
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
 }
 
+/** The same for a path that changes something: a name that is misspelt by its case only is bad-parameter. */
+export function finishChange(ctx: ApplianceContext, parameters: QueryParameters): void {
+  parameters.refuseMiscased()
+  finishParameters(ctx, parameters)
+}
+
 /** For a path that takes no parameters. Fails with bad-parameter for a malformed query. */
 export function takeNoParameters(ctx: ApplianceContext): void {
   finishParameters(ctx, new QueryParameters(ctx.querystring))

@@ -9,19 +9,22 @@ interface Selectable {
 
 /**
  * The devices that `selection` chooses, in the order of the fleet, each once. It is a list with
- * commas of names, globs ("nyc*", "lon?") and sites ("site=eu"); undefined or empty chooses all.
+ * commas of names, globs ("nyc*", "lon?") and sites ("site=eu"); undefined chooses all.
  * `param` is named in errors. Fails with unknown-device when an entry chooses nothing, and with
- * bad-parameter when it is longer than anybody needs: each word is compared with each device.
+ * bad-parameter when there is none (an unset variable of a script must not mean all devices) or it is longer
+ * than anybody needs: each word is compared with each device.
  */
 export function selectDevices<Entry extends Selectable>(
   fleet: readonly Entry[],
   selection: string | undefined,
   param = 'Device',
 ): readonly Entry[] {
-  refuseLong(selection ?? '', param)
-  const words = (selection ?? '').split(',').map((word) => word.trim())
+  if (selection === undefined) return fleet
+  refuseLong(selection, param)
+  const words = selection.split(',').map((word) => word.trim())
   const wanted = words.filter((word) => word !== '')
-  if (wanted.length === 0) return fleet
+  if (wanted.length === 0)
+    throw badParameter(param, `is empty; name devices, ${param}=* for all of them, or leave it out`)
   const chosen = new Set<Entry>()
   for (const word of wanted) {
     const matching = fleet.filter(matcherOf(word))

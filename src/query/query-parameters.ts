@@ -27,6 +27,17 @@ export class QueryParameters {
     throw badParameter(name, `is missing${hint}; add ${name}=...`)
   }
 
+  /**
+   * Fails with bad-parameter for a name that differs from one that is known by now in upper and lower case only.
+   * For what changes something: there a misspelt parameter must not be passed over.
+   */
+  refuseMiscased(): void {
+    for (const name of this.unknown()) {
+      const known = [...this.#known].find((other) => other.toLowerCase() === name.toLowerCase())
+      if (known !== undefined) throw badParameter(name, `is spelt ${known}; upper and lower case matter`)
+    }
+  }
+
   /** An integer `^\d+(ULL)?$` from `min` to `max`. */
   takeInteger(name: string, min: bigint, max: bigint): bigint | undefined {
     const text = this.take(name)

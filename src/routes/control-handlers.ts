@@ -3,7 +3,7 @@ import { fanOut, formatReplies, statusOf } from '../fleet/fan-out.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { QueryParameters } from '../query/query-parameters.ts'
 import { captureHolder } from './capture-holder.ts'
-import { selectedMembers, withoutDevice } from './fleet-selection.ts'
+import { membersToChange, selectedMembers, withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
 import { requestSignal } from './request-signal.ts'
@@ -18,7 +18,7 @@ export async function askDevices(ctx: RouteContext, parts: GatewayParts): Promis
 /** capture_start and capture_stop. */
 export async function changeDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
-  await change(ctx, parts, selectedMembers(ctx, parts))
+  await change(ctx, parts, membersToChange(ctx, parts))
 }
 
 /** Deletes a capture on the one device that holds it; the device wants its full name. */

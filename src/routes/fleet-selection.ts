@@ -2,7 +2,7 @@ import type { Device } from '../device/device.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { selectDevices } from '../fleet/select-devices.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'
-import { badParameter } from '../query/query-parameters.ts'
+import { badParameter, QueryParameters } from '../query/query-parameters.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
@@ -12,12 +12,25 @@ export const FLEET_PARAMETERS: readonly string[] = ['Device']
 /** The devices that the request chooses by Device= or the header Capfleet-Device; neither = all. */
 export function selectedDevices(ctx: RouteContext, parts: GatewayParts): readonly Device[] {
   const parameter = parseQueryString(ctx.querystring).get('Device')
-  const header = ctx.get('Capfleet-Device')
-  if (parameter !== undefined && header !== '') {
+  const header = ctx.headers['capfleet-device'] as string | undefined
+  if (parameter !== undefined && header !== undefined) {
     throw badParameter('Device', 'and the header Capfleet-Device were both given; give one of them')
   }
   if (parameter !== undefined) return selectDevices(parts.fleet.devices, parameter)
   return selectDevices(parts.fleet.devices, header, 'Capfleet-Device')
+}
+
+/**
+ * selectedMembers of a call that changes them. Fails with bad-parameter when nobody said which: a name that is
+ * misspelt, by its case or otherwise, must not change the whole fleet.
+ */
+export function membersToChange(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+  const parameters = new QueryParameters(ctx.querystring)
+  if (parameters.take('Device') === undefined && ctx.headers['capfleet-device'] === undefined) {
+    parameters.refuseMiscased()
+    throw badParameter('Device', 'is missing; name the devices to change, or Device=* for all of them')
+  }
+  return selectedMembers(ctx, parts)
 }
 
 /** selectedDevices with what it takes to talk to them. */
@@ -29,6 +42,6 @@ export function selectedMembers(ctx: RouteContext, parts: GatewayParts): readonl
 export function withoutDevice(querystring: string): string {
   return querystring
     .split('&')
-    .filter((pair) => !pair.startsWith('Device='))
+    .filter((pair) => !parseQueryString(pair).has('Device'))
     .join('&')
 }

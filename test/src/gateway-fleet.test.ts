@@ -77,11 +77,26 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
       })
     }
 
+    for (const [what, query, param] of [
+      ['no device', '', 'Device'],
+      ['an empty Device', '&Device=', 'Device'],
+      ['a Device without a value', '&Device', 'Device'],
+      ['a misspelt Device', '&device=d1', 'device'],
+      ['a Device twice', '&Device=d1&%44evice=d2', 'Device'],
+    ] as const) {
+      test(`change nothing with ${what}`, async () => {
+        const answer = await ask(`/sysmaster/capture_stop?rand=1${query}`, {}, 'POST')
+        const problem = (await answer.json()) as Record<string, unknown>
+        assert.deepEqual([answer.status, problem.code, problem.param], [400, 'bad-parameter', param])
+        assert.deepEqual(seen(), [])
+      })
+    }
+
     test('are 207 when the devices differ, and the failure when all failed alike', async () => {
       const [d0, d1] = fleet as [FakeDevice, FakeDevice]
       d0.answers.set(START, { Status: true })
       d1.behaviour = { silent: true }
-      const mixed = await ask(`${START}?StreamName=lab`, {}, 'POST')
+      const mixed = await ask(`${START}?StreamName=lab&Device=*`, {}, 'POST')
       assert.equal(mixed.status, 207)
       const entries = await entriesOf(mixed)
       assert.deepEqual(
@@ -189,7 +204,7 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
       ['/api/v1/pcap/single?StreamName=lab_20260101_1000', 'GET'],
       ['/stream/list', 'GET'],
       ['/api/v1/system/status', 'GET'],
-      [START, 'POST'],
+      [`${START}?Device=*`, 'POST'],
       ['/devices/d0/api/v1/system/version', 'GET'],
       [`/devices/d0${START}`, 'POST'],
     ] as const) {

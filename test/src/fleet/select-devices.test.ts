@@ -12,7 +12,6 @@ const FLEET = [
 
 for (const [selection, names] of [
   [undefined, ['nyc1', 'lon1', 'lon2', 'lab']],
-  ['', ['nyc1', 'lon1', 'lon2', 'lab']],
   ['lon2,nyc1,lon2', ['nyc1', 'lon2']],
   ['lon*', ['lon1', 'lon2']],
   ['*1', ['nyc1', 'lon1']],
@@ -49,6 +48,15 @@ for (const [selection, near] of [
         return true
       },
     )
+  })
+}
+
+for (const selection of ['', ' ', ',', ' , ,']) {
+  test(`Device="${selection}" is refused: an unset variable must not mean all devices`, () => {
+    assert.throws(() => selectDevices(FLEET, selection), {
+      code: 'bad-parameter',
+      message: /^Device is empty/,
+    })
   })
 }
 
