@@ -5,8 +5,8 @@ import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { finishParameters } from '../request/finish-parameters.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import { validPercent } from '../store/trimmed-record.ts'
+import { toExactJson } from '../system-status/exact-json.ts'
 
-const NANOS_PER_SECOND = 1_000_000_000n
 const LIMIT_MAX = 1_000_000n
 
 /**
@@ -35,10 +35,11 @@ export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext)
     ctx.body = formatCsv(items)
     return
   }
-  ctx.body = { Path: '/capture/', StreamList: true, List: items }
+  ctx.type = 'json'
+  ctx.body = toExactJson({ Path: '/capture/', StreamList: true, List: items })
 }
 
-type ListItem = Readonly<Record<string, string | number | boolean>>
+type ListItem = Readonly<Record<string, string | number | bigint | boolean>>
 
 /** Links are relative to the device's base address, as everywhere in the API. */
 function listItem(record: CaptureRecord, index: number): ListItem {
@@ -49,7 +50,7 @@ function listItem(record: CaptureRecord, index: number): ListItem {
     PCAP: `/api/v1/pcap/single?StreamName=${name}&`,
     Del: `/pcap/del?StreamName=${name}&`,
     Link: `/stream/ssize?StreamName=${name}&StreamView=split_1GB&`,
-    Date: Number(record.startNs / NANOS_PER_SECOND),
+    Date: record.startNs,
     Size: Number(record.bytes),
     IsActive: record.state === 'active',
     Type: record.type,

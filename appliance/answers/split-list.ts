@@ -13,6 +13,7 @@ import { withClientSignal } from '../request/client-signal.ts'
 import { finishParameters } from '../request/finish-parameters.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import { validPercent } from '../store/trimmed-record.ts'
+import { toExactJson } from '../system-status/exact-json.ts'
 import { type CutOptions, cutBySize, cutByTime, type SplitInterval } from './split-boundaries.ts'
 import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from './split-views.ts'
 
@@ -67,12 +68,13 @@ async function answerSplits<View extends string>(
     const { capture, intervals, page, counts } = await onHeld(() => parts.catalogue.find(name), split)
     const next = intervals[most]
     ctx.set('Cache-Control', 'no-store')
-    ctx.body = {
+    ctx.type = 'json'
+    ctx.body = toExactJson({
       Path: `/capture/${capture.name}/${view}`,
       SplitFile: true,
       List: splitItems(capture, page, { counts, zone: parts.config.timeZone }),
       ...(next === undefined ? {} : { Next: String(next.startNs) }),
-    }
+    })
   })
 }
 
@@ -111,7 +113,7 @@ function splitItems(
   capture: CaptureRecord,
   intervals: readonly SplitInterval[],
   { counts, zone }: ItemOptions,
-): Record<string, string | number>[] {
+): Record<string, string | number | bigint>[] {
   const clock = clockOf(zone)
   return intervals
     .map((interval, index) => ({ ...interval, ...(counts[index] ?? { packets: 0n, bytes: 0n }) }))
@@ -124,7 +126,10 @@ function splitItems(
       StopTS: String(stopNs),
       Size: Number(bytes),
       ByteCnt: String(bytes),
-      PacketCnt: String(packets),
+      PacketCnt: packets,
+      PacketCntExact: String(packets),
+      Date: startNs,
+      Type: capture.type,
       // What the capture lost of this split alone is not known.
       ValidPct:
         capture.removed !== undefined && startNs < capture.removed.endNs ? validPercent(capture) : 100,

@@ -12,6 +12,7 @@ import { toExactJson } from '../system-status/exact-json.ts'
 import { droppedPackets, sumPortCounters } from '../system-status/port-counters.ts'
 import { GroupBuilder } from '../system-status/status-group.ts'
 import { captureOverflow } from './capture-overflow.ts'
+import { uptimeText } from './uptime-text.ts'
 
 const NANOS_PER_MILLISECOND = 1_000_000n
 const NANOS_PER_DAY = 86_400_000_000_000
@@ -38,7 +39,8 @@ function addPackets(group: GroupBuilder, { sensors, config }: ApplianceParts): v
   const ageNs = oldestNs === 0n ? 0 : Number(nowNs() - oldestNs)
   const uptime = sensors.host.value?.uptimeSeconds
   group
-    .read('uptime', uptime === undefined ? undefined : Math.floor(uptime), 0)
+    .read('uptime', uptime === undefined ? undefined : uptimeText(uptime), '')
+    .read('uptime_s', uptime === undefined ? undefined : Math.floor(uptime), 0)
     .set('hostname', hostname())
     .read('packets_received', counters?.received, 0)
     .read('packets_dropped', droppedPackets(sensors.capture.value, counters), 0)
@@ -87,7 +89,8 @@ function addLinks(group: GroupBuilder, { sensors }: ApplianceParts): void {
     const link = sensors.links.value?.get(id)
     group
       .read(`${id}_link`, link?.isUp, false)
-      .read(`${id}_link_uptime`, link?.upSeconds, 0)
+      .read(`${id}_link_uptime`, link?.upSeconds === undefined ? undefined : uptimeText(link.upSeconds), '')
+      .read(`${id}_link_uptime_s`, link?.upSeconds, 0)
       .read(`${id}_speed`, link?.speedMbps, 0)
   }
 }

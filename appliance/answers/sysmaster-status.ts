@@ -6,6 +6,7 @@ import { finishParameters } from '../request/finish-parameters.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
 import { droppedPackets, sumPortCounters } from '../system-status/port-counters.ts'
 import { captureOverflow } from './capture-overflow.ts'
+import { uptimeText } from './uptime-text.ts'
 
 type Row = readonly [key: string, value: string | number | bigint | boolean]
 
@@ -32,7 +33,7 @@ function totalRows({ sensors }: ApplianceParts): Row[] {
   const counts = sensors.capture.value?.counts
   const overflow = captureOverflow(counts)
   return [
-    ['uptime', Math.floor(sensors.host.value?.uptimeSeconds ?? 0)],
+    ...uptimeRows('uptime', sensors.host.value?.uptimeSeconds ?? 0),
     ['packets_received', counters?.received ?? 0],
     ['packets_dropped', droppedPackets(sensors.capture.value, counters) ?? 0],
     ['packets_errors', counters?.errors ?? 0],
@@ -45,12 +46,20 @@ function totalRows({ sensors }: ApplianceParts): Row[] {
   ]
 }
 
+/** Text for people, and whole seconds beside it for scripts. */
+function uptimeRows(key: string, seconds: number): Row[] {
+  return [
+    [key, uptimeText(seconds)],
+    [`${key}_s`, Math.floor(seconds)],
+  ]
+}
+
 function portRows({ sensors }: ApplianceParts): Row[] {
   return CAPTURE_LINK_IDS.flatMap((id, port): Row[] => {
     const link = sensors.links.value?.get(id)
     return [
       [`capture${port}_link`, link?.isUp === true ? 'up' : 'down'],
-      [`capture${port}_link_uptime`, link?.upSeconds ?? 0],
+      ...uptimeRows(`capture${port}_link_uptime`, link?.upSeconds ?? 0),
       [`capture${port}_link_speed`, link?.speedMbps ?? 0],
     ]
   })

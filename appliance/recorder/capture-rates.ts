@@ -14,11 +14,14 @@ interface Sample {
   readonly diskDrops: bigint
 }
 
-const PERIOD_MS = 1_000
+const PERIOD_MS = 5_000
 const NOTHING = { packets: 0n, bytes: 0n, diskDrops: 0n }
 export const NO_RATES: Rates = { bitsPerSecond: 0, packetsPerSecond: 0, diskDropsPerSecond: 0 }
 
-/** How much comes in on all ports together, over the last second or a little more. */
+/**
+ * How much is captured on all ports together, over the last 5 s or a little more (api-decisions section 8): what the
+ * disk has taken, without what filters of ports drop.
+ */
 export class CaptureRates {
   /** Ascending; the first one is older than the period as soon as there is one. */
   #samples: readonly Sample[] = []
@@ -48,8 +51,8 @@ export class CaptureRates {
 function sampleOf({ ports }: LiveCounts, atMs: number): Sample {
   return {
     atMs,
-    packets: ports.reduce((sum, { seenPackets, ringDrops }) => sum + seenPackets - ringDrops, 0n),
-    bytes: ports.reduce((sum, { seenBytes }) => sum + seenBytes, 0n),
+    packets: ports.reduce((sum, { storedPackets }) => sum + storedPackets, 0n),
+    bytes: ports.reduce((sum, { storedBytes }) => sum + storedBytes, 0n),
     diskDrops: ports.reduce((sum, { diskDrops }) => sum + diskDrops, 0n),
   }
 }

@@ -52,6 +52,8 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
         durationMs: Math.round(performance.now() - startedMs),
       })
     })
+    // A base address that ends with a slash makes them; whoever judges by the path must see the same one.
+    if (ctx.path.includes('//')) ctx.path = ctx.path.replaceAll(/\/{2,}/g, '/')
     try {
       refuseConnection(ctx)
       await next()

@@ -7,6 +7,7 @@ import type { DownloadKind, DownloadQuery } from './download-query.ts'
 import { type FrameCondition, parseFrameFilter } from './frame-filter.ts'
 import { badParameter, QueryParameters, quote } from './query-parameters.ts'
 import { isUnitMode, type RangeContext, takeQueryRange } from './query-range.ts'
+import { TIME_UNIT_WORDS } from './query-time.ts'
 import { COMPRESSIONS } from './query-values.ts'
 import { TIME_SOURCES, type TimeSource, type TimeSourceAliases, timeSourceOf } from './time-source.ts'
 
@@ -82,7 +83,14 @@ function takeRegex(parameters: QueryParameters): string | undefined {
   const text = parameters.take('FilterRE')
   if (text === undefined || text === '') return undefined
   checkFilterText('FilterRE', text, { maxBytes: REGEX_MAX_BYTES, forbidden: NUL_CHARACTER })
-  return text
+  return withoutSlashes(text)
+}
+
+/** "/text/i" as other tools write it: between slashes, with flags behind them, is "(?i)text". */
+function withoutSlashes(text: string): string {
+  const [, pattern = '', flags = ''] = /^\/(.+)\/((?!.*(.).*\3)[ism]*)$/s.exec(text) ?? []
+  if (pattern === '') return text
+  return flags === '' ? pattern : `(?${flags})${pattern}`
 }
 
 interface FilterTextRule {
@@ -112,17 +120,18 @@ function takeTimeSource(
   parameters: QueryParameters,
   aliases: TimeSourceAliases = {},
 ): TimeSource {
-  const word = parameters.take('TSMode') ?? 'nic'
+  const word = parameters.take('TSMode') || 'nic'
   const source = timeSourceOf(word, aliases)
   if (source !== undefined) return source
   if (isUnitMode(kind, word)) return 'nic'
-  const words = [...TIME_SOURCES, ...Object.keys(aliases)]
+  const units = kind === 'timerange' ? TIME_UNIT_WORDS : []
+  const words = [...TIME_SOURCES, ...Object.keys(aliases), ...units]
   throw badParameter('TSMode', `must be one of ${words.join(', ')}, got ${quote(word)}`)
 }
 
 /** In a vendor's time packets are sorted, and what comes next is not known before the range's end. */
 function takeFollow(parameters: QueryParameters, timeSource: TimeSource): boolean {
-  const follow = parameters.take('Follow') === '' ? false : (parameters.takeSwitch('Follow') ?? false)
+  const follow = parameters.takeSwitch('Follow') ?? false
   if (!follow || timeSource === 'nic') return follow
   throw badParameter(
     'Follow',

@@ -38,9 +38,14 @@ export class QueryParameters {
     }
   }
 
-  /** An integer `^\d+(ULL)?$` from `min` to `max`. */
+  /** The value as take() has it, but an empty one is none: scripts pass an unset variable. */
+  #takeFilled(name: string): string | undefined {
+    return this.take(name) || undefined
+  }
+
+  /** An integer `^\d+(ULL)?$` from `min` to `max`; an empty value is none, here and below. */
   takeInteger(name: string, min: bigint, max: bigint): bigint | undefined {
-    const text = this.take(name)
+    const text = this.#takeFilled(name)
     if (text === undefined) return undefined
     const value = /^\d{1,20}(ULL)?$/.test(text) ? BigInt(text.replace('ULL', '')) : undefined
     if (value === undefined || value < min || value > max) {
@@ -51,7 +56,7 @@ export class QueryParameters {
 
   /** One of `choices`, exactly as spelled there. */
   takeChoice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
-    const text = this.take(name)
+    const text = this.#takeFilled(name)
     if (text === undefined) return undefined
     const choice = choices.find((word) => word === text)
     if (choice === undefined) {

@@ -1,7 +1,13 @@
 /** Which time a download covers: TSBegin and TSEnd, from and to, or Start and Stop. */
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
 import { badParameter, type QueryParameters, quote } from './query-parameters.ts'
-import { parseQueryTime, TIME_LIMIT_NS, TIME_UNIT_NAMES, type TimeUnit } from './query-time.ts'
+import {
+  parseQueryTime,
+  TIME_LIMIT_NS,
+  TIME_UNIT_NAMES,
+  TIME_UNIT_WORDS,
+  type TimeUnit,
+} from './query-time.ts'
 import { resolveTimeZone } from './time-zone.ts'
 
 export interface RangeContext {
@@ -26,8 +32,8 @@ export function takeQueryRange(
   const [beginEnd, endEnd] =
     kind === 'timerange' ? takeRangeEnds(parameters, unit) : takeSplitEnds(parameters)
   const shared = { zone, nowNs: context.nowNs }
-  const begin = parseQueryTime(beginEnd.text, { ...shared, ...beginEnd, inOverlap: 'first' })
-  const end = parseQueryTime(endEnd.text, { ...shared, ...endEnd, inOverlap: 'last' })
+  const begin = parseQueryTime(beginEnd.text, { ...shared, ...beginEnd, isEnd: false })
+  const end = parseQueryTime(endEnd.text, { ...shared, ...endEnd, isEnd: true })
   if (begin.ns > end.ns) {
     throw badParameter(
       beginEnd.parameter,
@@ -86,8 +92,8 @@ function takeEnd(
 
 /** TSUnit, or its listed misspelling TSUint, or a TSMode that is a unit (api-decisions section 4). */
 function takeUnit(parameters: QueryParameters): TimeUnit | undefined {
-  const text = parameters.take('TSUnit')
-  const alias = parameters.take('TSUint')
+  const text = parameters.take('TSUnit') || undefined
+  const alias = parameters.take('TSUint') || undefined
   if (text !== undefined && alias !== undefined) {
     throw badParameter('TSUint', 'is another spelling of TSUnit; give one of them')
   }
@@ -99,17 +105,19 @@ function takeUnit(parameters: QueryParameters): TimeUnit | undefined {
   if (unit === undefined) {
     throw badParameter(
       text === undefined ? 'TSUint' : 'TSUnit',
-      `must be one of ${Object.keys(TIME_UNIT_NAMES).join(', ')}, got ${quote(given)}`,
+      `must be one of ${TIME_UNIT_WORDS.join(', ')}, got ${quote(given)}`,
     )
   }
   return unit
 }
 
+/** In upper or lower case. */
 function timeUnitOf(word: string): TimeUnit | undefined {
-  return Object.hasOwn(TIME_UNIT_NAMES, word) ? TIME_UNIT_NAMES[word] : undefined
+  const name = TIME_UNIT_WORDS.find((known) => known.toLowerCase() === word.toLowerCase())
+  return name === undefined ? undefined : TIME_UNIT_NAMES[name]
 }
 
 function takeZone(parameters: QueryParameters, defaultZone: string): string {
-  const text = parameters.take('TSZone')
+  const text = parameters.take('TSZone') || undefined
   return text === undefined ? defaultZone : resolveTimeZone(text, 'TSZone')
 }

@@ -24,6 +24,8 @@ export const TIME_UNIT_NAMES: Readonly<Record<string, TimeUnit>> = {
   msec: 'msecs',
 }
 
+export const TIME_UNIT_WORDS = Object.keys(TIME_UNIT_NAMES)
+
 export interface TimeContext {
   readonly parameter: string
   /** Absent: read by the form of the text. */
@@ -32,8 +34,11 @@ export interface TimeContext {
   readonly zone: string
   /** "now" of relative times. */
   readonly nowNs: bigint
-  /** Which of the two instants a local time means that the clock shows twice. */
-  readonly inOverlap: 'first' | 'last'
+  /**
+   * Of a range. Where the clock shows a local time twice, a begin is the first of them and an end the last one; an end
+   * behind all times that PCAP can carry means all that there is.
+   */
+  readonly isEnd: boolean
 }
 
 export interface QueryTime {
@@ -45,6 +50,7 @@ export interface QueryTime {
 /** Fails with bad-parameter naming the parameter and the allowed form. */
 export function parseQueryTime(text: string, context: TimeContext): QueryTime {
   const time = parseForm(text, context)
+  if (context.isEnd && time.ns > TIME_LIMIT_NS) return { ...time, ns: TIME_LIMIT_NS }
   if (time.ns < 0n || time.ns > TIME_LIMIT_NS) {
     throw bad(
       context,
@@ -112,7 +118,7 @@ function parseLocal(text: string, context: TimeContext): bigint {
   const local = localTimeOf(match)
   if (!isRealTime(local)) throw bad(context, `is no real date and time, got "${text}"`)
   const instants = instantsOf(local, context.zone)
-  const instantMs = context.inOverlap === 'first' ? instants.at(0) : instants.at(-1)
+  const instantMs = context.isEnd ? instants.at(-1) : instants.at(0)
   if (instantMs === undefined) {
     throw bad(
       context,

@@ -191,7 +191,7 @@ describe('/stream/list', () => {
         PCAP: '/api/v1/pcap/single?StreamName=listed1&',
         Del: '/pcap/del?StreamName=listed1&',
         Link: '/stream/ssize?StreamName=listed1&StreamView=split_1GB&',
-        Date: 0,
+        Date: 1000,
         Size: 0,
         IsActive: false,
         Type: 'import',

@@ -157,8 +157,9 @@ test('the CSV and the summary follow the capture', async () => {
         return [key, value]
       }),
   )
-  assert.deepEqual([...rows.keys()].slice(0, 13), [
+  assert.deepEqual([...rows.keys()].slice(0, 15), [
     'uptime',
+    'uptime_s',
     'packets_received',
     'packets_dropped',
     'packets_errors',
@@ -170,12 +171,14 @@ test('the CSV and the summary follow the capture', async () => {
     'bytes_overflow_now',
     'capture0_link',
     'capture0_link_uptime',
+    'capture0_link_uptime_s',
     'capture0_link_speed',
   ])
-  assert.equal(rows.size, 10 + 8 * 3 + 6)
+  assert.equal(rows.size, 11 + 8 * 4 + 6)
   assert.deepEqual([rows.get('capture_name'), rows.get('capture_active')], [StreamName, 'true'])
   assert.equal(rows.get('capture7_link'), 'down')
-  assert.ok(Number(rows.get('uptime')) > 0)
+  assert.match(rows.get('uptime') ?? '', /^\d+D \d+H \d+M$/)
+  assert.ok(Number(rows.get('uptime_s')) > 0)
   const withHeader = (await appliance.get('/sysmaster/status?Header=1')).body.toString().split('\n')
   assert.match(withHeader[0] ?? '', /^key, +value$/)
   await appliance.get(STOP)

@@ -31,7 +31,7 @@ test('the summary is flat, has every member once, and tells the retention edge',
 test('the summary has the members of disks, links and clocks', async () => {
   await using appliance = await startTempAppliance()
   const summary = (await appliance.get('/sysmaster/stats_summary')).json()
-  const numbers = ['uptime', 'packets_received', 'packets_dropped', 'packets_errors', 'packets_captured']
+  const numbers = ['uptime_s', 'packets_received', 'packets_dropped', 'packets_errors', 'packets_captured']
   const members = [
     ...[...numbers, 'bytes_captured', 'bytes_pending', 'bytes_disk', 'bytes_overflow'].map(integer),
     ...['smart', 'raid', 'stream', 'chunk', 'ecc'].map((kind) => integer(`${kind}_errors`)),
@@ -44,7 +44,8 @@ test('the summary has the members of disks, links and clocks', async () => {
     ]),
     ...['cap0', 'cap7'].flatMap((port) => [
       [`${port}_link`, 'boolean'] as const,
-      integer(`${port}_link_uptime`),
+      [`${port}_link_uptime`, 'string'] as const,
+      integer(`${port}_link_uptime_s`),
       integer(`${port}_speed`),
     ]),
     ...['gm', 'sys', 'isys', 'pps', 'ntp'].flatMap((clock) => [
@@ -54,6 +55,7 @@ test('the summary has the members of disks, links and clocks', async () => {
       integer(`clock_${clock}_uptime`),
     ]),
     ['raid_status', 'string'] as const,
+    ['uptime', 'string'] as const,
   ]
   assert.deepEqual(wrongMembers(summary, Object.fromEntries(members)), [])
 })

@@ -90,3 +90,10 @@ test('a port that is taken is a clear configuration error', async (t) => {
     /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/,
   )
 })
+
+test('slashes that follow one another are one', async (t) => {
+  const url = await serve(t)
+  const [plain, doubled] = await Promise.all([fetch(`${url}/fine`), fetch(`${url}//fine`)])
+  const detail = async (answer: Response) => ((await answer.json()) as { readonly detail: string }).detail
+  assert.deepEqual([doubled.status, await detail(doubled)], [plain.status, await detail(plain)])
+})
