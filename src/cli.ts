@@ -1,12 +1,13 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
 /**
  * The command line. Programs are loaded only when they are run: no command waits for the code of
  * another.
  */
 import { Command, Option } from 'commander'
 import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
+import { productVersion } from './base/product-version.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
 import { ROLES, type Role } from './base/role.ts'
+import type { ImportCommandOptions } from './command/import-command.ts'
 
 useCompileCache()
 
@@ -15,7 +16,8 @@ const DEFAULT_DEMO_PORT = 8080
 const program: Command = new Command('capfleet')
   .description('One URL in front of many packet-capture appliances, and the appliance too.')
   .showHelpAfterError('(run with --help to see what is possible)')
-  .configureHelp({ sortSubcommands: false })
+  .version(`capfleet ${productVersion()}`, '-V, --version', 'print the version')
+  .configureHelp({ sortSubcommands: false, showGlobalOptions: true })
 
 const configOption = (example: string): Option =>
   new Option('--config <file>', `YAML file; every setting is in ${example}`)
@@ -95,18 +97,18 @@ program
   .description('put capture files (PCAP or pcapng, also gzip or zstd) into a store as captures')
   .argument('<files...>', 'capture files')
   .requiredOption('--store <folder>', "the appliance's store")
+  .option('--create', 'make the store when it is not there')
   .option(
     '--name <name>',
     'one capture of this name from all files; without it each file becomes a capture of its own',
   )
   .option('--description <text>', 'kept with the capture')
   .option('--evict', 'remove the oldest packets of the store when it has no room; without it none is removed')
-  .action(
-    (files: string[], options: { store: string; name?: string; description?: string; evict?: boolean }) =>
-      runProgram(async (signal) => {
-        const { importFiles } = await import('./command/import-command.ts')
-        await importFiles(files, options, signal)
-      }),
+  .action((files: string[], options: ImportCommandOptions) =>
+    runProgram(async (signal) => {
+      const { importFiles } = await import('./command/import-command.ts')
+      await importFiles(files, options, signal)
+    }),
   )
 
 program

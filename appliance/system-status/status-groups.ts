@@ -1,8 +1,8 @@
 /** The groups of the system status (API section 2.5), which are the telemetry too. */
 
+import { productVersion } from '../../src/base/product-version.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { withoutStorePath } from '../request/hidden-path.ts'
-import { productVersion } from '../settings/product-version.ts'
 import { captureGroup } from './capture-group.ts'
 import { catGroup } from './cat-group.ts'
 import { diskGroup, ioGroup } from './disk-groups.ts'

@@ -12,7 +12,7 @@ const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 /**
  * What Node is started with: at most 3 x 16 MiB of young objects. On a large machine Node takes several times
  * as much, and a gateway that reads long lists comes to use it. It cannot be said to a Node that runs; the
- * first line of cli.ts says the same.
+ * the launcher `src/capfleet` says the same.
  */
 export const NODE_OPTIONS: readonly string[] = ['--max-semi-space-size=16']
 

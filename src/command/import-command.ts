@@ -1,8 +1,10 @@
+import { statSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import type { ImportWatch } from '../../appliance/link/import-request.ts'
 import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { withRecorder } from '../../appliance/recorder-session.ts'
 import type { CaptureRecord } from '../../appliance/store/capture-record.ts'
+import { storePaths } from '../../appliance/store/store-paths.ts'
 import { CapfleetError } from '../base/error.ts'
 import { describeError } from '../base/program.ts'
 import { createProgressBar } from './progress-bar.ts'
@@ -13,6 +15,8 @@ export interface ImportCommandOptions {
   readonly description?: string | undefined
   /** Whether the oldest packets of the store may go, if there is no room. */
   readonly evict?: boolean | undefined
+  /** Whether the store may be made. */
+  readonly create?: boolean | undefined
 }
 
 /** One capture to make. */
@@ -34,11 +38,13 @@ export async function importFiles(
   options: ImportCommandOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  const store = resolve(options.store)
+  if (options.create !== true) refuseWhereNoStoreIs(store)
   const paths = files.map((file) => resolve(file))
   const { name } = options
   const captures = name === undefined ? paths.map((path) => [path]) : [paths]
   let losses = 0
-  await withRecorder(resolve(options.store), async (recorder) => {
+  await withRecorder(store, async (recorder) => {
     for (const inputs of captures) {
       const outcome = await importUnlessBad(
         recorder,
@@ -54,6 +60,19 @@ export async function importFiles(
     }
   })
   failOnLosses(losses)
+}
+
+/** A misspelt path would make a store that no appliance serves. */
+function refuseWhereNoStoreIs(store: string): void {
+  const isMissing = statSync(storePaths(store).format, { throwIfNoEntry: false }) === undefined
+  if (!isMissing) return
+  throw new CapfleetError(
+    'bad-parameter',
+    `there is no store at ${store}; correct --store, or add --create to make one`,
+    {
+      param: '--store',
+    },
+  )
 }
 
 export interface ImportOutcome {

@@ -5,12 +5,23 @@ import { CapfleetError } from '../base/error.ts'
 
 /** A password from the terminal (asked twice, not shown) or, when stdin is a pipe, its first line. */
 export async function readPassword(user: string): Promise<string> {
-  if (!process.stdin.isTTY) return (await text(process.stdin)).split(/\r?\n/)[0] ?? ''
+  if (!process.stdin.isTTY) return refuseShort((await text(process.stdin)).split(/\r?\n/)[0] ?? '')
   const first = await askHidden(`Password for ${user}: `)
   const second = await askHidden('Again: ')
   if (first !== second)
     throw new CapfleetError('bad-parameter', 'the two passwords differ; nothing was changed')
-  return first
+  return refuseShort(first)
+}
+
+/** NIST SP 800-63B asks for as many of a password that a person chooses. */
+const CHARACTERS_MIN = 8
+
+function refuseShort(password: string): string {
+  if ([...password].length >= CHARACTERS_MIN) return password
+  throw new CapfleetError(
+    'bad-parameter',
+    `the password has fewer than ${CHARACTERS_MIN} characters; nothing was changed`,
+  )
 }
 
 async function askHidden(question: string): Promise<string> {

@@ -1,5 +1,7 @@
 #include "import/pcap_file_reader.h"
 
+#include <utility>
+
 #include "os/byte_order.h"
 #include "packet/pcap_format.h"
 
@@ -27,7 +29,8 @@ PcapFileReader::Format PcapFileReader::formatOf(std::span<const uint8_t> start) 
   const bool isBigEndian = !isPcapMagic(loadLe32(start.data()));
   const uint32_t magic = isBigEndian ? loadBe32(start.data()) : loadLe32(start.data());
   return {isBigEndian, magic == kPcapMagicNanos,
-          magic == kPcapMagicModified ? kModifiedRecordHeaderBytes : kRecordHeaderBytes};
+          magic == kPcapMagicModified ? kModifiedRecordHeaderBytes : kRecordHeaderBytes,
+          isBigEndian ? loadBe16(start.data() + 6) : loadLe16(start.data() + 6)};
 }
 
 Result<std::unique_ptr<CaptureFileReader>> PcapFileReader::open(InputStream stream) {
@@ -40,12 +43,11 @@ Result<std::unique_ptr<CaptureFileReader>> PcapFileReader::open(InputStream stre
   const auto load16 = format.isBigEndian ? loadBe16 : loadLe16;
   const auto load32 = format.isBigEndian ? loadBe32 : loadLe32;
   const uint16_t major = load16(p + 4);
-  const uint16_t minor = load16(p + 6);
-  // Older versions have the two lengths swapped, some of them only in some files.
-  if (major != 2 || minor != 4) {
-    return Error{Code::kBadCaptureFile, "is PCAP version " + std::to_string(major) + "." +
-                                            std::to_string(minor) +
-                                            ", only 2.4 is read; convert it with editcap -F pcap"};
+  const uint16_t minor = format.minorVersion;
+  if (major != 2 || minor > 4) {
+    return Error{Code::kBadCaptureFile,
+                 "is PCAP version " + std::to_string(major) + "." + std::to_string(minor) +
+                     ", only 2.0 to 2.4 are read; convert it with editcap -F pcap"};
   }
   const uint32_t linkTypeWord = load32(p + 20);
   stream.consume(kPcapFileHeaderBytes);
@@ -77,8 +79,12 @@ ReadStep PcapFileReader::next(CaptureRecord& record) {
   // The fraction may pass one second; it is carried, so that no nanosecond is lost.
   record.timestampNs = int64_t{load32(p)} * kNanosPerSecond +
                        int64_t{load32(p + 4)} * (format_.isNanos ? 1 : kNanosPerMicro);
-  const uint32_t capturedLength = load32(p + 8);
+  uint32_t capturedLength = load32(p + 8);
   record.originalLength = load32(p + 12);
+  if (format_.minorVersion < 3 ||
+      (format_.minorVersion == 3 && capturedLength > record.originalLength)) {
+    std::swap(capturedLength, record.originalLength);
+  }
   if (capturedLength > kMaxCapturedLength) {
     return fail(offset, "a record claims a captured length of " + std::to_string(capturedLength) +
                             " bytes, more than " + std::to_string(kMaxCapturedLength));

@@ -21,6 +21,9 @@ class PcapFileReader final : public CaptureFileReader {
     bool isBigEndian;
     bool isNanos;
     uint32_t recordHeaderBytes;
+    /// The second number of the version. Before 2.3 the two lengths of a record stand in the other
+    /// order; in files of 2.3 in either one.
+    uint16_t minorVersion;
   };
 
   static Format formatOf(std::span<const uint8_t> start);

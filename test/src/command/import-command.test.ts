@@ -21,7 +21,7 @@ function capfleetImport(...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
-      [join(REPOSITORY_ROOT, 'src/cli.ts'), 'import', ...args],
+      [join(REPOSITORY_ROOT, 'src/cli.ts'), 'import', '--create', ...args],
       { maxBuffer: 1 << 26 },
       (_error, _stdout, stderr) => resolve({ status: child.exitCode, stderr }),
     )

@@ -112,10 +112,32 @@ TEST(PcapFileReader, ReadsTheLargestPacketsThroughTheSmallestBuffer) {
 TEST(PcapFileReader, RefusesOtherVersionsWithTheWayOut) {
   PcapBytes file;
   Bytes bytes = file.bytes();
-  bytes[6] = 3;
+  bytes[6] = 5;
   const auto steps = readSteps(bytes);
-  EXPECT_NE(steps.openError.find("version 2.3"), std::string::npos);
+  EXPECT_NE(steps.openError.find("version 2.5"), std::string::npos);
   EXPECT_NE(steps.openError.find("editcap"), std::string::npos);
+}
+
+// A record's captured length is at byte 32 of a file, its original length at byte 36.
+TEST(PcapFileReader, ReadsOldVersionsWhoseLengthsStandInTheOtherOrder) {
+  PcapBytes file;
+  file.packet(1, 2, Bytes(60, 7), 1500);
+  const Bytes usual = file.bytes();
+  Bytes swapped = usual;
+  std::swap_ranges(swapped.begin() + 32, swapped.begin() + 36, swapped.begin() + 36);
+  struct Case {
+    uint8_t minor;
+    const Bytes& bytes;
+  };
+  for (const auto& [minor, bytes] :
+       {Case{0, swapped}, Case{2, swapped}, Case{3, swapped}, Case{3, usual}, Case{4, usual}}) {
+    Bytes old = bytes;
+    old[6] = minor;
+    const auto steps = readSteps(old);
+    ASSERT_EQ(steps.packets.size(), 1u) << "2." << int{minor} << " " << steps.openError;
+    EXPECT_EQ(steps.packets[0].captured.size(), 60u);
+    EXPECT_EQ(steps.packets[0].originalLength, 1500u);
+  }
 }
 
 TEST(CaptureFileReader, NamesWhatIsNoCaptureFile) {
