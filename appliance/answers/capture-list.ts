@@ -17,8 +17,8 @@ export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext)
   const parameters = new QueryParameters(ctx.querystring)
   const limit = Number(parameters.takeInteger('Limit', 1n, LIMIT_MAX) ?? LIMIT_MAX)
   const after = parameters.take('After')
-  const fromNs = parameters.takeInteger('From', 0n, TIME_LIMIT_NS) ?? 0n
-  const toNs = parameters.takeInteger('To', 0n, TIME_LIMIT_NS) ?? TIME_LIMIT_NS
+  const fromNs = parameters.takeInteger('From', 0n, TIME_LIMIT_NS)
+  const toNs = parameters.takeInteger('To', 0n, TIME_LIMIT_NS)
   const isCsv = parameters.takeChoice('Format', ['json', 'csv']) === 'csv'
   finishParameters(ctx, parameters)
   const { before, records } =
@@ -26,7 +26,7 @@ export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext)
       ? { before: 0, records: await parts.catalogue.list() }
       : await parts.catalogue.listBehind(after)
   const items = records
-    .filter(({ startNs, endNs }) => startNs < toNs && endNs > fromNs)
+    .filter((record) => reachesInto(record, fromNs, toNs))
     .slice(0, limit)
     .map((record, index) => listItem(record, before + index))
   ctx.set('Cache-Control', 'no-store')
@@ -37,6 +37,11 @@ export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext)
   }
   ctx.type = 'json'
   ctx.body = toExactJson({ Path: '/capture/', StreamList: true, List: items })
+}
+
+/** A capture without packets is at no time: it is listed where no range is asked for. */
+function reachesInto({ startNs, endNs }: CaptureRecord, fromNs?: bigint, toNs?: bigint): boolean {
+  return (fromNs === undefined || endNs > fromNs) && (toNs === undefined || startNs < toNs)
 }
 
 type ListItem = Readonly<Record<string, string | number | bigint | boolean>>

@@ -189,3 +189,15 @@ test('mistakes are named', async () => {
   }
   assert.equal((await appliance.get('/stream/stime?StreamName=nosuch')).json().code, 'unknown-capture')
 })
+
+test('a capture without packets is listed, but in no range of time', async () => {
+  const names = async (query: string): Promise<readonly string[]> => {
+    const { List } = (await appliance.get(`/stream/list${query}`)).json() as {
+      readonly List: readonly { readonly StreamName: string }[]
+    }
+    return List.map(({ StreamName }) => StreamName)
+  }
+  assert.ok((await names('')).includes('empty'))
+  assert.ok(!(await names('?From=0')).includes('empty'))
+  assert.equal((await appliance.get('/api/v1/pcap/single?StreamName=empty')).body.length, 24)
+})
