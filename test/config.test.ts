@@ -56,6 +56,37 @@ for (const { example, schema, required } of PROGRAMS) {
   })
 }
 
+for (const { example, schema, required } of PROGRAMS) {
+  const text = readFileSync(join(REPOSITORY_ROOT, example), 'utf8')
+  const document = { ...parse(text), ...required }
+
+  for (const path of objectPaths(schema)) {
+    test(`${example}: a misspelt key in ${path.join('.') || 'the document'} is refused`, () => {
+      const misspelt = structuredClone(document)
+      let place: Record<string, unknown> = misspelt
+      for (const key of path) {
+        place[key] ??= {}
+        place = place[key] as Record<string, unknown>
+      }
+      place.mispelt = 1
+      const { success, error } = schema.safeParse(misspelt)
+      assert.equal(success, false)
+      assert.match(JSON.stringify(error?.issues), /mispelt/)
+    })
+  }
+}
+
+/** Ways to all objects of the schema that are not in lists, itself included. */
+function objectPaths(schema: unknown, path: readonly string[] = []): (readonly string[])[] {
+  if (schema instanceof z.ZodObject) {
+    const below = Object.entries(schema.shape).flatMap(([key, value]) => objectPaths(value, [...path, key]))
+    return [path, ...below]
+  }
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional)
+    return objectPaths(schema.def.innerType, path)
+  return []
+}
+
 /** Names of all settings, however deep. */
 function keysOf(schema: unknown): string[] {
   if (schema instanceof z.ZodObject) {

@@ -42,6 +42,11 @@ test('a range that was removed in part says from when on it is whole', () => {
   assert.equal(ask(0n, 2n ** 60n, [trimmed], []), 200n)
 })
 
+test('a range that holds no more than the last packet held is no lost one', () => {
+  assert.equal(ask(299n, 400n, [trimmed], []), undefined)
+  assert.equal(ask(299n, 300n, [trimmed], [{ ...gone, endNs: 300n }]), 300n)
+})
+
 test('a range of which nothing was removed says nothing', () => {
   assert.equal(ask(200n, 300n), undefined)
   assert.equal(ask(510n, 520n), undefined)

@@ -191,6 +191,14 @@ test('takes every value of Compression', () => {
   }
 })
 
+test('from and to the same local time of the hour that the clock shows twice is that hour', () => {
+  const { beginNs, endNs } = parse(
+    'timerange',
+    'TSBegin=20261101_013000&TSEnd=20261101_013000&TSZone=New_York',
+  )
+  assert.equal(endNs - beginNs, 3_600_000_000_000n)
+})
+
 test('an empty range is a range', () => {
   assert.equal(parse('timerange', 'TSBegin=7&TSEnd=7').endNs, 7n)
 })

@@ -34,15 +34,21 @@ test('takes the ULL ending of existing scripts', () => {
 test('finds the unit by the number of digits', () => {
   const unitOfDigits: readonly [string, TimeUnit][] = [
     ['12345678', 'nanos'],
+    ['99999999', 'nanos'],
     ['100000000', 'sec'],
+    ['00099999999', 'nanos'],
+    ['10000000000', 'sec'],
     ['4294967296', 'sec'],
     ['00001763600000', 'sec'],
     ['100000000000', 'msecs'],
     ['4294967296000', 'msecs'],
+    ['99999999999999', 'msecs'],
     ['100000000000000', 'usecs'],
     ['4294967296000000', 'usecs'],
+    ['99999999999999999', 'usecs'],
+    ['100000000000000000', 'nanos'],
   ]
-  for (const [text, unit] of unitOfDigits) assert.equal(read(text).unit, unit, text)
+  for (const [text, unit] of unitOfDigits) assert.equal(read(text, { isEnd: true }).unit, unit, text)
   assert.equal(read('100000000000000000').unit, 'nanos')
   assert.equal(read('0000000000000000007').unit, 'nanos')
 })

@@ -24,6 +24,31 @@ for (const [spellings, zone] of [
   })
 }
 
+for (const zone of [
+  'Asia/Kolkata',
+  'Asia/Ho_Chi_Minh',
+  'Asia/Kathmandu',
+  'Asia/Yangon',
+  'Atlantic/Faroe',
+  'America/Nuuk',
+  'Europe/Kyiv',
+  'Pacific/Kanton',
+  'Australia/NSW',
+  'Brazil/East',
+  'Canada/Eastern',
+  'US/Pacific',
+  'PRC',
+  'ROK',
+  'NZ',
+  'GB-Eire',
+  'EST5EDT',
+  'Etc/GMT+5',
+]) {
+  test(`${zone}, which Intl understands but does not list, is a zone`, () => {
+    assert.equal(resolve(zone.toLowerCase()), zone)
+  })
+}
+
 test('every zone of the database is found by its full name and its last part', () => {
   for (const zone of [...Intl.supportedValuesOf('timeZone'), ...ZONE_ALIASES]) {
     assert.equal(resolve(zone), zone)
