@@ -277,7 +277,7 @@ function parseRequest(line: string): RecorderRequest {
   }
 }
 
-/** Of the files together; one that is not there takes nothing. */
+/** Bytes of all files together; one that is not there takes nothing. */
 async function sizeOf(files: readonly string[]): Promise<bigint> {
   const found = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => undefined)))
   return found.reduce((sum, entry) => sum + (entry?.size ?? 0n), 0n)

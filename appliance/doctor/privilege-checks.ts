@@ -7,13 +7,13 @@ import { type Finding, FindingList } from './finding.ts'
 export interface PrivilegeOptions {
   /** Path of /proc, with a process `self`. */
   readonly proc: string
-  /** Of the recorder that runs; undefined = none does. */
+  /** Process id of the recorder that runs; undefined = none does. */
   readonly recorderPid: number | undefined
   /** The program that a recorder would be. */
   readonly execPath: string
 }
 
-/** Of the recorder that runs, else of one that this user would start. Without ports nothing is needed. */
+/** Checks the recorder that runs, or else one that this user would start. Without ports nothing is needed. */
 export async function checkPrivileges(
   { proc, recorderPid, execPath }: PrivilegeOptions,
   signal: AbortSignal,

@@ -27,7 +27,7 @@ interface Step {
  */
 export class FollowedDownload {
   readonly #parts: FollowParts
-  /** Of the whole range; a name in it is a full one. */
+  /** The query of the whole range; a name in it is a full one. */
   readonly #query: DownloadQuery
   readonly #closed = new AbortController()
   #current: Download | undefined

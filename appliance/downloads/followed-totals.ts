@@ -15,7 +15,7 @@ export const NO_TOTALS: DownloadTotals = {
   nextNs: undefined,
 }
 
-/** Of two downloads, of which one follows the other in the same body. */
+/** The totals of a body that one download begins and another one goes on with. */
 export function addTotals(before: DownloadTotals, after: DownloadTotals): DownloadTotals {
   return {
     packets: before.packets + after.packets,

@@ -106,7 +106,7 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
 
 interface OpenedSource<Source extends PacketSource> {
   readonly engine: Source
-  /** Of the selection that is read. */
+  /** From when on the selection that is read is whole. */
   readonly agedOutBeforeNs: bigint | undefined
 }
 

@@ -5,7 +5,7 @@ type Feed = Pick<EventFeed, 'newestId' | 'firstAfter'>
 /** Where a client stands in the events, and what comes next for it as server-sent events. */
 export class EventCursor {
   readonly #feed: Feed
-  /** Of the event that the client saw last. */
+  /** Number of the event that the client saw last. */
   #seenId: number
   /** What comes next lies behind this. */
   #positionId: number

@@ -53,7 +53,7 @@ export class EventLog implements AsyncDisposable {
   readonly #paths: EventPaths
   readonly #log: Log
   readonly #fileBytes: number
-  /** Of whole lines; what lies behind is what a crash left, or a write that failed. */
+  /** Bytes of whole lines; what lies behind them was left by a crash, or by a write that failed. */
   #length = 0
   #file: FileHandle | undefined
   #lastId = 0

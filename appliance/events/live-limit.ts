@@ -11,7 +11,7 @@ export interface LiveSettings {
 export const LIVE_DEFAULTS: LiveSettings = { clientsMax: 64, callerClientsMax: 8 }
 
 const RETRY_AFTER_S = 10
-/** Of one user, maybe a gateway with many callers: the other half is for others. */
+/** One user, who may be a gateway with many callers, has half of the places: the other half is for others. */
 const USER_SHARE = 2
 
 /** How many clients may follow events and telemetry at once, so that nobody keeps others from it. */

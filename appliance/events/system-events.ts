@@ -14,7 +14,7 @@ const GREETING = 'retry: 2000\n: events of capfleet\n\n'
 const KEEP_ALIVE = ': keep-alive\n\n'
 
 interface EventRequest {
-  /** Of the event that the client saw last; undefined = it wants what happens from now on. */
+  /** Number of the event that the client saw last; undefined = it wants what happens from now on. */
   readonly seenId: number | undefined
   readonly hasTelemetry: boolean
 }

@@ -6,7 +6,7 @@ const count = z
   .regex(/^\d{1,20}$/)
   .transform(BigInt)
 
-/** Of the capture process (api-decisions section 3). A roll is a short "rolling" between two names. */
+/** What the capture process is doing. A roll is a short "rolling" between two names. */
 const STATES = ['idle', 'starting', 'running', 'rolling', 'stopping', 'error'] as const
 export type CaptureState = (typeof STATES)[number]
 
@@ -57,7 +57,7 @@ const countsSchema = z.object({
   /** Every packet before this time can be downloaded. */
   flushedNs: count,
   diskErrors: count,
-  /** Of the last disk error, however long ago. */
+  /** Text of the last disk error, however long ago it was. */
   diskMessage: z.string(),
   /** What came in within the last second. */
   bitsPerSecond: z.number(),

@@ -21,7 +21,7 @@ export interface CaptureControlOptions {
   /** IANA name: the zone of the times in capture names. */
   readonly timeZone: string
   readonly nowNs: () => bigint
-  /** Of this boot of the machine. */
+  /** Another one after each start of the machine. */
   readonly bootId: string
   readonly events: EventSink
   readonly log: Log

@@ -35,7 +35,7 @@ export class CaptureKeeper implements AsyncDisposable {
   #timer: NodeJS.Timeout | undefined
   #ticking: Promise<void> = Promise.resolve()
   #retryAtMs = Number.NEGATIVE_INFINITY
-  /** Of the capture that runs. */
+  /** When the capture that runs is to be rolled. */
   #rolling: { readonly capture: RecordedCapture; readonly clock: RollClock } | undefined
   #waitingRow = ''
   #upkeepProblem = ''

@@ -9,7 +9,7 @@ import type { StoreWriter } from './store-writer.ts'
 
 export interface RecoveryParts {
   readonly writer: StoreWriter
-  /** Of this boot of the machine. What was written in another one may never have reached the disk. */
+  /** Another one after each start of the machine. What was written before the last start may never have reached the disk. */
   readonly bootId: string
   readonly events: EventSink
 }

@@ -38,13 +38,13 @@ export class CaptureTally {
     this.#lost = lost
   }
 
-  /** Of a driver that starts now, behind what is there. */
+  /** The tally of a driver that starts now, behind what is there. */
   static start(streams: readonly StreamRecord[], drops: Drops | undefined): CaptureTally {
     const lost = { ...NO_LOSSES, ringDrops: drops?.ring ?? 0n, diskDrops: drops?.disk ?? 0n }
     return new CaptureTally(totalsByPort(streams), lost)
   }
 
-  /** Of the next capture, when this one has ended with these streams and `counts` are the driver's. */
+  /** The tally of the next capture, when this one has ended with these streams and `counts` are the driver's. */
   afterRoll(streams: readonly StreamRecord[], counts: LiveCounts): CaptureTally {
     const ended = totalsByPort(streams)
     const stored = new Map<number, PortTotals>()

@@ -18,7 +18,7 @@ export class PortDriver implements CaptureDriver {
   readonly ports: readonly number[]
   readonly #options: PortDriverOptions
   #engine: CaptureEngine | undefined
-  /** Of the capture that was stopped last. */
+  /** Streams of the capture that was stopped last. */
   #streams: readonly StreamRecord[] = []
   #counts: LiveCounts = noPortDriver.counts()
 

@@ -23,7 +23,7 @@ export function removalOrder(captures: readonly CaptureRecord[]): Candidate[] {
     )
 }
 
-/** Of an active capture the last finished segment stays: the next one gets its number by it. */
+/** The last finished segment of an active capture stays: the next one gets its number by it. */
 function candidatesOf(capture: CaptureRecord, { port, segments }: StreamRecord): Candidate[] {
   let storedNs = createdNs(capture)
   const finished = capture.state === 'active' ? segments.slice(0, -1) : segments

@@ -62,7 +62,7 @@ export class Retention implements AsyncDisposable {
   readonly #catalogue: CaptureCatalogue
   readonly #sizes: SegmentSizes
   readonly #turn = new FairLimit({ places: 1 })
-  /** Of imports that run and may remove nothing. */
+  /** Bytes for imports that run and may remove nothing. */
   readonly #guests = new Set<AbortController>()
   #pinned: Pinned[] = []
   #isFull = false

@@ -8,7 +8,7 @@ export interface RollClockOptions {
   /** When the capture began. */
   readonly startMs: number
   readonly nowMs: number
-  /** Of a clock that never steps. */
+  /** What a clock shows that never steps. */
   readonly monotonicMs: number
 }
 

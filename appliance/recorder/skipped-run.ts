@@ -5,7 +5,7 @@ import { syncPath } from '../store/durable-files.ts'
 import type { StorePaths } from '../store/store-paths.ts'
 
 const skippedRunSchema = z.object({
-  /** Of the row. */
+  /** Name of the schedule's row. */
   name: z.string(),
   /** [startMs, untilMs), epoch milliseconds: the row does not run in it. */
   startMs: z.number(),

@@ -34,7 +34,7 @@ const damageSchema = z.object({
 /** What retention has taken of a capture, in all. */
 const removedSchema = z.object({
   packets: count,
-  /** Of the segment files. */
+  /** Bytes of the segment files. */
   bytes: count,
   /** [startNs, endNs) held their packets. */
   startNs: count,

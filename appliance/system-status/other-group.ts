@@ -5,7 +5,7 @@ import { GroupBuilder, type StatusGroup } from './status-group.ts'
 
 export interface OtherReadings {
   readonly host: HostReadings | undefined
-  /** Of the file system that holds the store. */
+  /** Space of the file system that holds the store. */
   readonly store: Space | undefined
   readonly serial: string
   readonly portConfig: string

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
-/** Of the time that may go into the text: what is there at the start, and the part of each moment that is added. */
+/** How much time may go into the text: so much at the start, and this part of each moment is added. */
 const TEXT_TIME_MAX_MS = 500
 const TEXT_TIME_SHARE = 1 / 20
 

@@ -28,7 +28,7 @@ export interface SiteTraffic {
   readonly lastNs: bigint
 }
 
-/** Of the packets of a site, those that go to each of the other two sites. */
+/** The share of a site's packets that goes to each of the other two sites. */
 const LEASED_LINE_SHARE = 0.06
 const PAIRS: readonly (readonly [SiteNumber, SiteNumber])[] = [
   [0, 1],

@@ -13,7 +13,7 @@ import type { Log } from '../base/log.ts'
 
 export interface PrivateRedis {
   readonly socketPath: string
-  /** Of the running server; changes when it was restarted. */
+  /** Process id of the server that runs now; another one after a restart. */
   readonly pid: number | undefined
   /** Ends the server and waits until its data is on disk. */
   close(): Promise<void>

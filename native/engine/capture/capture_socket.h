@@ -44,7 +44,7 @@ class CaptureSocket {
   /// Is done with the front packet. REQUIRES: front() gave one.
   void drop();
 
-  /// Since the last call.
+  /// Counts since the last call.
   SocketCounts takeCounts();
   /// Whether an error was reported since the last call, as when the interface goes down. While it
   /// is not taken, waiting for the socket returns at once.

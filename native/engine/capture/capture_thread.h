@@ -25,7 +25,7 @@ struct CaptureThreadOptions {
   int64_t flushIntervalNs = 0;
 };
 
-/// Since the thread began.
+/// Counts since the thread began.
 struct ThreadCounts {
   IntakeCounts intake;
   uint64_t ringDrops = 0;  ///< the kernel's ring was full, while this thread was slow

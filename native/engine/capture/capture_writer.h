@@ -36,7 +36,7 @@ struct CaptureWriterOptions {
   uint64_t commitBytes = 0;
 };
 
-/// Since the writer began.
+/// Counts since the writer began.
 struct WrittenCounts {
   uint64_t packets = 0;      ///< safe on the disk
   uint64_t bytes = 0;        ///< of these, as PCAP records

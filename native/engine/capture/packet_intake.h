@@ -26,7 +26,7 @@ struct RingPacket {
   uint16_t vlanTag = 0;
 };
 
-/// Since it was made.
+/// Counts since the intake was made.
 struct IntakeCounts {
   uint64_t packets = 0;        ///< taken: stored and filtered
   uint64_t originalBytes = 0;  ///< of these

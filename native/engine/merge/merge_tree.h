@@ -50,7 +50,7 @@ class MergeTree {
     winner_ = {key, input};
   }
 
-  /// With a key below it the winner stays the winner.
+  /// The winner stays the winner as long as its next key is below this one.
   int64_t winnerStaysBelow() const {
     int64_t bound = kEnded;
     for (uint32_t at = winner_.input + size_; at > 1; at /= 2) {

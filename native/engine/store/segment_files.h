@@ -65,9 +65,9 @@ class SegmentFiles {
   /// Whether nothing lies behind the committed blocks: cutBack() has nothing to do.
   Result<bool> isWhole() const;
 
-  /// Of the committed blocks.
+  /// What the committed blocks hold.
   const SegmentSummary& committed() const { return committed_; }
-  /// Of the .pcap file, with what is written and not committed.
+  /// Bytes of the .pcap file, with what is written and not committed.
   uint64_t bytes() const { return bytes_; }
   uint64_t uncommittedBytes() const { return bytes_ - committed_.bytes; }
   const File& data() const { return data_; }

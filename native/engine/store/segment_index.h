@@ -34,7 +34,7 @@ struct BlockEntry {
   uint32_t packets = 0;   ///< at least 1
   uint64_t checksum = 0;  ///< XXH3-64 of the block's bytes
   uint32_t flags = 0;     ///< BlockFlags
-  /// Of the block's tally in the .tally file; 0 = it has none. Nothing else is known of it.
+  /// Bytes of the block's tally in the .tally file; 0 = it has none.
   uint32_t tallyBytes = 0;
   uint64_t tallyOffset = 0;
 };
