@@ -1,4 +1,5 @@
 /** /stream/list: all captures, newest first (API section 4.5, api-decisions section 2). */
+import { csvLine } from '../../src/query/csv-line.ts'
 import { QueryParameters } from '../../src/query/query-parameters.ts'
 import { TIME_LIMIT_NS } from '../../src/query/query-time.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
@@ -82,10 +83,6 @@ const CSV_COLUMNS = [
 ] as const
 
 function formatCsv(items: readonly ListItem[]): string {
-  const rows = items.map((item) => CSV_COLUMNS.map((column) => csvField(String(item[column]))).join(','))
-  return `${[CSV_COLUMNS.join(','), ...rows].join('\n')}\n`
-}
-
-function csvField(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+  const rows = items.map((item) => csvLine(CSV_COLUMNS.map((column) => item[column])))
+  return [csvLine(CSV_COLUMNS), ...rows].join('')
 }

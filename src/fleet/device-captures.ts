@@ -8,6 +8,8 @@ export interface CaptureEntry {
   readonly name: string
   /** 0 when the device does not tell. */
   readonly startNs: bigint
+  /** Undefined when the device does not tell. */
+  readonly endNs: bigint | undefined
   /** The entry as the device sent it: a JSON object, bounded in size and depth. */
   readonly json: string
 }
@@ -57,12 +59,15 @@ async function readCaptures(
 
 /** Fails with device-protocol. */
 function readEntry(device: string, json: string): CaptureEntry {
-  const { StreamName, Path, StartTS } = parseEntry(device, json)
+  const { StreamName, Path, StartTS, EndTS } = parseEntry(device, json)
   const name = StreamName ?? Path
   if (typeof name !== 'string' || name.length > NAME_LENGTH_MAX)
     throw deviceProtocol(device, 'sent a /stream/list with an entry without a name')
-  const startNs = typeof StartTS === 'string' && /^\d{1,20}$/.test(StartTS) ? BigInt(StartTS) : 0n
-  return { name, startNs, json }
+  return { name, startNs: nanosOf(StartTS) ?? 0n, endNs: nanosOf(EndTS), json }
+}
+
+function nanosOf(text: unknown): bigint | undefined {
+  return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
 
 const NAME_LENGTH_MAX = 256

@@ -18,10 +18,28 @@ export async function answerList(
   entries: AsyncIterator<readonly string[], Readonly<Record<string, unknown>>>,
   clientIdleTimeoutMs: number,
 ): Promise<void> {
-  const pieces = listPieces(head, entries)
+  await answerPieces(ctx, 'application/json', listPieces(head, entries), clientIdleTimeoutMs)
+}
+
+/** The same for a text of many lines. */
+export async function answerText(
+  ctx: RouteContext,
+  mediaType: string,
+  lines: Iterable<string>,
+  clientIdleTimeoutMs: number,
+): Promise<void> {
+  await answerPieces(ctx, mediaType, textPieces(lines), clientIdleTimeoutMs)
+}
+
+async function answerPieces(
+  ctx: RouteContext,
+  mediaType: string,
+  pieces: AsyncGenerator<string, void>,
+  clientIdleTimeoutMs: number,
+): Promise<void> {
   const first = await pieces.next()
   ctx.respond = false
-  ctx.res.setHeader('Content-Type', 'application/json; charset=utf-8')
+  ctx.res.setHeader('Content-Type', `${mediaType}; charset=utf-8`)
   ctx.res.statusCode = 200
   if (ctx.method === 'HEAD') {
     await pieces.return()
@@ -44,6 +62,18 @@ function isLeaving(error: unknown): boolean {
 async function* joined(first: string, rest: AsyncGenerator<string, void>): AsyncGenerator<string, void> {
   yield first
   yield* rest
+}
+
+async function* textPieces(lines: Iterable<string>): AsyncGenerator<string, void> {
+  let piece = ''
+  for (const line of lines) {
+    piece += line
+    if (piece.length < BATCH_LENGTH) continue
+    yield piece
+    piece = ''
+    await nextTurn()
+  }
+  yield piece
 }
 
 async function* listPieces(

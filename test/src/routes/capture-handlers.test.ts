@@ -73,6 +73,65 @@ describe('the lists of the fleet', { timeout: 60_000 }, () => {
     })
   })
 
+  test('come in pages, each once, also when several begin together', async () => {
+    first().captures = [capture('a', 9n), capture('b', 5n), capture('c', 5n), capture('d', 1n)]
+    second().captures = [capture('e', 7n), capture('b', 5n), capture('f', 5n)]
+    const page = async (after: string) =>
+      (
+        await ask(`/stream/list?Limit=1&After=${encodeURIComponent(after)}`)
+      ).json() as unknown as ListAnswer & {
+        readonly Next?: string
+      }
+    const seen: string[] = []
+    for (let next: string | undefined = ''; next !== undefined; ) {
+      const { List, Next }: ListAnswer & { readonly Next?: string } = await page(next)
+      seen.push(...List.map(({ StreamName, Device }) => `${StreamName} ${Device}`))
+      next = Next
+    }
+    assert.deepEqual(seen, ['a d0', 'e d1', 'b d0', 'c d0', 'b d1', 'f d1', 'd d0'])
+    first().captures = [capture('c', 5n), capture('d', 1n)]
+    const gone = await page('5/d0/b')
+    assert.deepEqual(
+      [gone.List[0]?.StreamName, gone.Next],
+      ['c', '5/d0/c'],
+      'the capture of that place has gone',
+    )
+    const odd = await ask('/stream/list?After=b')
+    assert.deepEqual([odd.status, odd.json().param], [400, 'After'])
+  })
+
+  test('are chosen by time, and come as a table; what nobody knows is told', async () => {
+    first().captures = [
+      { ...capture('late', 90n), EndTS: '99', Desc: 'a "quoted", text' },
+      { ...capture('early', 10n), EndTS: '20' },
+    ]
+    second().captures = [{ ...capture('middle', 40n), EndTS: '50', PacketCnt: '7' }]
+    const names = async (query: string) =>
+      ((await ask(`/stream/list?${query}`)).json() as unknown as ListAnswer).List.map(
+        ({ StreamName }) => StreamName,
+      )
+    assert.deepEqual(await names('From=20'), ['late', 'middle'])
+    assert.deepEqual(await names('From=19&To=90'), ['middle', 'early'])
+    const table = await ask('/stream/list?Format=csv&Odd=1')
+    assert.deepEqual(
+      [table.headers['content-type'], table.headers['capfleet-ignored']],
+      ['text/csv; charset=utf-8', 'Odd'],
+    )
+    assert.deepEqual(table.body.toString().split('\n'), [
+      'Device,StreamName,StartTS,EndTS,PacketCnt,ByteCnt,State,Type,Desc',
+      'd0,late,90,99,,,,,"a ""quoted"", text"',
+      'd1,middle,40,50,7,,,,',
+      'd0,early,10,20,,,,,',
+      '',
+    ])
+    assert.equal((await ask('/stream/list?Strict=1&Odd=1')).status, 400)
+  })
+
+  test('keep numbers of devices to the last digit', async () => {
+    first().behaviour = { body: Buffer.from('{"List":[{"StreamName":"a","Date":1793610060123456789}]}') }
+    assert.match((await ask('/stream/list?Device=d0')).body.toString(), /"Date":1793610060123456789[,}]/)
+  })
+
   test('are answered to HEAD without a body', async () => {
     first().captures = [capture('a', 1n)]
     const answer = await ask('/stream/list', 'HEAD')
