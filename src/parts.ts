@@ -6,7 +6,6 @@ import { readSecret } from './base/config-file.ts'
 import type { Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
-import { DeviceReads } from './device/device-reads.ts'
 import { DownloadOutcomes } from './download/download-outcomes.ts'
 import { ReceiptStore } from './download/receipt-store.ts'
 import { RunningDownloads } from './download/running-downloads.ts'
@@ -54,7 +53,6 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const parts: GatewayParts = {
     fleet,
     proxy: new DeviceProxy(config.control),
-    reads: new DeviceReads(config.control),
     controlCalls: new ControlCalls(config.control, metrics),
     users,
     metrics,

@@ -1,7 +1,15 @@
-/** How a body's bytes are told from what frames them. */
-import { ChunkedFraming } from './chunked-framing.ts'
-import { NO_OPEN_CHUNK, type OpenChunk } from './open-chunk.ts'
-import { type BodyLength, MalformedAnswer } from './response-head.ts'
+/** How a body's bytes are told from what frames them, and framed again for somebody else. */
+import { type BodyLength, MalformedAnswer, parseHeaderLines } from './response-head.ts'
+
+/** A chunk of HTTP/1.1 that has begun: what must follow it before another one can. */
+export interface OpenChunk {
+  /** Bytes of the body that it still has to hold. */
+  readonly dataBytes: number
+  /** What is missing of the line end behind them. */
+  readonly lineEnd: string
+}
+
+export const NO_OPEN_CHUNK: OpenChunk = { dataBytes: 0, lineEnd: '' }
 
 /** What one read holds of the body. The pieces are parts of that read, or own copies of a few bytes. */
 export interface FramedPieces {
@@ -34,6 +42,28 @@ export function framingFor(length: BodyLength): BodyFraming {
   return length === 'chunked' ? new ChunkedFraming() : new PlainFraming(length)
 }
 
+/** `data` as the rest of the open chunk and one chunk more, and what is open behind that. */
+export function framedAfter(
+  open: OpenChunk,
+  data: readonly Uint8Array[],
+): { readonly framed: readonly Uint8Array[]; readonly open: OpenChunk } {
+  const framed: Uint8Array[] = []
+  const rest: Uint8Array[] = []
+  let { dataBytes } = open
+  for (const piece of data) {
+    const owed = piece.subarray(0, dataBytes)
+    const beyond = piece.subarray(owed.length)
+    if (owed.length > 0) framed.push(owed)
+    if (beyond.length > 0) rest.push(beyond)
+    dataBytes -= owed.length
+  }
+  // An empty chunk would be the last one.
+  if (rest.length === 0) return { framed, open: { dataBytes, lineEnd: open.lineEnd } }
+  const restBytes = rest.reduce((sum, piece) => sum + piece.length, 0)
+  framed.push(chunkHeader(restBytes, open.lineEnd), ...rest, CRLF)
+  return { framed, open: NO_OPEN_CHUNK }
+}
+
 const CRLF = Buffer.from('\r\n')
 const NO_TRAILERS = {}
 
@@ -64,6 +94,157 @@ class PlainFraming implements BodyFraming {
   }
 }
 
-function chunkHeader(bytes: number): Buffer {
-  return Buffer.from(`${bytes.toString(16)}\r\n`, 'latin1')
+function chunkHeader(bytes: number, before = ''): Buffer {
+  return Buffer.from(`${before}${bytes.toString(16)}\r\n`, 'latin1')
+}
+
+/** A size and perhaps an extension; nobody sends longer ones in good faith. */
+const SIZE_LINE_MAX = 256
+const TRAILER_BYTES_MAX = 8_192
+const SIZE_LINE = /^([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e]*)?$/
+const LF = 0x0a
+const CR = 0x0d
+
+type State = 'size' | 'data' | 'data-cr' | 'data-lf' | 'trailer' | 'end'
+
+/** What is open behind the data of a chunk. */
+const OPEN_LINES: Readonly<Partial<Record<State, OpenChunk>>> = {
+  'data-cr': { dataBytes: 0, lineEnd: '\r\n' },
+  'data-lf': { dataBytes: 0, lineEnd: '\n' },
+}
+
+/** A walk over the bytes of one read. */
+interface Walk {
+  readonly bytes: Buffer
+  position: number
+  /** Where the bytes begin that may be passed on and are not in `framed` yet. */
+  passedFrom: number
+  readonly data: Buffer[]
+  readonly framed: Buffer[]
+}
+
+/**
+ * Follows a chunked body. Chunk headers are passed on as they came, a split one when it is whole;
+ * the last chunk and the trailer are kept back.
+ */
+class ChunkedFraming implements BodyFraming {
+  trailers: Readonly<Record<string, string>> = {}
+  fault: MalformedAnswer | undefined
+  #state: State = 'size'
+  /** Data bytes of the current chunk that are still to come. */
+  #missingBytes = 0
+  /** The beginning of a line that is not whole yet. */
+  #line = ''
+  #trailerLines: string[] = []
+  #trailerBytes = 0
+
+  get ended(): boolean {
+    return this.#state === 'end'
+  }
+
+  walk(bytes: Buffer): FramedPieces {
+    const data: Buffer[] = []
+    const framed: Buffer[] = []
+    const isOver = this.#state === 'trailer' || this.#state === 'end'
+    const walk = { bytes, position: 0, passedFrom: isOver ? bytes.length : 0, data, framed }
+    try {
+      while (walk.position < bytes.length) this.#step(walk)
+    } catch (error) {
+      if (!(error instanceof MalformedAnswer)) throw error
+      this.fault = error
+      this.#pass(walk, walk.position)
+      walk.passedFrom = bytes.length
+    }
+    this.#pass(walk, bytes.length)
+    return { data, framed, open: this.#open }
+  }
+
+  closed(): boolean {
+    return this.ended
+  }
+
+  get #open(): OpenChunk {
+    if (this.#state === 'data') return { dataBytes: this.#missingBytes, lineEnd: '\r\n' }
+    return OPEN_LINES[this.#state] ?? NO_OPEN_CHUNK
+  }
+
+  /** One element, or what there is of it. */
+  #step(walk: Walk): void {
+    const { bytes, position } = walk
+    if (this.#state === 'data') {
+      walk.position += Math.min(this.#missingBytes, bytes.length - position)
+      walk.data.push(bytes.subarray(position, walk.position))
+      this.#missingBytes -= walk.position - position
+      if (this.#missingBytes === 0) this.#state = 'data-cr'
+    } else if (this.#state === 'size') this.#walkSize(walk)
+    else if (this.#state === 'trailer') walk.position = this.#walkTrailer(bytes, position)
+    else if (this.#state === 'end') throw new MalformedAnswer('sent bytes after the end of its answer')
+    else {
+      const expected = this.#state === 'data-cr' ? CR : LF
+      if (bytes[position] !== expected) throw new MalformedAnswer('sent a chunk that is longer than its size')
+      this.#state = this.#state === 'data-cr' ? 'data-lf' : 'size'
+      walk.position += 1
+    }
+  }
+
+  /** A chunk header is kept back until it is whole, and for good when it is the last one. */
+  #walkSize(walk: Walk): void {
+    const { bytes, position } = walk
+    const held = this.#line
+    const end = this.#takeLine(bytes, position, SIZE_LINE_MAX)
+    const isLast = end !== undefined && this.#beginChunk() === 0
+    if (end === undefined || isLast) {
+      this.#pass(walk, position)
+      walk.passedFrom = bytes.length
+    } else if (held !== '') walk.framed.push(Buffer.from(held, 'latin1'))
+    walk.position = end ?? bytes.length
+  }
+
+  #pass({ bytes, passedFrom, framed }: Walk, end: number): void {
+    if (end > passedFrom) framed.push(bytes.subarray(passedFrom, end))
+  }
+
+  #walkTrailer(bytes: Buffer, position: number): number {
+    const end = this.#takeLine(bytes, position, TRAILER_BYTES_MAX - this.#trailerBytes)
+    if (end === undefined) return bytes.length
+    const line = this.#wholeLine()
+    this.#trailerBytes += line.length + 2
+    if (line !== '') this.#trailerLines.push(line)
+    else {
+      this.trailers = parseHeaderLines(this.#trailerLines.join('\r\n'), 0)
+      this.#state = 'end'
+    }
+    return end
+  }
+
+  /** REQUIRES: a whole line. Returns the size of the chunk that it begins. */
+  #beginChunk(): number {
+    const match = SIZE_LINE.exec(this.#wholeLine())
+    if (match === null) throw new MalformedAnswer('sent a malformed chunk size')
+    this.#missingBytes = Number.parseInt(match[1] ?? '', 16)
+    this.#state = this.#missingBytes === 0 ? 'trailer' : 'data'
+    return this.#missingBytes
+  }
+
+  /**
+   * Adds bytes to #line up to the next LF; returns where that ends, or undefined when it is not
+   * among them.
+   */
+  #takeLine(bytes: Buffer, position: number, limit: number): number | undefined {
+    const window = bytes.subarray(position, position + limit - this.#line.length)
+    const found = window.indexOf(LF)
+    const end = found < 0 ? position + window.length : position + found + 1
+    this.#line += bytes.toString('latin1', position, end)
+    if (found >= 0) return end
+    if (this.#line.length >= limit) throw new MalformedAnswer('sent an endless chunk header or trailer')
+    return undefined
+  }
+
+  /** The line without its CRLF; a bare LF does not end one. */
+  #wholeLine(): string {
+    const line = this.#line
+    this.#line = ''
+    if (!line.endsWith('\r\n')) throw new MalformedAnswer('sent a line that does not end with CRLF')
+    return line.slice(0, -2)
+  }
 }

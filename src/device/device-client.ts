@@ -1,12 +1,15 @@
+/** HTTP to one device: questions whose answers are read here, downloads, and what is passed on. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Agent } from 'undici'
+import { FairLimit } from '../base/fair-limit.ts'
+import { JoinedSignal } from '../base/joined-signal.ts'
+import { ConnectionPool } from './connection-pool.ts'
 import type { Device } from './device.ts'
 import { NO_IDLE_TIMEOUT } from './device-connection.ts'
-import { deviceFailure, deviceHeadLate, deviceProtocol } from './device-failure.ts'
-import { parseDeviceJson } from './device-json.ts'
-import { deviceRefusal, type RefusedAnswer } from './device-refusal.ts'
-import { DeviceStream } from './device-stream.ts'
-import { JsonList } from './json-list.ts'
+import { deviceFailure, deviceLate, deviceProtocol } from './device-failure.ts'
+import { JsonList, parseDeviceJson } from './device-json.ts'
+import { deviceRefusal } from './device-refusal.ts'
+import { type DeviceRequest, formatRequest } from './device-request.ts'
+import type { DeviceStream } from './device-stream.ts'
 import type { ReadSizeLimits } from './read-size.ts'
 import { MalformedAnswer } from './response-head.ts'
 
@@ -21,14 +24,30 @@ export interface DeviceClientLimits {
   readonly onHiddenText?: ((text: string) => void) | undefined
 }
 
+export interface CallLimit {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export interface QuestionOptions {
+  /** How much of an answer is taken. */
+  readonly bytesMax: number
+  readonly signal: AbortSignal
+  /** For all of the answer; default: none besides the client's limits. */
+  readonly timeoutMs?: number
+  /** Label of whoever asks; the device is told. */
+  readonly caller?: string
+  /** Further ones, by name in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Whether it changes something on the device: it is never sent twice then. */
+  readonly isChange?: boolean
+}
+
 /** How much of a list is taken. */
 export interface ListLimits {
   readonly bytesMax: number
   readonly entriesMax: number
 }
-
-/** By name in lower case. */
-type QuestionHeaders = Readonly<Record<string, string>>
 
 export interface StreamOptions {
   /** Name of the lease under which the stream is opened. */
@@ -41,121 +60,63 @@ export interface StreamOptions {
   readonly signal: AbortSignal
 }
 
-/** An answer of a device whose body has not been read. Destroy the body, or read it to its end. */
-export interface DeviceAnswer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly body: AsyncIterable<Buffer> & { destroy(error?: Error): unknown }
-  /** Filled when the body has ended. */
-  readonly trailers: Readonly<Record<string, string>>
-}
+/**
+ * How many bytes of an answer the gateway takes, by what it asked. All are far above what the API needs: the
+ * version is three short texts, a status some 12 KiB, an estimate 200 bytes. Lists have settings of their
+ * own (control.listBytesMax, control.listEntriesMax).
+ */
+export const ANSWER_BYTES_MAX = {
+  clock: 1_024,
+  version: 4_096,
+  status: 256 * 1_024,
+  estimate: 16 * 1_024,
+  /** Any call to several devices; those that read the status are the longest. */
+  control: 1_024 * 1_024,
+} as const
 
 /**
- * For lists, estimates and calls to several devices. So many that a caller whose slow filters keep some
- * of them busy keeps nobody else waiting.
+ * Questions at a time. So many that a caller whose slow filters keep some of them busy keeps nobody else
+ * waiting. Downloads are bounded by their leases, calls that are passed on by ControlCallLimit.
  */
-const CONNECTIONS = 128
-const HEADER_BYTES_MAX = 16_384
+const QUESTIONS_MAX = 128
 const PROBLEM_BYTES_MAX = 65_536
-/** Status line and line ends of an interim answer, at least. */
-const INTERIM_LINE_BYTES = 16
-const READ_AHEAD_BYTES = 256 * 1024
+const USER_AGENT = { 'user-agent': 'capfleet-gateway' }
 
-/** HTTP to one device, under the gateway's own credentials. Nothing of a caller's request goes along. */
 export class DeviceClient {
   readonly device: Device
   readonly #limits: DeviceClientLimits
-  readonly #agent: Agent
+  readonly #pool: ConnectionPool
+  readonly #questions = new FairLimit({ places: QUESTIONS_MAX })
 
   constructor(device: Device, limits: DeviceClientLimits) {
     this.device = device
     this.#limits = limits
-    this.#agent = new Agent({
-      connections: CONNECTIONS,
-      pipelining: 1,
-      allowH2: false,
-      connect: { ...device.connectOptions, timeout: limits.connectTimeoutMs },
-      headersTimeout: limits.idleTimeoutMs,
-      bodyTimeout: limits.idleTimeoutMs,
-      maxHeaderSize: HEADER_BYTES_MAX,
+    this.#pool = new ConnectionPool(device, {
+      connectTimeoutMs: limits.connectTimeoutMs,
+      idleMs: limits.idleTimeoutMs,
     })
   }
 
   /**
-   * GETs `target` (path and query), with the headers of `question`. `signal` also ends the body. Fails
-   * with device-unreachable, device-timeout, device-protocol, or the signal's reason. Redirects are not followed.
+   * The text of a 200 answer to a GET of `target` (path and query). Fails with device-unreachable,
+   * device-timeout, device-protocol, also when the answer is longer than `bytesMax`, with the signal's reason,
+   * or with what the device says when its answer is not 200. Redirects are not followed.
    */
-  async get(target: string, signal: AbortSignal, question: QuestionHeaders = {}): Promise<DeviceAnswer> {
-    const { device } = this
-    using head = this.#boundHead()
-    try {
-      const answer = await this.#agent.request({
-        origin: device.url.origin,
-        path: device.pathOf(target),
-        method: 'GET',
-        headers: {
-          ...question,
-          authorization: device.authorization(),
-          te: 'trailers',
-          'user-agent': 'capfleet-gateway',
-        },
-        highWaterMark: READ_AHEAD_BYTES,
-        signal: AbortSignal.any([signal, head.signal]),
-        onInfo: head.onInfo,
-      })
-      // Whoever reads the body hears of its failure; without a reader it must not end the process.
-      answer.body.on('error', () => undefined)
-      return {
-        status: answer.statusCode,
-        headers: answer.headers,
-        body: answer.body,
-        trailers: answer.trailers,
-      }
-    } catch (error) {
-      signal.throwIfAborted()
-      head.signal.throwIfAborted()
-      throw deviceFailure(device.name, error)
-    }
-  }
-
-  /** The text of a 200 answer; fails like get, with what the device's problem says, and when it is longer than `bytesMax`. */
-  async getText(target: string, bytesMax: number, signal: AbortSignal): Promise<string> {
-    return this.#readText(await this.#getOk(target, signal), bytesMax)
-  }
-
-  /**
-   * GETs a download over a connection of its own. The stream is the caller's to dispose; `signal`
-   * ends it too. Fails like get, and with what the device says when its answer is not 200.
-   */
-  async openStream(target: string, options: StreamOptions): Promise<DeviceStream> {
-    const { device } = this
-    const { lease, caller, readSize, mayPause, signal } = options
-    const limits = mayPause ? { ...this.#limits, idleTimeoutMs: NO_IDLE_TIMEOUT } : this.#limits
-    const stream = await DeviceStream.open(device, { target, lease, caller }, { ...limits, readSize, signal })
-    if (stream.head.status === 200) return stream
-    try {
-      const { status, headers } = stream.head
-      throw this.#refusal({ status, retryAfter: headers['retry-after'], body: await readProblem(stream) })
-    } finally {
-      stream[Symbol.dispose]()
-    }
+  async getText(target: string, options: QuestionOptions): Promise<string> {
+    return (await this.#ask(target, options)).text
   }
 
   /** The JSON body of a 200 answer; fails like getText, and with device-protocol. */
-  async getJson(target: string, bytesMax: number, signal: AbortSignal): Promise<unknown> {
-    return (await this.ask(target, bytesMax, signal, {})).json
+  async getJson(target: string, options: QuestionOptions): Promise<unknown> {
+    return (await this.getJsonAndHeaders(target, options)).json
   }
 
-  /** As getJson, with a question in headers; tells the answer's headers too. */
-  async ask(
+  async getJsonAndHeaders(
     target: string,
-    bytesMax: number,
-    signal: AbortSignal,
-    question: QuestionHeaders,
-  ): Promise<Pick<DeviceAnswer, 'headers'> & { readonly json: unknown }> {
-    const answer = await this.#getOk(target, signal, question)
-    const text = await this.#readText(answer, bytesMax)
-    return { headers: answer.headers, json: parseDeviceJson(this.device.name, text) }
+    options: QuestionOptions,
+  ): Promise<{ readonly json: unknown; readonly headers: Readonly<Record<string, string>> }> {
+    const { text, headers } = await this.#ask(target, options)
+    return { json: parseDeviceJson(this.device.name, text), headers }
   }
 
   /**
@@ -167,7 +128,8 @@ export class DeviceClient {
     { bytesMax, entriesMax }: ListLimits,
     signal: AbortSignal,
   ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
-    const answer = await this.#getOk(target, signal)
+    using _place = await this.#questions.acquire(signal)
+    using answer = await this.#openQuestion(target, { bytesMax, signal })
     const list = new JsonList()
     let entries = 0
     try {
@@ -185,80 +147,131 @@ export class DeviceClient {
     }
   }
 
-  /** Ends all connections. */
-  async close(): Promise<void> {
-    await this.#agent.destroy()
+  /**
+   * GETs a download over a connection of its own. The stream is the caller's to dispose; `signal`
+   * ends it too. Fails like getText.
+   */
+  async openStream(
+    target: string,
+    { lease, caller, readSize, mayPause, signal }: StreamOptions,
+  ): Promise<DeviceStream> {
+    const headers = {
+      'capfleet-lease': lease,
+      'capfleet-caller': caller,
+      te: 'trailers',
+      ...USER_AGENT,
+      connection: 'close, te',
+    }
+    const request = formatRequest(this.device, { target, headers })
+    const idleTimeoutMs = mayPause ? NO_IDLE_TIMEOUT : this.#limits.idleTimeoutMs
+    return this.#accept(await this.#pool.askAlone(request, { signal, idleTimeoutMs, readSize }))
   }
 
-  async #getOk(target: string, signal: AbortSignal, question?: QuestionHeaders): Promise<DeviceAnswer> {
-    const answer = await this.get(target, signal, question)
-    if (answer.status === 200) return answer
+  /**
+   * Whatever the device answers, to be passed on; the caller must dispose it. The device may be silent for so
+   * long, and its head must be whole by then. REQUIRES: the request changes nothing.
+   */
+  async openAnswer(request: DeviceRequest, { timeoutMs, signal }: CallLimit): Promise<DeviceStream> {
+    const isHead = request.method === 'HEAD'
+    const limits = { signal, isHead, idleTimeoutMs: timeoutMs, headTimeoutMs: timeoutMs }
+    return await this.#pool.ask(formatRequest(this.device, request), limits)
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#pool[Symbol.dispose]()
+  }
+
+  async #ask(target: string, options: QuestionOptions) {
+    const { timeoutMs, signal } = options
+    if (timeoutMs === undefined) return this.#askWithin(target, options, signal)
+    const ask = (within: AbortSignal) => this.#askWithin(target, options, within)
+    return withinLimit(this.device.name, { timeoutMs, signal }, ask)
+  }
+
+  async #askWithin(target: string, options: QuestionOptions, signal: AbortSignal) {
+    using _place = await this.#questions.acquire(signal, options.caller)
+    using answer = await this.#openQuestion(target, { ...options, signal })
+    return { text: await this.#readText(answer, options.bytesMax), headers: answer.head.headers }
+  }
+
+  /** An answer of status 200. */
+  async #openQuestion(
+    target: string,
+    { signal, caller, headers, isChange = false }: QuestionOptions,
+  ): Promise<DeviceStream> {
+    const { idleTimeoutMs } = this.#limits
+    const request = formatRequest(this.device, {
+      target,
+      headers: {
+        ...(caller === undefined ? {} : { 'capfleet-caller': caller }),
+        ...headers,
+        ...USER_AGENT,
+        ...(isChange ? { connection: 'close' } : {}),
+      },
+    })
+    const limits = { signal, idleTimeoutMs, headTimeoutMs: idleTimeoutMs }
+    return this.#accept(
+      await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits)),
+    )
+  }
+
+  /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */
+  async #accept(answer: DeviceStream): Promise<DeviceStream> {
+    if (answer.head.status === 200) return answer
+    using _refused = answer
+    const { status, headers } = answer.head
+    // A broken one says less, but is a refusal all the same.
     const body = await this.#readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
-    const retryAfter = answer.headers['retry-after']
-    throw this.#refusal({
-      status: answer.status,
-      retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
+    const { error, hiddenText } = deviceRefusal(this.device.name, {
+      status,
+      retryAfter: headers['retry-after'],
       body,
     })
-  }
-
-  #refusal(answer: RefusedAnswer): Error {
-    const { error, hiddenText } = deviceRefusal(this.device.name, answer)
     if (hiddenText !== undefined) this.#limits.onHiddenText?.(hiddenText)
-    return error
+    throw error
   }
 
-  /** One limit for all that comes before the body: interim answers (1xx) renew those of the client. */
-  #boundHead() {
-    const { name } = this.device
-    const limitMs = this.#limits.idleTimeoutMs
-    const head = new AbortController()
-    const late = setTimeout(() => head.abort(deviceHeadLate(name, limitMs)), limitMs)
-    let interimBytes = 0
-    const onInfo = ({ headers }: { headers: unknown }) => {
-      interimBytes += INTERIM_LINE_BYTES + JSON.stringify(headers).length
-      if (interimBytes > HEADER_BYTES_MAX)
-        head.abort(deviceProtocol(name, `sent more than ${HEADER_BYTES_MAX} bytes of interim answers`))
-    }
-    return { signal: head.signal, onInfo, [Symbol.dispose]: () => clearTimeout(late) }
+  async #readText(answer: DeviceStream, bytesMax: number): Promise<string> {
+    const pieces: Buffer[] = []
+    for await (const piece of this.#bounded(answer, bytesMax)) pieces.push(Buffer.from(piece))
+    return Buffer.concat(pieces).toString('utf8')
   }
 
-  async #readText(answer: DeviceAnswer, bytesMax: number): Promise<string> {
-    const chunks: Buffer[] = []
-    for await (const chunk of this.#bounded(answer, bytesMax)) chunks.push(chunk)
-    return Buffer.concat(chunks).toString('utf8')
-  }
-
-  /** The body's bytes; its connection is broken when there are more than `bytesMax`. */
-  async *#bounded(answer: DeviceAnswer, bytesMax: number): AsyncGenerator<Buffer, void> {
-    const { name } = this.device
+  /** The body's bytes, each valid until the next is asked for; fails when there are more than `bytesMax`. */
+  async *#bounded(answer: DeviceStream, bytesMax: number): AsyncGenerator<Buffer, void> {
     let bytes = 0
-    try {
-      for await (const chunk of answer.body) {
-        bytes += chunk.length
-        if (bytes > bytesMax)
-          throw deviceProtocol(name, `sent more than ${bytesMax} bytes where fewer will do`)
-        yield chunk
+    for (let read = await answer.next(); read !== undefined; read = await answer.next()) {
+      try {
+        for (const piece of read.data) {
+          bytes += piece.length
+          if (bytes > bytesMax) {
+            const what = `sent more than ${bytesMax} bytes where fewer will do`
+            throw deviceProtocol(this.device.name, what)
+          }
+          yield piece
+        }
+      } finally {
+        read.release()
       }
-    } catch (error) {
-      throw deviceFailure(name, error)
     }
   }
 }
 
-/** As much of a refusal as came; a broken one says less, but is a refusal all the same. */
-async function readProblem(stream: DeviceStream): Promise<string> {
-  const pieces: Buffer[] = []
-  let bytes = 0
+/**
+ * Gives `ask` a signal that also aborts after the time-out. Fails with device-timeout then, else with
+ * the signal's reason or with what `ask` met, as an error that names the device.
+ */
+export async function withinLimit<Answer>(
+  device: string,
+  { timeoutMs, signal }: CallLimit,
+  ask: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
+  using limit = new JoinedSignal([signal], timeoutMs)
   try {
-    for (let read = await stream.next(); read !== undefined; read = await stream.next()) {
-      for (const piece of read.data) pieces.push(Buffer.from(piece))
-      bytes += read.data.reduce((sum, piece) => sum + piece.length, 0)
-      read.release()
-      if (bytes > PROBLEM_BYTES_MAX) return ''
-    }
-  } catch {
-    return ''
+    return await ask(limit.signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw limit.signal.aborted ? deviceLate(device, 'answer', timeoutMs) : deviceFailure(device, error)
   }
-  return Buffer.concat(pieces).toString('utf8')
 }

@@ -1,29 +1,31 @@
 /**
- * One connection to a device, read into pooled buffers: what undici does per chunk (a new buffer,
- * stream events) costs three times as much as moving the bytes.
+ * A connection to a device, read into pooled buffers: what Node's streams do per chunk (a new buffer, events)
+ * costs three times as much as moving the bytes. It carries one exchange after the other; an exchange is a
+ * request and all that the device sends after it.
  */
-import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net'
+import { connect as connectTls, TLSSocket } from 'node:tls'
 import { CapfleetError } from '../base/error.ts'
 import type { Device } from './device.ts'
-import { deviceFailure } from './device-failure.ts'
-import { connectToDevice, isTlsDevice } from './device-socket.ts'
-import { READ_BUFFERS } from './read-buffers.ts'
-import { ReadSize, type ReadSizeLimits } from './read-size.ts'
+import { deviceFailure, deviceLate } from './device-failure.ts'
+import { READ_BUFFERS, ReadSize, type ReadSizeLimits } from './read-size.ts'
 
 export interface ConnectionOptions {
+  readonly connectTimeoutMs: number
+  readonly readSize: ReadSizeLimits
+}
+
+export interface ExchangeOptions {
   /** Ends the connection at once; reads then fail with its reason. */
   readonly signal: AbortSignal
-  readonly connectTimeoutMs: number
   /** A device that sends nothing for so long, while we read, has failed; or NO_IDLE_TIMEOUT. */
   readonly idleTimeoutMs: number
-  readonly readSize: ReadSizeLimits
 }
 
 /** The kernel alone asks whether the device is there. */
 export const NO_IDLE_TIMEOUT = 0
 const KEEP_ALIVE_MS = 15_000
-const CLOSED = new Error('the connection was closed')
+const CLOSED = new CapfleetError('draining', 'the connection to the device was closed')
 
 /** What one read brought. Release it when `bytes` is no longer looked at: the buffer is used again. */
 export interface ConnectionRead {
@@ -37,44 +39,86 @@ const READS_AHEAD = 2
 export class DeviceConnection implements Disposable {
   readonly #device: string
   readonly #socket: Socket
-  readonly #options: ConnectionOptions
   readonly #size: ReadSize
-  readonly #onAbort: () => void
   readonly #connecting: NodeJS.Timeout
+  readonly #onAbort = (): void => this.#fail(this.#exchange?.signal.reason)
+  #isConnected = false
+  /** Undefined while the connection rests. */
+  #exchange: ExchangeOptions | undefined
+  /** What could not be sent yet. */
+  #request = ''
+  /** Whether the device has sent anything in this exchange. */
+  #isAnswered = false
   #arrived: ConnectionRead[] = []
   #unreleased = 0
   /** When reading paused (performance.now()). */
   #pausedMs: number | undefined
   /** The buffer that the next read goes into. */
   #target: Buffer | undefined
-  #hasRead = false
   #ended = false
   #failure: { readonly reason: unknown } | undefined
   #wake: (() => void) | undefined
 
-  /**
-   * Begins to connect, and sends `request` as soon as that is done; a failure is thrown by next().
-   * Nothing is sent later than `connectTimeoutMs` from now, also by a process that was stopped meanwhile.
-   */
-  constructor(device: Device, request: string, options: ConnectionOptions) {
+  /** Begins to connect. `onClose` is called once, when the connection is no longer of use. */
+  constructor(
+    device: Device,
+    { connectTimeoutMs, readSize }: ConnectionOptions,
+    onClose: (connection: DeviceConnection) => void = () => undefined,
+  ) {
     this.#device = device.name
-    this.#options = options
-    this.#size = new ReadSize(options.readSize)
-    this.#onAbort = () => this.#fail(options.signal.reason)
-    this.#connecting = setTimeout(() => this.#failToConnect(), options.connectTimeoutMs)
-    this.#socket = connectToDevice(device, {
+    this.#size = new ReadSize(readSize)
+    const lastMs = performance.now() + connectTimeoutMs
+    const late = () => this.#fail(deviceLate(device.name, 'accept a connection', connectTimeoutMs))
+    this.#connecting = setTimeout(late, connectTimeoutMs)
+    this.#socket = connectTo(device, {
       buffer: () => this.#nextTarget(),
       callback: (bytes, buffer) => this.#onRead(bytes, buffer as Buffer),
     })
-    this.#listen()
-    const lastMs = performance.now() + options.connectTimeoutMs
-    this.#socket.once(isTlsDevice(device) ? 'secureConnect' : 'connect', () => {
+    this.#socket.once(isTls(device) ? 'secureConnect' : 'connect', () => {
       clearTimeout(this.#connecting)
-      if (performance.now() > lastMs) this.#failToConnect()
-      else this.#socket.write(request, 'latin1')
+      this.#isConnected = true
+      // Nothing is sent later, also by a process that was stopped meanwhile.
+      if (performance.now() > lastMs) late()
+      else this.#send()
     })
-    options.signal.addEventListener('abort', this.#onAbort, { once: true })
-    if (options.signal.aborted) this.#onAbort()
+    this.#socket.once('close', () => onClose(this))
+    this.#listen()
+  }
+
+  /** Whether a request can be sent over it, as far as we know. */
+  get isOpen(): boolean {
+    return !this.#ended && this.#failure === undefined
+  }
+
+  /** Whether the device has sent anything since ask(). */
+  get isAnswered(): boolean {
+    return this.#isAnswered
+  }
+
+  /** Begins an exchange: sends `request` as soon as there is a connection. REQUIRES: no exchange runs. */
+  ask(request: string, exchange: ExchangeOptions): void {
+    const { signal, idleTimeoutMs } = exchange
+    this.#exchange = exchange
+    this.#isAnswered = false
+    this.#request = request
+    this.#socket.ref()
+    this.#socket.setTimeout(idleTimeoutMs)
+    if (idleTimeoutMs === NO_IDLE_TIMEOUT) this.#socket.setKeepAlive(true, KEEP_ALIVE_MS)
+    signal.addEventListener('abort', this.#onAbort, { once: true })
+    if (signal.aborted) this.#onAbort()
+    if (this.#isConnected) this.#send()
+  }
+
+  /**
+   * Ends an exchange whose answer has been read to its end: the connection waits for the next one, for
+   * `idleMs` at most. When the device sends anything meanwhile, it is closed: that would be taken for the next answer.
+   */
+  rest(idleMs: number): void {
+    this.#leaveExchange()
+    if (this.#arrived.length > 0 || this.#ended) this.#fail(CLOSED)
+    this.#socket.setTimeout(idleMs)
+    // One that rests holds no program up.
+    this.#socket.unref()
   }
 
   /** The next read when it is here already. Not while a next() is waited for. */
@@ -124,6 +168,11 @@ export class DeviceConnection implements Disposable {
     })
   }
 
+  /** Ends the exchange and the connection with `reason`. */
+  abort(reason: unknown): void {
+    this.#fail(reason)
+  }
+
   /** Breaks the connection. A read that is not released stays valid. */
   [Symbol.dispose](): void {
     this.#fail(CLOSED)
@@ -131,11 +180,10 @@ export class DeviceConnection implements Disposable {
 
   #listen(): void {
     const socket = this.#socket
-    socket.setTimeout(this.#options.idleTimeoutMs)
-    if (this.#options.idleTimeoutMs === NO_IDLE_TIMEOUT) socket.setKeepAlive(true, KEEP_ALIVE_MS)
     socket.on('timeout', () => {
-      if (this.#pausedMs === undefined)
-        this.#fail(this.#tooLate('send anything', this.#options.idleTimeoutMs))
+      if (this.#pausedMs !== undefined) return
+      const limitMs = this.#exchange?.idleTimeoutMs
+      this.#fail(limitMs === undefined ? CLOSED : deviceLate(this.#device, 'send anything', limitMs))
     })
     socket.on('error', (error) => this.#fail(deviceFailure(this.#device, error)))
     socket.on('end', () => this.#end())
@@ -146,6 +194,11 @@ export class DeviceConnection implements Disposable {
     })
   }
 
+  #send(): void {
+    if (this.#request !== '' && !this.#socket.destroyed) this.#socket.write(this.#request, 'latin1')
+    this.#request = ''
+  }
+
   #nextTarget(): Buffer {
     this.#target = READ_BUFFERS.take(this.#size.bytes)
     return this.#target
@@ -154,7 +207,7 @@ export class DeviceConnection implements Disposable {
   /** False pauses reading. Node asks for the next buffer in any case. */
   #onRead(bytes: number, buffer: Buffer): boolean {
     this.#target = undefined
-    this.#hasRead = true
+    this.#isAnswered = true
     this.#size.hasRead(bytes, buffer.byteLength)
     this.#unreleased += 1
     let isReleased = false
@@ -166,6 +219,7 @@ export class DeviceConnection implements Disposable {
       this.#resume()
     }
     const read = { bytes: buffer.subarray(0, bytes), release }
+    if (this.#exchange === undefined) this.#fail(CLOSED)
     if (this.#failure !== undefined) {
       release()
       return false
@@ -183,43 +237,41 @@ export class DeviceConnection implements Disposable {
     this.#pausedMs = undefined
     if (this.#socket.destroyed) return
     // The time without a read was ours; the device's begins now.
-    this.#socket.setTimeout(this.#options.idleTimeoutMs)
+    if (this.#exchange !== undefined) this.#socket.setTimeout(this.#exchange.idleTimeoutMs)
     this.#socket.resume()
-  }
-
-  #failToConnect(): void {
-    this.#fail(this.#tooLate('accept a connection', this.#options.connectTimeoutMs))
   }
 
   /** The first failure stands. What has arrived and nobody has taken is dropped. */
   #fail(reason: unknown): void {
     this.#failure ??= { reason }
     this.#break()
-    this.#dropArrived()
+    for (const read of this.#arrived.splice(0)) read.release()
     this.#notify()
   }
 
   /**
    * A request that is still on its way to a device that cannot be reached must not arrive later, when
    * others have its place: the kernel forgets it with a reset, not with a regular end. (Node has no
-   * reset under TLS, nor before there is a connection, when nothing has been sent.)
+   * reset under TLS, nor before there is a connection, when nothing has been sent. It never closes one that it is
+   * to reset while it ends, because the device has: that one needs none.)
    */
   #break(): void {
     const socket = this.#socket
-    const isOnItsWay = !this.#hasRead && !socket.connecting && !socket.destroyed
+    const isOnItsWay = !this.#isAnswered && !this.#ended && !socket.connecting && !socket.destroyed
     if (isOnItsWay && !(socket instanceof TLSSocket)) socket.resetAndDestroy()
     else socket.destroy()
   }
 
   #end(): void {
     clearTimeout(this.#connecting)
-    this.#options.signal.removeEventListener('abort', this.#onAbort)
+    this.#leaveExchange()
     this.#ended = true
     this.#notify()
   }
 
-  #dropArrived(): void {
-    for (const read of this.#arrived.splice(0)) read.release()
+  #leaveExchange(): void {
+    this.#exchange?.signal.removeEventListener('abort', this.#onAbort)
+    this.#exchange = undefined
   }
 
   #notify(): void {
@@ -227,14 +279,18 @@ export class DeviceConnection implements Disposable {
     this.#wake = undefined
     wake?.()
   }
+}
 
-  #tooLate(what: string, limitMs: number): CapfleetError {
-    return new CapfleetError(
-      'device-timeout',
-      `device ${this.#device} did not ${what} within ${limitMs / 1_000} s`,
-      {
-        members: { devices: [this.#device] },
-      },
-    )
-  }
+function isTls({ url }: Device): boolean {
+  return url.protocol === 'https:'
+}
+
+/** Begins to connect, with all that connections to this device must be made with. */
+function connectTo(device: Device, onread: OnReadOpts): Socket {
+  const { url, connectOptions } = device
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const port = Number(url.port) || (isTls(device) ? 443 : 80)
+  const options = { host, port, onread, ...connectOptions }
+  if (!isTls(device)) return connectTcp(options)
+  return connectTls(isIP(host) === 0 ? { ...options, servername: host } : options)
 }

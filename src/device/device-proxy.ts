@@ -1,7 +1,7 @@
 /**
  * Passes a control call through to a device: one that changes something there (it is never sent twice),
  * one whose answer goes on until the caller leaves (events, telemetry), and any that we do not know.
- * What only reads and ends goes the short way of DeviceReads. http-proxy makes the request; the answer
+ * What only reads and ends goes the short way of passRead(). http-proxy makes the request; the answer
  * is piped here, because http-proxy alone leaves the device connection open when the client leaves and
  * the client hanging when the device dies.
  */
@@ -13,7 +13,7 @@ import { urlToHttpOptions } from 'node:url'
 import util from 'node:util'
 import type HttpProxy from 'http-proxy'
 import type { Device } from './device.ts'
-import { passHead } from './passed-headers.ts'
+import { type PassedCall, passHead } from './passed-call.ts'
 import { ProxiedCall } from './proxied-call.ts'
 
 export interface DeviceProxyLimits {
@@ -30,14 +30,13 @@ export class DeviceProxy {
   }
 
   /**
-   * Answers `res` with what the device says to `target` (path and query). Resolves when the answer
-   * has ended or been cut. Before the first byte it fails with device-unreachable, device-timeout,
-   * device-protocol or device-rejected. REQUIRES: the request has no body.
+   * Answers `res` with what the device says. Resolves when the answer has ended or been cut. Before the
+   * first byte it fails with device-unreachable, device-timeout, device-protocol or device-rejected. REQUIRES: the request has no body.
    */
-  async forward(device: Device, target: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const call = new ProxiedCall(device, target, req, res)
-    this.#proxyOf(device).web(call.asRequest, res)
-    const answer = await call.answer
+  async forward(device: Device, call: PassedCall, req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const proxied = new ProxiedCall(device, call, req, res)
+    this.#proxyOf(device).web(proxied.asRequest, res)
+    const answer = await proxied.answer
     try {
       passHead(device, answer.statusCode ?? 0, answer.headers, res)
     } catch (error) {

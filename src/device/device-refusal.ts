@@ -5,7 +5,6 @@
  * its words in the gateway's mouth.
  */
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
-import { plainText } from './plain-text.ts'
 
 /** An answer that is not 200, as it came. */
 export interface RefusedAnswer {
@@ -144,4 +143,15 @@ const RETRY_MOST_S = 600
 function secondsOf(retryAfter: string | undefined): number | undefined {
   if (retryAfter === undefined || !/^\d{1,9}$/.test(retryAfter)) return undefined
   return Math.min(Math.max(1, Number(retryAfter)), RETRY_MOST_S)
+}
+
+/**
+ * A text of a device as one line without control characters, cut at `lengthMax` characters; undefined
+ * for anything else, and for nothing. What a terminal or a log shows of it is what it is.
+ */
+export function plainText(value: unknown, lengthMax: number): string | undefined {
+  if (typeof value !== 'string') return undefined
+  const line = value.slice(0, lengthMax).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
+  const text = line.toWellFormed().trim()
+  return text === '' ? undefined : text
 }

@@ -1,20 +1,18 @@
-/** One answer of a device over a connection of its own: head, then the body read by read. */
+/** One answer of a device: its head, then the body read by read. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type BodyFraming, type FramedPieces, framingFor } from './body-framing.ts'
 import type { Device } from './device.ts'
-import { type ConnectionOptions, type ConnectionRead, DeviceConnection } from './device-connection.ts'
-import { deviceBrokeOff, deviceProtocol } from './device-failure.ts'
-import { HeadCollector } from './head-collector.ts'
-import { MalformedAnswer, type ResponseHead } from './response-head.ts'
+import type { ConnectionRead, DeviceConnection, ExchangeOptions } from './device-connection.ts'
+import { deviceBrokeOff, deviceLate, deviceProtocol } from './device-failure.ts'
+import { HeadCollector, hasBody, MalformedAnswer, type ResponseHead } from './response-head.ts'
 
-/** A GET. */
-export interface StreamRequest {
-  /** Path and query. */
-  readonly target: string
-  /** Name of the lease under which the stream is opened. */
-  readonly lease: string
-  /** Label of whoever asked for the download. */
-  readonly caller: string
+export interface AnswerOptions extends ExchangeOptions {
+  /** The head must be whole by then: a device that sends a byte of it now and then is never silent. */
+  readonly headTimeoutMs?: number | undefined
+  /** Whether the request is a HEAD. */
+  readonly isHead?: boolean | undefined
+  /** Takes over a connection that has carried a whole answer and can carry another; else it is broken. */
+  readonly onReusable?: ((connection: DeviceConnection) => void) | undefined
 }
 
 /** What one read brought of the body. Release it when the pieces are no longer looked at. */
@@ -30,40 +28,58 @@ export class DeviceStream implements Disposable {
   readonly #device: string
   readonly #connection: DeviceConnection
   readonly #framing: BodyFraming
+  readonly #onReusable: AnswerOptions['onReusable']
   /** What came with the head. */
   #first: ConnectionRead | undefined
+  #isDisposed = false
 
   /**
    * Sends the request and reads the head of its answer; the body is the caller's to read and the
    * stream the caller's to dispose. Fails with device-unreachable, device-timeout, device-protocol
-   * or the signal's reason.
+   * or the signal's reason; the connection is broken then.
    */
   static async open(
-    device: Device,
-    request: StreamRequest,
-    options: ConnectionOptions,
+    { name }: Device,
+    connection: DeviceConnection,
+    request: string,
+    options: AnswerOptions,
   ): Promise<DeviceStream> {
-    const connection = new DeviceConnection(device, requestFor(device, request), options)
+    const { headTimeoutMs } = options
+    const late =
+      headTimeoutMs === undefined
+        ? undefined
+        : setTimeout(
+            () => connection.abort(deviceLate(name, 'begin to answer', headTimeoutMs)),
+            headTimeoutMs,
+          )
     try {
-      const { head, rest } = await readHead(connection, device.name)
-      return new DeviceStream(device.name, connection, head, rest)
+      connection.ask(request, options)
+      return new DeviceStream(name, connection, await readHead(connection, name), options)
     } catch (error) {
       connection[Symbol.dispose]()
-      throw ours(device.name, error)
+      throw error instanceof MalformedAnswer ? deviceProtocol(name, error.message) : error
+    } finally {
+      clearTimeout(late)
     }
   }
 
   private constructor(
     device: string,
     connection: DeviceConnection,
-    head: ResponseHead,
-    rest: ConnectionRead,
+    { head, rest }: FoundHead,
+    { isHead = false, onReusable }: AnswerOptions,
   ) {
     this.head = head
     this.#device = device
     this.#connection = connection
-    this.#framing = framingFor(head.framing)
+    this.#framing = framingFor(isHead || !hasBody(head) ? 0 : head.framing)
+    this.#onReusable = onReusable
     this.#first = rest
+  }
+
+  /** Whether the body has ended by its framing; what follows it is no part of it. */
+  get isWhole(): boolean {
+    return this.#framing.ended
   }
 
   /** After the last read. */
@@ -150,37 +166,31 @@ export class DeviceStream implements Disposable {
     if (fault !== undefined) throw deviceProtocol(this.#device, fault.message)
   }
 
-  /** Breaks the connection; parts that are not released stay valid. */
+  /** Breaks the connection, or gives it on (`onReusable`). Parts that are not released stay valid. Idempotent. */
   [Symbol.dispose](): void {
-    this.#first?.release()
+    if (this.#isDisposed) return
+    this.#isDisposed = true
+    this.#dropFirst()
+    const isReusable = this.isWhole && this.#framing.fault === undefined && this.head.keepsConnection
+    if (isReusable && this.#onReusable !== undefined) this.#onReusable(this.#connection)
+    else this.#connection[Symbol.dispose]()
+  }
+
+  /** What came with the head of an answer that nobody reads; it may be more than the answer should have. */
+  #dropFirst(): void {
+    const first = this.#first
     this.#first = undefined
-    this.#connection[Symbol.dispose]()
+    if (first !== undefined) this.#walk(first)?.release()
   }
 }
 
-function requestFor(device: Device, { target, lease, caller }: StreamRequest): string {
-  const path = device.pathOf(target)
-  // The parts come from our own parsers; this is the last wall against a split request.
-  if (!/^\/[\x21-\x7e]*$/.test(path)) throw new Error(`not a request target: ${JSON.stringify(path)}`)
-  if (!/^[\x21-\x7e]+$/.test(lease)) throw new Error(`not the name of a lease: ${JSON.stringify(lease)}`)
-  if (!/^[\x21-\x7e]+$/.test(caller)) throw new Error(`not the label of a caller: ${JSON.stringify(caller)}`)
-  const headers = [
-    `host: ${device.url.host}`,
-    `authorization: ${device.authorization()}`,
-    `capfleet-lease: ${lease}`,
-    `capfleet-caller: ${caller}`,
-    'te: trailers',
-    'user-agent: capfleet-gateway',
-    'connection: close, te',
-  ]
-  return `GET ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`
+interface FoundHead {
+  readonly head: ResponseHead
+  readonly rest: ConnectionRead
 }
 
 /** The final answer's head, and what came behind it in the same read. */
-async function readHead(
-  connection: DeviceConnection,
-  device: string,
-): Promise<{ head: ResponseHead; rest: ConnectionRead }> {
+async function readHead(connection: DeviceConnection, device: string): Promise<FoundHead> {
   const collector = new HeadCollector()
   for (;;) {
     const read = await connection.next()
@@ -192,8 +202,4 @@ async function readHead(
     }
     read.release()
   }
-}
-
-function ours(device: string, error: unknown): unknown {
-  return error instanceof MalformedAnswer ? deviceProtocol(device, error.message) : error
 }

@@ -5,15 +5,9 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { clientGone } from '../base/error.ts'
 import type { Device } from './device.ts'
-import {
-  deviceBrokeOff,
-  deviceFailure,
-  deviceHeadLate,
-  deviceProtocol,
-  deviceSilent,
-} from './device-failure.ts'
-import { HEAD_BYTES_MAX } from './head-collector.ts'
-import { requestHeaders } from './passed-headers.ts'
+import { deviceBrokeOff, deviceFailure, deviceLate, deviceProtocol } from './device-failure.ts'
+import { methodOf, type PassedCall, requestHeaders } from './passed-call.ts'
+import { HEAD_BYTES_MAX } from './response-head.ts'
 
 /** Answers that go on until the caller leaves: events and telemetry. */
 const LIVE_TYPES = /^(text\/event-stream|application\/x-ndjson)\b/
@@ -43,11 +37,10 @@ export class ProxiedCall {
     return request as unknown as ProxiedCall
   }
 
-  constructor(device: Device, target: string, req: IncomingMessage, res: ServerResponse) {
+  constructor(device: Device, { target, caller }: PassedCall, req: IncomingMessage, res: ServerResponse) {
     this.url = device.pathOf(target)
-    // The API of the devices knows no other method for what POST and DELETE mean here.
-    this.method = req.method === 'HEAD' ? 'HEAD' : 'GET'
-    this.headers = requestHeaders(device, req)
+    this.method = methodOf(req)
+    this.headers = { authorization: device.authorization(), ...requestHeaders(req, caller) }
     this.socket = req.socket
     this.#settle = Promise.withResolvers()
     this.answer = this.#settle.promise
@@ -71,7 +64,9 @@ export class ProxiedCall {
     // On a used connection Node may have left what the device said of idle ones (Keep-Alive: timeout).
     if (request.socket?.timeout !== timeoutMs) request.socket?.setTimeout(timeoutMs)
     // http-proxy's own limit says nothing of a time-out in its error.
-    request.once('timeout', () => request.destroy(deviceSilent(this.#device.name, this.#limitMs)))
+    request.once('timeout', () =>
+      request.destroy(deviceLate(this.#device.name, 'send anything', this.#limitMs)),
+    )
     this.#boundHead(request, timeoutMs)
     const leave = () => {
       // Of no effect when all of the answer is here.
@@ -104,7 +99,7 @@ export class ProxiedCall {
    */
   #boundHead(request: ClientRequest, timeoutMs: number): void {
     const { name } = this.#device
-    this.#late = setTimeout(() => request.destroy(deviceHeadLate(name, timeoutMs)), timeoutMs)
+    this.#late = setTimeout(() => request.destroy(deviceLate(name, 'begin to answer', timeoutMs)), timeoutMs)
     let interimBytes = 0
     request.on('information', ({ rawHeaders, statusMessage }) => {
       interimBytes += [statusMessage, ...rawHeaders].reduce(

@@ -1,4 +1,12 @@
-/** Between these a stream chooses the size of its read buffers. */
+/** What is read from devices goes into large buffers that are used again; this tells how large. */
+import { BufferPool } from '../base/buffer-pool.ts'
+
+const KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+/** Shared by all connections of the process: one buffer for each read. */
+export const READ_BUFFERS = new BufferPool(KEPT_BYTES_MAX)
+
+/** Between these a connection chooses the size of its read buffers. */
 export interface ReadSizeLimits {
   readonly leastBytes: number
   readonly mostBytes: number
@@ -10,11 +18,14 @@ export const RELAY_READ_SIZE: ReadSizeLimits = { leastBytes: 64 * 1024, mostByte
 /** For an input of a merge, of which there may be many; each has up to three buffers. */
 export const MERGE_READ_SIZE: ReadSizeLimits = { leastBytes: 128 * 1024, mostBytes: 128 * 1024 }
 
+/** For answers to questions, which are short texts and some long lists; a connection that rests holds one buffer. */
+export const ANSWER_READ_SIZE: ReadSizeLimits = { leastBytes: 4 * 1024, mostBytes: 64 * 1024 }
+
 /** A full read may have left something behind; one read alone does not show that a buffer is too large. */
 const SMALL_READS_TO_SHRINK = 8
 const STALL_MS = 1_000
 
-/** How large the next read buffer of one stream should be. */
+/** How large the next read buffer of one connection should be. */
 export class ReadSize {
   readonly #limits: ReadSizeLimits
   #bytes: number

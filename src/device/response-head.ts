@@ -1,15 +1,16 @@
 /**
- * The head of an HTTP/1.1 answer. Everything that two parsers could read in two ways is refused,
+ * The head of an HTTP/1.1 answer: found in the reads that bring it, and parsed. Everything that two parsers could read in two ways is refused,
  * so that a device (or who sits between) cannot make us and the client see different bodies.
  */
 
 export interface ResponseHead {
   readonly status: number
-  readonly isHttp11: boolean
   /** Names in lower case; several lines of one name are joined by ", ". */
   readonly headers: Readonly<Record<string, string>>
-  /** Where the body ends. */
+  /** Where the body ends, of an answer that has one. */
   readonly framing: BodyLength
+  /** Whether the connection can carry another exchange after this one. */
+  readonly keepsConnection: boolean
 }
 
 /** "chunked", a number of bytes, or "until-close". */
@@ -29,7 +30,17 @@ export function parseResponseHead(text: string): ResponseHead {
   if (match === null) throw new MalformedAnswer('sent no HTTP/1.1 status line')
   const headers = parseHeaderLines(text, match[0].length)
   const isHttp11 = match[1] === '1'
-  return { status: Number(match[2]), isHttp11, headers, framing: framingOf(headers, isHttp11) }
+  const status = Number(match[2])
+  const framing = framingOf(headers, isHttp11)
+  const isKept = isHttp11 && !/\bclose\b/i.test(headers.connection ?? '')
+  // Who announces a body for an answer that has none might send it as well.
+  const mayBringMore = !hasBody({ status }) && framing !== 'until-close' && framing !== 0
+  return { status, headers, framing, keepsConnection: isKept && !mayBringMore }
+}
+
+/** Whether an answer of this status has one, when its request was no HEAD. */
+export function hasBody({ status }: Pick<ResponseHead, 'status'>): boolean {
+  return status !== 204 && status !== 304
 }
 
 /** Header or trailer lines from `begin` on. One that goes on from the line before (obs-fold) is malformed. */
@@ -59,4 +70,36 @@ function framingOf(headers: Readonly<Record<string, string>>, isHttp11: boolean)
   if (length === undefined) return 'until-close'
   if (!LENGTH.test(length)) throw new MalformedAnswer('sent a malformed Content-Length')
   return Number(length)
+}
+
+/** All heads together: those of interim answers (1xx) count too. */
+export const HEAD_BYTES_MAX = 16_384
+const NOTHING = Buffer.alloc(0)
+
+/** Finds the head of an answer in the reads that bring it. */
+export class HeadCollector {
+  #collected: Buffer = NOTHING
+  #begin = 0
+
+  /**
+   * Takes the next read. Returns the final answer's head and where in `bytes` its body begins, or
+   * undefined while the head is not whole; `bytes` is not kept. Throws MalformedAnswer.
+   */
+  take(bytes: Buffer): { readonly head: ResponseHead; readonly bodyFrom: number } | undefined {
+    const earlierBytes = this.#collected.length
+    const more = bytes.subarray(0, HEAD_BYTES_MAX - earlierBytes)
+    // Nearly every head comes in one read, with much of the body behind it.
+    const collected = earlierBytes === 0 ? more : Buffer.concat([this.#collected, more])
+    for (;;) {
+      const end = collected.indexOf('\r\n\r\n', this.#begin, 'latin1')
+      if (end < 0) break
+      const head = parseResponseHead(collected.toString('latin1', this.#begin, end))
+      this.#begin = end + 4
+      if (head.status === 101) throw new MalformedAnswer('switched protocols unasked')
+      if (head.status >= 200) return { head, bodyFrom: this.#begin - earlierBytes }
+    }
+    this.#collected = earlierBytes === 0 ? Buffer.from(collected) : collected
+    if (collected.length < HEAD_BYTES_MAX) return undefined
+    throw new MalformedAnswer(`sent more than ${HEAD_BYTES_MAX} bytes of headers`)
+  }
 }

@@ -1,5 +1,5 @@
 import { CapfleetError, type ErrorCode } from '../base/error.ts'
-import { callerLabel } from '../device/caller-label.ts'
+import { callerLabel } from '../device/device-request.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'

@@ -1,5 +1,4 @@
-import type { DeviceClient } from '../device/device-client.ts'
-import { withinLimit } from '../device/within-limit.ts'
+import { type DeviceClient, withinLimit } from '../device/device-client.ts'
 import { type CaptureEntry, fetchDeviceCaptures, type ListReading } from './device-captures.ts'
 import type { DeviceBreaker } from './health/device-breaker.ts'
 

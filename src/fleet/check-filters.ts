@@ -1,7 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
-import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
-import type { DeviceClient } from '../device/device-client.ts'
+import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
 
@@ -35,7 +34,7 @@ export async function checkFilters(
   using limit = new JoinedSignal([signal], timeoutMs)
   try {
     const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
-    await client.ask(target, ANSWER_BYTES_MAX.estimate, limit.signal, { 'capfleet-caller': caller })
+    await client.getText(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal: limit.signal, caller })
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof CapfleetError && FILTER_CODES.has(error.code)) throw error

@@ -1,6 +1,5 @@
-import type { DeviceClient, ListLimits } from '../device/device-client.ts'
+import { type CallLimit, type DeviceClient, type ListLimits, withinLimit } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
-import { type CallLimit, withinLimit } from '../device/within-limit.ts'
 import type { LargeAnswers } from './large-answers.ts'
 
 /** One entry of a device's /stream/list (api-decisions section 2). */

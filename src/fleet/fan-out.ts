@@ -1,8 +1,7 @@
 import { CapfleetError } from '../base/error.ts'
-import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
+import { ANSWER_BYTES_MAX, type CallLimit } from '../device/device-client.ts'
 import { deviceFailure, deviceProtocol } from '../device/device-failure.ts'
 import { nestsTooDeep } from '../device/device-json.ts'
-import { type CallLimit, withinLimit } from '../device/within-limit.ts'
 import type { ControlCalls } from './control-calls.ts'
 import type { FleetMember } from './fleet.ts'
 
@@ -15,6 +14,8 @@ export interface FanOutOptions extends CallLimit {
   readonly calls: ControlCalls
   /** Whose calls they are. */
   readonly user: string
+  /** Whether they change something on the devices: none is sent twice then. */
+  readonly isChange: boolean
 }
 
 /** Asks all devices the same at the same time; resolves when each has answered or failed. */
@@ -34,10 +35,10 @@ async function askOne(
   options: FanOutOptions,
 ): Promise<DeviceReply> {
   try {
-    const ask = () =>
-      withinLimit(name, options, (signal) => client.getText(target, ANSWER_BYTES_MAX.control, signal))
-    const call = { device: name, user: options.user }
-    const json = await options.calls.run(call, () => breaker.run(async () => asJson(name, await ask())))
+    const { calls, user, ...limit } = options
+    const ask = async () =>
+      asJson(name, await client.getText(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.control }))
+    const json = await calls.run({ device: name, user }, () => breaker.run(ask))
     return { device: name, json }
   } catch (error) {
     return { device: name, error: deviceFailure(name, error) }

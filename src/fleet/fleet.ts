@@ -129,9 +129,9 @@ export class Fleet implements AsyncDisposable {
 
   /** Ends all probes and connections. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(
-      [...this.#members.values()].flatMap(({ client, health }) => [health.close(), client.close()]),
-    )
+    const members = [...this.#members.values()]
+    for (const { client } of members) client.close()
+    await Promise.all(members.map(({ health }) => health.close()))
   }
 
   #open(device: Device): FleetMember {

@@ -1,5 +1,5 @@
 import { CapfleetError } from '../base/error.ts'
-import { callerLabel } from '../device/caller-label.ts'
+import { callerLabel } from '../device/device-request.ts'
 import { serveDownload } from '../download/download.ts'
 import type { DownloadExchange } from '../download/download-exchange.ts'
 import { downloadHead } from '../download/download-head.ts'

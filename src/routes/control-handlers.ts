@@ -12,7 +12,8 @@ import type { RouteContext } from './route.ts'
 /** A call that only reads. */
 export async function askDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   using leaving = requestSignal(ctx)
-  await answerFromAll(ctx, parts, { members: selectedMembers(ctx, parts), signal: leaving.signal })
+  const members = selectedMembers(ctx, parts)
+  await answerFromAll(ctx, parts, { members, signal: leaving.signal, isChange: false })
 }
 
 /** capture_start and capture_stop. */
@@ -35,7 +36,7 @@ async function change(
   members: readonly FleetMember[],
 ): Promise<void> {
   try {
-    await answerFromAll(ctx, parts, { members, signal: new AbortController().signal })
+    await answerFromAll(ctx, parts, { members, signal: new AbortController().signal, isChange: true })
   } finally {
     for (const { captures } of members) captures.forget()
   }
@@ -44,14 +45,21 @@ async function change(
 async function answerFromAll(
   ctx: RouteContext,
   parts: GatewayParts,
-  { members, signal }: { readonly members: readonly FleetMember[]; readonly signal: AbortSignal },
+  {
+    members,
+    ...options
+  }: {
+    readonly members: readonly FleetMember[]
+    readonly signal: AbortSignal
+    readonly isChange: boolean
+  },
 ): Promise<void> {
   refuseBody(ctx)
   const query = withoutDevice(ctx.querystring)
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
   const timeoutMs = parts.limits.controlTimeoutMs
   const calls = { calls: parts.controlCalls, user: ctx.state.user ?? '' }
-  const replies = await fanOut(members, target, { timeoutMs, signal, ...calls })
+  const replies = await fanOut(members, target, { timeoutMs, ...options, ...calls })
   ctx.status = statusOf(replies)
   ctx.type = 'application/json'
   ctx.body = formatReplies(replies)

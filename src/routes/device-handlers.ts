@@ -1,9 +1,8 @@
 /** Everything below /devices/{device}/. */
 
 import { CapfleetError } from '../base/error.ts'
-import { callerLabel } from '../device/caller-label.ts'
-import type { DeviceProxy } from '../device/device-proxy.ts'
-import type { DeviceReads } from '../device/device-reads.ts'
+import { callerLabel } from '../device/device-request.ts'
+import { passRead } from '../device/passed-call.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { planDownload } from '../fleet/plan.ts'
 import { refuseCrossSite } from '../http/cross-site.ts'
@@ -35,7 +34,7 @@ export async function passToChosenDevice(ctx: RouteContext, parts: GatewayParts)
   if (member === undefined || others.length > 0) {
     throw badParameter('Device', `must name one device here; or ask /devices/{device}${ctx.path}`)
   }
-  await pass(ctx, parts, member, { path: ctx.path, query: withoutDevice(ctx.querystring), way: parts.proxy })
+  await pass(ctx, parts, member, { path: ctx.path, query: withoutDevice(ctx.querystring), way: 'proxy' })
 }
 
 /** A call that changes something on the device. */
@@ -43,23 +42,23 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
   refuseUnsafeChange(ctx)
   const { member, path } = deviceOf(ctx, parts)
   try {
-    await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.proxy })
+    await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })
   } finally {
     member.captures.forget()
   }
 }
 
 /** A call that only reads and ends, passed through the short way. */
-export function readDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export function askDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
-  return pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.reads })
+  return pass(ctx, parts, member, { path, query: ctx.querystring, way: 'read' })
 }
 
 /** A call that only reads, and may go on until the caller leaves. */
 export async function followDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
-  await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.proxy })
+  await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })
 }
 
 /**
@@ -71,7 +70,7 @@ export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promis
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
   try {
-    await pass(ctx, parts, member, { path, query: ctx.querystring, way: parts.proxy })
+    await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })
   } finally {
     member.captures.forget()
   }
@@ -82,27 +81,31 @@ function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember
   return { member, path: ctx.path.slice(ctx.path.indexOf('/', '/devices/'.length)) }
 }
 
-interface PassedCall {
+interface PassedOn {
   readonly path: string
   readonly query: string
-  readonly way: DeviceProxy | DeviceReads
+  /** By our own client, for what only reads and ends; by http-proxy, for all else. */
+  readonly way: 'read' | 'proxy'
 }
 
 async function pass(
   ctx: RouteContext,
   parts: GatewayParts,
-  { device, breaker }: FleetMember,
-  { path, query, way }: PassedCall,
+  { device, client, breaker }: FleetMember,
+  { path, query, way }: PassedOn,
 ): Promise<void> {
   refuseBody(ctx)
   ctx.respond = false
-  // Whatever the caller says of itself: the device trusts the gateway's word.
-  ctx.req.headers['capfleet-caller'] = callerLabel(ctx.state.user ?? '')
-  const target = query === '' ? path : `${path}?${query}`
-  const forward = () => way.forward(device, target, ctx.req, ctx.res)
+  const { req, res } = ctx
+  const user = ctx.state.user ?? ''
+  const call = { target: query === '' ? path : `${path}?${query}`, caller: callerLabel(user) }
+  const timeoutMs = parts.limits.controlTimeoutMs
+  const forward = () =>
+    way === 'read'
+      ? passRead(client, { ...call, timeoutMs }, req, res)
+      : parts.proxy.forward(device, call, req, res)
   using _allowed = cutWhenRevoked(ctx)
-  const call = { device: device.name, user: ctx.state.user ?? '' }
-  await parts.controlCalls.run(call, () => breaker.run(forward))
+  await parts.controlCalls.run({ device: device.name, user }, () => breaker.run(forward))
 }
 
 /** An answer that goes on, such as events, ends when its reader may not have it any more. */

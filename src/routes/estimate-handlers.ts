@@ -2,9 +2,9 @@
 
 import { CapfleetError } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
-import { ANSWER_BYTES_MAX } from '../device/answer-limits.ts'
-import { callerLabel } from '../device/caller-label.ts'
+import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
+import { callerLabel } from '../device/device-request.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
@@ -70,9 +70,8 @@ async function estimate(
 ): Promise<Estimated> {
   const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
   try {
-    const question = { 'capfleet-caller': caller }
-    const ask = () => client.ask(target, ANSWER_BYTES_MAX.estimate, signal, question)
-    const { json } = await breaker.run(ask)
+    const ask = () => client.getJson(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal, caller })
+    const json = await breaker.run(ask)
     return { device: device.name, estimate: readEstimate(device.name, json) }
   } catch (error) {
     const late = signal.aborted && signal.reason instanceof DOMException

@@ -2,7 +2,6 @@ import type { UsersFile } from '../auth/users-file.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
-import type { DeviceReads } from '../device/device-reads.ts'
 import type { DownloadParts } from '../download/download-exchange.ts'
 import type { ControlCalls } from '../fleet/control-calls.ts'
 import type { Fleet } from '../fleet/fleet.ts'
@@ -12,7 +11,6 @@ import type { TimeSourceAliases } from '../query/time-source.ts'
 export interface GatewayParts {
   readonly fleet: Fleet
   readonly proxy: DeviceProxy
-  readonly reads: DeviceReads
   readonly controlCalls: ControlCalls
   readonly downloads: DownloadParts
   readonly users: UsersFile

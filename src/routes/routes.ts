@@ -5,12 +5,12 @@ import { parseDownloadQuery } from '../query/parse-download-query.ts'
 import { listFleetCaptures } from './capture-handlers.ts'
 import { askDevices, changeDevices, deleteFleetCapture } from './control-handlers.ts'
 import {
+  askDevice,
   callDevice,
   changeDevice,
   downloadFromDevice,
   followDevice,
   passToChosenDevice,
-  readDevice,
 } from './device-handlers.ts'
 import { showDevice, showDevices } from './device-reports.ts'
 import { estimateFleet } from './estimate-handlers.ts'
@@ -134,13 +134,13 @@ export const ROUTES: readonly Route[] = [
     handler: downloadFromDevice('splittime', parseLegacyQuery),
   },
   // What only reads and ends goes a shorter way than what changes something, goes on, or is not known.
-  { method: 'GET', path: '/devices/:device/api/v1/pcap/estimate', role: 'user', handler: readDevice },
+  { method: 'GET', path: '/devices/:device/api/v1/pcap/estimate', role: 'user', handler: askDevice },
   ...[...SYSTEM_READS, ...STREAM_READS].map(
     (path): Route => ({
       method: 'GET',
       path: `/devices/:device${path}`,
       role: 'viewer',
-      handler: readDevice,
+      handler: askDevice,
     }),
   ),
   ...bothWays('DELETE', '/devices/:device/pcap/del', changeDevice),

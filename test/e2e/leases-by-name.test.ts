@@ -36,6 +36,6 @@ test('an appliance names the leases that it serves, and a gateway hears of those
     using again = await under(served)
     assert.equal(again.head.status, 200)
   } finally {
-    await client.close()
+    client.close()
   }
 })

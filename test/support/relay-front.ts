@@ -121,5 +121,5 @@ async function close(server: Server, client: DeviceClient): Promise<void> {
   server.closeAllConnections()
   server.close()
   await once(server, 'close')
-  await client.close()
+  client.close()
 }

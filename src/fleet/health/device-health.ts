@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import type { DeviceClient } from '../../device/device-client.ts'
-import type { CallLimit } from '../../device/within-limit.ts'
+import type { CallLimit, DeviceClient } from '../../device/device-client.ts'
 import { ClockFilter } from './clock-filter.ts'
 import type { DeviceBreaker } from './device-breaker.ts'
 import {
@@ -111,7 +110,7 @@ export class DeviceHealth {
   async close(): Promise<void> {
     this.#closing.abort(new CapfleetError('draining', 'the device is not probed any more'))
     await this.#probing
-    await this.#options.client.close()
+    this.#options.client.close()
   }
 
   get #name(): string {

@@ -1,11 +1,9 @@
 /** One look at a device: is it there, which clock, how many readers, how far back does it reach. */
 import { performance } from 'node:perf_hooks'
 import { CapfleetError } from '../../base/error.ts'
-import { ANSWER_BYTES_MAX } from '../../device/answer-limits.ts'
-import type { DeviceClient } from '../../device/device-client.ts'
+import { ANSWER_BYTES_MAX, type CallLimit, type DeviceClient } from '../../device/device-client.ts'
 import { deviceProtocol } from '../../device/device-failure.ts'
-import { plainText } from '../../device/plain-text.ts'
-import { type CallLimit, withinLimit } from '../../device/within-limit.ts'
+import { plainText } from '../../device/device-refusal.ts'
 
 /** The device's clock minus ours. The truth lies within `errorNs` to both sides. */
 export interface ClockOffset {
@@ -38,9 +36,8 @@ const VERSION_LENGTH_MAX = 128
 
 /** The version, as a sign of life. Fails as DeviceClient.getJson does. */
 export async function probeVersion(client: DeviceClient, limit: CallLimit): Promise<string | undefined> {
-  const ask = (signal: AbortSignal) =>
-    client.getJson('/api/v1/system/version', ANSWER_BYTES_MAX.version, signal)
-  const { version } = membersOf(await withinLimit(client.device.name, limit, ask))
+  const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.version }
+  const { version } = membersOf(await client.getJson('/api/v1/system/version', options))
   return plainText(version, VERSION_LENGTH_MAX)
 }
 
@@ -66,13 +63,13 @@ export async function probeReaders(
   refused: readonly string[],
   limit: CallLimit,
 ): Promise<DeviceReaders | undefined> {
-  const question = { 'capfleet-refuse': refused.join(', ') }
-  const ask = (signal: AbortSignal) => client.ask(STATUS_PATH, ANSWER_BYTES_MAX.status, signal, question)
-  const answer = await withinLimit(client.device.name, limit, ask).catch(nothingIfNoPath)
+  const headers = { 'capfleet-refuse': refused.join(', ') }
+  const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.status, headers }
+  const answer = await client.getJsonAndHeaders(STATUS_PATH, options).catch(nothingIfNoPath)
   const count = readersIn(membersOf(answer?.json).cat)
   const serving = answer?.headers['capfleet-serving']
   if (count === undefined) return undefined
-  return { count, serving: typeof serving === 'string' ? new Set(namesIn(serving)) : undefined }
+  return { count, serving: serving === undefined ? undefined : new Set(namesIn(serving)) }
 }
 
 function readersIn(cat: unknown): number | undefined {
@@ -97,9 +94,8 @@ const TICK_NS = 1_000_000n
 export async function probeClock(client: DeviceClient, limit: CallLimit): Promise<ClockOffset> {
   const askedNs = BigInt(Date.now()) * 1_000_000n
   const askedMs = performance.now()
-  const ask = (signal: AbortSignal) =>
-    client.getText('/api/v1/system/time_current', ANSWER_BYTES_MAX.clock, signal)
-  const text = await withinLimit(client.device.name, limit, ask)
+  const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.clock }
+  const text = await client.getText('/api/v1/system/time_current', options)
   const roundTripNs = BigInt(Math.ceil((performance.now() - askedMs) * 1_000_000))
   const digits = /^(\d{19})\n?$/.exec(text)?.[1]
   if (digits === undefined) {
@@ -109,9 +105,8 @@ export async function probeClock(client: DeviceClient, limit: CallLimit): Promis
   return { offsetNs: BigInt(digits) - (askedNs + errorNs), errorNs }
 }
 
-async function askStatus(client: DeviceClient, target: string, limit: CallLimit): Promise<unknown> {
-  const ask = (signal: AbortSignal) => client.getJson(target, ANSWER_BYTES_MAX.status, signal)
-  return withinLimit(client.device.name, limit, ask)
+function askStatus(client: DeviceClient, target: string, limit: CallLimit): Promise<unknown> {
+  return client.getJson(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.status })
 }
 
 function nothingIfNoPath(error: unknown): undefined {

@@ -1,9 +1,8 @@
 // How much of an answer the gateway takes of a device that sends more than anybody asked for.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { ANSWER_BYTES_MAX } from '../../../src/device/answer-limits.ts'
 import { Device } from '../../../src/device/device.ts'
-import { DeviceClient } from '../../../src/device/device-client.ts'
+import { ANSWER_BYTES_MAX, DeviceClient } from '../../../src/device/device-client.ts'
 import { CaptureListCache } from '../../../src/fleet/capture-list-cache.ts'
 import { DeviceBreaker } from '../../../src/fleet/health/device-breaker.ts'
 import {
@@ -18,6 +17,7 @@ import { endless, RawDevice } from '../../support/devices/raw-device.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
 const LIMIT = { timeoutMs: 20_000, signal: new AbortController().signal }
+const QUESTION = { bytesMax: 100, signal: LIMIT.signal }
 /** What the sockets of both sides hold is sent before anybody can be cut off. */
 const SOCKETS_HOLD = 16 * 1024 * 1024
 
@@ -36,8 +36,8 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
     hidden.length = 0
   })
   afterEach(async () => {
-    await client.close()
-    await impatient.close()
+    client.close()
+    impatient.close()
     await raw[Symbol.asyncDispose]()
   })
 
@@ -71,7 +71,7 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
 
   test('a problem is told by its status when it has no end', async () => {
     answers('HTTP/1.1 400 No\r\n\r\n{"code":"bad-bpf","detail":"', 'x')
-    await assert.rejects(client.getText('/x', 100, LIMIT.signal), {
+    await assert.rejects(client.getText('/x', QUESTION), {
       code: 'device-protocol',
       message: 'device d0 answered with status 400',
     })
@@ -118,13 +118,13 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
 
   test('no more interim answers are taken than a head has bytes', async () => {
     raw.answer = { writes: endless('HTTP/1.1 102 Wait\r\nA: b\r\n\r\n'.repeat(1_000)) }
-    await assert.rejects(client.getText('/x', 100, LIMIT.signal), { code: 'device-protocol' })
+    await assert.rejects(client.getText('/x', QUESTION), { code: 'device-protocol' })
     await raw.until(() => raw.connections === 0)
   })
 
   test('interim answers do not make the gateway wait longer', async () => {
     raw.answer = { writes: endless('HTTP/1.1 102 Wait\r\n\r\n'), pauseMs: 50 }
-    await assert.rejects(impatient.getText('/x', 100, LIMIT.signal), { code: 'device-timeout' })
+    await assert.rejects(impatient.getText('/x', QUESTION), { code: 'device-timeout' })
     await raw.until(() => raw.connections === 0)
   })
 
@@ -133,7 +133,7 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
       writes: [Buffer.from('HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
       end: 'hang',
     }
-    await assert.rejects(client.getText('/x', 100, LIMIT.signal), { code: 'device-protocol' })
+    await assert.rejects(client.getText('/x', QUESTION), { code: 'device-protocol' })
   })
 
   test('the version is one short line, whatever the device sends', async () => {
@@ -146,7 +146,7 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
     const detail = 'cannot read /var/lib/store/a.seg'
     const body = JSON.stringify({ code: 'store-unavailable', detail })
     raw.answer = { writes: [Buffer.from(`HTTP/1.1 503 No\r\nRetry-After: 9\r\n\r\n${body}`)] }
-    await assert.rejects(client.getText('/x', 100, LIMIT.signal), {
+    await assert.rejects(client.getText('/x', QUESTION), {
       code: 'store-unavailable',
       message: 'device d0: The store cannot be read or written',
     })

@@ -7,6 +7,7 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceConnection } from '../../../src/device/device-connection.ts'
 import { MERGE_READ_SIZE } from '../../../src/device/read-size.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const REQUEST = 'GET /api/v1/pcap/timerange HTTP/1.1\r\n\r\n'
 const CONNECT_TIMEOUT_MS = 5_000
@@ -14,6 +15,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 interface Stage {
   /** The only connection to the device. */
   readonly arrived: Promise<Socket>
+  /** Has asked. */
   connect(signal?: AbortSignal): DeviceConnection
 }
 
@@ -29,13 +31,12 @@ async function stage(t: TestContext): Promise<Stage> {
   const device = new Device({ name: 'nyc1', url, user: 'gateway', password: 'secret' })
   return {
     arrived,
-    connect: (signal = new AbortController().signal) =>
-      new DeviceConnection(device, REQUEST, {
-        signal,
-        connectTimeoutMs: CONNECT_TIMEOUT_MS,
-        idleTimeoutMs: 30_000,
-        readSize: MERGE_READ_SIZE,
-      }),
+    connect: (signal = new AbortController().signal) => {
+      const options = { connectTimeoutMs: CONNECT_TIMEOUT_MS, readSize: MERGE_READ_SIZE }
+      const connection = new DeviceConnection(device, options)
+      connection.ask(REQUEST, { signal, idleTimeoutMs: 30_000 })
+      return connection
+    },
   }
 }
 
@@ -67,4 +68,18 @@ test('a request that has had no answer is taken back by a reset, so that it cann
   await assert.rejects(connection.next(), /nobody waits/)
   const [error] = (await once(device, 'error')) as [NodeJS.ErrnoException]
   assert.equal(error.code, 'ECONNRESET')
+})
+
+test('a connection that the device closes without an answer leaves nothing open', async (t) => {
+  const { arrived, connect } = await stage(t)
+  const connection = connect()
+  const device = await arrived
+  device.end()
+  assert.equal(await connection.next(), undefined)
+  connection[Symbol.dispose]()
+  device.destroy()
+  await eventually(() => !process.getActiveResourcesInfo().includes('TCPSocketWrap'), {
+    limitMs: 5_000,
+    message: 'both sides are closed',
+  })
 })

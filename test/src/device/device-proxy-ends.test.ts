@@ -6,28 +6,27 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { Device } from '../../../src/device/device.ts'
-import { DeviceProxy } from '../../../src/device/device-proxy.ts'
-import { DeviceReads } from '../../../src/device/device-reads.ts'
+import { CALLER, PASSING_WAYS, type PassCall } from '../../support/devices/passing-ways.ts'
 import { chunked, endless, pieces, RawDevice } from '../../support/devices/raw-device.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-for (const Way of [DeviceProxy, DeviceReads])
-  describe(`a control call by ${Way.name}`, { timeout: 20_000 }, () => {
+for (const [name, open] of PASSING_WAYS)
+  describe(`a control call by ${name}`, { timeout: 20_000 }, () => {
     let device: RawDevice
     let front: Server
-    let way: DeviceProxy | DeviceReads
-    /** What forward() was rejected with, last. */
+    let pass: PassCall
+    /** What it was rejected with, last. */
     let refused: unknown
 
     before(async () => {
       device = await RawDevice.start()
-      way = new Way({ timeoutMs: 300 })
       const target = new Device({ name: 'd0', url: device.url, user: 'u', password: 'p' })
+      pass = open(target, 300)
       front = createServer((req, res) => {
-        way.forward(target, '/x', req, res).catch((error: unknown) => {
+        pass('/x', req, res).catch((error: unknown) => {
           refused = error
           res.writeHead(error instanceof CapfleetError ? error.kind.status : 500).end()
         })
@@ -178,10 +177,10 @@ for (const Way of [DeviceProxy, DeviceReads])
       front.closeAllConnections()
       await assert.rejects(asked)
       await device.until(() => device.connections === 0)
-      // Nobody is left to read it, but whoever called forward() must go on, and not blame the device.
+      // Nobody is left to read it, but whoever passed the call on must go on, and not blame the device.
       await eventually(() => refused instanceof CapfleetError && refused.code === 'draining', {
         limitMs: 5_000,
-        message: 'forward() has been rejected',
+        message: 'the call has failed',
       })
       answers(`${CHUNKED}5\r\nhello\r\n`, 'hang')
       const open = await httpOpen(url())
@@ -223,7 +222,8 @@ for (const Way of [DeviceProxy, DeviceReads])
       await once(kind, 'listening')
       const { port } = kind.address() as AddressInfo
       const target = new Device({ name: 'd1', url: `http://127.0.0.1:${port}`, user: 'u', password: 'p' })
-      const passing = createServer((req, res) => void way.forward(target, req.url ?? '', req, res))
+      const passKind = open(target, 300)
+      const passing = createServer((req, res) => void passKind(req.url ?? '', req, res))
       passing.listen(0, '127.0.0.1')
       await once(passing, 'listening')
       try {
@@ -251,6 +251,7 @@ for (const Way of [DeviceProxy, DeviceReads])
           authorization: 'Basic eDp5',
           cookie: 'a=b',
           range: 'bytes=0-1',
+          'capfleet-caller': 'somebody else',
           'x-a': '1',
         },
       })
@@ -274,6 +275,7 @@ for (const Way of [DeviceProxy, DeviceReads])
         [
           'accept: text/csv',
           `authorization: Basic ${btoa('u:p')}`,
+          `capfleet-caller: ${CALLER}`,
           `host: ${new URL(device.url).host}`,
           'range: bytes=0-1',
         ],

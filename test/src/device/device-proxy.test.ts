@@ -6,8 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { Device } from '../../../src/device/device.ts'
-import { DeviceProxy } from '../../../src/device/device-proxy.ts'
-import { DeviceReads } from '../../../src/device/device-reads.ts'
+import { PASSING_WAYS } from '../../support/devices/passing-ways.ts'
 import { httpGet } from '../../support/http-get.ts'
 
 test('using http-proxy prints no deprecation warning and leaves util as it was', async () => {
@@ -21,7 +20,7 @@ test('using http-proxy prints no deprecation warning and leaves util as it was',
     const upstream = await listen((req, res) => res.end('answer'))
     const device = new Device({ name: 'd', url: 'http://127.0.0.1:' + upstream.address().port, user: 'u', password: 'p' })
     const proxy = new DeviceProxy({ timeoutMs: 1000 })
-    const front = await listen((req, res) => proxy.forward(device, '/x', req, res))
+    const front = await listen((req, res) => proxy.forward(device, { target: '/x', caller: 'c' }, req, res))
     const answer = await fetch('http://127.0.0.1:' + front.address().port)
     console.log(await answer.text(), util._extend === before)
     process.exit(0)`
@@ -34,8 +33,8 @@ test('using http-proxy prints no deprecation warning and leaves util as it was',
   assert.equal(stderr, '')
 })
 
-for (const Way of [DeviceProxy, DeviceReads]) {
-  test(`a device that keeps idle connections for a short time has all of the limit for its answer (${Way.name})`, async () => {
+for (const [name, open] of PASSING_WAYS) {
+  test(`a device that keeps idle connections for a short time has all of the limit for its answer (${name})`, async () => {
     let connections = 0
     const slowMs = 1_200
     const device = createServer((req, res) => {
@@ -47,10 +46,10 @@ for (const Way of [DeviceProxy, DeviceReads]) {
     device.on('connection', () => connections++)
     await once(device.listen(0, '127.0.0.1'), 'listening')
     const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
-    const way = new Way({ timeoutMs: 10_000 })
     const target = new Device({ name: 'd', url, user: 'u', password: 'p' })
+    const pass = open(target, 10_000)
     const front = createServer((req, res) => {
-      way.forward(target, req.url ?? '', req, res).catch((error) => res.writeHead(504).end(String(error)))
+      pass(req.url ?? '', req, res).catch((error) => res.writeHead(504).end(String(error)))
     })
     await once(front.listen(0, '127.0.0.1'), 'listening')
     try {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { NO_OPEN_CHUNK } from '../../../src/device/body-framing.ts'
 import type { BodyRead } from '../../../src/device/device-stream.ts'
-import { NO_OPEN_CHUNK } from '../../../src/device/open-chunk.ts'
 import { BodyChunks } from '../../../src/download/body-chunks.ts'
 
 /** Reads that arrive when the test says so, and which of them were released. */

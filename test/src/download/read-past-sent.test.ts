@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
-import { ChunkedFraming } from '../../../src/device/chunked-framing.ts'
-import { READ_BUFFERS } from '../../../src/device/read-buffers.ts'
+import { framingFor } from '../../../src/device/body-framing.ts'
+import { READ_BUFFERS } from '../../../src/device/read-size.ts'
 import { chunked, pieces, RawDevice } from '../../support/devices/raw-device.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet } from '../../support/http-get.ts'
@@ -57,7 +57,7 @@ describe('a relay that goes on behind what was sent', { timeout: 60_000 }, () =>
   function dataBytes(answer: Buffer): number {
     const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4)
     if (answer.indexOf(HEADS.plain) === 0) return body.length
-    return Buffer.concat(new ChunkedFraming().walk(body).data).length
+    return Buffer.concat(framingFor('chunked').walk(body).data).length
   }
 
   interface Again {

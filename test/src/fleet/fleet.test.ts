@@ -182,9 +182,8 @@ describe('the fleet', { timeout: 30_000 }, () => {
     const [gone, stays] = [d0.probes.length, d1.probes.length]
     await eventually(() => d1.probes.length >= stays + 8, { limitMs: 5_000, message: 'd1 is probed twice' })
     assert.equal(d0.probes.length, gone)
-    const answer = (await client.getJson('/stream/list', 1_000, new AbortController().signal)) as {
-      List: unknown
-    }
+    const options = { bytesMax: 1_000, signal: new AbortController().signal }
+    const answer = (await client.getJson('/stream/list', options)) as { List: unknown }
     assert.deepEqual(answer.List, [])
   })
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readDevice } from '../../../src/routes/device-handlers.ts'
+import { askDevice } from '../../../src/routes/device-handlers.ts'
 import { ROUTES } from '../../../src/routes/routes.ts'
 
 test('only what reads and ends goes the way that may ask a device twice', () => {
-  const rows = ROUTES.filter(({ handler }) => handler === readDevice)
+  const rows = ROUTES.filter(({ handler }) => handler === askDevice)
   assert.deepEqual(
     rows.map(({ method, path, role }) => `${method} ${path} ${role}`),
     [

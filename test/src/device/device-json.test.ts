@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { JsonList } from '../../../src/device/json-list.ts'
+import { JsonList } from '../../../src/device/device-json.ts'
 import { MalformedAnswer } from '../../../src/device/response-head.ts'
 import { pieces } from '../../support/devices/raw-device.ts'
 

@@ -1,4 +1,4 @@
-// What only DeviceReads does: connections that are kept, and lost when a call is about to use them.
+// Connections that are kept, and lost when a call that only reads is about to use them.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -13,7 +13,8 @@ import {
 import { describe, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { Device } from '../../../src/device/device.ts'
-import { DeviceReads } from '../../../src/device/device-reads.ts'
+import { DeviceClient } from '../../../src/device/device-client.ts'
+import { passRead } from '../../../src/device/passed-call.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { createTempCertificate } from '../../support/temp-certificate.ts'
@@ -45,7 +46,7 @@ class ScriptedDevice {
 interface Stage {
   readonly device: ScriptedDevice
   url: string
-  /** What forward() was rejected with, in order. */
+  /** What passRead() was rejected with, in order. */
   readonly failures: unknown[]
   /** Done when a call has come and before it is forwarded. */
   beforeCall: () => void
@@ -53,24 +54,26 @@ interface Stage {
 
 async function onStage(play: (stage: Stage) => Promise<void>, timeoutMs = TIMEOUT_MS): Promise<void> {
   const device = new ScriptedDevice()
-  const reads = new DeviceReads({ timeoutMs })
   const stage: Stage = { device, url: '', failures: [], beforeCall: () => undefined }
-  let target: Device | undefined
+  let client: DeviceClient | undefined
   const front = createServer((req, res) => {
     stage.beforeCall()
-    if (target === undefined) return
-    reads.forward(target, req.url ?? '', req, res).catch((error: unknown) => {
+    if (client === undefined) return
+    const call = { target: req.url ?? '', caller: 'ann', timeoutMs }
+    passRead(client, call, req, res).catch((error: unknown) => {
       stage.failures.push(error)
       res.writeHead(error instanceof CapfleetError ? error.kind.status : 500).end()
     })
   })
-  target = new Device({ name: 'd', url: await listen(device.server), user: 'u', password: 'p' })
+  const target = new Device({ name: 'd', url: await listen(device.server), user: 'u', password: 'p' })
+  client = new DeviceClient(target, { connectTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs })
   stage.url = await listen(front)
   try {
     await play(stage)
   } finally {
     front.closeAllConnections()
     front.close()
+    client.close()
     for (const socket of device.sockets) socket.destroy()
     device.server.close()
   }
@@ -244,11 +247,14 @@ test('a device behind TLS is asked when its certificate is vouched for, else not
   const server = createTlsServer({ cert, key }, (req, res) => res.end(`${req.url}`.repeat(20_000)))
   server.on('secureConnection', () => connections++)
   const url = (await listen(server)).replace('http:', 'https:')
-  const reads = new DeviceReads({ timeoutMs: 5_000 })
-  const known = new Device({ name: 'known', url, ca: certificate.ca, user: 'u', password: 'p' })
-  const unknown = new Device({ name: 'unknown', url, user: 'u', password: 'p' })
+  const limits = { connectTimeoutMs: 5_000, idleTimeoutMs: 5_000 }
+  const clientOf = (name: string, ca?: string) =>
+    new DeviceClient(new Device({ name, url, ca, user: 'u', password: 'p' }), limits)
+  const known = clientOf('known', certificate.ca)
+  const unknown = clientOf('unknown')
   const front = createServer((req, res) => {
-    reads.forward(req.url === '/x' ? unknown : known, req.url ?? '', req, res).catch((error) => {
+    const call = { target: req.url ?? '', caller: 'ann', timeoutMs: 5_000 }
+    passRead(req.url === '/x' ? unknown : known, call, req, res).catch((error) => {
       res.writeHead(502).end(error instanceof CapfleetError ? error.code : String(error))
     })
   })
@@ -258,6 +264,7 @@ test('a device behind TLS is asked when its certificate is vouched for, else not
     assert.equal(connections, 1)
     assert.equal(await bodyOf(`${frontUrl}/x`), 'device-unreachable')
   } finally {
+    known.close()
     for (const each of [front, server]) {
       each.closeAllConnections()
       each.close()

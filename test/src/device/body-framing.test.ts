@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ChunkedFraming } from '../../../src/device/chunked-framing.ts'
-import { framedAfter, NO_OPEN_CHUNK } from '../../../src/device/open-chunk.ts'
+import { type BodyFraming, framedAfter, framingFor, NO_OPEN_CHUNK } from '../../../src/device/body-framing.ts'
 import { chunked, pieces } from '../../support/devices/raw-device.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const TRAILER = '0\r\nCapfleet-Complete: 1\r\nX-Y:  z \r\n\r\n'
 
-function walkAll(framing: ChunkedFraming, parts: Iterable<Uint8Array>) {
+function walkAll(framing: BodyFraming, parts: Iterable<Uint8Array>) {
   const data: Buffer[] = []
   const framed: Buffer[] = []
   let open = NO_OPEN_CHUNK
@@ -29,7 +28,7 @@ test('passes chunks on as they are, split anywhere, and keeps the last one back'
     const sizes = Array.from({ length: 5 }, () => random.integer(1, random.integer(0, 9) === 0 ? 300 : 20))
     const chunks = chunked(body, sizes)
     const lengths = Array.from({ length: 5 }, () => random.integer(1, random.integer(0, 2) === 0 ? 3 : 90))
-    const framing = new ChunkedFraming()
+    const framing = framingFor('chunked')
     const walked = walkAll(framing, pieces(Buffer.concat([chunks, Buffer.from(TRAILER)]), lengths))
     assert.ok(walked.data.equals(body))
     assert.ok(walked.framed.equals(chunks))
@@ -42,11 +41,11 @@ test('is not at the end before the very last byte, and what was passed can be fo
   const body = Buffer.from('some bytes of a body')
   const all = Buffer.concat([chunked(body, [1, 3, 16]), Buffer.from(TRAILER)])
   for (let cut = 0; cut < all.length; cut++) {
-    const framing = new ChunkedFraming()
+    const framing = framingFor('chunked')
     const { data, framed, open } = walkAll(framing, [all.subarray(0, cut)])
     assert.equal(framing.closed(), false)
     const more = [Buffer.from('!'), Buffer.alloc(0), Buffer.from('another one')]
-    const received = new ChunkedFraming()
+    const received = framingFor('chunked')
     const seen = walkAll(received, [framed, ...framedAfter(open, more).framed])
     assert.equal(received.fault, undefined, `cut at ${cut}`)
     assert.equal(seen.data.toString(), data.toString() + more.join(''), `cut at ${cut}`)
@@ -73,7 +72,7 @@ for (const [what, text] of [
 ] as const) {
   test(`sees that a device sent ${what}, however it is split`, () => {
     for (const lengths of [[text.length], [1], [3]]) {
-      const framing = new ChunkedFraming()
+      const framing = framingFor('chunked')
       for (const part of pieces(Buffer.from(`3\r\nabc\r\n${text}`, 'latin1'), lengths)) {
         framing.walk(Buffer.from(part))
         if (framing.fault !== undefined) break
@@ -84,10 +83,42 @@ for (const [what, text] of [
 }
 
 test('what is passed before a fault can be followed by more chunks', () => {
-  const framing = new ChunkedFraming()
+  const framing = framingFor('chunked')
   const { framed, open } = framing.walk(Buffer.from('3\r\nabc\r\n2\r\ndefg'))
   assert.notEqual(framing.fault, undefined)
-  const received = new ChunkedFraming()
+  const received = framingFor('chunked')
   const seen = walkAll(received, [Buffer.concat(framed), ...framedAfter(open, [Buffer.from('!')]).framed])
   assert.equal(seen.data.toString(), 'abcde!')
+})
+
+test('a body whose chunks stop anywhere goes on in chunks of other sizes, and ends where it should', (t) => {
+  const random = seededRandom()
+  t.diagnostic(`SEED=${random.seed}`)
+  for (let round = 0; round < 500; round++) {
+    const body = Buffer.from(Array.from({ length: random.integer(1, 300) }, () => random.integer(0, 255)))
+    const wire = chunked(body, [random.integer(1, 400), random.integer(1, 20)])
+    const before = framingFor('chunked')
+    const passed = before.walk(wire.subarray(0, random.integer(1, wire.length)))
+    const written: Uint8Array[] = [...passed.framed]
+    const rest = body.subarray(Buffer.concat(passed.data).length)
+    let { open } = passed
+    for (const piece of pieces(rest, [random.integer(1, 50), random.integer(1, 400)])) {
+      const half = random.integer(0, piece.length)
+      const next = framedAfter(open, [piece.subarray(0, half), piece.subarray(half)])
+      written.push(...next.framed)
+      open = next.open
+    }
+    assert.equal(open.dataBytes, 0)
+    written.push(Buffer.from(`${open.lineEnd}0\r\n\r\n`))
+    const received = framingFor('chunked')
+    const seen = received.walk(Buffer.concat(written))
+    assert.ok(received.ended && received.fault === undefined)
+    assert.ok(Buffer.concat(seen.data).equals(body))
+  }
+})
+
+test('fewer bytes than the open chunk has to hold leave it open', () => {
+  const { framed, open } = framedAfter({ dataBytes: 5, lineEnd: '\r\n' }, [Buffer.from('abc')])
+  assert.equal(Buffer.concat(framed).toString(), 'abc')
+  assert.deepEqual(open, { dataBytes: 2, lineEnd: '\r\n' })
 })

@@ -1,0 +1,39 @@
+/** A request to a device as text, under the gateway's own credentials. Nothing of a caller's goes along by itself. */
+import { createHash } from 'node:crypto'
+import { CapfleetError } from '../base/error.ts'
+import type { Device } from './device.ts'
+
+export interface DeviceRequest {
+  /** Default: GET. The API of the devices knows no other method that reads. */
+  readonly method?: 'GET' | 'HEAD'
+  /** Path and query. */
+  readonly target: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Printable, as latin1: Node takes a few more characters of callers. */
+const PATH = /^\/[\x21-\x7e\x80-\xff]*$/
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Fails with bad-parameter when the target cannot be one: this is the last wall against a split request. */
+export function formatRequest(device: Device, { method = 'GET', target, headers }: DeviceRequest): string {
+  const path = device.pathOf(target)
+  if (!PATH.test(path))
+    throw new CapfleetError('bad-parameter', 'the address holds a character that must be percent-encoded')
+  let text = `${method} ${path} HTTP/1.1\r\nhost: ${device.url.host}\r\nauthorization: ${device.authorization()}\r\n`
+  for (const [name, value] of Object.entries(headers)) {
+    if (!VALUE.test(value)) throw new Error(`not a value of ${name}: ${JSON.stringify(value)}`)
+    text += `${name}: ${value}\r\n`
+  }
+  return `${text}\r\n`
+}
+
+const LABEL_LENGTH = 16
+
+/**
+ * What the gateway tells devices of its callers (Capfleet-Caller), so that they can share out fairly among
+ * those who all come under its own credentials: the same for all requests of a user, and no name.
+ */
+export function callerLabel(user: string): string {
+  return createHash('sha256').update(user).digest('hex').slice(0, LABEL_LENGTH)
+}

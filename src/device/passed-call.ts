@@ -1,0 +1,168 @@
+/**
+ * Calls of somebody that are passed on to a device. What only reads and ends goes by our own client (passRead):
+ * it may be sent again when a kept connection turns out to be closed. What changes the device, what goes on until
+ * the caller leaves, and what we do not know goes by http-proxy (DeviceProxy). There are two ways because the
+ * reads are nearly all calls that there are: http-proxy, and the HTTP client of Node under it, take longer
+ * for one than all else that is done for it. Both take the same headers along, and back.
+ */
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { clientGone } from '../base/error.ts'
+import { JoinedSignal } from '../base/joined-signal.ts'
+import type { Device } from './device.ts'
+import type { DeviceClient } from './device-client.ts'
+import { deviceProtocol } from './device-failure.ts'
+import { deviceRefusal } from './device-refusal.ts'
+import type { DeviceStream } from './device-stream.ts'
+
+export interface PassedCall {
+  /** Path and query. */
+  readonly target: string
+  /** Label of the caller; the device is told, whatever the caller says of itself. */
+  readonly caller: string
+}
+
+export interface PassedRead extends PassedCall {
+  /** A device that sends nothing for so long has failed; a client that takes nothing for so long is cut off. */
+  readonly timeoutMs: number
+}
+
+/**
+ * Answers `res` with what the device says. Resolves when all of the answer has been handed over or the client
+ * has been cut off. Before the first byte it fails with device-unreachable, device-timeout, device-protocol,
+ * device-rejected, bad-parameter, or with draining when the client leaves. REQUIRES: the request has no body.
+ */
+export async function passRead(
+  client: DeviceClient,
+  { target, caller, timeoutMs }: PassedRead,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<void> {
+  const leaving = new AbortController()
+  const leave = () => leaving.abort(clientGone())
+  res.once('close', leave)
+  if (res.closed) leave()
+  const limit = { timeoutMs, signal: leaving.signal }
+  const headers = requestHeaders(req, caller)
+  using answer = await client.openAnswer({ method: methodOf(req), target, headers }, limit)
+  passHead(client.device, answer.head.status, answer.head.headers, res)
+  try {
+    await passBody(answer, res, limit)
+  } catch {
+    // After the head no status is possible any more; the client must not see a clean end.
+    res.destroy()
+  }
+}
+
+async function passBody(
+  answer: DeviceStream,
+  res: ServerResponse,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  for (;;) {
+    const read = answer.isWhole ? undefined : await answer.next()
+    // A copy, because the memory is used again. A text goes out in one write with the head.
+    const bytes = read === undefined ? undefined : Buffer.concat(read.data)
+    read?.release()
+    if (bytes === undefined || answer.isWhole) {
+      res.end(bytes)
+      return
+    }
+    if (res.write(bytes)) continue
+    using taking = new JoinedSignal([signal], timeoutMs)
+    await once(res, 'drain', { signal: taking.signal })
+  }
+}
+
+/** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
+const REQUEST_HEADERS = [
+  'accept',
+  'accept-language',
+  'if-none-match',
+  'if-modified-since',
+  'last-event-id',
+  'range',
+] as const
+
+/** What a caller needs of the device's answer. */
+const RESPONSE_HEADERS = [
+  'accept-ranges',
+  'allow',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  'content-type',
+  'etag',
+  'last-modified',
+  'retry-after',
+  'x-accel-buffering',
+]
+
+/** The API of the devices knows no other method for what POST and DELETE mean here. */
+export function methodOf({ method }: IncomingMessage): 'GET' | 'HEAD' {
+  return method === 'HEAD' ? 'HEAD' : 'GET'
+}
+
+/** Those of the request to the device, without the gateway's credentials. */
+export function requestHeaders({ headers: from }: IncomingMessage, caller: string): Record<string, string> {
+  const headers: Record<string, string> = { 'capfleet-caller': caller }
+  for (const name of REQUEST_HEADERS) {
+    const value = from[name]
+    if (value !== undefined) headers[name] = String(value)
+  }
+  return headers
+}
+
+/**
+ * Sets status and headers of the answer to the caller; nothing is sent yet. Fails with device-rejected
+ * and device-protocol when the device's answer is none for the caller.
+ */
+export function passHead(
+  { name: device }: Device,
+  status: number,
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+  res: ServerResponse,
+): void {
+  if (status === 401 || status === 403) throw deviceRefusal(device, { status, body: '' }).error
+  if (status < 200 || (status >= 300 && status < 400 && status !== 304)) {
+    throw deviceProtocol(device, `answered with status ${status}; redirects are not followed`)
+  }
+  for (const name of RESPONSE_HEADERS) {
+    const value = headers[name]
+    if (value !== undefined) res.setHeader(name, value)
+  }
+  keepFromBrowser(status, String(headers['content-type'] ?? ''), res)
+  res.statusCode = status
+}
+
+/** What the API's answers are made of. A browser shows these, or saves them, and runs nothing. */
+const API_TYPES: ReadonlySet<string> = new Set([
+  'application/json',
+  'application/problem+json',
+  'application/x-ndjson',
+  'application/vnd.tcpdump.pcap',
+  'application/gzip',
+  'application/zstd',
+  'application/octet-stream',
+  'text/plain',
+  'text/csv',
+  'text/event-stream',
+])
+
+/**
+ * A device is not trusted, and its answer comes from the gateway's address: a page of it could use the
+ * gateway under the name of whoever looks at it. So no answer is a page. One of a type that the API
+ * does not have is a file without a type: with its own it would be opened by whatever program that type
+ * belongs to.
+ */
+function keepFromBrowser(status: number, contentType: string, res: ServerResponse): void {
+  res.setHeader('X-Content-Type-Options', 'nosniff')
+  res.setHeader('Content-Security-Policy', "sandbox; default-src 'none'")
+  const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const hasBody = status !== 204 && status !== 304
+  if (API_TYPES.has(type) || !hasBody) return
+  res.setHeader('Content-Type', 'application/octet-stream')
+  res.setHeader('Content-Disposition', 'attachment')
+}

@@ -1,0 +1,31 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Device } from '../../../src/device/device.ts'
+import { DeviceClient } from '../../../src/device/device-client.ts'
+import { DeviceProxy } from '../../../src/device/device-proxy.ts'
+import { passRead } from '../../../src/device/passed-call.ts'
+
+/** Answers `res` with what the device says to `target`. */
+export type PassCall = (target: string, req: IncomingMessage, res: ServerResponse) => Promise<void>
+
+export const CALLER = 'caller-label'
+
+/** The two ways by which somebody's call goes to a device. */
+export const PASSING_WAYS: readonly (readonly [
+  name: string,
+  open: (device: Device, timeoutMs: number) => PassCall,
+])[] = [
+  [
+    'http-proxy',
+    (device, timeoutMs) => {
+      const proxy = new DeviceProxy({ timeoutMs })
+      return (target, req, res) => proxy.forward(device, { target, caller: CALLER }, req, res)
+    },
+  ],
+  [
+    'our own client',
+    (device, timeoutMs) => {
+      const client = new DeviceClient(device, { connectTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs })
+      return (target, req, res) => passRead(client, { target, caller: CALLER, timeoutMs }, req, res)
+    },
+  ],
+]
