@@ -1,8 +1,10 @@
 /** List and watch of EndpointSlices over the Kubernetes API, with the pod's own token. */
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { type IncomingMessage, request as requestOverHttp } from 'node:http'
+import { request as requestOverTls } from 'node:https'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { Agent } from 'undici'
 import { z } from 'zod'
 import type { EndpointSliceSettings } from './device-settings.ts'
 import { type EndpointSlice, endpointSliceSchema } from './endpoint-slices.ts'
@@ -30,47 +32,55 @@ export async function watchEndpointSlices(
   onSlices: (slices: Iterable<EndpointSlice>) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const ca = settings.url.startsWith('https:') ? await readFile(settings.caFile, 'utf8') : undefined
-  await using stack = new AsyncDisposableStack()
-  const agent = stack.adopt(new Agent({ connect: ca === undefined ? {} : { ca } }), (used) => used.destroy())
-  const ask = (query: Readonly<Record<string, string>>, bodyTimeoutMs: number) =>
-    askForSlices(agent, settings, { query, bodyTimeoutMs, signal })
+  const ask = (query: Readonly<Record<string, string>>, silenceMs: number) =>
+    askForSlices(settings, { query, silenceMs, signal })
   const listed = listSchema.parse(JSON.parse(await text(await ask({}, ANSWER_TIMEOUT_MS))))
   const slices = new Map<string, EndpointSlice>()
   for (const item of listed.items) putSlice(slices, item)
   onSlices(slices.values())
   const { resourceVersion } = listed.metadata
   const watch = { watch: '1', resourceVersion, allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_S) }
-  for await (const line of createInterface({ input: await ask(watch, WATCH_TIMEOUT_MS) })) {
-    if (applyEvent(slices, line)) onSlices(slices.values())
+  const changes = await ask(watch, WATCH_TIMEOUT_MS)
+  try {
+    for await (const line of createInterface({ input: changes })) {
+      if (applyEvent(slices, line)) onSlices(slices.values())
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error
+  } finally {
+    changes.destroy()
   }
 }
 
+/** The body of the answer. A server that sends nothing for `silenceMs` has failed. */
 async function askForSlices(
-  agent: Agent,
-  { url, namespace, labelSelector, tokenFile }: EndpointSliceSettings,
+  settings: EndpointSliceSettings,
   options: {
     readonly query: Readonly<Record<string, string>>
-    readonly bodyTimeoutMs: number
+    readonly silenceMs: number
     readonly signal: AbortSignal
   },
-) {
-  const { origin, pathname } = new URL(url)
+): Promise<IncomingMessage> {
+  const { url, namespace, labelSelector, tokenFile, caFile } = settings
   const query = new URLSearchParams({ ...(labelSelector === '' ? {} : { labelSelector }), ...options.query })
-  const path = `${pathname.replace(/\/+$/, '')}/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`
-  // Read each time: the kubelet renews it.
+  const path = `apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`
+  const target = new URL(`${url.replace(/\/+$/, '')}/${path}?${query}`)
+  // Read each time: the kubelet renews them.
   const token = (await readFile(tokenFile, 'utf8')).trim()
-  const answer = await agent.request({
-    origin,
-    path: `${path}?${query}`,
-    method: 'GET',
-    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: options.bodyTimeoutMs,
-    signal: options.signal,
-  })
-  if (answer.statusCode === 200) return answer.body
-  const said = await text(answer.body)
+  const headers = { authorization: `Bearer ${token}`, accept: 'application/json' }
+  const request =
+    target.protocol === 'https:'
+      ? requestOverTls(target, { headers, agent: false, signal: options.signal, ca: await readFile(caFile) })
+      : requestOverHttp(target, { headers, agent: false, signal: options.signal })
+  request.setTimeout(ANSWER_TIMEOUT_MS, () => request.destroy(new Error('the Kubernetes API sends nothing')))
+  // Whoever reads the answer hears of its failure; without a reader it must not end the process.
+  request.on('error', () => undefined)
+  request.end()
+  const [answer] = (await once(request, 'response')) as [IncomingMessage]
+  request.setTimeout(options.silenceMs)
+  if (answer.statusCode === 200) return answer
+  const said = await text(answer)
   throw new Error(
     `the Kubernetes API answered with status ${answer.statusCode}: ${said.slice(0, ERROR_TEXT_MAX)}`,
   )
