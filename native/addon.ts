@@ -97,6 +97,11 @@ export interface DownloadOptions {
   readonly maxBytes?: bigint | undefined
   /** End after this many packets; at least 1. */
   readonly maxPackets?: bigint | undefined
+  /**
+   * Begin with this byte of the body as it would be without compression, so with the file header's
+   * 0th by default. A body that is no longer than this is empty.
+   */
+  readonly afterBytes?: bigint | undefined
   readonly timeResolution: 'nsec' | 'usec'
   readonly compression: Compression
   /** Link type word and snaplen of the file header when `streams` is empty. */
@@ -105,7 +110,10 @@ export interface DownloadOptions {
 
 /** Live figures of a download; exact when next() has returned undefined. */
 export interface DownloadTotals {
-  /** Packets handed out, and their bytes as PCAP records before compression. */
+  /**
+   * Packets handed out, and their bytes as PCAP records before compression. What `afterBytes` left
+   * out is in them, and in all figures below save `outputBytes`: they are those of the whole body.
+   */
   readonly packets: bigint
   readonly bytes: bigint
   /** Bytes of the chunks handed out (compressed, with the file header). */
@@ -187,8 +195,8 @@ export class Download implements AsyncDisposable {
   }
 
   /**
-   * The next piece of the body, undefined at its end; the first is the PCAP file header. One call
-   * at a time. Rejects with store-unavailable when the disk fails, with aged-out when a segment was
+   * The next piece of the body, undefined at its end; the first is the PCAP file header, or what
+   * `afterBytes` leaves of it, which may be no byte. One call at a time. Rejects with store-unavailable when the disk fails, with aged-out when a segment was
    * removed before it was read, with an AbortError once closed.
    * A few pieces may be held at once; the scan stops while too many are not released.
    */

@@ -32,6 +32,7 @@ export interface NativeOptions {
   readonly tsMaxNs: bigint | undefined
   readonly maxBytes: bigint | undefined
   readonly maxPackets: bigint | undefined
+  readonly afterBytes: bigint
   readonly toMicroseconds: boolean
   readonly codec: number
   readonly level: number

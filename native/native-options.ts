@@ -33,6 +33,7 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     tsMaxNs: options.tsMaxNs,
     maxBytes: options.maxBytes,
     maxPackets: options.maxPackets,
+    afterBytes: options.afterBytes ?? 0n,
     toMicroseconds: options.timeResolution === 'usec',
     ...COMPRESSIONS[options.compression],
     emptyLinkType: options.emptyLinkType ?? ETHERNET,
@@ -91,6 +92,7 @@ function checkOptions(options: DownloadOptions): void {
   checkRange('mac48LimitNs', options.mac48LimitNs ?? 0n, 0n)
   checkRange('maxBytes', options.maxBytes ?? FILE_HEADER_BYTES, FILE_HEADER_BYTES)
   checkRange('maxPackets', options.maxPackets ?? 1n, 1n)
+  checkRange('afterBytes', options.afterBytes ?? 0n, 0n)
   const sliceBytes = options.sliceBytes ?? 1
   if (!Number.isInteger(sliceBytes) || sliceBytes < 1 || sliceBytes > MAX_SLICE_BYTES) {
     throw badParameter('sliceBytes', `must be an integer from 1 to ${MAX_SLICE_BYTES}`)

@@ -25,6 +25,7 @@ export function downloadHeaders({ query, name, agedOutBeforeNs }: DownloadHead):
   if (query.timeUnit !== undefined) headers['Capfleet-TS-Unit'] = query.timeUnit
   // A caller that lost the connection may then go on by TSBegin without missing a packet.
   if (query.timeSource === 'nic') headers['Capfleet-Order'] = 'time'
+  if (query.afterBytes !== undefined) headers['Capfleet-After'] = String(query.afterBytes)
   if (agedOutBeforeNs !== undefined) headers['Capfleet-Aged-Out-Before'] = String(agedOutBeforeNs)
   if (query.ignored.length > 0) headers['Capfleet-Ignored'] = ignoredNames(query.ignored)
   return headers

@@ -170,6 +170,7 @@ async function openEngine(
     tsMaxNs: query.tsMaxNs,
     maxBytes: query.maxBytes,
     maxPackets: query.maxPackets,
+    afterBytes: query.afterBytes,
     timeResolution: query.timeResolution,
     compression: query.compression,
     emptyLinkType: selection.linkType,

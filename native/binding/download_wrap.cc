@@ -83,6 +83,7 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
     options.tsMaxNs = toInt64(tsMaxNs);
   }
   options.limits = {toCount(from.Get("maxBytes")), toCount(from.Get("maxPackets"))};
+  options.afterBytes = static_cast<uint64_t>(toInt64(from.Get("afterBytes")));
   options.clock.source = static_cast<TimeSource>(number("timeSource").Int32Value());
   if (const Napi::Value limitNs = from.Get("mac48LimitNs"); !limitNs.IsUndefined()) {
     options.clock.mac48LimitNs = toInt64(limitNs);

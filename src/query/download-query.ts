@@ -33,6 +33,8 @@ export interface DownloadQuery {
   /** Largest body before compression, file header included; it ends with a whole record. */
   readonly maxBytes: bigint | undefined
   readonly maxPackets: bigint | undefined
+  /** The body begins with this byte of what it would be without compression; undefined = its first. */
+  readonly afterBytes: bigint | undefined
   readonly sliceBytes: number | undefined
   readonly timeResolution: 'nsec' | 'usec'
   readonly compression: Compression

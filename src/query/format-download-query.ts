@@ -19,6 +19,7 @@ export function formatDownloadQuery(query: DownloadQuery): string {
     ['TSMax', query.tsMaxNs?.toString()],
     ['MaxBytes', query.maxBytes?.toString()],
     ['MaxPackets', query.maxPackets?.toString()],
+    ['After', query.afterBytes?.toString()],
     ['Slice', query.sliceBytes?.toString()],
     ['TSResolution', query.timeResolution === 'nsec' ? undefined : query.timeResolution],
     ['Compression', query.compression === 'none' ? undefined : query.compression],

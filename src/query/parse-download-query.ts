@@ -15,6 +15,8 @@ export interface ParseContext extends RangeContext {
   /** Parameters that the caller reads itself, such as the gateway's `Device`. */
   readonly callerParameters?: readonly string[]
   readonly timeSourceAliases?: TimeSourceAliases
+  /** `After` is a parameter here: it is the gateway's of its devices, never a caller's of the gateway. */
+  readonly knowsAfter?: boolean
 }
 
 /**
@@ -26,6 +28,7 @@ export function parseDownloadQuery(kind: DownloadKind, raw: string, context: Par
   for (const name of context.callerParameters ?? []) parameters.take(name)
   const range = takeQueryRange(kind, parameters, context)
   const timeSource = takeTimeSource(kind, parameters, context.timeSourceAliases)
+  const follow = takeFollow(parameters, timeSource)
   const shared = {
     kind,
     captureName: kind === 'timerange' ? undefined : takeCaptureName(parameters),
@@ -35,11 +38,12 @@ export function parseDownloadQuery(kind: DownloadKind, raw: string, context: Par
     filterDecap: parameters.takeChoice('FilterBPFDecap', ['true', 'false']) === 'true',
     frameFilter: takeFrameFilter(parameters),
     filterRegex: takeRegex(parameters),
-    follow: takeFollow(parameters, timeSource),
+    follow,
     timeSource,
     tsMaxNs: parameters.takeInteger('TSMax', 1n, INTEGER_MAX),
     maxBytes: parameters.takeInteger('MaxBytes', FILE_HEADER_BYTES, INTEGER_MAX),
     maxPackets: parameters.takeInteger('MaxPackets', 1n, INTEGER_MAX),
+    afterBytes: context.knowsAfter ? takeAfter(parameters, follow) : undefined,
     sliceBytes: toNumber(parameters.takeInteger('Slice', 1n, SLICE_MAX_BYTES)),
     timeResolution: parameters.takeChoice('TSResolution', ['nsec', 'usec']) ?? 'nsec',
     compression: parameters.takeChoice('Compression', COMPRESSIONS) ?? 'none',
@@ -136,6 +140,16 @@ function takeFollow(parameters: QueryParameters, timeSource: TimeSource): boolea
   throw badParameter(
     'Follow',
     `cannot sort packets by ${timeSource} as they come; leave out TSMode or Follow`,
+  )
+}
+
+/** The second time, packets that came late are in their places before what was sent. */
+function takeAfter(parameters: QueryParameters, follow: boolean): bigint | undefined {
+  const afterBytes = parameters.takeInteger('After', 0n, INTEGER_MAX)
+  if (afterBytes === undefined || !follow) return afterBytes
+  throw badParameter(
+    'After',
+    'cannot find its place in a followed download, which packets that come late change; ask for the packets from a time on by TSBegin, or leave out Follow',
   )
 }
 

@@ -92,6 +92,15 @@ PacketTransform transformOf(const DownloadOptions& options) {
   return transform;
 }
 
+/// Takes up to `bytes` bytes off the front of the slab. Returns how many.
+size_t dropFront(Slab& slab, uint64_t bytes) {
+  const size_t dropped = std::min<uint64_t>(bytes, slab.size);
+  if (dropped == 0) return 0;
+  slab.size -= dropped;
+  std::memmove(slab.bytes.get(), slab.bytes.get() + dropped, slab.size);
+  return dropped;
+}
+
 SlicePlan planOf(const DownloadOptions& options, const std::vector<IndexedStream>& streams) {
   if (options.clock.source == TimeSource::kNic) {
     return planSlices(streams, options.beginNs, options.endNs, options.scanBytes);
@@ -119,7 +128,7 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
   scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.tasksAtOnce());
   scanOptions.maxSpanNs = options.tsMaxNs;
   download->start(std::move(context), scanOptions);
-  if (Status status = download->pushFileHeader(options.toMicroseconds); !status) {
+  if (Status status = download->pushFileHeader(options); !status) {
     return status.error();
   }
   return download;
@@ -131,7 +140,9 @@ Download::Download(PcapFileHeader header, const DownloadOptions& options, Worker
       compression_(options.compression),
       queue_(std::move(queue)),
       pool_(std::move(pool)),
-      limit_(options.limits, options.toMicroseconds) {
+      limit_(options.limits, options.toMicroseconds),
+      bytesToSkip_(options.afterBytes -
+                   std::min<uint64_t>(options.afterBytes, kPcapFileHeaderBytes)) {
   totals_.corruptBlocks = corruptBlocks;
 }
 
@@ -156,11 +167,12 @@ void Download::start(std::unique_ptr<ScanContext> context, OrderedScanOptions op
 }
 
 /// The header is a part of its own, and a member or frame of its own, so that it goes out at once.
-Status Download::pushFileHeader(bool toMicroseconds) {
+Status Download::pushFileHeader(const DownloadOptions& options) {
   BodyPart part;
   part.slab = pool_->take();
-  storePcapFileHeader(part.slab->bytes.get(), header_, !toMicroseconds);
+  storePcapFileHeader(part.slab->bytes.get(), header_, !options.toMicroseconds);
   part.slab->size = kPcapFileHeaderBytes;
+  dropFront(*part.slab, options.afterBytes);
   if (stage_) {
     const SlabPtr raw = part.slab;
     part.slab = pool_->take();
@@ -252,13 +264,25 @@ void Download::takeBatches() {
     std::optional<PacketBatch> batch = scan_->take();
     if (!batch) return;
     isCut_ = limit_.cut(*batch);
-    if (batch->packets > 0) {
+    skipFront(*batch);
+    if (batch->slab->size > 0) {
       append(std::move(*batch));
     } else {
       scan_->give(std::move(batch->slab));
     }
   }
   scan_->cancel();
+}
+
+/// Leaves out what is not wanted of the batch. In the totals it is as if it had been handed out.
+void Download::skipFront(PacketBatch& batch) {
+  const size_t bytes = dropFront(*batch.slab, bytesToSkip_);
+  if (bytes == 0) return;
+  bytesToSkip_ -= bytes;
+  // Packets count with the part that has their last byte.
+  const bool isSkipped = batch.slab->size == 0;
+  const std::lock_guard lock(mutex_);
+  count({nullptr, isSkipped ? batch.packets : 0, bytes, batch.firstNs, batch.lastNs});
 }
 
 /// Adds a batch to the open group. Small ones are copied together, large ones kept as they are.
@@ -332,17 +356,21 @@ std::optional<Download::Answer> Download::findAnswer() {
   return SlabPtr{};
 }
 
-/// Counts the part. Called with the lock.
+/// Called with the lock.
 SlabPtr Download::handOut(BodyPart part) {
   totals_.outputBytes += part.slab->size;
-  if (part.packets > 0) {
-    totals_.packets += part.packets;
-    totals_.bytes += part.bytes;
-    if (!totals_.firstNs) totals_.firstNs = part.firstNs;
-    totals_.lastNs = part.lastNs;
-  }
+  count(part);
   handedOut_.push_back(part.slab);
   return part.slab;
+}
+
+/// Called with the lock.
+void Download::count(const BodyPart& part) {
+  totals_.bytes += part.bytes;
+  if (part.packets == 0) return;
+  totals_.packets += part.packets;
+  if (!totals_.firstNs) totals_.firstNs = part.firstNs;
+  totals_.lastNs = part.lastNs;
 }
 
 void Download::release(const Slab* slab) {

@@ -36,6 +36,9 @@ struct DownloadOptions {
   uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet; at least 1
   std::optional<int64_t> tsMaxNs;            ///< end this long after the first packet; at least 1
   OutputLimit::Limits limits;
+  /// The body begins with this byte of what it would be without compression; empty if that is no
+  /// longer. Totals stay those of the whole body.
+  uint64_t afterBytes = 0;
   bool toMicroseconds = false;
   Compression compression;
   uint32_t emptyLinkTypeWord = 1;    ///< of the file header when no segment is given
@@ -43,7 +46,7 @@ struct DownloadOptions {
 };
 
 struct DownloadTotals {
-  uint64_t packets = 0;  ///< handed out
+  uint64_t packets = 0;  ///< handed out, or left out by `afterBytes`
   uint64_t bytes = 0;    ///< of those, as PCAP records before compression
   uint64_t outputBytes = 0;
   uint64_t readPackets = 0;  ///< of the range, before the filter
@@ -77,9 +80,9 @@ class Download : public std::enable_shared_from_this<Download> {
   Download& operator=(const Download&) = delete;
 
   /// Calls `done` exactly once: before returning, or later on any thread. The first part is the
-  /// PCAP file header. Fails as open() does, with kBadRegex when there is no memory to search with,
-  /// and with kCancelled once closed; after a failure or the end it answers the same again.
-  /// REQUIRES: no other call waits for its answer.
+  /// PCAP file header, or what `afterBytes` leaves of it: it may be empty. Fails as open() does,
+  /// with kBadRegex when there is no memory to search with, and with kCancelled once closed; after
+  /// a failure or the end it answers the same again. REQUIRES: no other call waits for its answer.
   void next(Callback done);
   /// Gives a part back, so that its memory can be filled again. Any other slab is ignored.
   void release(const Slab* slab);
@@ -96,18 +99,20 @@ class Download : public std::enable_shared_from_this<Download> {
   Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
            std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks);
   void start(std::unique_ptr<ScanContext> context, OrderedScanOptions options);
-  Status pushFileHeader(bool toMicroseconds);
+  Status pushFileHeader(const DownloadOptions& options);
 
   void pump();
   void collect();
   void dropCollected();
   void takeBatches();
+  void skipFront(PacketBatch& batch);
   void append(PacketBatch batch);
   void closeGroup();
   bool shouldFlush() const;
   void answerPending();
   std::optional<Answer> findAnswer();
   SlabPtr handOut(BodyPart part);
+  void count(const BodyPart& part);
   void giveBack(SlabPtr slab);
   bool isClosed() const;
 
@@ -117,10 +122,11 @@ class Download : public std::enable_shared_from_this<Download> {
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<OrderedScan> scan_;
   std::shared_ptr<CompressionStage> stage_;  ///< null without compression
-  /// These three belong to the thread that pumps.
+  /// These four belong to the thread that pumps.
   std::vector<PacketBatch> group_;  ///< being collected
   OutputLimit limit_;
-  bool isCut_ = false;  ///< by the limit; nothing more is taken from the scan
+  uint64_t bytesToSkip_;  ///< of the next records, before compression
+  bool isCut_ = false;    ///< by the limit; nothing more is taken from the scan
 
   mutable std::mutex mutex_;
   bool isPumping_ = false;

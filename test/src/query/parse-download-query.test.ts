@@ -10,7 +10,7 @@ import { COMPRESSIONS } from '../../../src/query/query-values.ts'
 import { TIME_SOURCES } from '../../../src/query/time-source.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
-const context = { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n }
+const context = { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n, knowsAfter: true }
 const parse = (kind: DownloadKind, raw: string): DownloadQuery => parseDownloadQuery(kind, raw, context)
 
 test('a bare single is everything, uncompressed, in nanoseconds', () => {
@@ -30,6 +30,7 @@ test('a bare single is everything, uncompressed, in nanoseconds', () => {
     tsMaxNs: undefined,
     maxBytes: undefined,
     maxPackets: undefined,
+    afterBytes: undefined,
     sliceBytes: undefined,
     timeResolution: 'nsec',
     compression: 'none',
@@ -44,7 +45,7 @@ test('a time range with every parameter', () => {
     'TSBegin=20261120_173000&&TSEnd=20261120_180000&TSUnit=YYYYMMDD_HHMMSS&TSZone=singapore&TSMax=5000ULL' +
       '&Slice=96&FilterBPF=tcp+port+443&FilterBPFDecap=true&TSMode=vendorB3550&Compression=zstd' +
       '&FilterFrame=a7130.srcport=1,2+AND+capture.port!=3&FilterRE=GET+%2F&FilterPort=7' +
-      '&MaxBytes=1000&MaxPackets=5ULL&TSResolution=usec&Wait=30&rand=0.123&Strict=1&',
+      '&MaxBytes=1000&MaxPackets=5ULL&After=900&TSResolution=usec&Wait=30&rand=0.123&Strict=1&',
   )
   assert.deepEqual(query, {
     kind: 'timerange',
@@ -66,6 +67,7 @@ test('a time range with every parameter', () => {
     tsMaxNs: 5000n,
     maxBytes: 1000n,
     maxPackets: 5n,
+    afterBytes: 900n,
     sliceBytes: 96,
     timeResolution: 'usec',
     compression: 'zstd',
@@ -179,6 +181,13 @@ for (const [text, pattern] of [
     assert.equal(parse('single', `StreamName=a&FilterRE=${encodeURIComponent(text)}`).filterRegex, pattern)
   })
 }
+
+test('After is a parameter only for who skips bytes itself', () => {
+  const raw = 'StreamName=a&After=1000'
+  assert.equal(parse('single', raw).afterBytes, 1000n)
+  const unknown = parseDownloadQuery('single', raw, { ...context, knowsAfter: false })
+  assert.deepEqual([unknown.afterBytes, unknown.ignored], [undefined, ['After']])
+})
 
 test('an empty FilterBPF or FilterFrame is none', () => {
   assert.equal(parse('single', 'StreamName=a&FilterBPF=&FilterFrame=').filterBpf, undefined)
@@ -368,6 +377,7 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
     tsMaxNs: fc.option(fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }), { nil: undefined }),
     maxBytes: fc.option(fc.bigInt({ min: 24n, max: 2n ** 63n - 1n }), { nil: undefined }),
     maxPackets: fc.option(fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }), { nil: undefined }),
+    afterBytes: fc.option(fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), { nil: undefined }),
     sliceBytes: fc.option(fc.integer({ min: 1, max: 12_288 }), { nil: undefined }),
     timeResolution: fc.constantFrom('nsec' as const, 'usec' as const),
     compression: fc.constantFrom(...COMPRESSIONS),
@@ -376,7 +386,7 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
     const range =
       query.kind === 'single' ? { beginNs: 0n, endNs: 2n ** 32n * 1_000_000_000n } : rangeOf(times)
     return {
-      follow: query.timeSource === 'nic' && query.filterDecap,
+      follow: query.timeSource === 'nic' && query.filterDecap && query.afterBytes === undefined,
       ...query,
       ...range,
       captureName: query.kind === 'timerange' ? undefined : query.captureName,

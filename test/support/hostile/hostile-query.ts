@@ -161,6 +161,7 @@ const OWN_VALUES: Readonly<Record<string, readonly string[]>> = {
   TSMax: ['1', '1000000', '9223372036854775807', '9223372036854775808'],
   MaxBytes: ['24', '5000', '9223372036854775807', '23'],
   MaxPackets: ['1', '10', '9223372036854775807'],
+  After: ['0', '23', '24', '1000', '9223372036854775807', '9223372036854775808'],
   TSResolution: ['usec', 'nsec', 'psec'],
   StreamView: ['split_1sec', 'split_10MB', 'split_1TB', 'split_12hour'],
   Wait: ['0', '1'],

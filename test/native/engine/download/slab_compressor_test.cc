@@ -1,9 +1,8 @@
 #include "download/slab_compressor.h"
 
 #include <gtest/gtest.h>
-#include <libdeflate.h>
-#include <zstd.h>
 
+#include "support/decompressed_bytes.h"
 #include "support/seed.h"
 #include "support/stored_streams.h"
 
@@ -15,34 +14,6 @@ constexpr Compression kAll[] = {
     {Codec::kGzip, 6}, {Codec::kGzip, 9},  {Codec::kGzip, 12}, {Codec::kZstd, -1},
     {Codec::kZstd, 3}, {Codec::kZstd, 22},
 };
-
-/// Decompresses members or frames one after the other, as gzip and zstd do.
-Bytes decompressed(Codec codec, const Bytes& from) {
-  Bytes out;
-  Bytes piece(size_t{8} << 20);
-  size_t at = 0;
-  libdeflate_decompressor* inflater = libdeflate_alloc_decompressor();
-  while (at < from.size()) {
-    size_t used = 0;
-    size_t made = 0;
-    if (codec == Codec::kGzip) {
-      EXPECT_EQ(libdeflate_gzip_decompress_ex(inflater, &from[at], from.size() - at, piece.data(),
-                                              piece.size(), &used, &made),
-                LIBDEFLATE_SUCCESS);
-    } else {
-      used = ZSTD_findFrameCompressedSize(&from[at], from.size() - at);
-      EXPECT_FALSE(ZSTD_isError(used));
-      EXPECT_NE(ZSTD_getFrameContentSize(&from[at], used), ZSTD_CONTENTSIZE_UNKNOWN);
-      made = ZSTD_decompress(piece.data(), piece.size(), &from[at], used);
-      EXPECT_FALSE(ZSTD_isError(made));
-    }
-    if (::testing::Test::HasFailure()) break;
-    append(out, {piece.data(), made});
-    at += used;
-  }
-  libdeflate_free_decompressor(inflater);
-  return out;
-}
 
 /// Fills the slab with bytes that compress well, badly or not at all.
 void fill(Slab& slab, size_t bytes, uint32_t alphabet, std::mt19937_64& random) {

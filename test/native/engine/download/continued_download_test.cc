@@ -1,0 +1,121 @@
+// Downloads that begin inside their body, compared with the tail of the whole one.
+#include <gtest/gtest.h>
+
+#include "support/bpf_helper.h"
+#include "support/decompressed_bytes.h"
+#include "support/random_packets.h"
+#include "support/stored_streams.h"
+
+namespace capfleet::test {
+namespace {
+
+const Compression kCompressions[] = {{}, {Codec::kGzip, 1}, {Codec::kGzip, 6}, {Codec::kZstd, 1}};
+
+bool oneOf(std::mt19937_64& random, size_t many) { return randomBelow(random, many) == 0; }
+
+void fillStore(StoredStreams& store, std::mt19937_64& random) {
+  store.packetsPerBlock = 1 + randomBelow(random, 60);
+  store.segmentBytes = 2000 + randomBelow(random, 60000);
+  for (size_t left = 1 + randomBelow(random, 4); left > 0; left--) {
+    const Clock clock = kClocks[randomBelow(random, std::size(kClocks))];
+    store.addStream(randomPackets(random, clock, randomBelow(random, 1200), 200));
+  }
+}
+
+/// Anything that makes a body; half of the time nothing but a range.
+DownloadOptions randomQuery(const StoredStreams& store, std::mt19937_64& random) {
+  DownloadOptions options = store.options();
+  options.scanBytes = 1 + randomBelow(random, 40000);
+  if (oneOf(random, 2)) {
+    options.beginNs = kStartNs + static_cast<int64_t>(randomBelow(random, 4000)) - 500;
+    options.endNs = options.beginNs + static_cast<int64_t>(randomBelow(random, 6000));
+  }
+  if (oneOf(random, 3)) options.limits.bytes = 24 + randomBelow(random, 200'000);
+  if (oneOf(random, 3)) options.limits.packets = 1 + randomBelow(random, 2000);
+  if (oneOf(random, 4)) options.toMicroseconds = true;
+  if (oneOf(random, 2)) return options;
+  if (oneOf(random, 2)) options.filter = parsed(compiled("ether[0] & 3 = 1"));
+  if (oneOf(random, 2)) options.sliceBytes = 1 + static_cast<uint32_t>(randomBelow(random, 150));
+  if (oneOf(random, 3)) options.tsMaxNs = 1 + static_cast<int64_t>(randomBelow(random, 3000));
+  if (oneOf(random, 3)) options.clock.source = TimeSource::kA7130;
+  return options;
+}
+
+/// Of a body: around its file header and its end, or anywhere.
+uint64_t randomPosition(const Bytes& whole, std::mt19937_64& random) {
+  switch (randomBelow(random, 5)) {
+    case 0:
+      return randomBelow(random, 42);
+    case 1:
+      return whole.size() - std::min(randomBelow(random, 30), whole.size());
+    case 2:
+      return whole.size() + randomBelow(random, 2) * randomBelow(random, 1 << 30);
+    default:
+      return randomBelow(random, whole.size() + 1);
+  }
+}
+
+Bytes tailOf(const Bytes& whole, uint64_t position) {
+  const auto skipped = static_cast<ptrdiff_t>(std::min<uint64_t>(position, whole.size()));
+  return {whole.begin() + skipped, whole.end()};
+}
+
+void expectTotalsOfTheWhole(const DownloadTotals& got, const DownloadTotals& whole) {
+  EXPECT_EQ(got.packets, whole.packets);
+  EXPECT_EQ(got.bytes, whole.bytes);
+  EXPECT_EQ(got.firstNs, whole.firstNs);
+  EXPECT_EQ(got.lastNs, whole.lastNs);
+  EXPECT_EQ(got.corruptBlocks, whole.corruptBlocks);
+  EXPECT_EQ(got.isTruncated, whole.isTruncated);
+  EXPECT_EQ(got.nextNs, whole.nextNs);
+  if (whole.isTruncated) return;  // how far the scan came by then is chance
+  EXPECT_EQ(got.vendorTimeFallbacks, whole.vendorTimeFallbacks);
+  EXPECT_EQ(got.latePackets, whole.latePackets);
+}
+
+TEST(ContinuedDownload, IsTheTailOfTheWholeForAnyQueryAndPosition) {
+  auto random = seededRandom();
+  for (int i = 0; i < 150; i++) {
+    StoredStreams store;
+    fillStore(store, random);
+    DownloadOptions options = randomQuery(store, random);
+    DownloadBench bench;
+    const auto undisturbed = bench.open(options);
+    const Bytes whole = readBody(*undisturbed);
+    for (int j = 0; j < 6; j++) {
+      options.afterBytes = randomPosition(whole, random);
+      options.compression = kCompressions[randomBelow(random, std::size(kCompressions))];
+      const auto download = bench.open(options);
+      const Bytes body = readBody(*download, randomBelow(random, 3));
+      EXPECT_EQ(download->totals().outputBytes, body.size());
+      const Codec codec = options.compression.codec;
+      EXPECT_TRUE(codec == Codec::kNone || !body.empty()) << "a member or frame, if an empty one";
+      ASSERT_EQ(codec == Codec::kNone ? body : decompressed(codec, body),
+                tailOf(whole, options.afterBytes))
+          << "after " << options.afterBytes << " of " << whole.size();
+      expectTotalsOfTheWhole(download->totals(), undisturbed->totals());
+    }
+  }
+}
+
+TEST(ContinuedDownload, AnswersItsFirstPartAtOnceHoweverFarThePositionIs) {
+  auto random = seededRandom();
+  StoredStreams store;
+  store.addStream(randomPackets(random, Clock::kSteady, 3000, 200));
+  for (const Compression compression : kCompressions) {
+    DownloadBench bench;
+    DownloadOptions options = store.options();
+    options.compression = compression;
+    options.afterBytes = INT64_MAX;
+    const auto download = bench.open(options);
+    const Download::Answer first = nextPart(*download);
+    ASSERT_TRUE(first);
+    ASSERT_NE(*first, nullptr);
+    EXPECT_EQ((*first)->size == 0, compression.codec == Codec::kNone);
+    download->release(first->get());
+    EXPECT_EQ(*nextPart(*download), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace capfleet::test
