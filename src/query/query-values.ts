@@ -38,10 +38,10 @@ export const ENCODING_FILES = {
 /**
  * The first bytes of a next record, gzip member or zstd frame. Written before a connection is cut,
  * they leave the format inside an element, so that tcpdump, gzip and zstd see the cut too, even
- * where everything before happens to end on a boundary.
+ * where everything before happens to end on a boundary. pigz needs the whole head of a member.
  */
 export const PARTIAL_ELEMENTS = {
   none: new Uint8Array(8),
-  gzip: Uint8Array.of(0x1f, 0x8b, 0x08, 0x00),
+  gzip: Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3),
   zstd: Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd),
 } as const satisfies Record<Encoding, Uint8Array>
