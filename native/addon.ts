@@ -5,26 +5,9 @@
  */
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
+import type { Compression } from './compression.ts'
 import { engine, type NativeDownload, type NativePart } from './engine-binding.ts'
 import { checkBoundaries, TIME_SOURCES, toNativeOptions } from './native-options.ts'
-
-/** Values of `Compression` (API section 4.4.6). */
-export type Compression =
-  | 'none'
-  | 'fast'
-  | 'best'
-  | '1'
-  | '2'
-  | '3'
-  | '4'
-  | '5'
-  | '6'
-  | '7'
-  | '8'
-  | '9'
-  | 'zstd'
-  | 'zstd_fast'
-  | 'zstd_ultra'
 
 /** One capture port of one capture: its segments in recording order, as paths without ending. */
 export interface StreamFiles {

@@ -1,10 +1,4 @@
-/**
- * The compiled engine as it comes out of native/binding: loads the binary and says what it exports.
- * Only the files beside this one use it; they check every argument, the binary trusts them.
- */
-import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
-import { CapfleetError, type ErrorCode } from '../src/base/error.ts'
+/** What the addon of the appliance exports. Only the files beside this one use it. */
 import type { BlockList, DownloadTotals } from './addon.ts'
 import type { ImportOptions, ImportProgress, ImportResult } from './import-capture-files.ts'
 import type {
@@ -14,7 +8,7 @@ import type {
   RecoveredStream,
   RecoveryOptions,
 } from './live-capture.ts'
-import type { RecordFigures, RecordMarks } from './record-merge.ts'
+import { loadAddon } from './load-addon.ts'
 import type { SegmentExtent } from './stored-segments.ts'
 
 export interface NativeOptions {
@@ -82,39 +76,8 @@ export interface NativeLiveCapture {
   close(): void
 }
 
-export interface NativeRecordInput {
-  show(bytes: Uint8Array): boolean
-  forget(): void
-  hasRecord(): boolean
-  skip(count: number, isHashed: boolean): number
-  skippedHash(): bigint
-  impossibleLength(): number | undefined
-  partialBytes(): number
-  untaken(): Buffer
-  figures(): RecordFigures
-  marks(): RecordMarks
-}
-
-export interface NativeRecordMerge {
-  advance(output: Uint8Array, written: number): number
-  state(): number
-  dryInput(): number
-  refilled(): void
-  nextNs(): bigint | undefined
-  dropped(input: number): { readonly packets: number; readonly bytes: number }
-}
-
-interface NativeMergeOptions {
-  readonly maxSpanNs: bigint | undefined
-  readonly maxPackets: bigint | undefined
-  readonly maxBytes: bigint | undefined
-  readonly dedupNs: bigint | undefined
-  readonly linkType: number
-}
-
 /** The exports of native/binding/addon.cc. */
 interface EngineBinding {
-  initialize(makeError: (code: ErrorCode | 'cancelled', message: string) => Error): void
   clockNs(): bigint
   openDownload(options: NativeOptions): Promise<NativeDownload>
   /** 2^63 - 1 stands for the whole capture. */
@@ -122,15 +85,6 @@ interface EngineBinding {
   countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
   listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
   openLiveCapture(options: LiveCaptureOptions): Promise<NativeLiveCapture>
-  readonly RecordInput: new (options: {
-    readonly nanoseconds: boolean
-    readonly alignNs: bigint
-    readonly marksTail: boolean
-  }) => NativeRecordInput
-  readonly RecordMerge: new (
-    inputs: readonly NativeRecordInput[],
-    options: NativeMergeOptions,
-  ) => NativeRecordMerge
   recoverStream(options: RecoveryOptions): Promise<RecoveredStream>
   measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
@@ -143,20 +97,4 @@ interface EngineBinding {
   ): NativeImport
 }
 
-function makeError(code: ErrorCode | 'cancelled', message: string): Error {
-  if (code === 'cancelled') return new DOMException(message, 'AbortError')
-  return new CapfleetError(code, message)
-}
-
-function loadEngine(): EngineBinding {
-  const path = fileURLToPath(new URL('build/capfleet.node', import.meta.url))
-  try {
-    const loaded: EngineBinding = createRequire(import.meta.url)(path)
-    loaded.initialize(makeError)
-    return loaded
-  } catch (cause) {
-    throw new Error(`the engine ${path} does not load; build it with: node .ci/setup.mjs`, { cause })
-  }
-}
-
-export const engine: EngineBinding = loadEngine()
+export const engine: EngineBinding = loadAddon('capfleet')

@@ -1,6 +1,7 @@
 /** Checks a download's options and puts them into the numbers that binding/ takes. */
 import { CapfleetError } from '../src/base/error.ts'
-import type { Compression, DownloadOptions, FrameCondition, FrameField, TimeSource } from './addon.ts'
+import type { DownloadOptions, FrameCondition, FrameField, TimeSource } from './addon.ts'
+import { COMPRESSION_LEVELS } from './compression.ts'
 import type { NativeOptions } from './engine-binding.ts'
 
 /** Of native/engine/vendor_time/vendor_clock.h. */
@@ -35,7 +36,7 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     maxPackets: options.maxPackets,
     afterBytes: options.afterBytes ?? 0n,
     toMicroseconds: options.timeResolution === 'usec',
-    ...COMPRESSIONS[options.compression],
+    ...COMPRESSION_LEVELS[options.compression],
     emptyLinkType: options.emptyLinkType ?? ETHERNET,
   }
 }
@@ -56,25 +57,6 @@ const MAX_INT64 = 2n ** 63n - 1n
 const MAX_UINT32 = 2 ** 32 - 1
 const FILE_HEADER_BYTES = 24n
 const ETHERNET = 1
-
-/** Codec (0 none, 1 gzip, 2 zstd) and level, as native/engine/download/compression.h has them. */
-const COMPRESSIONS: Readonly<Record<Compression, { readonly codec: number; readonly level: number }>> = {
-  none: { codec: 0, level: 0 },
-  fast: { codec: 1, level: 1 },
-  '1': { codec: 1, level: 1 },
-  '2': { codec: 1, level: 2 },
-  '3': { codec: 1, level: 3 },
-  '4': { codec: 1, level: 4 },
-  '5': { codec: 1, level: 5 },
-  '6': { codec: 1, level: 6 },
-  '7': { codec: 1, level: 7 },
-  '8': { codec: 1, level: 8 },
-  '9': { codec: 1, level: 9 },
-  best: { codec: 1, level: 12 },
-  zstd: { codec: 2, level: 3 },
-  zstd_fast: { codec: 2, level: -1 },
-  zstd_ultra: { codec: 2, level: 22 },
-}
 
 /** Of native/engine/filter/frame_filter.h. */
 const FRAME_FIELDS: Readonly<Record<FrameField, number>> = {

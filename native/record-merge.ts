@@ -2,7 +2,7 @@
  * The engine's merge of PCAP streams, as TypeScript sees it: inputs that show the records of a stream,
  * and the order in which they go out. Nothing waits here, and all of it runs on the calling thread.
  */
-import { engine, type NativeRecordInput, type NativeRecordMerge } from './engine-binding.ts'
+import { loadAddon } from './load-addon.ts'
 
 export interface RecordInputOptions {
   /** Whether record timestamps count nanoseconds (else microseconds) within the second. */
@@ -50,6 +50,36 @@ export interface RecordMergeOptions {
   /** Of all inputs, as the file header has it; for dedupNs. */
   readonly linkType: number
 }
+
+interface NativeRecordInput {
+  show(bytes: Uint8Array): boolean
+  forget(): void
+  hasRecord(): boolean
+  skip(count: number, isHashed: boolean): number
+  skippedHash(): bigint
+  impossibleLength(): number | undefined
+  partialBytes(): number
+  untaken(): Buffer
+  figures(): RecordFigures
+  marks(): RecordMarks
+}
+
+interface NativeRecordMerge {
+  advance(output: Uint8Array, written: number): number
+  state(): number
+  dryInput(): number
+  refilled(): void
+  nextNs(): bigint | undefined
+  dropped(input: number): { readonly packets: number; readonly bytes: number }
+}
+
+const engine = loadAddon<{
+  readonly RecordInput: new (options: Required<RecordInputOptions>) => NativeRecordInput
+  readonly RecordMerge: new (
+    inputs: readonly NativeRecordInput[],
+    options: RecordMergeOptions,
+  ) => NativeRecordMerge
+}>('capfleet-gateway')
 
 const LAST_INT64 = 2n ** 63n - 1n
 /** RecordMerge::State of the engine, in its order. */

@@ -42,6 +42,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/fleet',
     'src/lease',
     'src/pcap',
+    'native/compressor.ts',
   ],
   'src/routes': [
     'src/base',

@@ -1,26 +1,21 @@
-// The list of what the addon exports; engine-binding.ts declares it for TypeScript. The gateway
-// loads the addon for its merges, the appliance and the recorder for everything else.
+// The list of what the addon of the appliance and the recorder exports. The files of native/
+// that load it declare it for TypeScript.
 #include <napi.h>
 
 #include "addon_data.h"
 #include "clock.h"
 #include "count_job.h"
 #include "download_wrap.h"
+#include "error_value.h"
 #include "import_job.h"
 #include "list_job.h"
 #include "live_capture_wrap.h"
-#include "record_merge_wrap.h"
 #include "recover_job.h"
 #include "segment_job.h"
 #include "vendor_time/vendor_clock.h"
 
 namespace capfleet::binding {
 namespace {
-
-/// initialize(makeError): the function that turns a code and a message into an error.
-void initialize(const Napi::CallbackInfo& info) {
-  AddonData::of(info.Env())->makeError = Napi::Persistent(info[0].As<Napi::Function>());
-}
 
 /// lookBackNs(timeSource: number): bigint, as VendorClock::lookBackNs().
 Napi::Value lookBackNs(const Napi::CallbackInfo& info) {
@@ -41,8 +36,6 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("countPackets", Napi::Function::New<countPackets>(env));
   exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
   exports.Set("openLiveCapture", Napi::Function::New<&LiveCaptureWrap::open>(env));
-  exports.Set("RecordInput", RecordInputWrap::define(env));
-  exports.Set("RecordMerge", RecordMergeWrap::define(env));
   exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
   exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
   exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));

@@ -4,10 +4,10 @@
 #include <napi.h>
 
 #include <memory>
-#include <unordered_map>
 
 #include "main_thread.h"
 #include "os/buffer_pool.h"
+#include "slab_buffers.h"
 
 namespace capfleet::binding {
 
@@ -22,12 +22,7 @@ class AddonData {
   const std::shared_ptr<MainThread>& mainThread() const { return mainThread_; }
   const std::shared_ptr<BufferPool>& slabs() const { return slabs_; }
 
-  /// The Buffer over a slab's whole memory, made once: making an external Buffer costs more than
-  /// filling it.
-  Napi::Value bufferOf(Napi::Env env, const SlabPtr& slab);
-  /// Leaves the slab's memory to whoever still refers to its Buffer.
-  void forget(const Slab* slab);
-
+  SlabBuffers buffers;                ///< of slabs()
   Napi::FunctionReference makeError;  ///< (code, message) => Error
   Napi::FunctionReference downloadConstructor;
   Napi::FunctionReference liveCaptureConstructor;
@@ -37,7 +32,6 @@ class AddonData {
 
   std::shared_ptr<MainThread> mainThread_;
   std::shared_ptr<BufferPool> slabs_ = std::make_shared<BufferPool>();
-  std::unordered_map<const Slab*, Napi::ObjectReference> buffers_;
 };
 
 }  // namespace capfleet::binding

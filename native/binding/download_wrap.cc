@@ -146,7 +146,7 @@ DownloadWrap::DownloadWrap(const Napi::CallbackInfo& info)
 
 DownloadWrap::~DownloadWrap() {
   if (download_) download_->close();
-  for (const auto& [id, slab] : parts_) data_->forget(slab.get());
+  for (const auto& [id, slab] : parts_) data_->buffers.forget(slab.get());
 }
 
 Napi::Value DownloadWrap::next(const Napi::CallbackInfo& info) {
@@ -180,10 +180,8 @@ void DownloadWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
 Napi::Value DownloadWrap::handOut(Napi::Env env, const SlabPtr& slab) {
   const uint32_t id = nextId_++;
   parts_.emplace(id, slab);
-  Napi::Object part = Napi::Object::New(env);
+  Napi::Object part = data_->buffers.partOf(env, slab);
   part.Set("id", Napi::Number::New(env, id));
-  part.Set("slab", data_->bufferOf(env, slab));
-  part.Set("length", Napi::Number::New(env, static_cast<double>(slab->size)));
   return part;
 }
 

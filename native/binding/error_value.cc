@@ -35,6 +35,10 @@ const char* nameOf(Code code) {
 
 }  // namespace
 
+void initialize(const Napi::CallbackInfo& info) {
+  AddonData::of(info.Env())->makeError = Napi::Persistent(info[0].As<Napi::Function>());
+}
+
 Napi::Value toErrorValue(Napi::Env env, const Error& error) {
   return AddonData::of(env)->makeError.Call(
       {Napi::String::New(env, nameOf(error.code)), Napi::String::New(env, error.message)});

@@ -76,7 +76,7 @@ class Merged implements MergedBody {
     this.chunks = this.#counted(encode(withHeader(header, this.#merge), compression))
   }
 
-  /** Merged chunks are whole records, and what a compressor holds back is inside an element. */
+  /** Merged chunks are whole records; a compressed part ends behind an element or inside one. */
   cutMark(): Uint8Array {
     return PARTIAL_ELEMENTS[this.encoding]
   }

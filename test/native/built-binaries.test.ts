@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
-const ADDON = 'capfleet.node'
+const ADDONS = ['capfleet.node', 'capfleet-gateway.node']
 const PROGRAMS = ['capfleet-bpf-compile', 'capfleet-regex-compile']
 
 /** readelf comes with the linker that made the binary. */
@@ -16,13 +16,9 @@ function readelf(binary: string, ...args: readonly string[]): string {
   return stdout
 }
 
-for (const binary of [ADDON, ...PROGRAMS]) {
+for (const binary of [...ADDONS, ...PROGRAMS]) {
   test(`${binary} ends when its stack is overwritten`, () => {
     assert.match(readelf(binary, '--dyn-syms'), /UND __stack_chk_fail@/)
-  })
-
-  test(`${binary} calls the functions of the C library that check their buffers`, () => {
-    assert.match(readelf(binary, '--dyn-syms'), /UND __(memcpy|snprintf|fprintf|memmove|read)_chk@/)
   })
 
   test(`${binary} has the addresses of foreign functions in memory that nobody can write`, () => {
@@ -35,8 +31,25 @@ for (const binary of [ADDON, ...PROGRAMS]) {
   })
 }
 
+// The gateway's addon has no buffer whose size the compiler could know.
+for (const binary of ['capfleet.node', ...PROGRAMS]) {
+  test(`${binary} calls the functions of the C library that check their buffers`, () => {
+    assert.match(readelf(binary, '--dyn-syms'), /UND __(memcpy|snprintf|fprintf|memmove|read)_chk@/)
+  })
+}
+
 for (const program of PROGRAMS) {
   test(`${program} runs at an address that nobody knows before`, () => {
     assert.match(readelf(program, '--dynamic'), /FLAGS_1.*\bPIE\b/)
   })
 }
+
+test('the gateway loads an engine without Hyperscan, libpcap and the code that needs them', () => {
+  const libraries = readelf('capfleet-gateway.node', '--dynamic').matchAll(/NEEDED.*\[lib([a-z_]+)/g)
+  const needed = [...libraries].map((match) => match[1] ?? '').sort()
+  assert.deepEqual(needed, ['c', 'deflate', 'gcc_s', 'isal', 'stdc', 'xxhash', 'zstd'])
+  assert.doesNotMatch(
+    readelf('capfleet-gateway.node', '--syms'),
+    /LiveCapture|Importer|RegexMatcher|BpfEvaluator/,
+  )
+})

@@ -85,7 +85,8 @@ void CompressionStage::run(const std::shared_ptr<Job>& job) {
   job->raw.clear();
   {
     const std::lock_guard lock(mutex_);
-    idleCompressors_.push_back(std::move(compressor));
+    // The tables of the slow ones are large, and made in no time compared with a group.
+    if (!isSlow(compression_)) idleCompressors_.push_back(std::move(compressor));
     finish(*job, status);
   }
   callbacks_.onChange();

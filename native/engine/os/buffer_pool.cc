@@ -1,8 +1,29 @@
 #include "os/buffer_pool.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cassert>
 
 namespace capfleet {
+namespace {
+
+/// Of the whole pages in it.
+void giveMemoryBack(const Slab& slab) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(slab.bytes.get());
+  const uintptr_t from = (begin + page - 1) / page * page;
+  const uintptr_t to = (begin + kSlabBytes + kSlabHeadroomBytes) / page * page;
+  // Only advice: whether it is taken changes nothing but the memory in use.
+  madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+}
+
+}  // namespace
+
+BufferPool::~BufferPool() {
+  // The allocator would keep most of it, for its next use.
+  for (const SlabPtr& slab : free_) giveMemoryBack(*slab);
+}
 
 SlabPtr BufferPool::take() {
   {

@@ -27,6 +27,13 @@ using SlabPtr = std::shared_ptr<Slab>;
 /// Thread-safe.
 class BufferPool {
  public:
+  BufferPool() = default;
+  /// Gives the memory of the free slabs back to the system at once, also of those that somebody
+  /// refers to still, who then finds zeros in them.
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
   /// An empty slab; its bytes are whatever the last owner left.
   SlabPtr take();
   void give(SlabPtr slab);

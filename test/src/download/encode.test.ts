@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { encode, SLICES } from '../../../src/download/encode.ts'
-import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
+import { encode } from '../../../src/download/encode.ts'
+import { COMPRESSIONS, encodingOf, PARTIAL_ELEMENTS } from '../../../src/query/query-values.ts'
 import { eventually } from '../../support/eventually.ts'
 import { inChunks, inReusedChunks } from '../../support/packets/packet-maker.ts'
 
@@ -55,35 +57,81 @@ describe('encode', () => {
     }
   })
 
-  test('the file depends on the bytes, not on how or when they come', async () => {
+  test('the order is kept however the bytes come, and however slowly they are taken', async () => {
     for (const compression of ['fast', 'zstd_fast'] as const) {
-      const large = Buffer.concat([DATA, DATA, DATA])
-      const once = await collect(encode(inChunks(large, large.length), compression))
-      async function* slowly() {
-        for await (const chunk of inReusedChunks(large, 77_777)) {
-          yield chunk
-          await new Promise((resolve) => setImmediate(resolve))
-        }
+      const large = Buffer.concat(Array.from({ length: 24 }, () => DATA))
+      const parts: Buffer[] = []
+      for await (const part of encode(inReusedChunks(large, 77_777), compression)) {
+        parts.push(Buffer.from(part))
+        await setImmediate()
       }
-      assert.ok(once.equals(await collect(encode(slowly(), compression))), compression)
-      assert.ok(UNPACK[encodingOf(compression)](once).equals(large))
+      assert.ok(UNPACK[encodingOf(compression)](Buffer.concat(parts)).equals(large), compression)
     }
   })
 
-  test('the memory of slices is given back, however it ends', async () => {
-    // The thread pool tells nobody when it has done what nobody waits for.
-    const isBack = (): Promise<void> =>
-      eventually(() => SLICES.takenBytes === 0, { limitMs: 10_000, message: 'slices are given back' })
-    async function* input(end?: Error) {
-      for (let count = 0; count < 40; count++) yield DATA.subarray(0, 100_000)
-      if (end !== undefined) throw end
+  test('a part is whole until the second next() after it', async () => {
+    const large = Buffer.concat(Array.from({ length: 24 }, () => DATA))
+    const parts: Buffer[] = []
+    let last: Uint8Array = Buffer.alloc(0)
+    for await (const part of encode(inChunks(large, 300_000), 'zstd_fast')) {
+      parts.push(Buffer.from(last))
+      last = part
     }
-    await collect(encode(input(), 'zstd_fast'))
-    await isBack()
-    for await (const _ of encode(input(), 'zstd_fast')) break
-    await isBack()
-    await assert.rejects(collect(encode(input(new Error('broken')), 'zstd_fast')))
-    await isBack()
+    assert.ok(zstdDecompressSync(Buffer.concat([...parts, last])).equals(large))
+  })
+
+  for (const [compression, unpack] of [
+    ['fast', gunzipSync],
+    ['zstd', zstdDecompressSync],
+  ] as const) {
+    test(`${compression}: what has come goes out while nothing follows, as a whole member or frame`, async () => {
+      const next = Promise.withResolvers<Buffer>()
+      async function* live() {
+        yield DATA.subarray(0, 24)
+        yield await next.promise
+      }
+      const encoded = encode(live(), compression)
+      const { value: first } = await encoded.next()
+      assert.ok(unpack(first as Uint8Array).equals(DATA.subarray(0, 24)))
+      next.resolve(DATA.subarray(24))
+      assert.ok(unpack(await collect(encoded)).equals(DATA.subarray(24)))
+    })
+  }
+
+  test('behind any part the cut mark keeps every tool from taking it for the end', async () => {
+    const large = Buffer.concat([randomBytes(6_000_000), DATA])
+    for (const [compression, tools] of [
+      ['fast', ['gzip', 'pigz']],
+      ['zstd_fast', ['zstd']],
+    ] as const) {
+      let sent: Buffer = Buffer.alloc(0)
+      for await (const part of encode(inChunks(large, 1_000_000), compression)) {
+        sent = Buffer.concat([sent, part])
+        const cut = Buffer.concat([sent, PARTIAL_ELEMENTS[encodingOf(compression)]])
+        for (const tool of tools) {
+          const { status } = spawnSync(tool, ['-t'], { input: cut })
+          assert.notEqual(status, 0, `${tool} takes ${cut.length} bytes for a whole file`)
+        }
+      }
+      for (const tool of tools) assert.equal(spawnSync(tool, ['-t'], { input: sent }).status, 0, tool)
+    }
+  })
+
+  test('a client that takes nothing stops the input', async () => {
+    const chunk = randomBytes(1_000_000)
+    let taken = 0
+    async function* endless() {
+      for (;;) {
+        taken += chunk.length
+        yield chunk
+      }
+    }
+    const encoded = encode(endless(), 'zstd_fast')
+    await encoded.next()
+    await eventually(() => taken > 12_000_000, { limitMs: 10_000, message: 'all room is filled' })
+    await setImmediate()
+    assert.ok(taken < 30_000_000, `${taken} bytes were taken`)
+    await encoded.return(undefined)
   })
 
   for (const compression of ['none', 'fast', 'zstd'] as const) {

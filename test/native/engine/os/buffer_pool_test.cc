@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace capfleet::test {
 namespace {
 
@@ -26,6 +28,21 @@ TEST(BufferPool, NeverRefillsAnAbandonedSlab) {
   EXPECT_EQ(pool.outstanding(), 0u);
   EXPECT_NE(pool.take().get(), slab.get());
   EXPECT_EQ(slab.use_count(), 1);
+}
+
+TEST(BufferPool, GivesTheMemoryOfFreeSlabsBackWhenItEnds) {
+  SlabPtr free;
+  SlabPtr abandoned;
+  {
+    BufferPool pool;
+    free = pool.take();
+    abandoned = pool.take();
+    for (const SlabPtr& slab : {free, abandoned}) std::memset(slab->bytes.get(), 'x', kSlabBytes);
+    pool.give(free);
+    pool.abandon(abandoned);
+  }
+  EXPECT_EQ(free->bytes[kSlabBytes / 2], 0);
+  EXPECT_EQ(abandoned->bytes[kSlabBytes / 2], 'x');
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// The list of what the gateway's addon exports. The files of native/ that load it declare it for
+// TypeScript.
+#include <napi.h>
+
+#include "addon_data.h"
+#include "compressor_wrap.h"
+#include "error_value.h"
+#include "record_merge_wrap.h"
+
+namespace {
+
+Napi::Object start(Napi::Env env, Napi::Object exports) {
+  using namespace capfleet::binding;
+  AddonData::create(env);
+  exports.Set("initialize", Napi::Function::New<initialize>(env));
+  exports.Set("RecordInput", RecordInputWrap::define(env));
+  exports.Set("RecordMerge", RecordMergeWrap::define(env));
+  exports.Set("Compressor", CompressorWrap::define(env));
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(capfleet_gateway, start)

@@ -1,0 +1,104 @@
+/**
+ * The engine's compression of any stream of bytes, as TypeScript sees it. The bytes are compressed on
+ * the engine's threads, in gzip members of 1 MiB or zstd frames of 4 MiB, two at a time.
+ */
+import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
+import { loadAddon } from './load-addon.ts'
+
+interface NativeCompressor {
+  write(bytes: Uint8Array): number
+  flush(): void
+  end(): void
+  /** A slab is one Buffer for all its life; the part is its first `length` bytes. */
+  next(): Promise<{ readonly slab: Buffer; readonly length: number } | undefined>
+  close(): void
+}
+
+const engine = loadAddon<{
+  readonly Compressor: new (codec: number, level: number) => NativeCompressor
+}>('capfleet-gateway')
+
+/** Who waits for a part gets what there is after so long, as in a download of the engine. */
+const PATIENCE_MS = 100
+
+/**
+ * Bytes are written by one loop while another one takes the parts of the compressed stream. It takes
+ * up to 8 MiB with gzip and 31 MiB with zstd, and gives all but the last two parts back when it is closed.
+ * What zstd_ultra needs beside that, 70 MiB, belongs to the thread that works: as often as there are cores.
+ */
+export class Compressor implements Disposable {
+  readonly #native: NativeCompressor
+  #isClosed = false
+  #failure: unknown
+  /** Resolved when a part was taken, which makes room. */
+  #taken = Promise.withResolvers<void>()
+
+  constructor(compression: Exclude<Compression, 'none'>) {
+    const { codec, level } = COMPRESSION_LEVELS[compression]
+    this.#native = new engine.Compressor(codec, level)
+  }
+
+  /**
+   * Copies all bytes; waits for next() to make room for them. One call at a time. Rejects with an
+   * AbortError once closed.
+   */
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; ; ) {
+      if (this.#isClosed) throw closed()
+      at += this.#native.write(bytes.subarray(at))
+      if (at === bytes.byteLength) return
+      await this.#taken.promise
+    }
+  }
+
+  /** Nothing more is written: next() gives the rest, then undefined. */
+  end(): void {
+    if (!this.#isClosed) this.#native.end()
+  }
+
+  /**
+   * The next part, undefined at the end; valid until the second next() after it, or close(). One call at
+   * a time. Rejects with store-unavailable when memory is short, with the reason of fail(), with an
+   * AbortError once closed.
+   */
+  async next(): Promise<Buffer | undefined> {
+    if (this.#isClosed) throw this.#failure ?? closed()
+    const flushing = setInterval(() => this.#native.flush(), PATIENCE_MS)
+    try {
+      const part = await this.#native.next()
+      return part?.slab.subarray(0, part.length)
+    } catch (error) {
+      throw this.#failure ?? error
+    } finally {
+      clearInterval(flushing)
+      this.#wakeWriter()
+    }
+  }
+
+  /** Closes because what is written cannot be continued. */
+  fail(reason: unknown): void {
+    this.#failure ??= reason
+    this.close()
+  }
+
+  /** Stops at once. May be called again. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#native.close()
+    this.#wakeWriter()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  #wakeWriter(): void {
+    this.#taken.resolve()
+    this.#taken = Promise.withResolvers()
+  }
+}
+
+function closed(): DOMException {
+  return new DOMException('the compressor was closed', 'AbortError')
+}

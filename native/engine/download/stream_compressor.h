@@ -1,0 +1,74 @@
+// Compresses any stream of bytes as the body of a download is compressed: the gateway's merges go
+// through here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "download/compression_stage.h"
+
+namespace capfleet {
+
+/// Bytes go in by write(), parts of the compressed stream come out by next(). Owned by shared_ptr,
+/// because running tasks call it. All methods belong to one thread; the answers of next() may come
+/// on any. Its slabs are bounded whatever the data: 7 with gzip, 24 with zstd. Beside them each
+/// thread that compresses a group has the tables of the level (70 MiB at zstd's highest).
+class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
+ public:
+  /// The next part of the compressed stream, or null at its end.
+  using Answer = Result<SlabPtr>;
+  using Callback = std::function<void(Answer)>;
+
+  /// `workers` must outlive all that it is given to do. REQUIRES: the codec is not kNone.
+  static std::shared_ptr<StreamCompressor> create(Compression compression, WorkerPool& workers,
+                                                  std::shared_ptr<BufferPool> slabs);
+  /// Closes.
+  ~StreamCompressor();
+  StreamCompressor(const StreamCompressor&) = delete;
+  StreamCompressor& operator=(const StreamCompressor&) = delete;
+
+  /// Copies as many of the bytes as there is room for, and returns how many. When these are not
+  /// all, next() has a part to give, or will have one, and there is room again behind it.
+  /// REQUIRES: neither ended nor closed.
+  size_t write(std::span<const uint8_t> bytes);
+  /// Lets what was written go out although its group is not full, unless something goes out anyhow.
+  void flush();
+  /// Nothing more is written. A stream without any byte is one empty member or frame.
+  void end();
+  /// Calls `done` exactly once: before returning, or later on any thread. The part is valid until
+  /// the second call of next() after this one, or close(). Fails with kStoreUnavailable when memory
+  /// is short, with kCancelled once closed. REQUIRES: no other call waits for its answer.
+  void next(Callback done);
+  /// Stops the work at once; a waiting next() is answered with kCancelled. The memory of the parts
+  /// that are still valid is left to whoever shares it. May be called again.
+  void close();
+
+ private:
+  StreamCompressor(Compression compression, std::shared_ptr<BufferPool> slabs);
+  bool hasRoom();
+  void submit();
+  void answerPending();
+  std::optional<Answer> findAnswer();
+
+  const Compression compression_;
+  const std::shared_ptr<BufferPool> pool_;
+  std::shared_ptr<CompressionStage> stage_;
+  std::vector<PacketBatch> group_;  ///< being filled
+  bool hasSubmitted_ = false;
+  std::atomic<uint32_t> rawSlabs_ = 0;  ///< in group_ and in the stage
+
+  std::mutex mutex_;
+  std::deque<SlabPtr> valid_;  ///< the parts that the consumer may look at
+  Callback pending_;
+  bool isEnded_ = false;
+  bool isClosed_ = false;
+};
+
+}  // namespace capfleet
