@@ -4,8 +4,7 @@ import { ENCODING_FILES, encodingOf } from '../../src/query/query-values.ts'
 
 export interface DownloadHead {
   readonly query: DownloadQuery
-  /** Base of the file's name; a capture's name or a device's: safe as it is. */
-  readonly name: string
+  readonly fileName: string
   /** Retention has removed packets of the range that are older than this. */
   readonly agedOutBeforeNs?: bigint | undefined
 }
@@ -14,11 +13,11 @@ export interface DownloadHead {
  * The headers of every download (api-decisions section 1). Never Content-Encoding: the caller
  * asked for a compressed file, which nobody on the way may unpack.
  */
-export function downloadHeaders({ query, name, agedOutBeforeNs }: DownloadHead): Record<string, string> {
-  const { ending, mediaType } = ENCODING_FILES[encodingOf(query.compression)]
+export function downloadHeaders({ query, fileName, agedOutBeforeNs }: DownloadHead): Record<string, string> {
+  const { mediaType } = ENCODING_FILES[encodingOf(query.compression)]
   const headers: Record<string, string> = {
     'Content-Type': mediaType,
-    'Content-Disposition': `attachment; filename="${name}${ending}"`,
+    'Content-Disposition': `attachment; filename="${fileName}"`,
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',
   }

@@ -2,6 +2,8 @@
  * What a download needs before it can begin: its captures found, its filters compiled. Everything
  * that can be wrong with a request is found here, before a slot is taken.
  */
+
+import { downloadFileName } from '../../src/query/download-file-name.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import type { ParseContext } from '../../src/query/parse-download-query.ts'
 import { badParameter } from '../../src/query/query-parameters.ts'
@@ -16,8 +18,9 @@ export interface PreparedDownload {
   readonly selection: StreamSelection
   /** Retention has removed packets of the range that are older than this; undefined: none. */
   readonly agedOutBeforeNs: bigint | undefined
-  /** Base of the file's name: the capture's, or the device's with the range. */
-  readonly name: string
+  /** The full name of the capture that is asked for by name. */
+  readonly captureName: string | undefined
+  readonly fileName: string
   /** FilterBPF, compiled for the selection's link type. */
   readonly program: Uint8Array | undefined
   /** FilterRE, as a serialized Hyperscan database. */
@@ -54,10 +57,8 @@ export async function prepareDownload(
     query,
     selection,
     agedOutBeforeNs: lostBeforeNs,
-    name:
-      captureName === undefined || capture === undefined
-        ? `${parts.config.deviceName}_${query.beginNs}_${query.endNs}`
-        : capture.name,
+    captureName: captureName === undefined ? undefined : capture?.name,
+    fileName: downloadFileName(query, { captureName: capture?.name, place: parts.config.deviceName }),
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
     ...(await compileFilters(parts, { query, linkType: selection.linkType }, request)),
   }

@@ -118,7 +118,7 @@ async function openSource(
   const { query } = prepared
   if (!query.follow) return await openHeld(parts, prepared, request)
   // A base name means another capture after a roll.
-  const captureName = query.captureName === undefined ? undefined : prepared.name
+  const { captureName } = prepared
   const engine = await FollowedDownload.open(
     { ...query, captureName },
     {

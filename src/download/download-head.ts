@@ -1,4 +1,5 @@
 import type { DownloadPlan } from '../fleet/plan.ts'
+import { downloadFileName } from '../query/download-file-name.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
 import { ENCODING_FILES, type Encoding } from '../query/query-values.ts'
 
@@ -11,12 +12,12 @@ export interface HeadOptions {
 
 /** Response headers of a download (api-decisions section 1). Never Content-Encoding: the file is compressed, not the transfer. */
 export function downloadHead(plan: DownloadPlan, options: HeadOptions): Record<string, string> {
-  const { ending, mediaType } = ENCODING_FILES[options.encoding]
+  const { mediaType } = ENCODING_FILES[options.encoding]
   const { query } = plan
   return {
-    ...passedOn(options.deviceHeaders ?? {}),
     'Content-Type': mediaType,
-    'Content-Disposition': `attachment; filename="${baseName(plan)}${ending}"`,
+    'Content-Disposition': `attachment; filename="${fileName(plan)}"`,
+    ...passedOn(options.deviceHeaders ?? {}),
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',
     'Capfleet-Devices': plan.steps.map((step) => step.device).join(', '),
@@ -28,6 +29,8 @@ export function downloadHead(plan: DownloadPlan, options: HeadOptions): Record<s
 /** What a device may say of its packets, by name in lower case: a device is not trusted. */
 const PASSED_HEADERS: ReadonlyMap<string, { readonly name: string; readonly form: RegExp }> = new Map(
   [
+    // A device knows the full name of the capture that a base name means.
+    { name: 'Content-Disposition', form: /^attachment; filename="[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"$/ },
     { name: 'Capfleet-Order', form: /^[a-z]{1,16}$/ },
     { name: 'Capfleet-Aged-Out-Before', form: /^\d{1,20}$/ },
     { name: 'Capfleet-Corrupt-Blocks', form: /^\d{1,20}$/ },
@@ -43,10 +46,8 @@ function passedOn(headers: NonNullable<HeadOptions['deviceHeaders']>): Record<st
   return passed
 }
 
-function baseName({ query, steps }: DownloadPlan): string {
+function fileName({ query, steps }: DownloadPlan): string {
   const [only, ...more] = steps
-  const where = more.length === 0 && only !== undefined ? only.device : 'fleet'
-  if (query.kind === 'single') return `${query.captureName}`
-  const range = `${query.beginNs}-${query.endNs}`
-  return query.kind === 'timerange' ? `${where}_${range}` : `${query.captureName}_${range}`
+  const place = more.length === 0 && only !== undefined ? only.device : 'fleet'
+  return downloadFileName(query, { captureName: query.captureName, place })
 }

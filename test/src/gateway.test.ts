@@ -490,7 +490,12 @@ describe('the gateway', { timeout: 120_000 }, () => {
     })
 
     test('needs the role full for what changes a device, however the path is spelled', async () => {
-      for (const path of ['/pcap/del?StreamName=x', '/sysmaster/capture_start', '/sysmaster/capture_stop']) {
+      for (const path of [
+        '/pcap/del?StreamName=x',
+        '//pcap//del?StreamName=x',
+        '/sysmaster/capture_start',
+        '/sysmaster/capture_stop',
+      ]) {
         assert.equal((await get(`/devices/d0${path}`)).status, 403)
         assert.equal(
           (await get(`/devices/d0${path}`, { ...world.gateway.as.full, 'sec-fetch-site': 'cross-site' }))
@@ -503,7 +508,6 @@ describe('the gateway', { timeout: 120_000 }, () => {
         '/pcap/DEL',
         '/pcap/del/',
         '/pcap/%64el',
-        '/pcap//del',
         '/x/%2e%2e/pcap/del',
         '/Sysmaster/capture_start',
         '/api/v1/pcap/Single',

@@ -214,6 +214,16 @@ describe('one small capture', () => {
     assert.match(answer.headers['content-disposition'] ?? '', /"small_20261120_0930\.pcap"/)
   })
 
+  test('files of splits and of time ranges are called by their times too', async () => {
+    const fileOf = async (path: string) =>
+      (await appliance.get(`/api/v1/pcap/${path}`)).headers['content-disposition']
+    assert.equal(
+      await fileOf('splittime?StreamName=small&Start=5&Stop=7&Compression=zstd'),
+      'attachment; filename="small_20261120_0930_5-7.pcap.zst"',
+    )
+    assert.match((await fileOf('timerange?TSBegin=5&TSEnd=7&TSUnit=nanos')) ?? '', /"\S+_5-7\.pcap"$/)
+  })
+
   test('HEAD answers the same head, checks everything and has no body', async () => {
     const head = await appliance.get('/api/v1/pcap/single?StreamName=small&Compression=9', { method: 'HEAD' })
     assert.equal(head.status, 200)
