@@ -4,9 +4,9 @@ import type { Log } from './base/log.ts'
 import type { Metrics } from './base/metrics.ts'
 import { Fleet } from './fleet/fleet.ts'
 import { publishFleet } from './fleet/fleet-metrics.ts'
+import { readAccess, readDevices } from './fleet/roster/configured-devices.ts'
 import type { DiscoverySettings } from './fleet/roster/device-settings.ts'
 import type { RosterPlan } from './fleet/roster/fleet-roster.ts'
-import { readAccess, readDevices } from './fleet/roster/read-device.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 
 /** Without devices as yet. */

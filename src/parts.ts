@@ -9,7 +9,7 @@ import { DeviceProxy } from './device/device-proxy.ts'
 import { DownloadOutcomes } from './download/download-outcomes.ts'
 import { ReceiptStore } from './download/receipt-store.ts'
 import { RunningDownloads } from './download/running-downloads.ts'
-import { ControlCalls } from './fleet/control-calls.ts'
+import { CallLimits } from './fleet/call-limits.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -53,7 +53,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const parts: GatewayParts = {
     fleet,
     proxy: new DeviceProxy(config.control),
-    controlCalls: new ControlCalls(config.control, metrics),
+    callLimits: new CallLimits(config.control, metrics),
     users,
     metrics,
     log,

@@ -24,7 +24,7 @@ export interface DeviceClientLimits {
   readonly onHiddenText?: ((text: string) => void) | undefined
 }
 
-export interface CallLimit {
+export interface TimeLimit {
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
@@ -76,7 +76,7 @@ export const ANSWER_BYTES_MAX = {
 
 /**
  * Questions at a time. So many that a caller whose slow filters keep some of them busy keeps nobody else
- * waiting. Downloads are bounded by their leases, calls that are passed on by ControlCallLimit.
+ * waiting. Downloads are bounded by their leases, calls that are passed on by CallLimits.
  */
 const QUESTIONS_MAX = 128
 const PROBLEM_BYTES_MAX = 65_536
@@ -171,7 +171,7 @@ export class DeviceClient {
    * Whatever the device answers, to be passed on; the caller must dispose it. The device may be silent for so
    * long, and its head must be whole by then. REQUIRES: the request changes nothing.
    */
-  async openAnswer(request: DeviceRequest, { timeoutMs, signal }: CallLimit): Promise<DeviceStream> {
+  async openAnswer(request: DeviceRequest, { timeoutMs, signal }: TimeLimit): Promise<DeviceStream> {
     const isHead = request.method === 'HEAD'
     const limits = { signal, isHead, idleTimeoutMs: timeoutMs, headTimeoutMs: timeoutMs }
     return await this.#pool.ask(formatRequest(this.device, request), limits)
@@ -264,7 +264,7 @@ export class DeviceClient {
  */
 export async function withinLimit<Answer>(
   device: string,
-  { timeoutMs, signal }: CallLimit,
+  { timeoutMs, signal }: TimeLimit,
   ask: (signal: AbortSignal) => Promise<Answer>,
 ): Promise<Answer> {
   using limit = new JoinedSignal([signal], timeoutMs)

@@ -1,4 +1,4 @@
-import { type CallLimit, type DeviceClient, type ListLimits, withinLimit } from '../device/device-client.ts'
+import { type DeviceClient, type ListLimits, type TimeLimit, withinLimit } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import type { LargeAnswers } from './large-answers.ts'
 
@@ -28,7 +28,7 @@ const SMALL_BYTES = 256 * 1_024
 export async function fetchDeviceCaptures(
   client: DeviceClient,
   reading: ListReading,
-  limit: CallLimit,
+  limit: TimeLimit,
 ): Promise<readonly CaptureEntry[]> {
   return withinLimit(client.device.name, limit, (signal) => readCaptures(client, reading, signal))
 }

@@ -1,8 +1,8 @@
 import { CapfleetError } from '../base/error.ts'
-import { ANSWER_BYTES_MAX, type CallLimit } from '../device/device-client.ts'
+import { ANSWER_BYTES_MAX, type TimeLimit } from '../device/device-client.ts'
 import { deviceFailure, deviceProtocol } from '../device/device-failure.ts'
 import { nestsTooDeep } from '../device/device-json.ts'
-import type { ControlCalls } from './control-calls.ts'
+import type { CallLimits } from './call-limits.ts'
 import type { FleetMember } from './fleet.ts'
 
 /** What one device said to a call that went to several; `json` is its answer as asJson() makes it. */
@@ -10,8 +10,8 @@ export type DeviceReply =
   | { readonly device: string; readonly json: string }
   | { readonly device: string; readonly error: CapfleetError }
 
-export interface FanOutOptions extends CallLimit {
-  readonly calls: ControlCalls
+export interface FanOutOptions extends TimeLimit {
+  readonly callLimits: CallLimits
   /** Whose calls they are. */
   readonly user: string
   /** Whether they change something on the devices: none is sent twice then. */
@@ -35,10 +35,10 @@ async function askOne(
   options: FanOutOptions,
 ): Promise<DeviceReply> {
   try {
-    const { calls, user, ...limit } = options
+    const { callLimits, user, ...limit } = options
     const ask = async () =>
       asJson(name, await client.getText(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.control }))
-    const json = await calls.run({ device: name, user }, () => breaker.run(ask))
+    const json = await callLimits.run({ device: name, user }, () => breaker.run(ask))
     return { device: name, json }
   } catch (error) {
     return { device: name, error: deviceFailure(name, error) }

@@ -58,7 +58,7 @@ async function answerFromAll(
   const query = withoutDevice(ctx.querystring)
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
   const timeoutMs = parts.limits.controlTimeoutMs
-  const calls = { calls: parts.controlCalls, user: ctx.state.user ?? '' }
+  const calls = { callLimits: parts.callLimits, user: ctx.state.user ?? '' }
   const replies = await fanOut(members, target, { timeoutMs, ...options, ...calls })
   ctx.status = statusOf(replies)
   ctx.type = 'application/json'

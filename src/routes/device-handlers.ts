@@ -105,7 +105,7 @@ async function pass(
       ? passRead(client, { ...call, timeoutMs }, req, res)
       : parts.proxy.forward(device, call, req, res)
   using _allowed = cutWhenRevoked(ctx)
-  await parts.controlCalls.run({ device: device.name, user }, () => breaker.run(forward))
+  await parts.callLimits.run({ device: device.name, user }, () => breaker.run(forward))
 }
 
 /** An answer that goes on, such as events, ends when its reader may not have it any more. */

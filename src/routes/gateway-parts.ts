@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
 import type { DownloadParts } from '../download/download-exchange.ts'
-import type { ControlCalls } from '../fleet/control-calls.ts'
+import type { CallLimits } from '../fleet/call-limits.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 
@@ -11,7 +11,7 @@ import type { TimeSourceAliases } from '../query/time-source.ts'
 export interface GatewayParts {
   readonly fleet: Fleet
   readonly proxy: DeviceProxy
-  readonly controlCalls: ControlCalls
+  readonly callLimits: CallLimits
   readonly downloads: DownloadParts
   readonly users: UsersFile
   readonly metrics: Metrics

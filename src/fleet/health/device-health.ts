@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import type { CallLimit, DeviceClient } from '../../device/device-client.ts'
+import type { DeviceClient, TimeLimit } from '../../device/device-client.ts'
 import { ClockFilter } from './clock-filter.ts'
 import type { DeviceBreaker } from './device-breaker.ts'
 import {
@@ -117,7 +117,7 @@ export class DeviceHealth {
     return this.#options.client.device.name
   }
 
-  get #limit(): CallLimit {
+  get #limit(): TimeLimit {
     return { timeoutMs: this.#options.settings.timeoutMs, signal: this.#closing.signal }
   }
 

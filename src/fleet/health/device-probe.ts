@@ -1,7 +1,7 @@
 /** One look at a device: is it there, which clock, how many readers, how far back does it reach. */
 import { performance } from 'node:perf_hooks'
 import { CapfleetError } from '../../base/error.ts'
-import { ANSWER_BYTES_MAX, type CallLimit, type DeviceClient } from '../../device/device-client.ts'
+import { ANSWER_BYTES_MAX, type DeviceClient, type TimeLimit } from '../../device/device-client.ts'
 import { deviceProtocol } from '../../device/device-failure.ts'
 import { plainText } from '../../device/device-refusal.ts'
 
@@ -35,14 +35,14 @@ export interface DeviceReaders {
 const VERSION_LENGTH_MAX = 128
 
 /** The version, as a sign of life. Fails as DeviceClient.getJson does. */
-export async function probeVersion(client: DeviceClient, limit: CallLimit): Promise<string | undefined> {
+export async function probeVersion(client: DeviceClient, limit: TimeLimit): Promise<string | undefined> {
   const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.version }
   const { version } = membersOf(await client.getJson('/api/v1/system/version', options))
   return plainText(version, VERSION_LENGTH_MAX)
 }
 
 /** A device without this path tells nothing, which is no failure. */
-export async function probeStatus(client: DeviceClient, limit: CallLimit): Promise<DeviceStatus> {
+export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promise<DeviceStatus> {
   const { cat, ptp } = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
   const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
   return {
@@ -61,7 +61,7 @@ export async function probeStatus(client: DeviceClient, limit: CallLimit): Promi
 export async function probeReaders(
   client: DeviceClient,
   refused: readonly string[],
-  limit: CallLimit,
+  limit: TimeLimit,
 ): Promise<DeviceReaders | undefined> {
   const headers = { 'capfleet-refuse': refused.join(', ') }
   const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.status, headers }
@@ -82,7 +82,7 @@ function namesIn(list: string): string[] {
 }
 
 /** Time of the oldest packet that the device still holds; undefined when it does not tell. */
-export async function probeOldestPacket(client: DeviceClient, limit: CallLimit): Promise<bigint | undefined> {
+export async function probeOldestPacket(client: DeviceClient, limit: TimeLimit): Promise<bigint | undefined> {
   const { packets_oldest_ts: text } = membersOf(await askStatus(client, '/sysmaster/stats_summary', limit))
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
@@ -91,7 +91,7 @@ export async function probeOldestPacket(client: DeviceClient, limit: CallLimit):
 const TICK_NS = 1_000_000n
 
 /** As well as one question can tell: the device read its clock somewhere between question and answer. */
-export async function probeClock(client: DeviceClient, limit: CallLimit): Promise<ClockOffset> {
+export async function probeClock(client: DeviceClient, limit: TimeLimit): Promise<ClockOffset> {
   const askedNs = BigInt(Date.now()) * 1_000_000n
   const askedMs = performance.now()
   const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.clock }
@@ -105,7 +105,7 @@ export async function probeClock(client: DeviceClient, limit: CallLimit): Promis
   return { offsetNs: BigInt(digits) - (askedNs + errorNs), errorNs }
 }
 
-function askStatus(client: DeviceClient, target: string, limit: CallLimit): Promise<unknown> {
+function askStatus(client: DeviceClient, target: string, limit: TimeLimit): Promise<unknown> {
   return client.getJson(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.status })
 }
 

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../../base/log.ts'
 import type { Device } from '../../device/device.ts'
+import type { DeviceAccess } from './configured-devices.ts'
 import type { DiscoverySettings } from './device-settings.ts'
 import { admitDevices, type FoundDevice, type RefusedDevice } from './discovered-devices.ts'
 import { watchEndpointSlices } from './endpoint-slice-watch.ts'
 import { devicesOfSlices } from './endpoint-slices.ts'
-import type { DeviceAccess } from './read-device.ts'
 import { lookUpSrv } from './srv-discovery.ts'
 
 export interface DiscoveryOptions {

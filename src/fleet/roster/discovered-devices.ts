@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import { Device } from '../../device/device.ts'
 import { AddressRule } from './address-rule.ts'
+import type { DeviceAccess } from './configured-devices.ts'
 import { DEVICE_NAME } from './device-settings.ts'
-import type { DeviceAccess } from './read-device.ts'
 
 /** A device as a directory tells of it. */
 export interface FoundDevice {

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../../base/log.ts'
 import type { Device } from '../../device/device.ts'
 import type { Fleet } from '../fleet.ts'
+import type { DeviceAccess } from './configured-devices.ts'
 import { DeviceDiscovery } from './device-discovery.ts'
 import type { DiscoverySettings } from './device-settings.ts'
-import type { DeviceAccess } from './read-device.ts'
 
 /** A discovery with the secrets that its settings name. */
 export interface DiscoveryPlan {

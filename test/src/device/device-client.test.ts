@@ -1,5 +1,7 @@
-// How much of an answer the gateway takes of a device that sends more than anybody asked for.
+// How much of an answer the gateway takes of a device that sends more than anybody asked for, and over which connections it asks.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { Device } from '../../../src/device/device.ts'
 import { ANSWER_BYTES_MAX, DeviceClient } from '../../../src/device/device-client.ts'
@@ -14,6 +16,7 @@ import {
 } from '../../../src/fleet/health/device-probe.ts'
 import { LargeAnswers } from '../../../src/fleet/large-answers.ts'
 import { endless, RawDevice } from '../../support/devices/raw-device.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
 const LIMIT = { timeoutMs: 20_000, signal: new AbortController().signal }
@@ -151,5 +154,90 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
       message: 'device d0: The store cannot be read or written',
     })
     assert.deepEqual(hidden, [detail])
+  })
+})
+
+describe('the connections of questions', { timeout: 30_000 }, () => {
+  /** `seen` has the number of the connection and the request line of each request. */
+  async function stage(answer: (socket: Socket, request: number) => void) {
+    const seen: string[] = []
+    const sockets: Socket[] = []
+    const server = createServer((socket) => {
+      const connection = sockets.push(socket) - 1
+      socket.on('error', () => undefined)
+      socket.on('data', (bytes) => {
+        const number = seen.push(`${connection} ${bytes.toString('latin1').split(' HTTP', 1)[0]}`) - 1
+        answer(socket, number)
+      })
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const device = new Device({ name: 'd0', url, user: 'u', password: 'p' })
+    const client = new DeviceClient(device, { connectTimeoutMs: 5_000, idleTimeoutMs: 5_000 })
+    const dispose = () => {
+      client.close()
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    }
+    return { seen, sockets, client, [Symbol.dispose]: dispose }
+  }
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+  test('are kept, also after a refusal; who finds one closed asks again, but never for a change', async () => {
+    const answers = [OK, OK.replace('200 OK', '404 No'), '', OK, OK, OK]
+    using stand = await stage((socket, number) => {
+      const text = answers[number] ?? ''
+      if (text === '') socket.destroy()
+      else socket.write(text)
+    })
+    const { client, seen } = stand
+    assert.equal(await client.getText('/a', QUESTION), 'ok')
+    await assert.rejects(client.getText('/b', QUESTION), { code: 'device-protocol' })
+    assert.equal(await client.getText('/c', QUESTION), 'ok')
+    const change = { ...QUESTION, isChange: true }
+    for (const path of ['/change', '/change']) assert.equal(await client.getText(path, change), 'ok')
+    await assert.rejects(client.getText('/lost', change), { code: 'device-unreachable' })
+    assert.deepEqual(seen, [
+      '0 GET /a',
+      '0 GET /b',
+      '0 GET /c',
+      '1 GET /c',
+      '2 GET /change',
+      '3 GET /change',
+      '4 GET /lost',
+    ])
+  })
+
+  test('are no more than 128 at a time; a place that falls free goes to who has fewest', async () => {
+    using stand = await stage(() => undefined)
+    const { client, seen, sockets } = stand
+    const leaving = new AbortController()
+    const ask = (caller: string) =>
+      client.getText(`/${caller}`, { bytesMax: 100, signal: leaving.signal, caller })
+    const greedy = Array.from({ length: 200 }, () => ask('ann'))
+    const asked = [...greedy, ask('bob')]
+    for (const each of asked) each.catch(() => undefined)
+    await eventually(() => seen.length === 128, { limitMs: 10_000, message: 'all places are taken' })
+    sockets[0]?.write(OK)
+    await eventually(() => seen.length === 129, { limitMs: 5_000, message: 'the next one is served' })
+    assert.equal(seen.at(-1), '0 GET /bob')
+    leaving.abort(new Error('nobody waits'))
+    const ends = await Promise.allSettled(asked)
+    assert.equal(ends.filter(({ status }) => status === 'rejected').length, 200)
+    await eventually(() => sockets.every(({ destroyed }) => destroyed), {
+      limitMs: 5_000,
+      message: 'no connection is left',
+    })
+  })
+
+  test('end with the client, and there is no other', async () => {
+    using stand = await stage(() => undefined)
+    const { client, seen } = stand
+    const asked = client.getText('/x', QUESTION)
+    await eventually(() => seen.length === 1, { limitMs: 5_000, message: 'it has asked' })
+    client.close()
+    await assert.rejects(asked, { code: 'draining' })
+    await assert.rejects(client.getText('/x', QUESTION), { code: 'draining' })
+    assert.equal(seen.length, 1)
   })
 })

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Metrics } from '../../../src/base/metrics.ts'
-import { ControlCalls } from '../../../src/fleet/control-calls.ts'
+import { CallLimits } from '../../../src/fleet/call-limits.ts'
 
 const LIMITS = { callsMax: 3, callsPerUserMax: 2 }
 
 test('a device has a limit of calls, and so has each user; a call that ends makes room', async () => {
   const metrics = new Metrics()
-  const calls = new ControlCalls(LIMITS, metrics)
+  const calls = new CallLimits(LIMITS, metrics)
   const ended = Promise.withResolvers<void>()
   const hold = (device: string, user: string) => calls.run({ device, user }, () => ended.promise)
   const never = () => assert.fail('one call too many was made')
@@ -25,7 +25,7 @@ test('a device has a limit of calls, and so has each user; a call that ends make
 })
 
 test('a call that fails makes room too', async () => {
-  const calls = new ControlCalls({ callsMax: 1, callsPerUserMax: 1 }, new Metrics())
+  const calls = new CallLimits({ callsMax: 1, callsPerUserMax: 1 }, new Metrics())
   const call = { device: 'd', user: 'ann' }
   for (let at = 0; at < 3; at++) {
     await assert.rejects(

@@ -2,13 +2,13 @@ import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
 
 /** How many calls may run at a time on one device. Each takes one of the device's connections. */
-export interface ControlCallLimits {
+export interface CallLimitSettings {
   readonly callsMax: number
   /** How many of them may be one user's. */
   readonly callsPerUserMax: number
 }
 
-export interface ControlCall {
+export interface DeviceCall {
   readonly device: string
   /** Whose call it is. */
   readonly user: string
@@ -20,13 +20,13 @@ const RETRY_AFTER_S = 1
  * The calls to devices that are not downloads: counted by how they ended ("ok" or an error code), and
  * limited, so that nobody can take all the connections of a device, which its probes need too.
  */
-export class ControlCalls {
-  readonly #limits: ControlCallLimits
+export class CallLimits {
+  readonly #limits: CallLimitSettings
   readonly #count: (device: string, result: string) => void
   /** By device, and by device and user; those without a call are left out. */
   readonly #running = new Map<string, number>()
 
-  constructor(limits: ControlCallLimits, metrics: Metrics) {
+  constructor(limits: CallLimitSettings, metrics: Metrics) {
     this.#limits = limits
     const counter = metrics.counter('control_calls_total', 'Calls to devices, without downloads and probes', [
       'device',
@@ -36,7 +36,7 @@ export class ControlCalls {
   }
 
   /** Does `work`, which is a call to a device. Fails with too-many-requests when it would be one too many. */
-  async run<Result>(call: ControlCall, work: () => Promise<Result>): Promise<Result> {
+  async run<Result>(call: DeviceCall, work: () => Promise<Result>): Promise<Result> {
     const { device } = call
     try {
       using _place = this.#take(call)
@@ -49,7 +49,7 @@ export class ControlCalls {
     }
   }
 
-  #take({ device, user }: ControlCall): Disposable {
+  #take({ device, user }: DeviceCall): Disposable {
     const { callsMax, callsPerUserMax } = this.#limits
     const keys = [device, `${device} ${user}`]
     const [ofAll = 0, ofUser = 0] = keys.map((key) => this.#running.get(key) ?? 0)
