@@ -36,13 +36,13 @@ export class ConnectionPool implements Disposable {
     const kept = this.#takeResting()
     if (kept !== undefined) {
       try {
-        return await DeviceStream.open(this.#device, kept, request, { ...options, onReusable })
+        return await DeviceStream.open(kept, request, { ...options, onReusable })
       } catch (error) {
         const isLost = error instanceof CapfleetError && error.code === 'device-unreachable'
         if (!isLost || kept.isAnswered) throw error
       }
     }
-    return await DeviceStream.open(this.#device, this.#connect(), request, { ...options, onReusable })
+    return await DeviceStream.open(this.#connect(), request, { ...options, onReusable })
   }
 
   /** Asks over a connection that carries this exchange alone. The device sees the request once at most. */
@@ -50,7 +50,7 @@ export class ConnectionPool implements Disposable {
     request: string,
     { readSize = ANSWER_READ_SIZE, ...options }: AnswerOptions & Partial<ConnectionOptions>,
   ): Promise<DeviceStream> {
-    return await DeviceStream.open(this.#device, this.#connect(readSize), request, options)
+    return await DeviceStream.open(this.#connect(readSize), request, options)
   }
 
   /** Ends all connections, at once; there will be no other. */

@@ -234,26 +234,22 @@ export class DeviceClient {
 
   async #readText(answer: DeviceStream, bytesMax: number): Promise<string> {
     const pieces: Buffer[] = []
-    for await (const piece of this.#bounded(answer, bytesMax)) pieces.push(Buffer.from(piece))
+    for await (const piece of this.#bounded(answer, bytesMax)) pieces.push(piece)
     return Buffer.concat(pieces).toString('utf8')
   }
 
-  /** The body's bytes, each valid until the next is asked for; fails when there are more than `bytesMax`. */
+  /** The body as it comes, one piece for each read however small its chunks are; fails when it is longer than `bytesMax`. */
   async *#bounded(answer: DeviceStream, bytesMax: number): AsyncGenerator<Buffer, void> {
     let bytes = 0
     for (let read = await answer.next(); read !== undefined; read = await answer.next()) {
-      try {
-        for (const piece of read.data) {
-          bytes += piece.length
-          if (bytes > bytesMax) {
-            const what = `sent more than ${bytesMax} bytes where fewer will do`
-            throw deviceProtocol(this.device.name, what)
-          }
-          yield piece
-        }
-      } finally {
-        read.release()
+      const piece = Buffer.concat(read.data)
+      read.release()
+      bytes += piece.length
+      if (bytes > bytesMax) {
+        const what = `sent more than ${bytesMax} bytes where fewer will do`
+        throw deviceProtocol(this.device.name, what)
       }
+      yield piece
     }
   }
 }

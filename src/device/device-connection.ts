@@ -37,7 +37,8 @@ export interface ConnectionRead {
 const READS_AHEAD = 2
 
 export class DeviceConnection implements Disposable {
-  readonly #device: string
+  /** Its name. */
+  readonly device: string
   readonly #socket: Socket
   readonly #size: ReadSize
   readonly #connecting: NodeJS.Timeout
@@ -65,7 +66,7 @@ export class DeviceConnection implements Disposable {
     { connectTimeoutMs, readSize }: ConnectionOptions,
     onClose: (connection: DeviceConnection) => void = () => undefined,
   ) {
-    this.#device = device.name
+    this.device = device.name
     this.#size = new ReadSize(readSize)
     const lastMs = performance.now() + connectTimeoutMs
     const late = () => this.#fail(deviceLate(device.name, 'accept a connection', connectTimeoutMs))
@@ -183,9 +184,9 @@ export class DeviceConnection implements Disposable {
     socket.on('timeout', () => {
       if (this.#pausedMs !== undefined) return
       const limitMs = this.#exchange?.idleTimeoutMs
-      this.#fail(limitMs === undefined ? CLOSED : deviceLate(this.#device, 'send anything', limitMs))
+      this.#fail(limitMs === undefined ? CLOSED : deviceLate(this.device, 'send anything', limitMs))
     })
-    socket.on('error', (error) => this.#fail(deviceFailure(this.#device, error)))
+    socket.on('error', (error) => this.#fail(deviceFailure(this.device, error)))
     socket.on('end', () => this.#end())
     socket.on('close', () => {
       if (this.#target !== undefined) READ_BUFFERS.give(this.#target)

@@ -1,13 +1,12 @@
 /** One answer of a device: its head, then the body read by read. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type BodyFraming, type FramedPieces, framingFor } from './body-framing.ts'
-import type { Device } from './device.ts'
 import type { ConnectionRead, DeviceConnection, ExchangeOptions } from './device-connection.ts'
 import { deviceBrokeOff, deviceLate, deviceProtocol } from './device-failure.ts'
 import { HeadCollector, hasBody, MalformedAnswer, type ResponseHead } from './response-head.ts'
 
 export interface AnswerOptions extends ExchangeOptions {
-  /** The head must be whole by then: a device that sends a byte of it now and then is never silent. */
+  /** The head must be whole by then (absent: who asks has a limit of their own): a device that sends a byte of it now and then is never silent. */
   readonly headTimeoutMs?: number | undefined
   /** Whether the request is a HEAD. */
   readonly isHead?: boolean | undefined
@@ -39,38 +38,32 @@ export class DeviceStream implements Disposable {
    * or the signal's reason; the connection is broken then.
    */
   static async open(
-    { name }: Device,
     connection: DeviceConnection,
     request: string,
     options: AnswerOptions,
   ): Promise<DeviceStream> {
-    const { headTimeoutMs } = options
-    const late =
-      headTimeoutMs === undefined
-        ? undefined
-        : setTimeout(
-            () => connection.abort(deviceLate(name, 'begin to answer', headTimeoutMs)),
-            headTimeoutMs,
-          )
+    const { device } = connection
+    const { headTimeoutMs = 0 } = options
+    const late = () => connection.abort(deviceLate(device, 'begin to answer', headTimeoutMs))
+    const timer = headTimeoutMs > 0 ? setTimeout(late, headTimeoutMs) : undefined
     try {
       connection.ask(request, options)
-      return new DeviceStream(name, connection, await readHead(connection, name), options)
+      return new DeviceStream(connection, await readHead(connection), options)
     } catch (error) {
       connection[Symbol.dispose]()
-      throw error instanceof MalformedAnswer ? deviceProtocol(name, error.message) : error
+      throw error instanceof MalformedAnswer ? deviceProtocol(device, error.message) : error
     } finally {
-      clearTimeout(late)
+      clearTimeout(timer)
     }
   }
 
   private constructor(
-    device: string,
     connection: DeviceConnection,
     { head, rest }: FoundHead,
     { isHead = false, onReusable }: AnswerOptions,
   ) {
     this.head = head
-    this.#device = device
+    this.#device = connection.device
     this.#connection = connection
     this.#framing = framingFor(isHead || !hasBody(head) ? 0 : head.framing)
     this.#onReusable = onReusable
@@ -190,11 +183,11 @@ interface FoundHead {
 }
 
 /** The final answer's head, and what came behind it in the same read. */
-async function readHead(connection: DeviceConnection, device: string): Promise<FoundHead> {
+async function readHead(connection: DeviceConnection): Promise<FoundHead> {
   const collector = new HeadCollector()
   for (;;) {
     const read = await connection.next()
-    if (read === undefined) throw deviceBrokeOff(device)
+    if (read === undefined) throw deviceBrokeOff(connection.device)
     const found = collector.take(read.bytes)
     if (found !== undefined) {
       const rest = { bytes: read.bytes.subarray(found.bodyFrom), release: read.release }
