@@ -48,7 +48,7 @@ export class ConnectionPool implements Disposable {
   /** Asks over a connection that carries this exchange alone. The device sees the request once at most. */
   async askAlone(
     request: string,
-    { readSize = ANSWER_READ_SIZE, ...options }: AnswerOptions & Partial<ConnectionOptions>,
+    { readSize = ANSWER_READ_SIZE, ...options }: AnswerOptions & Partial<Pick<ConnectionOptions, 'readSize'>>,
   ): Promise<DeviceStream> {
     return await DeviceStream.open(this.#connect(readSize), request, options)
   }

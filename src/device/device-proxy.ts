@@ -31,7 +31,8 @@ export class DeviceProxy {
 
   /**
    * Answers `res` with what the device says. Resolves when the answer has ended or been cut. Before the
-   * first byte it fails with device-unreachable, device-timeout, device-protocol or device-rejected. REQUIRES: the request has no body.
+   * first byte it fails with device-unreachable, device-timeout, device-protocol or device-rejected.
+   * REQUIRES: the request has no body.
    */
   async forward(device: Device, call: PassedCall, req: IncomingMessage, res: ServerResponse): Promise<void> {
     const proxied = new ProxiedCall(device, call, req, res)
@@ -43,7 +44,7 @@ export class DeviceProxy {
       answer.destroy()
       throw error
     }
-    await passBody(answer, res)
+    await pipeBody(answer, res)
   }
 
   #proxyOf(device: Device): HttpProxy {
@@ -84,7 +85,7 @@ function agentFor(device: Device, timeoutMs: number): HttpAgent {
 const NO_BODY = { pipe: (request: ClientRequest) => request.end() } as unknown as Readable
 
 /** Resolves when the answer has been sent or been cut. */
-function passBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
+function pipeBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     res.once('close', resolve)
     if (res.closed) resolve()
