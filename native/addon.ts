@@ -94,14 +94,16 @@ export interface DownloadOptions {
 /** Live figures of a download; exact when next() has returned undefined. */
 export interface DownloadTotals {
   /**
-   * Packets handed out, and their bytes as PCAP records before compression. What `afterBytes` left
-   * out is in them, and in all figures below save `outputBytes`: they are those of the whole body.
+   * Packets handed out, and their bytes as PCAP records before compression. Here and in all figures
+   * that do not speak of output or reading, what `afterBytes` left out counts as handed out.
    */
   readonly packets: bigint
   readonly bytes: bigint
+  /** Of `packets` those that lie wholly before `afterBytes`, and so were not handed out. */
+  readonly skippedPackets: bigint
   /** Bytes of the chunks handed out (compressed, with the file header). */
   readonly outputBytes: bigint
-  /** Packets and bytes read from the store. */
+  /** Packets and bytes of the range read from the store, before the filters. */
   readonly readPackets: bigint
   readonly readBytes: bigint
   /** Blocks left out because their checksum did not match. */

@@ -46,7 +46,7 @@ export class DownloadMetrics {
   ended({ kind, outcome, totals }: EndedDownload): void {
     this.#downloads.inc({ kind, outcome })
     this.#bytes.inc(Number(totals.outputBytes))
-    this.#packets.inc(Number(totals.packets))
+    this.#packets.inc(Number(totals.packets - totals.skippedPackets))
     this.#corruptBlocks.inc(Number(totals.corruptBlocks))
     this.#corruptBlockCount += totals.corruptBlocks
     if (outcome === 'failed') this.#failureCount += 1

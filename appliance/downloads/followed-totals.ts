@@ -3,6 +3,7 @@ import type { DownloadTotals } from '../../native/addon.ts'
 export const NO_TOTALS: DownloadTotals = {
   packets: 0n,
   bytes: 0n,
+  skippedPackets: 0n,
   outputBytes: 0n,
   readPackets: 0n,
   readBytes: 0n,
@@ -20,6 +21,7 @@ export function addTotals(before: DownloadTotals, after: DownloadTotals): Downlo
   return {
     packets: before.packets + after.packets,
     bytes: before.bytes + after.bytes,
+    skippedPackets: before.skippedPackets + after.skippedPackets,
     outputBytes: before.outputBytes + after.outputBytes,
     readPackets: before.readPackets + after.readPackets,
     readBytes: before.readBytes + after.readBytes,

@@ -69,7 +69,7 @@ function sampleOf(reader: Reader): Sample {
     totals: {
       readPackets: totals?.readPackets ?? 0n,
       readBytes: totals?.readBytes ?? 0n,
-      writtenPackets: totals?.packets ?? 0n,
+      writtenPackets: totals === undefined ? 0n : totals.packets - totals.skippedPackets,
       writtenBytes: reader.bytes,
       discardedPackets: discarded(totals),
     },

@@ -8,10 +8,11 @@
 #include "main_thread.h"
 #include "os/buffer_pool.h"
 #include "slab_buffers.h"
+#include "store/checked_blocks.h"
 
 namespace capfleet::binding {
 
-/// JavaScript thread only, except that the two shared objects may be used anywhere.
+/// JavaScript thread only, except that the shared objects may be used anywhere.
 class AddonData {
  public:
   static void create(Napi::Env env);
@@ -21,6 +22,7 @@ class AddonData {
 
   const std::shared_ptr<MainThread>& mainThread() const { return mainThread_; }
   const std::shared_ptr<BufferPool>& slabs() const { return slabs_; }
+  const std::shared_ptr<CheckedBlocks>& checkedBlocks() const { return checkedBlocks_; }
 
   SlabBuffers buffers;                ///< of slabs()
   Napi::FunctionReference makeError;  ///< (code, message) => Error
@@ -32,6 +34,7 @@ class AddonData {
 
   std::shared_ptr<MainThread> mainThread_;
   std::shared_ptr<BufferPool> slabs_ = std::make_shared<BufferPool>();
+  std::shared_ptr<CheckedBlocks> checkedBlocks_ = std::make_shared<CheckedBlocks>();
 };
 
 }  // namespace capfleet::binding

@@ -128,6 +128,7 @@ Napi::Value DownloadWrap::open(const Napi::CallbackInfo& info) {
     return deferred.Promise();
   }
   AddonData& data = *AddonData::of(env);
+  options->checkedBlocks = data.checkedBlocks();
   data.mainThread()->beginOperation();
   WorkerPool::shared().makeQueue().post([mainThread = data.mainThread(), slabs = data.slabs(),
                                          deferred, wanted = std::move(*options)]() mutable {
@@ -199,6 +200,7 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("packets", toBigInt(env, totals.packets));
   result.Set("bytes", toBigInt(env, totals.bytes));
+  result.Set("skippedPackets", toBigInt(env, totals.skippedPackets));
   result.Set("outputBytes", toBigInt(env, totals.outputBytes));
   result.Set("readPackets", toBigInt(env, totals.readPackets));
   result.Set("readBytes", toBigInt(env, totals.readBytes));

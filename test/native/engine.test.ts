@@ -12,6 +12,7 @@ const THREADED_SUITES = [
   'BlockQueue',
   'BufferPool',
   'CaptureWriterTest',
+  'ContinuedDownload',
   'Download',
   'LiveCapture',
   'RegexMatcher',

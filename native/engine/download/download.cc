@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "store/segment_index.h"
 
@@ -73,7 +74,9 @@ Result<ReadStreams> readStreams(const DownloadOptions& options) {
       if (Status status = mergeHeader(read.header, index->header); !status) return status.error();
       // The index of a finished segment lost an entry, and with it its block.
       if (index->lastEntryLeftOut && !isGrowing(path, options)) read.corruptBlocks++;
-      stream.push_back({path, std::move(*index)});
+      auto checks = options.checkedBlocks ? options.checkedBlocks->of(path, *index)
+                                          : std::make_shared<SegmentChecks>();
+      stream.push_back({path, std::move(*index), std::move(checks)});
     }
     read.streams.push_back(std::move(stream));
   }
@@ -90,6 +93,18 @@ PacketTransform transformOf(const DownloadOptions& options) {
   transform.sliceBytes = options.sliceBytes;
   transform.toMicroseconds = options.toMicroseconds;
   return transform;
+}
+
+/// How many of the records in the slab end within its first `bytes` bytes.
+uint64_t recordsWithin(const Slab& slab, uint64_t bytes) {
+  uint64_t records = 0;
+  size_t at = 0;
+  while (at < slab.size) {
+    at += size_t{kRecordHeaderBytes} + loadLe32(slab.bytes.get() + at + 8);
+    if (at > bytes) break;
+    records++;
+  }
+  return records;
 }
 
 /// Takes up to `bytes` bytes off the front of the slab. Returns how many.
@@ -109,6 +124,18 @@ SlicePlan planOf(const DownloadOptions& options, const std::vector<IndexedStream
                       VendorClock::lookBackNs(options.clock.source));
 }
 
+/// Passes over what lies before `afterBytes` and `limits` without reading it, where the indexes can
+/// say what that is. Where a filter, `sliceBytes` or a vendor's time decides it, or `tsMaxNs` needs
+/// the first packet, all is scanned and thrown away.
+Result<SkippedSlices> skipOf(const DownloadOptions& options, ScanContext& context) {
+  if (!context.transform.keepsSizes() || options.tsMaxNs) return SkippedSlices{};
+  const uint64_t endBytes =
+      std::min(options.afterBytes, options.limits.bytes.value_or(options.afterBytes));
+  if (endBytes <= kPcapFileHeaderBytes) return SkippedSlices{};
+  return skipSlices(context, {options.limits.packets.value_or(std::numeric_limits<uint64_t>::max()),
+                              endBytes - kPcapFileHeaderBytes});
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, WorkerPool& workers,
@@ -121,12 +148,16 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
 
   auto context = std::make_unique<ScanContext>(planOf(options, read->streams), transformOf(options),
                                                options.beginNs);
+  const Result<SkippedSlices> skipped = skipOf(options, *context);
+  if (!skipped) return skipped.error();
   const std::shared_ptr<Download> download(
       new Download(header, options, workers.makeQueue(), std::move(slabs), read->corruptBlocks));
   OrderedScanOptions scanOptions;
   scanOptions.slabs = rawSlabs(options.compression.codec);
   scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.tasksAtOnce());
+  scanOptions.firstSlice = skipped->slices;
   scanOptions.maxSpanNs = options.tsMaxNs;
+  download->skip(*skipped);
   download->start(std::move(context), scanOptions);
   if (Status status = download->pushFileHeader(options); !status) {
     return status.error();
@@ -149,6 +180,18 @@ Download::Download(PcapFileHeader header, const DownloadOptions& options, Worker
 Download::~Download() {
   close();
   for (SlabPtr& slab : handedOut_) pool_->abandon(std::move(slab));
+}
+
+/// Counts what is passed over as if it had been handed out.
+void Download::skip(const SkippedSlices& skipped) {
+  limit_.skip(skipped.packets, skipped.bytes);
+  bytesToSkip_ -= skipped.bytes;
+  totals_.packets = skipped.packets;
+  totals_.skippedPackets = skipped.packets;
+  totals_.bytes = skipped.bytes;
+  totals_.corruptBlocks += skipped.corruptBlocks;
+  totals_.firstNs = skipped.firstNs;
+  totals_.lastNs = skipped.lastNs;
 }
 
 void Download::start(std::unique_ptr<ScanContext> context, OrderedScanOptions options) {
@@ -276,12 +319,14 @@ void Download::takeBatches() {
 
 /// Leaves out what is not wanted of the batch. In the totals it is as if it had been handed out.
 void Download::skipFront(PacketBatch& batch) {
+  if (bytesToSkip_ == 0) return;
+  const uint64_t skippedPackets = recordsWithin(*batch.slab, bytesToSkip_);
   const size_t bytes = dropFront(*batch.slab, bytesToSkip_);
-  if (bytes == 0) return;
   bytesToSkip_ -= bytes;
   // Packets count with the part that has their last byte.
   const bool isSkipped = batch.slab->size == 0;
   const std::lock_guard lock(mutex_);
+  totals_.skippedPackets += skippedPackets;
   count({nullptr, isSkipped ? batch.packets : 0, bytes, batch.firstNs, batch.lastNs});
 }
 

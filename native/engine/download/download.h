@@ -14,6 +14,7 @@
 #include "download/compression_stage.h"
 #include "download/ordered_scan.h"
 #include "download/output_limit.h"
+#include "download/skipped_slices.h"
 #include "filter/bpf_program.h"
 
 namespace capfleet {
@@ -39,6 +40,9 @@ struct DownloadOptions {
   /// The body begins with this byte of what it would be without compression; empty if that is no
   /// longer. Totals stay those of the whole body.
   uint64_t afterBytes = 0;
+  /// What is known of the store's blocks, and what the download adds to it. Without it `afterBytes`
+  /// gives the same bytes, but reads all that lies before them.
+  std::shared_ptr<CheckedBlocks> checkedBlocks;
   bool toMicroseconds = false;
   Compression compression;
   uint32_t emptyLinkTypeWord = 1;    ///< of the file header when no segment is given
@@ -46,10 +50,11 @@ struct DownloadOptions {
 };
 
 struct DownloadTotals {
-  uint64_t packets = 0;  ///< handed out, or left out by `afterBytes`
-  uint64_t bytes = 0;    ///< of those, as PCAP records before compression
+  uint64_t packets = 0;         ///< handed out, or left out by `afterBytes`
+  uint64_t bytes = 0;           ///< of those, as PCAP records before compression
+  uint64_t skippedPackets = 0;  ///< of `packets`: wholly before `afterBytes`, so not handed out
   uint64_t outputBytes = 0;
-  uint64_t readPackets = 0;  ///< of the range, before the filter
+  uint64_t readPackets = 0;  ///< of the range, before the filter; not those passed over unread
   uint64_t readBytes = 0;
   uint64_t corruptBlocks = 0;  ///< left out
   std::optional<int64_t> firstNs;
@@ -98,6 +103,7 @@ class Download : public std::enable_shared_from_this<Download> {
 
   Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
            std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks);
+  void skip(const SkippedSlices& skipped);
   void start(std::unique_ptr<ScanContext> context, OrderedScanOptions options);
   Status pushFileHeader(const DownloadOptions& options);
 

@@ -24,7 +24,8 @@ OrderedScan::OrderedScan(std::unique_ptr<ScanContext> context, OrderedScanOption
       options_(options),
       queue_(std::move(queue)),
       pool_(std::move(slabs)),
-      onChange_(std::move(onChange)) {
+      onChange_(std::move(onChange)),
+      nextSlice_(options.firstSlice) {
   assert(options_.slabs > kReservedSlabs && options_.slicesAtOnce > 0);
 }
 

@@ -16,6 +16,7 @@ namespace capfleet {
 struct OrderedScanOptions {
   uint32_t slabs = 8;                ///< filled or being filled at once; more than kReservedSlabs
   uint32_t slicesAtOnce = 4;         ///< scanned at the same time
+  size_t firstSlice = 0;             ///< of the plan; those before it are passed over
   std::optional<int64_t> maxSpanNs;  ///< end this long after the first packet that passes
 };
 
@@ -72,7 +73,7 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<ActiveSlice>> active_;  ///< in order; the first is the head
-  size_t nextSlice_ = 0;
+  size_t nextSlice_;
   uint32_t slabsInUse_ = 0;
   std::optional<int64_t> limitNs_;  ///< known once maxSpanNs has a first packet
   std::optional<Error> error_;

@@ -28,6 +28,11 @@ bool OutputLimit::cut(PacketBatch& batch) {
   return true;
 }
 
+void OutputLimit::skip(uint64_t packets, uint64_t bytes) {
+  packets_ += packets;
+  bytes_ += bytes;
+}
+
 bool OutputLimit::fits(uint64_t packets, uint64_t bytes) const {
   if (limits_.packets && packets_ + packets > *limits_.packets) return false;
   return !limits_.bytes || bytes_ + bytes <= *limits_.bytes;

@@ -23,6 +23,8 @@ class OutputLimit {
   /// Takes the records off the batch that pass a limit. True when there were any: then nothing may
   /// follow. At the limit itself it is still open whether the download is whole.
   bool cut(PacketBatch& batch);
+  /// Counts packets that were passed over. REQUIRES: they pass no limit, no batch was seen.
+  void skip(uint64_t packets, uint64_t bytes);
   /// The timestamp that the first record taken off bears; after cut() has returned true.
   std::optional<int64_t> nextNs() const { return nextNs_; }
 

@@ -37,10 +37,13 @@ void addRuns(const IndexedStream& stream, uint32_t streamNumber, Range range, Sl
     const auto number = static_cast<uint32_t>(plan.segments.size());
     plan.segments.push_back(segment.path);
     plan.origins.push_back({segment.index.header.linkTypeWord, streamNumber, segment.index.port});
-    for (const BlockEntry& entry : segment.index.blocks) {
+    plan.checks.push_back(segment.checks);
+    const std::vector<BlockEntry>& blocks = segment.index.blocks;
+    for (uint32_t i = 0; i < blocks.size(); i++) {
+      const BlockEntry& entry = blocks[i];
       if (!reachesInto(entry, range)) continue;
       if (isFirst || entry.minNs < lastNsOf(plan.runs.back())) plan.runs.emplace_back();
-      plan.runs.back().blocks.push_back({entry, number});
+      plan.runs.back().blocks.push_back({entry, number, i});
       isFirst = false;
     }
   }

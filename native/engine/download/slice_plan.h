@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "packet/packet_origin.h"
+#include "store/checked_blocks.h"
 #include "store/segment_index.h"
 
 namespace capfleet {
@@ -15,6 +17,7 @@ namespace capfleet {
 struct PlannedBlock {
   BlockEntry entry;
   uint32_t segment;  ///< index into SlicePlan::segments
+  uint32_t number;   ///< in the segment's index
 };
 
 /// Consecutive blocks of one stream, each starting no earlier than the one before ends. A stream
@@ -41,8 +44,9 @@ struct Slice {
 
 /// Runs are in the order that decides between equal timestamps: by stream, then by position.
 struct SlicePlan {
-  std::vector<std::string> segments;  ///< paths without ending
-  std::vector<PacketOrigin> origins;  ///< of each segment's packets
+  std::vector<std::string> segments;                   ///< paths without ending
+  std::vector<PacketOrigin> origins;                   ///< of each segment's packets
+  std::vector<std::shared_ptr<SegmentChecks>> checks;  ///< of each segment's blocks
   std::vector<Run> runs;
   std::vector<Slice> slices;
   uint32_t mostInputs = 0;  ///< of one slice
@@ -52,6 +56,8 @@ struct SlicePlan {
 struct IndexedSegment {
   std::string path;  ///< without ending
   SegmentIndex index;
+  /// What is known of its blocks, and what a scan finds; never null.
+  std::shared_ptr<SegmentChecks> checks = std::make_shared<SegmentChecks>();
 };
 using IndexedStream = std::vector<IndexedSegment>;
 

@@ -139,9 +139,10 @@ Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCo
   size_t left = *got;
   for (uint32_t i = group.first; i < group.end; i++) {
     const BlockEntry& entry = input.run->blocks[i].entry;
-    if (entry.bytes > left || blockChecksum({from, entry.bytes}) != entry.checksum) {
-      countCorrupt(input, i, counts);
-    } else {
+    const bool isIntact =
+        entry.bytes <= left && blockChecksum({from, entry.bytes}) == entry.checksum;
+    noteCheck(input, i, isIntact, counts);
+    if (isIntact) {
       appendWhole(from, entry, batch);
       counts.packets += entry.packets;
       counts.bytes += entry.bytes;
@@ -161,8 +162,9 @@ Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
   auto loaded = context_.reader.load(*input.file, entry);
   if (!loaded) return loaded.error();
   bytesSincePause_ += entry.bytes;
-  if (!*loaded) {
-    countCorrupt(input, input.nextBlock, counts);
+  const bool isIntact = *loaded != nullptr;
+  noteCheck(input, input.nextBlock, isIntact, counts);
+  if (!isIntact) {
     finishBlock(input);
     return ok();
   }
@@ -247,9 +249,12 @@ void SliceScan::rekey(Input& input) {
   tree_.replaceWinner(key);
 }
 
-/// A block that two slices read is counted by the first.
-void SliceScan::countCorrupt(const Input& input, uint32_t block, ScanCounts& counts) {
-  if (block != input.sharedBlock) counts.corruptBlocks++;
+/// Remembers whether a block that was read is intact. One that two slices read is counted by the
+/// first.
+void SliceScan::noteCheck(const Input& input, uint32_t block, bool isIntact, ScanCounts& counts) {
+  const PlannedBlock& planned = input.run->blocks[block];
+  context_.plan.checks[planned.segment]->note(planned.number, isIntact);
+  if (!isIntact && block != input.sharedBlock) counts.corruptBlocks++;
 }
 
 }  // namespace capfleet

@@ -87,7 +87,7 @@ class SliceScan {
   int64_t keyOf(const Input& input) const;
   std::vector<int64_t> keys() const;
   void rekey(Input& input);
-  void countCorrupt(const Input& input, uint32_t block, ScanCounts& counts);
+  void noteCheck(const Input& input, uint32_t block, bool isIntact, ScanCounts& counts);
 
   ScanContext& context_;
   int64_t beginNs_;

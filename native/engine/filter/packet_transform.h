@@ -27,6 +27,10 @@ struct PacketTransform {
   bool changesRecords() const { return sliceBytes < kMaxCapturedLength || toMicroseconds; }
   /// Timestamps are rewritten, for which a scan must see every packet in order.
   bool hasVendorTime() const { return clock.source != TimeSource::kNic; }
+  /// Every packet is delivered, by its stored time and as long as it is stored.
+  bool keepsSizes() const {
+    return !filters() && sliceBytes >= kMaxCapturedLength && !hasVendorTime();
+  }
   bool keepsEverything() const { return !filters() && !changesRecords() && !hasVendorTime(); }
 };
 

@@ -60,26 +60,49 @@ Bytes tailOf(const Bytes& whole, uint64_t position) {
   return {whole.begin() + skipped, whole.end()};
 }
 
+uint64_t packetsBefore(const Bytes& whole, uint64_t position) {
+  uint64_t packets = 0;
+  for (size_t at = 24; at < whole.size(); packets++) {
+    at += 16 + loadLe32(&whole[at + 8]);
+    if (at > position) break;
+  }
+  return packets;
+}
+
 void expectTotalsOfTheWhole(const DownloadTotals& got, const DownloadTotals& whole) {
   EXPECT_EQ(got.packets, whole.packets);
   EXPECT_EQ(got.bytes, whole.bytes);
   EXPECT_EQ(got.firstNs, whole.firstNs);
   EXPECT_EQ(got.lastNs, whole.lastNs);
-  EXPECT_EQ(got.corruptBlocks, whole.corruptBlocks);
   EXPECT_EQ(got.isTruncated, whole.isTruncated);
   EXPECT_EQ(got.nextNs, whole.nextNs);
   if (whole.isTruncated) return;  // how far the scan came by then is chance
+  EXPECT_EQ(got.corruptBlocks, whole.corruptBlocks);
   EXPECT_EQ(got.vendorTimeFallbacks, whole.vendorTimeFallbacks);
   EXPECT_EQ(got.latePackets, whole.latePackets);
 }
 
+void damageSome(const StoredStreams& store, std::mt19937_64& random) {
+  for (const auto& segments : store.paths()) {
+    for (const std::string& segment : segments) {
+      const auto index = readSegmentIndex(segment);
+      for (const BlockEntry& block : index->blocks) {
+        if (oneOf(random, 20)) damage(segment, block);
+      }
+    }
+  }
+}
+
 TEST(ContinuedDownload, IsTheTailOfTheWholeForAnyQueryAndPosition) {
   auto random = seededRandom();
-  for (int i = 0; i < 150; i++) {
+  for (int i = 0; i < 100; i++) {
     StoredStreams store;
     fillStore(store, random);
+    if (oneOf(random, 3)) damageSome(store, random);
     DownloadOptions options = randomQuery(store, random);
     DownloadBench bench;
+    // As in a process that has read the store; without it as in one that begins.
+    if (!oneOf(random, 4)) options.checkedBlocks = std::make_shared<CheckedBlocks>();
     const auto undisturbed = bench.open(options);
     const Bytes whole = readBody(*undisturbed);
     for (int j = 0; j < 6; j++) {
@@ -94,7 +117,87 @@ TEST(ContinuedDownload, IsTheTailOfTheWholeForAnyQueryAndPosition) {
                 tailOf(whole, options.afterBytes))
           << "after " << options.afterBytes << " of " << whole.size();
       expectTotalsOfTheWhole(download->totals(), undisturbed->totals());
+      EXPECT_EQ(download->totals().skippedPackets, packetsBefore(whole, options.afterBytes));
     }
+  }
+}
+
+/// Steady streams side by side, which were downloaded once.
+struct ReadStore {
+  explicit ReadStore(size_t streams, std::mt19937_64& random) {
+    store.packetsPerBlock = 20;
+    for (size_t i = 0; i < streams; i++) {
+      store.addStream(randomPackets(random, Clock::kSteady, 4000, 200));
+    }
+    options = store.options();
+    options.scanBytes = 8 * kBlockBytes;
+    options.checkedBlocks = std::make_shared<CheckedBlocks>();
+    whole = readBody(*bench.open(options));
+  }
+  /// What a continued download may read beside what it sends: a slice or two, with the blocks at
+  /// its ends.
+  uint64_t mostWaste() const {
+    return 2 * options.scanBytes + 4 * kBlockBytes * options.streams.size();
+  }
+
+  static constexpr uint64_t kBlockBytes = 20 * 216;  ///< at most
+  DownloadBench bench;
+  StoredStreams store;
+  DownloadOptions options;
+  Bytes whole;
+};
+
+TEST(ContinuedDownload, ReadsNothingOfWhatLiesFarBeforeThePosition) {
+  auto random = seededRandom();
+  for (const size_t streams : {1u, 2u, 4u}) {
+    ReadStore read(streams, random);
+    for (int i = 0; i < 20; i++) {
+      const uint64_t position = randomBelow(random, read.whole.size());
+      read.options.afterBytes = position;
+      const auto download = read.bench.open(read.options);
+      ASSERT_EQ(readBody(*download), tailOf(read.whole, position));
+      EXPECT_LE(download->totals().readBytes, read.whole.size() - position + read.mostWaste());
+    }
+  }
+}
+
+TEST(ContinuedDownload, DoesNotEvenOpenSegmentsThatLieBeforeThePosition) {
+  auto random = seededRandom();
+  StoredStreams store;
+  store.segmentBytes = 50'000;
+  store.addStream(randomPackets(random, Clock::kSteady, 3000, 200));
+  const auto segments = store.paths()[0];
+  ASSERT_GE(segments.size(), 4u);
+  DownloadBench bench;
+  DownloadOptions options = store.options();
+  options.scanBytes = 1;
+  options.checkedBlocks = std::make_shared<CheckedBlocks>();
+  const Bytes whole = readBody(*bench.open(options));
+  for (size_t i = 0; i < 3; i++) std::filesystem::remove(segments[i] + ".pcap");
+  options.afterBytes = 3 * store.segmentBytes;
+  EXPECT_EQ(readBody(*bench.open(options)), tailOf(whole, options.afterBytes));
+}
+
+TEST(ContinuedDownload, ReadsBlocksThatNobodyReadBeforeBecauseTheyMayBeDamaged) {
+  auto random = seededRandom();
+  ReadStore read(1, random);
+  const std::string segment = read.store.paths()[0][0];
+  damage(segment, readSegmentIndex(segment)->blocks[10]);
+  const uint64_t position = read.whole.size() / 2;
+  // One that has seen the block intact goes on behind what it sent.
+  read.options.afterBytes = position;
+  EXPECT_EQ(readBody(*read.bench.open(read.options)), tailOf(read.whole, position));
+
+  read.options.checkedBlocks = std::make_shared<CheckedBlocks>();
+  read.options.afterBytes = 0;
+  const Bytes damaged = readBody(*DownloadBench().open(read.store.options()));
+  ASSERT_LT(damaged.size(), read.whole.size());
+  read.options.afterBytes = position;
+  for (const bool wasRead : {false, true}) {
+    const auto download = read.bench.open(read.options);
+    EXPECT_EQ(readBody(*download), tailOf(damaged, position));
+    EXPECT_EQ(download->totals().corruptBlocks, 1u);
+    EXPECT_EQ(download->totals().readBytes + 24 < damaged.size(), wasRead);
   }
 }
 

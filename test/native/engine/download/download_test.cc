@@ -197,16 +197,6 @@ TEST(Download, EndsAtTheSpanAfterTheFirstPacketThatPasses) {
   }
 }
 
-/// Changes one byte in the middle of a block.
-void damage(const std::string& segment, const BlockEntry& block) {
-  std::fstream file(segment + ".pcap", std::ios::in | std::ios::out | std::ios::binary);
-  const auto at = static_cast<std::streamoff>(block.offset + block.bytes / 2);
-  file.seekg(at);
-  const auto byte = static_cast<char>(file.get() ^ 0x10);
-  file.seekp(at);
-  file.put(byte);
-}
-
 TEST(Download, LeavesOutADamagedBlockAndCountsItOnce) {
   auto random = seededRandom();
   for (const bool isMerged : {false, true}) {

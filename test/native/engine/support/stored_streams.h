@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <future>
 #include <set>
 #include <string>
@@ -146,6 +147,16 @@ inline std::vector<StoredPacket> packetsOf(const Bytes& pcap) {
     at += 16 + header.capturedLength;
   }
   return packets;
+}
+
+/// Changes one byte in the middle of a block.
+inline void damage(const std::string& segment, const BlockEntry& block) {
+  std::fstream file(segment + ".pcap", std::ios::in | std::ios::out | std::ios::binary);
+  const auto at = static_cast<std::streamoff>(block.offset + block.bytes / 2);
+  file.seekg(at);
+  const auto byte = static_cast<char>(file.get() ^ 0x10);
+  file.seekp(at);
+  file.put(byte);
 }
 
 /// A packet that carries its number, so that none can be taken for another.

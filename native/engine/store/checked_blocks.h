@@ -1,0 +1,60 @@
+// What reading has shown of stored blocks: whether their bytes match their checksums. With this a
+// block can be passed over, and is still left out or counted as if it had been read again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "store/segment_index.h"
+
+namespace capfleet {
+
+enum class BlockCheck : uint8_t {
+  kUnread,  ///< nobody has read it, or it was forgotten
+  kIntact,
+  kDamaged,
+};
+
+/// Of the blocks of one segment, by their numbers in its index. Thread-safe.
+class SegmentChecks {
+ public:
+  void note(uint32_t block, bool isIntact);
+  BlockCheck of(uint32_t block) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<BlockCheck> checks_;
+};
+
+/// Of the segments that were read last, a byte for each block. Lost with the process, so that who
+/// relies on it must be able to read. Thread-safe.
+class CheckedBlocks {
+ public:
+  /// Enough for 4 TiB in segments of the usual size; some 16 MiB of memory.
+  static constexpr size_t kMostSegments = 4096;
+
+  explicit CheckedBlocks(size_t mostSegments = kMostSegments) : mostSegments_(mostSegments) {}
+
+  /// What is known of the segment, to be asked and added to. `segment` is the path without its
+  /// ending. A segment that took the path of a removed one has another first block.
+  std::shared_ptr<SegmentChecks> of(const std::string& segment, const SegmentIndex& index);
+
+ private:
+  struct Known {
+    uint64_t firstChecksum;
+    std::shared_ptr<SegmentChecks> checks;
+    uint64_t lastUse;
+  };
+  void forgetOldest();
+
+  const size_t mostSegments_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, Known> known_;  ///< by path
+  uint64_t uses_ = 0;
+};
+
+}  // namespace capfleet
