@@ -150,10 +150,9 @@ function joinScheduler(
 ): Promise<LeaseScheduler> {
   const { streamsPerDevice } = config.downloads
   const { keyPrefix, url } = config.redis
-  const readersOf: ReadersOf = (name, suspects) => fleet.readersOf(name, suspects)
-  const devices = () => fleet.devices.map(({ name }) => name)
+  const readersOf: ReadersOf = (name) => fleet.readersOf(name)
   const sole = url === undefined
-  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, devices, sole })
+  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole })
 }
 
 async function redisTarget(

@@ -37,8 +37,6 @@ export interface QuestionOptions {
   readonly timeoutMs?: number
   /** Label of whoever asks; the device is told. */
   readonly caller?: string
-  /** Further ones, by name in lower case. */
-  readonly headers?: Readonly<Record<string, string>>
   /** Whether it changes something on the device: it is never sent twice then. */
   readonly isChange?: boolean
 }
@@ -50,8 +48,6 @@ export interface ListLimits {
 }
 
 export interface StreamOptions {
-  /** Name of the lease under which the stream is opened. */
-  readonly lease: string
   /** Label of whoever asked for the download. */
   readonly caller: string
   readonly readSize: ReadSizeLimits
@@ -103,20 +99,12 @@ export class DeviceClient {
    * or with what the device says when its answer is not 200. Redirects are not followed.
    */
   async getText(target: string, options: QuestionOptions): Promise<string> {
-    return (await this.#ask(target, options)).text
+    return this.#ask(target, options)
   }
 
   /** The JSON body of a 200 answer; fails like getText, and with device-protocol. */
   async getJson(target: string, options: QuestionOptions): Promise<unknown> {
-    return (await this.getJsonAndHeaders(target, options)).json
-  }
-
-  async getJsonAndHeaders(
-    target: string,
-    options: QuestionOptions,
-  ): Promise<{ readonly json: unknown; readonly headers: Readonly<Record<string, string>> }> {
-    const { text, headers } = await this.#ask(target, options)
-    return { json: parseDeviceJson(this.device.name, text), headers }
+    return parseDeviceJson(this.device.name, await this.#ask(target, options))
   }
 
   /**
@@ -153,10 +141,9 @@ export class DeviceClient {
    */
   async openStream(
     target: string,
-    { lease, caller, readSize, mayPause, signal }: StreamOptions,
+    { caller, readSize, mayPause, signal }: StreamOptions,
   ): Promise<DeviceStream> {
     const headers = {
-      'capfleet-lease': lease,
       'capfleet-caller': caller,
       te: 'trailers',
       ...USER_AGENT,
@@ -182,30 +169,29 @@ export class DeviceClient {
     this.#pool[Symbol.dispose]()
   }
 
-  async #ask(target: string, options: QuestionOptions) {
+  async #ask(target: string, options: QuestionOptions): Promise<string> {
     const { timeoutMs, signal } = options
     if (timeoutMs === undefined) return this.#askWithin(target, options, signal)
     const ask = (within: AbortSignal) => this.#askWithin(target, options, within)
     return withinLimit(this.device.name, { timeoutMs, signal }, ask)
   }
 
-  async #askWithin(target: string, options: QuestionOptions, signal: AbortSignal) {
+  async #askWithin(target: string, options: QuestionOptions, signal: AbortSignal): Promise<string> {
     using _place = await this.#questions.acquire(signal, options.caller)
     using answer = await this.#openQuestion(target, { ...options, signal })
-    return { text: await this.#readText(answer, options.bytesMax), headers: answer.head.headers }
+    return await this.#readText(answer, options.bytesMax)
   }
 
   /** An answer of status 200. */
   async #openQuestion(
     target: string,
-    { signal, caller, headers, isChange = false }: QuestionOptions,
+    { signal, caller, isChange = false }: QuestionOptions,
   ): Promise<DeviceStream> {
     const { idleTimeoutMs } = this.#limits
     const request = formatRequest(this.device, {
       target,
       headers: {
         ...(caller === undefined ? {} : { 'capfleet-caller': caller }),
-        ...headers,
         ...USER_AGENT,
         ...(isChange ? { connection: 'close' } : {}),
       },

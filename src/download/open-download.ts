@@ -126,24 +126,20 @@ function reopenUnder(lease: Lease, withoutStream: readonly string[], parts: Open
   }
 }
 
-/** More names than so many no device can have been told to refuse; one that goes on is out of order. */
-const REVOKED_MOST = 4
-
-/** A device that is busy with others' streams, or gave the lease's place away, sends it back into the queue. */
+/** A device that is busy with others' streams sends the lease back into the queue. */
 async function openUnder(
   lease: Lease,
   plan: DownloadPlan,
   parts: OpenParts,
   options: OpenAllOptions,
 ): Promise<OpenedAll> {
-  for (let revoked = 0; ; ) {
+  for (;;) {
     try {
       return await openAll(plan, parts, { ...options, lease })
     } catch (error) {
       const busy = busyDevice(error)
       const waitMs = Math.max(0, options.deadlineMs - performance.now())
-      if (isRevoked(error)) revoked += 1
-      if (busy === undefined ? !isRevoked(error) || revoked > REVOKED_MOST : waitMs === 0) throw error
+      if (busy === undefined || waitMs === 0) throw error
       await lease.requeue(busy, { signal: options.signal, waitMs })
     }
   }
@@ -196,7 +192,7 @@ function openStep(
 ): Promise<Source> {
   const { client, breaker } = parts.fleet.get(step.device)
   const { startTimeoutMs } = parts
-  const opening = { ...options, lease: lease.name, caller: callerLabel(lease.user), startTimeoutMs }
+  const opening = { ...options, caller: callerLabel(lease.user), startTimeoutMs }
   return breaker.run(() => openSource(client, step, opening))
 }
 
@@ -208,11 +204,6 @@ function isDeviceFault(error: unknown): error is CapfleetError {
 
 /** Not its fault, but its own: our credentials there, and the range of its store. */
 const ONE_DEVICES_OWN: ReadonlySet<ErrorCode> = new Set(['device-rejected', 'aged-out'])
-
-/** Its place is not ours any more; another one may be free. */
-function isRevoked(error: unknown): boolean {
-  return error instanceof CapfleetError && error.code === 'lease-revoked'
-}
 
 function busyDevice(error: unknown): string | undefined {
   if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') return undefined

@@ -29,8 +29,6 @@ export interface Source extends Disposable {
 }
 
 export interface OpenOptions {
-  /** Name of the lease under which the stream is opened. */
-  readonly lease: string
   /** Label of whoever asked for the download. */
   readonly caller: string
   /** Ends the stream too, not only the opening. */
@@ -44,8 +42,8 @@ export interface OpenOptions {
 /**
  * Opens the stream of one step. The caller must dispose the source. Fails with device-unreachable,
  * device-timeout, device-protocol, device-rejected, or with what the device's own answer says.
- * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) and "lease-revoked"
- * (it had lapsed) the caller gives the lease back to the queue.
+ * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) the caller gives the
+ * lease back to the queue.
  */
 export async function openSource(
   client: DeviceClient,
@@ -62,9 +60,8 @@ export async function openSource(
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, mayPause = false } = step
-    const { lease, caller } = options
+    const { caller } = options
     const stream = await client.openStream(target, {
-      lease,
       caller,
       readSize,
       mayPause,

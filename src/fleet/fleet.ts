@@ -5,7 +5,7 @@ import { DeviceClient, type ListLimits } from '../device/device-client.ts'
 import { CaptureListCache } from './capture-list-cache.ts'
 import { DeviceBreaker } from './health/device-breaker.ts'
 import { DeviceHealth } from './health/device-health.ts'
-import type { ClockOffset, DeviceReaders } from './health/device-probe.ts'
+import type { ClockOffset } from './health/device-probe.ts'
 import { LargeAnswers } from './large-answers.ts'
 import { unknownDevice } from './unknown-device.ts'
 
@@ -83,8 +83,8 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** See DeviceHealth.readers(); undefined also for a device that is not known. */
-  async readersOf(name: string, refused: readonly string[]): Promise<DeviceReaders | undefined> {
-    return this.find(name)?.health.readers(refused)
+  async readersOf(name: string): Promise<number | undefined> {
+    return this.find(name)?.health.readers()
   }
 
   /** As of the last probe. */

@@ -5,25 +5,22 @@ Frees the suspects of a device that can be no stream any more.
   ARGV[6]  how many readers the device counted, or "" when it cannot tell
   ARGV[7]  the `now` of tidy.lua, before the device was asked, ms
   ARGV[8]  where the device cannot tell: how long suspects stay in use, ms
-  ARGV[9]  "1": the device knows leases by name; then those follow that it was asked for, does not
-           serve, and refuses from now on
-
-By name, exactly those are freed. None of them streams, and a request of theirs that is still on its
-way, however long, is refused when it arrives. This holds whatever happened to their replica.
 
 By number: let "settled" be the grants of live replicas whose streams had begun before the device was
-asked, and that still hold their place. Suspects are freed when readers <= settled. A grant that is not
-settled counts for nothing: its stream may begin only after the device was asked; so does one of
-which a stream broke off and is opened again, until it has begun. A number cannot tell a suspect that
-streams from a settled grant whose stream has ended, nor what a suspect may still send; what comes
-of that is a stream too many at the device, which refuses it (busy), and the request goes on waiting.
+asked, and that still hold their place. As many suspects stay as there are readers that no settled grant
+accounts for, whoever they are; the oldest of the others go. So what is in use covers what the device counts,
+and a reader from outside takes one place, not those of all suspects. A grant that is not settled counts
+for nothing: its stream may begin only after the device was asked; so does one of which a stream broke off
+and is opened again, until it has begun. A number cannot tell a suspect that streams from a settled grant
+whose stream has ended, nor what a suspect may still send; what comes of that is a stream too many
+at the device, which refuses it (busy), and the request goes on waiting.
 
 Suspects younger than the question stay. Where the device cannot tell, suspects are freed ARGV[8] ms
 after their replica lapsed, by when it has cut its own streams.
 
 Returns how many places were freed.
 ]]
-local device, readers, asked = ARGV[5], ARGV[6], tonumber(ARGV[7])
+local device, readers, asked = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 enter()
 
 local function settled()
@@ -34,31 +31,24 @@ local function settled()
   return count
 end
 
--- Those of which there are suspects still, older than the question and in the same turn.
-local function suspectsNamed(names)
-  local found = {}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', '(' .. asked)) do
-    if names[nameOf(readRequest(id))] then found[#found + 1] = id end
-  end
-  return found
+-- Suspects since before the time, the oldest requests first.
+local function suspectsBefore(time)
+  local ids, suspects = redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', time), {}
+  readRequests(ids)
+  for i, id in ipairs(ids) do suspects[i] = readRequest(id) end
+  table.sort(suspects, function(a, b) return a.member < b.member end)
+  return suspects
 end
 
 local function suspectsFreed()
-  if ARGV[9] == '1' then
-    local names = {}
-    for i = 10, #ARGV do names[ARGV[i]] = true end
-    return suspectsNamed(names)
-  end
-  local bound = '(' .. asked
-  if readers == '' then bound = tostring(now - ARGV[8])
-  elseif tonumber(readers) > settled() then return {} end
-  return redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', bound)
+  if not readers then return suspectsBefore(now - ARGV[8]) end
+  local suspects = suspectsBefore('(' .. asked)
+  local kept = math.max(0, readers - settled())
+  return { unpack(suspects, 1, math.max(0, #suspects - kept)) }
 end
 
 local freed = suspectsFreed()
-readRequests(freed)
-for _, id in ipairs(freed) do
-  local request = readRequest(id)
+for _, request in ipairs(freed) do
   local rest = {}
   for _, name in ipairs(request.devices) do
     if name ~= device then rest[#rest + 1] = name end

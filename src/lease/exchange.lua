@@ -6,8 +6,7 @@ Asks for streams and gives requests back: what one replica has gathered, in the 
              turn, id, "", "", "": releases
            The turn is a number that grows with everything that a replica asks for. A release is of
            that turn and of earlier ones; to ask for an id in a later turn gives the earlier one back
-           first. So what comes twice, or late, does nothing to a later request of the same id. What a device
-           served and nobody had told is the request of whoever knows its id.
+           first. So what comes twice, or late, does nothing to a later request of the same id.
 
 An enqueue asks for one stream on each of its devices at once: all are granted together or none is.
 It is answered by "state position tag sequence-number enqueued-ms": "g" (granted), 0, ...; "w"
@@ -93,11 +92,9 @@ local function nextSeq()
   return seq
 end
 
-local function isOfOther(request) return request.owner ~= REPLICA and request.owner ~= UNKNOWN end
-
 local function enqueue(id, devices, class, user, turn)
   local known = readRequest(id)
-  if known and isOfOther(known) then return 'taken' end
+  if known and known.owner ~= REPLICA then return 'taken' end
   if known and known.turn >= turn then
     if known.state ~= 'w' then return answer(known, 'g', 0) end
     return answer(known, 'w', position(known, readPlaces(known.devices)))
@@ -119,7 +116,7 @@ end
 
 local function release(id, turn)
   local request = readRequest(id)
-  if not request or isOfOther(request) or request.turn > turn then return '' end
+  if not request or request.owner ~= REPLICA or request.turn > turn then return '' end
   giveBack(request)
   return request.state
 end

@@ -1,12 +1,11 @@
 import type { Lease, RequeueOptions } from './lease.ts'
 import type { LeaseEntry } from './lease-entry.ts'
-import { nameOfLease } from './lease-scripts.ts'
 
 /** What the scheduler does for the holder of an entry. */
 export interface LeaseActions {
   opened(entry: LeaseEntry): void
   reopening(entry: LeaseEntry): void
-  requeue(entry: LeaseEntry, busy: string | undefined, options: RequeueOptions): Promise<void>
+  requeue(entry: LeaseEntry, busy: string, options: RequeueOptions): Promise<void>
   giveBack(entry: LeaseEntry): Promise<void>
 }
 
@@ -30,11 +29,6 @@ export class HeldLease implements Lease {
     return this.#entry.request.devices
   }
 
-  get name(): string {
-    const { request, turn } = this.#entry
-    return nameOfLease({ id: request.id, turn })
-  }
-
   get user(): string {
     return this.#entry.request.user
   }
@@ -51,7 +45,7 @@ export class HeldLease implements Lease {
     this.#actions.reopening(this.#entry)
   }
 
-  requeue(busy: string | undefined, options: RequeueOptions): Promise<void> {
+  requeue(busy: string, options: RequeueOptions): Promise<void> {
     return this.#actions.requeue(this.#entry, busy, options)
   }
 

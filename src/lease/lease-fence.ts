@@ -32,7 +32,7 @@ export async function fenceEntries(
 
 async function cannotTell(device: string, readersOf: ReadersOf): Promise<boolean> {
   try {
-    return (await readersOf(device, [])) === undefined
+    return (await readersOf(device)) === undefined
   } catch {
     return false
   }

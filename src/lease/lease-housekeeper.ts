@@ -1,27 +1,19 @@
 /**
  * What each replica does once per heartbeat for all: the housekeeping of tidy.lua, asking devices
- * about suspects (and about all that they serve, when Redis was restarted), finding what was given
- * back and is still in Redis, and telling waiters their place.
+ * with suspects for their readers, finding what was given back and is still in Redis, and telling
+ * waiters their place.
  */
 import type { Log } from '../base/log.ts'
 import type { LeaseEntry } from './lease-entry.ts'
 import type { LeaseQueue } from './lease-queue.ts'
 import type { LeaseScripts } from './lease-scripts.ts'
 
-/** What a device says of its live downloads. */
-export interface DeviceReaders {
-  readonly count: number
-  /** Names of the leases that it serves; undefined: it knows no names. */
-  readonly serving: ReadonlySet<string> | undefined
-}
-
 /**
- * Asks the device for its live downloads, anew at each call: an older answer would free places that
- * are in use. A device that knows names refuses from then on those of the leases `suspects` that it
- * does not serve. Undefined: this device can never tell; places that a dead replica had there are
- * freed by time. Rejects when it could tell but did not answer: then they stay.
+ * Asks the device how many downloads it has, anew at each call: an older answer would free places that
+ * are in use. Undefined: this device can never tell; places that a dead replica had there are freed
+ * by time. Rejects when it could tell but did not answer: then they stay.
  */
-export type ReadersOf = (device: string, suspects: readonly string[]) => Promise<DeviceReaders | undefined>
+export type ReadersOf = (device: string) => Promise<number | undefined>
 
 export interface HousekeeperOptions {
   readonly scripts: LeaseScripts
@@ -29,20 +21,11 @@ export interface HousekeeperOptions {
   readonly log: Log
   readonly entries: ReadonlyMap<string, LeaseEntry>
   readonly readersOf: ReadersOf
-  /** All that there are. */
-  readonly devices: () => readonly string[]
   /** Gives back what Redis still has of an id that nobody here has. */
   readonly release: (id: string) => Promise<unknown>
 }
 
-/** A device with suspects, and the names of their leases. */
-interface Probe {
-  readonly device: string
-  readonly suspects: readonly string[]
-}
-
 const ROUNDS_TO_RECONCILE = 30
-const DEVICES_ASKED_AT_ONCE = 32
 const PLACES_A_BEAT = 100
 /** Whoever is woken meanwhile waits for one script at most. */
 const PLACES_A_SCRIPT = 20
@@ -75,18 +58,6 @@ export class LeaseHousekeeper {
     return this.#running
   }
 
-  /**
-   * Redis was restarted: asks all devices for streams that nobody tells of. Never fails; a device that
-   * does not answer, or after the recovery, is passed over.
-   */
-  async adoptUnknown(): Promise<void> {
-    const left = this.#options.devices().values()
-    const askNext = async () => {
-      for (const device of left) await this.#adopt(device)
-    }
-    await Promise.all(Array.from({ length: DEVICES_ASKED_AT_ONCE }, askNext))
-  }
-
   /** Something could not be given back. */
   reconcileNext(): void {
     this.#roundsToReconcile = 0
@@ -103,36 +74,21 @@ export class LeaseHousekeeper {
       const step = await this.#options.scripts.tidy()
       more = step.more
       // A device may take its time to answer; the housekeeping of the others does not wait for it.
-      for (const probe of step.probes) void this.#probe(probe, step.nowMs)
+      for (const device of step.suspected) void this.#clear(device, step.nowMs)
     }
   }
 
-  async #probe({ device, suspects }: Probe, askedMs: number): Promise<void> {
+  async #clear(device: string, askedMs: number): Promise<void> {
     if (this.#asked.has(device)) return
     this.#asked.add(device)
     try {
-      const readers = await this.#options.readersOf(device, suspects)
-      const serving = readers?.serving
-      const gone = serving && suspects.filter((name) => !serving.has(name))
-      const freed = await this.#options.scripts.clear(device, readers?.count, askedMs, gone)
-      if (freed > 0)
-        this.#options.log.info('lease.suspects-freed', { device, readers: readers?.count, freed })
+      const readers = await this.#options.readersOf(device)
+      const freed = await this.#options.scripts.clear(device, readers, askedMs)
+      if (freed > 0) this.#options.log.info('lease.suspects-freed', { device, readers, freed })
     } catch (error) {
       this.#options.log.debug('lease.probe-failed', { device, message: (error as Error).message })
     } finally {
       this.#asked.delete(device)
-    }
-  }
-
-  async #adopt(device: string): Promise<void> {
-    const { readersOf, scripts, log } = this.#options
-    try {
-      const readers = await readersOf(device, [])
-      if (readers?.serving === undefined || readers.serving.size === 0) return
-      const adopted = await scripts.adopt(device, [...readers.serving])
-      if (adopted > 0) log.info('lease.unknown-adopted', { device, adopted })
-    } catch (error) {
-      log.debug('lease.probe-failed', { device, message: (error as Error).message })
     }
   }
 

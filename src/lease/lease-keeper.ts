@@ -15,8 +15,6 @@ export interface KeeperOptions {
   readonly entries: ReadonlyMap<string, LeaseEntry>
   /** No other replica can have anything in this Redis. */
   readonly sole: boolean
-  /** Redis was restarted, or is new to this replica. */
-  readonly onRestart: () => void
 }
 
 /** Bounds the time of one script. */
@@ -126,11 +124,8 @@ export class LeaseKeeper {
     for (const message of received) this.#received.delete(message)
     for (const [id, told] of streams) if (this.#streams.get(id) === told) this.#streams.delete(id)
     this.#acknowledgedMs = sentMs
-    if (state === 'lapsed') this.#mustReassert = true
-    if (recoverUntil !== this.#recoverUntil) {
-      this.#mustReassert = true
-      this.#options.onRestart()
-    }
+    // Redis may have been restarted, or is new to this replica.
+    if (state === 'lapsed' || recoverUntil !== this.#recoverUntil) this.#mustReassert = true
     this.#recoverUntil = recoverUntil
     if (this.#mustReassert) await this.#reassert()
     for (const message of granted) this.receive(message)

@@ -111,9 +111,6 @@ local function noteOut(owner, grant, waits)
   out[owner][grant] = waits
 end
 
--- What a device knows the grant by; see nameOfLease in lease-scripts.ts.
-local function nameOf(request) return wholeNumber(request.turn) .. '.' .. request.id end
-
 local function grantOf(request) return wholeNumber(request.turn) .. ' ' .. request.id end
 
 -- Something of it is another now.

@@ -29,8 +29,7 @@ Keys:
   :r             HASH   id -> the request: "state turn granted-ms owner devices class tag seq
                         enqueued-ms user". State: w (waits), g (granted), s (suspect). Turn: a number
                         that grows with everything its owner asks for, so that what is late or comes
-                        twice is told from the present. Owner "?": of a suspect that only a device
-                        told of (adopt.lua)
+                        twice is told from the present
   :own:<replica> ZSET   ids of the replica -> sequence number
   :in:<replica>  LIST   grants ("turn id") of requests that waited; wakes the replica by BLMPOP
   :out:<replica> SET    grants not yet acknowledged; read again at each heartbeat, so that a
@@ -62,8 +61,6 @@ local REPLICA = ARGV[1]
 local SLOTS = tonumber(ARGV[2])
 local RECOVER_MS = tonumber(ARGV[3])
 local OPEN_MS = tonumber(ARGV[4])
--- The owner of what a device serves and nobody has told (adopt.lua).
-local UNKNOWN = '?'
 -- The least common multiple of all weights and more, so that tags stay whole numbers.
 local COST = 840
 local WEIGHTS = { interactive = 8, bulk = 1 }

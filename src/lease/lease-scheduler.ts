@@ -29,8 +29,6 @@ export interface LeaseSchedulerOptions {
   readonly log: Log
   /** Default: no device can tell. */
   readonly readersOf?: ReadersOf
-  /** All whose streams may be asked for; default: none. */
-  readonly devices?: () => readonly string[]
   /**
    * No other replica uses this Redis: a restart of it is over as soon as this replica is back, and
    * nobody else can use the places of its streams, however long Redis is away.
@@ -70,8 +68,6 @@ export class LeaseScheduler {
   readonly #entries = new Map<string, LeaseEntry>()
   readonly #closing = new AbortController()
   #heartbeat: NodeJS.Timeout | undefined
-  /** While Redis has been restarted, and devices have not been asked what it may not know. */
-  #adoption: NodeJS.Timeout | undefined
   #draining = false
   /** The last one that was given to a request. */
   #turn = 0
@@ -90,15 +86,13 @@ export class LeaseScheduler {
     this.#scripts = scripts
     this.#queue = new LeaseQueue({ redis, scripts, keyPrefix, replica })
     const entries = this.#entries
-    const onRestart = () => this.#adoptSoon()
-    this.#keeper = new LeaseKeeper({ scripts, timings, log, entries, sole, onRestart })
+    this.#keeper = new LeaseKeeper({ scripts, timings, log, entries, sole })
     this.#housekeeper = new LeaseHousekeeper({
       scripts,
       queue: this.#queue,
       log,
       entries,
       readersOf: this.#readersOf,
-      devices: options.devices ?? (() => []),
       release: (id) => scripts.release(id, this.#turn),
     })
     const inbox = connectRedis(options.redis, 'blocking', log)
@@ -176,7 +170,6 @@ export class LeaseScheduler {
   async close(): Promise<void> {
     this.drain()
     clearInterval(this.#heartbeat)
-    clearTimeout(this.#adoption)
     for (const entry of this.#entries.values()) entry.lost.abort(shuttingDown())
     this.#closing.abort()
     await this.#inbox
@@ -234,7 +227,7 @@ export class LeaseScheduler {
     }
   }
 
-  async #requeue(entry: LeaseEntry, busy: string | undefined, options: RequeueOptions): Promise<void> {
+  async #requeue(entry: LeaseEntry, busy: string, options: RequeueOptions): Promise<void> {
     const { id } = entry.request
     try {
       options.signal.throwIfAborted()
@@ -264,13 +257,6 @@ export class LeaseScheduler {
       this.#housekeeper.reconcileNext()
       this.#log.warn('lease.release-delayed', { id, message: (error as Error).message })
     }
-  }
-
-  /** In the middle of the recovery, when all replicas that can have told what they have. */
-  #adoptSoon(): void {
-    if (this.#sole) return
-    clearTimeout(this.#adoption)
-    this.#adoption = setTimeout(() => void this.#housekeeper.adoptUnknown(), this.#timings.leaseTtlMs / 2)
   }
 
   #tick(): void {

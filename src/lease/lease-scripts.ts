@@ -15,7 +15,6 @@ const SCRIPTS = {
   heartbeat: ASKS,
   tidy: CHANGES,
   clear: CHANGES,
-  adopt: CHANGES,
   reassert: CHANGES,
   leave: CHANGES,
   places: ASKS,
@@ -23,9 +22,8 @@ const SCRIPTS = {
 type ScriptName = keyof typeof SCRIPTS
 type ScriptCall = (key: string, ...args: readonly (string | number)[]) => Promise<unknown>
 
-/** These bound the time of one script. */
+/** Bounds the time of one script. */
 const ASKS_A_SCRIPT = 64
-const ADOPTED_AT_ONCE_MAX = 64
 
 export interface ScriptContext {
   readonly redis: Redis
@@ -53,11 +51,6 @@ export interface OwnedRequest extends QueueTicket {
   readonly kind: 'open' | 'held' | 'waiting'
   /** A number that grows with everything its owner asks for; a grant of an earlier turn is no grant. */
   readonly turn: number
-}
-
-/** What a device knows the lease by: another one after each time that it was asked for again. */
-export function nameOfLease({ id, turn }: Pick<OwnedRequest, 'id' | 'turn'>): string {
-  return `${turn}.${id}`
 }
 
 /** What is asked for; `turn`: a release is of that one and of earlier ones. */
@@ -116,9 +109,9 @@ export class LeaseScripts {
     return asks.length === 0 ? [] : replies.split(',').map(exchangeReply)
   }
 
-  /** `busy`: the device that answered so, if one did. */
-  async requeue(id: string, busy: string | undefined, turn: number) {
-    const reply = await this.#call('requeue', id, busy ?? '', turn, this.#context.timings.busyMs)
+  /** `busy`: the device that answered so. */
+  async requeue(id: string, busy: string, turn: number) {
+    const reply = await this.#call('requeue', id, busy, turn, this.#context.timings.busyMs)
     const [state, position] = reply as ['w' | 'g' | '', number]
     return { state, position }
   }
@@ -133,30 +126,14 @@ export class LeaseScripts {
 
   async tidy() {
     const reply = await this.#call('tidy', this.#context.timings.heartbeatMs)
-    const [more, nowMs, questions] = reply as [number, string, [string, string[]][]]
-    const probes = questions.map(([device, suspects]) => ({ device, suspects }))
-    return { more: more === 1, nowMs: Number(nowMs), probes }
+    const [more, nowMs, suspected] = reply as [number, string, string[]]
+    return { more: more === 1, nowMs: Number(nowMs), suspected }
   }
 
-  /**
-   * `readers`: undefined when the device cannot tell; `askedMs`: of tidy(); `gone`: of the suspects that
-   * the device was asked for by name those that it does not serve and refuses from now on, undefined
-   * when it does not know names.
-   */
-  async clear(
-    device: string,
-    readers: number | undefined,
-    askedMs: number,
-    gone?: readonly string[],
-  ): Promise<number> {
-    const byName = gone === undefined ? [] : ['1', ...gone]
+  /** `readers`: undefined when the device cannot tell; `askedMs`: of tidy(). */
+  async clear(device: string, readers: number | undefined, askedMs: number): Promise<number> {
     const { suspectMs } = this.#context.timings
-    return (await this.#call('clear', device, readers ?? '', askedMs, suspectMs, ...byName)) as number
-  }
-
-  /** Of a device in a recovery; returns how many of the leases nobody had told of. */
-  async adopt(device: string, serving: readonly string[]): Promise<number> {
-    return (await this.#call('adopt', device, ...serving.slice(0, ADOPTED_AT_ONCE_MAX))) as number
+    return (await this.#call('clear', device, readers ?? '', askedMs, suspectMs)) as number
   }
 
   /** `ends`: it is the last of what anybody can have, so that nothing needs to be waited for. */

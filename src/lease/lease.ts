@@ -27,11 +27,6 @@ export interface QueuePlace {
 export interface Lease extends AsyncDisposable {
   readonly id: string
   readonly devices: readonly string[]
-  /**
-   * To be told to the device with each request of a stream, so that it can be asked for it: 1 to 200
-   * visible ASCII characters. Another one after requeue().
-   */
-  readonly name: string
   /** Who asked for it. */
   readonly user: string
   readonly waitedMs: number
@@ -49,12 +44,11 @@ export interface Lease extends AsyncDisposable {
    */
   reopening(): void
   /**
-   * The device `busy` answered that somebody outside holds a stream (its limit is lowered for a while),
-   * or, undefined, a device refuses this lease, which had lapsed. REQUIRES: no stream under the lease
-   * is open. The lease goes back into the queue at its old place. Resolves when it is granted again,
-   * rejects as acquire() does; the lease is then given back.
+   * The device `busy` answered that all its streams are in use; its limit is lowered for a while.
+   * REQUIRES: no stream under the lease is open. The lease goes back into the queue at its old place.
+   * Resolves when it is granted again, rejects as acquire() does; the lease is then given back.
    */
-  requeue(busy: string | undefined, options: RequeueOptions): Promise<void>
+  requeue(busy: string, options: RequeueOptions): Promise<void>
 }
 
 export interface RequeueOptions {
@@ -76,7 +70,6 @@ export interface QueueRow {
   readonly devices: readonly string[]
   readonly class: LeaseClass
   readonly user: string
-  /** "?" of a stream that a device told of, and no replica. */
   readonly replica: string
   readonly enqueuedMs: number
   readonly grantedMs: number | undefined

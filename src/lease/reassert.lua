@@ -46,13 +46,6 @@ local function stream(request, known, isOpen)
   end
 end
 
--- What a device told of it is less than its replica tells now.
-local function disown(request)
-  for _, device in ipairs(request.devices) do freePlace(request, device) end
-  dropRequest(request)
-  return false
-end
-
 local states = {}
 local last = tonumber(redis.call('HGET', KEYS[1], 'seq') or '0')
 local rows, ids = cjson.decode(ARGV[5]), {}
@@ -61,7 +54,6 @@ readRequests(ids)
 for i, row in ipairs(rows) do
   local id, devices, class, user, kind, tag, seq, turn, enqueued = unpack(row)
   local known = readRequest(id)
-  if known and known.owner == UNKNOWN then known = disown(known) end
   local request = newRequest({ id = id, devices = split(devices), class = class, user = user,
                                flow = flowOf(class, user), turn = turn, tag = tag, seq = sequenceText(seq),
                                enqueued = wholeNumber(enqueued), state = 'new', granted = known and known.granted or 0 })

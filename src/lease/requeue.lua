@@ -1,10 +1,10 @@
 --[[
-A grant cannot be used: a device answered that it is busy, because somebody else downloads there, or
-that its place has been given to others. The request goes back into the queue where it was, and for
-a while a busy device gets no more streams than it has from here now.
+A grant cannot be used: a device answered that it is busy, because somebody else downloads there. The
+request goes back into the queue where it was, and for a while the device gets no more streams than it
+has from here now.
 
   ARGV[5]  id of the request
-  ARGV[6]  the device that is busy; "" when none is
+  ARGV[6]  the device that is busy
   ARGV[7]  its new turn, larger than the last; what was done is not done again
   ARGV[8]  how long the limit stays lowered, ms
 
@@ -13,7 +13,7 @@ is unknown.
 ]]
 local device, turn = ARGV[6], tonumber(ARGV[7])
 local request = readRequest(ARGV[5])
-if not request or request.owner == UNKNOWN then return { '', 0 } end
+if not request then return { '', 0 } end
 enter()
 if request.turn < turn then
   noteOut(request.owner, grantOf(request), false)
@@ -23,11 +23,9 @@ if request.turn < turn then
   request.state, request.turn, request.granted = 'w', turn, 0
   noteChange(request)
   joinQueues(request, readPlaces(request.devices))
-  if device ~= '' then
-    local place = readPlace(device)
-    lowerLimit(place, math.min(place.limit, place.used))
-    redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
-  end
+  local place = readPlace(device)
+  lowerLimit(place, math.min(place.limit, place.used))
+  redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
   pump(request.devices)
   writeBack()
   request = readRequest(ARGV[5])

@@ -6,12 +6,10 @@ start on devices marked dirty, and hands out devices whose suspects are to be lo
 
   ARGV[5]  a device with suspects is handed out once in so many ms
 
-Returns {more, now, devices}: more = 1 when another step is due at once; each device as {name, {names of
-its suspects' leases}}. The devices are now the caller's to ask for their readers, whose answer goes to
-clear.lua with this `now`.
+Returns {more, now, devices}: more = 1 when another step is due at once. The devices are now the caller's
+to ask for their readers, whose answer goes to clear.lua with this `now`.
 ]]
--- More suspects of a device than so many are asked for when the first ones have gone.
-local REQUESTS, DEVICES, NAMES, TURN_MS = 200, 32, 100, 30000
+local REQUESTS, DEVICES, TURN_MS = 200, 32, 30000
 
 local function suspect(request)
   request.state = 's'
@@ -44,13 +42,6 @@ local function workOff(replica, from)
   else redis.call('ZADD', P .. 'lapsed', done and '+inf' or rows[#rows], replica) end
 end
 
-local function suspectsOn(device)
-  local ids, names = redis.call('ZRANGE', P .. 'sus:' .. device, 0, NAMES - 1), {}
-  readRequests(ids)
-  for i, id in ipairs(ids) do names[i] = nameOf(readRequest(id)) end
-  return names
-end
-
 enter()
 for _, replica in ipairs(redis.call('ZRANGEBYSCORE', P .. 'hb', '-inf', now)) do
   redis.call('ZREM', P .. 'hb', replica)
@@ -77,11 +68,7 @@ if now - tonumber(turned[1] or '0') > TURN_MS then
 end
 
 local probes = redis.call('ZRANGEBYSCORE', P .. 'susd', '-inf', now - ARGV[5], 'LIMIT', 0, DEVICES)
-local questions = {}
-for i, device in ipairs(probes) do
-  redis.call('ZADD', P .. 'susd', now, device)
-  questions[i] = { device, suspectsOn(device) }
-end
+for _, device in ipairs(probes) do redis.call('ZADD', P .. 'susd', now, device) end
 local more = redis.call('ZCOUNT', P .. 'lapsed', '-inf', '(+inf') > 0
   or (not recovering() and redis.call('EXISTS', P .. 'dirty') == 1)
-return { more and 1 or 0, tostring(now), questions }
+return { more and 1 or 0, tostring(now), probes }

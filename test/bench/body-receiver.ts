@@ -32,7 +32,6 @@ async function receive(client: DeviceClient): Promise<number> {
   const { signal } = new AbortController()
   const step = { device: client.device.name, target: TARGET }
   using source = await openSource(client, step, {
-    lease: '0.bench',
     caller: 'bench',
     signal,
     startTimeoutMs: 15_000,

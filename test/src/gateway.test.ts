@@ -112,7 +112,6 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.deepEqual(sortedHeaders(asked?.headers), [
         'authorization',
         'capfleet-caller',
-        'capfleet-lease',
         'connection',
         'host',
         'te',
@@ -269,29 +268,6 @@ describe('the gateway', { timeout: 120_000 }, () => {
         [refused.status, problem.code, problem.devices],
         [503, 'download-slots-exhausted', ['d0']],
       )
-      await untilIdle()
-    })
-  })
-
-  describe('a lease that a device refuses', () => {
-    test('is asked for again under another name, also by who does not wait', async () => {
-      first().behaviour = { revoked: 4 }
-      const before = first().requests.length
-      const answer = await get(`/devices/d0${TIMERANGE}&Wait=0`)
-      assert.ok((await asBuffer(answer)).equals(fleetPcap(0, PACKETS)))
-      const id = answer.headers.get('capfleet-request-id')
-      const names = first()
-        .requests.slice(before)
-        .map(({ headers }) => String(headers['capfleet-lease']))
-      assert.equal(new Set(names).size, 5)
-      for (const name of names) assert.match(name, new RegExp(`^[0-9]+\\.${id}$`))
-      await untilIdle()
-    })
-
-    test('is not asked for again without end', async () => {
-      first().behaviour = { revoked: 5 }
-      const refused = await get(`/devices/d0${TIMERANGE}`)
-      assert.deepEqual([refused.status, (await problemOf(refused)).code], [409, 'lease-revoked'])
       await untilIdle()
     })
   })

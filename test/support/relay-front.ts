@@ -65,7 +65,6 @@ export async function startRelayFront(
     try {
       const step = { device: 'd0', target: req.url ?? '/' }
       const opening = {
-        lease: '0.relay',
         caller: 'relay',
         signal: abort.signal,
         startTimeoutMs: 5_000,

@@ -6,11 +6,9 @@ import { ClockFilter } from './clock-filter.ts'
 import type { DeviceBreaker } from './device-breaker.ts'
 import {
   type ClockOffset,
-  type DeviceReaders,
   type PtpState,
   probeClock,
   probeOldestPacket,
-  probeReaders,
   probeStatus,
   probeVersion,
 } from './device-probe.ts'
@@ -94,12 +92,11 @@ export class DeviceHealth {
   }
 
   /**
-   * The downloads that the device has now; undefined when it never tells. Fails when it cannot be
-   * asked. One that knows leases by name begins none under those of `refused` any more that it does
-   * not serve now.
+   * How many downloads the device has now; undefined when it never tells. Fails when it cannot be
+   * asked.
    */
-  readers(refused: readonly string[]): Promise<DeviceReaders | undefined> {
-    return probeReaders(this.#options.client, refused, this.#limit)
+  async readers(): Promise<number | undefined> {
+    return (await probeStatus(this.#options.client, this.#limit)).readers
   }
 
   /** The next probe comes now instead of in its turn. */

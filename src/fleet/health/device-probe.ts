@@ -25,13 +25,6 @@ export interface DeviceStatus {
 
 const STATUS_PATH = '/api/v1/system/status'
 
-/** The downloads that a device has. */
-export interface DeviceReaders {
-  readonly count: number
-  /** Names of the leases under which they run; undefined: the device does not know leases. */
-  readonly serving: ReadonlySet<string> | undefined
-}
-
 const VERSION_LENGTH_MAX = 128
 
 /** The version, as a sign of life. Fails as DeviceClient.getJson does. */
@@ -54,31 +47,9 @@ export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promi
   }
 }
 
-/**
- * Also tells the device which leases it is to refuse. Undefined when it does not tell its readers;
- * fails as DeviceClient.getJson does.
- */
-export async function probeReaders(
-  client: DeviceClient,
-  refused: readonly string[],
-  limit: TimeLimit,
-): Promise<DeviceReaders | undefined> {
-  const headers = { 'capfleet-refuse': refused.join(', ') }
-  const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.status, headers }
-  const answer = await client.getJsonAndHeaders(STATUS_PATH, options).catch(nothingIfNoPath)
-  const count = readersIn(membersOf(answer?.json).cat)
-  const serving = answer?.headers['capfleet-serving']
-  if (count === undefined) return undefined
-  return { count, serving: serving === undefined ? undefined : new Set(namesIn(serving)) }
-}
-
 function readersIn(cat: unknown): number | undefined {
   const { cat_EnableCnt: readers } = membersOf(cat)
   return typeof readers === 'number' && Number.isSafeInteger(readers) && readers >= 0 ? readers : undefined
-}
-
-function namesIn(list: string): string[] {
-  return list.split(',').flatMap((name) => name.trim() || [])
 }
 
 /** Time of the oldest packet that the device still holds; undefined when it does not tell. */

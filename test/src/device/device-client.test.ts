@@ -10,7 +10,6 @@ import { DeviceBreaker } from '../../../src/fleet/health/device-breaker.ts'
 import {
   probeClock,
   probeOldestPacket,
-  probeReaders,
   probeStatus,
   probeVersion,
 } from '../../../src/fleet/health/device-probe.ts'
@@ -58,7 +57,6 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
     ['the version', () => probeVersion(client, LIMIT), ANSWER_BYTES_MAX.version],
     ['the clock', () => probeClock(client, LIMIT), ANSWER_BYTES_MAX.clock],
     ['the status', () => probeStatus(client, LIMIT), ANSWER_BYTES_MAX.status],
-    ['the readers', () => probeReaders(client, [], LIMIT), ANSWER_BYTES_MAX.status],
     ['the oldest packet', () => probeOldestPacket(client, LIMIT), ANSWER_BYTES_MAX.status],
   ] as const) {
     test(`no more than its limit is taken for ${what}`, async () => {

@@ -157,7 +157,6 @@ describe('a relay', { timeout: 60_000 }, () => {
         'GET /x?a=b HTTP/1.1',
         `host: ${new URL(device.url).host}`,
         `authorization: Basic ${btoa('u:p')}`,
-        'capfleet-lease: 0.relay',
         'capfleet-caller: relay',
         'te: trailers',
         'user-agent: capfleet-gateway',

@@ -97,33 +97,6 @@ describe('suspects of a device', { timeout: 60_000 }, () => {
     assert.equal(await mine.clear('a', 0, await question()), 1)
   })
 
-  test('go by name where the device says that it does not serve them, whatever it counts', async () => {
-    await suspect()
-    const asked = await question()
-    assert.equal(await mine.clear('a', 4, asked, []), 0)
-    assert.equal(await mine.clear('a', 0, asked, ['1.d1', '0.d2']), 0)
-    assert.equal(await mine.clear('a', 4, asked, ['0.d1']), 1)
-  })
-
-  test('stay when they became suspects again since the device was asked for their name', async () => {
-    const ticket = await suspect()
-    const asked = await question()
-    await dead.heartbeat()
-    await dead.reassert([{ ...narrow('d1'), ...ticket, kind: 'held' }])
-    assert.equal(await mine.clear('a', 0, asked, ['0.d1']), 0)
-    await lapse()
-    assert.equal(await mine.clear('a', 0, asked, ['0.d1']), 0)
-    assert.equal(await mine.clear('a', 0, await question(), ['0.d1']), 1)
-  })
-
-  test('are handed out with the device, by name', async () => {
-    await suspect()
-    await client.zadd(`{${LEASE_PREFIX}}:susd`, 0, 'a')
-    const { probes, nowMs } = await mine.tidy()
-    assert.deepEqual(probes, [{ device: 'a', suspects: ['0.d1'] }])
-    assert.equal(await mine.clear('a', 0, nowMs + 1, ['0.d1']), 1)
-  })
-
   test('of the very millisecond of the question stay', async () => {
     await suspect()
     const since = Number(await client.zscore(`{${LEASE_PREFIX}}:sus:a`, 'd1'))

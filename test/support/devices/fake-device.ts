@@ -24,8 +24,6 @@ export interface FakeBehaviour {
   readonly silentBelow?: string
   /** Further headers of a download. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Answers so many downloads that others have the place of their lease. */
-  readonly revoked?: number
   /** Sent instead of the capture. */
   readonly body?: Buffer
   /** Sends the query of a control call back in a header, however long it is. */
@@ -73,8 +71,6 @@ export class FakeDevice implements AsyncDisposable {
   overruns = 0
   /** Readers of somebody else, who did not come through the gateway. */
   outsiders = 0
-  /** Answered to the question for leases; undefined: it knows no names. */
-  serving: string | undefined
   readonly #server: Server
   readonly #pcap: Buffer
   readonly #changed = new Set<() => void>()
@@ -139,8 +135,6 @@ export class FakeDevice implements AsyncDisposable {
       return this.#problem(res, estimateProblem.status, estimateProblem.body)
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
       return await this.#download(res)
-    if (headers['capfleet-refuse'] !== undefined && this.serving !== undefined)
-      res.setHeader('Capfleet-Serving', this.serving)
     this.#control(path, url.slice(path.length), res)
   }
 
@@ -179,11 +173,6 @@ export class FakeDevice implements AsyncDisposable {
   async #download(res: ServerResponse): Promise<void> {
     const { problem } = this.behaviour
     if (problem) return this.#problem(res, problem.status, problem.body)
-    const { revoked = 0 } = this.behaviour
-    if (revoked > 0) {
-      this.behaviour = { ...this.behaviour, revoked: revoked - 1 }
-      return this.#problem(res, 409, { code: 'lease-revoked', detail: 'others have the place' })
-    }
     if (this.readers + this.outsiders >= SLOTS) {
       if (this.outsiders === 0) this.overruns += 1
       return this.#problem(res, 503, { code: 'download-slots-exhausted', detail: 'all four are in use' })

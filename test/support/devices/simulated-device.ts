@@ -1,8 +1,7 @@
 /**
  * A device that plays a computed capture at a steady pace, truthful about TSBegin and TSEnd. It
  * serves four readers, answers the fifth with 503, and counts readers exactly: a reader is one from
- * its request until its connection or answer has closed. It knows leases by name, as our appliance
- * does. It can lose its power and come back.
+ * its request until its connection or answer has closed. It can lose its power and come back.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -19,7 +18,7 @@ export interface SimulatedDeviceOptions {
   readonly packets: number
   readonly packetsPerTick: number
   readonly tickMs: number
-  /** Told as cat_EnableCnt instead of the truth, by a device that knows no leases: a planted fault. */
+  /** Told as cat_EnableCnt instead of the truth: a planted fault. */
   readonly claimedReaders?: number | undefined
   /**
    * Whether the connection from this port has lost its other end without the device being able to
@@ -28,12 +27,10 @@ export interface SimulatedDeviceOptions {
   readonly isStranded?: (remotePort: number) => boolean
 }
 
-/** A fifth reader who came while four others were there and none of them was stranded. */
+/** One who came while four others were there and none of them was stranded, and was refused. */
 export interface FifthReader {
   readonly device: string
   readonly atMs: number
-  /** Its own, and those of the four; the gateways' logs tell whose they are. */
-  readonly leases: readonly string[]
 }
 
 export class SimulatedDevice implements AsyncDisposable {
@@ -41,13 +38,11 @@ export class SimulatedDevice implements AsyncDisposable {
   readonly fifths: FifthReader[] = []
   mostReaders = 0
   served = 0
-  /** Requests under leases that it had been told to refuse. */
+  /** Downloads answered with 503, fifth readers and those who met stranded ones. */
   refused = 0
   readonly #options: SimulatedDeviceOptions
   #capture: SimulatedCapture
-  /** With the names of their leases. */
-  readonly #readers = new Map<Socket, string>()
-  readonly #refusedLeases = new Set<string>()
+  readonly #readers = new Set<Socket>()
   readonly #sockets = new Set<Socket>()
   #server: Server | undefined
   #port = 0
@@ -109,9 +104,6 @@ export class SimulatedDevice implements AsyncDisposable {
     res.on('error', () => undefined)
     const { pathname, searchParams } = new URL(req.url ?? '', 'http://device')
     if (pathname === '/api/v1/pcap/timerange') return await this.#download(req, res, searchParams)
-    const { 'capfleet-refuse': refuse } = req.headers
-    if (typeof refuse === 'string' && this.#options.claimedReaders === undefined)
-      res.setHeader('Capfleet-Serving', this.#refuse(refuse.split(', ')))
     const answer = this.#status(pathname)
     res.writeHead(answer === undefined ? 404 : 200, { 'Content-Type': 'application/json' })
     res.end(typeof answer === 'string' ? answer : JSON.stringify(answer ?? { code: 'not-found' }))
@@ -138,21 +130,14 @@ export class SimulatedDevice implements AsyncDisposable {
 
   async #download(req: IncomingMessage, res: ServerResponse, query: URLSearchParams): Promise<void> {
     const { socket } = req
-    const lease = String(req.headers['capfleet-lease'])
-    if (this.#refusedLeases.has(lease)) {
-      this.refused += 1
-      res.writeHead(409, { 'Content-Type': 'application/problem+json' })
-      res.end(JSON.stringify({ status: 409, code: 'lease-revoked', detail: 'others have its place' }))
-      return
-    }
     if (this.#readers.size >= SLOTS) {
-      if (this.#trueReaders() >= SLOTS)
-        this.fifths.push({ device: this.name, atMs: Date.now(), leases: [lease, ...this.#readers.values()] })
+      this.refused += 1
+      if (this.#trueReaders() >= SLOTS) this.fifths.push({ device: this.name, atMs: Date.now() })
       res.writeHead(503, { 'Content-Type': 'application/problem+json', 'Retry-After': '1' })
       res.end(JSON.stringify({ status: 503, code: 'download-slots-exhausted', detail: 'all are in use' }))
       return
     }
-    this.#readers.set(socket, lease)
+    this.#readers.add(socket)
     this.mostReaders = Math.max(this.mostReaders, this.#readers.size)
     res.once('close', () => this.#readers.delete(socket))
     await this.#play(res, query)
@@ -160,14 +145,7 @@ export class SimulatedDevice implements AsyncDisposable {
 
   #trueReaders(): number {
     const { isStranded = () => false } = this.#options
-    return [...this.#readers.keys()].filter(({ remotePort }) => !isStranded(remotePort ?? 0)).length
-  }
-
-  /** Begins nothing under those of `leases` any more that it does not serve now; returns all that it serves. */
-  #refuse(leases: readonly string[]): string {
-    const serving = new Set(this.#readers.values())
-    for (const lease of leases) if (!serving.has(lease)) this.#refusedLeases.add(lease)
-    return [...serving].join(', ')
+    return [...this.#readers].filter(({ remotePort }) => !isStranded(remotePort ?? 0)).length
   }
 
   async #play(res: ServerResponse, query: URLSearchParams): Promise<void> {

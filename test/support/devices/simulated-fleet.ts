@@ -28,7 +28,7 @@ export interface FleetState {
   readonly served: number
   /** New connections to devices that have sent something while their network is cut. */
   readonly held: number
-  /** Requests under leases that had lapsed. */
+  /** Downloads answered with 503. */
   readonly refused: number
   readonly fifths: readonly FifthReader[]
 }

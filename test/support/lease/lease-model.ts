@@ -4,8 +4,6 @@
  * compares it with the scripts, the explorer walks through all its states.
  */
 
-import { nameOfLease } from '../../../src/lease/lease-scripts.ts'
-
 export type ModelClass = 'interactive' | 'bulk'
 
 export interface ModelRequest {
@@ -40,20 +38,7 @@ export interface ModelRules {
   readonly regrantsParts?: boolean
   readonly releasesLaterTurns?: boolean
   readonly reopensUntold?: boolean
-  readonly clearsServed?: boolean
 }
-
-/** Owns what a device serves and nobody has told. */
-const UNKNOWN = '?'
-const ADOPTED = {
-  class: 'interactive',
-  user: UNKNOWN,
-  owner: UNKNOWN,
-  tag: 0,
-  seq: 0,
-  state: 's',
-  begun: false,
-} as const
 
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
 
@@ -134,16 +119,16 @@ export class LeaseModel {
     return request.state
   }
 
-  /** `busy`: the device that answered so, if one did. */
-  requeue(id: string, busy: string | undefined, turn: number): 'w' | 'g' | '' {
+  /** `busy`: the device that answered so. */
+  requeue(id: string, busy: string, turn: number): 'w' | 'g' | '' {
     const request = this.requests.get(id)
-    if (request === undefined || request.owner === UNKNOWN) return ''
+    if (request === undefined) return ''
     if (request.turn < turn) {
       request.turn = turn
       request.state = 'w'
       request.begun = false
       this.#join(request)
-      if (busy !== undefined) this.caps.set(busy, Math.min(this.limit(busy), this.used(busy)))
+      this.caps.set(busy, Math.min(this.limit(busy), this.used(busy)))
       this.pump()
     }
     return request.state === 'w' ? 'w' : 'g'
@@ -195,39 +180,15 @@ export class LeaseModel {
       ({ id, state, begun }) =>
         state === 'g' && ((begun && asked.begun.has(id)) || this.rules.countsYoungGrants),
     ).length
-    if (readers > settled && !this.rules.clearsRegardless) return 0
-    return this.#free(
-      device,
-      there.filter(({ id, state }) => state === 's' && asked.suspects.has(id)),
-    )
-  }
-
-  /** `suspects`: as in clear(); `gone`: names of leases that the device does not serve, and refuses. */
-  clearByName(device: string, gone: ReadonlySet<string>, suspects: ReadonlySet<string>): number {
-    const freed = [...this.requests.values()].filter(
-      (request) =>
-        request.state === 's' &&
-        request.devices.includes(device) &&
-        suspects.has(request.id) &&
-        (gone.has(nameOfLease(request)) || this.rules.clearsServed),
-    )
-    return this.#free(device, freed)
-  }
-
-  /** In a recovery: names of leases that the device serves. */
-  adopt(device: string, serving: Iterable<string>): number {
-    let adopted = 0
-    for (const name of this.recovering ? serving : []) {
-      const [turn = '', id = ''] = name.split('.')
-      const known = this.requests.get(id)
-      if (known !== undefined && (known.owner !== UNKNOWN || known.devices.includes(device))) continue
-      const fresh: ModelRequest = { ...ADOPTED, id, devices: [], turn: Number(turn) }
-      const request = known ?? fresh
-      request.devices = [...request.devices, device]
-      this.requests.set(id, request)
-      adopted += 1
+    const suspects = there.filter(({ id, state }) => state === 's' && asked.suspects.has(id))
+    const kept = this.rules.clearsRegardless ? 0 : Math.max(0, readers - settled)
+    const freed = suspects.sort(bySequence).slice(0, Math.max(0, suspects.length - kept))
+    for (const request of freed) {
+      request.devices = request.devices.filter((name) => name !== device)
+      if (request.devices.length === 0) this.requests.delete(request.id)
     }
-    return adopted
+    this.pump()
+    return freed.length
   }
 
   /** Redis was restarted; its data is there. */
@@ -327,15 +288,6 @@ export class LeaseModel {
     ].join('|')
   }
 
-  #free(device: string, freed: readonly ModelRequest[]): number {
-    for (const request of freed) {
-      request.devices = request.devices.filter((name) => name !== device)
-      if (request.devices.length === 0) this.requests.delete(request.id)
-    }
-    this.pump()
-    return freed.length
-  }
-
   #mayGrant(): boolean {
     return !this.recovering || this.rules.grantsWhileRecovering === true
   }
@@ -374,7 +326,6 @@ export class LeaseModel {
   }
 
   #reassertOne(owner: string, one: ModelOwned): 'g' | 'w' {
-    if (this.requests.get(one.id)?.owner === UNKNOWN) this.requests.delete(one.id)
     const known = this.requests.get(one.id)
     // Of a suspect some places may have been freed, and taken by others; then its grant is none any more.
     const isWhole = known?.devices.length === one.devices.length || this.rules.regrantsParts
@@ -412,6 +363,11 @@ export function compare(a: ModelRequest, b: ModelRequest): number {
   if (a.tag !== b.tag) return a.tag - b.tag
   if (a.class !== b.class) return a.class === 'interactive' ? -1 : 1
   return a.seq - b.seq
+}
+
+/** As the texts of their sequence numbers and ids. */
+function bySequence(a: ModelRequest, b: ModelRequest): number {
+  return a.seq - b.seq || (a.id < b.id ? -1 : 1)
 }
 
 function flowOf(request: Pick<ModelRequest, 'class' | 'user'>): string {

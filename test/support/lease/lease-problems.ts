@@ -7,6 +7,7 @@ export function leaseProblems(world: LeaseWorld, before: LeaseWorld): string[] {
   return [
     ...world.devices().flatMap((device) => readerProblems(world, device)),
     ...[...world.model.requests.values()].flatMap((request) => grantProblems(request, world, before)),
+    ...world.refusedForNothing().map((id) => `I7: ${id} was refused although nothing had failed`),
     ...idlers(world).map((id) => `I6: ${id} could start and waits`),
   ]
 }

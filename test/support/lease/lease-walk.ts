@@ -1,12 +1,7 @@
 /** Random commands to the scheduler's scripts in a real Redis and to the model, compared all the time. */
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
-import {
-  type ExchangeAsk,
-  type ExchangeReply,
-  LeaseScripts,
-  nameOfLease,
-} from '../../../src/lease/lease-scripts.ts'
+import { type ExchangeAsk, type ExchangeReply, LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS } from '../../../src/lease/lease-timings.ts'
 import type { SeededRandom } from '../seeded-random.ts'
 import { dumpModel, dumpRedis } from './lease-dump.ts'
@@ -149,7 +144,7 @@ export class LeaseWalk {
   async requeue(): Promise<void> {
     const known = this.#pickKnown((one) => one.kind !== 'waiting' && this.#model.live.has(one.owner))
     if (known === undefined) return
-    const busy = this.#random.next() < 0.7 ? this.#random.pick(known.devices) : undefined
+    const busy = this.#random.pick(known.devices)
     const turn = ++this.#turns
     const { state } = await this.#of(known.owner).requeue(known.id, busy, turn)
     assert.equal(state, this.#model.requeue(known.id, busy, turn))
@@ -215,29 +210,10 @@ export class LeaseWalk {
     const askedMs = isAsked ? Date.now() + FAR_MS / 2 : 0
     const all = [...this.#model.requests.values()]
     const there = new Set(isAsked ? all.map(({ id }) => id) : [])
-    if (this.#random.next() < 0.5) {
-      const gone = suspects.filter(() => this.#random.next() < 0.7).map(nameOfLease)
-      const freed = await this.#of('x').clear(device, 0, askedMs, gone)
-      assert.equal(freed, this.#model.clearByName(device, new Set(gone), there))
-      return
-    }
-    const readers = this.#random.integer(0, 2)
+    const readers = this.#random.integer(0, 3)
     const begun = new Set(isAsked ? all.filter((one) => one.begun).map(({ id }) => id) : [])
     const freed = await this.#of('x').clear(device, readers, askedMs)
     assert.equal(freed, this.#model.clear(device, readers, { begun, suspects: there }))
-  }
-
-  /** Leases of others that Redis knows or has lost, and some that nobody has. */
-  async adopt(): Promise<void> {
-    if (!this.#model.recovering) return
-    const held = [...this.#known.values()].filter(({ kind }) => kind !== 'waiting')
-    const device = this.#random.pick(DEVICES)
-    const serving = held
-      .filter(({ devices }) => devices.includes(device) && this.#random.next() < 0.5)
-      .map(nameOfLease)
-    if (this.#random.next() < 0.5) serving.push(`${++this.#turns}.u${++this.#ids}`)
-    const adopted = await this.#of('x').adopt(device, serving)
-    assert.equal(adopted, this.#model.adopt(device, serving))
   }
 
   async restore(): Promise<void> {
@@ -325,7 +301,6 @@ const ACTS: readonly (readonly [string, number, Act])[] = [
   ['requeue', 4, (walk) => walk.requeue],
   ['clear', 4, (walk) => walk.clear],
   ['comeBack', 4, (walk) => walk.comeBack],
-  ['adopt', 3, (walk) => walk.adopt],
   ['restore', 2, (walk) => walk.restore],
   ['lapse', 1.5, (walk) => walk.lapse],
   ['turnFloor', 1, (walk) => walk.turnFloor],

@@ -3,17 +3,15 @@
  * all that can happen next in a state. One step is what is done at once in the product (a script, or
  * a message that arrives); what may come between two steps there may come between them here.
  *
- * Devices know leases by name: a request may arrive at any time, also of a replica that has lapsed or
- * died. Where devices only count (`counted`), it is taken for granted that a request which a replica
- * has sent reaches its device before that replica's lease can lapse.
+ * Devices tell how many readers they have, and refuse a stream too many. A request may arrive at any
+ * time, also of a replica that has lapsed or died. Where devices are without a limit of their own
+ * (`unlimited`), so that the scheduler alone bounds their readers, it is taken for granted that a request which
+ * a replica has sent reaches its device before that replica's lease can lapse, and that a replica
+ * which is silent all through a recovery from lost data has no streams.
  *
- * What it takes for granted anywhere: a request that its replica gives up does not arrive; a closed
- * stream is no longer counted when its lease is given back; and when data was lost, no request of a
- * replica that has not told is on its way when the device is asked what it serves. (Where devices only count, a
- * replica that is silent all through a recovery from lost data has no streams: there the device's own limit
- * is the last guard.)
+ * What it takes for granted anywhere: a request that its replica gives up does not arrive, and a closed
+ * stream is no longer counted when its lease is given back.
  */
-import { nameOfLease } from '../../../src/lease/lease-scripts.ts'
 import { LeaseModel, type ModelClass, type ModelOwned, type ModelRules } from './lease-model.ts'
 
 export interface TaskPlan {
@@ -28,16 +26,12 @@ export interface WorldPlan {
   readonly tasks: readonly TaskPlan[]
   /** Crashes, pauses, restarts on one path. */
   readonly faults: number
-  /** Devices tell the number of their readers, and know no names. */
-  readonly counted?: boolean
-  /** A planted mistake: devices begin what they said they would refuse. */
-  readonly refusesNothing?: boolean
-  /** A planted mistake: devices are not asked for what Redis lost. */
-  readonly adoptsNothing?: boolean
+  /** Devices begin whatever comes. */
+  readonly unlimited?: boolean
 }
 
 /**
- * coming: granted, on its way to the device, which does not count it yet; refused: a device did not take it;
+ * coming: granted, on its way to the device, which does not count it yet; refused: the device `busy` was full;
  * ended: the device has sent all, the lease is still held.
  */
 type Phase = 'new' | 'waiting' | 'coming' | 'refused' | 'streaming' | 'ended' | 'gone'
@@ -48,16 +42,15 @@ interface Task {
   seq: number
   turn: number
   told: boolean
+  busy: string
 }
 
 interface Probe {
   readonly device: string
   readonly begun: ReadonlySet<string>
   readonly suspects: ReadonlySet<string>
-  /** The suspects' names when the device was asked. */
-  readonly names: readonly string[]
-  /** Its answer: how many readers, and which of the names it does not serve. */
-  readonly answer: { readonly readers: number; readonly gone: ReadonlySet<string> } | undefined
+  /** Its answer. */
+  readonly readers: number | undefined
 }
 
 export type Step = readonly [name: string, act: (world: LeaseWorld) => void]
@@ -68,11 +61,7 @@ export class LeaseWorld {
   readonly #tasks: Task[]
   readonly #replicas: Map<string, 'up' | 'paused' | 'dead'>
   #asserted = new Set<string>()
-  /** Devices that told what they serve, since data was lost. */
-  #adopted = new Set<string>()
   #probe: Probe | undefined
-  /** "device name of a lease" */
-  #refused = new Set<string>()
   #faults: number
   /** Data was lost since the last recovery. */
   #lossy = false
@@ -80,7 +69,7 @@ export class LeaseWorld {
   constructor(plan: WorldPlan) {
     this.plan = plan
     this.model = new LeaseModel(plan.rules)
-    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, turn: 0, told: false }))
+    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, turn: 0, told: false, busy: '' }))
     this.#replicas = new Map(plan.tasks.map(({ replica }) => [replica, 'up']))
     this.#faults = plan.faults
     for (const replica of this.#replicas.keys()) this.model.heartbeat(replica)
@@ -92,25 +81,21 @@ export class LeaseWorld {
     copy.#tasks.push(...this.#tasks.map((task) => ({ ...task })))
     for (const [replica, state] of this.#replicas) copy.#replicas.set(replica, state)
     copy.#asserted = new Set(this.#asserted)
-    copy.#adopted = new Set(this.#adopted)
     copy.#probe = this.#probe
-    copy.#refused = new Set(this.#refused)
     copy.#faults = this.#faults
     copy.#lossy = this.#lossy
     return copy
   }
 
   key(): string {
-    const { device, begun = [], suspects = [], names, answer } = this.#probe ?? {}
-    const probe = `${device} ${[...begun]} ${[...suspects]} ${names} ${answer?.readers} ${[...(answer?.gone ?? [])]}`
+    const { device, begun = [], suspects = [], readers } = this.#probe ?? {}
+    const probe = `${device} ${[...begun]} ${[...suspects]} ${readers}`
     return [
       this.model.key(),
-      this.#tasks.map(({ phase, turn, told }) => phase + turn + (told ? '!' : '')).join(' '),
+      this.#tasks.map(({ phase, turn, told, busy }) => phase + turn + (told ? '!' : '') + busy).join(' '),
       [...this.#replicas.values()].join(' '),
       [...this.#asserted].sort().join(' '),
-      [...this.#adopted].sort().join(' '),
       device === undefined ? '' : probe,
-      [...this.#refused].sort().join(),
       this.#faults + (this.#lossy ? 'lossy' : ''),
     ].join('|')
   }
@@ -126,7 +111,9 @@ export class LeaseWorld {
       ...this.#tasks.flatMap((_, index) => this.#taskSteps(index)),
       ...[...this.#replicas.keys()].flatMap((replica) => this.#replicaSteps(replica)),
       ...this.#probeSteps(),
-      ...this.#adoptSteps(),
+      ...(this.model.caps.size > 0
+        ? [['restore', (world: LeaseWorld) => world.model.restore()] as const]
+        : []),
       ...(this.#mayRecover() ? [['recovered', (world: LeaseWorld) => world.#recovered()] as const] : []),
     ]
   }
@@ -153,6 +140,12 @@ export class LeaseWorld {
     ).length
   }
 
+  /** Requests that a device refused although nothing had failed. */
+  refusedForNothing(): string[] {
+    if (this.#faults < this.plan.faults) return []
+    return this.#tasks.flatMap(({ phase }, i) => (phase === 'refused' ? [String(i)] : []))
+  }
+
   /** Whether a request had been granted, also when the data of it is lost. */
   wasGranted(id: string): boolean {
     const request = this.model.requests.get(id)
@@ -176,7 +169,9 @@ export class LeaseWorld {
     if (task.phase === 'waiting' && isLive && this.#wakeOf(index) >= 0)
       add('deliver', (world) => world.#deliver(index))
     if (task.phase === 'waiting' && isUp) add('cancel', (world) => world.#release(index))
-    if (task.phase === 'coming') add('arrive', (world) => world.#arrive(index))
+    // Else it could be refused for ever while the explorer lets nobody else move.
+    if (task.phase === 'coming' && (task.busy === '' || this.#fullOf(index) === undefined))
+      add('arrive', (world) => world.#arrive(index))
     if (task.phase === 'refused' && isLive) add('requeue', (world) => world.#requeue(index))
     if (task.phase === 'streaming' && isLive && !task.told)
       add('told', (world, mine) => {
@@ -205,7 +200,7 @@ export class LeaseWorld {
     const steps: Step[] = []
     if (state === 'paused') steps.push([`resume ${replica}`, (world) => world.#replicas.set(replica, 'up')])
     const mayStillCome = this.#indexesOf(replica).some((i) => this.#taskOf(i).phase === 'coming')
-    if (state !== 'up' && isLive && !(this.plan.counted && mayStillCome))
+    if (state !== 'up' && isLive && !(this.plan.unlimited && mayStillCome))
       steps.push([`lapse ${replica}`, (world) => world.model.lapse(replica)])
     const isForgotten = this.#indexesOf(replica).some(
       (i) => this.#taskOf(i).phase === 'waiting' && !this.model.requests.has(String(i)),
@@ -236,39 +231,11 @@ export class LeaseWorld {
   #probeSteps(): Step[] {
     if (![...this.#replicas.values()].includes('up')) return []
     const probe = this.#probe
-    if (probe?.answer !== undefined) return [['clear', (world) => world.#clear(probe)]]
+    if (probe?.readers !== undefined) return [['clear', (world) => world.#clear(probe)]]
     if (probe !== undefined) return [['sample', (world) => world.#sample(probe)]]
     return this.devices()
       .filter((device) => this.#suspectsOn(device).length > 0)
       .map((device) => [`ask ${device}`, (world) => world.#ask(device)])
-  }
-
-  /** By any replica that is up, once Redis is back. */
-  #adoptSteps(): Step[] {
-    const isRecovering = this.#lossy && this.model.recovering && this.#asserted.size > 0
-    if (!isRecovering || this.plan.counted || this.plan.adoptsNothing) return []
-    return this.devices()
-      .filter((device) => !this.#adopted.has(device) && !this.#isAwaited(device))
-      .map((device) => [`adopt ${device}`, (world) => world.#adopt(device)])
-  }
-
-  /** Whether a request of a replica that has not told may still arrive. */
-  #isAwaited(device: string): boolean {
-    return this.#tasks.some(({ phase }, i) => {
-      const { devices, replica } = this.#planOf(i)
-      return phase === 'coming' && devices.includes(device) && !this.#asserted.has(replica)
-    })
-  }
-
-  #adopt(device: string): void {
-    this.#adopted.add(device)
-    this.model.adopt(device, this.#servedBy(device))
-  }
-
-  #servedBy(device: string): string[] {
-    return this.#tasks.flatMap(({ phase }, i) =>
-      phase === 'streaming' && this.#planOf(i).devices.includes(device) ? [this.#nameOf(i)] : [],
-    )
   }
 
   #enqueue(index: number): void {
@@ -290,16 +257,22 @@ export class LeaseWorld {
 
   #arrive(index: number): void {
     const task = this.#taskOf(index)
-    const { devices, replica } = this.#planOf(index)
-    const isRefused = devices.some((device) => this.#refused.has(`${device} ${this.#nameOf(index)}`))
-    if (!isRefused) task.phase = 'streaming'
-    else task.phase = this.#replicas.get(replica) === 'dead' ? 'gone' : 'refused'
+    const full = this.#fullOf(index)
+    if (full === undefined) task.phase = 'streaming'
+    else if (this.#replicas.get(this.#planOf(index).replica) === 'dead') task.phase = 'gone'
+    else Object.assign(task, { phase: 'refused', busy: full })
+  }
+
+  /** The device that would refuse the task's stream now. */
+  #fullOf(index: number): string | undefined {
+    if (this.plan.unlimited) return undefined
+    return this.#planOf(index).devices.find((device) => this.readers(device) >= this.plan.rules.slots)
   }
 
   #requeue(index: number): void {
     const task = this.#taskOf(index)
     Object.assign(task, { phase: 'waiting', turn: task.turn + 1, told: false })
-    this.model.requeue(String(index), undefined, task.turn)
+    this.model.requeue(String(index), task.busy, task.turn)
     this.#dropWakes()
   }
 
@@ -314,7 +287,7 @@ export class LeaseWorld {
     for (const index of this.#indexesOf(replica)) {
       const task = this.#taskOf(index)
       // What the network holds of a dead one may still arrive.
-      if (task.phase !== 'coming' || this.plan.counted) task.phase = 'gone'
+      if (task.phase !== 'coming' || this.plan.unlimited) task.phase = 'gone'
     }
     this.#dropWakes()
   }
@@ -324,7 +297,6 @@ export class LeaseWorld {
     else this.model.restart()
     this.#lossy ||= losesAll
     this.#asserted.clear()
-    this.#adopted.clear()
     this.#probe = undefined
   }
 
@@ -347,15 +319,12 @@ export class LeaseWorld {
 
   #mayRecover(): boolean {
     if (!this.model.recovering) return false
-    const isAsked = this.devices().every((device) => this.#adopted.has(device))
-    const byName = !this.plan.counted
-    if (this.#lossy && byName && !isAsked && !this.plan.adoptsNothing) return false
     return [...this.#replicas].every(([replica, state]) => {
       if (state === 'up') return this.#asserted.has(replica)
       const isIdle = this.#indexesOf(replica).every(
         (i) => !['coming', 'streaming'].includes(this.#taskOf(i).phase),
       )
-      return isIdle || !this.#lossy || byName
+      return isIdle || !this.#lossy || !this.plan.unlimited
     })
   }
 
@@ -372,31 +341,18 @@ export class LeaseWorld {
       device,
       begun: new Set(begun),
       suspects: new Set(suspects),
-      names: suspects.map((id) => this.#nameOf(Number(id))),
-      answer: undefined,
+      readers: undefined,
     }
   }
 
   /** The device answers. */
   #sample(probe: Probe): void {
-    const { device, names } = probe
-    const served = this.#servedBy(device)
-    const gone = new Set(names).difference(new Set(served))
-    if (!this.plan.counted && !this.plan.refusesNothing)
-      for (const name of gone) this.#refused.add(`${device} ${name}`)
-    this.#probe = { ...probe, answer: { readers: served.length, gone } }
+    this.#probe = { ...probe, readers: this.readers(probe.device) }
   }
 
-  #clear({ device, begun, suspects, answer }: Probe): void {
+  #clear({ device, begun, suspects, readers = 0 }: Probe): void {
     this.#probe = undefined
-    if (answer === undefined) return
-    const { readers, gone } = answer
-    if (this.plan.counted) this.model.clear(device, readers, { begun, suspects })
-    else this.model.clearByName(device, gone, suspects)
-  }
-
-  #nameOf(index: number): string {
-    return nameOfLease({ id: String(index), turn: this.#taskOf(index).turn })
+    this.model.clear(device, readers, { begun, suspects })
   }
 
   #suspectsOn(device: string): string[] {
