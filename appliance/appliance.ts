@@ -11,7 +11,7 @@ import { createHttpApp } from '../src/http/http-app.ts'
 import { listen } from '../src/http/http-server.ts'
 import { registerCaptureMetrics } from './answers/capture-metrics.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
-import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
+import type { ApplianceParts } from './appliance-parts.ts'
 import { type ApplianceRoute, routeOf } from './appliance-routes.ts'
 import { registerCompileMetrics } from './compile/compile-metrics.ts'
 import { CompileQueue } from './compile/compile-queue.ts'
@@ -19,7 +19,6 @@ import { FilterCompiler } from './compile/filter-compiler.ts'
 import { RegexCompiler } from './compile/regex-compiler.ts'
 import { DownloadMetrics } from './downloads/download-metrics.ts'
 import { FlushWatch } from './downloads/flush-watch.ts'
-import { asksForLeases } from './downloads/lease-headers.ts'
 import { lowerPriority } from './downloads/reader-priority.ts'
 import { StreamLimit } from './downloads/stream-limit.ts'
 import { EventFeed } from './events/event-feed.ts'
@@ -121,11 +120,9 @@ async function createParts(
   }
 }
 
-/** Leases are the business of those who download. */
-function neededRole({ role }: ApplianceRoute, ctx: ApplianceContext, auth: ApplianceConfig['auth']) {
+function neededRole({ role }: ApplianceRoute, auth: ApplianceConfig['auth']) {
   if (role === 'metrics') return auth.anonymousMetrics ? 'open' : 'viewer'
   if (role !== 'system') return role
-  if (asksForLeases(ctx)) return 'user'
   return auth.anonymousSystem ? 'open' : 'viewer'
 }
 
@@ -134,7 +131,7 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   app.use(hideStorePath(parts.config.store, parts.log))
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
-    const needed = neededRole(route, ctx, parts.config.auth)
+    const needed = neededRole(route, parts.config.auth)
     if (needed === 'open') await recognize(ctx, users)
     else await authenticate(ctx, needed, users)
     await route.handler(parts, ctx)

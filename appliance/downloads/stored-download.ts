@@ -13,7 +13,6 @@ import { callerOf } from '../request/caller.ts'
 import { withClientSignal } from '../request/client-signal.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
-import { leaseOf } from './lease-headers.ts'
 import { onHeld } from './on-held.ts'
 import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
 import {
@@ -96,7 +95,6 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
     filter: query.filterBpf,
     sliceBytes: query.sliceBytes,
     user: ctx.state.user ?? '',
-    lease: leaseOf(ctx),
     follows: query.follow,
     startedAt: new Date().toISOString(),
     bytes: 0n,

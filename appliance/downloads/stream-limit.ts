@@ -3,7 +3,6 @@ import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
 import { JoinedSignal } from '../../src/base/joined-signal.ts'
 import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
-import { RefusedLeases } from './refused-leases.ts'
 
 /** Who uses a download slot; listed to those who find none free. */
 export interface Reader {
@@ -19,8 +18,6 @@ export interface Reader {
   /** Bytes kept of each packet; undefined = all. */
   readonly sliceBytes: number | undefined
   readonly user: string
-  /** Under which a gateway asked for it. */
-  readonly lease: string | undefined
   /** Goes on with packets as they come, without an end that anybody knows. */
   readonly follows: boolean
   /** RFC 3339, UTC. */
@@ -50,8 +47,6 @@ export class StreamLimit {
   /** When each user was refused a slot last (performance.now()). */
   readonly #refusedAtMs = new Map<string, number>()
   readonly #readers = new Map<number, Reader>()
-  /** Of each user: a lease belongs to the user who names it. */
-  readonly #refused = new Map<string, RefusedLeases>()
 
   /** Downloads that run now. */
   get readers(): ReadonlySet<Reader> {
@@ -77,41 +72,15 @@ export class StreamLimit {
 
   /**
    * A slot until dispose; of those who wait the user with the fewest is next. Fails with download-slots-exhausted when none
-   * becomes free in time, lease-revoked when the reader's lease is refused, or with the signal's reason.
+   * becomes free in time, or with the signal's reason.
    */
   async acquire(reader: Reader, request: SlotRequest): Promise<Disposable> {
-    // It would only stand in the way of others.
-    this.#failIfRefused(reader)
     using place = new DisposableStack()
     place.use(await this.#place(reader, request))
-    // In one step with the begin: whoever asks for its lease finds it served, or refuses it in time.
-    this.#failIfRefused(reader)
     const slot = this.#freeSlot()
     this.#readers.set(slot, reader)
     place.defer(() => this.#readers.delete(slot))
     return place.move()
-  }
-
-  /**
-   * From now on no download of the user begins under those of the leases under which none of the user's
-   * runs. Gives the leases of all downloads of the user that run, named or not.
-   */
-  refuseUnserved(user: string, leases: Iterable<string>): ReadonlySet<string> {
-    const served = new Set<string>()
-    for (const reader of this.#readers.values())
-      if (reader.lease !== undefined && reader.user === user) served.add(reader.lease)
-    const refused = this.#refused.get(user) ?? new RefusedLeases()
-    this.#refused.set(user, refused)
-    for (const lease of leases) if (!served.has(lease)) refused.add(lease)
-    return served
-  }
-
-  #failIfRefused({ lease, user }: Reader): void {
-    if (lease === undefined || !this.#refused.get(user)?.has(lease)) return
-    throw new CapfleetError(
-      'lease-revoked',
-      'the place of this download has been given to others; queue again',
-    )
   }
 
   #freeSlot(): number {

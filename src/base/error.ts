@@ -81,12 +81,6 @@ export const ERROR_KINDS = {
   'capture-active': { status: 409, title: 'The capture is being recorded', retry: true, blame: 'caller' },
   'capture-exists': { status: 409, title: 'A capture of this name exists', retry: false, blame: 'caller' },
   'capture-in-use': { status: 409, title: 'The capture is being downloaded', retry: true, blame: 'caller' },
-  'lease-revoked': {
-    status: 409,
-    title: 'The lease of the download has been given to others',
-    retry: true,
-    blame: 'ours',
-  },
   'client-timeout': {
     status: 408,
     title: 'The client took nothing for too long',

@@ -42,7 +42,6 @@ const CALLERS_CODES: ReadonlySet<ErrorCode> = new Set([
   'download-slots-exhausted',
   'event-streams-exhausted',
   'compiler-busy',
-  'lease-revoked',
 ])
 
 /** The state of the device itself; its words may hold paths and names of its machine, and are for the log. */

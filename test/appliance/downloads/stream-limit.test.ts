@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { REFUSED_LEASES_MAX } from '../../../appliance/downloads/refused-leases.ts'
 import { type Reader, StreamLimit } from '../../../appliance/downloads/stream-limit.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 
 const never = new AbortController().signal
-const reader = (what: string, lease?: string, user = 'analyst'): Reader => ({
+const reader = (what: string, user = 'analyst'): Reader => ({
   mode: 'single',
   commandLine: `GET /api/v1/pcap/single?StreamName=${what}`,
   what,
@@ -13,7 +12,6 @@ const reader = (what: string, lease?: string, user = 'analyst'): Reader => ({
   filter: 'tcp',
   sliceBytes: undefined,
   user,
-  lease,
   follows: false,
   startedAt: '2026-11-20T09:30:00.000Z',
   bytes: 7n,
@@ -77,74 +75,8 @@ test('a waiter whose client leaves is gone at once', async () => {
 const NOW = { waitMs: 0, signal: never }
 const LATER = { waitMs: 60_000, signal: never }
 
-test('a lease under which a download runs is served and not refused', async () => {
-  const slots = new StreamLimit()
-  const first = await slots.acquire(reader('a', 'red'), NOW)
-  await slots.acquire(reader('b', 'blue'), NOW)
-  await slots.acquire(reader('c'), NOW)
-  assert.deepEqual([...slots.refuseUnserved('analyst', ['red', 'gone'])], ['red', 'blue'])
-  first[Symbol.dispose]()
-  await slots.acquire(reader('d', 'red'), NOW)
-  assert.deepEqual([...slots.refuseUnserved('analyst', [])], ['blue', 'red'])
-})
-
-test('under a refused lease no download begins, nor waits; others do', async () => {
-  const slots = new StreamLimit()
-  assert.deepEqual([...slots.refuseUnserved('analyst', ['red'])], [])
-  await assert.rejects(slots.acquire(reader('a', 'red'), NOW), { code: 'lease-revoked' })
-  await takeAll(slots)
-  await assert.rejects(slots.acquire(reader('e', 'red'), NOW), { code: 'lease-revoked' })
-  await assert.rejects(slots.acquire(reader('e', 'red'), LATER), { code: 'lease-revoked' })
-  await assert.rejects(slots.acquire(reader('e', 'blue'), NOW), { code: 'download-slots-exhausted' })
-  assert.equal(slots.waiting, 0)
-})
-
-test('a download whose lease is refused while it waits does not begin; its place goes to the next', async () => {
-  const slots = new StreamLimit()
-  const [first] = await takeAll(slots)
-  const red = slots.acquire(reader('e', 'red'), LATER)
-  const blue = slots.acquire(reader('f', 'blue'), LATER)
-  slots.refuseUnserved('analyst', ['red'])
-  first?.[Symbol.dispose]()
-  await assert.rejects(red, { code: 'lease-revoked' })
-  await blue
-  assert.deepEqual([...slots.refuseUnserved('analyst', [])], ['blue'])
-  assert.deepEqual([slots.readers.size, slots.waiting], [4, 0])
-})
-
-test('a lease is refused also when a place was just given to its download', async () => {
-  const slots = new StreamLimit()
-  const [first] = await takeAll(slots)
-  const red = slots.acquire(reader('e', 'red'), LATER)
-  first?.[Symbol.dispose]()
-  assert.deepEqual([...slots.refuseUnserved('analyst', ['red'])], [])
-  await assert.rejects(red, { code: 'lease-revoked' })
-  await slots.acquire(reader('f'), NOW)
-  assert.equal(slots.readers.size, 4)
-})
-
-test("a lease is its user's: another user neither refuses it nor is told of it", async () => {
-  const slots = new StreamLimit()
-  await slots.acquire(reader('a', 'red', 'ann'), NOW)
-  assert.deepEqual([...slots.refuseUnserved('bob', ['red', 'blue'])], [])
-  await slots.acquire(reader('b', 'red', 'ann'), NOW)
-  await slots.acquire(reader('c', 'blue', 'ann'), NOW)
-  await assert.rejects(slots.acquire(reader('d', 'blue', 'bob'), NOW), { code: 'lease-revoked' })
-  assert.deepEqual([...slots.refuseUnserved('ann', [])], ['red', 'blue'])
-})
-
-test('no number of names that one user refuses pushes out what another refused', async () => {
-  const slots = new StreamLimit()
-  slots.refuseUnserved('ann', ['red'])
-  slots.refuseUnserved(
-    'bob',
-    Array.from({ length: 2 * REFUSED_LEASES_MAX }, (_, i) => `bob-${i}`),
-  )
-  await assert.rejects(slots.acquire(reader('a', 'red', 'ann'), NOW), { code: 'lease-revoked' })
-})
-
 const follower = (what: string, user?: string): Reader => ({
-  ...reader(what, undefined, user),
+  ...reader(what, user),
   follows: true,
 })
 
@@ -166,16 +98,16 @@ test('downloads that follow leave one slot to others, and wait for one of theirs
 
 test('a slot is wanted when another user waits for it, or was refused it just now', async () => {
   const slots = new StreamLimit()
-  const mine = reader('a', undefined, 'ann')
+  const mine = reader('a', 'ann')
   const held = await Promise.all([1, 2, 3, 4].map(() => slots.acquire(mine, NOW)))
-  await assert.rejects(slots.acquire(reader('b', undefined, 'ann'), NOW))
+  await assert.rejects(slots.acquire(reader('b', 'ann'), NOW))
   assert.equal(slots.isWantedByOthers(mine, 60_000), false, 'by nobody else')
-  const waiting = slots.acquire(reader('b', undefined, 'bob'), LATER)
+  const waiting = slots.acquire(reader('b', 'bob'), LATER)
   assert.equal(slots.isWantedByOthers(mine, 60_000), true)
   held[0]?.[Symbol.dispose]()
   await waiting
   assert.equal(slots.isWantedByOthers(mine, 60_000), false)
-  await assert.rejects(slots.acquire(reader('b', undefined, 'bob'), NOW))
+  await assert.rejects(slots.acquire(reader('b', 'bob'), NOW))
   assert.equal(slots.isWantedByOthers(mine, 60_000), true)
   assert.equal(slots.isWantedByOthers(mine, -1), false, 'too long ago')
 })
@@ -185,6 +117,6 @@ test('a place for one that follows is wanted by another that follows, not by oth
   for (const what of ['a', 'b', 'c']) await slots.acquire(follower(what, 'ann'), NOW)
   const waiting = slots.acquire(follower('d', 'bob'), { waitMs: 60_000, signal: never })
   assert.equal(slots.isWantedByOthers(follower('a', 'ann'), 60_000), true)
-  assert.equal(slots.isWantedByOthers(reader('e', undefined, 'ann'), 60_000), false)
+  assert.equal(slots.isWantedByOthers(reader('e', 'ann'), 60_000), false)
   void waiting.catch(() => undefined)
 })
