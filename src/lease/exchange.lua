@@ -2,10 +2,10 @@
 Asks for streams and gives requests back: what one replica has gathered, in the order in which it came.
 
   ARGV[5]  JSON: one array (read in half the time of one for each ask), with five members of each ask:
-             turn, id, devices separated by commas, each once, class, user: enqueues
-             turn, id, "", "", "": releases
-           The turn is a number that grows with everything that a replica asks for. A release is of
-           that turn and of earlier ones; to ask for an id in a later turn gives the earlier one back
+             attempt, id, devices separated by commas, each once, class, user: enqueues
+             attempt, id, "", "", "": releases
+           The attempt is a number that grows with everything that a replica asks for. A release is of
+           that attempt and of earlier ones; to ask for an id in a later attempt gives the earlier one back
            first. So what comes twice, or late, does nothing to a later request of the same id.
 
 An enqueue asks for one stream on each of its devices at once: all are granted together or none is.
@@ -92,10 +92,10 @@ local function nextSeq()
   return seq
 end
 
-local function enqueue(id, devices, class, user, turn)
+local function enqueue(id, devices, class, user, attempt)
   local known = readRequest(id)
   if known and known.owner ~= REPLICA then return 'taken' end
-  if known and known.turn >= turn then
+  if known and known.attempt >= attempt then
     if known.state ~= 'w' then return answer(known, 'g', 0) end
     return answer(known, 'w', position(known, readPlaces(known.devices)))
   end
@@ -104,7 +104,7 @@ local function enqueue(id, devices, class, user, turn)
 
   local places = readPlaces(devices)
   local flow = flowOf(class, user)
-  local request = newRequest({ id = id, devices = devices, class = class, user = user, flow = flow, turn = turn,
+  local request = newRequest({ id = id, devices = devices, class = class, user = user, flow = flow, attempt = attempt,
                                tag = chooseTag(places, class, flow), seq = sequenceText(nextSeq()),
                                enqueued = nowText, state = 'new', granted = 0 })
   local fitting = fitsAll(request, places)
@@ -114,21 +114,21 @@ local function enqueue(id, devices, class, user, turn)
   return answer(request, 'g', 0)
 end
 
-local function release(id, turn)
+local function release(id, attempt)
   local request = readRequest(id)
-  if not request or request.owner ~= REPLICA or request.turn > turn then return '' end
+  if not request or request.owner ~= REPLICA or request.attempt > attempt then return '' end
   giveBack(request)
   return request.state
 end
 
--- Each as {turn, id, devices, class, user}, a release without the last three. Reads what all of them need.
+-- Each as {attempt, id, devices, class, user}, a release without the last three. Reads what all of them need.
 local function readAsks()
   local asks, ids, devices = {}, {}, {}
   local told = cjson.decode(ARGV[5])
   for i = 1, #told / 5 do
     local at = 5 * i - 4
     local names = told[at + 2]
-    asks[i] = { turn = told[at], id = told[at + 1], devices = names ~= '' and split(names), class = told[at + 3],
+    asks[i] = { attempt = told[at], id = told[at + 1], devices = names ~= '' and split(names), class = told[at + 3],
                 user = told[at + 4] }
     ids[i] = asks[i].id
   end
@@ -146,8 +146,8 @@ nowText = wholeNumber(now)
 local asks, answers = readAsks(), {}
 for i, ask in ipairs(asks) do
   asksLeft = #asks - i + 1
-  if ask.devices then answers[i] = enqueue(ask.id, ask.devices, ask.class, ask.user, ask.turn)
-  else answers[i] = release(ask.id, ask.turn) end
+  if ask.devices then answers[i] = enqueue(ask.id, ask.devices, ask.class, ask.user, ask.attempt)
+  else answers[i] = release(ask.id, ask.attempt) end
 end
 writeHolds()
 writeBack()

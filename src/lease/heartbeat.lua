@@ -2,7 +2,7 @@
 Renews the lease of the calling replica and takes its acknowledgements.
 
   ARGV[5]  length of the lease, ms
-  ARGV[6]  how many grants ("turn id") follow that the replica has received
+  ARGV[6]  how many grants ("attempt id") follow that the replica has received
   ARGV[7]  how many ids follow them of requests whose streams have all begun
   ARGV[8]  and on: those grants, those ids, then ids of requests of which a stream is opened again
 

@@ -22,8 +22,8 @@ export class LeaseEntry {
   readonly startedMs = performance.now()
   /** Undefined until Redis has it. */
   ticket: QueueTicket | undefined
-  /** Grows with everything that the replica asks for; a grant of an earlier turn is no grant. */
-  turn: number
+  /** Grows with everything that the replica asks for; a grant of an earlier attempt is no grant. */
+  attempt: number
   /** `leaving`: its wait is over and its release on the way; a grant that comes now is nobody's. */
   state: 'waiting' | 'held' | 'leaving' = 'waiting'
   /** All streams under it have begun. */
@@ -32,9 +32,9 @@ export class LeaseEntry {
   #woken: Woken | undefined
   #wait: Wait | undefined
 
-  constructor(request: LeaseRequest, turn: number) {
+  constructor(request: LeaseRequest, attempt: number) {
     this.request = request
-    this.turn = turn
+    this.attempt = attempt
   }
 
   /** Made when somebody asks for it: a waiter has no use for it. */
@@ -44,8 +44,8 @@ export class LeaseEntry {
   }
 
   /** It waits, again: what woke it before is forgotten. */
-  rewait(turn: number): void {
-    this.turn = turn
+  rewait(attempt: number): void {
+    this.attempt = attempt
     this.state = 'waiting'
     this.opened = false
     this.#woken = undefined
@@ -86,9 +86,9 @@ export class LeaseEntry {
 
 /** What Redis must know of the entry; undefined when there is nothing to say. */
 export function ownedRequest(entry: LeaseEntry): OwnedRequest | undefined {
-  const { request, ticket, turn, state, opened } = entry
+  const { request, ticket, attempt, state, opened } = entry
   if (ticket === undefined || state === 'leaving') return undefined
   const { id, devices, class: requestClass, user } = request
   const kind = state === 'waiting' ? 'waiting' : opened ? 'open' : 'held'
-  return { ...ticket, id, devices, class: requestClass, user, kind, turn }
+  return { ...ticket, id, devices, class: requestClass, user, kind, attempt }
 }

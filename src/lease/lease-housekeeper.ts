@@ -39,11 +39,11 @@ export class LeaseHousekeeper {
   /** Until this is 0, at each round one less. */
   #roundsToReconcile = 0
   /** Where it goes on telling waiters their place. */
-  #turn: MapIterator<LeaseEntry>
+  #nextToTell: MapIterator<LeaseEntry>
 
   constructor(options: HousekeeperOptions) {
     this.#options = options
-    this.#turn = options.entries.values()
+    this.#nextToTell = options.entries.values()
   }
 
   /** Never fails; when it still runs from the last time, nothing more is done. */
@@ -117,9 +117,9 @@ export class LeaseHousekeeper {
   #someWaiting(): readonly LeaseEntry[] {
     const found: LeaseEntry[] = []
     for (let looked = 0; looked < ENTRIES_A_BEAT && found.length < PLACES_A_BEAT; looked += 1) {
-      const { value, done } = this.#turn.next()
+      const { value, done } = this.#nextToTell.next()
       if (done) {
-        this.#turn = this.#options.entries.values()
+        this.#nextToTell = this.#options.entries.values()
         break
       }
       if (value.state === 'waiting' && value.ticket !== undefined && value.request.onPosition)

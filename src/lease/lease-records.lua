@@ -56,8 +56,8 @@ local function namesOf(devices) return #devices == 1 and devices[1] or table.con
 local RECORD = '^(%S+) (%S+) (%S+) ((%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*))$'
 
 local function parseRequest(id, text)
-  local state, turn, granted, rest, owner, names, class, tag, seq, enqueued, user = string.match(text, RECORD)
-  return { id = id, state = state, turn = tonumber(turn), granted = tonumber(granted), rest = rest, owner = owner,
+  local state, attempt, granted, rest, owner, names, class, tag, seq, enqueued, user = string.match(text, RECORD)
+  return { id = id, state = state, attempt = tonumber(attempt), granted = tonumber(granted), rest = rest, owner = owner,
            devices = split(names), class = class, tag = tonumber(tag), tagText = tag, seq = seq,
            enqueued = enqueued, user = user, member = seq .. ':' .. id }
 end
@@ -70,7 +70,7 @@ local function newRequest(request)
 end
 
 local function textOf(request)
-  local head = request.state .. ' ' .. wholeNumber(request.turn) .. ' '
+  local head = request.state .. ' ' .. wholeNumber(request.attempt) .. ' '
     .. (request.granted == 0 and '0' or wholeNumber(request.granted)) .. ' '
   if request.rest then return head .. request.rest end
   return head .. request.owner .. ' ' .. namesOf(request.devices) .. ' ' .. request.class .. ' '
@@ -111,7 +111,7 @@ local function noteOut(owner, grant, waits)
   out[owner][grant] = waits
 end
 
-local function grantOf(request) return wholeNumber(request.turn) .. ' ' .. request.id end
+local function grantOf(request) return wholeNumber(request.attempt) .. ' ' .. request.id end
 
 -- Something of it is another now.
 local function noteChange(request) changed[request.id] = true end
@@ -142,7 +142,7 @@ local function bulkLimitOf(limit) return limit > 1 and limit - 1 or limit end
 
 local function setLimit(place, lowered)
   place.lowered = lowered
-  place.limit = lowered and math.min(SLOTS, lowered) or SLOTS
+  place.limit = lowered and math.min(STREAMS, lowered) or STREAMS
   place.bulkLimit = bulkLimitOf(place.limit)
 end
 

@@ -16,8 +16,8 @@ Every script may run twice (the client sends it again after a reconnect) and the
 Keys:
   :g             HASH   run (the server's run_id), recover (no grant before, ms), now (largest clock
                         seen, ms), skew (added to the server's clock), seq (last sequence number),
-                        v (largest tag granted), before and floor (v at the last two turns of the
-                        minute), turned (when, ms)
+                        v (largest tag granted), before and floor (v when tidy.lua looked last,
+                        and half a minute before), looked (when, ms)
   :use           HASH   device -> "used bulk" or "used bulk limit": streams in use (grants and
                         suspects), of which bulk, and its limit while that is lowered
   :restore       ZSET   device with a lowered limit -> when it ends, ms
@@ -26,12 +26,12 @@ Keys:
   :qb:<device>   ZSET   who waits, bulk
   :f:<device>    ZSET   only while somebody waits there: flow -> its last tag; "" -> largest tag granted
   :dirty         SET    devices where somebody may start, to be looked at by tidy.lua
-  :r             HASH   id -> the request: "state turn granted-ms owner devices class tag seq
-                        enqueued-ms user". State: w (waits), g (granted), s (suspect). Turn: a number
+  :r             HASH   id -> the request: "state attempt granted-ms owner devices class tag seq
+                        enqueued-ms user". State: w (waits), g (granted), s (suspect). Attempt: a number
                         that grows with everything its owner asks for, so that what is late or comes
                         twice is told from the present
   :own:<replica> ZSET   ids of the replica -> sequence number
-  :in:<replica>  LIST   grants ("turn id") of requests that waited; wakes the replica by BLMPOP
+  :in:<replica>  LIST   grants ("attempt id") of requests that waited; wakes the replica by BLMPOP
   :out:<replica> SET    grants not yet acknowledged; read again at each heartbeat, so that a
                         wake-up lost with a connection is only late
   :hb            ZSET   replica -> end of its lease, ms
@@ -58,7 +58,7 @@ longest stream that runs on one of its devices. Nobody holds anything while wait
 ]]
 local P = string.sub(KEYS[1], 1, -2)
 local REPLICA = ARGV[1]
-local SLOTS = tonumber(ARGV[2])
+local STREAMS = tonumber(ARGV[2])
 local RECOVER_MS = tonumber(ARGV[3])
 local OPEN_MS = tonumber(ARGV[4])
 -- The least common multiple of all weights and more, so that tags stay whole numbers.

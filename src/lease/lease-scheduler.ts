@@ -14,9 +14,9 @@ import type { DeviceUse, Lease, LeaseRequest, QueueRow, RequeueOptions } from '.
 import { LeaseEntry } from './lease-entry.ts'
 import { asUnavailable, queueTimeout, schedulerUnavailable, shuttingDown } from './lease-failure.ts'
 import { fenceEntries } from './lease-fence.ts'
+import { LeaseHeartbeat } from './lease-heartbeat.ts'
 import { LeaseHousekeeper, type ReadersOf } from './lease-housekeeper.ts'
 import { readLeaseInbox } from './lease-inbox.ts'
-import { LeaseKeeper } from './lease-keeper.ts'
 import { LeaseQueue } from './lease-queue.ts'
 import { type Enqueued, LeaseScripts } from './lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from './lease-timings.ts'
@@ -47,19 +47,19 @@ export class LeaseScheduler {
   readonly #redis: Redis
   readonly #scripts: LeaseScripts
   readonly #queue: LeaseQueue
-  readonly #keeper: LeaseKeeper
+  readonly #heartbeat: LeaseHeartbeat
   readonly #housekeeper: LeaseHousekeeper
   readonly #inbox: Promise<void>
   readonly #actions: LeaseActions = {
     opened: (entry) => {
       if (entry.state !== 'held') return
       entry.opened = true
-      this.#keeper.opened(entry.request.id)
+      this.#heartbeat.opened(entry.request.id)
     },
     reopening: (entry) => {
       if (entry.state !== 'held') return
       entry.opened = false
-      this.#keeper.reopening(entry.request.id)
+      this.#heartbeat.reopening(entry.request.id)
     },
     requeue: (entry, busy, options) => this.#requeue(entry, busy, options),
     giveBack: (entry) => this.#giveBack(entry),
@@ -67,10 +67,10 @@ export class LeaseScheduler {
   readonly #onTimeout = (entry: LeaseEntry, waitMs: number) => void this.#giveUp(entry, waitMs)
   readonly #entries = new Map<string, LeaseEntry>()
   readonly #closing = new AbortController()
-  #heartbeat: NodeJS.Timeout | undefined
+  #ticking: NodeJS.Timeout | undefined
   #draining = false
-  /** The last one that was given to a request. */
-  #turn = 0
+  /** The number of the last one. */
+  #attempt = 0
 
   private constructor(options: LeaseSchedulerOptions) {
     const { log, keyPrefix, sole = false } = options
@@ -86,17 +86,17 @@ export class LeaseScheduler {
     this.#scripts = scripts
     this.#queue = new LeaseQueue({ redis, scripts, keyPrefix, replica })
     const entries = this.#entries
-    this.#keeper = new LeaseKeeper({ scripts, timings, log, entries, sole })
+    this.#heartbeat = new LeaseHeartbeat({ scripts, timings, log, entries, sole })
     this.#housekeeper = new LeaseHousekeeper({
       scripts,
       queue: this.#queue,
       log,
       entries,
       readersOf: this.#readersOf,
-      release: (id) => scripts.release(id, this.#turn),
+      release: (id) => scripts.release(id, this.#attempt),
     })
     const inbox = connectRedis(options.redis, 'blocking', log)
-    const onGrant = (message: string) => this.#keeper.receive(message)
+    const onGrant = (message: string) => this.#heartbeat.receive(message)
     this.#inbox = readLeaseInbox(inbox, `{${keyPrefix}}:in:${replica}`, onGrant, log, this.#closing.signal)
   }
 
@@ -104,17 +104,17 @@ export class LeaseScheduler {
   static async start(options: LeaseSchedulerOptions): Promise<LeaseScheduler> {
     const scheduler = new LeaseScheduler(options)
     try {
-      await scheduler.#keeper.beat()
+      await scheduler.#heartbeat.beat()
     } catch (cause) {
       await scheduler.close()
       throw schedulerUnavailable(cause)
     }
     // Redis may have been restarted, and grants nothing until it has been told again what runs.
     scheduler.#redis.on('ready', () => {
-      scheduler.#keeper.reassertNext()
+      scheduler.#heartbeat.reassertNext()
       scheduler.#tick()
     })
-    scheduler.#heartbeat = setInterval(() => scheduler.#tick(), scheduler.#timings.heartbeatMs)
+    scheduler.#ticking = setInterval(() => scheduler.#tick(), scheduler.#timings.heartbeatMs)
     return scheduler
   }
 
@@ -127,7 +127,7 @@ export class LeaseScheduler {
     if (this.#draining) throw shuttingDown()
     const { id } = request
     if (this.#entries.has(id)) throw new Error(`the request ${id} has a lease already`)
-    const entry = new LeaseEntry(request, ++this.#turn)
+    const entry = new LeaseEntry(request, ++this.#attempt)
     this.#entries.set(id, entry)
     try {
       await this.#enqueue(entry)
@@ -157,7 +157,7 @@ export class LeaseScheduler {
 
   /** Whether Redis acknowledged a heartbeat lately. */
   get reachable(): boolean {
-    return this.#keeper.silentMs < this.#timings.unavailableMs
+    return this.#heartbeat.silentMs < this.#timings.unavailableMs
   }
 
   /** No lease is granted any more; whoever waits gets draining. Leases that are held stay. */
@@ -169,11 +169,11 @@ export class LeaseScheduler {
   /** Gives everything back and leaves. */
   async close(): Promise<void> {
     this.drain()
-    clearInterval(this.#heartbeat)
+    clearInterval(this.#ticking)
     for (const entry of this.#entries.values()) entry.lost.abort(shuttingDown())
     this.#closing.abort()
     await this.#inbox
-    await this.#keeper.beat().catch(() => undefined)
+    await this.#heartbeat.beat().catch(() => undefined)
     await this.#housekeeper.run()
     try {
       while ((await this.#scripts.leave()) > 0);
@@ -184,14 +184,14 @@ export class LeaseScheduler {
   }
 
   async #enqueue(entry: LeaseEntry): Promise<void> {
-    const { request, turn } = entry
+    const { request, attempt } = entry
     const { id, devices, class: requestClass, user } = request
-    const ask = { id, devices, class: requestClass, user, turn }
+    const ask = { id, devices, class: requestClass, user, attempt }
     let answer: Enqueued
     try {
       answer = await this.#scripts.enqueue(ask)
       if (answer.state === 'lapsed') {
-        await this.#keeper.beat()
+        await this.#heartbeat.beat()
         answer = await this.#scripts.enqueue(ask)
       }
     } catch (cause) {
@@ -201,7 +201,7 @@ export class LeaseScheduler {
     if (state === 'taken') throw new Error(`another gateway has a request ${id}`)
     if (state === 'lapsed') throw schedulerUnavailable(new Error('this replica has no lease of its own'))
     entry.ticket = { tag, seq, enqueuedMs }
-    if (state === 'g') this.#keeper.accept(entry)
+    if (state === 'g') this.#heartbeat.accept(entry)
     else request.onPosition?.({ position, etaMs: undefined })
   }
 
@@ -219,7 +219,7 @@ export class LeaseScheduler {
     try {
       const [rows] = await Promise.all([
         this.#scripts.places([request.id]),
-        this.#scripts.release(request.id, entry.turn),
+        this.#scripts.release(request.id, entry.attempt),
       ])
       entry.wake(queueTimeout(request, waitMs, rows[0]))
     } catch (cause) {
@@ -232,11 +232,11 @@ export class LeaseScheduler {
     try {
       options.signal.throwIfAborted()
       if (this.#draining) throw shuttingDown()
-      this.#keeper.forget(id)
-      entry.rewait(++this.#turn)
-      const { state, position } = await this.#scripts.requeue(id, busy, entry.turn).catch(asUnavailable)
-      if (state === 'g') this.#keeper.accept(entry)
-      else if (state === '') await this.#keeper.reassertNow().catch(asUnavailable)
+      this.#heartbeat.forget(id)
+      entry.rewait(++this.#attempt)
+      const { state, position } = await this.#scripts.requeue(id, busy, entry.attempt).catch(asUnavailable)
+      if (state === 'g') this.#heartbeat.accept(entry)
+      else if (state === '') await this.#heartbeat.reassertNow().catch(asUnavailable)
       else entry.request.onPosition?.({ position, etaMs: undefined })
       await this.#waitFor(entry, options)
     } catch (error) {
@@ -250,9 +250,9 @@ export class LeaseScheduler {
     const { id } = entry.request
     if (this.#entries.get(id) !== entry) return
     this.#entries.delete(id)
-    this.#keeper.forget(id)
+    this.#heartbeat.forget(id)
     try {
-      await this.#scripts.release(id, entry.turn)
+      await this.#scripts.release(id, entry.attempt)
     } catch (error) {
       this.#housekeeper.reconcileNext()
       this.#log.warn('lease.release-delayed', { id, message: (error as Error).message })
@@ -261,10 +261,10 @@ export class LeaseScheduler {
 
   #tick(): void {
     const { unavailableMs, fenceMs } = this.#timings
-    if (this.#keeper.silentMs > unavailableMs) this.#failWaiters(schedulerUnavailable(undefined))
-    if (this.#keeper.silentMs > fenceMs && !this.#sole)
+    if (this.#heartbeat.silentMs > unavailableMs) this.#failWaiters(schedulerUnavailable(undefined))
+    if (this.#heartbeat.silentMs > fenceMs && !this.#sole)
       void fenceEntries(this.#entries.values(), this.#readersOf, this.#log)
-    this.#keeper.beat().then(
+    this.#heartbeat.beat().then(
       () => this.#housekeeper.run(),
       (error: Error) => this.#log.warn('lease.heartbeat-failed', { message: error.message }),
     )
@@ -273,4 +273,18 @@ export class LeaseScheduler {
   #failWaiters(failure: CapfleetError): void {
     for (const entry of this.#entries.values()) if (entry.state === 'waiting') entry.wake(failure)
   }
+}
+
+/**
+ * Deletes the scheduler's whole state; receipts stay. Only for a private Redis at its start: whoever
+ * held leases there was a gateway that has ended, and its streams ended with it.
+ */
+export async function forgetLeases(redis: Redis, keyPrefix: string): Promise<void> {
+  let cursor = '0'
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', `{${keyPrefix}}:*`, 'COUNT', 1_000)
+    const forgotten = keys.filter((key) => !key.startsWith(`{${keyPrefix}}:req:`))
+    if (forgotten.length > 0) await redis.unlink(...forgotten)
+    cursor = next
+  } while (cursor !== '0')
 }

@@ -49,14 +49,14 @@ export interface OwnedRequest extends QueueTicket {
   readonly user: string
   /** "open": all its streams have begun. */
   readonly kind: 'open' | 'held' | 'waiting'
-  /** A number that grows with everything its owner asks for; a grant of an earlier turn is no grant. */
-  readonly turn: number
+  /** A number that grows with everything its owner asks for; a grant of an earlier attempt is no grant. */
+  readonly attempt: number
 }
 
-/** What is asked for; `turn`: a release is of that one and of earlier ones. */
+/** What is asked for; `attempt`: a release is of that one and of earlier ones. */
 export type ExchangeAsk =
-  | (Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user' | 'turn'> & { readonly kind: 'enqueue' })
-  | (Pick<OwnedRequest, 'id' | 'turn'> & { readonly kind: 'release' })
+  | (Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user' | 'attempt'> & { readonly kind: 'enqueue' })
+  | (Pick<OwnedRequest, 'id' | 'attempt'> & { readonly kind: 'release' })
 
 export interface Enqueued extends QueueTicket {
   readonly state: 'g' | 'w' | 'lapsed' | 'taken'
@@ -72,7 +72,7 @@ export interface ExchangeReply extends QueueTicket {
 /** What the request was; "" when nothing was changed. */
 type Released = 'w' | 'g' | 's' | ''
 
-/** What a heartbeat tells: grants ("turn id") that came, and ids of which all streams have begun, or one is opened again. */
+/** What a heartbeat tells: grants ("attempt id") that came, and ids of which all streams have begun, or one is opened again. */
 export interface HeartbeatNews {
   readonly received: readonly string[]
   readonly opened: readonly string[]
@@ -80,7 +80,7 @@ export interface HeartbeatNews {
 }
 
 /** What became of a request that was told again. */
-export type Reasserted = Pick<OwnedRequest, 'id' | 'turn'> & { readonly state: 'g' | 'w' }
+export type Reasserted = Pick<OwnedRequest, 'id' | 'attempt'> & { readonly state: 'g' | 'w' }
 
 export class LeaseScripts {
   readonly #context: ScriptContext
@@ -98,8 +98,8 @@ export class LeaseScripts {
     return this.#gathered.ask({ ...request, kind: 'enqueue' }) as Promise<Enqueued>
   }
 
-  async release(id: string, turn: number) {
-    const { state } = await this.#gathered.ask({ id, turn, kind: 'release' })
+  async release(id: string, attempt: number) {
+    const { state } = await this.#gathered.ask({ id, attempt, kind: 'release' })
     return state as Released
   }
 
@@ -110,8 +110,8 @@ export class LeaseScripts {
   }
 
   /** `busy`: the device that answered so. */
-  async requeue(id: string, busy: string, turn: number) {
-    const reply = await this.#call('requeue', id, busy, turn, this.#context.timings.busyMs)
+  async requeue(id: string, busy: string, attempt: number) {
+    const reply = await this.#call('requeue', id, busy, attempt, this.#context.timings.busyMs)
     const [state, position] = reply as ['w' | 'g' | '', number]
     return { state, position }
   }
@@ -149,11 +149,11 @@ export class LeaseScripts {
       one.kind,
       one.tag,
       one.seq,
-      one.turn,
+      one.attempt,
       one.enqueuedMs,
     ])
     const states = await this.#call('reassert', JSON.stringify(rows), options.ends ? '1' : '0')
-    return owned.map(({ id, turn }, i) => ({ id, turn, state: (states as ('g' | 'w')[])[i] ?? 'w' }))
+    return owned.map(({ id, attempt }, i) => ({ id, attempt, state: (states as ('g' | 'w')[])[i] ?? 'w' }))
   }
 
   /** Returns how much is left to give back: call it until that is nothing. */
@@ -175,8 +175,8 @@ export class LeaseScripts {
 }
 
 function askMembers(ask: ExchangeAsk): (string | number)[] {
-  if (ask.kind === 'release') return [ask.turn, ask.id, '', '', '']
-  return [ask.turn, ask.id, ask.devices.join(','), ask.class, ask.user]
+  if (ask.kind === 'release') return [ask.attempt, ask.id, '', '', '']
+  return [ask.attempt, ask.id, ask.devices.join(','), ask.class, ask.user]
 }
 
 function exchangeReply(text: string): ExchangeReply {

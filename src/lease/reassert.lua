@@ -4,7 +4,7 @@ that lost its data. What streams counts, even above the limit: nothing that runs
 books. A waiter gets back the place that it had.
 
   ARGV[5]  JSON: [[id, "device,device", class, user, "open" | "held" | "waiting", tag, sequence
-           number, turn, enqueued ms], ...]: some of what it has
+           number, attempt, enqueued ms], ...]: some of what it has
   ARGV[6]  "1" when this is the last of it and no other replica can have anything: recovery ends
 
 Returns the state of each now, in this order: "g" or "w".
@@ -15,7 +15,7 @@ recovering()
 local function wait(request, known)
   -- Of a suspect some places may have been freed, and taken by others; then its grant is none any more.
   local whole = known and #known.devices == #request.devices
-  if known and known.state ~= 'w' and known.turn >= request.turn and whole then return false end
+  if known and known.state ~= 'w' and known.attempt >= request.attempt and whole then return false end
   if known and known.state == 'w' then return true end
   if known then
     for _, device in ipairs(known.devices) do freePlace(known, device) end
@@ -52,10 +52,10 @@ local rows, ids = cjson.decode(ARGV[5]), {}
 for i, row in ipairs(rows) do ids[i] = row[1] end
 readRequests(ids)
 for i, row in ipairs(rows) do
-  local id, devices, class, user, kind, tag, seq, turn, enqueued = unpack(row)
+  local id, devices, class, user, kind, tag, seq, attempt, enqueued = unpack(row)
   local known = readRequest(id)
   local request = newRequest({ id = id, devices = split(devices), class = class, user = user,
-                               flow = flowOf(class, user), turn = turn, tag = tag, seq = sequenceText(seq),
+                               flow = flowOf(class, user), attempt = attempt, tag = tag, seq = sequenceText(seq),
                                enqueued = wholeNumber(enqueued), state = 'new', granted = known and known.granted or 0 })
   if kind == 'waiting' and wait(request, known) then
     request.state, request.granted = 'w', 0

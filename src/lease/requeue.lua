@@ -5,22 +5,22 @@ has from here now.
 
   ARGV[5]  id of the request
   ARGV[6]  the device that is busy
-  ARGV[7]  its new turn, larger than the last; what was done is not done again
+  ARGV[7]  its new attempt, larger than the last; what was done is not done again
   ARGV[8]  how long the limit stays lowered, ms
 
 Returns {state, position in line}: "w", n; "g" when it was granted again since, 0; "", 0 when the id
 is unknown.
 ]]
-local device, turn = ARGV[6], tonumber(ARGV[7])
+local device, attempt = ARGV[6], tonumber(ARGV[7])
 local request = readRequest(ARGV[5])
 if not request then return { '', 0 } end
 enter()
-if request.turn < turn then
+if request.attempt < attempt then
   noteOut(request.owner, grantOf(request), false)
   if request.state ~= 'w' then
     for _, name in ipairs(request.devices) do freePlace(request, name) end
   end
-  request.state, request.turn, request.granted = 'w', turn, 0
+  request.state, request.attempt, request.granted = 'w', attempt, 0
   noteChange(request)
   joinQueues(request, readPlaces(request.devices))
   local place = readPlace(device)

@@ -9,7 +9,7 @@ start on devices marked dirty, and hands out devices whose suspects are to be lo
 Returns {more, now, devices}: more = 1 when another step is due at once. The devices are now the caller's
 to ask for their readers, whose answer goes to clear.lua with this `now`.
 ]]
-local REQUESTS, DEVICES, TURN_MS = 200, 32, 30000
+local REQUESTS, DEVICES, FLOOR_MS = 200, 32, 30000
 
 local function suspect(request)
   request.state = 's'
@@ -62,9 +62,9 @@ if not recovering() then
 end
 writeBack()
 
-local turned = redis.call('HMGET', KEYS[1], 'turned', 'before')
-if now - tonumber(turned[1] or '0') > TURN_MS then
-  redis.call('HSET', KEYS[1], 'turned', now, 'floor', turned[2] or '0', 'before', wholeNumber(topTag))
+local looked = redis.call('HMGET', KEYS[1], 'looked', 'before')
+if now - tonumber(looked[1] or '0') > FLOOR_MS then
+  redis.call('HSET', KEYS[1], 'looked', now, 'floor', looked[2] or '0', 'before', wholeNumber(topTag))
 end
 
 local probes = redis.call('ZRANGEBYSCORE', P .. 'susd', '-inf', now - ARGV[5], 'LIMIT', 0, DEVICES)

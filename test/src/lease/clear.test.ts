@@ -35,7 +35,7 @@ describe('suspects of a device', { timeout: 60_000 }, () => {
   }
 
   const narrow = (id: string) =>
-    ({ id, devices: ['a'], class: 'interactive', user: 'tester', turn: 0 }) as const
+    ({ id, devices: ['a'], class: 'interactive', user: 'tester', attempt: 0 }) as const
 
   /** The other replica takes a place and falls silent. */
   async function suspect(): Promise<QueueTicket> {

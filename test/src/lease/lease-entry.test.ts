@@ -41,12 +41,12 @@ test('a wake during the wait ends it, and only the first one counts', async () =
   await assert.rejects(failure, { code: 'draining' })
 })
 
-test('what waits again, in a later turn, needs another wake', async () => {
+test('what waits again, in a later attempt, needs another wake', async () => {
   const one = entry()
   one.wake()
   one.state = 'held'
   one.rewait(2)
-  assert.deepEqual([one.turn, one.state, one.opened], [2, 'waiting', false])
+  assert.deepEqual([one.attempt, one.state, one.opened], [2, 'waiting', false])
   let isWoken = false
   const woken = one.woken(WAIT, ignore).then(() => {
     isWoken = true

@@ -24,25 +24,25 @@ const FOUR_ON_ONE = [task('a', 'x'), task('a', 'y'), task('a', 'y'), task('a', '
 type Options = Partial<ModelRules> & Omit<WorldPlan, 'rules' | 'tasks'>
 function world(tasks: readonly TaskPlan[], options: Options): WorldPlan {
   const { faults, unlimited = false, ...rules } = options
-  return { rules: { slots: 2, ...rules }, tasks, faults, unlimited }
+  return { rules: { streams: 2, ...rules }, tasks, faults, unlimited }
 }
 
 const QUICK = {
   'four requests, narrow and wide': world(FOUR, { faults: 0 }),
   'four requests, bulk and interactive': world(FOUR_WITH_BULK, { faults: 0 }),
-  'one device of one stream, a fault': world(ONE_DEVICE, { faults: 1, slots: 1 }),
+  'one device of one stream, a fault': world(ONE_DEVICE, { faults: 1, streams: 1 }),
   'one device of two streams, a fault': world(ONE_DEVICE, { faults: 1 }),
-  'a wide request between narrow ones, a fault': world(OVERLAPPING, { faults: 1, slots: 1 }),
+  'a wide request between narrow ones, a fault': world(OVERLAPPING, { faults: 1, streams: 1 }),
   'a device of two streams without a limit, a fault': world(ONE_DEVICE, { faults: 1, unlimited: true }),
 }
 const LARGE = {
   'four requests on one device, a fault': world(FOUR_ON_ONE, { faults: 1 }),
-  'one device of one stream, two faults': world(ONE_DEVICE, { faults: 2, slots: 1 }),
-  'a wide request between narrow ones, two faults': world(OVERLAPPING, { faults: 2, slots: 1 }),
+  'one device of one stream, two faults': world(ONE_DEVICE, { faults: 2, streams: 1 }),
+  'a wide request between narrow ones, two faults': world(OVERLAPPING, { faults: 2, streams: 1 }),
   'one device without a limit, two faults': world(ONE_DEVICE, { faults: 2, unlimited: true }),
   'a wide request between narrow ones, devices without a limit, two faults': world(OVERLAPPING, {
     faults: 2,
-    slots: 1,
+    streams: 1,
     unlimited: true,
   }),
   'four requests, narrow and wide, devices without a limit, a fault': world(FOUR, {
@@ -77,12 +77,12 @@ if (WHOLE) {
 
 describe('the explorer finds a planted mistake', () => {
   const mistakes: readonly (readonly [keyof Options, RegExp, readonly TaskPlan[], Partial<Options>])[] = [
-    ['noReservation', /^I5/, OVERLAPPING, { slots: 1 }],
-    ['clearsRegardless', /^I7/, ONE_DEVICE, { slots: 1, unlimited: true }],
+    ['noReservation', /^I5/, OVERLAPPING, { streams: 1 }],
+    ['clearsRegardless', /^I7/, ONE_DEVICE, { streams: 1, unlimited: true }],
     ['countsYoungGrants', /^I7/, ONE_DEVICE, { unlimited: true }],
     ['reopensUntold', /^I7/, ONE_DEVICE, { unlimited: true }],
-    ['regrantsParts', /^I7/, OVERLAPPING, { slots: 1, unlimited: true }],
-    ['grantsWhileRecovering', /^I9/, ONE_DEVICE, { slots: 1 }],
+    ['regrantsParts', /^I7/, OVERLAPPING, { streams: 1, unlimited: true }],
+    ['grantsWhileRecovering', /^I9/, ONE_DEVICE, { streams: 1 }],
   ]
   for (const [mistake, expected, tasks, options] of mistakes) {
     test(mistake, (t) => {

@@ -50,7 +50,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const dead = new LeaseScripts({ ...context, timings: QUICK_TIMINGS })
     await dead.heartbeat()
     for (const id of ids)
-      await dead.enqueue({ id, devices: ['a'], class: 'interactive', user: 'tester', turn: 0 })
+      await dead.enqueue({ id, devices: ['a'], class: 'interactive', user: 'tester', attempt: 0 })
     client.disconnect()
   }
 

@@ -25,18 +25,18 @@ async function walk(steps: number, rules: ModelRules, say: (text: string) => voi
 }
 
 test('the scripts do what the model does, command by command', (t) =>
-  walk(STEPS, { slots: 3 }, (text) => t.diagnostic(text)))
+  walk(STEPS, { streams: 3 }, (text) => t.diagnostic(text)))
 
 for (const mistake of [
   'noReservation',
   'bulkReservesAll',
   'grantsWhileRecovering',
   'clearsRegardless',
-  'releasesLaterTurns',
+  'releasesLaterAttempts',
 ] as const) {
   test(`the comparison finds a model with another rule: ${mistake}`, async (t) => {
     await assert.rejects(
-      walk(MISTAKE_STEPS, { slots: 3, [mistake]: true }, (text) => t.diagnostic(text)),
+      walk(MISTAKE_STEPS, { streams: 3, [mistake]: true }, (text) => t.diagnostic(text)),
       assert.AssertionError,
     )
   })

@@ -49,7 +49,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
   }
 
   const narrow = (id: string) =>
-    ({ id, devices: ['a'], class: 'interactive', user: 'tester', turn: 0 }) as const
+    ({ id, devices: ['a'], class: 'interactive', user: 'tester', attempt: 0 }) as const
 
   const NEVER = new AbortController().signal
   interface Ask {
@@ -210,22 +210,28 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const scripts = scriptsOf(client, 'r')
     const used = () => client.hget(`{${PREFIX}}:use`, 'a')
     await scripts.heartbeat()
-    const request = { id: 'id1', devices: ['a', 'b'], class: 'interactive', user: 'tester', turn: 0 } as const
+    const request = {
+      id: 'id1',
+      devices: ['a', 'b'],
+      class: 'interactive',
+      user: 'tester',
+      attempt: 0,
+    } as const
     const { state, ...ticket } = await scripts.enqueue(request)
     assert.equal(state, 'g')
     assert.equal((await scripts.enqueue(request)).state, 'g')
     assert.equal(await used(), '1 0')
-    const held = [{ ...request, ...ticket, kind: 'held', turn: 0 }] as const
+    const held = [{ ...request, ...ticket, kind: 'held', attempt: 0 }] as const
     for (const _ of [1, 2])
-      assert.deepEqual(await scripts.reassert(held), [{ id: 'id1', turn: 0, state: 'g' }])
+      assert.deepEqual(await scripts.reassert(held), [{ id: 'id1', attempt: 0, state: 'g' }])
     assert.equal(await used(), '1 0')
     // The lowered limit is that of the streams that are left: none. So it waits.
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.requeue('id1', 'a', 1), { state: 'w', position: 1 })
     assert.equal(await used(), '0 0 0')
-    const waiting = [{ ...request, ...ticket, kind: 'waiting', turn: 1 }] as const
+    const waiting = [{ ...request, ...ticket, kind: 'waiting', attempt: 1 }] as const
     for (const _ of [1, 2])
-      assert.deepEqual(await scripts.reassert(waiting), [{ id: 'id1', turn: 1, state: 'w' }])
+      assert.deepEqual(await scripts.reassert(waiting), [{ id: 'id1', attempt: 1, state: 'w' }])
     const isGranted = async (): Promise<boolean> => {
       await scripts.tidy()
       return (await scripts.places(['id1']))[0]?.state === 'streaming'
@@ -266,7 +272,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const { state: _, ...ticket } = await paused.enqueue(narrow('p1'))
     await redis.until(async () => (await client.zcard(`{${PREFIX}}:sus:a`)) > 0)
     assert.equal((await scriptsOf(client, 'paused').heartbeat()).state, 'lapsed')
-    await paused.reassert([{ ...narrow('p1'), ...ticket, kind: 'held', turn: 0 }])
+    await paused.reassert([{ ...narrow('p1'), ...ticket, kind: 'held', attempt: 0 }])
     assert.equal(await client.zcard(`{${PREFIX}}:sus:a`), 0)
     assert.equal((await other.use(['a']))[0]?.used, 1)
     assert.equal(await paused.leave(), 0)

@@ -19,9 +19,9 @@ test('asks reach Redis as they are, whatever characters the name of a user has',
     devices: ['a', 'b'],
     class: 'interactive' as const,
     user,
-    turn: i,
+    attempt: i,
   }))
-  const replies = await scripts.exchange([...asks, { kind: 'release', id: 'r1', turn: 1 }])
+  const replies = await scripts.exchange([...asks, { kind: 'release', id: 'r1', attempt: 1 }])
   assert.deepEqual(
     replies.map(({ state, position }) => [state, position]),
     [

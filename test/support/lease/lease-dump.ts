@@ -30,8 +30,8 @@ export function dumpModel(model: LeaseModel): Dump {
   const use: Record<string, string> = {}
   const devices = new Set<string>()
   for (const request of model.requests.values()) {
-    const { id, devices: names, class: requestClass, user, owner, tag, seq, turn, state } = request
-    dump[`r:${id}`] = [names.join(','), requestClass, user, owner, tag, seq, turn, state].map(String)
+    const { id, devices: names, class: requestClass, user, owner, tag, seq, attempt, state } = request
+    dump[`r:${id}`] = [names.join(','), requestClass, user, owner, tag, seq, attempt, state].map(String)
     push(dump, `own:${owner}`, id)
     for (const device of names) {
       devices.add(device)
@@ -63,7 +63,7 @@ export function dumpModel(model: LeaseModel): Dump {
 function requestOf(text: string): string[] {
   const [
     state = '',
-    turn = '',
+    attempt = '',
     ,
     owner = '',
     devices = '',
@@ -73,7 +73,7 @@ function requestOf(text: string): string[] {
     ,
     ...user
   ] = text.split(' ')
-  return [devices, requestClass, user.join(' '), owner, tag, String(Number(seq)), turn, state]
+  return [devices, requestClass, user.join(' '), owner, tag, String(Number(seq)), attempt, state]
 }
 
 function push(dump: Record<string, unknown>, name: string, id: string): void {
@@ -90,4 +90,16 @@ function pairs(flat: readonly string[]): Record<string, string> {
 
 function sorted(record: Record<string, string>): [string, string][] {
   return Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+/**
+ * The scheduler's keys that tell of a request, of a device's use or of a replica that has left; all
+ * of them go when nobody downloads or waits any more (lease-rules.lua has the list).
+ */
+const LEASE_KEY = /^(use|r|restore|dirty|lapsed|susd|(on|q|qb|f|own|in|out|sus):.*)$/
+
+/** Those of them among `keys`, which begin with "{prefix}:". */
+export function leaseKeys(keys: readonly string[], prefix: string): readonly string[] {
+  const head = `{${prefix}}:`
+  return keys.filter((key) => key.startsWith(head) && LEASE_KEY.test(key.slice(head.length))).sort()
 }

@@ -15,7 +15,7 @@ export interface ModelRequest {
   readonly owner: string
   readonly tag: number
   readonly seq: number
-  turn: number
+  attempt: number
   state: 'w' | 'g' | 's'
   /** Its stream is known to have begun. */
   begun: boolean
@@ -23,12 +23,12 @@ export interface ModelRequest {
 
 /** What a replica tells of a request that it has. */
 export interface ModelOwned
-  extends Pick<ModelRequest, 'id' | 'devices' | 'class' | 'user' | 'tag' | 'seq' | 'turn'> {
+  extends Pick<ModelRequest, 'id' | 'devices' | 'class' | 'user' | 'tag' | 'seq' | 'attempt'> {
   readonly kind: 'open' | 'held' | 'waiting'
 }
 
 export interface ModelRules {
-  readonly slots: number
+  readonly streams: number
   /** Planted mistakes, which a harness must find. */
   readonly noReservation?: boolean
   readonly bulkReservesAll?: boolean
@@ -36,7 +36,7 @@ export interface ModelRules {
   readonly clearsRegardless?: boolean
   readonly countsYoungGrants?: boolean
   readonly regrantsParts?: boolean
-  readonly releasesLaterTurns?: boolean
+  readonly releasesLaterAttempts?: boolean
   readonly reopensUntold?: boolean
 }
 
@@ -49,7 +49,7 @@ export class LeaseModel {
   /** Per device with waiters: the largest tag granted, and the last tag of each flow. */
   times = new Map<string, { top: number; flows: Map<string, number> }>()
   live = new Set<string>()
-  /** Grants of requests that waited, since they were last read: "owner turn id". */
+  /** Grants of requests that waited, since they were last read: "owner attempt id". */
   wakes: string[] = []
   recovering = false
   #seq = 0
@@ -88,8 +88,8 @@ export class LeaseModel {
     seq = this.#seq + 1,
   ): ModelRequest | 'lapsed' {
     const known = this.requests.get(wanted.id)
-    if (known !== undefined && known.turn >= wanted.turn) return known
-    if (known !== undefined) this.release(wanted.id, known.turn)
+    if (known !== undefined && known.attempt >= wanted.attempt) return known
+    if (known !== undefined) this.release(wanted.id, known.attempt)
     if (!this.live.has(wanted.owner)) return 'lapsed'
     if (seq <= this.#seq) throw new RangeError(`${seq} comes after ${this.#seq}`)
     const flow = flowOf(wanted)
@@ -110,9 +110,9 @@ export class LeaseModel {
     return request
   }
 
-  release(id: string, turn: number): 'w' | 'g' | 's' | '' {
+  release(id: string, attempt: number): 'w' | 'g' | 's' | '' {
     const request = this.requests.get(id)
-    if (request === undefined || (request.turn > turn && !this.rules.releasesLaterTurns)) return ''
+    if (request === undefined || (request.attempt > attempt && !this.rules.releasesLaterAttempts)) return ''
     this.requests.delete(id)
     this.#dropTimes()
     this.pump()
@@ -120,11 +120,11 @@ export class LeaseModel {
   }
 
   /** `busy`: the device that answered so. */
-  requeue(id: string, busy: string, turn: number): 'w' | 'g' | '' {
+  requeue(id: string, busy: string, attempt: number): 'w' | 'g' | '' {
     const request = this.requests.get(id)
     if (request === undefined) return ''
-    if (request.turn < turn) {
-      request.turn = turn
+    if (request.attempt < attempt) {
+      request.attempt = attempt
       request.state = 'w'
       request.begun = false
       this.#join(request)
@@ -164,7 +164,7 @@ export class LeaseModel {
   }
 
   /** Half a minute has gone by. */
-  turnFloor(): void {
+  moveFloor(): void {
     this.#floor = this.#before
     this.#before = this.#top
   }
@@ -229,7 +229,7 @@ export class LeaseModel {
   }
 
   limit(device: string): number {
-    return this.caps.get(device) ?? this.rules.slots
+    return this.caps.get(device) ?? this.rules.streams
   }
 
   waiters(device: string): ModelRequest[] {
@@ -266,7 +266,7 @@ export class LeaseModel {
     for (const request of waiting.sort(compare)) {
       if (!this.eligible(request)) continue
       request.state = 'g'
-      this.wakes.push(`${request.owner} ${request.turn} ${request.id}`)
+      this.wakes.push(`${request.owner} ${request.attempt} ${request.id}`)
       this.#grant(request)
     }
   }
@@ -274,8 +274,8 @@ export class LeaseModel {
   /** The same text for the same state, as long as an id always means the same request. */
   key(): string {
     const requests = [...this.requests.values()].map(
-      ({ id, devices, tag, seq, turn, state, begun }) =>
-        `${id} ${devices} ${tag} ${seq} ${turn} ${state}${begun ? '!' : ''}`,
+      ({ id, devices, tag, seq, attempt, state, begun }) =>
+        `${id} ${devices} ${tag} ${seq} ${attempt} ${state}${begun ? '!' : ''}`,
     )
     const times = [...this.times].map(([device, { top, flows }]) => `${device} ${top} ${[...flows].sort()}`)
     return [
@@ -329,14 +329,14 @@ export class LeaseModel {
     const known = this.requests.get(one.id)
     // Of a suspect some places may have been freed, and taken by others; then its grant is none any more.
     const isWhole = known?.devices.length === one.devices.length || this.rules.regrantsParts
-    const granted = known !== undefined && known.state !== 'w' && known.turn >= one.turn && isWhole
+    const granted = known !== undefined && known.state !== 'w' && known.attempt >= one.attempt && isWhole
     if (one.kind !== 'waiting' || granted) {
       this.requests.set(one.id, { ...ownedFields(one), owner, state: 'g', begun: one.kind === 'open' })
       this.#dropTimes()
       return 'g'
     }
     if (known?.state === 'w') {
-      known.turn = one.turn
+      known.attempt = one.attempt
     } else {
       const waiter: ModelRequest = { ...ownedFields(one), owner, state: 'w', begun: false }
       this.requests.set(one.id, waiter)
@@ -378,6 +378,6 @@ function costOf(request: Pick<ModelRequest, 'class' | 'devices'>): number {
   return (840 * request.devices.length) / WEIGHTS[request.class]
 }
 
-function ownedFields({ id, devices, class: requestClass, user, tag, seq, turn }: ModelOwned) {
-  return { id, devices, class: requestClass, user, tag, seq, turn }
+function ownedFields({ id, devices, class: requestClass, user, tag, seq, attempt }: ModelOwned) {
+  return { id, devices, class: requestClass, user, tag, seq, attempt }
 }

@@ -14,7 +14,7 @@ export function leaseProblems(world: LeaseWorld, before: LeaseWorld): string[] {
 
 function readerProblems(world: LeaseWorld, device: string): string[] {
   const readers = world.readers(device)
-  return readers > world.plan.rules.slots ? [`I7: ${readers} readers on ${device}`] : []
+  return readers > world.plan.rules.streams ? [`I7: ${readers} readers on ${device}`] : []
 }
 
 /**

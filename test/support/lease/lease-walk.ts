@@ -30,7 +30,7 @@ export class LeaseWalk {
   readonly #onTheWay: string[] = []
   readonly counts = new Map<string, number>()
   #ids = 0
-  #turns = 0
+  #attempts = 0
   #steps = 0
 
   /** REQUIRES: the server is for this alone. */
@@ -43,7 +43,7 @@ export class LeaseWalk {
         redis: this.#redis,
         keyPrefix: PREFIX,
         replica,
-        streamsPerDevice: rules.slots,
+        streamsPerDevice: rules.streams,
         timings: TIMINGS,
       })
     this.#scripts = new Map(REPLICAS.map((replica) => [replica, scripts(replica)]))
@@ -114,8 +114,8 @@ export class LeaseWalk {
       assert.ok(reply)
       const { state, position, tag, seq } = reply
       if (ask.kind === 'release') {
-        assert.equal(state, this.#model.release(ask.id, ask.turn), ask.id)
-        if (this.#known.get(ask.id)?.turn === ask.turn) this.#known.delete(ask.id)
+        assert.equal(state, this.#model.release(ask.id, ask.attempt), ask.id)
+        if (this.#known.get(ask.id)?.attempt === ask.attempt) this.#known.delete(ask.id)
         continue
       }
       const request = this.#model.enqueue({ ...ask, owner }, seq)
@@ -138,17 +138,17 @@ export class LeaseWalk {
     const requestClass = this.#random.next() < 0.4 ? 'bulk' : 'interactive'
     const id = `r${++this.#ids}`
     const user = this.#random.pick(USERS)
-    return { kind: 'enqueue', id, devices, class: requestClass, user, turn: ++this.#turns }
+    return { kind: 'enqueue', id, devices, class: requestClass, user, attempt: ++this.#attempts }
   }
 
   async requeue(): Promise<void> {
     const known = this.#pickKnown((one) => one.kind !== 'waiting' && this.#model.live.has(one.owner))
     if (known === undefined) return
     const busy = this.#random.pick(known.devices)
-    const turn = ++this.#turns
-    const { state } = await this.#of(known.owner).requeue(known.id, busy, turn)
-    assert.equal(state, this.#model.requeue(known.id, busy, turn))
-    this.#known.set(known.id, { ...known, turn, kind: 'waiting' })
+    const attempt = ++this.#attempts
+    const { state } = await this.#of(known.owner).requeue(known.id, busy, attempt)
+    assert.equal(state, this.#model.requeue(known.id, busy, attempt))
+    this.#known.set(known.id, { ...known, attempt, kind: 'waiting' })
   }
 
   async opened(): Promise<void> {
@@ -168,10 +168,10 @@ export class LeaseWalk {
   }
 
   async deliver(): Promise<void> {
-    const [replica, turn, id] = (this.#onTheWay.shift() ?? '').split(' ')
+    const [replica, attempt, id] = (this.#onTheWay.shift() ?? '').split(' ')
     if (replica === undefined || id === undefined) return
     const known = this.#known.get(id)
-    if (known?.kind === 'waiting' && known.turn === Number(turn))
+    if (known?.kind === 'waiting' && known.attempt === Number(attempt))
       this.#known.set(id, { ...known, kind: 'held' })
   }
 
@@ -222,10 +222,10 @@ export class LeaseWalk {
     this.#model.restore()
   }
 
-  async turnFloor(): Promise<void> {
-    await this.#redis.hset(this.#key('g'), 'turned', 0)
+  async moveFloor(): Promise<void> {
+    await this.#redis.hset(this.#key('g'), 'looked', 0)
     await this.#tidy()
-    this.#model.turnFloor()
+    this.#model.moveFloor()
   }
 
   async restart(): Promise<void> {
@@ -248,8 +248,8 @@ export class LeaseWalk {
   }
 
   async #tidy(): Promise<void> {
-    const turned = await this.#redis.hget(this.#key('g'), 'turned')
-    if (turned !== '0') await this.#redis.hset(this.#key('g'), 'turned', Date.now() + FAR_MS)
+    const looked = await this.#redis.hget(this.#key('g'), 'looked')
+    if (looked !== '0') await this.#redis.hset(this.#key('g'), 'looked', Date.now() + FAR_MS)
     while ((await this.#of('x').tidy()).more);
   }
 
@@ -286,8 +286,8 @@ export class LeaseWalk {
   }
 }
 
-function releaseOf({ id, turn }: Known): ExchangeAsk {
-  return { kind: 'release', id, turn }
+function releaseOf({ id, attempt }: Known): ExchangeAsk {
+  return { kind: 'release', id, attempt }
 }
 
 type Act = (walk: LeaseWalk) => () => Promise<void>
@@ -303,7 +303,7 @@ const ACTS: readonly (readonly [string, number, Act])[] = [
   ['comeBack', 4, (walk) => walk.comeBack],
   ['restore', 2, (walk) => walk.restore],
   ['lapse', 1.5, (walk) => walk.lapse],
-  ['turnFloor', 1, (walk) => walk.turnFloor],
+  ['moveFloor', 1, (walk) => walk.moveFloor],
   ['restart', 0.5, (walk) => walk.restart],
   ['flush', 0.2, (walk) => walk.flush],
 ]

@@ -40,7 +40,7 @@ interface Task {
   phase: Phase
   tag: number
   seq: number
-  turn: number
+  attempt: number
   told: boolean
   busy: string
 }
@@ -69,7 +69,7 @@ export class LeaseWorld {
   constructor(plan: WorldPlan) {
     this.plan = plan
     this.model = new LeaseModel(plan.rules)
-    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, turn: 0, told: false, busy: '' }))
+    this.#tasks = plan.tasks.map(() => ({ phase: 'new', tag: 0, seq: 0, attempt: 0, told: false, busy: '' }))
     this.#replicas = new Map(plan.tasks.map(({ replica }) => [replica, 'up']))
     this.#faults = plan.faults
     for (const replica of this.#replicas.keys()) this.model.heartbeat(replica)
@@ -92,7 +92,9 @@ export class LeaseWorld {
     const probe = `${device} ${[...begun]} ${[...suspects]} ${readers}`
     return [
       this.model.key(),
-      this.#tasks.map(({ phase, turn, told, busy }) => phase + turn + (told ? '!' : '') + busy).join(' '),
+      this.#tasks
+        .map(({ phase, attempt, told, busy }) => phase + attempt + (told ? '!' : '') + busy)
+        .join(' '),
       [...this.#replicas.values()].join(' '),
       [...this.#asserted].sort().join(' '),
       device === undefined ? '' : probe,
@@ -241,7 +243,12 @@ export class LeaseWorld {
   #enqueue(index: number): void {
     const task = this.#taskOf(index)
     const { replica, ...wanted } = this.#planOf(index)
-    const request = this.model.enqueue({ ...wanted, id: String(index), owner: replica, turn: task.turn })
+    const request = this.model.enqueue({
+      ...wanted,
+      id: String(index),
+      owner: replica,
+      attempt: task.attempt,
+    })
     if (request === 'lapsed') return
     Object.assign(task, {
       tag: request.tag,
@@ -266,19 +273,19 @@ export class LeaseWorld {
   /** The device that would refuse the task's stream now. */
   #fullOf(index: number): string | undefined {
     if (this.plan.unlimited) return undefined
-    return this.#planOf(index).devices.find((device) => this.readers(device) >= this.plan.rules.slots)
+    return this.#planOf(index).devices.find((device) => this.readers(device) >= this.plan.rules.streams)
   }
 
   #requeue(index: number): void {
     const task = this.#taskOf(index)
-    Object.assign(task, { phase: 'waiting', turn: task.turn + 1, told: false })
-    this.model.requeue(String(index), task.busy, task.turn)
+    Object.assign(task, { phase: 'waiting', attempt: task.attempt + 1, told: false })
+    this.model.requeue(String(index), task.busy, task.attempt)
     this.#dropWakes()
   }
 
   #release(index: number): void {
     this.#taskOf(index).phase = 'gone'
-    this.model.release(String(index), this.#taskOf(index).turn)
+    this.model.release(String(index), this.#taskOf(index).attempt)
     this.#dropWakes()
   }
 
@@ -362,15 +369,15 @@ export class LeaseWorld {
   }
 
   #ownedOf(index: number): ModelOwned | undefined {
-    const { phase, tag, seq, turn, told } = this.#taskOf(index)
+    const { phase, tag, seq, attempt, told } = this.#taskOf(index)
     if (phase === 'new' || phase === 'gone') return undefined
     const { devices, class: requestClass, user } = this.#planOf(index)
     const kind = phase === 'waiting' ? 'waiting' : told ? 'open' : 'held'
-    return { id: String(index), devices, class: requestClass, user, tag, seq, turn, kind }
+    return { id: String(index), devices, class: requestClass, user, tag, seq, attempt, kind }
   }
 
   #wakeOf(index: number): number {
-    return this.model.wakes.findIndex((wake) => wake.endsWith(` ${this.#taskOf(index).turn} ${index}`))
+    return this.model.wakes.findIndex((wake) => wake.endsWith(` ${this.#taskOf(index).attempt} ${index}`))
   }
 
   /** A wake-up of what no longer waits changes nothing. */

@@ -1,13 +1,14 @@
 /**
- * Keeps what a replica has and what Redis knows of it the same: heartbeats, acknowledgements, and
- * telling everything again after a lapse or a Redis that was restarted or lost its data.
+ * Keeps what this replica has and what Redis knows of it the same: heartbeats, acknowledgements, and
+ * telling everything again after a lapse or a Redis that was restarted or lost its data. What is done
+ * for all replicas is in lease-housekeeper.ts.
  */
 import type { Log } from '../base/log.ts'
 import { type LeaseEntry, ownedRequest } from './lease-entry.ts'
 import type { LeaseScripts, OwnedRequest } from './lease-scripts.ts'
 import type { LeaseTimings } from './lease-timings.ts'
 
-export interface KeeperOptions {
+export interface HeartbeatOptions {
   readonly scripts: LeaseScripts
   readonly timings: LeaseTimings
   readonly log: Log
@@ -21,9 +22,9 @@ export interface KeeperOptions {
 const REQUESTS_A_SCRIPT = 200
 const ACKNOWLEDGEMENTS_A_BEAT = 1_000
 
-export class LeaseKeeper {
-  readonly #options: KeeperOptions
-  /** Grants ("turn id") that the next heartbeats acknowledge. */
+export class LeaseHeartbeat {
+  readonly #options: HeartbeatOptions
+  /** Grants ("attempt id") that the next heartbeats acknowledge. */
   readonly #received = new Set<string>()
   /** Requests whose streams have all begun, or of which one is opened again: told by the next heartbeats. */
   readonly #streams = new Map<string, 'opened' | 'reopening'>()
@@ -32,7 +33,7 @@ export class LeaseKeeper {
   #acknowledgedMs = performance.now()
   #beating: Promise<void> | undefined
 
-  constructor(options: KeeperOptions) {
+  constructor(options: HeartbeatOptions) {
     this.#options = options
   }
 
@@ -64,7 +65,7 @@ export class LeaseKeeper {
   receive(message: string): void {
     const space = message.indexOf(' ')
     const entry = this.#options.entries.get(message.slice(space + 1))
-    if (entry?.state !== 'waiting' || entry.turn !== Number(message.slice(0, space))) {
+    if (entry?.state !== 'waiting' || entry.attempt !== Number(message.slice(0, space))) {
       this.#received.add(message)
     } else if (this.accept(entry)) {
       this.#received.add(message)
@@ -143,7 +144,7 @@ export class LeaseKeeper {
           some.filter((one) => this.#isCurrent(one)),
           { ends },
         )
-        for (const { id, turn, state } of states) if (state === 'g') this.receive(`${turn} ${id}`)
+        for (const { id, attempt, state } of states) if (state === 'g') this.receive(`${attempt} ${id}`)
       }
     } catch (error) {
       this.#mustReassert = true
@@ -152,10 +153,10 @@ export class LeaseKeeper {
   }
 
   /** Whether the entry is still what was to be told: between two scripts it may have been given back. */
-  #isCurrent({ id, turn, kind }: OwnedRequest): boolean {
+  #isCurrent({ id, attempt, kind }: OwnedRequest): boolean {
     const entry = this.#options.entries.get(id)
     const now = entry && ownedRequest(entry)
-    return now !== undefined && now.turn === turn && (now.kind === 'waiting') === (kind === 'waiting')
+    return now !== undefined && now.attempt === attempt && (now.kind === 'waiting') === (kind === 'waiting')
   }
 }
 
