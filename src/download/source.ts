@@ -54,19 +54,13 @@ export async function openSource(
   const onAbort = () => abort.abort(options.signal.reason)
   options.signal.addEventListener('abort', onAbort, { once: true })
   if (options.signal.aborted) onAbort()
-  const { startTimeoutMs, isRelayed = false } = options
+  const { caller, startTimeoutMs, isRelayed = false } = options
   const late = setTimeout(() => abort.abort(tooLate(step.device, startTimeoutMs)), startTimeoutMs)
   const unfollow = () => options.signal.removeEventListener('abort', onAbort)
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, mayPause = false } = step
-    const { caller } = options
-    const stream = await client.openStream(target, {
-      caller,
-      readSize,
-      mayPause,
-      signal: abort.signal,
-    })
+    const stream = await client.openStream(target, { caller, readSize, mayPause, signal: abort.signal })
     return await startReading(step.device, stream, isRelayed, unfollow)
   } catch (error) {
     unfollow()
