@@ -82,6 +82,7 @@ describe('the explorer finds a planted mistake', () => {
     ['countsYoungGrants', /^I7/, ONE_DEVICE, { unlimited: true }],
     ['reopensUntold', /^I7/, ONE_DEVICE, { unlimited: true }],
     ['regrantsParts', /^I7/, OVERLAPPING, { streams: 1, unlimited: true }],
+    ['lowersForEver', /^I6/, ONE_DEVICE, { streams: 1 }],
     ['grantsWhileRecovering', /^I9/, ONE_DEVICE, { streams: 1 }],
   ]
   for (const [mistake, expected, tasks, options] of mistakes) {

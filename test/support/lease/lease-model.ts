@@ -38,6 +38,7 @@ export interface ModelRules {
   readonly regrantsParts?: boolean
   readonly releasesLaterAttempts?: boolean
   readonly reopensUntold?: boolean
+  readonly lowersForEver?: boolean
 }
 
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
@@ -159,7 +160,7 @@ export class LeaseModel {
 
   /** Lowered limits end. */
   restore(): void {
-    this.caps.clear()
+    if (!this.rules.lowersForEver) this.caps.clear()
     this.pump()
   }
 
