@@ -39,7 +39,7 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, querystri
 /** The same query with absolute times, of the same devices. */
 export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): DownloadPlan {
   const { kind, query, capturesMax, devices } = resume
-  const parsed = parseDownloadQuery(kind, query, { zone: 'UTC', nowNs: 0n })
+  const parsed = parseDownloadQuery(kind, query, { zone: undefined, nowNs: 0n })
   if (parsed.compression !== 'none') {
     throw badParameter(
       'Resume',

@@ -13,6 +13,11 @@ export interface DownloadQuery {
   readonly beginNs: bigint
   readonly endNs: bigint
   /**
+   * Local times as they were written, where the device's zone counts and is not known here; beginNs and endNs are
+   * then the first and the last that there may be.
+   */
+  readonly localTimes?: { readonly begin: string | undefined; readonly end: string | undefined } | undefined
+  /**
    * Which unit TSBegin and TSEnd were read in, for the Capfleet-TS-Unit header: nanos, usecs, msecs,
    * sec or YYYYMMDD_HHMMSS; both ("sec, nanos") where they differ; undefined for "now", "-15m" and
    * RFC 3339, and where there is no TSBegin.

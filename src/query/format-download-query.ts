@@ -30,7 +30,7 @@ export function formatDownloadQuery(query: DownloadQuery): string {
     .join('&')
 }
 
-function formatRange({ kind, beginNs, endNs }: DownloadQuery): [string, string][] {
+function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): [string, string][] {
   if (kind === 'single') return []
   if (kind === 'splittime') {
     return [
@@ -38,9 +38,21 @@ function formatRange({ kind, beginNs, endNs }: DownloadQuery): [string, string][
       ['Stop', String(endNs)],
     ]
   }
+  if (localTimes !== undefined) {
+    return [
+      ['TSBegin', localTimes.begin ?? rfc3339Of(beginNs)],
+      ['TSEnd', localTimes.end ?? rfc3339Of(endNs)],
+    ]
+  }
   return [
     ['TSBegin', String(beginNs)],
     ['TSEnd', String(endNs)],
     ['TSUnit', 'nanos'],
   ]
+}
+
+/** Beside a local time, whose unit is not that of a number. */
+function rfc3339Of(ns: bigint): string {
+  const seconds = new Date(Number(ns / 1_000_000n)).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length)
+  return `${seconds}.${String(ns % 1_000_000_000n).padStart(9, '0')}Z`
 }

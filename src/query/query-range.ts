@@ -2,7 +2,9 @@
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
 import { badParameter, type QueryParameters, quote } from './query-parameters.ts'
 import {
+  isLocalTime,
   parseQueryTime,
+  type QueryTime,
   TIME_LIMIT_NS,
   TIME_UNIT_NAMES,
   TIME_UNIT_WORDS,
@@ -11,13 +13,13 @@ import {
 import { resolveTimeZone } from './time-zone.ts'
 
 export interface RangeContext {
-  /** IANA zone for local times without TSZone. */
-  readonly zone: string
+  /** IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself. */
+  readonly zone: string | undefined
   /** "now" of relative times, epoch nanoseconds. */
   readonly nowNs: bigint
 }
 
-export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit'>
+export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'localTimes'>
 
 /** Takes the parameters of the range. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
 export function takeQueryRange(
@@ -32,8 +34,8 @@ export function takeQueryRange(
   const [beginEnd, endEnd] =
     kind === 'timerange' ? takeRangeEnds(parameters, unit) : takeSplitEnds(parameters)
   const shared = { zone, nowNs: context.nowNs }
-  const begin = parseQueryTime(beginEnd.text, { ...shared, ...beginEnd, isEnd: false })
-  const end = parseQueryTime(endEnd.text, { ...shared, ...endEnd, isEnd: true })
+  const begin = readEnd({ ...shared, ...beginEnd, isEnd: false })
+  const end = readEnd({ ...shared, ...endEnd, isEnd: true })
   if (begin.ns > end.ns) {
     throw badParameter(
       beginEnd.parameter,
@@ -45,7 +47,19 @@ export function takeQueryRange(
     beginNs: begin.ns,
     endNs: end.ns,
     timeUnit: kind === 'timerange' && units.length > 0 ? units.join(', ') : undefined,
+    ...(begin.local === undefined && end.local === undefined
+      ? {}
+      : { localTimes: { begin: begin.local, end: end.local } }),
   }
+}
+
+function readEnd(
+  end: RangeEnd & Pick<RangeContext, 'zone' | 'nowNs'> & { readonly isEnd: boolean },
+): QueryTime & { readonly local?: string } {
+  const { text, zone, isEnd } = end
+  if (zone !== undefined || !isLocalTime(text, end))
+    return parseQueryTime(text, { ...end, zone: zone ?? 'UTC' })
+  return { ns: isEnd ? TIME_LIMIT_NS : 0n, unit: 'YYYYMMDD_HHMMSS', local: text }
 }
 
 /** Whether TSMode is the unit of TSBegin and TSEnd here, as scripts for the legacy API have it. */
@@ -117,7 +131,7 @@ function timeUnitOf(word: string): TimeUnit | undefined {
   return name === undefined ? undefined : TIME_UNIT_NAMES[name]
 }
 
-function takeZone(parameters: QueryParameters, defaultZone: string): string {
+function takeZone(parameters: QueryParameters, defaultZone: string | undefined): string | undefined {
   const text = parameters.take('TSZone') || undefined
   return text === undefined ? defaultZone : resolveTimeZone(text, 'TSZone')
 }

@@ -60,6 +60,14 @@ export function parseQueryTime(text: string, context: TimeContext): QueryTime {
   return time
 }
 
+/** Whether the text is a local time, whose zone tells what it means. Fails as parseQueryTime for one that is none. */
+export function isLocalTime(text: string, context: Pick<TimeContext, 'parameter' | 'unit'>): boolean {
+  const match = LOCAL_TIME.exec(text)
+  if (match === null || (context.unit !== undefined && context.unit !== 'YYYYMMDD_HHMMSS')) return false
+  if (!isRealTime(localTimeOf(match))) throw bad(context, `is no real date and time, got "${text}"`)
+  return true
+}
+
 /** An integer as the API's scripts write it: digits with an optional C suffix. */
 const INTEGER = /^\d{1,20}(ULL)?$/
 const LOCAL_TIME = /^(\d{4})(\d{2})(\d{2})_(\d{2})(\d{2})(\d{2})$/
@@ -148,6 +156,6 @@ function clip(text: string): string {
   return text.length > 80 ? `${text.slice(0, 80)}...` : text
 }
 
-function bad(context: TimeContext, problem: string): CapfleetError {
+function bad(context: Pick<TimeContext, 'parameter'>, problem: string): CapfleetError {
   return new CapfleetError('bad-parameter', `${context.parameter} ${problem}`, { param: context.parameter })
 }

@@ -12,18 +12,20 @@ export interface RequestedDownload {
   readonly parse: QueryParser
   /** Parameters that are read elsewhere. */
   readonly callerParameters?: readonly string[]
+  /** Whose zone local times without TSZone mean; default: the gateway's. */
+  readonly zoneOf?: 'gateway' | 'device'
 }
 
 /** The download that the request's query string asks for. */
 export function parseRequestQuery(
   ctx: RouteContext,
   parts: GatewayParts,
-  { kind, parse, callerParameters = [] }: RequestedDownload,
+  { kind, parse, callerParameters = [], zoneOf = 'gateway' }: RequestedDownload,
 ): DownloadQuery {
   const { timeZone, tsModeAliases } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
   return parse(kind, ctx.querystring, {
-    zone: timeZone,
+    zone: zoneOf === 'device' ? undefined : timeZone,
     nowNs,
     callerParameters: [...callerParameters, ...GATEWAY_PARAMETERS],
     timeSourceAliases: tsModeAliases,

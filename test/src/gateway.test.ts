@@ -255,6 +255,13 @@ describe('the gateway', { timeout: 120_000 }, () => {
       await untilIdle()
     })
 
+    test('below a device leave local times to the device, whose zone they mean', async () => {
+      const path = '/devices/d0/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000'
+      await asBuffer(await get(path))
+      const asked = first().requests.at(-1)?.url
+      assert.equal(asked, '/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000')
+    })
+
     test('asks again when somebody outside holds the slot that a lease was for', async () => {
       first().outsiders = 4
       const answer = get(TIMERANGE)

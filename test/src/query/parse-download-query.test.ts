@@ -208,6 +208,23 @@ test('from and to the same local time of the hour that the clock shows twice is 
   assert.equal(endNs - beginNs, 3_600_000_000_000n)
 })
 
+test('without a zone local times stay as they are written, for the device to read', () => {
+  const read = (raw: string) =>
+    parseDownloadQuery('timerange', raw, { zone: undefined, nowNs: 7_000_000_005n })
+  const both = read('TSBegin=20261120_093000&TSEnd=20261120_100000&TSUnit=YYYYMMDD_HHMMSS')
+  assert.equal(formatDownloadQuery(both), 'TSBegin=20261120_093000&TSEnd=20261120_100000')
+  assert.deepEqual(read(formatDownloadQuery(both)), both)
+  const one = read('TSBegin=-1s&TSEnd=20261120_100000')
+  assert.equal(
+    decodeURIComponent(formatDownloadQuery(one)),
+    'TSBegin=1970-01-01T00:00:06.000000005Z&TSEnd=20261120_100000',
+  )
+  assert.equal(parse('timerange', `${formatDownloadQuery(one)}&TSZone=UTC`).beginNs, 6_000_000_005n)
+  const zoned = read('TSBegin=20261120_173000&TSEnd=20261120_180000&TSZone=Singapore')
+  assert.equal(zoned.beginNs, BigInt(Date.UTC(2026, 10, 20, 9, 30)) * 1_000_000n)
+  assert.throws(() => read('TSBegin=20261131_093000&TSEnd=20261120_100000'), { code: 'bad-parameter' })
+})
+
 test('an empty range is a range', () => {
   assert.equal(parse('timerange', 'TSBegin=7&TSEnd=7').endNs, 7n)
 })
