@@ -60,11 +60,11 @@ export class DeviceConnection implements Disposable {
   #failure: { readonly reason: unknown } | undefined
   #wake: (() => void) | undefined
 
-  /** Begins to connect. `onClose` is called once, when the connection is no longer of use. */
+  /** Begins to connect. `onClose` is called when the connection has ended, however. */
   constructor(
     device: Device,
     { connectTimeoutMs, readSize }: ConnectionOptions,
-    onClose: (connection: DeviceConnection) => void = () => undefined,
+    onClose: () => void = () => undefined,
   ) {
     this.device = device.name
     this.#size = new ReadSize(readSize)
@@ -82,7 +82,7 @@ export class DeviceConnection implements Disposable {
       if (performance.now() > lastMs) late()
       else this.#send()
     })
-    this.#socket.once('close', () => onClose(this))
+    this.#socket.once('close', onClose)
     this.#listen()
   }
 
