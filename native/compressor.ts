@@ -63,7 +63,11 @@ export class Compressor implements Disposable {
    */
   async next(): Promise<Buffer | undefined> {
     if (this.#isClosed) throw this.#failure ?? closed()
-    const flushing = setInterval(() => this.#native.flush(), PATIENCE_MS)
+    const flush = () => {
+      // Behind close() the engine's part is gone, before its answer is here.
+      if (!this.#isClosed) this.#native.flush()
+    }
+    const flushing = setInterval(flush, PATIENCE_MS)
     try {
       const part = await this.#native.next()
       return part?.slab.subarray(0, part.length)
