@@ -38,7 +38,11 @@ export interface DownloadQuery {
   /** Largest body before compression, file header included; it ends with a whole record. */
   readonly maxBytes: bigint | undefined
   readonly maxPackets: bigint | undefined
-  /** The body begins with this byte of what it would be without compression; undefined = its first. */
+  /**
+   * The body begins with this byte of what it would be without compression; undefined = its first.
+   * Who goes on with an earlier download so must see to it that the store has not changed: packets
+   * that were removed since, or came late, move all that follow.
+   */
   readonly afterBytes: bigint | undefined
   readonly sliceBytes: number | undefined
   readonly timeResolution: 'nsec' | 'usec'

@@ -394,6 +394,10 @@ test('says what is wrong with the arguments', async () => {
   const bad = (options: Partial<DownloadOptions>) => Download.open({ streams: [], ...EVERYTHING, ...options })
   await assert.rejects(bad({ beginNs: -1n }), { code: 'bad-parameter', details: { param: 'beginNs' } })
   await assert.rejects(bad({ endNs: 2n ** 63n }), { code: 'bad-parameter', details: { param: 'endNs' } })
+  await assert.rejects(bad({ afterBytes: -1n }), {
+    code: 'bad-parameter',
+    details: { param: 'afterBytes' },
+  })
   await assert.rejects(bad({ tsMaxNs: 0n }), { code: 'bad-parameter', details: { param: 'tsMaxNs' } })
   for (const sliceBytes of [0, 12_289, 1.5, Number.NaN]) {
     await assert.rejects(bad({ sliceBytes }), { code: 'bad-parameter', details: { param: 'sliceBytes' } })

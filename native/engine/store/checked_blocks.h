@@ -34,8 +34,8 @@ class SegmentChecks {
 /// relies on it must be able to read. Thread-safe.
 class CheckedBlocks {
  public:
-  /// Enough for 4 TiB in segments of the usual size; some 16 MiB of memory.
-  static constexpr size_t kMostSegments = 4096;
+  /// Enough for 16 TiB in segments of the usual size; some 64 MiB of memory when all were read.
+  static constexpr size_t kMostSegments = 16'384;
 
   explicit CheckedBlocks(size_t mostSegments = kMostSegments) : mostSegments_(mostSegments) {}
 

@@ -93,6 +93,19 @@ test('an empty body ends as cleanly on the wire as any other', async () => {
   assert.match(bytes.toString('latin1'), /\r\nCapfleet-After: 999999999\r\n/)
 })
 
+test('metrics count what was sent', async () => {
+  const delivered = async (): Promise<number> => {
+    const metrics = (await appliance.get('/metrics')).body.toString()
+    return Number(/^capfleet_download_packets_total (\d+)$/m.exec(metrics)?.[1])
+  }
+  const { body } = await appliance.get(SINGLE)
+  const before = await delivered()
+  await appliance.get(`${SINGLE}&After=${body.length}`)
+  assert.equal(await delivered(), before)
+  await appliance.get(`${SINGLE}&After=${body.length - 1}`)
+  assert.equal(await delivered(), before + 1)
+})
+
 test('HEAD says Capfleet-After too', async () => {
   const head = await appliance.get(`${SINGLE}&After=24`, { method: 'HEAD' })
   assert.deepEqual([head.status, head.headers['capfleet-after']], [200, '24'])
