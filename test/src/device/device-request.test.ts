@@ -13,17 +13,17 @@ test('a user has one label, whatever the name holds, and another user another', 
 
 test('a request is one request, whatever its target and its headers hold', () => {
   const device = new Device({ name: 'nyc1', url: 'http://nyc1/base/', user: 'u', password: 'p' })
-  const text = formatRequest(device, { target: '/x?a=b', headers: { 'capfleet-lease': '1.red' } })
+  const text = formatRequest(device, { target: '/x?a=b', headers: { 'capfleet-caller': '1.red' } })
   assert.deepEqual(text.split('\r\n'), [
     'GET /base/x?a=b HTTP/1.1',
     'host: nyc1',
     `authorization: Basic ${btoa('u:p')}`,
-    'capfleet-lease: 1.red',
+    'capfleet-caller: 1.red',
     '',
     '',
   ])
   for (const target of ['/x HTTP/1.1\r\n\r\nGET /y', '/x y', '/x\n', '/\u0100'])
     assert.throws(() => formatRequest(device, { target, headers: {} }), { code: 'bad-parameter' })
   for (const value of ['1\r\nx: y', '1\n', '\u0100'])
-    assert.throws(() => formatRequest(device, { target: '/', headers: { 'capfleet-lease': value } }))
+    assert.throws(() => formatRequest(device, { target: '/', headers: { 'capfleet-caller': value } }))
 })
