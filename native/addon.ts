@@ -1,95 +1,20 @@
 /**
  * The engine, as TypeScript sees it: downloads of stored segments, and what their indexes say.
- * Arguments are checked here and in native-options.ts; binding/ checks types only. Nanoseconds and counts that can pass
+ * Arguments are checked here and in download-options.ts; binding/ checks types only. Nanoseconds and counts that can pass
  * 2^53 are bigint in both directions. All work runs on the engine's threads, never on this one.
  */
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
-import type { Compression } from './compression.ts'
-import { engine, type NativeDownload, type NativePart } from './engine-binding.ts'
-import { checkBoundaries, TIME_SOURCES, toNativeOptions } from './native-options.ts'
-
-/** One capture port of one capture: its segments in recording order, as paths without ending. */
-export interface StreamFiles {
-  readonly port: number
-  readonly segments: readonly string[]
-  /** Those of them that are still written: what their indexes lack at the end is no loss. */
-  readonly growing?: readonly string[] | undefined
-}
-
-/** Values of `TSMode` (API section 4.4.5): which timestamp a delivered packet carries. */
-export type TimeSource =
-  | 'nic'
-  | 'vendorA7130'
-  | 'vendorA7150_overwrite'
-  | 'vendorA7150_insert'
-  | 'vendorA7280_eth64'
-  | 'vendorA7280_mac48'
-  | 'vendorB_erspan3'
-  | 'vendorB3550'
-
-/** Fields of `FilterFrame` (API section 4.4.4). */
-export type FrameField =
-  | 'capture.port'
-  | 'a7130.device'
-  | 'a7130.srcdevice'
-  | 'a7130.srcport'
-  | 'c3550.srcport'
-
-/**
- * `==`: the field has one of the values; `!=`: it has none of them. A packet without an a7130
- * trailer has 0 in those fields; one without a c3550 trailer has no value there.
- */
-export interface FrameCondition {
-  readonly field: FrameField
-  readonly op: '==' | '!='
-  /** 0 to 2^32 - 1 each, at least one. */
-  readonly values: readonly number[]
-}
-
-export interface DownloadOptions {
-  /** Order breaks ties: packets with equal timestamps come in the order of this list. */
-  readonly streams: readonly StreamFiles[]
-  /** Half-open: beginNs <= NIC timestamp < endNs, whatever the time source. */
-  readonly beginNs: bigint
-  readonly endNs: bigint
-  /** A packet must meet all conditions. */
-  readonly frameFilter?: readonly FrameCondition[] | undefined
-  /** A cBPF program from the compile helper, for the streams' link type; absent = every packet. */
-  readonly filter?: Uint8Array | undefined
-  /** Whether `filter` sees the innermost packet of tunnels and tags; the stored one is delivered. */
-  readonly filterDecap?: boolean | undefined
-  /** A serialized Hyperscan database from the compile helper, searched in the captured bytes. */
-  readonly regex?: Uint8Array | undefined
-  /**
-   * Default nic. For the others `streams` must also hold the segments before the range that
-   * lookBackNs() asks for: the clocks of vendors are read from earlier packets. Packets come sorted
-   * by the time that they carry, as far as the engine's bounded window reaches.
-   */
-  readonly timeSource?: TimeSource | undefined
-  /**
-   * With vendorA7280_mac48: a source address whose time is further than this from the NIC's is a
-   * real address. Default 60 s.
-   */
-  readonly mac48LimitNs?: bigint | undefined
-  /** Keep at most this many bytes of each packet (1 to 12288). */
-  readonly sliceBytes?: number | undefined
-  /** End before the first packet that is this much or more after the first delivered one. */
-  readonly tsMaxNs?: bigint | undefined
-  /** End after this many bytes of PCAP or before, between records; file header included, so >= 24. */
-  readonly maxBytes?: bigint | undefined
-  /** End after this many packets; at least 1. */
-  readonly maxPackets?: bigint | undefined
-  /**
-   * Begin with this byte of the body as it would be without compression, so with the file header's
-   * 0th by default. A body that is no longer than this is empty.
-   */
-  readonly afterBytes?: bigint | undefined
-  readonly timeResolution: 'nsec' | 'usec'
-  readonly compression: Compression
-  /** Link type word and snaplen of the file header when `streams` is empty. */
-  readonly emptyLinkType?: number | undefined
-}
+import {
+  checkBoundaries,
+  type DownloadOptions,
+  type NativeOptions,
+  type StreamFiles,
+  TIME_SOURCES,
+  type TimeSource,
+  toNativeOptions,
+} from './download-options.ts'
+import { loadAddon } from './load-addon.ts'
 
 /** Live figures of a download; exact when next() has returned undefined. */
 export interface DownloadTotals {
@@ -145,6 +70,37 @@ export interface Chunk {
   readonly bytes: Buffer
   release(): void
 }
+
+/** A slab is one Buffer for all its life; the part is its first `length` bytes. */
+interface NativePart {
+  readonly id: number
+  readonly slab: Buffer
+  readonly length: number
+}
+
+interface NativeDownload {
+  readonly linkType: number
+  readonly snaplen: number
+  next(): Promise<NativePart | undefined>
+  release(id: number): void
+  totals(): DownloadTotals
+  close(): void
+}
+
+interface NativeCount {
+  /** Of each interval. */
+  readonly finished: Promise<{ readonly packets: BigUint64Array; readonly bytes: BigUint64Array }>
+  cancel(): void
+}
+
+const engine = loadAddon<{
+  clockNs(): bigint
+  openDownload(options: NativeOptions): Promise<NativeDownload>
+  /** 2^63 - 1 stands for the whole capture. */
+  lookBackNs(timeSource: number): bigint
+  countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
+  listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
+}>('capfleet')
 
 /** The program that compiles filter expressions; see native/engine/filter/bpf_compile_main.cc. */
 export const bpfCompilerPath = fileURLToPath(new URL('build/capfleet-bpf-compile', import.meta.url))

@@ -1,6 +1,6 @@
 /** Capture files into the store: PCAP or pcapng of any kind becomes the segments of a new capture. */
 import { CapfleetError } from '../src/base/error.ts'
-import { engine } from './engine-binding.ts'
+import { loadAddon } from './load-addon.ts'
 
 export interface ImportOptions {
   /** Capture files in order (PCAP or pcapng, optionally gzip or zstd). */
@@ -55,6 +55,21 @@ export interface ImportResult {
   readonly packetsOutOfTimeRange: bigint
   readonly damages: readonly ImportDamage[]
 }
+
+interface NativeImport {
+  readonly finished: Promise<ImportResult>
+  cancel(): void
+}
+
+const engine = loadAddon<{
+  startImport(
+    options: Omit<Required<ImportOptions>, 'signal' | 'onProgress' | 'segmentBytes' | 'maxRatio'> & {
+      readonly segmentBytes: number
+      readonly maxRatio: number
+    },
+    onProgress: (progress: ImportProgress) => void,
+  ): NativeImport
+}>('capfleet')
 
 /**
  * Imports capture files into a new capture's folder. A file that is no capture file, or becomes too

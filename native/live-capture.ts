@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { CapfleetError } from '../src/base/error.ts'
-import { engine, type NativeLiveCapture } from './engine-binding.ts'
 import type { StreamSummary } from './import-capture-files.ts'
+import { loadAddon } from './load-addon.ts'
 
 export interface LivePort {
   /** 0 to 7: capN. */
@@ -114,6 +114,21 @@ export interface RecoveredStream {
   /** That were written but had no index entry yet. */
   readonly recoveredPackets: bigint
 }
+
+interface NativeLiveCapture {
+  start(folder: string): Promise<void>
+  roll(folder: string): Promise<readonly LiveStream[]>
+  stop(): Promise<readonly LiveStream[]>
+  finished(): readonly LiveStream[]
+  counts(): LiveCounts
+  /** Nothing may be called after it. */
+  close(): void
+}
+
+const engine = loadAddon<{
+  openLiveCapture(options: LiveCaptureOptions): Promise<NativeLiveCapture>
+  recoverStream(options: RecoveryOptions): Promise<RecoveredStream>
+}>('capfleet')
 
 /**
  * Repairs the segments of a port whose recorder ended without stop(). Takes as long as reading the

@@ -2,7 +2,7 @@
  * Single segments of a store: what one that is still written holds so far, and the removal of one.
  * Paths are without ending. The work is done on the engine's threads.
  */
-import { engine } from './engine-binding.ts'
+import { loadAddon } from './load-addon.ts'
 
 /** What the index of a segment says; only blocks that can be downloaded are counted. */
 export interface SegmentExtent {
@@ -19,6 +19,11 @@ export interface SegmentExtent {
   /** Of the index, read so far. */
   readonly indexBytes: bigint
 }
+
+const engine = loadAddon<{
+  measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
+  removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
+}>('capfleet')
 
 /**
  * Brings `known`, an earlier answer for the same segment, up to date: only the new end of the index

@@ -71,6 +71,7 @@ function applianceRules(): Readonly<Record<string, readonly string[]>> {
     'src/auth',
     'src/query',
     'native/addon.ts',
+    'native/download-options.ts',
     'native/import-capture-files.ts',
     'native/live-capture.ts',
     'native/stored-segments.ts',

@@ -2,7 +2,8 @@
  * Where a capture is cut into splits. A split is a half-open interval; each begins where the one
  * before ends, save that intervals which no packet can lie in are left out.
  */
-import { type BlockList, listBlocks, type StreamFiles } from '../../native/addon.ts'
+import { type BlockList, listBlocks } from '../../native/addon.ts'
+import type { StreamFiles } from '../../native/download-options.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import { segmentPath } from '../store/store-paths.ts'
 

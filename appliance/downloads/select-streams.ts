@@ -1,4 +1,5 @@
-import { lookBackNs, type StreamFiles } from '../../native/addon.ts'
+import { lookBackNs } from '../../native/addon.ts'
+import type { StreamFiles } from '../../native/download-options.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'

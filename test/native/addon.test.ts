@@ -8,13 +8,12 @@ import {
   type Chunk,
   countPackets,
   Download,
-  type DownloadOptions,
   listBlocks,
   lookBackNs,
   regexCompilerPath,
-  type StreamFiles,
 } from '../../native/addon.ts'
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
+import type { DownloadOptions, StreamFiles } from '../../native/download-options.ts'
 import { compileFilter } from '../support/compile-filter.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { importStreams } from '../support/packets/import-streams.ts'
@@ -431,9 +430,8 @@ test('without the binary, loading says how to build it', async () => {
   await using root = await tempFolder()
   for (const file of [
     'native/addon.ts',
-    'native/native-options.ts',
+    'native/download-options.ts',
     'native/compression.ts',
-    'native/engine-binding.ts',
     'native/load-addon.ts',
     'src/base/error.ts',
     'package.json',

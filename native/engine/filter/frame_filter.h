@@ -9,7 +9,7 @@
 
 namespace capfleet {
 
-/// The values are those of FRAME_FIELDS in native-options.ts.
+/// The values are those of FRAME_FIELDS in download-options.ts.
 enum class FrameField : uint8_t {
   kCapturePort,
   kA7130Device,        ///< of the last switch in the chain

@@ -1,6 +1,6 @@
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { StreamFiles } from '../../../native/addon.ts'
+import type { StreamFiles } from '../../../native/download-options.ts'
 import { importCaptureFiles } from '../../../native/import-capture-files.ts'
 
 /** Imports capture files into a new folder below `root`, without an appliance. */

@@ -1,0 +1,209 @@
+/** What a download may be asked for: the options, their checks, and the numbers that binding/ takes for them. */
+import { CapfleetError } from '../src/base/error.ts'
+import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
+
+/** One capture port of one capture: its segments in recording order, as paths without ending. */
+export interface StreamFiles {
+  readonly port: number
+  readonly segments: readonly string[]
+  /** Those of them that are still written: what their indexes lack at the end is no loss. */
+  readonly growing?: readonly string[] | undefined
+}
+
+/** Values of `TSMode` (API section 4.4.5): which timestamp a delivered packet carries. */
+export type TimeSource =
+  | 'nic'
+  | 'vendorA7130'
+  | 'vendorA7150_overwrite'
+  | 'vendorA7150_insert'
+  | 'vendorA7280_eth64'
+  | 'vendorA7280_mac48'
+  | 'vendorB_erspan3'
+  | 'vendorB3550'
+
+/** Fields of `FilterFrame` (API section 4.4.4). */
+export type FrameField =
+  | 'capture.port'
+  | 'a7130.device'
+  | 'a7130.srcdevice'
+  | 'a7130.srcport'
+  | 'c3550.srcport'
+
+/**
+ * `==`: the field has one of the values; `!=`: it has none of them. A packet without an a7130
+ * trailer has 0 in those fields; one without a c3550 trailer has no value there.
+ */
+export interface FrameCondition {
+  readonly field: FrameField
+  readonly op: '==' | '!='
+  /** 0 to 2^32 - 1 each, at least one. */
+  readonly values: readonly number[]
+}
+
+export interface DownloadOptions {
+  /** Order breaks ties: packets with equal timestamps come in the order of this list. */
+  readonly streams: readonly StreamFiles[]
+  /** Half-open: beginNs <= NIC timestamp < endNs, whatever the time source. */
+  readonly beginNs: bigint
+  readonly endNs: bigint
+  /** A packet must meet all conditions. */
+  readonly frameFilter?: readonly FrameCondition[] | undefined
+  /** A cBPF program from the compile helper, for the streams' link type; absent = every packet. */
+  readonly filter?: Uint8Array | undefined
+  /** Whether `filter` sees the innermost packet of tunnels and tags; the stored one is delivered. */
+  readonly filterDecap?: boolean | undefined
+  /** A serialized Hyperscan database from the compile helper, searched in the captured bytes. */
+  readonly regex?: Uint8Array | undefined
+  /**
+   * Default nic. For the others `streams` must also hold the segments before the range that
+   * lookBackNs() asks for: the clocks of vendors are read from earlier packets. Packets come sorted
+   * by the time that they carry, as far as the engine's bounded window reaches.
+   */
+  readonly timeSource?: TimeSource | undefined
+  /**
+   * With vendorA7280_mac48: a source address whose time is further than this from the NIC's is a
+   * real address. Default 60 s.
+   */
+  readonly mac48LimitNs?: bigint | undefined
+  /** Keep at most this many bytes of each packet (1 to 12288). */
+  readonly sliceBytes?: number | undefined
+  /** End before the first packet that is this much or more after the first delivered one. */
+  readonly tsMaxNs?: bigint | undefined
+  /** End after this many bytes of PCAP or before, between records; file header included, so >= 24. */
+  readonly maxBytes?: bigint | undefined
+  /** End after this many packets; at least 1. */
+  readonly maxPackets?: bigint | undefined
+  /**
+   * Begin with this byte of the body as it would be without compression, so with the file header's
+   * 0th by default. A body that is no longer than this is empty.
+   */
+  readonly afterBytes?: bigint | undefined
+  readonly timeResolution: 'nsec' | 'usec'
+  readonly compression: Compression
+  /** Link type word and snaplen of the file header when `streams` is empty. */
+  readonly emptyLinkType?: number | undefined
+}
+
+/** The same in the words of binding/. */
+export interface NativeOptions {
+  readonly streams: readonly (readonly string[])[]
+  readonly growingSegments: readonly string[]
+  readonly beginNs: bigint
+  readonly endNs: bigint
+  readonly frameFilter: readonly NativeCondition[]
+  readonly filter: Uint8Array | undefined
+  readonly filterDecap: boolean
+  readonly regex: Uint8Array | undefined
+  readonly timeSource: number
+  readonly mac48LimitNs: bigint | undefined
+  readonly sliceBytes: number
+  readonly tsMaxNs: bigint | undefined
+  readonly maxBytes: bigint | undefined
+  readonly maxPackets: bigint | undefined
+  readonly afterBytes: bigint
+  readonly toMicroseconds: boolean
+  readonly codec: number
+  readonly level: number
+  readonly emptyLinkType: number
+}
+
+interface NativeCondition {
+  readonly field: number
+  readonly excludes: boolean
+  readonly values: readonly number[]
+}
+
+/** Of native/engine/vendor_time/vendor_clock.h. */
+export const TIME_SOURCES: Readonly<Record<TimeSource, number>> = {
+  nic: 0,
+  vendorA7130: 1,
+  vendorA7150_overwrite: 2,
+  vendorA7150_insert: 3,
+  vendorA7280_eth64: 4,
+  vendorA7280_mac48: 5,
+  vendorB_erspan3: 6,
+  vendorB3550: 7,
+}
+
+/** Fails with bad-parameter; the parameter is named as in DownloadOptions. */
+export function toNativeOptions(options: DownloadOptions): NativeOptions {
+  checkOptions(options)
+  return {
+    streams: options.streams.map((stream) => stream.segments),
+    growingSegments: options.streams.flatMap(({ growing = [] }) => growing),
+    beginNs: options.beginNs,
+    endNs: options.endNs,
+    frameFilter: (options.frameFilter ?? []).map(toNativeCondition),
+    filter: options.filter,
+    filterDecap: options.filterDecap ?? false,
+    regex: options.regex,
+    timeSource: TIME_SOURCES[options.timeSource ?? 'nic'],
+    mac48LimitNs: options.mac48LimitNs,
+    sliceBytes: options.sliceBytes ?? KEEP_WHOLE_PACKETS,
+    tsMaxNs: options.tsMaxNs,
+    maxBytes: options.maxBytes,
+    maxPackets: options.maxPackets,
+    afterBytes: options.afterBytes ?? 0n,
+    toMicroseconds: options.timeResolution === 'usec',
+    ...COMPRESSION_LEVELS[options.compression],
+    emptyLinkType: options.emptyLinkType ?? ETHERNET,
+  }
+}
+
+/** Fails with bad-parameter unless the boundaries of intervals ascend. */
+export function checkBoundaries(boundariesNs: readonly bigint[]): void {
+  let lastNs = 0n
+  for (const boundaryNs of boundariesNs) {
+    checkRange('boundariesNs', boundaryNs, 0n)
+    if (boundaryNs < lastNs) throw badParameter('boundariesNs', 'must ascend')
+    lastNs = boundaryNs
+  }
+}
+
+const MAX_SLICE_BYTES = 12_288 // stated by the appliance API, section 8
+const KEEP_WHOLE_PACKETS = 262_144 // no packet is longer
+const MAX_INT64 = 2n ** 63n - 1n
+const MAX_UINT32 = 2 ** 32 - 1
+const FILE_HEADER_BYTES = 24n
+const ETHERNET = 1
+
+/** Of native/engine/filter/frame_filter.h. */
+const FRAME_FIELDS: Readonly<Record<FrameField, number>> = {
+  'capture.port': 0,
+  'a7130.device': 1,
+  'a7130.srcdevice': 2,
+  'a7130.srcport': 3,
+  'c3550.srcport': 4,
+}
+
+function checkOptions(options: DownloadOptions): void {
+  checkRange('beginNs', options.beginNs, 0n)
+  checkRange('endNs', options.endNs, 0n)
+  checkRange('tsMaxNs', options.tsMaxNs ?? 1n, 1n)
+  checkRange('mac48LimitNs', options.mac48LimitNs ?? 0n, 0n)
+  checkRange('maxBytes', options.maxBytes ?? FILE_HEADER_BYTES, FILE_HEADER_BYTES)
+  checkRange('maxPackets', options.maxPackets ?? 1n, 1n)
+  checkRange('afterBytes', options.afterBytes ?? 0n, 0n)
+  const sliceBytes = options.sliceBytes ?? 1
+  if (!Number.isInteger(sliceBytes) || sliceBytes < 1 || sliceBytes > MAX_SLICE_BYTES) {
+    throw badParameter('sliceBytes', `must be an integer from 1 to ${MAX_SLICE_BYTES}`)
+  }
+}
+
+function toNativeCondition({ field, op, values }: FrameCondition): NativeCondition {
+  const isUint32 = (value: number): boolean => Number.isInteger(value) && value >= 0 && value <= MAX_UINT32
+  if (values.length === 0 || !values.every(isUint32)) {
+    throw badParameter('frameFilter', `needs integers from 0 to ${MAX_UINT32} for ${field}`)
+  }
+  return { field: FRAME_FIELDS[field], excludes: op === '!=', values }
+}
+
+/** 64-bit and signed in the engine. */
+function checkRange(param: string, value: bigint, least: bigint): void {
+  if (value >= least && value <= MAX_INT64) return
+  throw badParameter(param, `must be from ${least} to ${MAX_INT64}, got ${value}`)
+}
+
+function badParameter(param: string, rule: string): CapfleetError {
+  return new CapfleetError('bad-parameter', `${param} ${rule}`, { param })
+}
