@@ -17,6 +17,7 @@ const THREADED_SUITES = [
   'LiveCapture',
   'RegexMatcher',
   'SlabCompressor',
+  'StreamCompressorTest',
   'VendorTimeStage',
   'WorkerPool',
 ]
