@@ -141,7 +141,10 @@ function nodePackage() {
   return folder
 }
 
-/** Configures once; builds what has changed. The first build shows its progress, a later one only its failure. */
+/**
+ * Configures once; builds what has changed. The first build shows its progress, a later one only its failure.
+ * Who changes branches often installs ccache and sets CMAKE_CXX_COMPILER_LAUNCHER=ccache before the first build.
+ */
 function buildNative(folder, options) {
   const build = join(ROOT, 'native', folder)
   const built = join(build, '.built')
