@@ -20,23 +20,40 @@ export const merges: Readonly<Record<string, WorkloadMaker>> = {
   'merge-8-devices-interleaved': fromDevices(8, 1, 'receiver'),
   'merge-8-http-get': fromDevices(8, 64, 'http-get'),
   'merge-8-nginx': fromDevices(8, 64, 'nginx'),
-  'merge-fleet': async ({ inputs, fleet }) => {
-    const input = await inputs.interleaved(DEVICES)
-    for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)
-    const { firstNs, lastNs, bytes } = input.traffic
-    const path = `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${lastNs + 1n}&TSUnit=nanos`
-    return {
-      inputBytes: bytes,
-      ours: download('gateway', await fleet.gateway(), path),
-      peer: mergecap(input),
-    }
-  },
+  'merge-fleet': overFleet(),
+  'merge-fleet-gzip-fast': overFleet({ word: 'fast', tool: 'pigz -1 -p2 -c', decoder: 'gzip -dc' }),
+  'merge-fleet-zstd': overFleet({ word: 'zstd', tool: 'zstd -3 -T2 -q -c', decoder: 'zstd -dc' }),
 }
 
 function overFiles(count: number, burstPackets: number): WorkloadMaker {
   return async ({ inputs }) => {
     const input = await inputs.interleaved(count, burstPackets)
     return { inputBytes: input.traffic.bytes, ours: mergeFiles(input), peer: mergecap(input) }
+  }
+}
+
+interface Compressed {
+  /** Of `Compression`. */
+  readonly word: string
+  /** Compresses as well, as shell words. */
+  readonly tool: string
+  readonly decoder: string
+}
+
+/** The gateway over three appliances. */
+function overFleet(compressed?: Compressed): WorkloadMaker {
+  return async ({ inputs, fleet }) => {
+    const input = await inputs.interleaved(DEVICES)
+    for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)
+    const { firstNs, lastNs, bytes } = input.traffic
+    const path = `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${lastNs + 1n}&TSUnit=nanos`
+    const gateway = await fleet.gateway()
+    if (compressed === undefined) {
+      return { inputBytes: bytes, ours: download('gateway', gateway, path), peer: mergecap(input) }
+    }
+    const { word, tool, decoder } = compressed
+    const ours = download(`gateway ${word}`, gateway, `${path}&Compression=${word}`, decoder)
+    return { inputBytes: bytes, ours, peer: mergecapInto(input, tool, decoder) }
   }
 }
 
@@ -53,7 +70,15 @@ function mergeFiles({ paths }: BenchInput): Contender {
   }
 }
 
-function mergecap({ paths }: BenchInput): Contender {
-  const words = (target: string) => ['mergecap', '-F', 'nsecpcap', '-w', target, ...paths] as const
-  return command('mergecap', words('/dev/null'), shellLine(words('-')))
+function mergecap(input: BenchInput): Contender {
+  return command('mergecap', mergecapWords(input, '/dev/null'), shellLine(mergecapWords(input, '-')))
+}
+
+function mergecapInto(input: BenchInput, tool: string, decoder: string): Contender {
+  const line = `${shellLine(mergecapWords(input, '-'))} | ${tool}`
+  return command(`mergecap | ${tool}`, ['sh', '-c', `${line} > /dev/null`], `${line} | ${decoder}`)
+}
+
+function mergecapWords({ paths }: BenchInput, target: string): readonly [string, ...string[]] {
+  return ['mergecap', '-F', 'nsecpcap', '-w', target, ...paths]
 }
