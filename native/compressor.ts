@@ -29,7 +29,6 @@ const PATIENCE_MS = 100
 export class Compressor implements Disposable {
   readonly #native: NativeCompressor
   #isClosed = false
-  #failure: unknown
   /** Resolved when a part was taken, which makes room. */
   #taken = Promise.withResolvers<void>()
 
@@ -57,12 +56,11 @@ export class Compressor implements Disposable {
   }
 
   /**
-   * The next part, undefined at the end; valid until the second next() after it, or close(). One call at
-   * a time. Rejects with store-unavailable when memory is short, with the reason of fail(), with an
-   * AbortError once closed.
+   * The next part, undefined at the end; valid until the second next() after it, also when closed. One call at
+   * a time. Rejects with store-unavailable when memory is short, with an AbortError once closed.
    */
   async next(): Promise<Buffer | undefined> {
-    if (this.#isClosed) throw this.#failure ?? closed()
+    if (this.#isClosed) throw closed()
     const flush = () => {
       // Behind close() the engine's part is gone, before its answer is here.
       if (!this.#isClosed) this.#native.flush()
@@ -71,18 +69,10 @@ export class Compressor implements Disposable {
     try {
       const part = await this.#native.next()
       return part?.slab.subarray(0, part.length)
-    } catch (error) {
-      throw this.#failure ?? error
     } finally {
       clearInterval(flushing)
       this.#wakeWriter()
     }
-  }
-
-  /** Closes because what is written cannot be continued. */
-  fail(reason: unknown): void {
-    this.#failure ??= reason
-    this.close()
   }
 
   /** Stops at once. May be called again. */

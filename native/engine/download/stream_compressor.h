@@ -43,8 +43,8 @@ class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
   /// Nothing more is written. A stream without any byte is one empty member or frame.
   void end();
   /// Calls `done` exactly once: before returning, or later on any thread. The part is valid until
-  /// the second call of next() after this one, or close(). Fails with kStoreUnavailable when memory
-  /// is short, with kCancelled once closed. REQUIRES: no other call waits for its answer.
+  /// the second call of next() after this one, also when closed. Fails with kStoreUnavailable when
+  /// memory is short, with kCancelled once closed. REQUIRES: no other call waits for its answer.
   void next(Callback done);
   /// Stops the work at once; a waiting next() is answered with kCancelled. The memory of the parts
   /// that are still valid is left to whoever shares it. May be called again.
