@@ -171,6 +171,15 @@ function folderGuide(): string {
   return readme.slice(from, readme.indexOf('\n## ', from + 1))
 }
 
+/** Paths and names of files, in backticks, that no file has. */
+function missingFiles(text: string, paths: readonly string[]): string[] {
+  const names = new Set(paths.flatMap((path) => [path, basename(path)]))
+  const folders = new Set(paths.map((path) => dirname(path)))
+  return [...text.matchAll(/`([\w./-]+\.(?:ts|cc|h|lua|md|yaml)|(?:src|appliance|native|test)\/[\w./-]+)`/g)]
+    .map((match) => match[1] ?? '')
+    .filter((name) => !names.has(name) && !folders.has(name))
+}
+
 test('nothing but the fixed names lies at the top level', () => {
   const names = new Set(files.map((path) => path.split('/')[0] ?? ''))
   assert.deepEqual(
@@ -191,6 +200,10 @@ test('no file imports itself by way of others, types included', () => {
 test('the README names every folder that has sources', () => {
   const engineSources = files.filter((path) => /^native\/.*\.(cc|h)$/.test(path))
   assert.deepEqual(unnamedFolders([...sources, ...engineSources], folderGuide()), [])
+})
+
+test('every file that ARCHITECTURE.md names is there', () => {
+  assert.deepEqual(missingFiles(read('ARCHITECTURE.md'), files), [])
 })
 
 describe('a planted mistake is seen', () => {
@@ -217,6 +230,11 @@ describe('a planted mistake is seen', () => {
       ['d.ts', ['c.ts']],
     ])
     assert.deepEqual(circles(planted), ['b.ts -> c.ts -> b.ts'])
+  })
+
+  test('a file that is not there any more', () => {
+    const text = 'In `src/a/x.ts`, `y.ts`, `src/a` and `src/b/gone.ts`.'
+    assert.deepEqual(missingFiles(text, ['src/a/x.ts', 'src/b/y.ts']), ['src/b/gone.ts'])
   })
 
   test('a folder that nobody tells of', () => {
