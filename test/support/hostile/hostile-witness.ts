@@ -70,8 +70,22 @@ export async function curlWitness(
 export function decoded(bytes: Buffer, compression: HostileCompression): Buffer | undefined {
   try {
     if (compression === 'none') return bytes
-    return compression === 'zstd' ? zstdDecompressSync(bytes) : gunzipSync(bytes)
+    return compression === 'zstd' ? unpackFrames(bytes) : gunzipSync(bytes)
   } catch {
     return undefined
   }
+}
+
+/** Node stops behind the first frame of several. */
+function unpackFrames(bytes: Buffer): Buffer {
+  const frames: Buffer[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const { buffer, engine } = zstdDecompressSync(bytes.subarray(at), { info: true }) as unknown as {
+      readonly buffer: Buffer
+      readonly engine: { readonly bytesWritten: number }
+    }
+    frames.push(buffer)
+    at += engine.bytesWritten
+  }
+  return Buffer.concat(frames)
 }
