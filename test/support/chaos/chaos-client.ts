@@ -63,6 +63,8 @@ export async function chaosDownload(asked: ChaosRequest): Promise<ChaosResult> {
     if (res.statusCode !== 200) return give('refused', await codeOf(res))
     await delay(asked.sleepMs)
     const digest = await digestOf(res)
+    // Node ends an answer cleanly, and empty, that had come whole and was not read when its reader left.
+    if (why !== undefined) return give(why)
     return give(digest === simulatedDigest(asked.devices, asked.packets) ? 'complete' : 'FALSE')
   } catch {
     return give(why ?? (headMs === undefined ? 'unreachable' : 'cut'))
