@@ -7,9 +7,9 @@ Frees the suspects of a device that can be no stream any more.
   ARGV[8]  where the device cannot tell: how long suspects stay in use, ms
 
 By number: let "settled" be the grants of live replicas whose streams had begun before the device was
-asked, and that still hold their place. As many suspects stay as there are readers that no settled grant
+asked, and that still hold theirs. As many suspects stay as there are readers that no settled grant
 accounts for, whoever they are; the oldest of the others go. So what is in use covers what the device counts,
-and a reader from outside takes one place, not those of all suspects. A grant that is not settled counts
+and a reader from outside keeps one stream in use, not those of all suspects. A grant that is not settled counts
 for nothing: its stream may begin only after the device was asked; so does one of which a stream broke off
 and is opened again, until it has begun. A number cannot tell a suspect that streams from a settled grant
 whose stream has ended, nor what a suspect may still send; what comes of that is a stream too many
@@ -18,7 +18,7 @@ at the device, which refuses it (busy), and the request goes on waiting.
 Suspects younger than the question stay. Where the device cannot tell, suspects are freed ARGV[8] ms
 after their replica lapsed, by when it has cut its own streams.
 
-Returns how many places were freed.
+Returns how many streams were freed.
 ]]
 local device, readers, asked = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 enter()
@@ -53,7 +53,7 @@ for _, request in ipairs(freed) do
   for _, name in ipairs(request.devices) do
     if name ~= device then rest[#rest + 1] = name end
   end
-  freePlace(request, device)
+  freeStream(request, device)
   request.devices = rest
   request.rest = nil
   if #rest == 0 then dropRequest(request)

@@ -14,7 +14,7 @@ It is answered by "state position tag sequence-number enqueued-ms": "g" (granted
 heartbeat first; only "taken" when another replica has a request of this id.
 
 A release is of a request in whatever state it is: a waiter leaves the queues (and its reservations),
-a grant or suspect frees its places; then whoever may start is started. It is answered by the
+a grant or suspect frees its streams; then whoever may start is started. It is answered by the
 state that the request had: "w", "g" or "s"; "" when nothing was changed.
 
 Returns the answers, in order, with a comma between each two: one text is made and read in less time
@@ -50,17 +50,17 @@ local function writeHolds()
   send('HSET', P .. 'hold', fields)
 end
 
-local function chooseTag(places, class, flow)
+local function chooseTag(uses, class, flow)
   local start = floor
-  for i = 1, #places do
-    local place = places[i]
-    if not place.idle then
-      local f = redis.call('ZMSCORE', place.flows, '', flow)
-      place.idle = not f[1]
+  for i = 1, #uses do
+    local use = uses[i]
+    if not use.idle then
+      local f = redis.call('ZMSCORE', use.flows, '', flow)
+      use.idle = not f[1]
       start = math.max(start, tonumber(f[1] or 0), tonumber(f[2] or 0))
     end
   end
-  return start + COST * #places / WEIGHTS[class]
+  return start + COST * #uses / WEIGHTS[class]
 end
 
 local function giveBack(request)
@@ -73,10 +73,10 @@ local function answer(request, state, line)
   return state .. ' ' .. line .. ' ' .. request.tagText .. ' ' .. request.seq .. ' ' .. request.enqueued
 end
 
-local function wait(request, places, fitting)
-  local line = position(request, places)
+local function wait(request, uses, fitting)
+  local line = position(request, uses)
   request.state = 'w'
-  joinQueues(request, places)
+  joinQueues(request, uses)
   if fitting then markDirty(request.devices) end
   return answer(request, 'w', line)
 end
@@ -97,19 +97,19 @@ local function enqueue(id, devices, class, user, attempt)
   if known and known.owner ~= REPLICA then return 'taken' end
   if known and known.attempt >= attempt then
     if known.state ~= 'w' then return answer(known, 'g', 0) end
-    return answer(known, 'w', position(known, readPlaces(known.devices)))
+    return answer(known, 'w', position(known, readUses(known.devices)))
   end
   if known then giveBack(known) end
   if not isAlive(REPLICA) then return 'lapsed' end
 
-  local places = readPlaces(devices)
+  local uses = readUses(devices)
   local flow = flowOf(class, user)
   local request = newRequest({ id = id, devices = devices, class = class, user = user, flow = flow, attempt = attempt,
-                               tag = chooseTag(places, class, flow), seq = sequenceText(nextSeq()),
+                               tag = chooseTag(uses, class, flow), seq = sequenceText(nextSeq()),
                                enqueued = nowText, state = 'new', granted = 0 })
-  local fitting = fitsAll(request, places)
+  local fitting = fitsAll(request, uses)
   addRequest(request)
-  if not fitting or recovering() then return wait(request, places, fitting) end
+  if not fitting or recovering() then return wait(request, uses, fitting) end
   grant(request)
   return answer(request, 'g', 0)
 end
@@ -137,7 +137,7 @@ local function readAsks()
     local names = ask.devices or (readRequest(ask.id) or ask).devices or {}
     for i = 1, #names do devices[#devices + 1] = names[i] end
   end
-  readPlaces(devices)
+  readUses(devices)
   return asks
 end
 

@@ -5,7 +5,7 @@ import type { ReadersOf } from './lease-housekeeper.ts'
 
 /**
  * Cuts the streams on devices that cannot tell their readers: after a long silence of Redis others
- * may soon use their places. Where a device counts, the places stay in use as long as the streams run.
+ * may soon have theirs. Where a device counts, they stay in use as long as they run.
  */
 export async function fenceEntries(
   entries: Iterable<LeaseEntry>,

@@ -9,8 +9,8 @@ import type { LeaseQueue } from './lease-queue.ts'
 import type { LeaseScripts } from './lease-scripts.ts'
 
 /**
- * Asks the device how many downloads it has, anew at each call: an older answer would free places that
- * are in use. Undefined: this device can never tell; places that a dead replica had there are freed
+ * Asks the device how many downloads it has, anew at each call: an older answer would free streams that
+ * are in use. Undefined: this device can never tell; streams that a dead replica had there are freed
  * by time. Rejects when it could tell but did not answer: then they stay.
  */
 export type ReadersOf = (device: string) => Promise<number | undefined>

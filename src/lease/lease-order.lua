@@ -11,35 +11,35 @@ local function before(request, device)
   return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tagText)
 end
 
--- How many places earlier waiters have reserved on a device, as far as the request is concerned.
-local function reserved(request, place)
-  local interactive, bulk = before(request, place.device)
+-- How many streams earlier waiters have reserved on a device, as far as the request is concerned.
+local function reserved(request, use)
+  local interactive, bulk = before(request, use.device)
   if request.class == 'bulk' then return interactive + bulk, bulk end
-  return interactive + math.min(bulk, math.max(0, place.bulkLimit - place.bulk)), 0
+  return interactive + math.min(bulk, math.max(0, use.bulkLimit - use.bulk)), 0
 end
 
-local function fits(request, place)
-  if place.used >= place.limit then return false end
-  if request.class == 'bulk' and place.bulk >= place.bulkLimit then return false end
-  if place.idle then return true end
-  local all, bulk = reserved(request, place)
-  if request.class == 'bulk' and place.bulk + bulk >= place.bulkLimit then return false end
-  return place.used + all < place.limit
+local function fits(request, use)
+  if use.used >= use.limit then return false end
+  if request.class == 'bulk' and use.bulk >= use.bulkLimit then return false end
+  if use.idle then return true end
+  local all, bulk = reserved(request, use)
+  if request.class == 'bulk' and use.bulk + bulk >= use.bulkLimit then return false end
+  return use.used + all < use.limit
 end
 
-local function fitsAll(request, places)
-  for i = 1, #places do
-    if not fits(request, places[i]) then return false end
+local function fitsAll(request, uses)
+  for i = 1, #uses do
+    if not fits(request, uses[i]) then return false end
   end
   return true
 end
 
--- n-th in line, on the device where most places are reserved before.
-local function position(request, places)
+-- n-th in line, on the device where most streams are reserved before.
+local function position(request, uses)
   local worst = 0
-  for i = 1, #places do
-    local place = places[i]
-    if not place.idle then worst = math.max(worst, (reserved(request, place))) end
+  for i = 1, #uses do
+    local use = uses[i]
+    if not use.idle then worst = math.max(worst, (reserved(request, use))) end
   end
   return worst + 1
 end

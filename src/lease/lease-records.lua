@@ -1,11 +1,11 @@
 --[[
-What a script knows of requests and places; shared by all scripts, after lease-rules.lua. Each is read
-from Redis once, many at a time where a script can say beforehand which it needs. Changes are made
-here, and writeBack() at the end of the script writes them: one command for each key, however much
-changed there. The queues, the flows and who is on a device are not kept here but asked and changed
-at once.
+What a script knows of requests and of the use of devices; shared by all scripts, after lease-rules.lua.
+Each is read from Redis once, many at a time where a script can say beforehand which it needs. Changes are
+made here, and writeBack() at the end of the script writes them: one command for each key, however much
+changed there. The queues, the flows and who is on a device are not kept here but asked and changed at
+once.
 
-A place is what a device has: flows (its key :f), used and bulk (streams in use, of which bulk), limit
+The use of a device has: flows (its key :f), used and bulk (streams in use, of which bulk), limit
 and bulkLimit, lowered (its limit while that is lowered, else nil); idle (whether nobody waits there;
 nil until somebody looks).
 ]]
@@ -13,9 +13,9 @@ nil until somebody looks).
 local requests = {}
 local changed = {}
 -- By device.
-local places = {}
--- Devices whose place is another now.
-local changedPlaces = {}
+local uses = {}
+-- Devices whose use is another now.
+local changedUses = {}
 -- Owner -> id -> sequence number; false: it goes.
 local own = {}
 -- Owner -> grant -> whether it waits to be acknowledged.
@@ -140,53 +140,53 @@ end
 -- One stream of a device is never given to bulk work: somebody at a screen may want it.
 local function bulkLimitOf(limit) return limit > 1 and limit - 1 or limit end
 
-local function setLimit(place, lowered)
-  place.lowered = lowered
-  place.limit = lowered and math.min(STREAMS, lowered) or STREAMS
-  place.bulkLimit = bulkLimitOf(place.limit)
+local function setLimit(use, lowered)
+  use.lowered = lowered
+  use.limit = lowered and math.min(STREAMS, lowered) or STREAMS
+  use.bulkLimit = bulkLimitOf(use.limit)
 end
 
-local function lowerLimit(place, limit)
-  setLimit(place, limit)
-  changedPlaces[place.device] = true
+local function lowerLimit(use, limit)
+  setLimit(use, limit)
+  changedUses[use.device] = true
 end
 
-local function restoreLimit(place)
-  setLimit(place, nil)
-  changedPlaces[place.device] = true
+local function restoreLimit(use)
+  setLimit(use, nil)
+  changedUses[use.device] = true
 end
 
 -- In the order of `devices`.
-local function readPlaces(devices)
+local function readUses(devices)
   local list, unread = {}, {}
   for i = 1, #devices do
     local device = devices[i]
-    if not places[device] then
-      places[device] = { device = device, flows = P .. 'f:' .. device, used = 0, bulk = 0, limit = 0, bulkLimit = 0,
+    if not uses[device] then
+      uses[device] = { device = device, flows = P .. 'f:' .. device, used = 0, bulk = 0, limit = 0, bulkLimit = 0,
                          lowered = nil, idle = nil }
       unread[#unread + 1] = device
     end
-    list[i] = places[device]
+    list[i] = uses[device]
   end
   if #unread == 0 then return list end
   local texts = readFields(P .. 'use', unread)
   for i = 1, #unread do
-    local place, lowered = places[unread[i]], nil
+    local use, lowered = uses[unread[i]], nil
     if texts[i] then
       local used, bulk, limit = string.match(texts[i], '^(%d+) (%d+) ?(%d*)$')
-      place.used, place.bulk, lowered = tonumber(used), tonumber(bulk), tonumber(limit)
+      use.used, use.bulk, lowered = tonumber(used), tonumber(bulk), tonumber(limit)
     end
-    setLimit(place, lowered)
+    setLimit(use, lowered)
   end
   return list
 end
 
-local function readPlace(device) return places[device] or readPlaces({ device })[1] end
+local function readUse(device) return uses[device] or readUses({ device })[1] end
 
-local function addUse(place, request, count)
-  place.used = place.used + count
-  if request.class == 'bulk' then place.bulk = place.bulk + count end
-  changedPlaces[place.device] = true
+local function addUse(use, request, count)
+  use.used = use.used + count
+  if request.class == 'bulk' then use.bulk = use.bulk + count end
+  changedUses[use.device] = true
 end
 
 local function writeRequests()
@@ -239,27 +239,27 @@ local function writeGrants()
   out, wakes = {}, {}
 end
 
-local function writePlaces()
+local function writeUses()
   local kept, gone = {}, {}
-  for device in pairs(changedPlaces) do
-    local place = places[device]
-    if place.used > 0 or place.lowered then
+  for device in pairs(changedUses) do
+    local use = uses[device]
+    if use.used > 0 or use.lowered then
       kept[#kept + 1] = device
-      kept[#kept + 1] = place.used .. ' ' .. place.bulk .. (place.lowered and ' ' .. place.lowered or '')
+      kept[#kept + 1] = use.used .. ' ' .. use.bulk .. (use.lowered and ' ' .. use.lowered or '')
     else
       gone[#gone + 1] = device
     end
   end
   send('HSET', P .. 'use', kept)
   send('HDEL', P .. 'use', gone)
-  changedPlaces = {}
+  changedUses = {}
 end
 
 local function writeBack()
   writeRequests()
   writeOwn()
   writeGrants()
-  writePlaces()
+  writeUses()
   if topTag ~= writtenTop then
     redis.call('HSET', KEYS[1], 'v', wholeNumber(topTag))
     writtenTop = topTag

@@ -46,8 +46,8 @@ the floor (the largest tag granted anywhere half a minute to a minute ago, so th
 overtaken for ever where many newcomers come). Smaller tags go first; of equal ones interactive,
 then the older.
 
-Who may start. A device has `limit` places, of which bulk may use `bulkLimit`. Every earlier waiter
-reserves a place on each of its devices without holding it; bulk waiters together never reserve more
+Who may start. A device serves `limit` streams, of which bulk may use `bulkLimit`. Every earlier waiter
+reserves a stream on each of its devices without holding it; bulk waiters together never reserve more
 than bulk could use now. An interactive request may start when on each of its devices
     used + interactive before + min(bulk before, bulkLimit - bulk in use) < limit
 a bulk one when bulk in use + bulk before < bulkLimit as well (then the min is "bulk before").

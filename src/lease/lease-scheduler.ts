@@ -31,7 +31,7 @@ export interface LeaseSchedulerOptions {
   readonly readersOf?: ReadersOf
   /**
    * No other replica uses this Redis: a restart of it is over as soon as this replica is back, and
-   * nobody else can use the places of its streams, however long Redis is away.
+   * nobody else can use its streams, however long Redis is away.
    */
   readonly sole?: boolean
   readonly timings?: LeaseTimings

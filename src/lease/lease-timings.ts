@@ -9,8 +9,8 @@ export interface LeaseTimings {
   readonly unavailableMs: number
   /**
    * Without an acknowledged heartbeat for so long the replica cuts its own streams on devices that
-   * cannot tell their readers. Must be well before leaseTtlMs + suspectMs, when others may use their
-   * places. Infinity where no other replica exists.
+   * cannot tell their readers. Must be well before leaseTtlMs + suspectMs, when others may have
+   * theirs. Infinity where no other replica exists.
    */
   readonly fenceMs: number
   /** A device that answered "busy" gets no more streams than it has for so long. */

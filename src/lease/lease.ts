@@ -34,7 +34,7 @@ export interface Lease extends AsyncDisposable {
   readonly lost: AbortSignal
   /**
    * All streams under the lease have begun. Told or not, no stream may begin later than
-   * LeaseTimings.openMs after the grant; told, places of a gateway that died are free sooner.
+   * LeaseTimings.openMs after the grant; told, streams of a gateway that died are free sooner.
    */
   opened(): void
   /**

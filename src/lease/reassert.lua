@@ -13,22 +13,22 @@ enter()
 recovering()
 
 local function wait(request, known)
-  -- Of a suspect some places may have been freed, and taken by others; then its grant is none any more.
+  -- Of a suspect some streams may have been freed, and taken by others; then its grant is none any more.
   local whole = known and #known.devices == #request.devices
   if known and known.state ~= 'w' and known.attempt >= request.attempt and whole then return false end
   if known and known.state == 'w' then return true end
   if known then
-    for _, device in ipairs(known.devices) do freePlace(known, device) end
+    for _, device in ipairs(known.devices) do freeStream(known, device) end
   end
   local start = request.tag - COST * #request.devices / WEIGHTS[request.class]
-  local places = readPlaces(request.devices)
-  for _, place in ipairs(places) do
+  local uses = readUses(request.devices)
+  for _, use in ipairs(uses) do
     -- Newcomers must not pass it because the virtual time of its device was lost.
-    if isIdle(place) then redis.call('ZADD', place.flows, start, '')
-    elseif not known then redis.call('ZADD', place.flows, 'LT', start, '') end
-    place.idle = false
+    if isIdle(use) then redis.call('ZADD', use.flows, start, '')
+    elseif not known then redis.call('ZADD', use.flows, 'LT', start, '') end
+    use.idle = false
   end
-  joinQueues(request, places)
+  joinQueues(request, uses)
   return true
 end
 
@@ -36,7 +36,7 @@ local function stream(request, known, isOpen)
   if known and known.state == 'w' then leaveQueues(known) end
   for _, device in ipairs(request.devices) do
     local key = P .. 'on:' .. device
-    if not redis.call('ZSCORE', key, request.id) then takePlace(request, device, now + OPEN_MS) end
+    if not redis.call('ZSCORE', key, request.id) then takeStream(request, device, now + OPEN_MS) end
     if isOpen then redis.call('ZADD', key, 'XX', 'LT', now, request.id)
     else redis.call('ZADD', key, 'XX', 'GT', now + OPEN_MS, request.id) end
     if redis.call('ZREM', P .. 'sus:' .. device, request.id) == 1

@@ -18,13 +18,13 @@ enter()
 if request.attempt < attempt then
   noteOut(request.owner, grantOf(request), false)
   if request.state ~= 'w' then
-    for _, name in ipairs(request.devices) do freePlace(request, name) end
+    for _, name in ipairs(request.devices) do freeStream(request, name) end
   end
   request.state, request.attempt, request.granted = 'w', attempt, 0
   noteChange(request)
-  joinQueues(request, readPlaces(request.devices))
-  local place = readPlace(device)
-  lowerLimit(place, math.min(place.limit, place.used))
+  joinQueues(request, readUses(request.devices))
+  local use = readUse(device)
+  lowerLimit(use, math.min(use.limit, use.used))
   redis.call('ZADD', P .. 'restore', now + ARGV[8], device)
   pump(request.devices)
   writeBack()
@@ -32,4 +32,4 @@ if request.attempt < attempt then
 end
 if not request then return { '', 0 } end
 if request.state ~= 'w' then return { 'g', 0 } end
-return { 'w', position(request, readPlaces(request.devices)) }
+return { 'w', position(request, readUses(request.devices)) }

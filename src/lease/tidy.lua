@@ -52,7 +52,7 @@ local lapsed = redis.call('ZRANGEBYSCORE', P .. 'lapsed', '-inf', '(+inf', 'WITH
 if lapsed[1] then workOff(lapsed[1], lapsed[2]) end
 
 for _, device in ipairs(redis.call('ZRANGEBYSCORE', P .. 'restore', '-inf', now, 'LIMIT', 0, DEVICES)) do
-  restoreLimit(readPlace(device))
+  restoreLimit(readUse(device))
   redis.call('ZREM', P .. 'restore', device)
   markDirty({ device })
 end

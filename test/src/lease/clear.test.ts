@@ -37,7 +37,7 @@ describe('suspects of a device', { timeout: 60_000 }, () => {
   const narrow = (id: string) =>
     ({ id, devices: ['a'], class: 'interactive', user: 'tester', attempt: 0 }) as const
 
-  /** The other replica takes a place and falls silent. */
+  /** The other replica takes a stream and falls silent. */
   async function suspect(): Promise<QueueTicket> {
     await dead.heartbeat()
     const { state, ...ticket } = await dead.enqueue(narrow('d1'))

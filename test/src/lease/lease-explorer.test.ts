@@ -66,9 +66,9 @@ describe('the scheduler in all states of a small world', () => {
   }
 })
 
-// Why devices refuse a stream too many, and what the wait for the next place is for.
+// Why devices have a limit of their own, too.
 if (WHOLE) {
-  test('a number of readers cannot tell a suspect from a stream that ended and still has its place', (t) => {
+  test('a number of readers cannot tell a suspect from a stream that ended and still has its lease', (t) => {
     const { states, problem } = explore(world(FOUR_ON_ONE, { faults: 1, unlimited: true }))
     t.diagnostic(`${states} states: ${problem}`)
     assert.match(problem ?? '', /^I7/)

@@ -106,7 +106,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     assert.ok(lease.lost.aborted)
   })
 
-  test('of a dead replica as many places stay in use as its device counts readers that are not ours', async () => {
+  test('of a dead replica as many streams stay in use as its device counts readers that are not ours', async () => {
     let readers = 4
     const asked = new AwaitedList<string>()
     const readersOf = async (device: string) => {
@@ -122,7 +122,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await untilUse(redis, scheduler, { device: 'a', used: 4, waiting: 1 })
     await asked.until(({ length }) => length >= count + 3)
     assert.equal((await scheduler.use(['a']))[0]?.used, 4)
-    // One of them has ended: whoever it was, one place is free.
+    // One of them has ended: whoever it was, one stream is free.
     readers = 3
     const nextLease = await next
     assert.equal((await scheduler.use(['a']))[0]?.used, 4)
@@ -149,7 +149,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await close(scheduler)
   })
 
-  test('a device that does not answer keeps the places of a dead replica', async () => {
+  test('a device that does not answer keeps the streams of a dead replica', async () => {
     let answers = false
     const readersOf = async () => {
       if (!answers) throw new Error('no answer')
@@ -279,7 +279,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await close(...schedulers)
   })
 
-  test('bulk waiters never keep an interactive request from the place that bulk may not have', async () => {
+  test('bulk waiters never keep an interactive request from the stream that bulk may not have', async () => {
     const scheduler = await start()
     const bulk = await Promise.all([1, 2, 3].map(() => askLease(scheduler, ['a'], { class: 'bulk' })))
     const waiting = askLease(scheduler, ['a'], { class: 'bulk' })

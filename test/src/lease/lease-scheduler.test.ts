@@ -135,7 +135,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     await close(scheduler)
   })
 
-  test('an earlier wide waiter reserves its places: a later narrow one cannot starve it', async () => {
+  test('an earlier wide waiter reserves its streams: a later narrow one cannot starve it', async () => {
     const scheduler = await start()
     const onA = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
     const onB = await Promise.all([1, 2, 3].map(() => ask(scheduler, ['b'])))
@@ -144,7 +144,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     await assert.rejects(ask(scheduler, ['b'], { waitMs: 0 }), isCode('queue-timeout'))
     await give(onA[0] as Lease)
     await give(await wide)
-    // With the wide one gone the fourth place of b is free.
+    // With the wide one gone the fourth stream of b is free.
     await give(await ask(scheduler, ['b'], { waitMs: 0 }))
     for (const lease of [...onA, ...onB]) await give(lease)
     await close(scheduler)

@@ -8,7 +8,7 @@ export type ModelClass = 'interactive' | 'bulk'
 
 export interface ModelRequest {
   readonly id: string
-  /** Of a suspect: where its place has not been freed yet. */
+  /** Of a suspect: where its stream has not been freed yet. */
   devices: readonly string[]
   readonly class: ModelClass
   readonly user: string
@@ -252,12 +252,12 @@ export class LeaseModel {
   }
 
   position(request: ModelRequest): number {
-    const places = request.devices.map((device) => {
+    const before = request.devices.map((device) => {
       const freeForBulk = bulkLimit(this.limit(device)) - this.used(device, 'bulk')
       const { interactive, bulk } = this.#ahead(request, device)
       return interactive + (request.class === 'bulk' ? bulk : Math.min(bulk, Math.max(0, freeForBulk)))
     })
-    return Math.max(...places) + 1
+    return Math.max(...before) + 1
   }
 
   /** Starts whoever may start. */
@@ -328,7 +328,7 @@ export class LeaseModel {
 
   #reassertOne(owner: string, one: ModelOwned): 'g' | 'w' {
     const known = this.requests.get(one.id)
-    // Of a suspect some places may have been freed, and taken by others; then its grant is none any more.
+    // Of a suspect some streams may have been freed, and taken by others; then its grant is none any more.
     const isWhole = known?.devices.length === one.devices.length || this.rules.regrantsParts
     const granted = known !== undefined && known.state !== 'w' && known.attempt >= one.attempt && isWhole
     if (one.kind !== 'waiting' || granted) {
@@ -354,7 +354,7 @@ export class LeaseModel {
   }
 }
 
-/** Of a device's places, how many bulk may use. */
+/** Of a device's streams, how many bulk may use. */
 export function bulkLimit(limit: number): number {
   return limit > 1 ? limit - 1 : limit
 }

@@ -18,8 +18,8 @@ function readerProblems(world: LeaseWorld, device: string): string[] {
 }
 
 /**
- * Who was granted in this step must have had a free place (a lease that is asserted again may exceed
- * the limit, by one whose stream has ended already), and must have left earlier waiters their places.
+ * Who was granted in this step must have had a free stream (a lease that is asserted again may exceed
+ * the limit, by one whose stream has ended already), and must have left earlier waiters theirs.
  */
 function grantProblems(request: ModelRequest, { model }: LeaseWorld, before: LeaseWorld): string[] {
   const { id, state } = request
@@ -27,10 +27,10 @@ function grantProblems(request: ModelRequest, { model }: LeaseWorld, before: Lea
   const found: string[] = []
   if (before.model.recovering && model.recovering) found.push(`I9: ${id} granted while recovering`)
   for (const device of request.devices) {
-    const { places, limit, bulkPlaces, bulkMost } = lineBefore(request, device, model)
-    if (model.used(device) > limit) found.push(`I1: no place of ${device} was free for ${id}`)
-    if (request.class === 'bulk' && bulkPlaces > bulkMost) found.push(`I2: all places of ${device} are bulk`)
-    if (places > limit) found.push(`I5: ${id} took a reserved place of ${device}`)
+    const { taken, limit, bulkTaken, bulkMost } = lineBefore(request, device, model)
+    if (model.used(device) > limit) found.push(`I1: no stream of ${device} was free for ${id}`)
+    if (request.class === 'bulk' && bulkTaken > bulkMost) found.push(`I2: all streams of ${device} are bulk`)
+    if (taken > limit) found.push(`I5: ${id} took a reserved stream of ${device}`)
   }
   return found
 }
@@ -41,13 +41,13 @@ function idlers({ model }: LeaseWorld): string[] {
   const waiting = [...model.requests.values()].filter(({ state }) => state === 'w')
   const mayStart = (request: ModelRequest) =>
     request.devices.every((device) => {
-      const { places, limit, bulkPlaces, bulkMost } = lineBefore(request, device, model)
-      return places < limit && (request.class === 'interactive' || bulkPlaces < bulkMost)
+      const { taken, limit, bulkTaken, bulkMost } = lineBefore(request, device, model)
+      return taken < limit && (request.class === 'interactive' || bulkTaken < bulkMost)
     })
   return waiting.filter(mayStart).map(({ id }) => id)
 }
 
-/** Places of a device in use or reserved before the request, and the limits; of all and of bulk ones. */
+/** Streams of a device in use or reserved before the request, and the limits; of all and of bulk ones. */
 function lineBefore(request: ModelRequest, device: string, model: LeaseWorld['model']) {
   const limit = model.limit(device)
   const bulkMost = bulkLimit(limit)
@@ -55,5 +55,5 @@ function lineBefore(request: ModelRequest, device: string, model: LeaseWorld['mo
   const bulk = earlier.filter((other) => other.class === 'bulk').length
   const bulkUsed = model.used(device, 'bulk')
   const reserved = earlier.length - bulk + Math.min(bulk, Math.max(0, bulkMost - bulkUsed))
-  return { places: model.used(device) + reserved, limit, bulkPlaces: bulkUsed + bulk, bulkMost }
+  return { taken: model.used(device) + reserved, limit, bulkTaken: bulkUsed + bulk, bulkMost }
 }
