@@ -5,12 +5,14 @@ import type { Compression } from '../query/query-values.ts'
  * Compresses `chunks` as `compression` says ("none" passes them on), as an appliance compresses its
  * downloads: in gzip members of 1 MiB or zstd frames of 4 MiB each, or less when the reader has waited
  * for 100 ms. A chunk is copied before the next is asked for; what comes out is valid until the second
- * next() after it. When `chunks` fail, what came before goes out before the failure does. Ending the
- * generator early ends `chunks` too, when they have given what they were asked for.
+ * next() after it. When `chunks` fail, what came before goes out before the failure does; when `signal`
+ * is aborted, all work ends at once, for a group of zstd_ultra takes seconds. Ending the generator early
+ * ends `chunks` too, when they have given what they were asked for.
  */
 export async function* encode(
   chunks: AsyncIterable<Uint8Array>,
   compression: Compression,
+  signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   if (compression === 'none') {
     yield* chunks
@@ -19,10 +21,16 @@ export async function* encode(
   using compressor = new Compressor(compression)
   const feeding = feed(chunks, compressor)
   const fed = feeding.catch(() => undefined)
+  const stop = () => compressor.close()
+  signal?.addEventListener('abort', stop, { once: true })
   try {
+    signal?.throwIfAborted()
     for (let part = await compressor.next(); part !== undefined; part = await compressor.next()) yield part
     await feeding
+  } catch (error) {
+    throw signal?.aborted === true ? signal.reason : error
   } finally {
+    signal?.removeEventListener('abort', stop)
     compressor.close()
     await fed
   }

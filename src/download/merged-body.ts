@@ -73,7 +73,7 @@ class Merged implements MergedBody {
     const { compression } = request.plan.query
     this.encoding = encodingOf(compression)
     if (request.log !== undefined) warnOfSkew(this.#clocks(), request.log)
-    this.chunks = this.#counted(encode(withHeader(header, this.#merge), compression))
+    this.chunks = this.#counted(encode(withHeader(header, this.#merge), compression, request.signal))
   }
 
   /** Merged chunks are whole records; a compressed part ends behind an element or inside one. */

@@ -117,6 +117,23 @@ describe('encode', () => {
     }
   })
 
+  test('a client that leaves ends the compression at once, also of what is slow', async () => {
+    const left = new AbortController()
+    const reason = new Error('the client has gone')
+    async function* endless() {
+      for (;;) {
+        yield randomBytes(1_000_000)
+        await setImmediate()
+        left.signal.throwIfAborted()
+      }
+    }
+    const encoded = encode(endless(), 'zstd_ultra', left.signal)
+    const first = encoded.next()
+    await setImmediate()
+    left.abort(reason)
+    await assert.rejects(first, reason)
+  })
+
   test('a client that takes nothing stops the input', async () => {
     const chunk = randomBytes(1_000_000)
     let taken = 0
