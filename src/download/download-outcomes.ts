@@ -11,7 +11,6 @@ const WAIT_BUCKETS_S = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 25, 55]
 export class DownloadOutcomes {
   readonly #outcomes: ReturnType<Metrics['counter']>
   readonly #bytes: ReturnType<Metrics['counter']>
-  readonly #early: ReturnType<Metrics['counter']>
   readonly #parked: ReturnType<Metrics['counter']>
   readonly #resumed: ReturnType<Metrics['counter']>
   readonly #waits: ReturnType<Metrics['histogram']>
@@ -19,7 +18,6 @@ export class DownloadOutcomes {
   constructor(metrics: Metrics) {
     this.#outcomes = metrics.counter('downloads_total', 'Downloads by outcome and kind', ['outcome', 'kind'])
     this.#bytes = metrics.counter('download_bytes_total', 'Bytes sent to clients as downloads')
-    this.#early = metrics.counter('downloads_early_total', 'Downloads whose head was sent while they waited')
     this.#parked = metrics.counter('downloads_parked_total', 'Times that a slow client gave its streams back')
     this.#resumed = metrics.counter('downloads_resumed_total', 'Downloads that continued another one')
     this.#waits = metrics.histogram('lease_wait_seconds', 'Wait for a free stream', WAIT_BUCKETS_S)
@@ -35,10 +33,6 @@ export class DownloadOutcomes {
 
   sent(bytes: number): void {
     this.#bytes.inc(bytes)
-  }
-
-  early(): void {
-    this.#early.inc()
   }
 
   parked(): void {

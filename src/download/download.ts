@@ -13,7 +13,6 @@ import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import { type DownloadExchange, type DownloadParts, wantsTrailers } from './download-exchange.ts'
 import { downloadHead } from './download-head.ts'
 import type { DownloadOutcome } from './download-outcomes.ts'
-import { EarlyAnswer } from './early-answer.ts'
 import { endOfBody, endTrailers } from './end-of-body.ts'
 import { failureFields } from './failure-fields.ts'
 import { type OpenBody, openBody } from './open-body.ts'
@@ -113,7 +112,6 @@ class Download {
 
   async #open(): Promise<OpenDownload> {
     const { requestId, user, waitMs, options } = this.#exchange
-    using _early = this.#early()
     const opened = await openDownload(this.#asked, this.#parts, {
       id: requestId,
       user,
@@ -154,21 +152,10 @@ class Download {
     }
   }
 
-  #early(): EarlyAnswer | undefined {
-    const encoding = encodingOf(this.#plan.query.compression)
-    if (!this.#exchange.options.early || encoding === 'none') return undefined
-    this.#parts.metrics.early()
-    return new EarlyAnswer(this.#exchange.res, {
-      encoding,
-      head: () => ({ ...this.#head({ encoding }), ...this.#trailerAnnouncement() }),
-      onChunk: (chunk) => this.#sent(chunk),
-    })
-  }
-
   /** Bytes pass as they are, from their first one. */
   get #isPlainRelay(): boolean {
-    const { resume, options } = this.#exchange
-    return this.#plan.kind === 'relay' && resume === undefined && !options.early
+    const { resume } = this.#exchange
+    return this.#plan.kind === 'relay' && resume === undefined
   }
 
   async #relay(opened: OpenDownload): Promise<void> {
@@ -204,7 +191,7 @@ class Download {
     this.#body = body
     this.#receipt.reportBy(() => body.report())
     if (body.start !== undefined) this.#receipt.startAt(body.start)
-    if (!res.headersSent) res.writeHead(200, { ...this.#head(body), ...this.#trailerAnnouncement() })
+    res.writeHead(200, { ...this.#head(body), ...this.#trailerAnnouncement() })
     res.setTimeout(this.#parts.clientIdleTimeoutMs, () => {
       // Without anything to take, it is the devices that are slow.
       if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)

@@ -1,8 +1,6 @@
 import type { Log } from '../base/log.ts'
-import { deviceProtocol } from '../device/device-failure.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
-import { encodingOf } from '../query/query-values.ts'
 import type { DownloadBody } from './download-body.ts'
 import type { DownloadExchange } from './download-exchange.ts'
 import type { ReopenStep } from './merge-request.ts'
@@ -39,10 +37,6 @@ export async function openBody(
 ): Promise<OpenBody> {
   const [only] = opened.sources
   if (plan.kind === 'relay' && only !== undefined) {
-    const promised = encodingOf(plan.query.compression)
-    if (res.headersSent && only.encoding !== promised) {
-      throw deviceProtocol(only.device, `answered with ${only.encoding} where ${promised} was asked for`)
-    }
     return fromPoint(relayedBody(only), resume)
   }
   const merged = await mergedBody({

@@ -10,8 +10,6 @@ export interface GatewayOptions {
   readonly align: boolean
   /** The SHA-256 of the body goes into the receipt and the trailers. */
   readonly digest: boolean
-  /** The head is sent while the download still waits, and empty compressed blocks after it. */
-  readonly early: boolean
   /** Becomes an export instead of waiting. */
   readonly queueJob: boolean
   /** Id of the request that this one continues. */
@@ -26,7 +24,6 @@ export const GATEWAY_PARAMETERS: readonly string[] = [
   'Dedup',
   'Align',
   'Digest',
-  'Early',
   'Queue',
   'Resume',
   'Offset',
@@ -50,7 +47,6 @@ export function parseGatewayOptions(raw: string): GatewayOptions {
     dedupNs: parameters.takeInteger('Dedup', 1n, DEDUP_MAX_NS),
     align: parameters.takeSwitch('Align') ?? false,
     digest: parameters.takeChoice('Digest', ['sha256']) !== undefined,
-    early: parameters.takeSwitch('Early') ?? false,
     queueJob: parameters.takeChoice('Queue', ['job']) !== undefined,
     resumeId,
     offsetBytes,

@@ -70,16 +70,13 @@ async function serve(
   }
 }
 
-function refuseImpossible({ kind, query }: DownloadPlan, options: GatewayOptions): void {
+function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void {
   if (options.queueJob) {
     throw new CapfleetError(
       'not-implemented',
       'exports do not exist yet, so Queue=job has nothing to become; leave it out and wait with Wait=',
       { param: 'Queue' },
     )
-  }
-  if (options.early && query.compression === 'none') {
-    throw badParameter('Early', 'needs a compressed body to keep alive; add Compression=zstd or =fast')
   }
   if (options.align && kind === 'relay') {
     throw badParameter(

@@ -1,16 +1,12 @@
-// What a client sees while its download waits for a stream: its place, /v1/queue, an early answer.
+// What a client sees while its download waits for a stream: its place, and /v1/queue.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { describe, test } from 'node:test'
-import { promisify } from 'node:util'
-import { zstdCompressSync } from 'node:zlib'
 import type { FakeDevice } from '../../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
 import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 
-const run = promisify(execFile)
 const PACKETS = 300
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 const ONE = `/devices/d0${TIMERANGE}`
@@ -91,57 +87,13 @@ describe('a download that waits', { timeout: 120_000 }, () => {
     )
   })
 
-  test('that fails early is a problem, with Early=1 too', async () => {
-    const answer = await get(`${TIMERANGE}&Early=1&Compression=zstd&Device=nothing`)
-    assert.equal(answer.status, 404)
-  })
-
-  for (const [compression, path, unpack] of [
-    ['zstd', TIMERANGE, 'zstd -dc'],
-    ['fast', TIMERANGE, 'gzip -dc'],
-    ['zstd', ONE, 'zstd -dc'],
-  ] as const) {
-    test(`with Early=1 and ${compression} of ${path === ONE ? 'one device' : 'all'} begins at once and tcpdump reads it`, async () => {
-      if (path === ONE) first().behaviour = { body: zstdCompressSync(fleetPcap(0, PACKETS)) }
-      const holders = await fillDevice()
-      const script = `set -o pipefail; curl -fsSN -H "$AUTH" -D >(head -1 >&2) "$URL" | ${unpack} | tcpdump --count -r - 2>/dev/null`
-      const env = {
-        ...process.env,
-        AUTH: `authorization: ${world.gateway.as.user.authorization}`,
-        URL: `${world.gateway.url}${path}&Early=1&Compression=${compression}`,
-      }
-      const piped = run('bash', ['--norc', '-c', script], { env })
-      const { id } = await waitingRow()
-      await eventually(async () => Number((await get(`/v1/requests/${id}`)).json().bytes) > 0, {
-        limitMs: 5_000,
-        message: 'the answer begins while the download waits',
-      })
-      holders[Symbol.dispose]()
-      assert.equal((await piped).stdout.trim(), `${path === ONE ? PACKETS : 3 * PACKETS} packets`)
-      assert.equal((await get(`/v1/requests/${id}`)).json().status, 'complete')
-    })
-  }
-
-  test('with Early=1 that fails after it began is cut inside an element', async () => {
-    using _holders = await fillDevice()
-    const script = '{ curl -fsS -H "$AUTH" "$URL"; echo "curl=$?" >&2; } | { zstd -dc; echo "zstd=$?" >&2; }'
-    const env = {
-      ...process.env,
-      AUTH: `authorization: ${world.gateway.as.user.authorization}`,
-      URL: `${world.gateway.url}${ONE}&Early=1&Compression=zstd&Wait=2`,
-    }
-    const { stderr } = await run('bash', ['--norc', '-c', script], { env })
-    assert.match(stderr, /curl=(18|56)/)
-    assert.match(stderr, /zstd=[1-9]/)
-  })
-
-  test('Early=1 needs a compressed body; Queue=job has nothing to become', async () => {
-    const early = await get(`${TIMERANGE}&Early=1`)
-    assert.deepEqual([early.status, early.json().param], [400, 'Early'])
-    assert.match(String(early.json().detail), /Compression=zstd/)
+  test('with Early=1, which is no parameter any more, says that it was ignored; Queue=job has nothing to become', async () => {
+    const early = await get(`${ONE}&Early=1`)
+    assert.deepEqual([early.status, early.headers['capfleet-ignored']], [200, 'Early'])
+    const strict = await get(`${ONE}&Early=1&Strict=1`)
+    assert.deepEqual([strict.status, strict.json().code], [400, 'bad-parameter'])
     const job = await get(`${TIMERANGE}&Queue=job`)
     assert.deepEqual([job.status, job.json().code], [501, 'not-implemented'])
-    assert.equal(first().requests.filter(({ url }) => url.includes('timerange')).length, 0)
   })
 
   test('HEAD checks parameters and filters, and takes no stream', async () => {
@@ -149,7 +101,6 @@ describe('a download that waits', { timeout: 120_000 }, () => {
       httpGet(`${world.gateway.url}${TIMERANGE}${query}`, { method: 'HEAD', headers: world.gateway.as.user })
     assert.equal((await head('&FilterBPF=tcp')).status, 200)
     assert.equal((await head('&Slice=0')).status, 400)
-    assert.equal((await head('&Early=1')).status, 400)
     assert.ok(first().requests.some(({ url }) => url.startsWith('/api/v1/pcap/estimate')))
     assert.ok(fleet.every((device) => device.requests.every(({ url }) => !url.includes('/timerange'))))
   })

@@ -12,7 +12,6 @@ test("without the gateway's parameters a download is plain", () => {
     dedupNs: undefined,
     align: false,
     digest: false,
-    early: false,
     queueJob: false,
     resumeId: undefined,
     offsetBytes: undefined,
@@ -20,13 +19,12 @@ test("without the gateway's parameters a download is plain", () => {
 })
 
 test("reads each of the gateway's parameters", () => {
-  const raw = `OnError=partial&Dedup=1000ULL&Align=1&Digest=sha256&Early=1&Queue=job&Resume=${ID}&Offset=24`
+  const raw = `OnError=partial&Dedup=1000ULL&Align=1&Digest=sha256&Queue=job&Resume=${ID}&Offset=24`
   assert.deepEqual(parseGatewayOptions(raw), {
     onError: 'partial',
     dedupNs: 1_000n,
     align: true,
     digest: true,
-    early: true,
     queueJob: true,
     resumeId: ID,
     offsetBytes: 24n,
@@ -43,7 +41,6 @@ for (const [raw, param] of [
   ['Dedup=10000000001', 'Dedup'],
   ['Align=yes', 'Align'],
   ['Digest=md5', 'Digest'],
-  ['Early=2', 'Early'],
   ['Queue=no', 'Queue'],
   ['Resume=../x', 'Resume'],
   [`Resume=${ID.toUpperCase()}`, 'Resume'],
