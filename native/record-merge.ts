@@ -16,6 +16,8 @@ export interface RecordInputOptions {
 /** Packets at the end of those taken: how many, and the hash of all of them in order. */
 export interface RecordMark {
   readonly packets: number
+  /** Of their records. */
+  readonly bytes: number
   readonly hash: bigint
 }
 

@@ -43,6 +43,7 @@ RecordMergeOptions readMergeOptions(const Napi::Object& from) {
 Napi::Value toMark(Napi::Env env, const RecordMark& mark) {
   Napi::Object value = Napi::Object::New(env);
   value.Set("packets", toNumber(env, mark.packets));
+  value.Set("bytes", toNumber(env, mark.bytes));
   value.Set("hash", Napi::BigInt::New(env, mark.hash));
   return value;
 }

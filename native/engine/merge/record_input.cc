@@ -28,6 +28,7 @@ RecordMark extended(RecordMark mark, const uint8_t* from, const uint8_t* to) {
     const size_t bytes = claimedBytes(from);
     assert(bytes <= static_cast<size_t>(to - from));
     mark.hash = hashRecord({from, bytes}, mark.hash);
+    mark.bytes += bytes;
     from += bytes;
   }
   return mark;

@@ -21,6 +21,7 @@ struct RecordInputOptions {
 /// Packets at the end of those taken: how many, and the hash of all of them in order.
 struct RecordMark {
   uint64_t packets = 0;
+  uint64_t bytes = 0;  ///< of their records
   uint64_t hash = 0;
 };
 

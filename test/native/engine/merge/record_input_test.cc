@@ -311,9 +311,11 @@ void expectMarkFound(std::mt19937_64& random, const Bytes& stream, uint64_t befo
   StreamPieces pieces(input, stream, upTo(random, 300));
   uint64_t hash = 0;
   ASSERT_EQ(skipAll(input, pieces, before, nullptr), before);
+  const uint64_t bytesBefore = input.figures().bytes;
   ASSERT_EQ(skipAll(input, pieces, mark.packets, &hash), mark.packets);
   ASSERT_EQ(hash, mark.hash);
   ASSERT_EQ(input.figures().packets, before + mark.packets);
+  ASSERT_EQ(input.figures().bytes, bytesBefore + mark.bytes);
 }
 
 TEST(RecordInput, FindsTheMarkOfAnotherInputThatTookTheSamePackets) {
