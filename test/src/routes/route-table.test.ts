@@ -65,7 +65,6 @@ test('what has no row is not found, and another method is refused', async (t) =>
     '/devices',
     '/devices/',
     '/devices/nyc1',
-    '/devices//stream/list',
   ])
     assert.equal(await status('GET', path), 404, path)
   for (const path of ['/livez', '/v1/queue/7', '/devices/nyc1/stream/list', '/devices/nyc1/other'])
