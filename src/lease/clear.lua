@@ -12,8 +12,8 @@ accounts for, whoever they are; the oldest of the others go. So what is in use c
 and a reader from outside keeps one stream in use, not those of all suspects. A grant that is not settled counts
 for nothing: its stream may begin only after the device was asked; so does one of which a stream broke off
 and is opened again, until it has begun. A number cannot tell a suspect that streams from a settled grant
-whose stream has ended, nor what a suspect may still send; what comes of that is a stream too many
-at the device, which refuses it (busy), and the request goes on waiting.
+whose stream has ended, nor which of two suspects streams, nor what a suspect may still send; what comes
+of that is a stream too many at the device, which refuses it (busy), and the request goes on waiting.
 
 Suspects younger than the question stay. Where the device cannot tell, suspects are freed ARGV[8] ms
 after their replica lapsed, by when it has cut its own streams.
