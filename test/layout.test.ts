@@ -33,7 +33,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/device': ['src/base', 'src/http', 'src/query'],
   'src/fleet': ['src/base', 'src/query', 'src/device'],
   'src/lease': ['src/base', 'src/redis'],
-  'src/download': [
+  'src/fetch': [
+    'src/base',
+    'src/query',
+    'src/device',
+    'src/fleet',
+    'src/lease',
+    'src/pcap',
+    'native/compressor.ts',
+  ],
+  'src/serve': [
     'src/base',
     'src/http',
     'src/redis',
@@ -42,7 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/fleet',
     'src/lease',
     'src/pcap',
-    'native/compressor.ts',
+    'src/fetch',
   ],
   'src/routes': [
     'src/base',
@@ -54,7 +63,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/fleet',
     'src/lease',
     'src/pcap',
-    'src/download',
+    'src/fetch',
+    'src/serve',
   ],
   'src/demo-traffic': [],
   'src/command': ['src/base', 'src/auth', 'src/demo-traffic', 'appliance'],

@@ -12,6 +12,15 @@ export interface DownloadStep {
   readonly fetchCompression?: FetchCompression | undefined
   /** The device sends nothing while it has nothing: a quiet stream is no broken one. */
   readonly mayPause?: boolean | undefined
+  /** The device begins with this byte of the body, and has not been asked to compress it; default: with its first one. */
+  readonly after?: AfterBytes | undefined
+}
+
+/** A place in an uncompressed body where a packet begins. */
+export interface AfterBytes {
+  readonly bytes: number
+  /** The PCAP header of the body, which does not come again. */
+  readonly header: Buffer
 }
 
 /**
@@ -71,6 +80,22 @@ export function mergeStep(
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
   const asked: DownloadQuery = { ...query, compression, maxBytes: undefined, maxPackets: undefined }
   return { device, fetchCompression, target: targetOf(asked) }
+}
+
+/** The same body from a byte of it on. REQUIRES: a plan for one device, uncompressed, that does not follow. */
+export function afterBytes({ kind, query, steps }: DownloadPlan, after: AfterBytes): DownloadPlan {
+  return { kind, query, steps: steps.map((step) => stepAfter(step, after)) }
+}
+
+/** What the device of one step is asked for from a byte of its body on. REQUIRES: a step without `after`. */
+export function stepAfter(step: DownloadStep, after: AfterBytes): DownloadStep {
+  return { ...step, target: `${step.target}&After=${after.bytes}`, after }
+}
+
+/** The same merge of what the devices have from a time on. */
+export function fromTime({ kind, query, steps }: DownloadPlan, beginNs: bigint): DownloadPlan {
+  const later = { ...query, beginNs }
+  return { kind, query: later, steps: steps.map((step) => mergeStep(step, later)) }
 }
 
 /** One device does all the work itself, compression too. */

@@ -7,20 +7,18 @@ import { PcapInput } from './pcap-input.ts'
 export interface DeliveredPlace {
   /** Of the earlier stream. */
   readonly header: PcapHeader
-  /** How many packets of the new stream were delivered before. */
-  readonly packets: number
-  /** The last of those. */
+  /** The delivered packets with which the new stream begins. */
   readonly mark: RecordMark
-  /** Their timestamp as the device has it, if all that are skipped have the same. */
+  /** Their timestamp as the device has it, if all of them have the same. */
   readonly ns: bigint | undefined
 }
 
-/** The cause of the error when the device gives other packets now: to ask again is of no use. */
-export const PACKETS_CHANGED = new Error('the packets are not those that were delivered')
+/** The cause of the error when it is of no use to ask the device again: it gives other packets now, or cannot. */
+export const CANNOT_CONTINUE = new Error('the stream cannot be continued')
 
 /**
  * Opens the new stream, checks that the delivered packets are at its beginning and resolves to the
- * bytes after them. Throws device-protocol, caused by PACKETS_CHANGED, when they are not the same: the
+ * bytes after them. Throws device-protocol, caused by CANNOT_CONTINUE, when they are not the same: the
  * device has lost or overwritten them since. `chunks` stays with the caller when it throws.
  */
 export async function afterDelivered(
@@ -33,10 +31,10 @@ export async function afterDelivered(
   if (input.header.linkType !== header.linkType || input.header.nanoseconds !== header.nanoseconds) {
     throw changed(name, 'the file header is another one')
   }
-  const { packets, mark } = place
-  const skipped = await input.skip(packets, mark.packets)
-  if (skipped.packets < packets) {
-    throw changed(name, `it has only ${skipped.packets} of ${packets} delivered packets`)
+  const { mark } = place
+  const skipped = await input.skip(mark.packets)
+  if (skipped.packets < mark.packets) {
+    throw changed(name, `it has only ${skipped.packets} of the last ${mark.packets} delivered packets`)
   }
   const { firstNs, lastNs } = input.figures
   const isOtherTime = place.ns !== undefined && (firstNs !== place.ns || lastNs !== place.ns)
@@ -54,6 +52,6 @@ function changed(name: string, what: string): CapfleetError {
   return new CapfleetError(
     'device-protocol',
     `${name}: after it broke off the stream cannot be continued: ${what}`,
-    { members: { devices: [name] }, cause: PACKETS_CHANGED },
+    { members: { devices: [name] }, cause: CANNOT_CONTINUE },
   )
 }

@@ -105,17 +105,13 @@ export class PcapInput {
     return true
   }
 
-  /**
-   * Takes the next `count` records and resolves to how many there were, and to the hash of the last
-   * `hashed` of them. Fails as fill() does.
-   */
-  async skip(count: number, hashed: number): Promise<{ readonly packets: number; readonly hash: bigint }> {
+  /** Takes the next `count` records; resolves to how many there were, and to their hash. Fails as fill() does. */
+  async skip(count: number): Promise<{ readonly packets: number; readonly hash: bigint }> {
     let packets = 0
     while (packets < count) {
       await this.fill()
       if (!this.hasRecord) break
-      const isHashed = packets >= count - hashed
-      packets += this.records.skip(isHashed ? count - packets : count - hashed - packets, { isHashed })
+      packets += this.records.skip(count - packets, { isHashed: true })
     }
     return { packets, hash: this.records.skippedHash }
   }

@@ -17,6 +17,9 @@ export class RecordBoundary {
   readonly #split = new DataView(new ArrayBuffer(RECORD_HEADER_BYTES))
   #splitBytes = 0
   #fedBytes = 0
+  /** Where the last element began that was not whole when it did. */
+  #unfinishedFrom = 0
+  #wholeBytes = 0
   #atBoundary = false
 
   /** `source` is named in errors. */
@@ -32,10 +35,21 @@ export class RecordBoundary {
     return this.#atBoundary
   }
 
+  /** Bytes up to the end of the last whole record, or of the header; 0 before. Of the same pieces. */
+  get wholeBytes(): number {
+    return this.#wholeBytes
+  }
+
+  /** How many bytes on from here the next record begins; undefined while the header of one is split. */
+  get bytesToNextRecord(): number | undefined {
+    return this.#splitBytes === 0 ? this.#missingBytes : undefined
+  }
+
   /** Throws device-protocol when a record claims more than 262,144 captured bytes. */
   feed(pieces: readonly Uint8Array[]): void {
     for (const piece of pieces) this.#feedPiece(piece)
     this.#atBoundary = this.#missingBytes === 0 && this.#splitBytes === 0
+    this.#wholeBytes = this.#atBoundary ? this.#fedBytes : this.#unfinishedFrom
   }
 
   #feedPiece(chunk: Uint8Array): void {
@@ -60,15 +74,19 @@ export class RecordBoundary {
   #skipRecords(view: DataView, start: number): number {
     const end = view.byteLength
     let position = start
+    let last = start
     while (position + RECORD_HEADER_BYTES <= end) {
+      last = position
       position += RECORD_HEADER_BYTES + this.#capturedLength(view, position, this.#fedBytes + position)
     }
+    this.#unfinishedFrom = this.#fedBytes + last
     this.#missingBytes = Math.max(0, position - end)
     return Math.min(position, end)
   }
 
   /** Takes bytes of a record header that no single chunk holds; returns how many. */
   #feedSplitHeader(bytes: Uint8Array, offset: number): number {
+    if (this.#splitBytes === 0) this.#unfinishedFrom = offset
     const taken = Math.min(RECORD_HEADER_BYTES - this.#splitBytes, bytes.byteLength)
     new Uint8Array(this.#split.buffer).set(bytes.subarray(0, taken), this.#splitBytes)
     this.#splitBytes += taken

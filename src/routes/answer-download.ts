@@ -1,21 +1,17 @@
 import { CapfleetError } from '../base/error.ts'
 import { callerLabel } from '../device/device-request.ts'
-import { serveDownload } from '../download/download.ts'
-import type { DownloadExchange } from '../download/download-exchange.ts'
-import { downloadHead } from '../download/download-head.ts'
-import { askedHash } from '../download/resume-plan.ts'
 import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import { encodingOf } from '../query/query-values.ts'
-import { continueRequest } from './continue-request.ts'
+import { downloadHead } from '../serve/download-head.ts'
+import { askedHash } from '../serve/resume-request.ts'
+import { serveDownload } from '../serve/serve-download.ts'
+import { continueRequest, type PlannedDownload } from './continue-request.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
-
-/** What is served: planned anew, or again from a receipt. */
-export type PlannedDownload = Pick<DownloadExchange, 'options' | 'resume'> & { readonly plan: DownloadPlan }
 
 /**
  * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD makes
@@ -29,7 +25,7 @@ export async function answerDownload(
   const options = parseGatewayOptions(ctx.querystring)
   const planned =
     options.resumeId === undefined
-      ? { plan: await makePlan(), options, resume: undefined }
+      ? { plan: await makePlan(), options, resumed: undefined }
       : await continueRequest(ctx, parts, options)
   const fetchCompressionOf = (name: string) => parts.fleet.find(name)?.device.fetchCompression
   const plan = compressFetches(planned.plan, fetchCompressionOf)
@@ -37,7 +33,7 @@ export async function answerDownload(
   await refuseBadFilters(ctx, plan, parts)
   ctx.respond = false
   if (ctx.method === 'HEAD') {
-    ctx.res.writeHead(200, downloadHead(plan, { encoding: encodingOf(plan.query.compression) }))
+    ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression)))
     ctx.res.end()
     return
   }
@@ -47,7 +43,7 @@ export async function answerDownload(
 async function serve(
   ctx: RouteContext,
   parts: GatewayParts,
-  { plan, options, resume }: PlannedDownload,
+  { plan, options, resumed }: PlannedDownload,
 ): Promise<void> {
   const { waitS, waitMaxS } = parts.limits
   try {
@@ -61,7 +57,7 @@ async function serve(
       waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
       options,
       askedHash: askedHash(ctx.path, ctx.querystring),
-      resume,
+      resumed,
     })
   } catch (error) {
     const position = error instanceof CapfleetError ? error.details.members?.position : undefined

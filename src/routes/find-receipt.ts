@@ -1,5 +1,5 @@
 import { CapfleetError } from '../base/error.ts'
-import type { StoredReceipt } from '../download/receipt.ts'
+import type { StoredReceipt } from '../serve/receipt.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 

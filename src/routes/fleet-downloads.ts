@@ -1,6 +1,6 @@
 /** Downloads at the root: from whatever devices of the fleet hold the packets. */
 
-import { compressFetches, planDownload } from '../fleet/plan.ts'
+import { planDownload } from '../fleet/plan.ts'
 import type { DownloadKind } from '../query/download-query.ts'
 import { answerDownload } from './answer-download.ts'
 import { captureHolder } from './capture-holder.ts'
@@ -18,8 +18,7 @@ export function downloadTimeRange(parse: QueryParser): RouteHandler {
         callerParameters: FLEET_PARAMETERS,
       })
       const devices = selectedDevices(ctx, parts).map((device) => device.name)
-      const plan = planDownload(query, devices, parts.limits.devicesMax)
-      return compressFetches(plan, (name) => parts.fleet.find(name)?.device.fetchCompression)
+      return planDownload(query, devices, parts.limits.devicesMax)
     })
   }
 }

@@ -2,10 +2,10 @@ import type { UsersFile } from '../auth/users-file.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
-import type { DownloadParts } from '../download/download-exchange.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
+import type { DownloadParts } from '../serve/download-exchange.ts'
 
 /** What the handlers work with; parts.ts makes it once. */
 export interface GatewayParts {

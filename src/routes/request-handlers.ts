@@ -1,4 +1,4 @@
-import { shownReceipt } from '../download/receipt.ts'
+import { shownReceipt } from '../serve/receipt.ts'
 import { visibleReceipt } from './find-receipt.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'

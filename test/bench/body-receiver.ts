@@ -8,7 +8,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Device } from '../../src/device/device.ts'
 import { DeviceClient } from '../../src/device/device-client.ts'
-import { openSource } from '../../src/download/source.ts'
+import { openSource } from '../../src/fetch/source.ts'
 
 const LIMITS = { connectTimeoutMs: 5_000, idleTimeoutMs: 30_000 }
 const TARGET = '/api/v1/pcap/timerange'
@@ -37,6 +37,6 @@ async function receive(client: DeviceClient): Promise<number> {
     startTimeoutMs: 15_000,
   })
   let bytes = 0
-  for await (const chunk of source.chunks) bytes += chunk.byteLength
+  for await (const chunk of source.body) bytes += chunk.byteLength
   return bytes
 }

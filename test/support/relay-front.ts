@@ -1,4 +1,5 @@
 /** An HTTP server that relays every request to one device, and tells how each relay ended. */
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
@@ -6,10 +7,13 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Device } from '../../src/device/device.ts'
 import { DeviceClient } from '../../src/device/device-client.ts'
-import { BodyTail } from '../../src/download/body-tail.ts'
-import type { Checkpoint } from '../../src/download/receipt.ts'
-import { type ParkableRelay, type RelayEnd, relayDownload } from '../../src/download/relay.ts'
-import { openSource, type Source } from '../../src/download/source.ts'
+import type { ReopenStep } from '../../src/fetch/leased-streams.ts'
+import { RelayedBody } from '../../src/fetch/relayed-body.ts'
+import { openSource } from '../../src/fetch/source.ts'
+import { planDownload } from '../../src/fleet/plan.ts'
+import { parseDownloadQuery } from '../../src/query/parse-download-query.ts'
+import { endTrailers } from '../../src/serve/download-trailers.ts'
+import { relayDownload } from '../../src/serve/relay.ts'
 import type { TempCertificate } from './temp-certificate.ts'
 
 export interface RelayFrontOptions {
@@ -26,10 +30,16 @@ export interface RelayFrontOptions {
 
 /** A relay that runs. */
 export interface FrontRelay {
-  readonly relay: ParkableRelay
-  sentSoFar(): Checkpoint
+  readonly body: RelayedBody
+  /** Bytes of the body that were written. */
+  sentBytes(): number
   /** Asks the device again. */
-  open(): Promise<Source>
+  readonly reopen: ReopenStep
+}
+
+export interface RelayEnd {
+  readonly bytes: number
+  readonly sha256: string | undefined
 }
 
 export interface RelayFront extends AsyncDisposable {
@@ -41,6 +51,9 @@ export interface RelayFront extends AsyncDisposable {
 }
 
 const GONE = new Error('the client has gone')
+const ANNOUNCED = { Trailer: 'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes' }
+const QUERY = parseDownloadQuery('timerange', 'TSBegin=0&TSEnd=1', { zone: 'UTC', nowNs: 0n })
+const PLAN = planDownload(QUERY, ['d0'], 1)
 
 export async function startRelayFront(
   deviceUrl: string,
@@ -62,31 +75,34 @@ export async function startRelayFront(
     const abort = new AbortController()
     res.once('close', () => abort.abort(GONE))
     const wantsTrailers = req.headers.te === 'trailers' && req.httpVersion === '1.1'
+    const hash = createHash('sha256')
+    let bytes = 0
     try {
-      const step = { device: 'd0', target: req.url ?? '/' }
-      const opening = {
-        caller: 'relay',
-        signal: abort.signal,
-        startTimeoutMs: 5_000,
-        isRelayed: true,
-      }
-      using source = await openSource(client, step, opening)
-      const head = { 'Content-Type': 'application/vnd.tcpdump.pcap' }
-      const exchange = { req, res, head, requestId: 'r', signal: abort.signal, digest, wantsTrailers }
-      const tail = new BodyTail()
-      let bytes = 0
-      const onBytes = (count: number, piece: Uint8Array) => {
-        bytes += count
-        tail.add(piece)
-      }
-      const sentSoFar = () => ({ bytes: String(bytes), overBytes: tail.length, crc32: tail.crc32() })
-      using again = new DisposableStack()
-      const open = async () => again.use(await openSource(client, step, opening))
-      const watch = (relay: ParkableRelay) => {
-        onRelay?.({ relay, sentSoFar, open })
-        return new DisposableStack()
-      }
-      ends.push(await relayDownload(source, { ...exchange, clientIdleTimeoutMs, onBytes, watch }))
+      const { signal } = abort
+      const opening = { caller: 'relay', startTimeoutMs: 5_000, isRelayed: true }
+      using sources = new DisposableStack()
+      const reopen: ReopenStep = async (step, ends) =>
+        sources.use(await openSource(client, step, { ...opening, signal: ends }))
+      const source = await reopen({ device: 'd0', target: req.url ?? '/' }, signal)
+      const body = new RelayedBody({ plan: PLAN, source, startBytes: 0, signal })
+      onRelay?.({ body, sentBytes: () => bytes, reopen })
+      await relayDownload(body, {
+        res,
+        head: { 'Content-Type': 'application/vnd.tcpdump.pcap', ...(wantsTrailers ? ANNOUNCED : {}) },
+        signal,
+        clientIdleTimeoutMs,
+        onPiece: (piece) => {
+          bytes += piece.length
+          hash.update(piece)
+        },
+        onRead: () => undefined,
+        onWhole: () => {
+          const sha256 = digest ? hash.digest('hex') : undefined
+          ends.push({ bytes, sha256 })
+          return wantsTrailers ? endTrailers(body.result(), { bytes: BigInt(bytes), sha256 }) : {}
+        },
+        onCut: () => undefined,
+      })
     } catch (error) {
       ends.push(error as Error)
       if (!res.headersSent) res.writeHead(502).end(String(error))

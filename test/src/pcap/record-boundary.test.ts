@@ -16,7 +16,16 @@ test('knows a whole file at every offset, whatever the chunks', () => {
     const boundary = new RecordBoundary('rome')
     for (let end = chunkBytes; end <= file.byteLength; end += chunkBytes) {
       boundary.feed([file.subarray(end - chunkBytes, end)])
-      assert.equal(boundary.atBoundary, boundaries.has(end), `chunks of ${chunkBytes}, offset ${end}`)
+      const where = `chunks of ${chunkBytes}, offset ${end}`
+      assert.equal(boundary.atBoundary, boundaries.has(end), where)
+      const ends = [0, ...boundaries].sort((a, b) => a - b)
+      assert.equal(
+        boundary.wholeBytes,
+        ends.findLast((one) => one <= end),
+        where,
+      )
+      const { bytesToNextRecord } = boundary
+      if (bytesToNextRecord !== undefined) assert.ok(boundaries.has(end + bytesToNextRecord), where)
     }
   }
 })

@@ -26,6 +26,8 @@ export interface FakeBehaviour {
   readonly headers?: Readonly<Record<string, string>>
   /** Sent instead of the capture. */
   readonly body?: Buffer
+  /** Knows no After=, and sends the whole body. */
+  readonly cannotSkip?: boolean
   /** Sends the query of a control call back in a header, however long it is. */
   readonly echoesQuery?: boolean
 }
@@ -134,7 +136,7 @@ export class FakeDevice implements AsyncDisposable {
     if (path === '/api/v1/pcap/estimate' && estimateProblem)
       return this.#problem(res, estimateProblem.status, estimateProblem.body)
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
-      return await this.#download(res)
+      return await this.#download(url, res)
     this.#control(path, url.slice(path.length), res)
   }
 
@@ -170,7 +172,7 @@ export class FakeDevice implements AsyncDisposable {
     res.write(answer.subarray(0, dieAfterBytes), () => res.destroy())
   }
 
-  async #download(res: ServerResponse): Promise<void> {
+  async #download(url: string, res: ServerResponse): Promise<void> {
     const { problem } = this.behaviour
     if (problem) return this.#problem(res, problem.status, problem.body)
     if (this.readers + this.outsiders >= SLOTS) {
@@ -184,10 +186,11 @@ export class FakeDevice implements AsyncDisposable {
       this.#notify()
     })
     this.#notify()
-    await this.#send(res)
+    const after = new URLSearchParams(url.split('?')[1]).get('After')
+    await this.#send(res, this.behaviour.cannotSkip ? null : after)
   }
 
-  async #send(res: ServerResponse): Promise<void> {
+  async #send(res: ServerResponse, after: string | null): Promise<void> {
     const { chunkBytes = 65_536, pauseMs = 0, dieAfterBytes, hangAfterBytes, withLength } = this.behaviour
     const { withoutCompletion, body = this.#pcap, headers } = this.behaviour
     const limit = Math.min(dieAfterBytes ?? body.length, hangAfterBytes ?? body.length, body.length)
@@ -196,10 +199,11 @@ export class FakeDevice implements AsyncDisposable {
       res.writeHead(200, {
         Trailer: 'Capfleet-Complete, Capfleet-Packets',
         'Capfleet-Corrupt-Blocks': '0',
+        ...(after === null ? {} : { 'Capfleet-After': after }),
         ...headers,
       })
     const closed = once(res, 'close')
-    for (let at = 0; at < limit && !res.destroyed; at += chunkBytes) {
+    for (let at = Number(after); at < limit && !res.destroyed; at += chunkBytes) {
       const piece = body.subarray(at, Math.min(limit, at + chunkBytes))
       await Promise.race([new Promise<void>((resolve) => res.write(piece, () => resolve())), closed])
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))

@@ -1,6 +1,7 @@
 /** A device without a network: it answers download targets from a list of packets, and dies as told. */
 import { CapfleetError } from '../../../src/base/error.ts'
-import type { Source } from '../../../src/download/source.ts'
+import type { Source } from '../../../src/fetch/source.ts'
+import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
 import { inReusedChunks, makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 
@@ -36,15 +37,17 @@ export class MemoryDevice {
       if (isOpen) this.open--
       isOpen = false
     }
-    const source: Omit<Source, 'body'> = {
+    const answer = this.#answer(target)
+    // A merge pulls, so that a generator does in place of the body.
+    const source: Omit<Source, 'body'> & { readonly body: unknown } = {
       device: this.name,
       encoding: 'none',
       headers: this.saysOrder ? { 'capfleet-order': 'time' } : {},
       trailers: { 'capfleet-complete': '1' },
-      chunks: this.#send(this.#answer(target), limit),
+      header: answer.subarray(0, PCAP_HEADER_BYTES),
+      body: this.#send(answer, limit),
       [Symbol.dispose]: close,
     }
-    // A merge does not look at the body.
     return source as Source
   }
 
@@ -57,7 +60,9 @@ export class MemoryDevice {
     const firstNs = inRange[0]?.ns ?? 0n
     const lastNs = firstNs + bigint('TSMax', 2n ** 63n)
     const wanted = inRange.filter(({ ns }) => ns < lastNs)
-    return makePcap(wanted.slice(0, Number(bigint('MaxPackets', 2n ** 31n))))
+    const whole = makePcap(wanted.slice(0, Number(bigint('MaxPackets', 2n ** 31n))))
+    const after = Number(bigint('After', BigInt(PCAP_HEADER_BYTES)))
+    return Buffer.concat([whole.subarray(0, PCAP_HEADER_BYTES), whole.subarray(after)])
   }
 
   async *#send(bytes: Buffer, limit: number | undefined): AsyncGenerator<Buffer, void> {

@@ -153,12 +153,23 @@ export class SimulatedDevice implements AsyncDisposable {
     const [beginNs, endNs] = [query.get('TSBegin'), query.get('TSEnd')].map((text) => BigInt(text ?? 0))
     const { header, records } = this.#capture
     const chosen = records.filter(({ ns }) => ns >= (beginNs ?? 0n) && ns < (endNs ?? 0n))
-    res.writeHead(200, { Trailer: 'Capfleet-Complete, Capfleet-Packets', 'Capfleet-Order': 'time' })
+    const after = query.get('After')
+    res.writeHead(200, {
+      Trailer: 'Capfleet-Complete, Capfleet-Packets',
+      'Capfleet-Order': 'time',
+      ...(after === null ? {} : { 'Capfleet-After': after }),
+    })
     const closed = once(res, 'close')
-    res.write(header)
+    let skipped = Number(after)
+    const send = (bytes: Buffer): Promise<void> => {
+      const piece = bytes.subarray(skipped)
+      skipped -= bytes.length - piece.length
+      return new Promise((resolve) => res.write(piece, () => resolve()))
+    }
+    void send(header)
     for (let at = 0; at < chosen.length && !res.destroyed; at += packetsPerTick) {
       const piece = Buffer.concat(chosen.slice(at, at + packetsPerTick).map(({ bytes }) => bytes))
-      await Promise.race([new Promise<void>((resolve) => res.write(piece, () => resolve())), closed])
+      await Promise.race([send(piece), closed])
       await delay(tickMs)
     }
     if (res.destroyed) return

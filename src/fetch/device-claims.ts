@@ -1,0 +1,83 @@
+/** What a device says of its packets in headers and trailers. It is not trusted: what is malformed was not said. */
+import type { DownloadQuery } from '../query/download-query.ts'
+
+type Fields = Readonly<Record<string, string>>
+
+/** Before the first byte. */
+export interface DeviceClaims {
+  /** It knows the full name of the capture that a base name means. */
+  readonly fileName: string | undefined
+  /** "time": packets come in the order of the time by which the device looks for them. */
+  readonly order: string | undefined
+  /** From when on nothing of the range has been removed. */
+  readonly agedOutBeforeNs: bigint | undefined
+  readonly corruptBlocks: bigint | undefined
+}
+
+/** After the last byte. */
+export interface DeviceEnd {
+  readonly packets: bigint | undefined
+  readonly corruptBlocks: bigint | undefined
+  readonly timeFallbacks: bigint | undefined
+  readonly latePackets: bigint | undefined
+  readonly isTruncated: boolean | undefined
+  readonly nextNs: bigint | undefined
+}
+
+const ATTACHMENT = /^attachment; filename="([A-Za-z0-9_][A-Za-z0-9._-]{0,199})"$/
+
+export function readClaims(headers: Fields): DeviceClaims {
+  const order = headers['capfleet-order'] ?? ''
+  const [, fileName] = ATTACHMENT.exec(headers['content-disposition'] ?? '') ?? []
+  return {
+    fileName,
+    order: /^[a-z]{1,16}$/.test(order) ? order : undefined,
+    agedOutBeforeNs: wholeNumber(headers['capfleet-aged-out-before']),
+    corruptBlocks: wholeNumber(headers['capfleet-corrupt-blocks']),
+  }
+}
+
+export function readEnd(trailers: Fields): DeviceEnd {
+  const truncated = wholeNumber(trailers['capfleet-truncated'])
+  return {
+    packets: wholeNumber(trailers['capfleet-packets']),
+    corruptBlocks: wholeNumber(trailers['capfleet-corrupt-blocks']),
+    timeFallbacks: wholeNumber(trailers['capfleet-ts-fallbacks']),
+    latePackets: wholeNumber(trailers['capfleet-late-packets']),
+    isTruncated: truncated === undefined ? undefined : truncated === 1n,
+    nextNs: wholeNumber(trailers['capfleet-next-ns']),
+  }
+}
+
+/** Of a merge only that is known which holds for all: since when no device of it has removed anything. */
+export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
+  const times = all.flatMap(({ agedOutBeforeNs }) => agedOutBeforeNs ?? [])
+  const [latest] = times.toSorted((a, b) => (a > b ? -1 : 1))
+  return { fileName: undefined, order: undefined, agedOutBeforeNs: latest, corruptBlocks: undefined }
+}
+
+/** The end of what several devices are merged into; its packets are the merge's to count, and perhaps its limit. */
+export function endOfMerge(all: readonly DeviceEnd[], own: Pick<DeviceEnd, 'packets' | 'nextNs'>): DeviceEnd {
+  const sum = (count: (end: DeviceEnd) => bigint | undefined) =>
+    all.reduce((total, end) => total + (count(end) ?? 0n), 0n)
+  // A device ends at a limit too; when it alone had packets, it is the one that knows what follows.
+  const [first] = all.flatMap(({ nextNs }) => nextNs ?? []).toSorted((a, b) => (a < b ? -1 : 1))
+  const nextNs = own.nextNs ?? first
+  return {
+    packets: own.packets,
+    corruptBlocks: sum(({ corruptBlocks }) => corruptBlocks),
+    timeFallbacks: sum(({ timeFallbacks }) => timeFallbacks),
+    latePackets: sum(({ latePackets }) => latePackets),
+    isTruncated: nextNs !== undefined,
+    nextNs,
+  }
+}
+
+/** Whether packets come in the order of the time by which the device looks for them, as it says itself. */
+export function isOrdered({ kind, timeSource }: DownloadQuery, { order }: DeviceClaims): boolean {
+  return kind !== 'single' && timeSource === 'nic' && order === 'time'
+}
+
+function wholeNumber(text: string | undefined): bigint | undefined {
+  return text !== undefined && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
+}

@@ -1,0 +1,208 @@
+/**
+ * A lease and the streams under it. One lease for all devices of a download, then all streams are opened at the
+ * same time: either every stream has begun or everything has been given back and the error says which devices failed.
+ */
+import { CapfleetError, type ErrorCode } from '../base/error.ts'
+import { callerLabel } from '../device/device-request.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
+import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
+import { openSource, type Source } from './source.ts'
+
+export interface StreamParts {
+  readonly leases: LeaseScheduler
+  readonly fleet: Fleet
+  readonly startTimeoutMs: number
+}
+
+export interface StreamRequest {
+  /** Of the request; the lease is shown under it in the queue. */
+  readonly id: string
+  readonly user: string
+  /** For a free stream on every device. */
+  readonly waitMs: number
+  readonly signal: AbortSignal
+  readonly onPosition: (place: QueuePlace) => void
+  /** Told how long the wait for the lease was. */
+  readonly onWaited: (waitedMs: number) => void
+}
+
+type OnError = 'fail' | 'partial'
+
+export interface OpenedStreams {
+  /** In the order of the plan; undefined for a device that is left out. */
+  readonly sources: readonly (Source | undefined)[]
+  /** Why devices are left out, by name. */
+  readonly failures: ReadonlyMap<string, CapfleetError>
+}
+
+/** Opens the stream of one step again, under the lease that the download has by then. */
+export type ReopenStep = (step: DownloadStep, signal: AbortSignal) => Promise<Source>
+
+/** Disposing it ends the streams and gives the lease back. */
+export class LeasedStreams implements AsyncDisposable {
+  readonly #lease: Lease
+  readonly #plan: DownloadPlan
+  readonly #parts: StreamParts
+  readonly #deadlineMs: number
+  /** The last stream of each device. */
+  readonly #sources = new Map<string, Source>()
+  /** Devices whose streams have not been opened yet. */
+  readonly #unopened: Set<string>
+
+  /** Waits for the lease; the streams are the caller's to open. Fails as the scheduler does. */
+  static async acquire(
+    plan: DownloadPlan,
+    parts: StreamParts,
+    request: StreamRequest,
+  ): Promise<LeasedStreams> {
+    const devices = plan.steps.map((step) => step.device)
+    const deadlineMs = performance.now() + request.waitMs
+    const lease = await parts.leases.acquire({ ...request, devices, class: classOf(plan) })
+    request.onWaited(lease.waitedMs)
+    return new LeasedStreams(lease, plan, parts, deadlineMs)
+  }
+
+  private constructor(lease: Lease, plan: DownloadPlan, parts: StreamParts, deadlineMs: number) {
+    this.#lease = lease
+    this.#plan = plan
+    this.#parts = parts
+    this.#deadlineMs = deadlineMs
+    this.#unopened = new Set(plan.steps.map((step) => step.device))
+  }
+
+  get waitedMs(): number {
+    return this.#lease.waitedMs
+  }
+
+  /** Aborts when the lease can no longer be vouched for. */
+  get lost(): AbortSignal {
+    return this.#lease.lost
+  }
+
+  /** Opens all streams of the plan. partial: a device that cannot be read is left out, as long as there is another. */
+  async open(onError: OnError, signal: AbortSignal): Promise<OpenedStreams> {
+    const opened = await this.#inTurn(signal, () => this.#openAll(signal, onError))
+    signal.throwIfAborted()
+    this.#unopened.clear()
+    this.#lease.opened()
+    return opened
+  }
+
+  /** Opens one stream: of a device that broke off, or of a download that was parked. */
+  readonly reopen: ReopenStep = async (step, signal) => {
+    this.#lease.reopening()
+    const open = () => this.#openStep(step, signal)
+    // The others of a merge have their streams; its device is asked again by itself.
+    const source = this.#plan.kind === 'relay' ? await this.#inTurn(signal, open) : await open()
+    if (this.#unopened.size === 0) this.#lease.opened()
+    return source
+  }
+
+  /** No place is given back under an open stream. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const source of this.#sources.values()) source[Symbol.dispose]()
+    await this.#lease[Symbol.asyncDispose]()
+  }
+
+  /** A device that is busy with others' streams sends the lease back into the queue. */
+  async #inTurn<Opened>(signal: AbortSignal, open: () => Promise<Opened>): Promise<Opened> {
+    for (;;) {
+      try {
+        return await open()
+      } catch (error) {
+        const busy = busyDevice(error)
+        const waitMs = Math.max(0, this.#deadlineMs - performance.now())
+        if (busy === undefined || waitMs === 0) throw error
+        await this.#lease.requeue(busy, { signal, waitMs })
+      }
+    }
+  }
+
+  /** The first failure that matters ends the others: the download cannot succeed any more. */
+  async #openAll(outer: AbortSignal, onError: OnError): Promise<OpenedStreams> {
+    const { steps } = this.#plan
+    const [only, ...more] = steps
+    if (only !== undefined && more.length === 0) {
+      return { sources: [await this.#openStep(only, outer)], failures: NO_FAILURES }
+    }
+    const others = new AbortController()
+    const signal = AbortSignal.any([outer, others.signal])
+    const fatal: unknown[] = []
+    const failures = new Map<string, CapfleetError>()
+    const sources = await Promise.all(
+      steps.map(async (step) => {
+        try {
+          return await this.#openStep(step, signal)
+        } catch (error) {
+          if (error === OTHER_FAILED) return undefined
+          if (onError === 'partial' && isDeviceFault(error)) failures.set(step.device, error)
+          else {
+            fatal.push(error)
+            others.abort(OTHER_FAILED)
+          }
+          return undefined
+        }
+      }),
+    )
+    const nothingLeft = failures.size === steps.length
+    if (fatal.length === 0 && !nothingLeft) return { sources, failures }
+    for (const source of sources) source?.[Symbol.dispose]()
+    throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
+  }
+
+  async #openStep(step: DownloadStep, signal: AbortSignal): Promise<Source> {
+    const { fleet, startTimeoutMs } = this.#parts
+    const { client, breaker } = fleet.get(step.device)
+    const source = await breaker.run(() =>
+      openSource(client, step, {
+        signal,
+        caller: callerLabel(this.#lease.user),
+        startTimeoutMs,
+        isRelayed: this.#plan.kind === 'relay',
+      }),
+    )
+    this.#sources.set(step.device, source)
+    this.#unopened.delete(step.device)
+    return source
+  }
+}
+
+/** What is followed may hold its place for ever: somebody at a screen keeps one of the device's. */
+function classOf({ query }: DownloadPlan): LeaseClass {
+  return query.follow ? 'bulk' : 'interactive'
+}
+
+const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()
+const OTHER_FAILED = new Error('another device of the download failed')
+
+/** What another device may do better. Any other error is one of the request and the same everywhere. */
+function isDeviceFault(error: unknown): error is CapfleetError {
+  if (!(error instanceof CapfleetError)) return false
+  return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code)
+}
+
+/** Not its fault, but its own: our credentials there, and the range of its store. */
+const ONE_DEVICES_OWN: ReadonlySet<ErrorCode> = new Set(['device-rejected', 'aged-out'])
+
+function busyDevice(error: unknown): string | undefined {
+  if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') return undefined
+  const [device] = devicesOf(error)
+  return device
+}
+
+/** The first error, with the names of all devices that failed at the same time. */
+function joinFailures(failures: readonly unknown[]): unknown {
+  const [first, ...rest] = failures
+  if (!(first instanceof CapfleetError) || rest.length === 0) return first
+  const ours = failures.filter((failure) => failure instanceof CapfleetError)
+  return new CapfleetError(first.code, ours.map((failure) => failure.message).join('; '), {
+    ...first.details,
+    members: { ...first.details.members, devices: [...new Set(ours.flatMap(devicesOf))] },
+  })
+}
+
+function devicesOf(error: CapfleetError): readonly string[] {
+  return (error.details.members?.devices as readonly string[] | undefined) ?? []
+}

@@ -1,0 +1,282 @@
+/** The body of a download from several devices. */
+import { BufferPool } from '../base/buffer-pool.ts'
+import { CapfleetError } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import { agreedHeader } from '../pcap/agreed-header.ts'
+import { type MergedInput, PcapMerge } from '../pcap/merge.ts'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
+import type { PcapInput } from '../pcap/pcap-input.ts'
+import { type Encoding, encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
+import type { Body, BodyFacts, BodyResult, DeviceClock, DeviceResult } from './body.ts'
+import { isInOrder } from './continue-from.ts'
+import { claimsOfMerge, endOfMerge, readClaims } from './device-claims.ts'
+import { encode } from './encode.ts'
+import type { OpenedStreams, ReopenStep } from './leased-streams.ts'
+import { MergedDevice, type RetryTimings } from './merged-device.ts'
+import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
+
+export interface MergeOptions {
+  /** partial: goes on without a device that cannot be read any more. */
+  readonly onError: 'fail' | 'partial'
+  /** Drops a packet that another device had within so long before. */
+  readonly dedupNs: bigint | undefined
+  /** Subtracts each device's clock offset from its timestamps. */
+  readonly align: boolean
+}
+
+export const PLAIN_MERGE: MergeOptions = { onError: 'fail', dedupNs: undefined, align: false }
+
+export interface MergeRequest extends OpenedStreams {
+  readonly plan: DownloadPlan
+  readonly options: MergeOptions
+  readonly reopen: ReopenStep
+  readonly clockOf: (device: string) => DeviceClock | undefined
+  /** Hears of clocks that are off. */
+  readonly log: Pick<Log, 'warn'>
+  readonly timings: RetryTimings
+  /** Where in a larger body the merged packets begin; 0: they are all. */
+  readonly startBytes: number
+  /** Ends the merge, also while it waits for a device. */
+  readonly signal: AbortSignal
+}
+
+const KEPT_BYTES_MAX = 32 * 1024 * 1024
+/** Memory of merged chunks. Of merges that cannot begin, and of those that nobody reads, it is left to the collector. */
+export const OUTPUTS = new BufferPool(KEPT_BYTES_MAX)
+
+/**
+ * The packets of several devices in the order of time, compressed here.
+ * Fails with mixed-link-type when one PCAP cannot hold them, device-protocol when a stream is no
+ * PCAP, and with a device's own failure when there is none that could be read.
+ */
+export async function mergedBody(request: MergeRequest): Promise<Body> {
+  const { steps } = request.plan
+  const devices: readonly MergedDevice[] = steps.map((step) =>
+    createDevice(step, request, () => canGoOn(devices, request)),
+  )
+  const outputs = OUTPUTS.take(PcapMerge.outputBytes)
+  const opening = devices.map(async (device, index): Promise<[MergedDevice, PcapInput] | undefined> => {
+    const source = request.sources[index]
+    if (source !== undefined) return [device, await device.open(source)]
+    device.giveUp(failureOf(device, request))
+    return undefined
+  })
+  const opened = (await Promise.all(opening)).filter((entry) => entry !== undefined)
+  const [first] = devices
+  if (opened.length === 0 && first !== undefined) throw failureOf(first, request)
+  const header = await agreedHeader(opened.map(([, input]) => input))
+  return new Merged(request, { devices, inputs: new Map(opened), header, outputs })
+}
+
+interface MergedParts {
+  /** One per step of the plan. */
+  readonly devices: readonly MergedDevice[]
+  /** Of the devices that could be opened, in their order. */
+  readonly inputs: ReadonlyMap<MergedDevice, PcapInput>
+  readonly header: PcapHeader
+  readonly outputs: Buffer
+}
+
+class Merged implements Body {
+  readonly encoding: Encoding
+  readonly facts: BodyFacts
+  readonly chunks: AsyncIterable<Uint8Array>
+  readonly isParkable = true
+  readonly #request: MergeRequest
+  readonly #devices: readonly MergedDevice[]
+  readonly #merged: readonly MergedDevice[]
+  readonly #merge: PcapMerge
+  readonly #header: Buffer
+  readonly #outputs: Buffer
+  /** Of an uncompressed body. */
+  readonly #log: PositionLog | undefined
+  #isEnded = false
+  #isReleased = false
+  #bytes = 0
+
+  constructor(request: MergeRequest, { devices, inputs, header, outputs }: MergedParts) {
+    const { plan, sources, startBytes } = request
+    this.#request = request
+    this.#devices = devices
+    this.#outputs = outputs
+    this.#merged = [...inputs.keys()]
+    this.#merge = createMerge(request, [...inputs.values()], outputs)
+    this.#header = formatPcapHeader(header)
+    const { compression } = plan.query
+    this.encoding = encodingOf(compression)
+    if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
+    const claims = sources.flatMap((source) => (source === undefined ? [] : readClaims(source.headers)))
+    this.facts = { claims: claimsOfMerge(claims), clocks: clocksOf(request) }
+    warnOfSkew(this.facts.clocks, request.log)
+    this.chunks = this.#counted(encode(this.#file(), compression, request.signal))
+  }
+
+  /** Merged chunks are whole records; a compressed part ends behind an element or inside one. */
+  cutMark(): Uint8Array {
+    return PARTIAL_ELEMENTS[this.encoding]
+  }
+
+  result(): BodyResult {
+    const { packets, nextNs, inputs } = this.#merge.totals
+    const ends = this.#merged.map((device) => device.end)
+    const isDedup = this.#request.options.dedupNs !== undefined
+    const duplicates = inputs.reduce((sum, input) => sum + input.duplicates, 0)
+    return {
+      ...endOfMerge(ends, { packets: BigInt(packets), nextNs }),
+      bytes: BigInt(this.#bytes),
+      duplicates: isDedup ? BigInt(duplicates) : undefined,
+      perDevice: this.#perDevice(inputs),
+    }
+  }
+
+  places(): BodyPlaces | undefined {
+    return this.#log?.places(this.#header)
+  }
+
+  park(): void {
+    for (const device of this.#merged) device.park()
+  }
+
+  unpark(reopen: ReopenStep): void {
+    for (const device of this.#merged) device.unpark(reopen)
+  }
+
+  [Symbol.dispose](): void {
+    this.#isReleased = true
+    if (this.#isEnded) OUTPUTS.give(this.#outputs)
+  }
+
+  #perDevice(inputs: readonly MergedInput[]): readonly DeviceResult[] {
+    const { endNs, beginNs } = this.#request.plan.query
+    return this.#devices.map((device) => {
+      const totals = inputs[this.#merged.indexOf(device)]
+      const { error, isOrdered, retries } = device
+      const whole = device.end.isTruncated ? 'truncated' : 'complete'
+      return {
+        device: device.name,
+        status: error === undefined ? whole : 'missing',
+        packets: BigInt(totals?.packets ?? 0),
+        bytes: BigInt(totals?.bytes ?? 0),
+        firstNs: totals?.firstNs,
+        lastNs: totals?.lastNs,
+        retries,
+        outOfOrder: totals?.outOfOrder ?? 0,
+        isOrdered,
+        stalledMs: totals?.stalledMs ?? 0,
+        clock: this.#request.clockOf(device.name),
+        // Packets at the last timestamp may be missing too.
+        missing: error === undefined ? undefined : { fromNs: totals?.lastNs ?? beginNs, toNs: endNs },
+        error: error === undefined ? undefined : { code: error.code, detail: error.message },
+      }
+    })
+  }
+
+  async *#file(): AsyncGenerator<Uint8Array> {
+    try {
+      yield this.#header
+      yield* this.#merge.chunks()
+    } finally {
+      await this.#merge.close()
+    }
+  }
+
+  async *#counted(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+    const { startBytes } = this.#request
+    try {
+      for await (const chunk of chunks) {
+        const isHeader = this.#bytes === 0
+        if (!isHeader) this.#follow(chunk)
+        // That of a merge that continues another one is no part of the larger body.
+        else if (startBytes === 0) this.#log?.add(chunk)
+        this.#bytes += chunk.byteLength
+        yield chunk
+      }
+    } finally {
+      this.#isEnded = true
+      if (this.#isReleased) OUTPUTS.give(this.#outputs)
+    }
+  }
+
+  #follow(chunk: Uint8Array): void {
+    const log = this.#log
+    if (log?.isDue && isOrderedByTime(this.#request)) {
+      const step = firstTimeStep(chunk, this.#request.plan.query.timeResolution)
+      const { inputs } = this.#merge.totals
+      if (step !== undefined && this.#perDevice(inputs).every(isInOrder))
+        log.mark(chunk, step.offset, step.ns)
+    }
+    log?.add(chunk)
+  }
+}
+
+/** Whether the rest of the body is what the devices have from some time on, and nothing else. */
+function isOrderedByTime({ plan: { query }, options }: MergeRequest): boolean {
+  const { kind, timeSource, maxBytes, maxPackets, tsMaxNs } = query
+  const isLimited = maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined
+  const isPlain = options.dedupNs === undefined && !options.align
+  return kind === 'timerange' && timeSource === 'nic' && isPlain && !isLimited
+}
+
+/** Above it, the order of packets of different devices says little. */
+const SKEW_WARN_NS = 1_000_000n
+
+/** Names the devices whose clocks are known to be off by more than a millisecond. */
+function warnOfSkew(clocks: BodyFacts['clocks'], log: Pick<Log, 'warn'>): void {
+  for (const [device, { offsetNs, errorNs }] of clocks) {
+    const surelyNs = (offsetNs < 0n ? -offsetNs : offsetNs) - errorNs
+    if (surelyNs > SKEW_WARN_NS)
+      log.warn('merge.clock-skew', { device, offsetNs: String(offsetNs), errorNs: String(errorNs) })
+  }
+}
+
+function clocksOf({ plan, clockOf }: MergeRequest): ReadonlyMap<string, DeviceClock> {
+  return new Map(
+    plan.steps.flatMap(({ device }) => {
+      const clock = clockOf(device)
+      return clock === undefined ? [] : [[device, clock] as const]
+    }),
+  )
+}
+
+/** What Align subtracts: whole units of the file, so that every timestamp moves by the same. */
+function alignmentOf(clock: DeviceClock | undefined, resolution: 'nsec' | 'usec'): bigint | undefined {
+  if (clock === undefined || resolution === 'nsec') return clock?.offsetNs
+  return clock.offsetNs - (clock.offsetNs % 1_000n)
+}
+
+function createDevice(step: DownloadStep, request: MergeRequest, goesOnWithout: () => boolean): MergedDevice {
+  const { plan, options, clockOf, reopen, signal, timings } = request
+  const alignNs = options.align ? alignmentOf(clockOf(step.device), plan.query.timeResolution) : undefined
+  return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, goesOnWithout, timings })
+}
+
+/** With OnError=partial the merge goes on as long as there is a device to go on with. */
+function canGoOn(devices: readonly MergedDevice[], { options }: MergeRequest): boolean {
+  return options.onError === 'partial' && devices.some((device) => device.error === undefined)
+}
+
+function failureOf({ name }: MergedDevice, { failures }: MergeRequest): CapfleetError {
+  const failure = failures.get(name)
+  if (failure !== undefined) return failure
+  return new CapfleetError('device-unreachable', `device ${name} could not be opened`, {
+    members: { devices: [name] },
+  })
+}
+
+/** A limit holds for the whole, so that it is applied here, whatever the devices have done. */
+function createMerge(
+  { plan, options, signal }: MergeRequest,
+  inputs: readonly PcapInput[],
+  outputs: Buffer,
+): PcapMerge {
+  const { tsMaxNs, maxPackets, maxBytes } = plan.query
+  return new PcapMerge(inputs, {
+    signal,
+    tsMaxNs,
+    maxPackets,
+    maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
+    dedupNs: options.dedupNs,
+    outputs,
+  })
+}

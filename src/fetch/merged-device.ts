@@ -1,0 +1,276 @@
+/**
+ * One device of a merge: its stream, and the streams that follow it when it breaks off or was
+ * parked. They continue exactly behind what was delivered, or the device is given up.
+ */
+import { CapfleetError } from '../base/error.ts'
+import { type DownloadStep, mergeStep, stepAfter } from '../fleet/plan.ts'
+import { afterDelivered, CANNOT_CONTINUE, type DeliveredPlace } from '../pcap/after-delivered.ts'
+import type { ChunkStream } from '../pcap/chunk-stream.ts'
+import type { DeliveredRecords } from '../pcap/input-options.ts'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
+import { PcapInput } from '../pcap/pcap-input.ts'
+import type { DownloadQuery } from '../query/download-query.ts'
+import { decode } from './decode.ts'
+import { type DeviceEnd, isOrdered, readClaims, readEnd } from './device-claims.ts'
+import type { ReopenStep } from './leased-streams.ts'
+import type { Source } from './source.ts'
+
+/** How a device that broke off is asked again. */
+export interface RetryTimings {
+  /** So often at most within `withinMs`. */
+  readonly attempts: number
+  readonly withinMs: number
+  /** Before the second time; doubled each time after. The first is at once. */
+  readonly pauseMs: number
+}
+
+export interface MergedDeviceOptions {
+  readonly step: DownloadStep
+  readonly query: DownloadQuery
+  readonly reopen: ReopenStep
+  readonly signal: AbortSignal
+  /** Subtracted from its timestamps. */
+  readonly alignNs: bigint | undefined
+  /** Told why the device is given up. False: then the merge fails. */
+  readonly goesOnWithout: (device: MergedDevice) => boolean
+  readonly timings: RetryTimings
+}
+
+export class MergedDevice {
+  readonly name: string
+  readonly #options: MergedDeviceOptions
+  #reopen: ReopenStep
+  #source: Source | undefined
+  #input: PcapInput | undefined
+  #park = new AbortController()
+  #retries = 0
+  /** The present trouble: since when, after how many packets, and how often it was asked again. */
+  #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
+  #isOrdered = false
+  /** Its later stream began at a time: what it holds later with an earlier time did not come. */
+  #wasContinuedByTime = false
+  #error: CapfleetError | undefined
+
+  constructor(options: MergedDeviceOptions) {
+    this.name = options.step.device
+    this.#options = options
+    this.#reopen = options.reopen
+  }
+
+  /** Begins with a stream that is open already. */
+  async open(source: Source): Promise<PcapInput> {
+    const { alignNs, query } = this.#options
+    this.#source = source
+    this.#isOrdered = isOrdered(query, readClaims(source.headers))
+    this.#input = await PcapInput.open(this.name, chunksOf(source), {
+      resume: (cause, delivered) => this.#resume(cause, delivered),
+      marksTail: !this.#isOrdered,
+      ...(alignNs === undefined ? {} : { alignNs }),
+    })
+    return this.#input
+  }
+
+  /** It never opened, or cannot be asked any more. */
+  giveUp(error: CapfleetError): void {
+    this.#error = error
+  }
+
+  /** How often it was asked again because it broke off. */
+  get retries(): number {
+    return this.#retries
+  }
+
+  /** Whether it vouches for packets in the order of time. */
+  get isOrdered(): boolean {
+    return this.#isOrdered
+  }
+
+  /** Why it was given up, if it was. */
+  get error(): CapfleetError | undefined {
+    return this.#error
+  }
+
+  /** What it said at the end of its stream. */
+  get end(): DeviceEnd {
+    return readEnd(this.#source?.trailers ?? {})
+  }
+
+  park(): void {
+    this.#input?.park()
+    this.#park.abort(PARKED)
+  }
+
+  unpark(reopen: ReopenStep): void {
+    this.#reopen = reopen
+    this.#park = new AbortController()
+    this.#input?.unpark()
+  }
+
+  /** See ResumeInput. Undefined also when the device is parked: then this is asked again. */
+  async #resume(cause: unknown, delivered: DeliveredRecords): Promise<AsyncIterator<Uint8Array> | undefined> {
+    const { signal } = this.#options
+    const park = this.#park.signal
+    let failure = cause
+    if (cause !== undefined) this.#noteBreak(delivered.packets)
+    while (failure === undefined || this.#mayAskAgain(failure)) {
+      try {
+        if (failure !== undefined) await this.#pause(AbortSignal.any([signal, park]))
+        return await this.#continue(delivered, AbortSignal.any([signal, park]))
+      } catch (error) {
+        signal.throwIfAborted()
+        if (park.aborted) return undefined
+        failure = error
+      }
+    }
+    signal.throwIfAborted()
+    if (!(failure instanceof CapfleetError)) throw failure
+    this.giveUp(failure)
+    if (!this.#options.goesOnWithout(this)) throw failure
+    return undefined
+  }
+
+  #mayAskAgain(failure: unknown): boolean {
+    if (!(failure instanceof CapfleetError) || failure.cause === CANNOT_CONTINUE) return false
+    const { attempts, withinMs } = this.#options.timings
+    const { sinceMs, attempts: before } = this.#breakOff
+    return failure.kind.retry && before < attempts && performance.now() - sinceMs <= withinMs
+  }
+
+  /** A stream that broke off without a further packet has the trouble that was there before. */
+  #noteBreak(packets: number): void {
+    if (packets === this.#breakOff.packets) return
+    this.#breakOff = { sinceMs: performance.now(), packets, attempts: 0 }
+  }
+
+  /** Before a further attempt, which is counted. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    const { attempts } = this.#breakOff
+    if (attempts > 0) await delay(this.#options.timings.pauseMs * 2 ** (attempts - 1), signal)
+    signal.throwIfAborted()
+    this.#breakOff.attempts++
+    this.#retries++
+  }
+
+  /** Opens a stream and reads it up to the place. */
+  async #continue(delivered: DeliveredRecords, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
+    const header = this.#input?.header
+    if (header === undefined) throw new Error('a device is continued before it is open')
+    if (this.#wasContinuedByTime && delivered.outOfOrder > 0) throw outOfOrder(this.name)
+    const { step, place } = this.#restOf(header, delivered)
+    const source = await this.#reopen(step, signal)
+    const stop = () => source[Symbol.dispose]()
+    signal.addEventListener('abort', stop, { once: true })
+    try {
+      const isOrderedNow = isOrdered(this.#options.query, readClaims(source.headers))
+      if (this.#isOrdered && !isOrderedNow) throw outOfOrder(this.name)
+      const chunks = await afterDelivered(this.name, chunksOf(source), place)
+      signal.throwIfAborted()
+      this.#source = source
+      this.#wasContinuedByTime ||= place.ns !== undefined
+      return this.#wasContinuedByTime ? this.#inOrder(chunks) : chunks
+    } catch (error) {
+      source[Symbol.dispose]()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /**
+   * What it is asked for, and where in that the missing packets begin. From the last delivered timestamp on; the
+   * packets of that time come again. Where packets may not be in the order of time what the device holds later
+   * with an earlier time would be lost: there the device begins inside its stream, by bytes, with the last packets.
+   */
+  #restOf(header: PcapHeader, delivered: DeliveredRecords): { step: DownloadStep; place: DeliveredPlace } {
+    const { step, query, alignNs = 0n } = this.#options
+    const { lastNs, ties, tail } = delivered
+    // Before its first packet it has delivered nothing that could come twice.
+    if (lastNs === undefined) return { step, place: { header, mark: tail, ns: undefined } }
+    if (!this.#isOrdered || delivered.outOfOrder > 0) {
+      const bytes = PCAP_HEADER_BYTES + delivered.bytes - tail.bytes
+      // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.
+      const whole = mergeStep({ device: this.name }, query)
+      const again = stepAfter(whole, { bytes, header: formatPcapHeader(header) })
+      return { step: again, place: { header, mark: tail, ns: undefined } }
+    }
+    const ns = lastNs + alignNs
+    const endNs = this.#endOf(header, delivered)
+    const later = mergeStep(step, { ...query, beginNs: ns, tsMaxNs: undefined, endNs })
+    return { step: later, place: { header, mark: ties, ns } }
+  }
+
+  /** TSMax counts from the first packet, which does not come again. */
+  #endOf({ nanoseconds }: PcapHeader, { firstNs }: DeliveredRecords): bigint {
+    const { query, alignNs = 0n } = this.#options
+    if (query.tsMaxNs === undefined || firstNs === undefined) return query.endNs
+    // Rounded up: the first timestamp lacks what is below a microsecond.
+    const unitNs = nanoseconds ? 1n : 1_000n
+    const units = (firstNs + alignNs + query.tsMaxNs + unitNs - 1n) / unitNs
+    return units * unitNs < query.endNs ? units * unitNs : query.endNs
+  }
+
+  /** Checked at the end: a device that says so may be wrong. */
+  #inOrder(chunks: AsyncIterator<Uint8Array>): AsyncIterator<Uint8Array> {
+    return {
+      ...chunks,
+      next: async () => {
+        const next = await chunks.next()
+        const isLossy = next.done === true && (this.#input?.figures.outOfOrder ?? 0) > 0
+        if (isLossy) throw outOfOrder(this.name)
+        return next
+      },
+    }
+  }
+}
+
+function outOfOrder(device: string): CapfleetError {
+  return new CapfleetError(
+    'device-protocol',
+    `device ${device} was continued by time after it broke off, but its packets are not in the order of time: some may be missing`,
+    { members: { devices: [device] }, cause: CANNOT_CONTINUE },
+  )
+}
+
+const PARKED = new Error('the download is parked')
+
+/**
+ * The source's PCAP. The source is disposed at the end, and when the iterator is given back. Nobody looks
+ * at its last chunk then, save a decoder on its thread: the memory of that one is left to the collector.
+ */
+function chunksOf(source: Source): ChunkStream {
+  const { device, encoding, body } = source
+  const chunks: ChunkStream = encoding === 'none' ? body : decode({ device, encoding, chunks: body })
+  return {
+    take: () => chunks.take?.(),
+    next: async () => {
+      const next = await chunks.next()
+      if (next.done === true) source[Symbol.dispose]()
+      return next
+    },
+    return: () => {
+      source[Symbol.dispose]()
+      if (encoding === 'none') void giveBack(body)
+      return Promise.resolve({ done: true, value: undefined })
+    },
+  }
+}
+
+/** Its failure is the end that it was given. */
+async function giveBack(chunks: ChunkStream): Promise<void> {
+  await chunks.return?.().catch(() => undefined)
+}
+
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    }, ms)
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+  })
+}

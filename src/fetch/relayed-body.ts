@@ -1,0 +1,209 @@
+/** The body of a download from one device, byte for byte as the device sends it. */
+import type { BodyRead } from '../device/device-stream.ts'
+import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
+import type { Encoding } from '../query/query-values.ts'
+import type { Body, BodyFacts, BodyPart, BodyResult } from './body.ts'
+import { continueFrom, type Rest } from './continue-from.ts'
+import { isOrdered, readClaims, readEnd } from './device-claims.ts'
+import type { ReopenStep } from './leased-streams.ts'
+import { type BodyPlaces, PositionLog } from './position.ts'
+import type { Source } from './source.ts'
+
+export interface RelayRequest {
+  /** Of one step. */
+  readonly plan: DownloadPlan
+  /** Opened with `isRelayed`; nothing of its body has been read. */
+  readonly source: Source
+  /** Where in a larger body the source's records begin; 0: it is all of it. */
+  readonly startBytes: number
+  /** Ends the wait of a body that is parked, too. */
+  readonly signal: AbortSignal
+}
+
+const PARKED = new Error('the download is parked')
+
+export class RelayedBody implements Body {
+  readonly encoding: Encoding
+  readonly facts: BodyFacts
+  /**
+   * A device need not compress the same packets into the same bytes again; and what was followed has its packets
+   * in another order when it is asked for as history.
+   */
+  readonly isParkable: boolean
+  readonly #plan: DownloadPlan
+  readonly #signal: AbortSignal
+  #source: Source
+  /** Where in the whole body the source began, its header included. */
+  #sourceFrom: number
+  /** What the source has to bring again first, after the download was parked. */
+  #rest: Rest | undefined
+  /** Of an uncompressed body. */
+  readonly #log: PositionLog | undefined
+  /** A header of the source's own that is no part of the whole body. */
+  #headerBytesLeft = 0
+  #bytes = 0
+  #isWhole = false
+  /** While it is parked: how streams are opened then. */
+  #parked: PromiseWithResolvers<ReopenStep> | undefined
+  /** Ends what is being opened when it is parked again. */
+  #park = new AbortController()
+
+  constructor({ plan, source, startBytes, signal }: RelayRequest) {
+    const { encoding, headers } = source
+    this.encoding = encoding
+    this.facts = { claims: readClaims(headers), clocks: new Map() }
+    this.isParkable = encoding === 'none' && !plan.query.follow
+    this.#plan = plan
+    this.#signal = signal
+    this.#source = source
+    this.#sourceFrom = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
+    this.#headerBytesLeft = startBytes === 0 ? 0 : PCAP_HEADER_BYTES
+    if (encoding === 'none') this.#log = new PositionLog(startBytes)
+  }
+
+  get chunks(): AsyncIterable<Uint8Array> {
+    return this.#pull()
+  }
+
+  async pour(sink: (part: BodyPart) => void): Promise<void> {
+    for (;;) {
+      try {
+        await this.#source.body.pour((read) => this.#pass(read, sink))
+        break
+      } catch (error) {
+        await this.#goOn(error)
+      }
+    }
+    this.#rest?.end()
+    this.#isWhole = true
+  }
+
+  cutMark(): Uint8Array {
+    return this.#source.body.cutMark()
+  }
+
+  result(): BodyResult {
+    const { device, trailers } = this.#source
+    // Only the device knows how many packets there are.
+    const end = readEnd(this.#isWhole ? trailers : {})
+    const bytes = BigInt(this.#bytes)
+    const status = end.isTruncated ? 'truncated' : 'complete'
+    return {
+      ...end,
+      bytes,
+      duplicates: undefined,
+      perDevice: [
+        {
+          device,
+          status: this.#isWhole ? status : 'failed',
+          packets: end.packets,
+          bytes,
+          firstNs: undefined,
+          lastNs: undefined,
+          retries: 0,
+          outOfOrder: 0,
+          isOrdered: isOrdered(this.#plan.query, this.facts.claims),
+          stalledMs: 0,
+          clock: undefined,
+          missing: undefined,
+          error: undefined,
+        },
+      ],
+    }
+  }
+
+  places(): BodyPlaces | undefined {
+    const { header, body } = this.#source
+    return this.#log?.places(header, this.#sourceFrom + (body.wholeBytes ?? 0))
+  }
+
+  park(): void {
+    const parked = Promise.withResolvers<ReopenStep>()
+    // It may fail before it is waited for.
+    parked.promise.catch(() => undefined)
+    this.#signal.addEventListener('abort', () => parked.reject(this.#signal.reason), { once: true })
+    this.#parked = parked
+    this.#park.abort(PARKED)
+    this.#source[Symbol.dispose]()
+  }
+
+  unpark(reopen: ReopenStep): void {
+    this.#park = new AbortController()
+    this.#parked?.resolve(reopen)
+  }
+
+  [Symbol.dispose](): void {
+    this.#source[Symbol.dispose]()
+  }
+
+  async *#pull(): AsyncGenerator<Uint8Array> {
+    const { body } = this.#source
+    for await (const chunk of body) {
+      this.#follow([chunk], body.recordAt)
+      // The source reuses its buffer at once, a body's chunks live longer.
+      yield Buffer.from(chunk)
+    }
+    this.#isWhole = true
+  }
+
+  #pass(read: BodyRead, sink: (part: BodyPart) => void): void {
+    const { data, framed, open, release } = read
+    const rest = this.#rest
+    const { recordAt } = this.#source.body
+    if (rest === undefined) {
+      this.#follow(data, recordAt)
+      sink({ data, release, framing: { framed, open } })
+      return
+    }
+    const isAllMissing = rest.hasBegun
+    try {
+      const missing = data.map((piece) => rest.take(piece)).filter((piece) => piece.length > 0)
+      this.#follow(missing, isAllMissing ? recordAt : undefined)
+      sink({ data: missing, release })
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** Waits until it is parked no more, and has a stream again. Throws `failure` when it is not parked. */
+  async #goOn(failure: unknown): Promise<void> {
+    const parked = this.#parked
+    if (parked === undefined) throw failure
+    const reopen = await parked.promise
+    try {
+      if (this.#parked === parked) {
+        this.#parked = undefined
+        await this.#openAgain(reopen)
+      }
+    } catch (error) {
+      await this.#goOn(error)
+    }
+  }
+
+  /** Opens the device's stream again, near the place where the body stopped. */
+  async #openAgain(reopen: ReopenStep): Promise<void> {
+    const delivered = { bytes: this.#log?.bytes ?? 0, places: this.places() }
+    const { plan, startBytes, rest } = continueFrom(this.#plan, delivered)
+    const [step] = plan.steps
+    const signal = AbortSignal.any([this.#signal, this.#park.signal])
+    this.#source = await reopen(step as DownloadStep, signal)
+    this.#sourceFrom = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
+    this.#rest = rest
+  }
+
+  /** The next bytes that are given; `recordAt` as SourceBody has it. */
+  #follow(pieces: readonly Buffer[], recordAt: number | undefined): void {
+    const log = this.#log
+    const [next] = pieces
+    const isPlace = next !== undefined && recordAt !== undefined && recordAt < next.length
+    if (log?.isDue && isPlace && this.isParkable) log.mark(next, recordAt, null)
+    for (const piece of pieces) {
+      this.#bytes += piece.length
+      const ownHeader = Math.min(this.#headerBytesLeft, piece.length)
+      this.#headerBytesLeft -= ownHeader
+      log?.add(piece.subarray(ownHeader))
+    }
+  }
+}

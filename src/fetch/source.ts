@@ -1,0 +1,171 @@
+/** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
+import { CapfleetError } from '../base/error.ts'
+import type { DeviceClient } from '../device/device-client.ts'
+import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
+import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
+import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
+import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
+import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
+import { PCAP_HEADER_BYTES, parsePcapHeader } from '../pcap/pcap-header.ts'
+import type { Encoding } from '../query/query-values.ts'
+import { SourceBody } from './source-body.ts'
+
+export interface Source extends Disposable {
+  readonly device: string
+  /** What the stream is, by its first bytes. */
+  readonly encoding: Encoding
+  readonly headers: Readonly<Record<string, string>>
+  /**
+   * All bytes from the first on, once: pulled, or poured to one that passes the framing on too. Ends only when
+   * the body is whole: throws device-unreachable, device-timeout or device-protocol when the stream breaks, ends
+   * without the completion trailer that it announced, or without one inside an element of its format; or the
+   * signal's reason.
+   */
+  readonly body: SourceBody
+  /** The PCAP header; empty when the stream is compressed. */
+  readonly header: Buffer
+  /** The device's trailers, after the last byte. */
+  readonly trailers: Readonly<Record<string, string>>
+}
+
+export interface OpenOptions {
+  /** Label of whoever asked for the download. */
+  readonly caller: string
+  /** Ends the stream too, not only the opening. */
+  readonly signal: AbortSignal
+  /** The device must have sent the header of the stream within this time. */
+  readonly startTimeoutMs: number
+  /** The only source of its download: its bytes will be passed on as they are. */
+  readonly isRelayed?: boolean
+}
+
+/**
+ * Opens the stream of one step. The caller must dispose the source. Fails with device-unreachable,
+ * device-timeout, device-protocol, device-rejected, or with what the device's own answer says.
+ * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) the caller gives the
+ * lease back to the queue.
+ */
+export async function openSource(
+  client: DeviceClient,
+  step: DownloadStep,
+  options: OpenOptions,
+): Promise<Source> {
+  const abort = new AbortController()
+  const onAbort = () => abort.abort(options.signal.reason)
+  options.signal.addEventListener('abort', onAbort, { once: true })
+  if (options.signal.aborted) onAbort()
+  const { caller, startTimeoutMs, isRelayed = false } = options
+  const late = setTimeout(() => abort.abort(tooLate(step.device, startTimeoutMs)), startTimeoutMs)
+  const unfollow = () => options.signal.removeEventListener('abort', onAbort)
+  try {
+    const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
+    const { target, mayPause = false } = step
+    const stream = await client.openStream(target, { caller, readSize, mayPause, signal: abort.signal })
+    return await startReading(step, stream, isRelayed, unfollow)
+  } catch (error) {
+    unfollow()
+    throw error
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+async function startReading(
+  { device, after }: DownloadStep,
+  stream: DeviceStream,
+  isRelayed: boolean,
+  onClose: () => void,
+): Promise<Source> {
+  try {
+    const { head, first } = after === undefined ? await readFirst(stream) : restAsFile(device, stream, after)
+    const encoding = checkHead(device, head)
+    const body = new SourceBody(stream, { device, encoding, first, isRelayed })
+    return {
+      device,
+      encoding,
+      headers: stream.head.headers,
+      body,
+      header: encoding === 'none' ? head : NO_BYTES,
+      get trailers() {
+        return stream.trailers
+      },
+      [Symbol.dispose]: () => {
+        onClose()
+        body[Symbol.dispose]()
+      },
+    }
+  } catch (error) {
+    stream[Symbol.dispose]()
+    throw error
+  }
+}
+
+/** The file header, or what there is of a compressed stream, and the parts in which it came. */
+interface FirstParts {
+  readonly head: Buffer
+  readonly first: readonly BodyRead[]
+}
+
+/** Reads until there are enough bytes to tell what the stream is, or it has ended. */
+async function readFirst(stream: DeviceStream): Promise<FirstParts> {
+  const first: BodyRead[] = []
+  let head: Buffer = NO_BYTES
+  while (head.length < PCAP_HEADER_BYTES) {
+    const read = await stream.next()
+    if (read === undefined) break
+    const bytes = read.data.reduce((sum, piece) => sum + piece.length, 0)
+    head = Buffer.concat([head, ...read.data], Math.min(head.length + bytes, PCAP_HEADER_BYTES))
+    if (bytes >= PCAP_HEADER_BYTES) first.push(read)
+    else {
+      // Many tiny parts must not hold the buffers that the next ones need.
+      first.push({
+        data: [Buffer.concat(read.data)],
+        framed: read.framed.map((piece) => Buffer.from(piece)),
+        open: read.open,
+        release: () => undefined,
+      })
+      read.release()
+    }
+  }
+  return { head, first }
+}
+
+/** The rest of a body becomes a file again: the header, which the device leaves out, comes first. */
+function restAsFile(device: string, stream: DeviceStream, { bytes, header }: AfterBytes): FirstParts {
+  if (stream.head.headers['capfleet-after'] !== String(bytes)) throw cannotSkip(device)
+  const read = { data: [header], framed: [], open: NO_OPEN_CHUNK, release: () => undefined }
+  return { head: header, first: [read] }
+}
+
+/** Its stream would have to be read again from the first byte on; nobody does. */
+function cannotSkip(device: string): CapfleetError {
+  return new CapfleetError(
+    'not-implemented',
+    `device ${device} cannot begin inside a download (After=), so that it cannot be continued; ask for the rest by TSBegin`,
+    { members: { devices: [device] }, cause: CANNOT_CONTINUE },
+  )
+}
+
+const NO_BYTES = Buffer.alloc(0)
+const GZIP_MAGIC = Buffer.of(0x1f, 0x8b)
+const ZSTD_MAGIC = Buffer.of(0x28, 0xb5, 0x2f, 0xfd)
+
+function checkHead(device: string, head: Buffer): Encoding {
+  if (head.subarray(0, 2).equals(GZIP_MAGIC)) return 'gzip'
+  if (head.subarray(0, 4).equals(ZSTD_MAGIC)) return 'zstd'
+  try {
+    parsePcapHeader(head, `device ${device}`)
+    return 'none'
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+    throw new CapfleetError(error.code, error.message, { members: { devices: [device] } })
+  }
+}
+
+function tooLate(device: string, limitMs: number): CapfleetError {
+  return new CapfleetError(
+    'device-timeout',
+    `device ${device} did not begin to answer within ${limitMs / 1_000} s`,
+    { members: { devices: [device] } },
+  )
+}

@@ -1,0 +1,57 @@
+/** What the end of a whole body says, to a client that reads trailers and to the receipt. */
+import type { BodyResult, DeviceResult } from '../fetch/body.ts'
+import type { DownloadStatus } from './receipt.ts'
+
+/** Of a body that ended as it should. */
+export function statusOf({ perDevice, isTruncated }: BodyResult): DownloadStatus {
+  if (perDevice.some(({ missing }) => missing !== undefined)) return 'partial'
+  return isTruncated === true ? 'truncated' : 'complete'
+}
+
+/** Every trailer that a download can have, for its head. */
+export const TRAILER_NAMES = [
+  'Capfleet-Complete',
+  'Capfleet-Status',
+  'Capfleet-Bytes',
+  'Capfleet-Missing',
+  'Capfleet-Duplicates',
+  'Capfleet-Sha256',
+  'Capfleet-Packets',
+  'Capfleet-Corrupt-Blocks',
+  'Capfleet-TS-Fallbacks',
+  'Capfleet-Late-Packets',
+  'Capfleet-Truncated',
+  'Capfleet-Next-Ns',
+] as const
+
+type Trailers = Partial<Record<(typeof TRAILER_NAMES)[number], string>>
+
+/** `sent` is the answer, which may hold a part of the body only. */
+export function endTrailers(
+  result: BodyResult,
+  sent: { readonly bytes: bigint; readonly sha256: string | undefined },
+): Trailers {
+  const status = statusOf(result)
+  const missing = result.perDevice.flatMap(missingText)
+  const { isTruncated } = result
+  const all: Record<keyof Trailers, string | bigint | undefined> = {
+    'Capfleet-Complete': status === 'partial' ? '0' : '1',
+    'Capfleet-Status': status,
+    'Capfleet-Bytes': sent.bytes,
+    'Capfleet-Missing': missing.length === 0 ? undefined : missing.join(', '),
+    'Capfleet-Duplicates': result.duplicates,
+    'Capfleet-Sha256': sent.sha256,
+    'Capfleet-Packets': result.packets,
+    'Capfleet-Corrupt-Blocks': result.corruptBlocks,
+    'Capfleet-TS-Fallbacks': result.timeFallbacks,
+    'Capfleet-Late-Packets': result.latePackets,
+    'Capfleet-Truncated': isTruncated === undefined ? undefined : String(Number(isTruncated)),
+    'Capfleet-Next-Ns': result.nextNs,
+  }
+  const said = Object.entries(all).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(said.map(([name, value]) => [name, String(value)]))
+}
+
+function missingText({ device, missing }: DeviceResult): string[] {
+  return missing === undefined ? [] : [`${device};from=${missing.fromNs};to=${missing.toNs}`]
+}

@@ -1,0 +1,107 @@
+/** What is kept of a download for 24 hours: the body of /v1/requests/{id}, and what Resume needs. */
+import type { BodyPlaces } from '../fetch/position.ts'
+import type { DownloadPlan } from '../fleet/plan.ts'
+import type { DownloadKind } from '../query/download-query.ts'
+import { formatDownloadQuery } from '../query/format-download-query.ts'
+import type { GatewayOptions } from '../query/gateway-options.ts'
+
+/**
+ * complete: every packet asked for. truncated: ended at MaxBytes or MaxPackets, `nextNs` is the
+ * first packet left out. partial: devices are missing (OnError=partial). failed: cut after the first
+ * byte, or refused before it. client-gone: the client left first. streaming: it still runs.
+ */
+export type DownloadStatus = 'streaming' | 'complete' | 'truncated' | 'partial' | 'failed' | 'client-gone'
+
+/** Members whose value is an integer beyond a double's reach hold it as decimal text. */
+export interface Receipt {
+  readonly id: string
+  readonly status: DownloadStatus
+  readonly user: string
+  readonly startedAt: string
+  readonly endedAt: string | null
+  readonly waitedMs: number | null
+  /** Path and query as understood: times in nanoseconds, no parameter that nobody knows. */
+  readonly path: string
+  readonly query: string
+  readonly resumedId: string | null
+  readonly packets: string | null
+  /** Of the body as sent, compressed where it was. */
+  readonly bytes: string
+  readonly nextNs: string | null
+  readonly sha256: string | null
+  readonly duplicates: string | null
+  readonly error: { readonly code: string; readonly detail: string } | null
+  readonly devices: readonly ReceiptDevice[]
+}
+
+export interface ReceiptDevice {
+  readonly device: string
+  readonly status: string
+  readonly packets: string | null
+  readonly bytes: string
+  readonly firstNs: string | null
+  readonly lastNs: string | null
+  readonly retries: number
+  readonly outOfOrder: number
+  readonly stalledMs: number
+  readonly clockOffsetNs: string | null
+  readonly clockErrorNs: string | null
+  readonly missing: { readonly fromNs: string; readonly toNs: string } | null
+  readonly error: { readonly code: string; readonly detail: string } | null
+}
+
+/** What a later request needs to make the same body again; never shown. */
+export interface ResumeFacts {
+  readonly kind: DownloadKind
+  /** formatDownloadQuery of what was asked. */
+  readonly query: string
+  readonly capturesMax: number | null
+  readonly devices: readonly string[]
+  readonly onError: GatewayOptions['onError']
+  readonly dedupNs: string | null
+  readonly align: boolean
+  /** Of the caller's own parameters, so that a repeated address can be told from another one. */
+  readonly askedHash: string
+  /** null: nothing was made of the body, or it cannot be continued. */
+  readonly places: BodyPlaces | null
+  /** Where in the whole body this one's first byte is. */
+  readonly startBytes: string
+  /** Bytes of a file header that were sent before that byte, because the body begins in the middle. */
+  readonly headerBytes: number
+}
+
+/** As stored. */
+export interface StoredReceipt extends Omit<Receipt, 'query'> {
+  readonly resume: ResumeFacts
+}
+
+/** A receipt without what is nobody's business. */
+export function shownReceipt({ resume, ...receipt }: StoredReceipt): Receipt {
+  return { ...receipt, query: echoedQuery(resume) }
+}
+
+/** How the plan came to be, for ResumeFacts. */
+export function planFacts(
+  plan: DownloadPlan,
+  options: GatewayOptions,
+): Pick<ResumeFacts, 'kind' | 'query' | 'capturesMax' | 'devices' | 'onError' | 'dedupNs' | 'align'> {
+  return {
+    kind: plan.query.kind,
+    query: formatDownloadQuery(plan.query),
+    capturesMax: plan.query.capturesMax ?? null,
+    devices: plan.steps.map((step) => step.device),
+    onError: options.onError,
+    dedupNs: options.dedupNs?.toString() ?? null,
+    align: options.align,
+  }
+}
+
+/** `query` with the gateway's own parameters that change the body. */
+function echoedQuery({ query, onError, dedupNs, align }: ResumeFacts): string {
+  const own = [
+    onError === 'fail' ? '' : `OnError=${onError}`,
+    dedupNs === null ? '' : `Dedup=${dedupNs}`,
+    align ? 'Align=1' : '',
+  ]
+  return [query, ...own].filter((pair) => pair !== '').join('&')
+}

@@ -1,0 +1,112 @@
+/** How a download that has a receipt is planned again, and where it goes on: Resume and Offset. */
+import { hash } from 'node:crypto'
+import type { ContinuedFrom } from '../fetch/fetch-download.ts'
+import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
+import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
+import type { GatewayOptions } from '../query/gateway-options.ts'
+import { parseDownloadQuery } from '../query/parse-download-query.ts'
+import { parseQueryString } from '../query/parse-query-string.ts'
+import { badParameter } from '../query/query-parameters.ts'
+import type { StoredReceipt } from './receipt.ts'
+
+/** The request that is continued, and what its client has of the body. */
+export interface ResumedRequest extends ContinuedFrom {
+  readonly id: string
+}
+
+/** Parameters that may differ between a download and its continuation. */
+const FREE_PARAMETERS: ReadonlySet<string> = new Set(['Resume', 'Offset', 'Wait', 'Digest', 'Strict', 'rand'])
+
+/** What is asked, as text whose order does not matter; "" when nothing but free parameters is given. */
+function askedText(querystring: string): string {
+  return [...parseQueryString(querystring)]
+    .filter(([name]) => !FREE_PARAMETERS.has(name))
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+    .sort()
+    .join('&')
+}
+
+/** Tells a repeated address from another one, also where its times are relative. */
+export function askedHash(path: string, querystring: string): string {
+  return hash('sha256', `${path}?${askedText(querystring)}`)
+}
+
+/** The address may be the one of the first request, or its path with Resume and Offset alone. */
+export function checkSameRequest(receipt: StoredReceipt, path: string, querystring: string): void {
+  const same = askedHash(path, querystring) === receipt.resume.askedHash
+  const alone = path === receipt.path && askedText(querystring) === ''
+  if (same || alone) return
+  throw badParameter(
+    'Resume',
+    `continues exactly what request ${receipt.id} asked of ${receipt.path}; repeat that address, or give Resume and Offset alone`,
+  )
+}
+
+/** The same query with absolute times, of the same devices. */
+export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): DownloadPlan {
+  const { kind, query, capturesMax, devices } = resume
+  const parsed = parseDownloadQuery(kind, query, { zone: undefined, nowNs: 0n })
+  if (parsed.compression !== 'none') {
+    throw badParameter(
+      'Resume',
+      `cannot continue request ${id}: its body was compressed; ask for it again with Compression=none`,
+    )
+  }
+  const asked = { ...parsed, timeUnit: undefined, capturesMax: capturesMax ?? undefined }
+  return planDownload(asked, devices, devicesMax)
+}
+
+/** The options of the first request that shape the body; the rest is the new one's own. */
+export function optionsAgain({ resume }: StoredReceipt, options: GatewayOptions): GatewayOptions {
+  const { onError, dedupNs, align } = resume
+  return { ...options, onError, align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) }
+}
+
+const NOTHING = new Uint8Array(0)
+
+/**
+ * `offsetBytes` is the size of the client's file, which grows. Without it the receipt must know how much the
+ * client got: the answer is a file of its own then, from the first packet on that did not arrive whole. Fails
+ * with bad-parameter, which says what to do.
+ */
+export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | undefined): ResumedRequest {
+  const { id, resume } = receipt
+  const places = resume.places ?? undefined
+  const [startBytes, headerBytes] = [Number(resume.startBytes), resume.headerBytes]
+  const endBytes = startBytes + Number(receipt.bytes) - headerBytes
+  if (offsetBytes === undefined) {
+    refuseUnknownEnd(receipt)
+    // Without a whole header nothing has arrived.
+    const bytes = Math.min(endBytes, Number(places?.wholeBytes ?? 0))
+    const isBegun = places !== undefined && bytes >= PCAP_HEADER_BYTES
+    if (!isBegun) return { id, bytes: 0, places, first: NOTHING }
+    return { id, bytes, places, first: Buffer.from(places.header, 'hex') }
+  }
+  // A file with a header of its own is that much longer than the part of the body that it holds.
+  const shift = headerBytes === 0 ? 0 : startBytes - headerBytes
+  refuseBadOffset(receipt, offsetBytes, BigInt(endBytes - shift))
+  return { id, bytes: Number(offsetBytes) + shift, places, first: NOTHING }
+}
+
+/** Only of a download that we cut we know that the client has all that was written. */
+function refuseUnknownEnd({ status, error }: StoredReceipt): void {
+  const cutHere = status === 'failed' && !['replica-lost', 'client-timeout'].includes(error?.code ?? '')
+  if (cutHere) return
+  throw badParameter(
+    'Resume',
+    'needs Offset=<size of your file in bytes> beside it: only the client knows how much of this download arrived',
+  )
+}
+
+function refuseBadOffset(receipt: StoredReceipt, offsetBytes: bigint, fileBytes: bigint): void {
+  if (receipt.resume.headerBytes > 0 && offsetBytes < BigInt(PCAP_HEADER_BYTES)) {
+    throw badParameter('Offset', `must be at least ${PCAP_HEADER_BYTES}, the header of the file`)
+  }
+  // How far a gateway that died had come is not known for sure.
+  const known = receipt.status !== 'streaming' && receipt.error?.code !== 'replica-lost'
+  if (!known || offsetBytes <= fileBytes) return
+  throw badParameter(
+    'Offset',
+    `is ${offsetBytes}, but only ${fileBytes} bytes of packets were sent; what follows marks the cut: truncate -s ${fileBytes} <your file>, then Offset=${fileBytes}`,
+  )
+}

@@ -1,0 +1,138 @@
+import { createHash, type Hash } from 'node:crypto'
+import { CapfleetError } from '../base/error.ts'
+import type { Body, BodyResult, DeviceResult, ReportedError } from '../fetch/body.ts'
+import type { DownloadPlan } from '../fleet/plan.ts'
+import type { GatewayOptions } from '../query/gateway-options.ts'
+import { type DownloadStatus, planFacts, type ReceiptDevice, type StoredReceipt } from './receipt.ts'
+import type { ResumedRequest } from './resume-request.ts'
+
+export interface ReceiptFacts {
+  readonly id: string
+  readonly user: string
+  /** Path of the request. */
+  readonly path: string
+  readonly plan: DownloadPlan
+  readonly options: GatewayOptions
+  readonly askedHash: string
+  /** The request that this one continues. */
+  readonly resumed: ResumedRequest | undefined
+}
+
+/** How a download ended. */
+export interface ReceiptEnd {
+  readonly status: DownloadStatus
+  /** Of a whole body. */
+  readonly result?: BodyResult | undefined
+  readonly error?: ReportedError | undefined
+}
+
+/** The receipt of a download while it runs. */
+export class RunningReceipt {
+  readonly #facts: ReceiptFacts
+  readonly #planned: ReturnType<typeof planFacts>
+  readonly #startedAt = new Date()
+  readonly #hash: Hash | undefined
+  #sha256: string | undefined
+  #body: Body | undefined
+  #bytes = 0n
+  #waitedMs: number | undefined
+  #endedAt: Date | undefined
+  #end: ReceiptEnd = { status: 'streaming' }
+
+  constructor(facts: ReceiptFacts) {
+    this.#facts = facts
+    this.#planned = planFacts(facts.plan, facts.options)
+    this.#hash = facts.options.digest ? createHash('sha256') : undefined
+  }
+
+  get bytes(): bigint {
+    return this.#bytes
+  }
+
+  waited(ms: number): void {
+    this.#waitedMs = ms
+  }
+
+  /** The body that is sent. */
+  follow(body: Body): void {
+    this.#body = body
+  }
+
+  /** The next bytes of the answer. */
+  sent(piece: Uint8Array): void {
+    this.#bytes += BigInt(piece.length)
+    this.#hash?.update(piece)
+  }
+
+  /** The SHA-256 of all that was sent, when it was asked for; nothing may be sent after it. */
+  digest(): string | undefined {
+    this.#sha256 ??= this.#hash?.digest('hex')
+    return this.#sha256
+  }
+
+  end(end: ReceiptEnd): StoredReceipt {
+    this.#end = end
+    this.#endedAt = new Date()
+    return this.now()
+  }
+
+  now(): StoredReceipt {
+    const { id, user, path, askedHash, resumed } = this.#facts
+    // An answer that never began holds nothing of the body.
+    const continued = this.#body === undefined ? undefined : resumed
+    const { status, result, error } = this.#end
+    return {
+      id,
+      status,
+      user,
+      startedAt: this.#startedAt.toISOString(),
+      endedAt: this.#endedAt?.toISOString() ?? null,
+      waitedMs: this.#waitedMs === undefined ? null : Math.round(this.#waitedMs),
+      path,
+      resumedId: resumed?.id ?? null,
+      packets: decimal(result?.packets),
+      bytes: String(this.#bytes),
+      nextNs: decimal(result?.nextNs),
+      sha256: result === undefined ? null : (this.digest() ?? null),
+      duplicates: decimal(result?.duplicates),
+      error: error ?? null,
+      devices: this.#body?.result().perDevice.map(receiptDevice) ?? [],
+      resume: {
+        ...this.#planned,
+        askedHash,
+        places: this.#body?.places() ?? null,
+        startBytes: String(continued?.bytes ?? 0),
+        headerBytes: continued?.first.length ?? 0,
+      },
+    }
+  }
+}
+
+/** An error as a receipt tells it; a defect is not described to callers. */
+export function reportedError(error: unknown): ReportedError {
+  if (error instanceof CapfleetError) return { code: error.code, detail: error.message }
+  return { code: 'internal-error', detail: 'the request met a defect; the log has the details' }
+}
+
+function receiptDevice(report: DeviceResult): ReceiptDevice {
+  const { missing } = report
+  return {
+    device: report.device,
+    status: report.status,
+    packets: decimal(report.packets),
+    bytes: String(report.bytes),
+    firstNs: decimal(report.firstNs),
+    lastNs: decimal(report.lastNs),
+    retries: report.retries,
+    outOfOrder: report.outOfOrder,
+    stalledMs: Math.round(report.stalledMs),
+    clockOffsetNs: decimal(report.clock?.offsetNs),
+    clockErrorNs: decimal(report.clock?.errorNs),
+    missing: missing === undefined ? null : { fromNs: String(missing.fromNs), toNs: String(missing.toNs) },
+    error: report.error ?? null,
+  }
+}
+
+function decimal(value: bigint | undefined): string | null {
+  return value === undefined ? null : String(value)
+}

@@ -1,0 +1,250 @@
+/**
+ * A download from its plan to the last byte. Until the first byte a failure is thrown and becomes an
+ * HTTP status; afterwards the connection is cut inside an element of the format. The response's
+ * `close` owns leases and device streams: it comes in every case, also when nobody ever reads the
+ * body. The receipt is written before the client can see the end.
+ */
+import { CapfleetError } from '../base/error.ts'
+import type { Body } from '../fetch/body.ts'
+import { FetchedDownload } from '../fetch/fetch-download.ts'
+import type { DownloadPlan } from '../fleet/plan.ts'
+import { cutResponse } from '../http/cut-response.ts'
+import type { QueuePlace } from '../lease/lease.ts'
+import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
+import { type DownloadExchange, type DownloadParts, wantsTrailers } from './download-exchange.ts'
+import { downloadHead } from './download-head.ts'
+import type { DownloadOutcome } from './download-outcomes.ts'
+import { endTrailers, statusOf, TRAILER_NAMES } from './download-trailers.ts'
+import { CLIENT_IDLE, type PouredBody, relayDownload } from './relay.ts'
+import { type ReceiptEnd, RunningReceipt, reportedError } from './running-receipt.ts'
+import { endBody, sendBody } from './send-body.ts'
+import { watchReader } from './slow-reader.ts'
+
+/** Answers the request. Resolves when the response has closed; throws only before the first byte. */
+export async function serveDownload(
+  plan: DownloadPlan,
+  parts: DownloadParts,
+  exchange: DownloadExchange,
+): Promise<void> {
+  await new Download(plan, parts, exchange).serve()
+}
+
+const CLIENT_GONE = new Error('the client has gone')
+
+class Download {
+  readonly #plan: DownloadPlan
+  readonly #parts: DownloadParts
+  readonly #exchange: DownloadExchange
+  readonly #receipt: RunningReceipt
+  readonly #abort = new AbortController()
+  #place: QueuePlace | undefined
+  #fetched: FetchedDownload | undefined
+  /** Once nothing may be held any more. */
+  #released: Promise<void> | undefined
+  /** Whether somebody has cut the connection already. */
+  #isCut = false
+
+  constructor(plan: DownloadPlan, parts: DownloadParts, exchange: DownloadExchange) {
+    this.#plan = plan
+    this.#parts = parts
+    this.#exchange = exchange
+    const { requestId, user, path, options, askedHash, resumed } = exchange
+    this.#receipt = new RunningReceipt({ id: requestId, user, path, plan, options, askedHash, resumed })
+  }
+
+  async serve(): Promise<void> {
+    this.#begin()
+    try {
+      const fetched = await this.#fetch()
+      const { body } = fetched
+      if (isPoured(body)) await this.#relay(fetched, body)
+      else await this.#send(fetched)
+    } catch (error) {
+      const { signal } = this.#abort
+      // A relay knows by itself why it was cut.
+      await this.#fail(signal.aborted && !this.#isCut ? signal.reason : error)
+    }
+  }
+
+  #begin(): void {
+    const { res, requestId, revoked } = this.#exchange
+    const { running, receipts } = this.#parts
+    running.add(this.#abort)
+    receipts.watch(requestId, () => this.#receipt.now())
+    const onRevoked = () => this.#abort.abort(revoked?.reason)
+    revoked?.addEventListener('abort', onRevoked, { once: true })
+    res.once('close', () => {
+      revoked?.removeEventListener('abort', onRevoked)
+      this.#abort.abort(CLIENT_GONE)
+      void this.#release()
+    })
+    if (res.closed) this.#abort.abort(CLIENT_GONE)
+  }
+
+  /** Idempotent. */
+  #release(): Promise<void> {
+    this.#released ??= this.#letGo().then(() => this.#parts.running.delete(this.#abort))
+    return this.#released
+  }
+
+  async #fetch(): Promise<FetchedDownload> {
+    const { res, requestId, user, waitMs, options, resumed } = this.#exchange
+    const fetched = await FetchedDownload.open(this.#plan, this.#parts, {
+      id: requestId,
+      user,
+      waitMs,
+      options,
+      from: resumed,
+      signal: this.#abort.signal,
+      onPosition: (place) => {
+        this.#place ??= place
+      },
+      onWaited: (waitedMs) => {
+        this.#parts.metrics.waited(waitedMs)
+        this.#receipt.waited(waitedMs)
+      },
+      onLost: (reason) => this.#abort.abort(reason),
+    })
+    // Until then chunks may be on their way to the client. When it has come already, the memory is not used again.
+    res.once('close', () => fetched.body[Symbol.dispose]())
+    if (this.#released !== undefined) {
+      await fetched[Symbol.asyncDispose]()
+      throw CLIENT_GONE
+    }
+    this.#fetched = fetched
+    this.#receipt.follow(fetched.body)
+    this.#abort.signal.throwIfAborted()
+    return fetched
+  }
+
+  /** Gives streams and lease back; what was read may still go out. Idempotent. */
+  async #letGo(): Promise<void> {
+    try {
+      await this.#fetched?.[Symbol.asyncDispose]()
+    } catch (err) {
+      this.#parts.log.error('download.release-failed', { requestId: this.#exchange.requestId, err })
+    }
+  }
+
+  /** Bytes pass as they are, from their first one. */
+  async #relay(fetched: FetchedDownload, body: PouredBody): Promise<void> {
+    using reading = this.#whileReading(fetched)
+    await relayDownload(body, {
+      res: this.#exchange.res,
+      head: this.#head(fetched.body),
+      signal: this.#abort.signal,
+      clientIdleTimeoutMs: this.#parts.clientIdleTimeoutMs,
+      onPiece: (piece) => this.#sent(piece),
+      onRead: () => reading[Symbol.dispose](),
+      onWhole: () => this.#whole(fetched.body),
+      onCut: (reason) => this.#cutBy(reason),
+    })
+    this.#count('complete')
+  }
+
+  /** The relay breaks the connection by itself. */
+  #cutBy(reason: unknown): void {
+    this.#isCut = true
+    if (reason !== CLIENT_GONE) this.#save({ status: 'failed', error: reportedError(reason) })
+    void this.#release()
+  }
+
+  async #send(fetched: FetchedDownload): Promise<void> {
+    const { res } = this.#exchange
+    const { signal } = this.#abort
+    const { body } = fetched
+    res.writeHead(200, this.#head(body))
+    res.setTimeout(this.#parts.clientIdleTimeoutMs, () => {
+      // Without anything to take, it is the devices that are slow.
+      if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)
+    })
+    using reading = this.#whileReading(fetched)
+    const onRead = () => reading[Symbol.dispose]()
+    await sendBody(body.chunks, res, { signal, onChunk: (chunk) => this.#sent(chunk), onRead })
+    await endBody(res, this.#whole(body))
+    if (!res.writableFinished) return this.#end('client-gone', { status: 'client-gone' })
+    this.#count(statusOf(body.result()) === 'partial' ? 'partial' : 'complete')
+  }
+
+  /** Dispose it when the devices are needed no more; the client may take its time to read the rest. */
+  #whileReading(fetched: FetchedDownload): Disposable {
+    const { res, requestId } = this.#exchange
+    const slowness = watchReader(fetched, this.#parts, {
+      res,
+      requestId,
+      signal: this.#abort.signal,
+      writtenBytes: () => this.#receipt.bytes,
+      onFailure: (error) => this.#abort.abort(error),
+    })
+    return {
+      [Symbol.dispose]: () => {
+        slowness[Symbol.dispose]()
+        void this.#letGo()
+      },
+    }
+  }
+
+  #sent(piece: Uint8Array): void {
+    this.#receipt.sent(piece)
+    this.#parts.metrics.sent(piece.length)
+  }
+
+  /** The body is whole: its receipt is written, and the trailers tell. */
+  #whole(body: Body): Readonly<Record<string, string>> {
+    const result = body.result()
+    this.#save({ status: statusOf(result), result })
+    if (!wantsTrailers(this.#exchange.req)) return {}
+    return endTrailers(result, { bytes: this.#receipt.bytes, sha256: this.#receipt.digest() })
+  }
+
+  #head({ encoding, facts }: Body): Record<string, string> {
+    return {
+      ...downloadHead(this.#plan, encoding, facts),
+      ...(this.#place === undefined ? {} : { 'Capfleet-Queue-Position': String(this.#place.position) }),
+      ...(wantsTrailers(this.#exchange.req) ? { Trailer: TRAILER_NAMES.join(', ') } : {}),
+    }
+  }
+
+  async #fail(reason: unknown): Promise<void> {
+    const { res, requestId } = this.#exchange
+    // Also for what is on its way to a new lease.
+    this.#abort.abort(reason)
+    await this.#release()
+    if (reason === CLIENT_GONE) return this.#end('client-gone', { status: 'client-gone' })
+    const end = { status: 'failed', error: reportedError(reason) } as const
+    if (!res.headersSent) {
+      this.#end('refused', end)
+      throw reason
+    }
+    this.#parts.fleet.suspect(reason)
+    this.#parts.log.warn('download.cut', { requestId, ...failureFields(reason) })
+    if (this.#isCut) return this.#count('cut')
+    this.#end('cut', end)
+    // The client may take its time to read what was sent; the devices' slots need not wait for that.
+    const encoding = encodingOf(this.#plan.query.compression)
+    await cutResponse(res, this.#fetched?.body.cutMark() ?? PARTIAL_ELEMENTS[encoding])
+  }
+
+  #end(outcome: DownloadOutcome, end: ReceiptEnd): void {
+    this.#save(end)
+    this.#count(outcome)
+  }
+
+  #save(end: ReceiptEnd): void {
+    this.#parts.receipts.save(this.#receipt.end(end))
+  }
+
+  #count(outcome: DownloadOutcome): void {
+    this.#parts.metrics.ended(outcome, this.#plan.kind)
+  }
+}
+
+function isPoured(body: Body): body is Body & PouredBody {
+  return body.pour !== undefined
+}
+
+/** What a log line tells of a failed download. */
+function failureFields(error: unknown): Record<string, unknown> {
+  if (!(error instanceof CapfleetError)) return { err: error }
+  return { code: error.code, message: error.message, devices: error.details.members?.devices }
+}
