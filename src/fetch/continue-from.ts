@@ -85,6 +85,12 @@ export class Rest {
     return piece.subarray(delivered) as Piece
   }
 
+  /** What `error` of the streams means: other bytes than those that were delivered need not even be packets. */
+  meaningOf(error: unknown): unknown {
+    const isNoPcap = error instanceof CapfleetError && error.code === 'device-protocol'
+    return isNoPcap && !this.hasBegun ? packetsChanged(this.#devices, error) : error
+  }
+
   /** The body has ended. Throws aged-out when it is too short, bad-parameter when it never was so long. */
   end(): void {
     if (this.#known.length > 0) throw packetsChanged(this.#devices)
@@ -117,11 +123,11 @@ class KnownBytes {
 }
 
 /** The devices give other bytes now than they gave before. */
-function packetsChanged(devices: readonly string[]): CapfleetError {
+function packetsChanged(devices: readonly string[], cause?: unknown): CapfleetError {
   return new CapfleetError(
     'aged-out',
     'the packets that were delivered are not the same any more: some were overwritten; ask for the rest by TSBegin',
-    { members: { devices } },
+    { members: { devices }, cause },
   )
 }
 
@@ -137,7 +143,9 @@ export async function restOfBody(
   const source = body.chunks[Symbol.asyncIterator]()
   let missing = first
   while (!rest.hasBegun) {
-    const { done, value } = await source.next()
+    const { done, value } = await source.next().catch((error) => {
+      throw rest.meaningOf(error)
+    })
     if (done === true) rest.end()
     else missing = Buffer.concat([missing, rest.take(value)])
   }

@@ -72,7 +72,7 @@ export class RelayedBody implements Body {
         await this.#source.body.pour((read) => this.#pass(read, sink))
         break
       } catch (error) {
-        await this.#goOn(error)
+        await this.#goOn(this.#rest?.meaningOf(error) ?? error)
       }
     }
     this.#rest?.end()
