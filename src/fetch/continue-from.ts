@@ -5,7 +5,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { CapfleetError } from '../base/error.ts'
-import { afterBytes, type DownloadPlan, fromTime } from '../fleet/plan.ts'
+import { type DownloadPlan, fromBytes, fromTime } from '../fleet/plan.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import type { Body, DeviceResult } from './body.ts'
@@ -39,7 +39,7 @@ export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): 
   const startBytes = Number(start.bytes)
   const again =
     plan.kind === 'relay'
-      ? afterBytes(plan, { bytes: startBytes, header: Buffer.from(places.header, 'hex') })
+      ? fromBytes(plan, { bytes: startBytes, header: Buffer.from(places.header, 'hex') })
       : fromTime(plan, BigInt(start.fromNs ?? 0))
   return { plan: again, startBytes, rest: new Rest({ startBytes, bytes, known, devices }) }
 }

@@ -3,7 +3,7 @@
  * parked. They continue exactly behind what was delivered, or the device is given up.
  */
 import { CapfleetError } from '../base/error.ts'
-import { type DownloadStep, mergeStep, stepAfter } from '../fleet/plan.ts'
+import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredPlace } from '../pcap/after-delivered.ts'
 import type { ChunkStream } from '../pcap/chunk-stream.ts'
 import type { DeliveredRecords } from '../pcap/input-options.ts'
@@ -189,9 +189,8 @@ export class MergedDevice {
     if (!this.#isOrdered || delivered.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + delivered.bytes - tail.bytes
       // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.
-      const whole = mergeStep({ device: this.name }, query)
-      const again = stepAfter(whole, { bytes, header: formatPcapHeader(header) })
-      return { step: again, place: { header, mark: tail, ns: undefined } }
+      const rest = mergeStepFromBytes(this.name, query, { bytes, header: formatPcapHeader(header) })
+      return { step: rest, place: { header, mark: tail, ns: undefined } }
     }
     const ns = lastNs + alignNs
     const endNs = this.#endOf(header, delivered)

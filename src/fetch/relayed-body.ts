@@ -22,6 +22,7 @@ export interface RelayRequest {
 }
 
 const PARKED = new Error('the download is parked')
+const NOTHING = new Uint8Array(0)
 
 export class RelayedBody implements Body {
   readonly encoding: Encoding
@@ -38,6 +39,9 @@ export class RelayedBody implements Body {
   #sourceFrom: number
   /** What the source has to bring again first, after the download was parked. */
   #rest: Rest | undefined
+  /** As long as it does: of what was given. */
+  #markBefore: Uint8Array = NOTHING
+  #wholeBytesBefore = 0
   /** Of an uncompressed body. */
   readonly #log: PositionLog | undefined
   /** A header of the source's own that is no part of the whole body. */
@@ -80,7 +84,7 @@ export class RelayedBody implements Body {
   }
 
   cutMark(): Uint8Array {
-    return this.#source.body.cutMark()
+    return this.#rest?.hasBegun === false ? this.#markBefore : this.#source.body.cutMark()
   }
 
   result(): BodyResult {
@@ -114,8 +118,7 @@ export class RelayedBody implements Body {
   }
 
   places(): BodyPlaces | undefined {
-    const { header, body } = this.#source
-    return this.#log?.places(header, this.#sourceFrom + (body.wholeBytes ?? 0))
+    return this.#log?.places(this.#source.header, this.#wholeBytes)
   }
 
   park(): void {
@@ -135,6 +138,11 @@ export class RelayedBody implements Body {
 
   [Symbol.dispose](): void {
     this.#source[Symbol.dispose]()
+  }
+
+  get #wholeBytes(): number {
+    if (this.#rest?.hasBegun === false) return this.#wholeBytesBefore
+    return this.#sourceFrom + (this.#source.body.wholeBytes ?? 0)
   }
 
   async *#pull(): AsyncGenerator<Uint8Array> {
@@ -185,6 +193,8 @@ export class RelayedBody implements Body {
   /** Opens the device's stream again, near the place where the body stopped. */
   async #openAgain(reopen: ReopenStep): Promise<void> {
     const delivered = { bytes: this.#log?.bytes ?? 0, places: this.places() }
+    this.#markBefore = this.cutMark()
+    this.#wholeBytesBefore = this.#wholeBytes
     const { plan, startBytes, rest } = continueFrom(this.#plan, delivered)
     const [step] = plan.steps
     const signal = AbortSignal.any([this.#signal, this.#park.signal])

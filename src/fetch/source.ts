@@ -1,8 +1,8 @@
 /** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
 import { CapfleetError } from '../base/error.ts'
+import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
-import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'

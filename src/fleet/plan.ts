@@ -82,14 +82,15 @@ export function mergeStep(
   return { device, fetchCompression, target: targetOf(asked) }
 }
 
-/** The same body from a byte of it on. REQUIRES: a plan for one device, uncompressed, that does not follow. */
-export function afterBytes({ kind, query, steps }: DownloadPlan, after: AfterBytes): DownloadPlan {
-  return { kind, query, steps: steps.map((step) => stepAfter(step, after)) }
+/** The same body of one device from a byte of it on. REQUIRES: it is uncompressed, and does not follow. */
+export function fromBytes({ kind, query, steps }: DownloadPlan, after: AfterBytes): DownloadPlan {
+  const target = targetOf({ ...query, afterBytes: BigInt(after.bytes) })
+  return { kind, query, steps: steps.map((step) => ({ ...step, target, after })) }
 }
 
-/** What the device of one step is asked for from a byte of its body on. REQUIRES: a step without `after`. */
-export function stepAfter(step: DownloadStep, after: AfterBytes): DownloadStep {
-  return { ...step, target: `${step.target}&After=${after.bytes}`, after }
+/** What a device of a merge is asked for from a byte of its body on. */
+export function mergeStepFromBytes(device: string, query: DownloadQuery, after: AfterBytes): DownloadStep {
+  return { ...mergeStep({ device }, { ...query, afterBytes: BigInt(after.bytes) }), after }
 }
 
 /** The same merge of what the devices have from a time on. */

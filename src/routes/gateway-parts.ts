@@ -5,7 +5,7 @@ import type { DeviceProxy } from '../device/device-proxy.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
-import type { DownloadParts } from '../serve/download-exchange.ts'
+import type { DownloadParts } from '../serve/serve-download.ts'
 
 /** What the handlers work with; parts.ts makes it once. */
 export interface GatewayParts {

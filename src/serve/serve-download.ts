@@ -4,21 +4,49 @@
  * `close` owns leases and device streams: it comes in every case, also when nobody ever reads the
  * body. The receipt is written before the client can see the end.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CapfleetError } from '../base/error.ts'
 import type { Body } from '../fetch/body.ts'
-import { FetchedDownload } from '../fetch/fetch-download.ts'
+import { FetchedDownload, type FetchParts } from '../fetch/fetch-download.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import { cutResponse } from '../http/cut-response.ts'
 import type { QueuePlace } from '../lease/lease.ts'
+import type { GatewayOptions } from '../query/gateway-options.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
-import { type DownloadExchange, type DownloadParts, wantsTrailers } from './download-exchange.ts'
 import { downloadHead } from './download-head.ts'
-import type { DownloadOutcome } from './download-outcomes.ts'
+import type { DownloadOutcome, DownloadOutcomes } from './download-outcomes.ts'
 import { endTrailers, statusOf, TRAILER_NAMES } from './download-trailers.ts'
+import type { ReceiptStore } from './receipt-store.ts'
 import { CLIENT_IDLE, type PouredBody, relayDownload } from './relay.ts'
+import type { ResumedRequest } from './resume-request.ts'
+import type { RunningDownloads } from './running-downloads.ts'
 import { type ReceiptEnd, RunningReceipt, reportedError } from './running-receipt.ts'
 import { endBody, sendBody } from './send-body.ts'
-import { watchReader } from './slow-reader.ts'
+import { type SlowReaderParts, watchReader } from './slow-reader.ts'
+
+export interface DownloadParts extends FetchParts, SlowReaderParts {
+  readonly running: RunningDownloads
+  readonly receipts: ReceiptStore
+  readonly metrics: DownloadOutcomes
+}
+
+export interface DownloadExchange {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly requestId: string
+  readonly user: string
+  /** Aborts, with an error as its reason, when the user may not have the download any more. */
+  readonly revoked: AbortSignal | undefined
+  /** Of the request. */
+  readonly path: string
+  /** How long to wait for a free stream. */
+  readonly waitMs: number
+  readonly options: GatewayOptions
+  /** askedHash() of the query string. */
+  readonly askedHash: string
+  /** The download that is continued. */
+  readonly resumed: ResumedRequest | undefined
+}
 
 /** Answers the request. Resolves when the response has closed; throws only before the first byte. */
 export async function serveDownload(
@@ -237,6 +265,11 @@ class Download {
   #count(outcome: DownloadOutcome): void {
     this.#parts.metrics.ended(outcome, this.#plan.kind)
   }
+}
+
+/** Only a client that says it reads trailers gets them; an HTTP/1.0 answer cannot have any. */
+function wantsTrailers(req: IncomingMessage): boolean {
+  return req.httpVersion === '1.1' && /(^|,)\s*trailers\b/i.test(String(req.headers.te ?? ''))
 }
 
 function isPoured(body: Body): body is Body & PouredBody {
