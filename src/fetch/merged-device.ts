@@ -2,6 +2,7 @@
  * One device of a merge: its stream, and the streams that follow it when it breaks off or was
  * parked. They continue exactly behind what was delivered, or the device is given up.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredPlace } from '../pcap/after-delivered.ts'
@@ -145,7 +146,7 @@ export class MergedDevice {
   /** Before a further attempt, which is counted. */
   async #pause(signal: AbortSignal): Promise<void> {
     const { attempts } = this.#breakOff
-    if (attempts > 0) await delay(this.#options.timings.pauseMs * 2 ** (attempts - 1), signal)
+    if (attempts > 0) await delay(this.#options.timings.pauseMs * 2 ** (attempts - 1), undefined, { signal })
     signal.throwIfAborted()
     this.#breakOff.attempts++
     this.#retries++
@@ -257,19 +258,4 @@ function chunksOf(source: Source): ChunkStream {
 /** Its failure is the end that it was given. */
 async function giveBack(chunks: ChunkStream): Promise<void> {
   await chunks.return?.().catch(() => undefined)
-}
-
-function delay(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', onAbort, { once: true })
-    if (signal.aborted) onAbort()
-  })
 }
