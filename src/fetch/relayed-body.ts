@@ -206,10 +206,11 @@ export class RelayedBody implements Body {
   /** The next bytes that are given; `recordAt` as SourceBody has it. */
   #follow(pieces: readonly Buffer[], recordAt: number | undefined): void {
     const log = this.#log
-    const [next] = pieces
-    const isPlace = next !== undefined && recordAt !== undefined && recordAt < next.length
-    if (log?.isDue && isPlace && this.isParkable) log.mark(next, recordAt, null)
+    let offset = recordAt ?? Infinity
     for (const piece of pieces) {
+      const isPlace = offset >= 0 && offset < piece.length
+      if (log?.isDue && isPlace && this.isParkable) log.mark(piece, offset, null)
+      offset -= piece.length
       this.#bytes += piece.length
       const ownHeader = Math.min(this.#headerBytesLeft, piece.length)
       this.#headerBytesLeft -= ownHeader
