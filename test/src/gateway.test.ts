@@ -1,12 +1,12 @@
 // The gateway over simulated devices: routes, roles, downloads and every way in which one can end early.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { gunzipSync } from 'node:zlib'
 import type { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../support/devices/fake-fleet.ts'
 import { httpOpen } from '../support/http-get.ts'
@@ -70,8 +70,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
     for (const [compression, unpack] of [
       ['fast', gunzipSync],
       ['9', gunzipSync],
-      ['zstd', zstdDecompressSync],
-      ['zstd_ultra', zstdDecompressSync],
+      ['zstd', unzstd],
+      ['zstd_ultra', unzstd],
     ] as const) {
       test(`compresses a merge once, at the end: ${compression}`, async () => {
         const answer = await get(`${TIMERANGE}&Compression=${compression}`)
@@ -615,3 +615,8 @@ describe('the gateway', { timeout: 120_000 }, () => {
     return { trailers: res.trailers as Record<string, string>, bytes }
   }
 })
+
+/** Node's own decoder stops behind the first frame of several small ones. */
+function unzstd(bytes: Buffer): Buffer {
+  return execFileSync('zstd', ['-dc'], { input: bytes, maxBuffer: 1 << 28 })
+}
