@@ -31,17 +31,17 @@ export interface Continuation {
 export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): Continuation {
   const isUsable = ({ fromNs }: Position) => plan.kind === 'relay' || fromNs !== null
   const start = places?.positions.findLast((one) => Number(one.bytes) <= bytes && isUsable(one))
+  const startBytes = Number(start?.bytes ?? 0)
   const known = places === undefined ? [] : [...places.positions, places.last]
   const devices = plan.steps.map((step) => step.device)
-  if (start === undefined || places === undefined) {
-    return { plan, startBytes: 0, rest: new Rest({ startBytes: 0, bytes, known, devices }) }
-  }
-  const startBytes = Number(start.bytes)
-  const again =
-    plan.kind === 'relay'
-      ? fromBytes(plan, { bytes: startBytes, header: Buffer.from(places.header, 'hex') })
-      : fromTime(plan, BigInt(start.fromNs ?? 0))
-  return { plan: again, startBytes, rest: new Rest({ startBytes, bytes, known, devices }) }
+  const rest = new Rest({ startBytes, bytes, known, devices })
+  if (start === undefined || places === undefined) return { plan, startBytes, rest }
+  const header = Buffer.from(places.header, 'hex')
+  const isOne = plan.kind === 'relay'
+  const again = isOne
+    ? fromBytes(plan, { bytes: startBytes, header })
+    : fromTime(plan, BigInt(start.fromNs ?? 0))
+  return { plan: again, startBytes, rest }
 }
 
 export interface RestOptions {

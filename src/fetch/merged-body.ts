@@ -25,8 +25,6 @@ export interface MergeOptions {
   readonly align: boolean
 }
 
-export const PLAIN_MERGE: MergeOptions = { onError: 'fail', dedupNs: undefined, align: false }
-
 export interface MergeRequest extends OpenedStreams {
   readonly plan: DownloadPlan
   readonly options: MergeOptions

@@ -4,13 +4,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { continueFrom, restOfBody } from '../../../src/fetch/continue-from.ts'
-import {
-  type MergeOptions,
-  type MergeRequest,
-  mergedBody,
-  OUTPUTS,
-  PLAIN_MERGE,
-} from '../../../src/fetch/merged-body.ts'
+import { type MergeOptions, type MergeRequest, mergedBody, OUTPUTS } from '../../../src/fetch/merged-body.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
 import { PcapMerge } from '../../../src/pcap/merge.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
@@ -20,6 +14,7 @@ import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import type { PcapRecord } from '../../support/packets/pcap-records.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
+const PLAIN_MERGE: MergeOptions = { onError: 'fail', dedupNs: undefined, align: false }
 const START_NS = 1_700_000_000_000_000_000n
 const END_NS = START_NS + 1_000n
 /** Many of equal time, and one far larger than a chunk. */
