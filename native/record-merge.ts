@@ -51,6 +51,11 @@ export interface RecordMergeOptions {
   readonly dedupNs?: bigint | undefined
   /** Of all inputs, as the file header has it; for dedupNs. */
   readonly linkType: number
+  /**
+   * Write timestamps in microseconds, truncated behind the merge. Inputs are in nanoseconds then, and stay so in
+   * figures and limits.
+   */
+  readonly toMicroseconds?: boolean
 }
 
 interface NativeRecordInput {
@@ -168,6 +173,7 @@ export class RecordMerge {
       maxBytes: toInt64(options.maxBytes),
       dedupNs: toInt64(options.dedupNs),
       linkType: options.linkType,
+      toMicroseconds: options.toMicroseconds ?? false,
     })
   }
 

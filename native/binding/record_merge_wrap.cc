@@ -37,7 +37,8 @@ RecordMergeOptions readMergeOptions(const Napi::Object& from) {
           .maxPackets = optionalUint64(from, "maxPackets"),
           .maxBytes = optionalUint64(from, "maxBytes"),
           .dedupNs = optionalInt64(from, "dedupNs"),
-          .linkTypeWord = from.Get("linkType").As<Napi::Number>()};
+          .linkTypeWord = from.Get("linkType").As<Napi::Number>(),
+          .toMicroseconds = from.Get("toMicroseconds").As<Napi::Boolean>()};
 }
 
 Napi::Value toMark(Napi::Env env, const RecordMark& mark) {

@@ -100,7 +100,8 @@ class Merged implements Body {
     this.#outputs = outputs
     this.#merged = [...inputs.keys()]
     this.#merge = createMerge(request, [...inputs.values()], outputs)
-    this.#header = formatPcapHeader(header)
+    const nanoseconds = header.nanoseconds && plan.query.timeResolution === 'nsec'
+    this.#header = formatPcapHeader({ ...header, nanoseconds })
     const { compression } = plan.query
     this.encoding = encodingOf(compression)
     if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
@@ -237,15 +238,9 @@ function clocksOf({ plan, clockOf }: MergeRequest): ReadonlyMap<string, DeviceCl
   )
 }
 
-/** What Align subtracts: whole units of the file, so that every timestamp moves by the same. */
-function alignmentOf(clock: DeviceClock | undefined, resolution: 'nsec' | 'usec'): bigint | undefined {
-  if (clock === undefined || resolution === 'nsec') return clock?.offsetNs
-  return clock.offsetNs - (clock.offsetNs % 1_000n)
-}
-
 function createDevice(step: DownloadStep, request: MergeRequest, goesOnWithout: () => boolean): MergedDevice {
   const { plan, options, clockOf, reopen, signal, timings } = request
-  const alignNs = options.align ? alignmentOf(clockOf(step.device), plan.query.timeResolution) : undefined
+  const alignNs = options.align ? clockOf(step.device)?.offsetNs : undefined
   return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, goesOnWithout, timings })
 }
 
@@ -268,13 +263,14 @@ function createMerge(
   inputs: readonly PcapInput[],
   outputs: Buffer,
 ): PcapMerge {
-  const { tsMaxNs, maxPackets, maxBytes } = plan.query
+  const { tsMaxNs, maxPackets, maxBytes, timeResolution } = plan.query
   return new PcapMerge(inputs, {
     signal,
     tsMaxNs,
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
     dedupNs: options.dedupNs,
+    toMicroseconds: timeResolution === 'usec',
     outputs,
   })
 }

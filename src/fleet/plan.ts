@@ -71,14 +71,21 @@ export function compressFetches(
 /**
  * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap: others go
  * on with later packets. One that ended at MaxPackets might have sent too few: some of its packets may
- * be left out as duplicates. Both are applied to the merged records.
+ * be left out as duplicates. One that truncated its timestamps would have told too little of their order. All three
+ * are applied to the merged records.
  */
 export function mergeStep(
   { device, fetchCompression = 'none' }: Pick<DownloadStep, 'device' | 'fetchCompression'>,
   query: DownloadQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
-  const asked: DownloadQuery = { ...query, compression, maxBytes: undefined, maxPackets: undefined }
+  const asked: DownloadQuery = {
+    ...query,
+    compression,
+    maxBytes: undefined,
+    maxPackets: undefined,
+    timeResolution: 'nsec',
+  }
   return { device, fetchCompression, target: targetOf(asked) }
 }
 

@@ -40,6 +40,8 @@ export interface MergeOptions {
   readonly tsMaxNs?: bigint | undefined
   /** Leave out what another input had at most so long before. */
   readonly dedupNs?: bigint | undefined
+  /** Give timestamps in microseconds, truncated behind the merge: inputs in nanoseconds keep their order. */
+  readonly toMicroseconds?: boolean | undefined
   /** Aborting ends the wait for an input: the merge throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
   /** Memory for the chunks, PcapMerge.outputBytes; default: its own. */
@@ -141,10 +143,12 @@ export class PcapMerge {
     // What has no packets has no say in what they are.
     const first = this.#inputs.find((input) => input.hasRecord) ?? this.#inputs[0]
     if (first === undefined) return undefined
-    const { tsMaxNs, maxPackets, maxBytes, dedupNs } = this.#options
+    const { tsMaxNs: maxSpanNs, maxPackets, maxBytes, dedupNs } = this.#options
     const records = this.#inputs.map((input) => input.records)
-    const { linkType } = first.header
-    this.#merge = new RecordMerge(records, { maxSpanNs: tsMaxNs, maxPackets, maxBytes, dedupNs, linkType })
+    const { linkType, nanoseconds } = first.header
+    const toMicroseconds = nanoseconds && this.#options.toMicroseconds === true
+    const limits = { maxSpanNs, maxPackets, maxBytes, dedupNs }
+    this.#merge = new RecordMerge(records, { ...limits, linkType, toMicroseconds })
     return this.#merge
   }
 

@@ -5,11 +5,15 @@
 #include <limits>
 #include <utility>
 
+#include "os/byte_order.h"
+#include "packet/pcap_format.h"
+
 namespace capfleet {
 
 namespace {
 
 constexpr uint32_t kWinsBeforeRun = 4;
+constexpr uint32_t kNanosPerMicro = 1000;
 constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
 
 int64_t keyOf(const RecordInput& input) {
@@ -36,12 +40,22 @@ inline void copyRecord(uint8_t* to, const uint8_t* from, size_t bytes) {
   std::memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
 
+/// Whole records with fractions in nanoseconds get them in microseconds.
+void truncateTimes(std::span<uint8_t> records) {
+  while (!records.empty()) {
+    uint8_t* const fraction = records.data() + 4;
+    storeLe32(fraction, loadLe32(fraction) / kNanosPerMicro);
+    records = records.subspan(kRecordHeaderBytes + loadLe32(records.data() + 8));
+  }
+}
+
 }  // namespace
 
 RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options)
     : inputs_(std::move(inputs)),
       tree_(keysOf(inputs_)),
       isGated_(options.maxPackets || options.maxBytes || options.dedupNs),
+      toMicroseconds_(options.toMicroseconds),
       packetsLeft_(options.maxPackets.value_or(std::numeric_limits<uint64_t>::max())),
       bytesLeft_(options.maxBytes.value_or(std::numeric_limits<uint64_t>::max())),
       dropped_(inputs_.size()) {
@@ -73,7 +87,10 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
 }
 
 RecordMerge::State RecordMerge::advance(std::span<uint8_t> output, size_t& written) {
-  return isGated_ ? advanceOneByOne(output, written) : advanceInRuns(output, written);
+  const size_t before = written;
+  const State state = isGated_ ? advanceOneByOne(output, written) : advanceInRuns(output, written);
+  if (toMicroseconds_) truncateTimes(output.subspan(before, written - before));
+  return state;
 }
 
 void RecordMerge::refilled() { tree_.replaceWinner(keyOf(winner())); }

@@ -19,6 +19,9 @@ struct RecordMergeOptions {
   std::optional<uint64_t> maxBytes;  ///< of the records with their headers
   std::optional<int64_t> dedupNs;    ///< leave out what another input had at most so long before
   uint32_t linkTypeWord = 0;         ///< of all inputs; for dedupNs
+  /// Write timestamps in microseconds: truncated behind the merge, so that packets of one
+  /// microsecond stay in the order of their nanoseconds. REQUIRES: inputs in nanoseconds.
+  bool toMicroseconds = false;
 };
 
 /// The part of a merge that never waits: moves runs of records from its inputs into an output.
@@ -69,6 +72,7 @@ class RecordMerge {
   MergeTree tree_;
   int64_t stop_ = MergeTree::kEnded;  ///< the first key that may not go out
   const bool isGated_;                ///< each record must be looked at
+  const bool toMicroseconds_;
   uint64_t packetsLeft_;
   uint64_t bytesLeft_;
   std::unique_ptr<DuplicateWindow> duplicates_;

@@ -88,6 +88,17 @@ test('the memory of a merge is used again when the merge has ended and its chunk
   assert.deepEqual((await download(both(devices()))).bytes, WHOLE, 'whatever was in it')
 })
 
+test('TSResolution=usec truncates behind the merge: packets of one microsecond keep the order of their times', async () => {
+  const { rome, oslo } = devices()
+  const { bytes } = await download([rome, oslo], { parameters: 'TSResolution=usec' })
+  const expected = Buffer.from(WHOLE)
+  expected.writeUInt32LE(0xa1b2c3d4, 0)
+  for (let at = PCAP_HEADER_BYTES; at < expected.length; at += 16 + expected.readUInt32LE(at + 8))
+    expected.writeUInt32LE(Math.floor(expected.readUInt32LE(at + 4) / 1_000), at + 4)
+  assert.deepEqual(bytes, expected)
+  assert.ok(!rome.targets.join().includes('TSResolution'), 'devices send nanoseconds')
+})
+
 test('asks for the packets from the last delivered timestamp on', async () => {
   const { rome, oslo } = devices()
   rome.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength]

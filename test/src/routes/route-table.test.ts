@@ -58,14 +58,7 @@ test('what has no row is not found, and another method is refused', async (t) =>
     const { status, headers } = await httpGet(url + path, { method })
     return [status, headers.allow, headers['content-type']]
   }
-  for (const path of [
-    '/',
-    '/Livez',
-    '/livez/',
-    '/devices',
-    '/devices/',
-    '/devices/nyc1',
-  ])
+  for (const path of ['/', '/Livez', '/livez/', '/devices', '/devices/', '/devices/nyc1'])
     assert.equal(await status('GET', path), 404, path)
   for (const path of ['/livez', '/v1/queue/7', '/devices/nyc1/stream/list', '/devices/nyc1/other'])
     assert.deepEqual(await allow('POST', path), [405, 'HEAD, GET', 'application/problem+json'], path)

@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "os/byte_order.h"
 #include "support/seed.h"
 #include "support/stream_pieces.h"
 
@@ -103,7 +104,9 @@ Merged expectedOf(const Case& given) {
       break;
     }
     passed.push_back(&packet);
-    merged.bytes.insert(merged.bytes.end(), packet.record.begin(), packet.record.end());
+    Bytes record = packet.record;
+    if (options.toMicroseconds) storeLe32(&record[4], loadLe32(&record[4]) / 1000);
+    merged.bytes.insert(merged.bytes.end(), record.begin(), record.end());
   }
   return merged;
 }
@@ -219,6 +222,7 @@ Case randomCase(std::mt19937_64& random) {
   if (randomBelow(random, 4) == 0) options.maxPackets = randomBelow(random, packets);
   if (randomBelow(random, 4) == 0) options.maxBytes = randomBelow(random, 36 * packets);
   if (randomBelow(random, 4) == 0) options.dedupNs = duration();
+  options.toMicroseconds = given.nanoseconds && randomBelow(random, 2) == 0;
   return given;
 }
 
@@ -253,6 +257,22 @@ std::vector<int> marksOf(const Bytes& stream) {
   std::vector<int> marks;
   for (const Bytes& record : recordsOf(stream)) marks.push_back(record.back());
   return marks;
+}
+
+TEST(RecordMerge, KeepsTheOrderOfNanosecondsInsideAMicrosecond) {
+  Case given;
+  given.streams.resize(2);
+  appendRecord(given.streams[0], 5, 1'900, {1});
+  appendRecord(given.streams[0], 5, 2'100, {2});
+  appendRecord(given.streams[1], 5, 1'100, {3});
+  given.options.toMicroseconds = true;
+  const Merged merged = mergedOf(
+      given, [] { return 100; }, [] { return 0; });
+  Bytes expected;
+  appendRecord(expected, 5, 1, {3});
+  appendRecord(expected, 5, 1, {1});
+  appendRecord(expected, 5, 2, {2});
+  EXPECT_EQ(merged.bytes, expected);
 }
 
 TEST(RecordMerge, NeitherHoldsNorDropsALatePacket) {
