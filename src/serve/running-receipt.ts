@@ -49,8 +49,9 @@ export class RunningReceipt {
     return this.#bytes
   }
 
+  /** For the first streams; what a parked download waits later is its client's doing. */
   waited(ms: number): void {
-    this.#waitedMs = ms
+    this.#waitedMs ??= ms
   }
 
   /** The body that is sent. */
