@@ -177,7 +177,8 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
     await Promise.all(heads)
     for (const device of fleet) {
       const lists = device.requests.filter(({ url }) => url === '/stream/list').length
-      assert.ok(lists >= 1 && lists <= 4, `${device.name}: ${lists}`)
+      // The others' lists may be kept from the test before; that of d0 was forgotten with its capture.
+      assert.ok(lists >= (device === d0 ? 1 : 0) && lists <= 4, `${device.name}: ${lists}`)
     }
   })
 
