@@ -69,7 +69,7 @@ export async function startAppliance(
   }
 }
 
-/** For the command line. */
+/** The program as the command line starts it: users are read again when their file changes. */
 export async function startApplianceFromFile(
   configPath: string,
 ): Promise<RunningAppliance & { readonly address: string; readonly drainMs: number }> {

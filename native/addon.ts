@@ -88,7 +88,7 @@ interface NativeDownload {
 }
 
 interface NativeCount {
-  /** Of each interval. */
+  /** What lies in each interval. */
   readonly finished: Promise<{ readonly packets: BigUint64Array; readonly bytes: BigUint64Array }>
   cancel(): void
 }

@@ -99,7 +99,7 @@ export interface LiveCounts {
 export type LiveStream = StreamSummary
 
 export interface RecoveryOptions {
-  /** Of the capture. */
+  /** The folder of the capture. */
   readonly folder: string
   readonly port: number
   /** The machine has not been restarted since the writer ended (boot_id of /proc/sys/kernel/random). */

@@ -88,7 +88,7 @@ export class CaptureKeeper implements AsyncDisposable {
     const due = schedule.due
     const row = control.scheduleName
     if (row !== '' && row !== due?.name) {
-      // From row to row without a gap.
+      // One row follows the other without a gap.
       const isTakenOver = due !== undefined && control.recording !== undefined
       await (isTakenOver ? this.#roll(due.name, due.name) : control.endRun(signal))
     }

@@ -7,6 +7,6 @@ export async function addUser(name: string, options: { file: string; role: Role 
   const password = await readPassword(name)
   const outcome = await putUser(options.file, { name, role: options.role }, password)
   process.stderr.write(
-    `${outcome} user ${name} (${options.role}) in ${options.file}; programs read it at start\n`,
+    `${outcome} user ${name} (${options.role}) in ${options.file}; programs that run take it over by themselves\n`,
   )
 }
