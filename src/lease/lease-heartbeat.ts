@@ -16,6 +16,8 @@ export interface HeartbeatOptions {
   readonly entries: ReadonlyMap<string, LeaseEntry>
   /** No other replica can have anything in this Redis. */
   readonly sole: boolean
+  /** A number larger than every attempt before. */
+  readonly nextAttempt: () => number
 }
 
 /** Bounds the time of one script. */
@@ -125,11 +127,20 @@ export class LeaseHeartbeat {
     for (const message of received) this.#received.delete(message)
     for (const [id, told] of streams) if (this.#streams.get(id) === told) this.#streams.delete(id)
     this.#acknowledgedMs = sentMs
+    if (state === 'lapsed') this.#refuseEarlierGrants()
     // Redis may have been restarted, or is new to this replica.
     if (state === 'lapsed' || recoverUntil !== this.#recoverUntil) this.#mustReassert = true
     this.#recoverUntil = recoverUntil
     if (this.#mustReassert) await this.#reassert()
     for (const message of granted) this.receive(message)
+  }
+
+  /** A grant from before a lapse may come late, when its streams have been given to others. */
+  #refuseEarlierGrants(): void {
+    for (const entry of this.#options.entries.values()) {
+      // An enqueue that has no answer yet comes to Redis after the heartbeat.
+      if (entry.state === 'waiting' && entry.ticket !== undefined) entry.attempt = this.#options.nextAttempt()
+    }
   }
 
   async #reassert(): Promise<void> {

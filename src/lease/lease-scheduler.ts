@@ -86,7 +86,8 @@ export class LeaseScheduler {
     this.#scripts = scripts
     this.#queue = new LeaseQueue({ redis, scripts, keyPrefix, replica })
     const entries = this.#entries
-    this.#heartbeat = new LeaseHeartbeat({ scripts, timings, log, entries, sole })
+    const nextAttempt = () => ++this.#attempt
+    this.#heartbeat = new LeaseHeartbeat({ scripts, timings, log, entries, sole, nextAttempt })
     this.#housekeeper = new LeaseHousekeeper({
       scripts,
       queue: this.#queue,
@@ -233,9 +234,10 @@ export class LeaseScheduler {
       options.signal.throwIfAborted()
       if (this.#draining) throw shuttingDown()
       this.#heartbeat.forget(id)
-      entry.rewait(++this.#attempt)
-      const { state, position } = await this.#scripts.requeue(id, busy, entry.attempt).catch(asUnavailable)
-      if (state === 'g') this.#heartbeat.accept(entry)
+      const attempt = ++this.#attempt
+      entry.rewait(attempt)
+      const { state, position } = await this.#scripts.requeue(id, busy, attempt).catch(asUnavailable)
+      if (state === 'g') this.#heartbeat.receive(`${attempt} ${id}`)
       else if (state === '') await this.#heartbeat.reassertNow().catch(asUnavailable)
       else entry.request.onPosition?.({ position, etaMs: undefined })
       await this.#waitFor(entry, options)

@@ -1,7 +1,7 @@
 --[[
 Makes Redis agree with what the calling replica really has, after a lapse, a reconnect or a Redis
 that lost its data. What streams counts, even above the limit: nothing that runs is ever cut for the
-books. A waiter gets back the place that it had.
+books. A waiter gets back the place that it had, also one whose grant became a suspect before it came.
 
   ARGV[5]  JSON: [[id, "device,device", class, user, "open" | "held" | "waiting", tag, sequence
            number, attempt, enqueued ms], ...]: some of what it has
@@ -13,9 +13,9 @@ enter()
 recovering()
 
 local function wait(request, known)
-  -- Of a suspect some streams may have been freed, and taken by others; then its grant is none any more.
-  local whole = known and #known.devices == #request.devices
-  if known and known.state ~= 'w' and known.attempt >= request.attempt and whole then return false end
+  -- A grant that became a suspect is none any more: the device's number of readers does not tell which of two
+  -- suspects streams, so the one that was freed, and whose stream another has now, may be the one that runs.
+  if known and known.state == 'g' and known.attempt >= request.attempt then return false end
   if known and known.state == 'w' then return true end
   if known then
     for _, device in ipairs(known.devices) do freeStream(known, device) end

@@ -20,13 +20,15 @@ const FOUR = [task('a', 'x'), task('ab', 'y'), task('a', 'y'), task('b', 'x')]
 const FOUR_WITH_BULK = [task('a', 'x', 'bulk'), task('a', 'y', 'bulk'), task('ab', 'x'), task('a', 'y')]
 
 const FOUR_ON_ONE = [task('a', 'x'), task('a', 'y'), task('a', 'y'), task('a', 'y')]
+const TWO_AND_TWO = [task('a', 'x'), task('a', 'y'), task('a', 'x'), task('a', 'y')]
 
 type Options = Partial<ModelRules> & Omit<WorldPlan, 'rules' | 'tasks'>
 function world(tasks: readonly TaskPlan[], options: Options): WorldPlan {
-  const { faults, unlimited = false, ...rules } = options
-  return { rules: { streams: 2, ...rules }, tasks, faults, unlimited }
+  const { faults, unlimited = false, releasesAtOnce = false, ...rules } = options
+  return { rules: { streams: 2, ...rules }, tasks, faults, unlimited, releasesAtOnce }
 }
 
+const WITHOUT_LIMIT = { faults: 1, unlimited: true, releasesAtOnce: true }
 const QUICK = {
   'four requests, narrow and wide': world(FOUR, { faults: 0 }),
   'four requests, bulk and interactive': world(FOUR_WITH_BULK, { faults: 0 }),
@@ -37,6 +39,7 @@ const QUICK = {
 }
 const LARGE = {
   'four requests on one device, a fault': world(FOUR_ON_ONE, { faults: 1 }),
+  'two requests of each replica on a device without a limit, a fault': world(TWO_AND_TWO, WITHOUT_LIMIT),
   'one device of one stream, two faults': world(ONE_DEVICE, { faults: 2, streams: 1 }),
   'a wide request between narrow ones, two faults': world(OVERLAPPING, { faults: 2, streams: 1 }),
 }
@@ -73,7 +76,8 @@ describe('the explorer finds a planted mistake', () => {
     ['clearsRegardless', /^I7/, ONE_DEVICE, { streams: 1, unlimited: true }],
     ['countsYoungGrants', /^I7/, ONE_DEVICE, { unlimited: true }],
     ['reopensUntold', /^I7/, ONE_DEVICE, { unlimited: true }],
-    ['regrantsParts', /^I7/, OVERLAPPING, { streams: 1, unlimited: true }],
+    ['regrantsSuspects', /^I7/, TWO_AND_TWO, WITHOUT_LIMIT],
+    ['keepsAttempts', /^I7/, ONE_DEVICE, { streams: 1, unlimited: true }],
     ['lowersForEver', /^I6/, ONE_DEVICE, { streams: 1 }],
     ['grantsWhileRecovering', /^I9/, ONE_DEVICE, { streams: 1 }],
   ]

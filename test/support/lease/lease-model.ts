@@ -35,10 +35,12 @@ export interface ModelRules {
   readonly grantsWhileRecovering?: boolean
   readonly clearsRegardless?: boolean
   readonly countsYoungGrants?: boolean
-  readonly regrantsParts?: boolean
+  readonly regrantsSuspects?: boolean
   readonly releasesLaterAttempts?: boolean
   readonly reopensUntold?: boolean
   readonly lowersForEver?: boolean
+  /** A replica that lapsed does not count its waiters' attempts on. */
+  readonly keepsAttempts?: boolean
 }
 
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
@@ -50,7 +52,7 @@ export class LeaseModel {
   /** Per device with waiters: the largest tag granted, and the last tag of each flow. */
   times = new Map<string, { top: number; flows: Map<string, number> }>()
   live = new Set<string>()
-  /** Grants of requests that waited, since they were last read: "owner attempt id". */
+  /** Grants of requests that waited, on their way: "owner attempt id". Some come after a lapse of the owner. */
   wakes: string[] = []
   recovering = false
   #seq = 0
@@ -153,7 +155,6 @@ export class LeaseModel {
       if (request.state === 'w') this.requests.delete(request.id)
       else request.state = 's'
     }
-    this.wakes = this.wakes.filter((wake) => !wake.startsWith(`${replica} `))
     this.#dropTimes()
     this.pump()
   }
@@ -328,10 +329,12 @@ export class LeaseModel {
 
   #reassertOne(owner: string, one: ModelOwned): 'g' | 'w' {
     const known = this.requests.get(one.id)
-    // Of a suspect some streams may have been freed, and taken by others; then its grant is none any more.
-    const isWhole = known?.devices.length === one.devices.length || this.rules.regrantsParts
-    const granted = known !== undefined && known.state !== 'w' && known.attempt >= one.attempt && isWhole
-    if (one.kind !== 'waiting' || granted) {
+    // The device's number of readers does not tell which of two suspects streams.
+    const isGranted =
+      known?.state === 's'
+        ? this.rules.regrantsSuspects
+        : known?.state === 'g' && known.attempt >= one.attempt
+    if (one.kind !== 'waiting' || isGranted) {
       this.requests.set(one.id, { ...ownedFields(one), owner, state: 'g', begun: one.kind === 'open' })
       this.#dropTimes()
       return 'g'

@@ -187,6 +187,10 @@ export class LeaseWalk {
     const replica = this.#random.pick(REPLICAS)
     const { state } = await this.#of(replica).heartbeat()
     assert.equal(state, this.#model.heartbeat(replica))
+    for (const known of this.#known.values()) {
+      if (known.owner === replica && known.kind === 'waiting' && state === 'lapsed')
+        this.#known.set(known.id, { ...known, attempt: ++this.#attempts })
+    }
     const mine = [...this.#known.values()].filter(({ owner }) => owner === replica)
     const states = await this.#of(replica).reassert(mine.map((one) => ({ ...one, enqueuedMs: 0 })))
     assert.deepEqual(

@@ -28,6 +28,8 @@ export interface WorldPlan {
   readonly faults: number
   /** Devices begin whatever comes. */
   readonly unlimited?: boolean
+  /** A stream ends only by the release of its lease: no device counts fewer readers than there are leases. */
+  readonly releasesAtOnce?: boolean
 }
 
 /**
@@ -190,7 +192,8 @@ export class LeaseWorld {
         if (probe !== undefined) world.#probe = { ...probe, begun: probe.begun.difference(new Set([id])) }
       })
     if (task.phase === 'streaming' && state === 'dead') add('vanish', (_, mine) => (mine.phase = 'gone'))
-    if (task.phase === 'streaming' && state !== 'dead') add('end', (_, mine) => (mine.phase = 'ended'))
+    if (task.phase === 'streaming' && state !== 'dead' && !this.plan.releasesAtOnce)
+      add('end', (_, mine) => (mine.phase = 'ended'))
     if (isUp && (task.phase === 'streaming' || task.phase === 'ended'))
       add('release', (world) => world.#release(index))
     return steps
@@ -308,7 +311,9 @@ export class LeaseWorld {
   }
 
   #reassert(replica: string): void {
-    this.model.heartbeat(replica)
+    const hasLapsed = this.model.heartbeat(replica) === 'lapsed'
+    for (const task of this.#indexesOf(replica).map((index) => this.#taskOf(index)))
+      if (hasLapsed && task.phase === 'waiting' && !this.plan.rules.keepsAttempts) task.attempt += 1
     const owned = this.#indexesOf(replica).flatMap((index) => this.#ownedOf(index) ?? [])
     const states = this.model.reassert(replica, owned)
     // Should one of them become a suspect again, then one that is younger than the question.
@@ -380,11 +385,13 @@ export class LeaseWorld {
     return this.model.wakes.findIndex((wake) => wake.endsWith(` ${this.#taskOf(index).attempt} ${index}`))
   }
 
-  /** A wake-up of what no longer waits changes nothing. */
+  /** A wake-up of what no longer waits, or waits in a later attempt, changes nothing. */
   #dropWakes(): void {
-    this.model.wakes = this.model.wakes.filter(
-      (wake) => this.#taskOf(Number(wake.split(' ')[2])).phase === 'waiting',
-    )
+    this.model.wakes = this.model.wakes.filter((wake) => {
+      const [, attempt, id] = wake.split(' ').map(Number)
+      const task = this.#taskOf(Number(id))
+      return task.phase === 'waiting' && task.attempt === attempt
+    })
   }
 
   #indexesOf(replica: string): number[] {

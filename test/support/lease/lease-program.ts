@@ -1,0 +1,38 @@
+/**
+ * A gateway's scheduler in a process of its own, which can be paused as a whole. Takes the settings of its
+ * argument; each message is an id: one that is new asks for a stream of the device "a", one that is granted gives it
+ * back. Tells each grant by a message with its id, and ends itself when its parent has gone.
+ */
+import type { Lease } from '../../../src/lease/lease.ts'
+import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
+import type { LeaseTimings } from '../../../src/lease/lease-timings.ts'
+import { askLease, giveBack, LEASE_PREFIX, SILENT_LOG } from './lease-user.ts'
+
+export interface LeaseProgramSettings {
+  readonly url: string
+  readonly replica: string
+  readonly streamsPerDevice: number
+  readonly timings: LeaseTimings
+}
+
+const { url, ...settings } = JSON.parse(process.argv[2] ?? '') as LeaseProgramSettings
+const scheduler = await LeaseScheduler.start({
+  ...settings,
+  redis: { url },
+  keyPrefix: LEASE_PREFIX,
+  log: SILENT_LOG,
+  // The parent's scheduler asks the device.
+  readersOf: () => Promise.reject(new Error('no answer')),
+})
+const leases = new Map<string, Lease>()
+
+process.on('message', async (id: string) => {
+  const held = leases.get(id)
+  leases.delete(id)
+  if (held !== undefined) return giveBack(held)
+  const lease = await askLease(scheduler, ['a'], { id })
+  leases.set(id, lease)
+  lease.opened()
+  process.send?.(id)
+})
+process.once('disconnect', () => scheduler.close())
