@@ -1,5 +1,5 @@
 /** /stream/list: all captures, newest first (API section 4.5, api-decisions section 2). */
-import { csvLine } from '../../src/query/csv-line.ts'
+import { CAPTURE_COLUMNS, csvLine } from '../../src/query/capture-csv.ts'
 import { QueryParameters } from '../../src/query/query-parameters.ts'
 import { TIME_LIMIT_NS } from '../../src/query/query-time.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
@@ -71,18 +71,7 @@ function listItem(record: CaptureRecord, index: number): ListItem {
   }
 }
 
-const CSV_COLUMNS = [
-  'StreamName',
-  'StartTS',
-  'EndTS',
-  'PacketCnt',
-  'ByteCnt',
-  'State',
-  'Type',
-  'Desc',
-] as const
-
 function formatCsv(items: readonly ListItem[]): string {
-  const rows = items.map((item) => csvLine(CSV_COLUMNS.map((column) => item[column])))
-  return [csvLine(CSV_COLUMNS), ...rows].join('')
+  const rows = items.map((item) => csvLine(CAPTURE_COLUMNS.map((column) => item[column])))
+  return [csvLine(CAPTURE_COLUMNS), ...rows].join('')
 }

@@ -1,7 +1,7 @@
 /** /stream/list over the fleet: the entries of all chosen devices, newest first, each with its `Device`. */
 import { type CaptureList, collectCaptureLists } from '../fleet/capture-lists.ts'
 import type { CaptureEntry } from '../fleet/device-captures.ts'
-import { csvLine } from '../query/csv-line.ts'
+import { CAPTURE_COLUMNS, csvLine } from '../query/capture-csv.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
 import { badParameter, QueryParameters, quote } from '../query/query-parameters.ts'
 import { TIME_LIMIT_NS } from '../query/query-time.ts'
@@ -191,18 +191,7 @@ function linksThrough(device: string, capture: Readonly<Record<string, unknown>>
   return links
 }
 
-/** The table of a device's list, with the device in front. */
-const CSV_COLUMNS = [
-  'Device',
-  'StreamName',
-  'StartTS',
-  'EndTS',
-  'PacketCnt',
-  'ByteCnt',
-  'State',
-  'Type',
-  'Desc',
-]
+const CSV_COLUMNS = ['Device', ...CAPTURE_COLUMNS]
 
 function* csvLines(page: Generator<DeviceCapture, string | undefined>): Generator<string, void> {
   yield csvLine(CSV_COLUMNS)

@@ -1,3 +1,15 @@
+/** The table of captures as a device gives it; the gateway puts the device in front. */
+export const CAPTURE_COLUMNS = [
+  'StreamName',
+  'StartTS',
+  'EndTS',
+  'PacketCnt',
+  'ByteCnt',
+  'State',
+  'Type',
+  'Desc',
+] as const
+
 /** A line of a table (RFC 4180) with its line end; columns that are undefined are empty. */
 export function csvLine(columns: readonly unknown[]): string {
   return `${columns.map(csvField).join(',')}\n`
