@@ -9,8 +9,8 @@ import {
   type ResumedRequest,
   resumedRequest,
 } from '../serve/resume-request.ts'
-import { ownReceipt } from './find-receipt.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { ownReceipt } from './request-handlers.ts'
 import type { RouteContext } from './route.ts'
 
 /** What is served: planned anew, or again from a receipt. */

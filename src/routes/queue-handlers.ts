@@ -1,7 +1,7 @@
 /** Who holds streams and who waits for them, over all replicas. */
 import type { QueueRow } from '../lease/lease.ts'
-import { unknownRequest } from './find-receipt.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { unknownRequest } from './request-handlers.ts'
 import type { RouteContext } from './route.ts'
 
 /** The oldest requests first; at most as many as the scheduler lists at once. */

@@ -1,10 +1,39 @@
-import { shownReceipt } from '../serve/receipt.ts'
-import { visibleReceipt } from './find-receipt.ts'
+import { CapfleetError } from '../base/error.ts'
+import { type StoredReceipt, shownReceipt } from '../serve/receipt.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
+
+const REQUEST_ID = /^[0-9a-f-]{36}$/
 
 /** What became of a download, for 24 hours. */
 export async function showRequest(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   ctx.set('Cache-Control', 'no-store')
   ctx.body = shownReceipt(await visibleReceipt(ctx, parts, ctx.params.id ?? ''))
+}
+
+/** The receipt, for the user whose request it was. Fails with unknown-request. */
+export async function ownReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
+  const receipt = await find(parts, id)
+  if (receipt !== undefined && receipt.user === ctx.state.user) return receipt
+  throw unknownRequest(id)
+}
+
+/** The receipt, for its user and the role full. Fails with unknown-request. */
+async function visibleReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
+  const receipt = await find(parts, id)
+  const mayRead = receipt?.user === ctx.state.user || ctx.state.role === 'full'
+  if (receipt !== undefined && mayRead) return receipt
+  throw unknownRequest(id)
+}
+
+/** The same for an id that does not exist and one of somebody else. */
+export function unknownRequest(id: string): CapfleetError {
+  return new CapfleetError(
+    'unknown-request',
+    `no download of yours in the last 24 hours has the id ${JSON.stringify(id.slice(0, 64))}; it is the Capfleet-Request-Id of an answer`,
+  )
+}
+
+async function find(parts: GatewayParts, id: string): Promise<StoredReceipt | undefined> {
+  return REQUEST_ID.test(id) ? parts.downloads.receipts.find(id) : undefined
 }
