@@ -1,4 +1,4 @@
-import { startTempNginx } from '../support/processes/temp-nginx.ts'
+import { startTempNginx } from '../support/processes/temp-proxy.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import type { BenchInput } from './bench-inputs.ts'
 import { download } from './contenders.ts'

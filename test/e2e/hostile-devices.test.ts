@@ -29,7 +29,7 @@ import {
 } from '../support/hostile/hostile-fleet.ts'
 import { curlWitness, decoded, fetchWitness, type Witnessed } from '../support/hostile/hostile-witness.ts'
 import { SIMULATED_BEGIN_NS } from '../support/live/simulated-capture.ts'
-import { startTempNginx, WITHOUT_NGINX } from '../support/processes/temp-nginx.ts'
+import { startTempNginx, WITHOUT_NGINX } from '../support/processes/temp-proxy.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

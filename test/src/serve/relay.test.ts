@@ -16,7 +16,7 @@ import { chunked, pieces, type RawAnswer, RawDevice } from '../../support/device
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { makePacket, makePcap, makeRecord } from '../../support/packets/packet-maker.ts'
-import { startTempNginx, WITHOUT_NGINX } from '../../support/processes/temp-nginx.ts'
+import { startTempNginx, WITHOUT_NGINX } from '../../support/processes/temp-proxy.ts'
 import { type RelayFront, type RelayFrontOptions, startRelayFront } from '../../support/relay-front.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { createTempCertificate } from '../../support/temp-certificate.ts'

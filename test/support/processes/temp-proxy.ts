@@ -1,9 +1,9 @@
-/** nginx as a reverse proxy in front of one address, on a free port, with files of its own only. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+/** nginx and haproxy as reverse proxies in front of one address, each on a free port with files of its own only. */
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { eventually } from '../eventually.ts'
 import { tempFolder } from '../temp-folder.ts'
 
@@ -11,10 +11,17 @@ import { tempFolder } from '../temp-folder.ts'
 export const WITHOUT_NGINX: string | false =
   spawnSync('nginx', ['-v']).status === 0 ? false : 'nginx is not installed'
 
-export interface TempNginx extends AsyncDisposable {
+export interface TempProxy extends AsyncDisposable {
   readonly url: string
-  /** Of its only process. */
+  /** The proxy's only process. */
   readonly pid: number
+}
+
+/** What one configuration file needs to know. */
+interface ProxySettings {
+  readonly folder: string
+  readonly port: number
+  readonly upstream: string
 }
 
 /**
@@ -23,22 +30,50 @@ export interface TempNginx extends AsyncDisposable {
  */
 export type NginxStyle = 'default' | 'streaming' | 'control'
 
-export async function startTempNginx(upstream: string, style: NginxStyle = 'default'): Promise<TempNginx> {
+export function startTempNginx(upstream: string, style: NginxStyle = 'default'): Promise<TempProxy> {
+  return startProxy(upstream, {
+    program: 'nginx',
+    argumentsOf: (path) => ['-p', dirname(path), '-e', 'error.log', '-c', path],
+    configuration: (settings) => nginxConfiguration(settings, style),
+  })
+}
+
+export function startTempHaproxy(upstream: string): Promise<TempProxy> {
+  return startProxy(upstream, {
+    program: 'haproxy',
+    argumentsOf: (path) => ['-db', '-f', path],
+    configuration: haproxyConfiguration,
+  })
+}
+
+interface ProxyProgram {
+  readonly program: string
+  readonly argumentsOf: (configurationPath: string) => readonly string[]
+  readonly configuration: (settings: ProxySettings) => string
+}
+
+async function startProxy(
+  upstream: string,
+  { program, argumentsOf, configuration }: ProxyProgram,
+): Promise<TempProxy> {
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
   const port = await freePort()
-  await writeFile(join(folder.path, 'nginx.conf'), configuration(folder.path, { port, upstream, style }))
-  const child = spawn('nginx', ['-p', folder.path, '-e', 'error.log', '-c', 'nginx.conf'], {
-    stdio: 'ignore',
+  const path = join(folder.path, `${program}.conf`)
+  await writeFile(path, configuration({ folder: folder.path, port, upstream }))
+  const child = spawn(program, argumentsOf(path), { stdio: 'ignore' })
+  parts.defer(async () => {
+    if (child.exitCode !== null) return
+    child.kill('SIGTERM')
+    await once(child, 'exit')
   })
-  parts.defer(() => stop(child))
   const url = `http://127.0.0.1:${port}`
   await eventually(
     () =>
       fetch(`${url}/livez`)
         .then((answer) => answer.ok)
         .catch(() => false),
-    { limitMs: 10_000, message: 'nginx answers' },
+    { limitMs: 10_000, message: `${program} answers` },
   )
   const owner = parts.move()
   return { url, pid: child.pid ?? 0, [Symbol.asyncDispose]: () => owner.disposeAsync() }
@@ -51,10 +86,7 @@ const STYLES: Readonly<Record<NginxStyle, string>> = {
     'proxy_http_version 1.1; proxy_set_header Connection ""; access_log access.log combined buffer=4k flush=200ms;',
 }
 
-function configuration(
-  folder: string,
-  { port, upstream, style }: { readonly port: number; readonly upstream: string; readonly style: NginxStyle },
-): string {
+function nginxConfiguration({ folder, port, upstream }: ProxySettings, style: NginxStyle): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((name) => `${name}_temp_path ${join(folder, name)};`)
     .join(' ')
@@ -67,6 +99,24 @@ http { access_log off; keepalive_requests 1000000; ${temporary}
 `
 }
 
+/** One thread, and large buffers that go past user space where the kernel can do it. */
+function haproxyConfiguration({ port, upstream }: ProxySettings): string {
+  return `global
+  nbthread 1
+  tune.bufsize 65536
+  hard-stop-after 1s
+defaults
+  mode http
+  option splice-auto
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+listen relay
+  bind 127.0.0.1:${port}
+  server device ${new URL(upstream).host}
+`
+}
+
 /** For programs that bind by number only. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -76,10 +126,4 @@ export async function freePort(): Promise<number> {
   await once(server, 'close')
   if (address === null || typeof address === 'string') throw new Error('no address')
   return address.port
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null) return
-  child.kill('SIGTERM')
-  await once(child, 'exit')
 }
