@@ -1,9 +1,9 @@
-// Property: over any bytes a GzipSource ends or fails, and writes only into the buffer it is given.
+// Property: over any bytes the decoder of gzip ends or fails, and writes only into its buffer.
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "import/gzip_source.h"
+#include "import/decoders.h"
 
 namespace {
 
@@ -27,10 +27,10 @@ class SpanSource final : public capfleet::ByteSource {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Enough for several turns of the decoder's window, and little enough to be fast.
   constexpr size_t kMaxOutputBytes = size_t{1} << 20;
-  capfleet::GzipSource source(std::make_unique<SpanSource>(std::span(data, size)));
+  const auto source = capfleet::decodeGzip(std::make_unique<SpanSource>(std::span(data, size)));
   std::vector<uint8_t> out(64 * 1024);
   for (size_t total = 0; total < kMaxOutputBytes;) {
-    const auto count = source.read(out);
+    const auto count = source->read(out);
     if (!count || *count == 0) break;
     total += *count;
   }

@@ -3,8 +3,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "import/gzip_source.h"
-#include "import/zstd_source.h"
+#include "import/decoders.h"
 #include "os/byte_order.h"
 #include "os/file.h"
 #include "os/file_source.h"
@@ -36,13 +35,11 @@ Result<InputStream> InputStream::open(const std::string& path, size_t bufferByte
   }
   auto source = std::make_unique<FileSource>(std::move(*file));
   if (loadLe16(magic) == kGzipMagic) {
-    return InputStream(std::make_unique<GzipSource>(std::move(source)), true, bufferBytes,
-                       maxRatio);
+    return InputStream(decodeGzip(std::move(source)), true, bufferBytes, maxRatio);
   }
   const uint32_t word = loadLe32(magic);
   if (word == kZstdMagic || (word & kSkippableMask) == kSkippableMagic) {
-    return InputStream(std::make_unique<ZstdSource>(std::move(source)), true, bufferBytes,
-                       maxRatio);
+    return InputStream(decodeZstd(std::move(source)), true, bufferBytes, maxRatio);
   }
   return InputStream(std::move(source), false, bufferBytes);
 }

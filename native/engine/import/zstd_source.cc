@@ -1,9 +1,9 @@
-#include "import/zstd_source.h"
-
 #include <zstd.h>
 
 #include <cassert>
 #include <optional>
+
+#include "import/decoders.h"
 
 namespace capfleet {
 
@@ -16,59 +16,61 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-}  // namespace
+class ZstdSource final : public ByteSource {
+ public:
+  explicit ZstdSource(std::unique_ptr<ByteSource> input) : input_(std::move(input)) {
+    assert(context_ != nullptr);
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
+  }
+  Result<size_t> read(std::span<uint8_t> out) override;
+  uint64_t inputBytes() const override { return input_->inputBytes(); }
 
-struct ZstdSource::State {
-  std::unique_ptr<ByteSource> input;
-  std::unique_ptr<uint8_t[]> buffer = std::make_unique_for_overwrite<uint8_t[]>(kInputBufferBytes);
-  std::unique_ptr<ZSTD_DCtx, FreeContext> context{ZSTD_createDCtx()};
-  ZSTD_inBuffer in{nullptr, 0, 0};
-  bool inputEnded = false;
-  bool frameEnded = true;
-  std::optional<Error> failure;  ///< for the next read(), after what was decoded
-
+ private:
   Status refill();
+
+  std::unique_ptr<ByteSource> input_;
+  std::unique_ptr<uint8_t[]> buffer_ = std::make_unique_for_overwrite<uint8_t[]>(kInputBufferBytes);
+  std::unique_ptr<ZSTD_DCtx, FreeContext> context_{ZSTD_createDCtx()};
+  ZSTD_inBuffer in_{nullptr, 0, 0};
+  bool inputEnded_ = false;
+  bool frameEnded_ = true;
+  std::optional<Error> failure_;  ///< for the next read(), after what was decoded
 };
 
-Status ZstdSource::State::refill() {
-  if (in.pos < in.size || inputEnded) return ok();
-  const auto count = input->read({buffer.get(), kInputBufferBytes});
-  if (!count) return count.error();
-  in = {buffer.get(), *count, 0};
-  inputEnded = *count == 0;
-  return ok();
-}
-
-ZstdSource::ZstdSource(std::unique_ptr<ByteSource> input) : state_(std::make_unique<State>()) {
-  state_->input = std::move(input);
-  assert(state_->context != nullptr);
-  ZSTD_DCtx_setParameter(state_->context.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
-}
-
-ZstdSource::~ZstdSource() = default;
-
 Result<size_t> ZstdSource::read(std::span<uint8_t> out) {
-  State& state = *state_;
   for (;;) {
-    if (state.failure) return *state.failure;
-    if (auto status = state.refill(); !status) return status.error();
-    if (state.inputEnded && state.frameEnded) return size_t{0};
+    if (failure_) return *failure_;
+    if (auto status = refill(); !status) return status.error();
+    if (inputEnded_ && frameEnded_) return size_t{0};
 
     ZSTD_outBuffer piece{out.data(), out.size(), 0};
-    const size_t hint = ZSTD_decompressStream(state.context.get(), &piece, &state.in);
+    const size_t hint = ZSTD_decompressStream(context_.get(), &piece, &in_);
     if (ZSTD_isError(hint)) {
-      state.failure = Error{Code::kBadCaptureFile,
-                            std::string("the zstd data is damaged: ") + ZSTD_getErrorName(hint)};
+      failure_ = Error{Code::kBadCaptureFile,
+                       std::string("the zstd data is damaged: ") + ZSTD_getErrorName(hint)};
     } else {
-      state.frameEnded = hint == 0;
+      frameEnded_ = hint == 0;
     }
     if (piece.pos > 0) return piece.pos;
-    if (state.inputEnded && !state.frameEnded && !state.failure) {
-      state.failure = Error{Code::kBadCaptureFile, "the zstd data ends early"};
+    if (inputEnded_ && !frameEnded_ && !failure_) {
+      failure_ = Error{Code::kBadCaptureFile, "the zstd data ends early"};
     }
   }
 }
 
-uint64_t ZstdSource::inputBytes() const { return state_->input->inputBytes(); }
+Status ZstdSource::refill() {
+  if (in_.pos < in_.size || inputEnded_) return ok();
+  const auto count = input_->read({buffer_.get(), kInputBufferBytes});
+  if (!count) return count.error();
+  in_ = {buffer_.get(), *count, 0};
+  inputEnded_ = *count == 0;
+  return ok();
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> decodeZstd(std::unique_ptr<ByteSource> input) {
+  return std::make_unique<ZstdSource>(std::move(input));
+}
 
 }  // namespace capfleet
