@@ -3,7 +3,7 @@ import { BufferPool } from '../base/buffer-pool.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
-import { agreedHeader } from '../pcap/agreed-header.ts'
+import { agreedHeader } from '../pcap/common-header.ts'
 import { type MergedInput, PcapMerge } from '../pcap/merge.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
 import type { PcapInput } from '../pcap/pcap-input.ts'
@@ -33,7 +33,7 @@ export interface MergeRequest extends OpenedStreams {
   /** Hears of clocks that are off. */
   readonly log: Pick<Log, 'warn'>
   readonly timings: RetryTimings
-  /** Where in a larger body the merged packets begin; 0: they are all. */
+  /** Where in a larger body the merged packets begin; 0: they are the whole body. */
   readonly startBytes: number
   /** Ends the merge, also while it waits for a device. */
   readonly signal: AbortSignal
@@ -68,9 +68,9 @@ export async function mergedBody(request: MergeRequest): Promise<Body> {
 }
 
 interface MergedParts {
-  /** One per step of the plan. */
+  /** All devices of the merge, in the order of the plan's steps. */
   readonly devices: readonly MergedDevice[]
-  /** Of the devices that could be opened, in their order. */
+  /** The inputs of the devices that could be opened, in the devices' order. */
   readonly inputs: ReadonlyMap<MergedDevice, PcapInput>
   readonly header: PcapHeader
   readonly outputs: Buffer
@@ -87,7 +87,7 @@ class Merged implements Body {
   readonly #merge: PcapMerge
   readonly #header: Buffer
   readonly #outputs: Buffer
-  /** Of an uncompressed body. */
+  /** The positions so far; undefined for a compressed body, which cannot be continued. */
   readonly #log: PositionLog | undefined
   #isEnded = false
   #isReleased = false
@@ -186,7 +186,7 @@ class Merged implements Body {
       for await (const chunk of chunks) {
         const isHeader = this.#bytes === 0
         if (!isHeader) this.#follow(chunk)
-        // That of a merge that continues another one is no part of the larger body.
+        // A merge that continues another one has a header of its own, which is no part of the larger body.
         else if (startBytes === 0) this.#log?.add(chunk)
         this.#bytes += chunk.byteLength
         yield chunk
@@ -209,7 +209,7 @@ class Merged implements Body {
   }
 }
 
-/** Whether the rest of the body is what the devices have from some time on, and nothing else. */
+/** Whether the rest of the body is exactly what the devices have from some time on. */
 function isOrderedByTime({ plan: { query }, options }: MergeRequest): boolean {
   const { kind, timeSource, maxBytes, maxPackets, tsMaxNs } = query
   const isLimited = maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined
@@ -217,7 +217,7 @@ function isOrderedByTime({ plan: { query }, options }: MergeRequest): boolean {
   return kind === 'timerange' && timeSource === 'nic' && isPlain && !isLimited
 }
 
-/** Above it, the order of packets of different devices says little. */
+/** The clock error above which the order of packets of different devices says little. */
 const SKEW_WARN_NS = 1_000_000n
 
 /** Names the devices whose clocks are known to be off by more than a millisecond. */

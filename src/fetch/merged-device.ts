@@ -5,11 +5,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
-import { afterDelivered, CANNOT_CONTINUE, type DeliveredPlace } from '../pcap/after-delivered.ts'
-import type { ChunkStream } from '../pcap/chunk-stream.ts'
-import type { DeliveredRecords } from '../pcap/input-options.ts'
+import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
-import { PcapInput } from '../pcap/pcap-input.ts'
+import { type ChunkStream, type DeliveredRecords, PcapInput } from '../pcap/pcap-input.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, readClaims, readEnd } from './device-claims.ts'
@@ -18,10 +16,10 @@ import type { Source } from './source.ts'
 
 /** How a device that broke off is asked again. */
 export interface RetryTimings {
-  /** So often at most within `withinMs`. */
+  /** How often a device is asked again within `withinMs` at most. */
   readonly attempts: number
   readonly withinMs: number
-  /** Before the second time; doubled each time after. The first is at once. */
+  /** The pause before the second attempt, doubled for each later one; the first attempt has none. */
   readonly pauseMs: number
 }
 
@@ -32,7 +30,7 @@ export interface MergedDeviceOptions {
   readonly signal: AbortSignal
   /** Subtracted from its timestamps. */
   readonly alignNs: bigint | undefined
-  /** Told why the device is given up. False: then the merge fails. */
+  /** Called when the device is given up; returns whether the merge goes on without it, or fails. */
   readonly goesOnWithout: (device: MergedDevice) => boolean
   readonly timings: RetryTimings
 }
@@ -48,7 +46,7 @@ export class MergedDevice {
   /** The present trouble: since when, after how many packets, and how often it was asked again. */
   #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
   #isOrdered = false
-  /** Its later stream began at a time: what it holds later with an earlier time did not come. */
+  /** Whether a later stream began at a time; packets that were stored behind it with an earlier time did not come. */
   #wasContinuedByTime = false
   #error: CapfleetError | undefined
 
@@ -71,17 +69,17 @@ export class MergedDevice {
     return this.#input
   }
 
-  /** It never opened, or cannot be asked any more. */
+  /** Tells that the device never opened, or cannot be asked any more. */
   giveUp(error: CapfleetError): void {
     this.#error = error
   }
 
-  /** How often it was asked again because it broke off. */
+  /** How often the device was asked again because it broke off. */
   get retries(): number {
     return this.#retries
   }
 
-  /** Whether it vouches for packets in the order of time. */
+  /** Whether the device vouches for packets in the order of time. */
   get isOrdered(): boolean {
     return this.#isOrdered
   }
@@ -91,7 +89,7 @@ export class MergedDevice {
     return this.#error
   }
 
-  /** What it said at the end of its stream. */
+  /** What the device said at the end of its stream. */
   get end(): DeviceEnd {
     return readEnd(this.#source?.trailers ?? {})
   }
@@ -143,7 +141,7 @@ export class MergedDevice {
     this.#breakOff = { sinceMs: performance.now(), packets, attempts: 0 }
   }
 
-  /** Before a further attempt, which is counted. */
+  /** Counts a further attempt, and waits before it. */
   async #pause(signal: AbortSignal): Promise<void> {
     const { attempts } = this.#breakOff
     if (attempts > 0) await delay(this.#options.timings.pauseMs * 2 ** (attempts - 1), undefined, { signal })
@@ -152,22 +150,22 @@ export class MergedDevice {
     this.#retries++
   }
 
-  /** Opens a stream and reads it up to the place. */
+  /** Opens a stream and reads it up to the end of what was delivered. */
   async #continue(delivered: DeliveredRecords, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
     const header = this.#input?.header
     if (header === undefined) throw new Error('a device is continued before it is open')
     if (this.#wasContinuedByTime && delivered.outOfOrder > 0) throw outOfOrder(this.name)
-    const { step, place } = this.#restOf(header, delivered)
+    const { step, end } = this.#restOf(header, delivered)
     const source = await this.#reopen(step, signal)
     const stop = () => source[Symbol.dispose]()
     signal.addEventListener('abort', stop, { once: true })
     try {
       const isOrderedNow = isOrdered(this.#options.query, readClaims(source.headers))
       if (this.#isOrdered && !isOrderedNow) throw outOfOrder(this.name)
-      const chunks = await afterDelivered(this.name, chunksOf(source), place)
+      const chunks = await afterDelivered(this.name, chunksOf(source), end)
       signal.throwIfAborted()
       this.#source = source
-      this.#wasContinuedByTime ||= place.ns !== undefined
+      this.#wasContinuedByTime ||= end.ns !== undefined
       return this.#wasContinuedByTime ? this.#inOrder(chunks) : chunks
     } catch (error) {
       source[Symbol.dispose]()
@@ -182,21 +180,21 @@ export class MergedDevice {
    * packets of that time come again. Where packets may not be in the order of time what the device holds later
    * with an earlier time would be lost: there the device begins inside its stream, by bytes, with the last packets.
    */
-  #restOf(header: PcapHeader, delivered: DeliveredRecords): { step: DownloadStep; place: DeliveredPlace } {
+  #restOf(header: PcapHeader, delivered: DeliveredRecords): { step: DownloadStep; end: DeliveredEnd } {
     const { step, query, alignNs = 0n } = this.#options
     const { lastNs, ties, tail } = delivered
-    // Before its first packet it has delivered nothing that could come twice.
-    if (lastNs === undefined) return { step, place: { header, mark: tail, ns: undefined } }
+    // A device without a packet so far has delivered nothing that could come twice.
+    if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
     if (!this.#isOrdered || delivered.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + delivered.bytes - tail.bytes
       // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.
       const rest = mergeStepFromBytes(this.name, query, { bytes, header: formatPcapHeader(header) })
-      return { step: rest, place: { header, mark: tail, ns: undefined } }
+      return { step: rest, end: { header, mark: tail, ns: undefined } }
     }
     const ns = lastNs + alignNs
     const endNs = this.#endOf(header, delivered)
     const later = mergeStep(step, { ...query, beginNs: ns, tsMaxNs: undefined, endNs })
-    return { step: later, place: { header, mark: ties, ns } }
+    return { step: later, end: { header, mark: ties, ns } }
   }
 
   /** TSMax counts from the first packet, which does not come again. */
@@ -255,7 +253,7 @@ function chunksOf(source: Source): ChunkStream {
   }
 }
 
-/** Its failure is the end that it was given. */
+/** Ends the stream. It fails by being ended, which concerns nobody. */
 async function giveBack(chunks: ChunkStream): Promise<void> {
   await chunks.return?.().catch(() => undefined)
 }

@@ -4,14 +4,14 @@
  */
 import { deviceProtocol } from '../device/device-failure.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
-import type { ChunkStream } from '../pcap/chunk-stream.ts'
+import type { ChunkStream } from '../pcap/pcap-input.ts'
 import { type Encoding, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import { type BodyGuard, CompressedGuard, PcapGuard, UNCHECKED_BODY } from './body-guard.ts'
 
 const NOTHING = new Uint8Array(0)
 const DONE = { done: true, value: undefined } as const
 
-/** What is read of a device's answer. */
+/** The members of a device's answer that reading its body needs. */
 export type BodyStream = Pick<DeviceStream, 'head' | 'trailers' | 'take' | 'next' | 'pour' | 'confirmEnd'> &
   Disposable
 
@@ -31,10 +31,10 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   readonly #announcesCompletion: boolean
   readonly #guard: BodyGuard
   readonly #first: BodyRead[]
-  /** Of a pull: the read whose pieces are given now, and how many of them were. */
+  /** For take() and next(): the read whose pieces are given now, and how many of them were. */
   #read: BodyRead | undefined
   #given = 0
-  /** Of a pull: nothing comes any more, or nobody wants it. */
+  /** For take() and next(): whether the body has ended or was given back. */
   #isEnded = false
   #recordAt: number | undefined
 
@@ -91,7 +91,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
       const read = await this.#nextRead()
       if (read === undefined) this.#isEnded = true
       this.#read = read
-      // It may have been given back while it was waited for.
+      // The body may have been given back during the wait.
       if (this.#isEnded) this.#release()
     }
   }
@@ -120,7 +120,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return this.#recordAt
   }
 
-  /** Of what was given, up to the end of the last whole record; undefined when that is not known. */
+  /** Given bytes up to the end of the last whole record; undefined when that is not known. */
   get wholeBytes(): number | undefined {
     return this.#guard instanceof PcapGuard ? this.#guard.boundary.wholeBytes : undefined
   }
@@ -137,7 +137,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     this.#given = 0
   }
 
-  /** Undefined when the body is whole. Judged, when that takes time. */
+  /** The next read, judged already where that takes time; undefined when the body is whole. */
   async #nextRead(): Promise<BodyRead | undefined> {
     const read = this.#first.shift() ?? (await this.#stream.next())
     if (read === undefined) {

@@ -4,8 +4,8 @@ import { CapfleetError } from '../base/error.ts'
 import type { PcapHeader } from './pcap-header.ts'
 import { PcapInput } from './pcap-input.ts'
 
-export interface DeliveredPlace {
-  /** Of the earlier stream. */
+export interface DeliveredEnd {
+  /** The file header of the earlier stream. */
   readonly header: PcapHeader
   /** The delivered packets with which the new stream begins. */
   readonly mark: RecordMark
@@ -24,26 +24,26 @@ export const CANNOT_CONTINUE = new Error('the stream cannot be continued')
 export async function afterDelivered(
   name: string,
   chunks: AsyncIterator<Uint8Array>,
-  place: DeliveredPlace,
+  end: DeliveredEnd,
 ): Promise<AsyncIterator<Uint8Array>> {
   const input = await PcapInput.open(name, chunks)
-  const { header } = place
+  const { header } = end
   if (input.header.linkType !== header.linkType || input.header.nanoseconds !== header.nanoseconds) {
     throw changed(name, 'the file header is another one')
   }
-  const { mark } = place
+  const { mark } = end
   const skipped = await input.skip(mark.packets)
   if (skipped.packets < mark.packets) {
     throw changed(name, `it has only ${skipped.packets} of the last ${mark.packets} delivered packets`)
   }
   const { firstNs, lastNs } = input.figures
-  const isOtherTime = place.ns !== undefined && (firstNs !== place.ns || lastNs !== place.ns)
+  const isOtherTime = end.ns !== undefined && (firstNs !== end.ns || lastNs !== end.ns)
   if (isOtherTime) throw changed(name, 'the packets at the last timestamp are gone')
   if (skipped.hash !== mark.hash) throw changed(name, 'the last delivered packets are others')
   const remaining = input.remaining()
   return {
     next: () => remaining.next(),
-    // Not the generator's: one that waits for data would answer only then.
+    // The generator's own return() would be answered only when data comes.
     return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
   }
 }

@@ -1,5 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
 import type { PcapHeader } from './pcap-header.ts'
+import type { PcapInput } from './pcap-input.ts'
 
 /** A named stream whose file header is known. */
 interface HeadedInput {
@@ -18,6 +19,21 @@ export function commonHeader(inputs: readonly HeadedInput[]): PcapHeader {
   if (inputs.some(({ header }) => header.linkType !== first.linkType)) throw mixedLinkTypes(inputs)
   if (inputs.some(({ header }) => header.nanoseconds !== first.nanoseconds)) throw mixedResolutions(inputs)
   return { ...first, snaplen: Math.max(...inputs.map(({ header }) => header.snaplen)) }
+}
+
+/**
+ * The header of the merge of `inputs`, as commonHeader() has it. An input without packets has no
+ * say in it: a device without captures cannot know a link type. Only when the link types differ
+ * does this wait for each input's first packet.
+ */
+export async function agreedHeader(inputs: readonly PcapInput[]): Promise<PcapHeader> {
+  const [first, ...others] = inputs
+  if (first === undefined || others.every(({ header }) => header.linkType === first.header.linkType)) {
+    return commonHeader(inputs)
+  }
+  await Promise.all(inputs.map((input) => input.fill()))
+  const withPackets = inputs.filter((input) => input.hasRecord)
+  return commonHeader(withPackets.length > 0 ? withPackets : [first])
 }
 
 function mixedLinkTypes(inputs: readonly HeadedInput[]): CapfleetError {

@@ -1,8 +1,36 @@
-import { type RecordFigures, RecordInput } from '../../native/record-merge.ts'
+import { type RecordFigures, RecordInput, type RecordMarks } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
-import type { ChunkStream } from './chunk-stream.ts'
-import type { InputOptions } from './input-options.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, type PcapHeader, parsePcapHeader } from './pcap-header.ts'
+
+/** The bytes of a stream as they arrive. A chunk is valid until the next one is asked for. */
+export interface ChunkStream extends AsyncIterator<Uint8Array> {
+  /**
+   * The next chunk when it is here already; undefined: ask next(). For many small chunks a promise each
+   * costs more than their bytes. Fails as next() does; not while a next() is waited for.
+   */
+  take?(): Uint8Array | undefined
+}
+
+/** What was taken of an input, and how the place is found again. */
+export type DeliveredRecords = RecordFigures & RecordMarks
+
+/**
+ * Asked when a stream breaks off (`cause`), or after a pause (undefined). Resolves to the bytes
+ * right after what was delivered, without a file header; to undefined when the input shall end here.
+ */
+export type ResumeInput = (
+  cause: unknown,
+  delivered: DeliveredRecords,
+) => Promise<AsyncIterator<Uint8Array> | undefined>
+
+export interface InputOptions {
+  /** How the input goes on behind a stream that broke off; default: the input fails. */
+  readonly resume?: ResumeInput
+  /** Subtracted from every timestamp. */
+  readonly alignNs?: bigint
+  /** Mark the last packets also while they are in order, see RecordMarks. */
+  readonly marksTail?: boolean
+}
 
 const NO_BYTES = Buffer.alloc(0)
 const PARKED = Symbol('parked')
@@ -64,7 +92,7 @@ export class PcapInput {
     return this.records.hasRecord
   }
 
-  /** Nothing comes any more. */
+  /** Whether no record comes any more. */
   get ended(): boolean {
     return this.#ended && !this.hasRecord
   }
@@ -187,7 +215,7 @@ export class PcapInput {
         continue
       }
       const next = await this.#next()
-      // Also closed since then: what comes is not ours any more.
+      // When the input was closed during the wait, the chunk is not ours any more.
       if (next === PARKED || this.#ended) continue
       if (next.done !== true) return next.value
       if (this.records.partialBytes > 0) throw this.#protocolError('the stream ended inside a record')
@@ -216,7 +244,7 @@ export class PcapInput {
       const { resume } = this.#options
       if (resume === undefined) throw cause
       const chunks = await resume(cause, { ...this.figures, ...this.records.marks() })
-      // Parked or closed while the stream was opened: it is not wanted any more.
+      // When the input was parked or closed meanwhile, the new stream is not wanted any more.
       if (this.#ended || this.#parked !== undefined) giveBack(chunks)
       else if (chunks === undefined) this.#ended = true
       else this.#chunks = chunks
@@ -228,7 +256,7 @@ export class PcapInput {
 
   /** Gives the stream back; what was not taken of it is forgotten. */
   #forgetStream(): void {
-    // Before the memory of the chunk is used again.
+    // Nobody may look at the chunk any more, because its memory is used again.
     this.records.forget()
     giveBack(this.#chunks)
     this.#chunks = NO_CHUNKS
@@ -246,7 +274,7 @@ const NO_CHUNKS: AsyncIterator<Uint8Array> = {
   next: () => Promise.resolve({ done: true, value: undefined }),
 }
 
-/** In place of a stream that has failed: tells of it once more, to one that waits. */
+/** Stands for a stream that has failed, and repeats its failure to next(). */
 function failed(error: unknown, chunks: ChunkStream): ChunkStream {
   return {
     next: () => Promise.reject(error),
@@ -254,7 +282,7 @@ function failed(error: unknown, chunks: ChunkStream): ChunkStream {
   }
 }
 
-/** Whoever made it hears of its failures. */
+/** Ends a stream; whoever made it hears of its failures. */
 function giveBack(chunks: AsyncIterator<Uint8Array> | undefined): void {
   chunks?.return?.().catch(() => undefined)
 }

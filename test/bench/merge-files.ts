@@ -5,10 +5,9 @@
  */
 import { readFileSync } from 'node:fs'
 import { MERGE_READ_SIZE } from '../../src/device/read-size.ts'
-import type { ChunkStream } from '../../src/pcap/chunk-stream.ts'
 import { commonHeader } from '../../src/pcap/common-header.ts'
 import { PcapMerge } from '../../src/pcap/merge.ts'
-import { PcapInput } from '../../src/pcap/pcap-input.ts'
+import { type ChunkStream, PcapInput } from '../../src/pcap/pcap-input.ts'
 
 const CHUNK_BYTES = MERGE_READ_SIZE.mostBytes
 const FIRST_PASSES = 5

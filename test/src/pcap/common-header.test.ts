@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { commonHeader } from '../../../src/pcap/common-header.ts'
+import { agreedHeader, commonHeader } from '../../../src/pcap/common-header.ts'
+import { formatPcapHeader } from '../../../src/pcap/pcap-header.ts'
+import { PcapInput } from '../../../src/pcap/pcap-input.ts'
 
 const header = { linkType: 1, snaplen: 65_535, nanoseconds: true }
 
@@ -50,5 +52,36 @@ test('refuses different resolutions and names the devices', () => {
       error instanceof CapfleetError &&
       error.code === 'device-protocol' &&
       /rome nsec, oslo usec/.test(error.message),
+  )
+})
+
+const RECORD = Buffer.alloc(16)
+
+async function input(name: string, linkType: number, packets: number): Promise<PcapInput> {
+  async function* chunks(): AsyncGenerator<Buffer> {
+    yield formatPcapHeader({ linkType, snaplen: 65_535, nanoseconds: true })
+    for (let i = 0; i < packets; i += 1) yield RECORD
+  }
+  return PcapInput.open(name, chunks())
+}
+
+test('an input without packets does not decide about the link type', async () => {
+  const inputs = [
+    await input('empty', 1, 0),
+    await input('cooked', 113, 2),
+    await input('cooked too', 113, 1),
+  ]
+  assert.equal((await agreedHeader(inputs)).linkType, 113)
+  assert.equal(inputs[1]?.hasRecord, true, 'what was read to find out is still there')
+})
+
+test('without any packet the first input decides', async () => {
+  assert.equal((await agreedHeader([await input('a', 113, 0), await input('b', 1, 0)])).linkType, 113)
+})
+
+test('packets of different link types are refused', async () => {
+  await assert.rejects(
+    agreedHeader([await input('a', 113, 1), await input('b', 1, 1)]),
+    /several link types \(a 113, b 1\)/,
   )
 })

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import type { ChunkStream } from '../../../src/pcap/chunk-stream.ts'
-import type { InputOptions } from '../../../src/pcap/input-options.ts'
 import { PcapMerge } from '../../../src/pcap/merge.ts'
-import { PcapInput } from '../../../src/pcap/pcap-input.ts'
+import { type ChunkStream, type InputOptions, PcapInput } from '../../../src/pcap/pcap-input.ts'
 import {
   inArrivingChunks,
   inChunks,
