@@ -32,7 +32,7 @@ struct CaptureWriterOptions {
   std::vector<size_t> portOfThread;  ///< index in `ports` of each capture thread
   uint64_t segmentBytes = 0;
   int64_t commitIntervalNs = 0;
-  /// Committed when so much is held, at the latest.
+  /// At the latest when so many bytes are held, they are committed.
   uint64_t commitBytes = 0;
 };
 
@@ -61,7 +61,8 @@ class CaptureWriter {
   /// Tries once more to write what it has. The capture threads must have ended.
   ~CaptureWriter();
 
-  /// Before any block of the recording is handed over. Its packets go to cap<port>/ in `folder`.
+  /// Begins a recording, whose packets go to cap<port>/ in `folder`. To be called before any of its
+  /// blocks is handed over.
   void begin(uint32_t number, std::string folder);
   /// Calls back on the writer's thread, when every capture thread has left the recording and all is
   /// safe; oldest recording first. With `isLast`, a disk that fails for 5 s from then on loses what

@@ -32,7 +32,7 @@ struct LiveCaptureOptions {
       0;  ///< between the capture threads and the disk; 1 MiB for each thread at least
 };
 
-/// All since the start() of the newest capture, which is kept after its end.
+/// Counts since the start() of the newest capture; they stay after its end.
 /// seenPackets = stored + filtered + ringDrops + diskDrops + pending, at any time.
 struct LivePortCounts {
   uint32_t port = 0;

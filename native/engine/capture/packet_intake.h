@@ -33,7 +33,7 @@ struct IntakeCounts {
   uint64_t filteredPackets = 0;
   uint64_t recordBytes = 0;  ///< written to blocks
   int64_t lastPacketNs = 0;
-  /// Without an overlap: 1024_1518, then 1519_2047.
+  /// Here the classes do not overlap: 1024_1518 is followed by 1519_2047.
   std::array<uint64_t, kSizeClasses> sizes{};
 };
 

@@ -23,7 +23,7 @@ class PortWatch {
   explicit PortWatch(std::vector<std::string> interfaceNames);
   ~PortWatch();
 
-  /// One for each interface.
+  /// The state of each interface, in the order in which they were given.
   std::vector<PortState> states() const;
 
  private:

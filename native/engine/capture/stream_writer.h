@@ -47,7 +47,7 @@ class StreamWriter {
   /// Gives up what is not on the disk; commit() then succeeds.
   CaptureBlocks giveUp();
 
-  /// Held in memory because they are not safe.
+  /// Bytes of the blocks that are held in memory because they are not safe on the disk.
   uint64_t heldBytes() const { return heldBytes_; }
   bool hasHeld() const { return !held_.empty(); }
   /// The segments that are ended, oldest first. They follow those that were there before.

@@ -23,7 +23,7 @@ struct DownloadOptions {
   /// Paths of segments without ending, per stream in recording order. Packets with equal
   /// timestamps come in the order of the streams, then of the recording.
   std::vector<std::vector<std::string>> streams;
-  /// Those of them that are still being written: a torn last entry of their indexes is no loss.
+  /// The segments among them that are still written; a torn last entry of their indexes is no loss.
   std::vector<std::string> growingSegments;
   int64_t beginNs = 0;  ///< beginNs <= NIC timestamp < endNs; not negative
   int64_t endNs = 0;

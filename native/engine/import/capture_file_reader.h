@@ -61,7 +61,7 @@ class CaptureFileReader {
   explicit CaptureFileReader(InputStream stream) : stream_(std::move(stream)) {}
 
   ReadStep fail(uint64_t offset, std::string message);
-  /// For a record at `offset` whose bytes are not all there: why.
+  /// Fails because the bytes of the record at `offset` are not all there, and says why.
   ReadStep failShort(uint64_t offset, const char* what);
 
   InputStream stream_;

@@ -10,7 +10,7 @@ namespace capfleet {
 /// and not made to withstand somebody who looks for collisions.
 uint64_t hashBytes(std::span<const uint8_t> bytes, uint64_t seed);
 
-/// The same of a PCAP record save its timestamp, which may have been rewritten.
+/// hashBytes() of a PCAP record without its timestamp, which may have been rewritten.
 uint64_t hashRecord(std::span<const uint8_t> record, uint64_t seed);
 
 }  // namespace capfleet

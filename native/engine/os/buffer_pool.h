@@ -9,9 +9,9 @@
 
 namespace capfleet {
 
-/// What is put into a slab before it counts as full.
+/// A slab with this many bytes of packets is full.
 inline constexpr size_t kSlabBytes = size_t{1} << 20;
-/// Room above, for a compressor whose output is a little larger than its input.
+/// Room behind them, for a compressor whose output is a little larger than its input.
 inline constexpr size_t kSlabHeadroomBytes = size_t{4} << 10;
 
 /// A buffer of kSlabBytes + kSlabHeadroomBytes. It never moves, so a view of it can be kept.
@@ -28,8 +28,8 @@ using SlabPtr = std::shared_ptr<Slab>;
 class BufferPool {
  public:
   BufferPool() = default;
-  /// Gives the memory of the free slabs back to the system at once, also of those that somebody
-  /// refers to still, who then finds zeros in them.
+  /// Gives the memory of the free slabs back to the system at once. Whoever refers to such a slab
+  /// still finds zeros in it.
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;

@@ -37,11 +37,11 @@ class File {
 
   /// Fills `out` from `offset` on. The count is smaller than out.size() only at the end of file.
   Result<size_t> readAt(uint64_t offset, std::span<uint8_t> out) const;
-  /// From the beginning to where the file ended when it was asked: it may grow meanwhile.
+  /// All bytes up to where the file ended when this asked for its size; it may grow meanwhile.
   Result<std::vector<uint8_t>> readAll() const;
   /// Size in bytes; fails with kStoreUnavailable when this is not a regular file.
   Result<uint64_t> size() const;
-  /// How many names the file has; 0 = it was removed, and is there for those who have it open.
+  /// How many names the file has; 0: it was removed, and exists only for those who have it open.
   Result<uint64_t> names() const;
   /// Locks the file until it is closed, over processes (flock(2)). False when that cannot be now.
   bool tryLockShared() const;

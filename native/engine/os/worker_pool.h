@@ -43,7 +43,7 @@ class WorkerPool {
     std::shared_ptr<State> state_;
   };
 
-  /// So many tasks run at a time, and one more when all of these are slow.
+  /// Runs `tasksAtOnce` tasks at a time, and one more when all of these are slow.
   explicit WorkerPool(unsigned tasksAtOnce);
   /// Runs every task that was posted, then ends the threads.
   ~WorkerPool();

@@ -18,7 +18,7 @@ inline bool isVlanTag(uint16_t etherType) {
   return etherType == 0x8100 || etherType == 0x88A8 || etherType == 0x9100 || etherType == 0x9200;
 }
 
-/// Nullopt when the frame ends before the payload, or has more than 16 tags. Points into `frame`.
+/// The payload, whose bytes are those of `frame`; nullopt when that ends early or has over 16 tags.
 inline std::optional<EthernetPayload> ethernetPayload(std::span<const uint8_t> frame) {
   constexpr size_t kAddressBytes = 12;
   constexpr size_t kMostTags = 16;

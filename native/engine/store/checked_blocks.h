@@ -19,7 +19,7 @@ enum class BlockCheck : uint8_t {
   kDamaged,
 };
 
-/// Of the blocks of one segment, by their numbers in its index. Thread-safe.
+/// What is known of the blocks of one segment, by their numbers in its index. Thread-safe.
 class SegmentChecks {
  public:
   void note(uint32_t block, bool isIntact);
@@ -30,8 +30,8 @@ class SegmentChecks {
   std::vector<BlockCheck> checks_;
 };
 
-/// Of the segments that were read last, a byte for each block. Lost with the process, so that who
-/// relies on it must be able to read. Thread-safe.
+/// What is known of the segments that were read last, a byte for each block. It is lost with the
+/// process, so whoever relies on it must be able to read the blocks. Thread-safe.
 class CheckedBlocks {
  public:
   /// Enough for 16 TiB in segments of the usual size; some 64 MiB of memory when all were read.

@@ -33,7 +33,7 @@ class PacketCount {
   /// Does a few milliseconds of work. True when all is counted. Fails with kAgedOut,
   /// kStoreUnavailable and kStoreCorrupt; the count is then finished.
   Result<bool> step();
-  /// One for each interval.
+  /// The counts of the intervals, in their order.
   const std::vector<IntervalCount>& counts() const { return counts_; }
 
  private:

@@ -62,7 +62,7 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry);
 /// cannot be read. Thread-safe.
 Result<SegmentIndex> readSegmentIndex(const std::string& segment);
 
-/// The same for the bytes of an .idx file; `path` is for messages.
+/// Reads the bytes of an .idx file, as readSegmentIndex() does; `path` is named in messages.
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path);
 
 /// The undamaged beginning of an .idx file: what a writer that was interrupted is known to have

@@ -25,8 +25,8 @@ class A7150Clock {
     kInsert,     ///< the tick is in front of the FCS
   };
 
-  /// Every packet of the stream in stored order. The time in nanoseconds since 1970, or nullopt
-  /// when the packet is cut, is no Ethernet frame, has no tick or no key frame fits.
+  /// The packet's time in nanoseconds since 1970; nullopt when the packet is cut, is no Ethernet
+  /// frame, has no tick or no key frame fits. REQUIRES: all packets of the stream, in stored order.
   std::optional<int64_t> timeOf(const PacketView& packet, Mode mode);
 
  private:

@@ -20,9 +20,9 @@ namespace capfleet {
 /// ones of the stream.
 class ErspanClock {
  public:
-  /// Every packet of the stream in stored order, from the capture's first on. The time in
-  /// nanoseconds since 1970, or nullopt when the packet has no ERSPAN III header or its time does
-  /// not fit the NIC's.
+  /// The packet's time in nanoseconds since 1970; nullopt when it has no ERSPAN III header, or its
+  /// time does not fit the NIC's. REQUIRES: all packets of the stream in stored order, from the
+  /// capture's first on.
   std::optional<int64_t> timeOf(const PacketView& packet);
 
  private:
