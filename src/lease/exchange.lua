@@ -20,10 +20,10 @@ state that the request had: "w", "g" or "s"; "" when nothing was changed.
 Returns the answers, in order, with a comma between each two: one text is made and read in less time
 than a list of lists.
 ]]
--- Of each stream's time so much goes into the average, as 1/8.
+-- Each stream's time counts 1/8 in the moving average.
 local HOLD_SHARE = 8
 local nowText
--- With the one that is worked on.
+-- How many asks are left, the present one included.
 local asksLeft
 
 -- Devices of streams that ended, and how long each took, ms.

@@ -20,13 +20,13 @@ interface Wait {
 export class LeaseEntry {
   readonly request: LeaseRequest
   readonly startedMs = performance.now()
-  /** Undefined until Redis has it. */
+  /** The place in the order that Redis gave it; undefined until Redis has answered. */
   ticket: QueueTicket | undefined
   /** Grows with everything that the replica asks for; a grant of an earlier attempt is no grant. */
   attempt: number
   /** `leaving`: its wait is over and its release on the way; a grant that comes now is nobody's. */
   state: 'waiting' | 'held' | 'leaving' = 'waiting'
-  /** All streams under it have begun. */
+  /** Whether all streams under the lease have begun. */
   opened = false
   #lost: AbortController | undefined
   #woken: Woken | undefined
@@ -37,13 +37,13 @@ export class LeaseEntry {
     this.attempt = attempt
   }
 
-  /** Made when somebody asks for it: a waiter has no use for it. */
+  /** Aborts when the lease is lost. It is made at the first use, because a waiter has none for it. */
   get lost(): AbortController {
     this.#lost ??= new AbortController()
     return this.#lost
   }
 
-  /** It waits, again: what woke it before is forgotten. */
+  /** Makes the entry wait again; what woke it before is forgotten. */
   rewait(attempt: number): void {
     this.attempt = attempt
     this.state = 'waiting'

@@ -11,7 +11,7 @@ interface EndPlace {
   readonly etaMs?: number | undefined
 }
 
-/** Nothing became free within the wait. */
+/** The error when no stream became free within the wait. */
 export function queueTimeout(request: LeaseRequest, waitMs: number, place: EndPlace = {}): CapfleetError {
   const devices = request.devices.join(', ')
   const etaS = place.etaMs === undefined ? RETRY_S : Math.ceil(place.etaMs / 1_000)
@@ -25,7 +25,7 @@ export function queueTimeout(request: LeaseRequest, waitMs: number, place: EndPl
   )
 }
 
-/** Redis does not answer. */
+/** The error when Redis does not answer. */
 export function schedulerUnavailable(cause: unknown): CapfleetError {
   return new CapfleetError(
     'scheduler-unavailable',
@@ -39,7 +39,7 @@ export function asUnavailable(cause: unknown): never {
   throw schedulerUnavailable(cause)
 }
 
-/** No new work is taken. */
+/** The error when the gateway takes no new work. */
 export function shuttingDown(): CapfleetError {
   return new CapfleetError('draining', 'the gateway is shutting down; ask another replica or try again', {
     retryAfterS: RETRY_S,

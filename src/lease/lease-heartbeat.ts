@@ -39,7 +39,7 @@ export class LeaseHeartbeat {
     this.#options = options
   }
 
-  /** Since the last heartbeat was sent that Redis acknowledged. */
+  /** How long ago the last heartbeat was sent that Redis acknowledged. */
   get silentMs(): number {
     return performance.now() - this.#acknowledgedMs
   }
@@ -52,18 +52,18 @@ export class LeaseHeartbeat {
     return this.#beating
   }
 
-  /** With the next heartbeat, Redis is told everything. */
+  /** Has the next heartbeat tell Redis everything. */
   reassertNext(): void {
     this.#mustReassert = true
   }
 
-  /** Redis may know less, or more, than is true. */
+  /** Tells Redis everything at once, because it may know less, or more, than is true. */
   async reassertNow(): Promise<void> {
     this.#mustReassert = true
     await this.#beatAgain()
   }
 
-  /** A grant as Redis tells it. Also for grants that come twice, or for a request that has gone: both are harmless. */
+  /** Takes a grant as Redis tells it ("attempt id"); one that comes twice, or whose request has gone, is harmless. */
   receive(message: string): void {
     const space = message.indexOf(' ')
     const entry = this.#options.entries.get(message.slice(space + 1))
@@ -91,12 +91,12 @@ export class LeaseHeartbeat {
     return true
   }
 
-  /** All streams under a held entry have begun. */
+  /** Tells, with the next heartbeat, that all streams under a held entry have begun. */
   opened(id: string): void {
     this.#streams.set(id, 'opened')
   }
 
-  /** One of them has ended and is opened again. Redis is told at once: until then it may count on it. */
+  /** Tells at once that a stream under a held entry is opened again: until then Redis may count on it. */
   reopening(id: string): void {
     this.#streams.set(id, 'reopening')
     this.#beatAgain().catch((error: Error) =>
@@ -108,7 +108,7 @@ export class LeaseHeartbeat {
     this.#streams.delete(id)
   }
 
-  /** One under way may have been sent before the latest news. */
+  /** Beats after the present heartbeat, which may have been sent before the latest news. */
   async #beatAgain(): Promise<void> {
     await this.#beating?.catch(() => undefined)
     await this.beat()

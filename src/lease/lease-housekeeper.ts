@@ -27,7 +27,7 @@ export interface HousekeeperOptions {
 
 const ROUNDS_TO_RECONCILE = 30
 const PLACES_A_BEAT = 100
-/** Whoever is woken meanwhile waits for one script at most. */
+/** Few, because a waiter who is woken meanwhile waits for one script. */
 const PLACES_A_SCRIPT = 20
 const ENTRIES_A_BEAT = 2_000
 
@@ -36,9 +36,9 @@ export class LeaseHousekeeper {
   /** Devices that have been asked and have not answered yet. */
   readonly #asked = new Set<string>()
   #running: Promise<void> | undefined
-  /** Until this is 0, at each round one less. */
+  /** Counts the rounds down to the next one that reconciles. */
   #roundsToReconcile = 0
-  /** Where it goes on telling waiters their place. */
+  /** The entries that have not been told their place yet in this turn. */
   #nextToTell: MapIterator<LeaseEntry>
 
   constructor(options: HousekeeperOptions) {
@@ -58,7 +58,7 @@ export class LeaseHousekeeper {
     return this.#running
   }
 
-  /** Something could not be given back. */
+  /** Reconciles in the next round, because something could not be given back. */
   reconcileNext(): void {
     this.#roundsToReconcile = 0
   }
@@ -113,7 +113,7 @@ export class LeaseHousekeeper {
     }
   }
 
-  /** Of those who want to know their place, some at a time, in turn. */
+  /** Some of the waiters who want to know their place, in turn. */
   #someWaiting(): readonly LeaseEntry[] {
     const found: LeaseEntry[] = []
     for (let looked = 0; looked < ENTRIES_A_BEAT && found.length < PLACES_A_BEAT; looked += 1) {

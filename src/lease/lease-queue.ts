@@ -108,7 +108,7 @@ async function available<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Of ["id", "score", "id", ...]. */
+/** Reads ["id", "score", "id", ...]. */
 function pairsOf(page: readonly string[]): { readonly id: string; readonly seq: number }[] {
   const pairs: { readonly id: string; readonly seq: number }[] = []
   for (let i = 0; i < page.length; i += 2) pairs.push({ id: page[i] ?? '', seq: Number(page[i + 1]) })

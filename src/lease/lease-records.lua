@@ -9,10 +9,10 @@ The use of a device has: flows (its key :f), used and bulk (streams in use, of w
 and bulkLimit, lowered (its limit while that is lowered, else nil); idle (whether nobody waits there;
 nil until somebody looks).
 ]]
--- By id; false: there is none.
+-- The requests that were read, by id; false when Redis has none of that id.
 local requests = {}
 local changed = {}
--- By device.
+-- The uses that were read, by device.
 local uses = {}
 -- Devices whose use is another now.
 local changedUses = {}
@@ -25,7 +25,7 @@ local wakes = {}
 -- Owners of suspects that went.
 local lapsedOwners = {}
 
--- So many arguments of one command at most: Lua can hand over some thousands. Whole pairs and triples.
+-- The most arguments of one command, whole pairs and triples: Lua can hand over some thousands.
 local PART = 3000
 
 local function send(command, key, arguments)
@@ -62,7 +62,7 @@ local function parseRequest(id, text)
            enqueued = enqueued, user = user, member = seq .. ':' .. id }
 end
 
--- Of all fields but owner, tagText, member and rest (the part of its text that stays, of one that was read).
+-- Takes all fields but owner, tagText, member and rest (the part of the text that never changes once read).
 local function newRequest(request)
   request.owner = REPLICA
   request.tagText, request.member = wholeNumber(request.tag), request.seq .. ':' .. request.id
@@ -77,7 +77,7 @@ local function textOf(request)
     .. request.tagText .. ' ' .. request.seq .. ' ' .. request.enqueued .. ' ' .. request.user
 end
 
--- Beforehand, for readRequest().
+-- Reads many requests at once, before readRequest() asks for them.
 local function readRequests(ids)
   local unread = {}
   for i = 1, #ids do
@@ -95,7 +95,7 @@ local function readRequests(ids)
   end
 end
 
--- False when there is none.
+-- The request, or false when there is none.
 local function readRequest(id)
   if requests[id] == nil then readRequests({ id }) end
   return requests[id]
@@ -113,7 +113,7 @@ end
 
 local function grantOf(request) return wholeNumber(request.attempt) .. ' ' .. request.id end
 
--- Something of it is another now.
+-- Notes that the request must be written back.
 local function noteChange(request) changed[request.id] = true end
 
 local function addRequest(request)
@@ -156,7 +156,7 @@ local function restoreLimit(use)
   changedUses[use.device] = true
 end
 
--- In the order of `devices`.
+-- The uses of `devices`, in their order.
 local function readUses(devices)
   local list, unread = {}, {}
   for i = 1, #devices do

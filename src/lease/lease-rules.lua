@@ -109,5 +109,5 @@ local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or
 
 local function flowOf(class, user) return class .. ':' .. user end
 
--- As they are in the queues, where of equal tags the smaller text goes first.
+-- Sequence numbers as the queues have them, where of equal tags the smaller text goes first.
 local function sequenceText(seq) return string.format('%012d', seq) end

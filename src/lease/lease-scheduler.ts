@@ -69,7 +69,7 @@ export class LeaseScheduler {
   readonly #closing = new AbortController()
   #ticking: NodeJS.Timeout | undefined
   #draining = false
-  /** The number of the last one. */
+  /** The number of the last attempt. */
   #attempt = 0
 
   private constructor(options: LeaseSchedulerOptions) {
@@ -135,7 +135,7 @@ export class LeaseScheduler {
       await this.#waitFor(entry, request)
       return new HeldLease(entry, this.#actions)
     } catch (error) {
-      // Nobody needs to wait for this one: it is sent now, and it never fails.
+      // Nobody needs to wait for the release: it is sent now, and it never fails.
       void this.#giveBack(entry)
       throw error
     }
@@ -247,7 +247,7 @@ export class LeaseScheduler {
     }
   }
 
-  /** Idempotent. A release that Redis cannot take now is made up for by the housekeeping. */
+  /** Gives an entry back, once. The housekeeping makes up for a release that Redis cannot take now. */
   async #giveBack(entry: LeaseEntry): Promise<void> {
     const { id } = entry.request
     if (this.#entries.get(id) !== entry) return

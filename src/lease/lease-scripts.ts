@@ -34,7 +34,7 @@ export interface ScriptContext {
   readonly timings: LeaseTimings
 }
 
-/** Where a request stands in the order, as Redis has to be told when it forgot. */
+/** Where a request stands in the order; Redis is told it again when it has forgotten it. */
 export interface QueueTicket {
   readonly tag: number
   readonly seq: number
@@ -53,7 +53,7 @@ export interface OwnedRequest extends QueueTicket {
   readonly attempt: number
 }
 
-/** What is asked for; `attempt`: a release is of that one and of earlier ones. */
+/** What is asked for. A release gives back the request of its attempt, or of an earlier one. */
 export type ExchangeAsk =
   | (Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user' | 'attempt'> & { readonly kind: 'enqueue' })
   | (Pick<OwnedRequest, 'id' | 'attempt'> & { readonly kind: 'release' })
@@ -63,13 +63,13 @@ export interface Enqueued extends QueueTicket {
   readonly position: number
 }
 
-/** Of an enqueue (see Enqueued) or of a release: then there is a state only, and 0. */
+/** The answer to an enqueue (see Enqueued), or to a release, which has a state and zeros. */
 export interface ExchangeReply extends QueueTicket {
   readonly state: Enqueued['state'] | Released
   readonly position: number
 }
 
-/** What the request was; "" when nothing was changed. */
+/** The state that a released request had; "" when nothing was changed. */
 type Released = 'w' | 'g' | 's' | ''
 
 /** What a heartbeat tells: grants ("attempt id") that came, and ids of which all streams have begun, or one is opened again. */
@@ -103,7 +103,7 @@ export class LeaseScripts {
     return state as Released
   }
 
-  /** Of several, in one script: enqueue() and release() gather them. */
+  /** Asks for several things in one script; enqueue() and release() gather them. */
   async exchange(asks: readonly ExchangeAsk[]): Promise<readonly ExchangeReply[]> {
     const replies = (await this.#call('exchange', JSON.stringify(asks.flatMap(askMembers)))) as string
     return asks.length === 0 ? [] : replies.split(',').map(exchangeReply)
@@ -130,13 +130,13 @@ export class LeaseScripts {
     return { more: more === 1, nowMs: Number(nowMs), suspected }
   }
 
-  /** `readers`: undefined when the device cannot tell; `askedMs`: of tidy(). */
+  /** `readers` is undefined when the device cannot tell; `askedMs` is the `nowMs` that tidy() returned. */
   async clear(device: string, readers: number | undefined, askedMs: number): Promise<number> {
     const { suspectMs } = this.#context.timings
     return (await this.#call('clear', device, readers ?? '', askedMs, suspectMs)) as number
   }
 
-  /** `ends`: it is the last of what anybody can have, so that nothing needs to be waited for. */
+  /** With `ends` this is the last of what anybody can have, and the recovery ends. */
   async reassert(
     owned: readonly OwnedRequest[],
     options: { readonly ends: boolean } = { ends: false },
@@ -156,7 +156,7 @@ export class LeaseScripts {
     return owned.map(({ id, attempt }, i) => ({ id, attempt, state: (states as ('g' | 'w')[])[i] ?? 'w' }))
   }
 
-  /** Returns how much is left to give back: call it until that is nothing. */
+  /** Gives some requests back and returns how many are left; call it until that is 0. */
   async leave(): Promise<number> {
     return (await this.#call('leave')) as number
   }

@@ -3,9 +3,9 @@ export interface LeaseTimings {
   readonly heartbeatMs: number
   /** A replica silent for so long has lost its lease. Also how long nothing is granted after Redis was restarted. */
   readonly leaseTtlMs: number
-  /** Where a device cannot tell its readers: how long after that the replica's grants still count. */
+  /** How long the grants of a lapsed replica still count on a device that cannot tell its readers. */
   readonly suspectMs: number
-  /** Without an acknowledged heartbeat for so long nobody waits any longer for a lease. */
+  /** After this time without an acknowledged heartbeat, waiters are told that the scheduler is unavailable. */
   readonly unavailableMs: number
   /**
    * Without an acknowledged heartbeat for so long the replica cuts its own streams on devices that
@@ -15,7 +15,7 @@ export interface LeaseTimings {
   readonly fenceMs: number
   /** A device that answered "busy" gets no more streams than it has for so long. */
   readonly busyMs: number
-  /** So long after its grant a stream has begun, or its lease was given back. */
+  /** Within this time after a grant its streams have begun, or the lease was given back. */
   readonly openMs: number
 }
 

@@ -19,7 +19,7 @@ export interface LeaseRequest {
 export interface QueuePlace {
   /** n-th in line, from 1, on the device where most are before it. */
   readonly position: number
-  /** Until its turn, from how long streams took there lately; undefined when none has ended yet. */
+  /** Time until its turn, from how long streams took there lately; undefined when none has ended yet. */
   readonly etaMs: number | undefined
 }
 
@@ -27,7 +27,7 @@ export interface QueuePlace {
 export interface Lease extends AsyncDisposable {
   readonly id: string
   readonly devices: readonly string[]
-  /** Who asked for it. */
+  /** The user who asked for the lease. */
   readonly user: string
   readonly waitedMs: number
   /** Aborts when the lease can no longer be vouched for: the streams under it must be cut at once. */
@@ -73,7 +73,7 @@ export interface QueueRow {
   readonly replica: string
   readonly enqueuedMs: number
   readonly grantedMs: number | undefined
-  /** Of waiting ones. */
+  /** The place in line of a waiting request, as QueuePlace has it. */
   readonly position: number | undefined
   readonly etaMs: number | undefined
 }
