@@ -1,11 +1,11 @@
-/** How a body's bytes are told from what frames them, and framed again for somebody else. */
+/** Tells a body's bytes from what frames them, and frames them again for a client. */
 import { type BodyLength, MalformedAnswer, parseHeaderLines } from './response-head.ts'
 
 /** A chunk of HTTP/1.1 that has begun: what must follow it before another one can. */
 export interface OpenChunk {
-  /** Bytes of the body that it still has to hold. */
+  /** How many bytes of the body the chunk still lacks. */
   readonly dataBytes: number
-  /** What is missing of the line end behind them. */
+  /** The part of the chunk's closing line end that is still missing. */
   readonly lineEnd: string
 }
 
@@ -28,9 +28,9 @@ export interface FramedPieces {
 export interface BodyFraming {
   /** Whether the body has ended by its framing. */
   readonly ended: boolean
-  /** After the end. */
+  /** The trailers that followed the body; they are complete once it has ended. */
   readonly trailers: Readonly<Record<string, string>>
-  /** What is wrong with the bytes so far, also when there are some after the end. */
+  /** What is wrong with the bytes so far; bytes behind the end are a fault too. */
   readonly fault: MalformedAnswer | undefined
   /** Takes the bytes of the next read; the pieces end before a fault. REQUIRES: no fault so far. */
   walk(bytes: Buffer): FramedPieces
@@ -107,7 +107,7 @@ const CR = 0x0d
 
 type State = 'size' | 'data' | 'data-cr' | 'data-lf' | 'trailer' | 'end'
 
-/** What is open behind the data of a chunk. */
+/** The open chunk, by the state that the walk is in behind a chunk's data. */
 const OPEN_LINES: Readonly<Partial<Record<State, OpenChunk>>> = {
   'data-cr': { dataBytes: 0, lineEnd: '\r\n' },
   'data-lf': { dataBytes: 0, lineEnd: '\n' },
@@ -168,7 +168,7 @@ class ChunkedFraming implements BodyFraming {
     return OPEN_LINES[this.#state] ?? NO_OPEN_CHUNK
   }
 
-  /** One element, or what there is of it. */
+  /** Walks over the next element, or over the part of it that is in this read. */
   #step(walk: Walk): void {
     const { bytes, position } = walk
     if (this.#state === 'data') {

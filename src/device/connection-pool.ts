@@ -6,7 +6,7 @@ import { ANSWER_READ_SIZE } from './read-size.ts'
 
 export interface PoolOptions {
   readonly connectTimeoutMs: number
-  /** One that nobody uses for so long is closed. */
+  /** How long a connection may rest unused before it is closed. */
   readonly idleMs: number
 }
 

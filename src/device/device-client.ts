@@ -20,7 +20,7 @@ export interface DeviceClientLimits {
    * is not whole by then.
    */
   readonly idleTimeoutMs: number
-  /** Told what a device said that callers are not told. */
+  /** Called with the texts of a device that callers do not get to see. */
   readonly onHiddenText?: ((text: string) => void) | undefined
 }
 
@@ -30,14 +30,14 @@ export interface TimeLimit {
 }
 
 export interface QuestionOptions {
-  /** How much of an answer is taken. */
+  /** The longest answer that is taken. */
   readonly bytesMax: number
   readonly signal: AbortSignal
-  /** For all of the answer; default: none besides the client's limits. */
+  /** How long the whole answer may take; default: the client's limits alone. */
   readonly timeoutMs?: number
   /** Label of whoever asks; the device is told. */
   readonly caller?: string
-  /** Whether it changes something on the device: it is never sent twice then. */
+  /** Whether the request changes something on the device; such a request is never sent twice. */
   readonly isChange?: boolean
 }
 
@@ -126,7 +126,7 @@ export class DeviceClient {
         entries += found.length
         if (entries > entriesMax) throw new MalformedAnswer(`sent a list of more than ${entriesMax} entries`)
         yield found
-        // Else a fast device would have all of it read in one go, and everybody would wait.
+        // Without this pause the list of a fast device is read in one go, while everybody waits.
         await nextTurn()
       }
       return list.end()

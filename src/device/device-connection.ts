@@ -37,16 +37,16 @@ export interface ConnectionRead {
 const READS_AHEAD = 2
 
 export class DeviceConnection implements Disposable {
-  /** Its name. */
+  /** The name of the device. */
   readonly device: string
   readonly #socket: Socket
   readonly #size: ReadSize
   readonly #connecting: NodeJS.Timeout
   readonly #onAbort = (): void => this.#fail(this.#exchange?.signal.reason)
   #isConnected = false
-  /** Undefined while the connection rests. */
+  /** The exchange that runs; undefined while the connection rests. */
   #exchange: ExchangeOptions | undefined
-  /** What could not be sent yet. */
+  /** The request while it waits for the connection; empty once it has been sent. */
   #request = ''
   /** Whether the device has sent anything in this exchange. */
   #isAnswered = false
@@ -78,7 +78,7 @@ export class DeviceConnection implements Disposable {
     this.#socket.once(isTls(device) ? 'secureConnect' : 'connect', () => {
       clearTimeout(this.#connecting)
       this.#isConnected = true
-      // Nothing is sent later, also by a process that was stopped meanwhile.
+      // A process that was paused must not send the request after the limit either.
       if (performance.now() > lastMs) late()
       else this.#send()
     })
@@ -86,7 +86,7 @@ export class DeviceConnection implements Disposable {
     this.#listen()
   }
 
-  /** Whether a request can be sent over it, as far as we know. */
+  /** Whether a request can be sent over the connection, as far as we know. */
   get isOpen(): boolean {
     return !this.#ended && this.#failure === undefined
   }
@@ -118,7 +118,7 @@ export class DeviceConnection implements Disposable {
     this.#leaveExchange()
     if (this.#arrived.length > 0 || this.#ended) this.#fail(CLOSED)
     this.#socket.setTimeout(idleMs)
-    // One that rests holds no program up.
+    // A connection that rests does not keep the program running.
     this.#socket.unref()
   }
 

@@ -1,7 +1,7 @@
-/** What went wrong with a device, as an error of ours that names it. */
+/** The errors that say what went wrong with a device, and name it. */
 import { CapfleetError } from '../base/error.ts'
 
-/** How Node calls what its HTTP parser does not take. */
+/** The codes that Node gives to what its HTTP parser refuses. */
 const PROTOCOL_CODES = /^HPE_/
 
 /** An error of a connection, or of Node's HTTP client. An error that is ours already (a reason to abort) passes unchanged. */

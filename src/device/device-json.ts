@@ -39,7 +39,7 @@ export function nestsTooDeep(text: string): boolean {
 
 const ENTRY_BYTES_MAX = 16_384
 const ENTRY_DEPTH_MAX = 8
-/** Of all that is not in the list: the API has three short members there. */
+/** The longest rest, which is all that is not in the list: the API has three short members there. */
 const REST_BYTES_MAX = 16_384
 
 /** The name of the list with its bracket; a quote behind a backslash is one inside of another name. */
@@ -48,7 +48,7 @@ const LIST_BEGINS = /(?<!\\)"List"\s*:\s*\[$/
 const LIST_BEGINS_WITHIN = 64
 
 /** `rest`: outside of the list. `entry`: inside an entry. The others: between two entries. */
-type Place = 'rest' | 'first' | 'comma' | 'next' | 'entry'
+type State = 'rest' | 'first' | 'comma' | 'next' | 'entry'
 
 /**
  * Reads the JSON of a long list, {..., "List":[{...}, ...], ...}, as it arrives. JSON.parse of the whole
@@ -57,8 +57,8 @@ type Place = 'rest' | 'first' | 'comma' | 'next' | 'entry'
  * needs them.
  */
 export class JsonList {
-  #place: Place = 'rest'
-  /** Of the rest, or of the present entry. */
+  #state: State = 'rest'
+  /** How many brackets are open in the rest, or in the present entry. */
   #depth = 0
   #isInString = false
   #isEscaped = false
@@ -71,14 +71,14 @@ export class JsonList {
   /** Takes the next bytes and gives the texts of the entries that end in them. Throws MalformedAnswer. */
   push(bytes: Buffer): readonly string[] {
     const entries: string[] = []
-    /** Of what is kept: the rest, or an entry. */
+    /** Where the bytes begin that are kept, of the rest or of an entry. */
     let begin = 0
     for (let at = 0; at < bytes.length; ) {
-      if (this.#place === 'entry') {
+      if (this.#state === 'entry') {
         at = this.#nextBracket(bytes, at) + 1
         if (at > bytes.length || !this.#endsEntry(bytes[at - 1] ?? 0)) continue
         entries.push(this.#takeEntry(bytes.subarray(begin, at)))
-      } else if (this.#place === 'rest') {
+      } else if (this.#state === 'rest') {
         at = this.#nextBracket(bytes, at) + 1
         if (at > bytes.length || !this.#beginsMember(bytes[at - 1] ?? 0)) continue
         this.#keepRest(bytes.subarray(begin, at))
@@ -86,20 +86,20 @@ export class JsonList {
         if (LIST_BEGINS.test(this.#rest.slice(-LIST_BEGINS_WITHIN))) this.#beginList()
       } else {
         const code = bytes[at] ?? 0
-        if (!isSpace(code)) this.#place = this.#placeAfter(code)
+        if (!isSpace(code)) this.#state = this.#stateAfter(code)
         // The bracket that ends the list is part of the rest, that of an entry is part of the entry.
         begin = at
         at++
       }
     }
-    if (this.#place === 'rest') this.#keepRest(bytes.subarray(begin))
-    if (this.#place === 'entry') this.#hold(bytes.subarray(begin))
+    if (this.#state === 'rest') this.#keepRest(bytes.subarray(begin))
+    if (this.#state === 'entry') this.#hold(bytes.subarray(begin))
     return entries
   }
 
   /** After all bytes: the members beside `List`. Throws MalformedAnswer when there was none, or no end. */
   end(): Readonly<Record<string, unknown>> {
-    const parsed = this.#place === 'rest' ? parse(this.#rest) : undefined
+    const parsed = this.#state === 'rest' ? parse(this.#rest) : undefined
     if (typeof parsed !== 'object' || parsed === null) throw new MalformedAnswer('sent malformed JSON')
     const { List, ...rest } = parsed as Record<string, unknown>
     if (!this.#wasFound || !Array.isArray(List)) throw new MalformedAnswer('sent a list without List')
@@ -121,16 +121,16 @@ export class JsonList {
 
   #beginList(): void {
     this.#wasFound = true
-    this.#place = 'first'
+    this.#state = 'first'
   }
 
   /** Between two entries; what begins with this byte. */
-  #placeAfter(code: number): Place {
+  #stateAfter(code: number): State {
     // Inside the object that holds the list, or inside the entry.
     this.#depth = 1
-    if (code === CLOSE_LIST && this.#place !== 'next') return 'rest'
-    if (code === OPEN_OBJECT && this.#place !== 'comma') return 'entry'
-    if (code === COMMA && this.#place === 'comma') return 'next'
+    if (code === CLOSE_LIST && this.#state !== 'next') return 'rest'
+    if (code === OPEN_OBJECT && this.#state !== 'comma') return 'entry'
+    if (code === COMMA && this.#state === 'comma') return 'next'
     throw new MalformedAnswer('sent a list with an entry that is no object')
   }
 
@@ -151,7 +151,7 @@ export class JsonList {
     const text = this.#held.length === 0 ? last.toString() : Buffer.concat([...this.#held, last]).toString()
     this.#held = []
     this.#heldBytes = 0
-    this.#place = 'comma'
+    this.#state = 'comma'
     return text
   }
 
@@ -176,7 +176,7 @@ function tooLong(): MalformedAnswer {
   return new MalformedAnswer(`sent a list with an entry of more than ${ENTRY_BYTES_MAX} bytes`)
 }
 
-/** Undefined when it is no JSON, or nested too deep. */
+/** The parsed value; undefined when the text is no JSON, or nested too deep. */
 function parse(latin1: string): unknown {
   // The members beside the list were collected byte by byte.
   const text = Buffer.from(latin1, 'latin1').toString()

@@ -64,7 +64,7 @@ export class DeviceProxy {
     proxy.on('proxyReq', (request, call) => ProxiedCall.of(call).sent(request, this.#timeoutMs))
     proxy.on('proxyRes', (answer, call) => ProxiedCall.of(call).answered(answer))
     proxy.on('error', (error, call) => ProxiedCall.of(call).failed(error))
-    // What http-proxy says instead when the caller has left as well.
+    // http-proxy says this instead of "error" when the caller has left as well.
     proxy.on('econnreset', (error, call) => ProxiedCall.of(call).failed(error))
     this.#proxies.set(device, proxy)
     return proxy
@@ -169,7 +169,7 @@ class ProxiedCall {
     )
     this.#boundHead(request, timeoutMs)
     const leave = () => {
-      // Of no effect when all of the answer is here.
+      // This has no effect when the whole answer has arrived.
       if (!request.destroyed) request.destroy(clientGone())
     }
     this.#res.once('close', leave)
@@ -187,7 +187,7 @@ class ProxiedCall {
     this.#settle.resolve(answer)
   }
 
-  /** Of no effect after `answered`. */
+  /** Tells that the call failed; it has no effect after answered(). */
   failed(error: Error): void {
     clearTimeout(this.#late)
     this.#settle.reject(deviceFailure(this.#device.name, error))

@@ -9,9 +9,9 @@ import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 /** An answer that is not 200, as it came. */
 export interface RefusedAnswer {
   readonly status: number
-  /** Of the header; text of the device. */
+  /** The device's header Retry-After, as it sent it. */
   readonly retryAfter?: string | undefined
-  /** As much of the body as was read. */
+  /** The part of the body that was read. */
   readonly body: string
 }
 
@@ -21,7 +21,7 @@ export interface DeviceRefusal {
   readonly hiddenText: string | undefined
 }
 
-/** What the caller can mend, or wait for; it is told in the device's own words. */
+/** Errors that the caller can mend, or wait for; they are told in the device's own words. */
 const CALLERS_CODES: ReadonlySet<ErrorCode> = new Set([
   'bad-parameter',
   'bad-bpf',

@@ -15,7 +15,7 @@ export interface DeviceRequest {
 const PATH = /^\/[\x21-\x7e\x80-\xff]*$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Fails with bad-parameter when the target cannot be one: this is the last wall against a split request. */
+/** The text of the request. Fails with bad-parameter when the target could split it in two. */
 export function formatRequest(device: Device, { method = 'GET', target, headers }: DeviceRequest): string {
   const path = device.pathOf(target)
   if (!PATH.test(path))

@@ -28,7 +28,7 @@ export class DeviceStream implements Disposable {
   readonly #connection: DeviceConnection
   readonly #framing: BodyFraming
   readonly #onReusable: AnswerOptions['onReusable']
-  /** What came with the head. */
+  /** The bytes of the body that came with the head, until they are taken. */
   #first: ConnectionRead | undefined
   #isDisposed = false
 
@@ -75,7 +75,7 @@ export class DeviceStream implements Disposable {
     return this.#framing.ended
   }
 
-  /** After the last read. */
+  /** The trailers behind the body; they are complete after the last read. */
   get trailers(): Readonly<Record<string, string>> {
     return this.#framing.trailers
   }
@@ -138,7 +138,7 @@ export class DeviceStream implements Disposable {
     if (more !== undefined) throw deviceProtocol(this.#device, 'sent bytes after the end of its answer')
   }
 
-  /** Whether more may follow. */
+  /** Gives the read's part of the body to the sink; returns whether more may follow. */
   #pass(read: ConnectionRead, sink: (read: BodyRead) => void): boolean {
     const body = this.#walk(read)
     if (body !== undefined) sink(body)
@@ -169,7 +169,7 @@ export class DeviceStream implements Disposable {
     else this.#connection[Symbol.dispose]()
   }
 
-  /** What came with the head of an answer that nobody reads; it may be more than the answer should have. */
+  /** Drops what came with the head when nobody read it; it may hold more than the answer should have. */
   #dropFirst(): void {
     const first = this.#first
     this.#first = undefined

@@ -29,7 +29,7 @@ export interface DeviceConnectOptions {
 /** One appliance that the gateway knows, with the credentials that the gateway uses there. */
 export class Device {
   readonly name: string
-  /** Without user, query and final slash; may have a path. */
+  /** The base address, perhaps with a path, without user, query and final slash. */
   readonly url: URL
   readonly site: string | undefined
   readonly fetchCompression: FetchCompression

@@ -74,7 +74,7 @@ async function passBody(
   }
 }
 
-/** What a device needs to know of the caller's request. Credentials and cookies are not among it. */
+/** The headers that a device needs of the caller's request; never credentials or cookies. */
 const REQUEST_HEADERS = [
   'accept',
   'accept-language',
@@ -84,7 +84,7 @@ const REQUEST_HEADERS = [
   'range',
 ] as const
 
-/** What a caller needs of the device's answer. */
+/** The headers that a caller needs of the device's answer. */
 const RESPONSE_HEADERS = [
   'accept-ranges',
   'allow',
@@ -105,7 +105,7 @@ export function methodOf({ method }: IncomingMessage): 'GET' | 'HEAD' {
   return method === 'HEAD' ? 'HEAD' : 'GET'
 }
 
-/** Those of the request to the device, without the gateway's credentials. */
+/** The headers of the request to the device, without the gateway's credentials. */
 export function requestHeaders({ headers: from }: IncomingMessage, caller: string): Record<string, string> {
   const headers: Record<string, string> = { 'capfleet-caller': caller }
   for (const name of REQUEST_HEADERS) {

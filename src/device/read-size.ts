@@ -29,7 +29,7 @@ const STALL_MS = 1_000
 export class ReadSize {
   readonly #limits: ReadSizeLimits
   #bytes: number
-  /** One after the other that a buffer of a quarter would have held. */
+  /** How many reads in a row a buffer of a quarter of the size would have held. */
   #smallReads = 0
 
   constructor(limits: ReadSizeLimits) {
@@ -44,7 +44,7 @@ export class ReadSize {
   /** A read has put `bytes` into a buffer of `capacity`. */
   hasRead(bytes: number, capacity: number): void {
     const { leastBytes, mostBytes } = this.#limits
-    // Of the present size: a buffer from before a stall is no measure of what comes after it.
+    // The present size is doubled, not `capacity`: a buffer from before a stall is no measure for what follows.
     if (bytes === capacity) this.#bytes = Math.min(this.#bytes * 2, mostBytes)
     this.#smallReads = bytes * 4 <= capacity ? this.#smallReads + 1 : 0
     if (this.#smallReads < SMALL_READS_TO_SHRINK) return

@@ -7,7 +7,7 @@ export interface ResponseHead {
   readonly status: number
   /** Names in lower case; several lines of one name are joined by ", ". */
   readonly headers: Readonly<Record<string, string>>
-  /** Where the body ends, of an answer that has one. */
+  /** How the end of the body is found, if the answer has a body. */
   readonly framing: BodyLength
   /** Whether the connection can carry another exchange after this one. */
   readonly keepsConnection: boolean
@@ -16,12 +16,12 @@ export interface ResponseHead {
 /** "chunked", a number of bytes, or "until-close". */
 export type BodyLength = 'chunked' | 'until-close' | number
 
-/** What is wrong, to continue "device X ...". */
+/** Its message says what is wrong, as the rest of a sentence that begins with "device X". */
 export class MalformedAnswer extends Error {}
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n|$)/
 const HEADER_LINE = /([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)(?:\r\n|$)/y
-/** More than any file has; well below where a double is no longer exact. */
+/** The longest body in bytes: more than any file has, and still exact as a double. */
 const LENGTH = /^\d{1,15}$/
 
 /** `text` is the head in latin1, without the empty line. Throws MalformedAnswer. */
@@ -33,12 +33,12 @@ export function parseResponseHead(text: string): ResponseHead {
   const status = Number(match[2])
   const framing = framingOf(headers, isHttp11)
   const isKept = isHttp11 && !/\bclose\b/i.test(headers.connection ?? '')
-  // Who announces a body for an answer that has none might send it as well.
+  // A device that announces a body where none may be might send one as well.
   const mayBringMore = !hasBody({ status }) && framing !== 'until-close' && framing !== 0
   return { status, headers, framing, keepsConnection: isKept && !mayBringMore }
 }
 
-/** Whether an answer of this status has one, when its request was no HEAD. */
+/** Whether an answer of this status has a body, when its request was no HEAD. */
 export function hasBody({ status }: Pick<ResponseHead, 'status'>): boolean {
   return status !== 204 && status !== 304
 }

@@ -23,7 +23,7 @@ const RETRY_AFTER_S = 1
 export class CallLimits {
   readonly #limits: CallLimitSettings
   readonly #count: (device: string, result: string) => void
-  /** By device, and by device and user; those without a call are left out. */
+  /** Running calls by device, and by device and user; there is no entry for 0. */
   readonly #running = new Map<string, number>()
 
   constructor(limits: CallLimitSettings, metrics: Metrics) {

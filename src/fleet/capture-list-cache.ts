@@ -13,7 +13,7 @@ export interface CaptureListOptions {
   readonly reading: ListReading
 }
 
-/** Longer than any age that is asked for. Then a list, which may be large, is forgotten. */
+/** How long a list, which may be large, is remembered: longer than any age that is asked for. */
 const KEPT_MS = 2_000
 
 /**
@@ -47,7 +47,7 @@ export class CaptureListCache {
     return withinLimit(device, { timeoutMs: this.#timeoutMs, signal }, (ended) => race(captures, ended))
   }
 
-  /** After a change on the device. */
+  /** Forgets the list, because the device has changed. */
   forget(): void {
     this.#fetched = undefined
   }
@@ -66,7 +66,7 @@ export class CaptureListCache {
   }
 
   #fetch(): Promise<readonly CaptureEntry[]> {
-    // Not under the caller's signal: others may be waiting for the same list.
+    // The caller's signal must not end the call: others may be waiting for the same list.
     const limit = { timeoutMs: this.#timeoutMs, signal: new AbortController().signal }
     const captures = this.#breaker.run(() => fetchDeviceCaptures(this.#client, this.#reading, limit))
     const fetched = { startedMs: performance.now(), captures, isRunning: true }

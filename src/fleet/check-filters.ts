@@ -12,7 +12,7 @@ export interface CheckOptions {
   readonly signal: AbortSignal
 }
 
-/** What the device's compilers say: a mistake of the filter, or that they have no time for it. */
+/** Codes of a device's compilers: the filter is wrong, or they have no time for it. */
 const FILTER_CODES: ReadonlySet<string> = new Set(['bad-bpf', 'bad-regex', 'compiler-busy'])
 
 /** Whether there is anything that a device would have to compile. */

@@ -18,7 +18,7 @@ export interface ListReading extends ListLimits {
   readonly largeAnswers: LargeAnswers
 }
 
-/** What is read of a list before it counts as a large answer. */
+/** The longest list in bytes that does not count as a large answer. */
 const SMALL_BYTES = 256 * 1_024
 
 /**
@@ -56,7 +56,7 @@ async function readCaptures(
   return captures.sort(newestFirst)
 }
 
-/** Fails with device-protocol. */
+/** The entry that the JSON text holds. Fails with device-protocol. */
 function readEntry(device: string, json: string): CaptureEntry {
   const { StreamName, Path, StartTS, EndTS } = parseEntry(device, json)
   const name = StreamName ?? Path

@@ -14,7 +14,7 @@ export interface FanOutOptions extends TimeLimit {
   readonly callLimits: CallLimits
   /** Whose calls they are. */
   readonly user: string
-  /** Whether they change something on the devices: none is sent twice then. */
+  /** Whether the calls change something on the devices; such a call is never sent twice. */
   readonly isChange: boolean
 }
 
@@ -84,7 +84,7 @@ export function asJson(device: string, text: string): string {
     JSON.parse(text)
     return text
   } catch {
-    // Not JSON after all.
+    // The text only looked like JSON.
     return JSON.stringify(text)
   }
 }

@@ -41,7 +41,7 @@ function isStartOf(base: string, captureName: string): boolean {
   return captureName.startsWith(base) && START_SUFFIX.test(captureName.slice(base.length))
 }
 
-/** To compare a name takes microseconds, and devices may hold any number of them. */
+/** How many names are compared with one that is unknown: each takes microseconds, and devices hold any number. */
 const COMPARED_MAX = 10_000
 
 function unknownCapture(name: string, lists: readonly CaptureList[]): CapfleetError {

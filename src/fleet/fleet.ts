@@ -22,14 +22,14 @@ export interface FleetOptions {
   readonly connectTimeoutMs: number
   /** A device that sends nothing for so long has failed. */
   readonly idleTimeoutMs: number
-  /** For probes and lists. */
+  /** How long the device may take to answer a probe, or for a list. */
   readonly probeTimeoutMs: number
   readonly probeIntervalMs: number
-  /** So many failed probes in a row and the device is not asked until it answers one. */
+  /** How many failed probes in a row make the gateway give the device up until it answers one. */
   readonly failuresMax: number
-  /** How much of a list is taken of a device. */
+  /** The largest list that is taken of a device. */
   readonly lists: ListLimits
-  /** So many large answers are read at the same time, over all devices. */
+  /** How many large answers are read at the same time, over all devices. */
   readonly largeAnswersMax: number
   readonly log: Log
 }
@@ -59,24 +59,24 @@ export class Fleet implements AsyncDisposable {
     return this.#devices
   }
 
-  /** In the order of `devices`. */
+  /** The members of the fleet, in its order. */
   get members(): readonly FleetMember[] {
     return this.#devices.map((device) => this.get(device.name))
   }
 
-  /** Also one that is leaving. */
+  /** The member of this name, even if it is leaving. */
   find(name: string): FleetMember | undefined {
     return this.#members.get(name)
   }
 
-  /** As find. Fails with unknown-device; a device may have been removed since it was chosen. */
+  /** As find(), but fails with unknown-device, because a device may be removed after it was chosen. */
   get(name: string): FleetMember {
     const member = this.find(name)
     if (member !== undefined) return member
     throw unknownDevice(name, namesOf(this.#devices), 'device')
   }
 
-  /** For a new request: a device that is leaving is not there any more. Fails with unknown-device. */
+  /** The member for a new request, which must not be leaving. Fails with unknown-device. */
   choose(name: string): FleetMember {
     if (this.#present.has(name)) return this.get(name)
     throw unknownDevice(name, namesOf(this.#devices), 'device')
@@ -87,7 +87,7 @@ export class Fleet implements AsyncDisposable {
     return this.find(name)?.health.readers()
   }
 
-  /** As of the last probe. */
+  /** The offset of the device's clock, as of its last probe. */
   clockOf(name: string): ClockOffset | undefined {
     return this.find(name)?.health.report.clock
   }

@@ -29,7 +29,7 @@ export interface AfterBytes {
  */
 export interface DownloadPlan {
   readonly kind: 'relay' | 'merge'
-  /** In the order that decides between packets of equal time. */
+  /** One step for each device, in the order that decides between packets of equal time. */
   readonly steps: readonly DownloadStep[]
   readonly query: DownloadQuery
 }

@@ -4,7 +4,7 @@ interface Sample extends ClockOffset {
   readonly takenMs: number
 }
 
-/** As many as a device's clock keeps its pace for: 8 probes of 5 s. */
+/** Samples of 40 s (one each 5 s), for which a device's clock keeps its pace. */
 const SAMPLES_MAX = 8
 /** How fast two clocks that nothing disciplines may part: 100 parts per million. */
 const DRIFT_NS_PER_MS = 100
@@ -17,14 +17,14 @@ const DRIFT_NS_PER_MS = 100
 export class ClockFilter {
   #samples: readonly Sample[] = []
 
-  /** `nowMs` of a clock that is never set. */
+  /** Adds a sample; `nowMs` is read from a clock that is never set. */
   add(offset: ClockOffset, nowMs: number): void {
     const newest = { ...offset, takenMs: nowMs }
     const kept = this.#samples.filter((sample) => agree(aged(sample, nowMs), newest))
     this.#samples = [newest, ...(kept.length === this.#samples.length ? kept : [])].slice(0, SAMPLES_MAX)
   }
 
-  /** With the bound that its age makes of it; undefined before the first sample. */
+  /** The best offset, its bound widened by its age; undefined before the first sample. */
   best(nowMs: number): ClockOffset | undefined {
     const [newest, ...older] = this.#samples.map((sample) => aged(sample, nowMs))
     if (newest === undefined) return undefined

@@ -16,7 +16,7 @@ export type BreakerState = 'closed' | 'open' | 'trial'
 
 export interface BreakerOptions {
   readonly device: string
-  /** So many failed probes in a row open it. */
+  /** How many failed probes in a row open the breaker. */
   readonly failuresMax: number
   readonly onOpen: (lastError: CapfleetError) => void
   /** Called when a call failed in a way that a dead device would explain: a probe is due now. */
@@ -27,7 +27,7 @@ export class DeviceBreaker {
   readonly #options: BreakerOptions
   #state: BreakerState = 'closed'
   #failures = 0
-  /** Of the present row of failed probes. */
+  /** When the present row of failed probes began (performance.now()). */
   #firstFailureMs = 0
   #lastError: CapfleetError | undefined
 
@@ -64,17 +64,17 @@ export class DeviceBreaker {
     )
   }
 
-  /** A call failed so. Asks for a probe when the device may be to blame; counts nothing. */
+  /** Tells that a call failed. Asks for a probe when the device may be to blame; counts nothing. */
   suspect(error: unknown): void {
     if (isDeviceFault(error)) this.#options.onSuspicion()
   }
 
-  /** A probe went well. The second one in a row ends the trial, as a call that goes well does. */
+  /** Tells that a probe went well. The second one in a row ends the trial, as a call that goes well does. */
   probed(): void {
     this.#reset(this.#state === 'open' ? 'trial' : 'closed')
   }
 
-  /** A probe failed so. A device that answers, if only to refuse, is not down. */
+  /** Tells that a probe failed. A device that answers, if only to refuse, is not down. */
   probeFailed(error: unknown): void {
     if (!isDeviceFault(error)) return
     this.#failures += 1
@@ -86,7 +86,7 @@ export class DeviceBreaker {
     this.#options.onOpen(error)
   }
 
-  /** While open it proves nothing: the call may have begun before the failures. */
+  /** A call that went well proves nothing while the breaker is open: it may have begun before the failures. */
   #succeeded(): void {
     if (this.#state !== 'open') this.#reset('closed')
   }

@@ -16,15 +16,15 @@ import {
 export interface HealthSettings {
   /** From the start of one probe to the start of the next. */
   readonly intervalMs: number
-  /** For each question of a probe. */
+  /** How long the device may take to answer each question of a probe. */
   readonly timeoutMs: number
 }
 
 /** What the last probe found. The facts below `error` are kept while the device is away. */
 export interface HealthReport {
-  /** undefined before the first probe has ended. */
+  /** Undefined before the first probe has ended. */
   readonly reachable: boolean | undefined
-  /** When it came or went, as far as probes saw. */
+  /** When the device came or went, as far as probes saw. */
   readonly since: Date | undefined
   readonly probedAt: Date | undefined
   /** How long the answer to the version took. */
@@ -40,7 +40,7 @@ export interface HealthReport {
 }
 
 export interface HealthOptions {
-  /** For probes alone: a device whose connections are all in use is not down. */
+  /** A client for probes alone, because a device whose other connections are all in use is not down. */
   readonly client: DeviceClient
   readonly breaker: DeviceBreaker
   readonly settings: HealthSettings
@@ -49,7 +49,7 @@ export interface HealthOptions {
 
 /** Part of the interval by which probes vary, so that those of many devices and replicas spread. */
 const JITTER = 0.1
-/** What changes slowly is asked for with every so many probes. */
+/** One probe in this many asks for what changes slowly. */
 const SLOW_EVERY = 12
 /** The least distance of two probes, also of those that come out of turn. */
 const SOON_MS = 500
@@ -138,7 +138,7 @@ export class DeviceHealth {
     this.#hurry = new AbortController()
   }
 
-  /** Whether the device is there; only this decides it. */
+  /** Whether the device answers; nothing else decides whether it is reachable. */
   async #probeLife(): Promise<boolean> {
     const askedMs = performance.now()
     try {
@@ -166,7 +166,7 @@ export class DeviceHealth {
       log.warn('device.down', { device: this.#name, code: found.error?.code, message: found.error?.message })
   }
 
-  /** What a device does not tell stays unknown; it is no fault of it. */
+  /** Asks for the facts. What a device does not tell stays unknown, which is no failure. */
   async #probeFacts(slowToo: boolean): Promise<void> {
     const { client } = this.#options
     // First and alone: on a warm connection its round trip, and so its error, is the shortest.
@@ -191,7 +191,7 @@ function foundOf<Value>(settled: PromiseSettledResult<Value>): Value | undefined
   return settled.status === 'fulfilled' ? settled.value : undefined
 }
 
-/** Ends early, without a complaint, when the signal aborts. */
+/** Waits; ends early, without an error, when the signal aborts. */
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await delay(Math.max(0, ms), undefined, { signal }).catch(() => undefined)
 }

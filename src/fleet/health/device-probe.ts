@@ -1,4 +1,4 @@
-/** One look at a device: is it there, which clock, how many readers, how far back does it reach. */
+/** The questions of a probe: is the device there, what is its time, how many readers, its oldest packet. */
 import { performance } from 'node:perf_hooks'
 import { CapfleetError } from '../../base/error.ts'
 import { ANSWER_BYTES_MAX, type DeviceClient, type TimeLimit } from '../../device/device-client.ts'
@@ -13,7 +13,7 @@ export interface ClockOffset {
 
 export interface PtpState {
   readonly sync: boolean
-  /** To the grand master, as the device tells it. */
+  /** Offset to the PTP grand master, as the device tells it. */
   readonly offsetNs: number | undefined
 }
 
@@ -34,7 +34,7 @@ export async function probeVersion(client: DeviceClient, limit: TimeLimit): Prom
   return plainText(version, VERSION_LENGTH_MAX)
 }
 
-/** A device without this path tells nothing, which is no failure. */
+/** The device's status. A device without this path tells nothing, which is no failure. */
 export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promise<DeviceStatus> {
   const { cat, ptp } = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
   const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
@@ -61,7 +61,7 @@ export async function probeOldestPacket(client: DeviceClient, limit: TimeLimit):
 /** Our wall clock can be read to a millisecond only: it is up to so much later than it reads. */
 const TICK_NS = 1_000_000n
 
-/** As well as one question can tell: the device read its clock somewhere between question and answer. */
+/** The device's clock, within the time of one question: the device read it between question and answer. */
 export async function probeClock(client: DeviceClient, limit: TimeLimit): Promise<ClockOffset> {
   const askedNs = BigInt(Date.now()) * 1_000_000n
   const askedMs = performance.now()

@@ -39,7 +39,7 @@ export async function readAccess(
   }
 }
 
-/** What a header value can carry. */
+/** A text that a header value can carry. */
 const TOKEN = /^[\x21-\x7e]+$/
 
 async function readCredentials(

@@ -16,7 +16,7 @@ export interface DiscoveryOptions {
   readonly log: Log
 }
 
-/** After a failure: soon again, then less often. */
+/** After a failure the directory is asked again soon, then less and less often. */
 const RETRY_FIRST_MS = 1_000
 const RETRY_MOST_MS = 30_000
 
@@ -51,7 +51,7 @@ export class DeviceDiscovery {
     }
   }
 
-  /** Whether it ended without a failure. */
+  /** Asks the directory once; returns whether that ended without a failure. */
   async #ask(signal: AbortSignal): Promise<boolean> {
     const { srv, dnsServers, endpointSlice } = this.#options.settings
     try {
@@ -78,7 +78,7 @@ export class DeviceDiscovery {
     this.#options.onDevices(devices)
   }
 
-  /** Once each, not with every answer of the directory. */
+  /** Logs each refused device once, not with every answer of the directory. */
   #logRefused(refused: readonly RefusedDevice[]): void {
     const lines = new Set(refused.map(({ name, reason }) => `${name}: ${reason}`))
     for (const device of lines.difference(this.#refused))

@@ -56,7 +56,7 @@ export const discoverySchema = z
 export type DeviceSettings = z.infer<typeof deviceSchema>
 export type DiscoverySettings = z.infer<typeof discoverySchema>
 export type EndpointSliceSettings = z.infer<typeof endpointSliceSchema>
-/** What both have in common. */
+/** The settings that configured and discovered devices have in common. */
 export type AccessSettings = Pick<DeviceSettings, keyof typeof accessShape>
 
 function checkCredentials(entry: AccessSettings, context: z.RefinementCtx): void {

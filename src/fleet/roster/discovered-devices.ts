@@ -7,10 +7,10 @@ import { DEVICE_NAME } from './device-settings.ts'
 /** A device as a directory tells of it. */
 export interface FoundDevice {
   readonly name: string
-  /** For the URL; certificates are checked against it. */
+  /** The host in the device's URL, against which its certificate is checked. */
   readonly host: string
   readonly port: number
-  /** All that the host stands for, at least one. */
+  /** All addresses that the host stands for, at least one. */
   readonly addresses: readonly string[]
 }
 

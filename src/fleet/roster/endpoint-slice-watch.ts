@@ -66,7 +66,7 @@ async function askForSlices(
   const query = new URLSearchParams({ ...(labelSelector === '' ? {} : { labelSelector }), ...options.query })
   const path = `apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`
   const target = new URL(`${url.replace(/\/+$/, '')}/${path}?${query}`)
-  // Read each time: the kubelet renews them.
+  // The files are read each time, because the kubelet renews them.
   const token = (await readFile(tokenFile, 'utf8')).trim()
   const headers = { authorization: `Bearer ${token}`, accept: 'application/json' }
   const request =
@@ -86,11 +86,11 @@ async function askForSlices(
   )
 }
 
-/** Whether it changed anything. */
+/** Applies one event of the watch; returns whether it changed anything. */
 function applyEvent(slices: Map<string, EndpointSlice>, line: string): boolean {
   if (line.trim() === '') return false
   const { type, object } = eventSchema.parse(JSON.parse(line))
-  // Such as 410 Gone: the version is too old to watch from.
+  // One cause is 410 Gone: the version is too old to watch from.
   if (type === 'ERROR')
     throw new Error(`the watch failed: ${JSON.stringify(object).slice(0, ERROR_TEXT_MAX)}`)
   if (type === 'BOOKMARK') return false

@@ -20,7 +20,7 @@ export interface RosterPlan {
 
 export interface RosterOptions {
   readonly fleet: Fleet
-  /** Those of the devices that have running or waiting downloads. */
+  /** Picks the devices that have running or waiting downloads. */
   readonly busyOf: (names: readonly string[]) => Promise<ReadonlySet<string>>
   readonly log: Log
 }
@@ -33,11 +33,11 @@ interface Source {
 
 interface Leaver {
   readonly device: Device
-  /** performance.now() */
+  /** When it left (performance.now()). */
   readonly untilMs: number
 }
 
-/** So long a device that left can be asked again by downloads that were running on it. */
+/** How long downloads that were running on a device can ask it again after it left. */
 const GRACE_MS = 300_000
 const LOOK_MS = 1_000
 
@@ -50,7 +50,7 @@ export class FleetRoster implements AsyncDisposable {
   readonly #closing = new AbortController()
   #configured: readonly Device[] = []
   #sources: readonly Source[] = []
-  /** Those that the log has told of. */
+  /** The duplicate names that the log has told of. */
   #duplicates: ReadonlySet<string> = new Set()
   readonly #leavers = new Map<string, Leaver>()
   #seeingOff: Promise<void> | undefined

@@ -2,13 +2,13 @@ import { Resolver } from 'node:dns/promises'
 import type { FoundDevice } from './discovered-devices.ts'
 
 export interface SrvLookup {
-  /** Such as "_capfleet._tcp.example.org". */
+  /** The name of the SRV records, such as "_capfleet._tcp.example.org". */
   readonly srv: string
-  /** Default: those of the machine. */
+  /** The DNS servers to ask; default: those of the machine. */
   readonly dnsServers: readonly string[]
 }
 
-/** One answer of a server is waited for so long, and asked for so often. */
+/** How long an answer of a server is waited for, and how often it is asked. */
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 /** Codes for "there is such a name, without records of this type", and for "no such name". */
