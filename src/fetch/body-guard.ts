@@ -21,7 +21,7 @@ export interface BodyGuard extends Disposable {
   finish(): Promise<void>
 }
 
-/** For a body whose completion the device itself vouches for. */
+/** The guard of a body whose completion the device itself vouches for. */
 export const UNCHECKED_BODY: BodyGuard = {
   mayBeWhole: true,
   takesTime: false,
@@ -61,7 +61,7 @@ export class PcapGuard implements BodyGuard {
  * behind a record. Decompresses everything and keeps nothing.
  */
 export class CompressedGuard implements BodyGuard {
-  /** Only the end of the decompressed bytes could say. */
+  /** Only finish() can tell, because it knows all decompressed bytes. */
   readonly mayBeWhole = true
   readonly takesTime = true
   readonly #device: string
@@ -118,7 +118,7 @@ class Handover implements AsyncIterator<Buffer> {
     return used.promise
   }
 
-  /** No piece follows. */
+  /** Tells that no piece follows. */
   end(): void {
     this.#isEnded = true
     this.#next.resolve({ done: true, value: undefined })

@@ -28,9 +28,9 @@ export interface Body extends Disposable {
   cutMark(): Uint8Array
   /** Live; final when the body is whole. */
   result(): BodyResult
-  /** By which it can be continued behind what was given so far; undefined when it cannot, as it is compressed. */
+  /** Where the body can be continued behind what was given so far; undefined for a compressed body. */
   places(): BodyPlaces | undefined
-  /** Whether it can stop and go on by park() and unpark(). */
+  /** Whether park() and unpark() may be called. */
   readonly isParkable: boolean
   /** Closes the streams of all devices. What was read still goes out; then the body waits for unpark(). */
   park(): void
@@ -44,11 +44,11 @@ export interface BodyPart extends Pick<BodyRead, 'data' | 'release'> {
   readonly framing?: Pick<BodyRead, 'framed' | 'open'>
 }
 
-/** Known before the first byte. */
+/** What is known of a body before its first byte. */
 export interface BodyFacts {
-  /** What the devices say of their packets, of several the sum of it. */
+  /** What the devices say of their packets, taken together. */
   readonly claims: DeviceClaims
-  /** In a merge: the clocks of its devices, as far as they are known. */
+  /** The clocks of the devices of a merge, as far as they are known. */
   readonly clocks: ReadonlyMap<string, DeviceClock>
 }
 
@@ -61,7 +61,7 @@ export interface DeviceClock {
 /** Counts are undefined where no device told and nobody counted. */
 export interface BodyResult {
   readonly packets: bigint | undefined
-  /** Given so far, compressed where the body is. */
+  /** Bytes of the body that were given so far, as they are sent. */
   readonly bytes: bigint
   readonly corruptBlocks: bigint | undefined
   readonly timeFallbacks: bigint | undefined
@@ -71,7 +71,7 @@ export interface BodyResult {
   /** Whether MaxBytes or MaxPackets left packets out, of which the first has the timestamp nextNs. */
   readonly isTruncated: boolean | undefined
   readonly nextNs: bigint | undefined
-  /** One per device, in the order of the plan. */
+  /** What came of each device, in the order of the plan. */
   readonly perDevice: readonly DeviceResult[]
 }
 
@@ -80,7 +80,7 @@ export interface ReportedError {
   readonly detail: string
 }
 
-/** One device's part. */
+/** What one device brought. */
 export interface DeviceResult {
   readonly device: string
   readonly status: 'complete' | 'truncated' | 'missing' | 'failed'
@@ -98,7 +98,7 @@ export interface DeviceResult {
   /** How long a merge waited for this device alone. */
   readonly stalledMs: number
   readonly clock: DeviceClock | undefined
-  /** With OnError=partial: the half-open range whose packets of this device are missing. */
+  /** The half-open range whose packets of this device are missing (OnError=partial). */
   readonly missing: { readonly fromNs: bigint; readonly toNs: bigint } | undefined
   readonly error: ReportedError | undefined
 }

@@ -11,7 +11,7 @@ import { badParameter } from '../query/query-parameters.ts'
 import type { Body, DeviceResult } from './body.ts'
 import type { BodyPlaces, Position } from './position.ts'
 
-/** What was delivered of a body. */
+/** How far a body was delivered. */
 export interface Delivered {
   /** Bytes of the whole body. */
   readonly bytes: number
@@ -22,7 +22,7 @@ export interface Delivered {
 /** How the rest of a body is fetched. */
 export interface Continuation {
   readonly plan: DownloadPlan
-  /** Where in the whole body the new streams begin, behind a file header of their own; 0: with that of the body. */
+  /** Where in the whole body the new streams' packets begin; 0: their file header is the body's own. */
   readonly startBytes: number
   readonly rest: Rest
 }
@@ -50,11 +50,11 @@ export interface RestOptions {
   readonly bytes: number
   /** Places of the whole body. Those before the start are nobody's concern. */
   readonly known: readonly Position[]
-  /** For errors. */
+  /** The devices that are named in errors. */
   readonly devices: readonly string[]
 }
 
-/** Of a body that is made again, the part that was not delivered. */
+/** Picks, from a body that is made again, the part that was not delivered. */
 export class Rest {
   readonly #bytes: number
   readonly #devices: readonly string[]
@@ -76,7 +76,7 @@ export class Rest {
     return this.#at >= this.#bytes
   }
 
-  /** What the next bytes hold of it. Throws aged-out when they are not what was delivered. */
+  /** The undelivered part of the next bytes. Throws aged-out when the rest is not what was delivered. */
   take<Piece extends Uint8Array>(piece: Piece): Piece {
     for (const known of this.#known) if (!known.see(piece, this.#at)) throw packetsChanged(this.#devices)
     const delivered = Math.min(piece.length, Math.max(0, this.#bytes - this.#at))
@@ -153,7 +153,7 @@ export async function restOfBody(
     if (missing.length > 0) yield missing
     for await (const chunk of { [Symbol.asyncIterator]: () => source }) yield rest.take(chunk)
     rest.end()
-    // What a device holds behind the start with an earlier time did not come.
+    // Packets that a device stored behind the start, but with an earlier time, did not come.
     const byTime = plan.kind === 'merge' && startBytes > 0
     if (byTime && !body.result().perDevice.every(isInOrder)) {
       throw packetsChanged(plan.steps.map(({ device }) => device))
@@ -175,7 +175,7 @@ export async function restOfBody(
   }
 }
 
-/** Only then the rest of its packets is what it holds from a time on. */
+/** Whether the rest of a device's packets is what it holds from a time on. */
 export function isInOrder({ status, isOrdered, outOfOrder }: DeviceResult): boolean {
   return status === 'missing' || (isOrdered && outOfOrder === 0)
 }

@@ -45,7 +45,7 @@ export async function* decode({ device, encoding, chunks }: EncodedStream): Asyn
   }
 }
 
-/** As much as one decoder takes: at least one member or frame. */
+/** Decodes as much as one decoder takes, which is at least one member or frame. */
 async function* decodeSome(encoding: Encoding, reader: EncodedReader): AsyncGenerator<Buffer, void> {
   const decoder = encoding === 'gzip' ? createGunzip(OPTIONS) : createZstdDecompress(ZSTD_OPTIONS)
   const fed = feed(decoder, reader)
@@ -90,7 +90,7 @@ const ZSTD_OPTIONS = {
   params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX },
 }
 
-/** Until the input or the decoder ends. A chunk is decoded before the next one is asked for. */
+/** Feeds the decoder until it or the input ends. A chunk is decoded before the next one is asked for. */
 async function feed(decoder: Gunzip | ZstdDecompress, reader: EncodedReader): Promise<void> {
   const closed = new Promise<void>((resolve) => decoder.once('close', () => resolve()))
   while (await reader.hasMore()) {

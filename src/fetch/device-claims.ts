@@ -3,18 +3,18 @@ import type { DownloadQuery } from '../query/download-query.ts'
 
 type Fields = Readonly<Record<string, string>>
 
-/** Before the first byte. */
+/** What a device says before the first byte. */
 export interface DeviceClaims {
-  /** It knows the full name of the capture that a base name means. */
+  /** The full name of the capture, which the caller may have named by its base name. */
   readonly fileName: string | undefined
   /** "time": packets come in the order of the time by which the device looks for them. */
   readonly order: string | undefined
-  /** From when on nothing of the range has been removed. */
+  /** Nothing of the range from this time on has been removed. */
   readonly agedOutBeforeNs: bigint | undefined
   readonly corruptBlocks: bigint | undefined
 }
 
-/** After the last byte. */
+/** What a device says after the last byte. */
 export interface DeviceEnd {
   readonly packets: bigint | undefined
   readonly corruptBlocks: bigint | undefined
@@ -49,7 +49,7 @@ export function readEnd(trailers: Fields): DeviceEnd {
   }
 }
 
-/** Of a merge only that is known which holds for all: since when no device of it has removed anything. */
+/** The claims of a merge are those that hold for all: since when no device of it has removed anything. */
 export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
   const times = all.flatMap(({ agedOutBeforeNs }) => agedOutBeforeNs ?? [])
   const [latest] = times.toSorted((a, b) => (a > b ? -1 : 1))

@@ -9,13 +9,13 @@ import { RelayedBody } from './relayed-body.ts'
 
 export interface FetchParts extends StreamParts {
   readonly log: Log
-  /** Before a device that broke off in a merge is asked a second time; doubled each time after. */
+  /** The pause before a device that broke off in a merge is asked a second time; doubled each time after. */
   readonly retryPauseMs: number
 }
 
 export interface FetchRequest extends StreamRequest {
   readonly options: MergeOptions
-  /** What the caller has of the body already; undefined: nothing. */
+  /** What the caller has of the body already; default: nothing. */
   readonly from?: ContinuedFrom | undefined
   /** The lease cannot be vouched for any more; the streams must end. */
   readonly onLost: (reason: unknown) => void
@@ -37,7 +37,7 @@ export class FetchedDownload implements AsyncDisposable {
   readonly #plan: DownloadPlan
   readonly #parts: FetchParts
   readonly #request: FetchRequest
-  /** Undefined while the download is parked, and after its end. */
+  /** The lease and its streams; undefined while the download is parked, and after its end. */
   #streams: LeasedStreams | undefined
 
   /**

@@ -17,21 +17,21 @@ export interface StreamParts {
 }
 
 export interface StreamRequest {
-  /** Of the request; the lease is shown under it in the queue. */
+  /** The id of the caller's request; the queue shows the lease under it. */
   readonly id: string
   readonly user: string
-  /** For a free stream on every device. */
+  /** How long to wait for a free stream on every device. */
   readonly waitMs: number
   readonly signal: AbortSignal
   readonly onPosition: (place: QueuePlace) => void
-  /** Told how long the wait for the lease was. */
+  /** Called when the lease is granted, with how long that took. */
   readonly onWaited: (waitedMs: number) => void
 }
 
 type OnError = 'fail' | 'partial'
 
 export interface OpenedStreams {
-  /** In the order of the plan; undefined for a device that is left out. */
+  /** One per step, in the order of the plan; undefined for a device that is left out. */
   readonly sources: readonly (Source | undefined)[]
   /** Why devices are left out, by name. */
   readonly failures: ReadonlyMap<string, CapfleetError>
@@ -100,7 +100,7 @@ export class LeasedStreams implements AsyncDisposable {
     return source
   }
 
-  /** No place is given back under an open stream. */
+  /** The lease is given back only when no stream under it is open. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const source of this.#sources.values()) source[Symbol.dispose]()
     await this.#lease[Symbol.asyncDispose]()
@@ -169,7 +169,7 @@ export class LeasedStreams implements AsyncDisposable {
   }
 }
 
-/** What is followed may hold its place for ever: somebody at a screen keeps one of the device's. */
+/** A download that follows may last for ever; as bulk work it leaves one stream to somebody at a screen. */
 function classOf({ query }: DownloadPlan): LeaseClass {
   return query.follow ? 'bulk' : 'interactive'
 }
@@ -177,13 +177,13 @@ function classOf({ query }: DownloadPlan): LeaseClass {
 const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()
 const OTHER_FAILED = new Error('another device of the download failed')
 
-/** What another device may do better. Any other error is one of the request and the same everywhere. */
+/** Whether another device may do better. Any other error is one of the request, the same everywhere. */
 function isDeviceFault(error: unknown): error is CapfleetError {
   if (!(error instanceof CapfleetError)) return false
   return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code)
 }
 
-/** Not its fault, but its own: our credentials there, and the range of its store. */
+/** Errors that are no fault of the device, but tell of it alone: our credentials there, the range of its store. */
 const ONE_DEVICES_OWN: ReadonlySet<ErrorCode> = new Set(['device-rejected', 'aged-out'])
 
 function busyDevice(error: unknown): string | undefined {

@@ -7,7 +7,7 @@ import { RECORD_HEADER_BYTES } from '../pcap/pcap-header.ts'
 
 /** A place, as it is kept in JSON: what a double cannot count is decimal text. */
 export interface Position {
-  /** Bytes of the whole body before it. */
+  /** How many bytes of the whole body come before the position. */
   readonly bytes: string
   /** All packets before it are earlier, none behind it is. null: only a device that skips bytes finds it. */
   readonly fromNs: string | null
@@ -20,7 +20,7 @@ export interface Position {
 export interface BodyPlaces {
   /** The PCAP header of the body, in hexadecimal. */
   readonly header: string
-  /** Where packets begin. */
+  /** Positions at which packets begin. */
   readonly positions: readonly Position[]
   /** The last bytes that were given, wherever they begin. */
   readonly last: Position
@@ -31,7 +31,7 @@ export interface BodyPlaces {
 const POSITION_EVERY_BYTES = 1_048_576
 /** A checksum of more costs time at every position. */
 const HASHED_BYTES_MAX = 16_384
-/** When there are more, every second one of the older half goes: near the end they stay close together. */
+/** When there are more positions, every second one of the older half goes, so that they stay dense near the end. */
 const POSITIONS_MAX = 64
 const CAPTURED_LENGTH_OFFSET = 8
 
@@ -80,7 +80,7 @@ export class PositionLog {
     this.#bytes += piece.length
   }
 
-  /** As of now. */
+  /** The places as of now. */
   places(header: Uint8Array, wholeBytes = this.#bytes): BodyPlaces {
     const { length } = this.#last
     const last = {

@@ -11,11 +11,11 @@ import { type BodyPlaces, PositionLog } from './position.ts'
 import type { Source } from './source.ts'
 
 export interface RelayRequest {
-  /** Of one step. */
+  /** A plan of one step. */
   readonly plan: DownloadPlan
   /** Opened with `isRelayed`; nothing of its body has been read. */
   readonly source: Source
-  /** Where in a larger body the source's records begin; 0: it is all of it. */
+  /** Where in a larger body the source's records begin; 0: the source is the whole body. */
   readonly startBytes: number
   /** Ends the wait of a body that is parked, too. */
   readonly signal: AbortSignal
@@ -37,18 +37,18 @@ export class RelayedBody implements Body {
   #source: Source
   /** Where in the whole body the source began, its header included. */
   #sourceFrom: number
-  /** What the source has to bring again first, after the download was parked. */
+  /** After the download was parked: picks what the source brings behind what was given. */
   #rest: Rest | undefined
-  /** As long as it does: of what was given. */
+  /** The cut mark behind what was given, while the rest has not begun. */
   #markBefore: Uint8Array = NOTHING
   #wholeBytesBefore = 0
-  /** Of an uncompressed body. */
+  /** The positions so far; undefined for a compressed body, which cannot be continued. */
   readonly #log: PositionLog | undefined
   /** A header of the source's own that is no part of the whole body. */
   #headerBytesLeft = 0
   #bytes = 0
   #isWhole = false
-  /** While it is parked: how streams are opened then. */
+  /** While the download is parked: resolves to how its stream is opened again. */
   #parked: PromiseWithResolvers<ReopenStep> | undefined
   /** Ends what is being opened when it is parked again. */
   #park = new AbortController()
@@ -123,7 +123,7 @@ export class RelayedBody implements Body {
 
   park(): void {
     const parked = Promise.withResolvers<ReopenStep>()
-    // It may fail before it is waited for.
+    // The promise may be rejected before anybody waits for it.
     parked.promise.catch(() => undefined)
     this.#signal.addEventListener('abort', () => parked.reject(this.#signal.reason), { once: true })
     this.#parked = parked

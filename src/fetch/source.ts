@@ -12,7 +12,7 @@ import { SourceBody } from './source-body.ts'
 
 export interface Source extends Disposable {
   readonly device: string
-  /** What the stream is, by its first bytes. */
+  /** How the stream is encoded, by its first bytes. */
   readonly encoding: Encoding
   readonly headers: Readonly<Record<string, string>>
   /**
@@ -137,7 +137,7 @@ function restAsFile(device: string, stream: DeviceStream, { bytes, header }: Aft
   return { head: header, first: [read] }
 }
 
-/** Its stream would have to be read again from the first byte on; nobody does. */
+/** The device would have to send its stream again from the first byte on; the gateway does not ask for that. */
 function cannotSkip(device: string): CapfleetError {
   return new CapfleetError(
     'not-implemented',

@@ -9,15 +9,15 @@ import { type RecordFigures, RecordMerge } from '../../native/record-merge.ts'
 import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from './pcap-header.ts'
 import type { PcapInput } from './pcap-input.ts'
 
-/** Of a chunk of the merged stream: room for the largest record. */
+/** Size of a chunk of the merged stream, with room for the largest record. */
 const OUTPUT_BYTES = RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH
 const NONE_DROPPED = { packets: 0, bytes: 0 }
 
 /** The figures of a merge; live while it runs. */
 export interface MergeTotals {
-  /** In the stream: what was taken from the inputs, without duplicates. */
+  /** Packets that were taken from the inputs, without duplicates. */
   readonly packets: number
-  /** In the order of the inputs. */
+  /** The figures of each input, in their order. */
   readonly inputs: readonly MergedInput[]
   /** Timestamp of the first packet that a limit left out. */
   readonly nextNs: bigint | undefined
@@ -34,7 +34,7 @@ export interface MergedInput extends RecordFigures {
 
 export interface MergeOptions {
   readonly maxPackets?: bigint | undefined
-  /** Of the records with their headers, without the file header. */
+  /** Limit of the records with their headers, without the file header. */
   readonly maxBytes?: bigint | undefined
   /** End before the first packet that is this much or more after the first one (API 4.4.2, TSMax). */
   readonly tsMaxNs?: bigint | undefined
@@ -55,13 +55,13 @@ export interface MergeOptions {
  * are used up, so a caller that stops taking chunks stops the inputs.
  */
 export class PcapMerge {
-  /** Of the two chunks that are filled in turn, so that one stays as it is while the next is filled. */
+  /** Size of two chunks, which are filled in turn, so that one stays as it is while the next is filled. */
   static readonly outputBytes = 2 * OUTPUT_BYTES
   readonly #inputs: readonly PcapInput[]
   readonly #options: MergeOptions
   readonly #stalledMs: number[]
   #merge: RecordMerge | undefined
-  /** Ends the present wait for an input. */
+  /** Ends the present wait for an input with a failure. */
   #endWait: ((reason: unknown) => void) | undefined
 
   constructor(inputs: readonly PcapInput[], options: MergeOptions = {}) {
@@ -140,7 +140,7 @@ export class PcapMerge {
   }
 
   #createMerge(): RecordMerge | undefined {
-    // What has no packets has no say in what they are.
+    // An input without packets has no say in the link type.
     const first = this.#inputs.find((input) => input.hasRecord) ?? this.#inputs[0]
     if (first === undefined) return undefined
     const { tsMaxNs: maxSpanNs, maxPackets, maxBytes, dedupNs } = this.#options
@@ -156,13 +156,13 @@ export class PcapMerge {
     const startMs = performance.now()
     const rank = merge.dryInput
     await this.#fill(this.#inputs.slice(rank, rank + 1))
-    // Of all when parked since then: nothing was lost, the same packets come again.
+    // After a pause every input needs to be filled: nothing was lost, the same packets come again.
     await this.#fillNeedy()
     this.#stalledMs[rank] = (this.#stalledMs[rank] ?? 0) + performance.now() - startMs
     merge.refilled()
   }
 
-  /** In the beginning and after a pause all are asked at the same time. */
+  /** Fills all inputs that have no record, at the same time; in the beginning and after a pause these are all. */
   async #fillNeedy(): Promise<void> {
     for (let needy = this.#needy(); needy.length > 0; needy = this.#needy()) await this.#fill(needy)
   }

@@ -27,24 +27,24 @@ const VERSION_MAJOR = 2
 const VERSION_MINOR = 4
 
 /**
- * Reads a file header. `source` is named in the error. Throws device-protocol for anything but a
+ * Reads a file header. `name` is what the error calls the stream. Throws device-protocol for anything but a
  * little-endian microsecond or nanosecond PCAP of version 2: no device of ours sends another.
  */
-export function parsePcapHeader(bytes: Uint8Array, source = 'the stream'): PcapHeader {
+export function parsePcapHeader(bytes: Uint8Array, name = 'the stream'): PcapHeader {
   if (bytes.byteLength < PCAP_HEADER_BYTES) {
     throw new CapfleetError(
       'device-protocol',
-      `${source} ended after ${bytes.byteLength} bytes, inside the 24-byte PCAP header`,
+      `${name} ended after ${bytes.byteLength} bytes, inside the 24-byte PCAP header`,
     )
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, PCAP_HEADER_BYTES)
   const magic = view.getUint32(0, true)
   if (magic !== MAGIC_NANOSECONDS && magic !== MAGIC_MICROSECONDS) {
-    throw new CapfleetError('device-protocol', `${source} does not begin with a PCAP header: ${why(view)}`)
+    throw new CapfleetError('device-protocol', `${name} does not begin with a PCAP header: ${why(view)}`)
   }
   const version = view.getUint16(4, true)
   if (version !== VERSION_MAJOR) {
-    throw new CapfleetError('device-protocol', `${source} sends PCAP version ${version}, expected 2`)
+    throw new CapfleetError('device-protocol', `${name} sends PCAP version ${version}, expected 2`)
   }
   return {
     linkType: view.getUint32(20, true),

@@ -10,21 +10,21 @@ const CAPTURED_LENGTH_OFFSET = 8
  * after a throw.
  */
 export class RecordBoundary {
-  readonly #source: string
+  readonly #name: string
   /** Bytes of the current element (file header or packet) that are still to come. */
   #missingBytes = PCAP_HEADER_BYTES
   /** A record header that is split over chunks, and how much of it is here. */
   readonly #split = new DataView(new ArrayBuffer(RECORD_HEADER_BYTES))
   #splitBytes = 0
   #fedBytes = 0
-  /** Where the last element began that was not whole when it did. */
+  /** Where the last element begins that is not whole yet. */
   #unfinishedFrom = 0
   #wholeBytes = 0
   #atBoundary = false
 
-  /** `source` is named in errors. */
-  constructor(source: string) {
-    this.#source = source
+  /** `name` is what errors call the stream, such as a device. */
+  constructor(name: string) {
+    this.#name = name
   }
 
   /**
@@ -35,7 +35,7 @@ export class RecordBoundary {
     return this.#atBoundary
   }
 
-  /** Bytes up to the end of the last whole record, or of the header; 0 before. Of the same pieces. */
+  /** Bytes up to the end of the last whole record, or of the header, of the pieces that feed() took; 0 before. */
   get wholeBytes(): number {
     return this.#wholeBytes
   }
@@ -102,7 +102,7 @@ export class RecordBoundary {
     if (capturedLength <= MAX_CAPTURED_LENGTH) return capturedLength
     throw new CapfleetError(
       'device-protocol',
-      `${this.#source} sent a record that claims ${capturedLength} captured bytes at offset ${offset}, at most ${MAX_CAPTURED_LENGTH} are possible`,
+      `${this.#name} sent a record that claims ${capturedLength} captured bytes at offset ${offset}, at most ${MAX_CAPTURED_LENGTH} are possible`,
     )
   }
 }

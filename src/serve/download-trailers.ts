@@ -2,7 +2,7 @@
 import type { BodyResult, DeviceResult } from '../fetch/body.ts'
 import type { DownloadStatus } from './receipt.ts'
 
-/** Of a body that ended as it should. */
+/** The status of a download whose body ended as it should. */
 export function statusOf({ perDevice, isTruncated }: BodyResult): DownloadStatus {
   if (perDevice.some(({ missing }) => missing !== undefined)) return 'partial'
   return isTruncated === true ? 'truncated' : 'complete'

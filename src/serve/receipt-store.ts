@@ -14,7 +14,7 @@ export interface ReceiptStoreOptions {
   readonly redis: RedisTarget
   readonly keyPrefix: string
   readonly log: Log
-  /** Of a user's receipts only so many are kept, the newest ones. */
+  /** How many receipts of one user are kept, the newest ones. */
   readonly perUserMax: number
   /** How often the receipt of a running download is brought up to date; default 10 s. */
   readonly refreshMs?: number
@@ -29,14 +29,13 @@ const REFRESH_MS = 10_000
 const FIRST_MS = 100
 /** A running download whose receipt was not brought up to date for so many turns has lost its gateway. */
 const LOST_AFTER_TURNS = 3.5
-/** What waits for Redis, in UTF-16 units of JSON: thousands of receipts, as long as their filters are short. */
+/** The most that waits for Redis, in UTF-16 units of JSON: thousands of receipts with short filters. */
 const PENDING_CHARS_MAX = 16 * 1_048_576
 const WRITTEN_AT_ONCE = 100
 const RETRY_MS = 1_000
-/** At the end of the process. */
+/** How long close() may take, at the end of the process. */
 const CLOSE_LIMIT_MS = 3_000
 
-/** Its file says what it does. */
 const KEEP_SCRIPT = readFileSync(new URL('keep-receipt.lua', import.meta.url), 'utf8')
 
 /** A receipt as it will be written. */
@@ -55,7 +54,7 @@ export class ReceiptStore implements AsyncDisposable {
   #first: NodeJS.Timeout | undefined
   /** Receipts that Redis has not taken yet, oldest first. */
   readonly #pending = new Map<string, PendingReceipt>()
-  /** Of the JSON of all pending receipts. */
+  /** The size of the JSON of all pending receipts, in UTF-16 units. */
   #pendingChars = 0
   readonly #refresh: NodeJS.Timeout
   readonly #closing = new AbortController()
@@ -169,7 +168,7 @@ export class ReceiptStore implements AsyncDisposable {
     })
   }
 
-  /** It does not wait for Redis any more. */
+  /** Takes a receipt from those that wait for Redis. */
   #forget(id: string): void {
     this.#pendingChars -= this.#pending.get(id)?.json.length ?? 0
     this.#pending.delete(id)

@@ -25,7 +25,7 @@ export interface Receipt {
   readonly query: string
   readonly resumedId: string | null
   readonly packets: string | null
-  /** Of the body as sent, compressed where it was. */
+  /** Bytes of the body as it was sent, compressed or not. */
   readonly bytes: string
   readonly nextNs: string | null
   readonly sha256: string | null
@@ -60,7 +60,7 @@ export interface ResumeFacts {
   readonly onError: GatewayOptions['onError']
   readonly dedupNs: string | null
   readonly align: boolean
-  /** Of the caller's own parameters, so that a repeated address can be told from another one. */
+  /** The hash of the caller's own parameters, which tells a repeated address from another one. */
   readonly askedHash: string
   /** null: nothing was made of the body, or it cannot be continued. */
   readonly places: BodyPlaces | null
@@ -70,12 +70,12 @@ export interface ResumeFacts {
   readonly headerBytes: number
 }
 
-/** As stored. */
+/** A receipt as Redis has it. */
 export interface StoredReceipt extends Omit<Receipt, 'query'> {
   readonly resume: ResumeFacts
 }
 
-/** A receipt without what is nobody's business. */
+/** The part of a receipt that callers may see. */
 export function shownReceipt({ resume, ...receipt }: StoredReceipt): Receipt {
   return { ...receipt, query: echoedQuery(resume) }
 }

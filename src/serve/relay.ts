@@ -16,7 +16,7 @@ export type PouredBody = Pick<Body, 'cutMark' | typeof Symbol.dispose> & Require
 
 export interface RelayExchange {
   readonly res: ServerResponse
-  /** Without framing. */
+  /** The headers of the answer, without those that frame its body. */
   readonly head: Readonly<Record<string, string>>
   /** Cuts the download; must be the signal that the streams were opened with. */
   readonly signal: AbortSignal
@@ -43,11 +43,11 @@ export async function relayDownload(body: PouredBody, exchange: RelayExchange): 
   let isIdle = false
   const relay = new Relay(body, exchange)
   res.setTimeout(clientIdleTimeoutMs, () => {
-    // Without anything to take, it is the device that is slow.
+    // A client that has nothing to take is not slow; the device is.
     if (!relay.isBehind) return
     isIdle = true
     body[Symbol.dispose]()
-    // Such a client need not be waited for.
+    // Nobody needs to wait until such a client has read what was sent.
     if (res.socket !== null) resetConnection(res.socket)
   })
   try {
@@ -63,7 +63,7 @@ class Relay {
   readonly #body: PouredBody
   readonly #exchange: RelayExchange
   #response: RawResponse | undefined
-  /** Of the chunks that were written. */
+  /** The chunk that is open behind what was written. */
   #open = NO_OPEN_CHUNK
 
   constructor(body: PouredBody, exchange: RelayExchange) {
@@ -97,7 +97,7 @@ class Relay {
     await cutResponse(res, Buffer.concat(pieces), { isFramed: true })
   }
 
-  /** As the device framed it, or in chunks of our own. */
+  /** Writes a part as the device framed it, or in chunks of our own. */
   #write(response: RawResponse, { data, framing, release }: BodyPart): void {
     for (const piece of data) this.#exchange.onPiece(piece)
     const { framed, open } = framing ?? framedAfter(this.#open, data)

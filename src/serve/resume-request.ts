@@ -17,7 +17,7 @@ export interface ResumedRequest extends ContinuedFrom {
 /** Parameters that may differ between a download and its continuation. */
 const FREE_PARAMETERS: ReadonlySet<string> = new Set(['Resume', 'Offset', 'Wait', 'Digest', 'Strict', 'rand'])
 
-/** What is asked, as text whose order does not matter; "" when nothing but free parameters is given. */
+/** The parameters in an order of their own, as text; "" when nothing but free parameters is given. */
 function askedText(querystring: string): string {
   return [...parseQueryString(querystring)]
     .filter(([name]) => !FREE_PARAMETERS.has(name))
@@ -76,7 +76,7 @@ export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | und
   const endBytes = startBytes + Number(receipt.bytes) - headerBytes
   if (offsetBytes === undefined) {
     refuseUnknownEnd(receipt)
-    // Without a whole header nothing has arrived.
+    // A client without a whole header has nothing of the body.
     const bytes = Math.min(endBytes, Number(places?.wholeBytes ?? 0))
     const isBegun = places !== undefined && bytes >= PCAP_HEADER_BYTES
     if (!isBegun) return { id, bytes: 0, places, first: NOTHING }
@@ -88,7 +88,7 @@ export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | und
   return { id, bytes: Number(offsetBytes) + shift, places, first: NOTHING }
 }
 
-/** Only of a download that we cut we know that the client has all that was written. */
+/** Refuses a download that we did not cut: nobody knows whether its client has all that was written. */
 function refuseUnknownEnd({ status, error }: StoredReceipt): void {
   const cutHere = status === 'failed' && !['replica-lost', 'client-timeout'].includes(error?.code ?? '')
   if (cutHere) return
@@ -102,7 +102,7 @@ function refuseBadOffset(receipt: StoredReceipt, offsetBytes: bigint, fileBytes:
   if (receipt.resume.headerBytes > 0 && offsetBytes < BigInt(PCAP_HEADER_BYTES)) {
     throw badParameter('Offset', `must be at least ${PCAP_HEADER_BYTES}, the header of the file`)
   }
-  // How far a gateway that died had come is not known for sure.
+  // How far a gateway had come when it died is not known for sure.
   const known = receipt.status !== 'streaming' && receipt.error?.code !== 'replica-lost'
   if (!known || offsetBytes <= fileBytes) return
   throw badParameter(

@@ -21,7 +21,7 @@ export interface ReceiptFacts {
 /** How a download ended. */
 export interface ReceiptEnd {
   readonly status: DownloadStatus
-  /** Of a whole body. */
+  /** The result of a whole body. */
   readonly result?: BodyResult | undefined
   readonly error?: ReportedError | undefined
 }
@@ -49,17 +49,17 @@ export class RunningReceipt {
     return this.#bytes
   }
 
-  /** For the first streams; what a parked download waits later is its client's doing. */
+  /** Notes the wait for the first streams; a parked download waits later because of its client. */
   waited(ms: number): void {
     this.#waitedMs ??= ms
   }
 
-  /** The body that is sent. */
+  /** Tells which body is sent. */
   follow(body: Body): void {
     this.#body = body
   }
 
-  /** The next bytes of the answer. */
+  /** Counts the next bytes of the answer. */
   sent(piece: Uint8Array): void {
     this.#bytes += BigInt(piece.length)
     this.#hash?.update(piece)

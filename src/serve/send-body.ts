@@ -63,7 +63,7 @@ class Writer implements Disposable {
   /** Resolves when the bytes have left, or were thrown away because the client has gone. */
   write(chunk: Uint8Array): Promise<void> {
     const flight = Promise.withResolvers<void>()
-    // It may fail while the one before it is waited for.
+    // The write may fail during the wait for the one before it.
     flight.promise.catch(() => undefined)
     if (this.#signal.aborted) flight.reject(this.#signal.reason)
     this.#flying.add(flight)

@@ -37,7 +37,7 @@ export interface DownloadExchange {
   readonly user: string
   /** Aborts, with an error as its reason, when the user may not have the download any more. */
   readonly revoked: AbortSignal | undefined
-  /** Of the request. */
+  /** The path of the request. */
   readonly path: string
   /** How long to wait for a free stream. */
   readonly waitMs: number
@@ -67,7 +67,7 @@ class Download {
   readonly #abort = new AbortController()
   #place: QueuePlace | undefined
   #fetched: FetchedDownload | undefined
-  /** Once nothing may be held any more. */
+  /** The release of lease and streams; undefined before it begins. */
   #released: Promise<void> | undefined
   /** Whether somebody has cut the connection already. */
   #isCut = false
@@ -183,7 +183,7 @@ class Download {
     const { body } = fetched
     res.writeHead(200, this.#head(body))
     res.setTimeout(this.#parts.clientIdleTimeoutMs, () => {
-      // Without anything to take, it is the devices that are slow.
+      // A client that has nothing to take is not slow; the devices are.
       if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)
     })
     using reading = this.#whileReading(fetched)
@@ -235,7 +235,7 @@ class Download {
 
   async #fail(reason: unknown): Promise<void> {
     const { res, requestId } = this.#exchange
-    // Also for what is on its way to a new lease.
+    // A parked download that is on its way to a new lease ends, too.
     this.#abort.abort(reason)
     await this.#release()
     if (reason === CLIENT_GONE) return this.#end('client-gone', { status: 'client-gone' })
@@ -248,7 +248,7 @@ class Download {
     this.#parts.log.warn('download.cut', { requestId, ...failureFields(reason) })
     if (this.#isCut) return this.#count('cut')
     this.#end('cut', end)
-    // The client may take its time to read what was sent; the devices' slots need not wait for that.
+    // The devices' streams are free at once; the client may take its time to read what was sent.
     const encoding = encodingOf(this.#plan.query.compression)
     await cutResponse(res, this.#fetched?.body.cutMark() ?? PARTIAL_ELEMENTS[encoding])
   }

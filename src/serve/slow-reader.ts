@@ -20,7 +20,7 @@ export interface SlowReaderParts {
   readonly clientIdleTimeoutMs: number
   /** A download whose client takes less than 1 MiB in so long gives its streams to others that wait. */
   readonly parkAfterMs: number
-  /** One that cannot be parked is cut when that goes on for so long. */
+  /** A download that cannot be parked is cut when its client is slow for so long. */
   readonly slowAfterMs: number
   /** clientIdleTimeoutMs for a client whose download holds no stream. */
   readonly parkedIdleTimeoutMs: number
@@ -29,11 +29,11 @@ export interface SlowReaderParts {
 export interface SlowReaderOptions {
   readonly res: ServerResponse
   readonly requestId: string
-  /** Of the download; nothing is done after it. */
+  /** Aborts at the end of the download; nothing is done after it. */
   readonly signal: AbortSignal
   /** Bytes of the answer that were written so far, taken by the client or not. */
   readonly writtenBytes: () => bigint
-  /** The download cannot go on. */
+  /** Called when the download cannot go on. */
   readonly onFailure: (error: unknown) => void
 }
 
