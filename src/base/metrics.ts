@@ -20,21 +20,13 @@ export class Metrics {
   }
 
   counter(name: string, help: string, labelNames: readonly string[] = []): Counter {
-    return new Counter({
-      name: `capfleet_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.#registry],
-    })
+    return new Counter(this.#described(name, help, labelNames))
   }
 
   /** `read` is called at each scrape and sets the gauge's values. */
   gauge(name: string, help: string, labelNames: readonly string[], read: (gauge: Gauge) => void): Gauge {
     return new Gauge({
-      name: `capfleet_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.#registry],
+      ...this.#described(name, help, labelNames),
       collect() {
         read(this)
       },
@@ -44,10 +36,7 @@ export class Metrics {
   /** A gauge with just the series that `read` sets at each scrape. */
   figures(name: string, help: string, labelNames: readonly string[], read: ReadSeries): void {
     new Gauge({
-      name: `capfleet_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.#registry],
+      ...this.#described(name, help, labelNames),
       collect() {
         forgetSeries(this, labelNames)
         read((value, labels = {}) => this.set(labels, value))
@@ -58,10 +47,7 @@ export class Metrics {
   /** As figures, of counters that somebody else keeps; they may begin again at 0, as counters do. */
   totals(name: string, help: string, labelNames: readonly string[], read: ReadSeries): void {
     new Counter({
-      name: `capfleet_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.#registry],
+      ...this.#described(name, help, labelNames),
       collect() {
         forgetSeries(this, labelNames)
         read((value, labels = {}) => this.inc(labels, value))
@@ -75,13 +61,7 @@ export class Metrics {
     bucketsS: readonly number[],
     labelNames: readonly string[] = [],
   ): Histogram {
-    return new Histogram({
-      name: `capfleet_${name}`,
-      help,
-      labelNames: [...labelNames],
-      buckets: [...bucketsS],
-      registers: [this.#registry],
-    })
+    return new Histogram({ ...this.#described(name, help, labelNames), buckets: [...bucketsS] })
   }
 
   get contentType(): string {
@@ -103,6 +83,10 @@ export class Metrics {
     this.#text = await this.#registry.metrics()
     this.#textTimeMs -= performance.now() - beganMs
     return this.#text
+  }
+
+  #described(name: string, help: string, labelNames: readonly string[]) {
+    return { name: `capfleet_${name}`, help, labelNames: [...labelNames], registers: [this.#registry] }
   }
 }
 
