@@ -179,6 +179,10 @@ test('the CSV and the summary follow the capture', async () => {
   assert.equal(rows.get('capture7_link'), 'down')
   assert.match(rows.get('uptime') ?? '', /^\d+D \d+H \d+M$/)
   assert.ok(Number(rows.get('uptime_s')) > 0)
+  for (const line of body.toString().trimEnd().split('\n')) {
+    assert.match(line, /^[a-z_0-9]+,.{24}$/, 'scripts cut by column')
+  }
+  assert.ok(body.toString().endsWith('\ncapture_active,                    true\n'))
   const withHeader = (await appliance.get('/sysmaster/status?Header=1')).body.toString().split('\n')
   assert.match(withHeader[0] ?? '', /^key, +value$/)
   await appliance.get(STOP)
