@@ -226,14 +226,14 @@ test('a segment that is read stays on the disk until its reader is gone, by kill
   await importCapture(first, 'read', 0, 9)
   await importCapture(first, 'younger', 50, 9)
   await first[Symbol.asyncDispose]()
-  const reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000001.pcap'))
+  using reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000001.pcap'))
   await using keeper = await open({ maxBytes: SEGMENT_BYTES })
   assert.deepEqual(keeper.kinds(), ['segment-removed', 'segment-removed', 'capture-aged-out'])
   assert.equal(keeper.events[2]?.fields.name, 'younger', 'room is made at once, elsewhere')
   assert.ok((await readdir(join(storePath, 'captures', 'read', 'cap0'))).includes('00000001.pcap'))
   await keeper.collect()
   assert.equal(keeper.events.length, 3)
-  reader.kill()
+  reader[Symbol.dispose]()
   await eventually(
     async () => {
       await keeper.collect()
@@ -245,12 +245,37 @@ test('a segment that is read stays on the disk until its reader is gone, by kill
   assert.deepEqual(await readdir(join(storePath, 'captures')), [])
 })
 
+test('a segment that is only still read takes room until its files are gone', async () => {
+  await using keeper = await open({ maxBytes: 2.5 * SEGMENT_BYTES })
+  await importCapture(keeper, 'read', 0, 9)
+  await importCapture(keeper, 'second', 10, 9)
+  using reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000001.pcap'))
+  await importCapture(keeper, 'third', 20, 9)
+  await keeper.collect()
+  const removed = () =>
+    keeper.events.flatMap(({ kind, fields }) => (kind === 'segment-removed' ? [fields.name] : []))
+  assert.deepEqual(removed(), ['read', 'second'], 'the first one frees nothing yet')
+  await importCapture(keeper, 'fourth', 30, 9)
+  await keeper.collect()
+  assert.deepEqual(removed(), ['read', 'second', 'third'], 'two are held, and one is on the disk beside them')
+  const { maxBytes = 0n } = await keeper.retention.giveRoom(0n, false)
+  assert.ok(maxBytes < BigInt(SEGMENT_BYTES), `${maxBytes} are free`)
+  reader[Symbol.dispose]()
+  await eventually(
+    async () => {
+      await keeper.collect()
+      return (await keeper.retention.giveRoom(0n, false)).maxBytes !== maxBytes
+    },
+    { limitMs: 5_000, message: 'the kernel gives the lock back, and the room is there' },
+  )
+})
+
 test('a reader that takes too long loses its segment', async () => {
   await using first = await open({})
   await importCapture(first, 'slow', 0, 9)
   await first[Symbol.asyncDispose]()
   const path = join(storePath, 'captures', 'slow', 'cap0', '00000001.pcap')
-  const reader = await lockedByProcess(path)
+  using _reader = await lockedByProcess(path)
   await using keeper = await open({ maxBytes: 1, pinMs: 300 })
   assert.deepEqual(keeper.kinds().slice(0, 1), ['segment-removed'])
   const isGone = async (): Promise<boolean> => {
@@ -258,7 +283,6 @@ test('a reader that takes too long loses its segment', async () => {
     return keeper.kinds().includes('capture-aged-out')
   }
   await eventually(isGone, { limitMs: 5_000, message: 'the patience ends' })
-  reader.kill()
 })
 
 test('files that a killed recorder left are removed by the next one', async () => {
@@ -287,12 +311,20 @@ test('a record that names a lost file is an error of the store, never an empty a
   assert.deepEqual([answer.status, answer.json().code], [503, 'store-unavailable'])
 })
 
-/** Processes that hold the lock of a reader, until kill() ends them with -9. */
-async function lockedByProcess(path: string): Promise<{ kill(): void }> {
+/** Processes that hold the lock of a reader, until dispose ends them with -9. */
+async function lockedByProcess(path: string): Promise<Disposable> {
   const reader = spawn('flock', ['--shared', path, '--command', 'echo locked; exec sleep 60'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     detached: true,
   })
   await once(reader.stdout, 'data')
-  return { kill: () => process.kill(-(reader.pid ?? 0), 'SIGKILL') }
+  const { pid } = reader
+  assert.ok(pid !== undefined)
+  let isHeld = true
+  return {
+    [Symbol.dispose]() {
+      if (isHeld) process.kill(-pid, 'SIGKILL')
+      isHeld = false
+    },
+  }
 }
