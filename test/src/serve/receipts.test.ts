@@ -6,6 +6,7 @@ import type { FakeDevice } from '../../support/devices/fake-device.ts'
 import { FLEET_BEGIN_NS, FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
+import { readPcap } from '../../support/packets/pcap-records.ts'
 import { gatewayWorld } from '../../support/processes/gateway-world.ts'
 
 const PACKETS = 500
@@ -47,6 +48,27 @@ describe('receipts', { timeout: 120_000 }, () => {
     )
     assert.equal('resume' in receipt, false, 'what Resume needs is not shown')
     assert.doesNotMatch(JSON.stringify(receipt), /secret/)
+  })
+
+  test('a merge with Dedup: the packets and bytes of the devices are those of the body, and no more', async () => {
+    // d1 has half of what d0 has; d2 has packets of its own.
+    const d1 = fleet[1] as FakeDevice
+    d1.behaviour = { body: fleetPcap(0, PACKETS / 2) }
+    const answer = await get(`${TIMERANGE}&Dedup=1000`)
+    const receipt = await receiptOf(idOf(answer.headers))
+    const devices = receipt.devices as Record<string, string>[]
+    const sum = (member: string) => devices.reduce((total, device) => total + Number(device[member]), 0)
+    assert.equal(receipt.duplicates, String(PACKETS / 2))
+    assert.deepEqual(
+      devices.map(({ device, packets }) => [device, Number(packets)]),
+      [
+        ['d0', PACKETS],
+        ['d1', 0],
+        ['d2', PACKETS],
+      ],
+    )
+    assert.equal(sum('bytes'), answer.body.length - 24)
+    assert.equal(sum('packets'), readPcap(answer.body).records.length)
   })
 
   test('a relay: the same members, as far as the device tells', async () => {
