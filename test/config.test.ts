@@ -56,16 +56,19 @@ for (const { example, schema, required } of PROGRAMS) {
   })
 }
 
+/** The entry of a list in which something is misspelt. */
+const FIRST = '0'
+
 for (const { example, schema, required } of PROGRAMS) {
   const text = readFileSync(join(REPOSITORY_ROOT, example), 'utf8')
   const document = { ...parse(text), ...required }
 
-  for (const path of objectPaths(schema)) {
+  for (const path of new Map(objectPaths(schema).map((way) => [way.join('.'), way])).values()) {
     test(`${example}: a misspelt key in ${path.join('.') || 'the document'} is refused`, () => {
       const misspelt = structuredClone(document)
       let place: Record<string, unknown> = misspelt
-      for (const key of path) {
-        place[key] ??= {}
+      for (const [index, key] of path.entries()) {
+        place[key] ??= path[index + 1] === FIRST ? [] : {}
         place = place[key] as Record<string, unknown>
       }
       place.mispelt = 1
@@ -76,7 +79,7 @@ for (const { example, schema, required } of PROGRAMS) {
   }
 }
 
-/** Ways to all objects of the schema that are not in lists, itself included. */
+/** Ways to all objects of the schema, itself included. */
 function objectPaths(schema: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (schema instanceof z.ZodObject) {
     const below = Object.entries(schema.shape).flatMap(([key, value]) => objectPaths(value, [...path, key]))
@@ -84,6 +87,8 @@ function objectPaths(schema: unknown, path: readonly string[] = []): (readonly s
   }
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional)
     return objectPaths(schema.def.innerType, path)
+  if (schema instanceof z.ZodArray) return objectPaths(schema.element, [...path, FIRST])
+  if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => objectPaths(option, path))
   return []
 }
 
