@@ -1,7 +1,39 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import { Compressor } from '../../native/compressor.ts'
+import { seededRandom } from '../support/seeded-random.ts'
+
+type Compressing = Exclude<Compression, 'none'>
+
+/** The same at any time: a megabyte of words, of which few are frequent and many are rare. */
+function fixedText(): Buffer {
+  const random = seededRandom(20_261_123)
+  const word = (): string =>
+    Array.from({ length: random.integer(2, 9) }, () => String.fromCharCode(97 + random.integer(0, 25))).join(
+      '',
+    )
+  const words = Array.from({ length: 20_000 }, word)
+  const text: string[] = []
+  for (let bytes = 0; bytes < 1_000_000; bytes += (text.at(-1)?.length ?? 0) + 1)
+    text.push(words[Math.floor(words.length * random.next() ** 3)] ?? '')
+  return Buffer.from(text.join(' '))
+}
+
+async function compressed(compression: Compressing, bytes: Buffer): Promise<Buffer> {
+  using compressor = new Compressor(compression)
+  const writing = compressor.write(bytes).then(() => compressor.end())
+  const parts: Buffer[] = []
+  for (let part = await compressor.next(); part !== undefined; part = await compressor.next())
+    parts.push(Buffer.from(part))
+  await writing
+  return Buffer.concat(parts)
+}
+
+const TEXT = fixedText()
 
 test('a compressor that is closed when a part is ready is not asked for what there is', async () => {
   const compressor = new Compressor('fast')
@@ -15,4 +47,62 @@ test('a compressor that is closed when a part is ready is not asked for what the
   compressor.close()
   await part
   await assert.rejects(compressor.next(), { name: 'AbortError' })
+})
+
+for (const words of [
+  ['1', '2', '3', '4', '5', '6', '7', '8', '9', 'best'],
+  ['zstd_fast', 'zstd', 'zstd_ultra'],
+] as const) {
+  test(`each of ${words.join(', ')} makes less of a text than the one before it`, async (t) => {
+    const sizes: number[] = []
+    for (const word of words) {
+      const body = await compressed(word, TEXT)
+      const plain = word.startsWith('zstd') ? zstdDecompressSync(body) : gunzipSync(body)
+      assert.ok(plain.equals(TEXT), word)
+      sizes.push(body.length)
+    }
+    t.diagnostic(sizes.join(', '))
+    assert.deepEqual(
+      sizes,
+      [...new Set(sizes)].sort((a, b) => b - a),
+    )
+  })
+}
+
+test('fast is the quickest gzip', async () => {
+  assert.deepEqual(await compressed('fast', TEXT), await compressed('1', TEXT))
+})
+
+for (const [word, ...options] of [
+  ['zstd_fast', '--fast=1'],
+  ['zstd', '-3'],
+  ['zstd_ultra', '--ultra', '-22'],
+] as const) {
+  test(`${word} makes as much of a text as zstd ${options.join(' ')} does`, async () => {
+    const { stdout } = spawnSync('zstd', ['-q', '-c', '--single-thread', ...options], {
+      input: TEXT,
+      maxBuffer: 1 << 26,
+    })
+    const { length } = await compressed(word, TEXT)
+    assert.ok(Math.abs(length / stdout.length - 1) < 0.001, `${length}, zstd ${stdout.length}`)
+  })
+}
+
+test('a byte that changes on the way is noticed by who unpacks it', async () => {
+  // Not compressible, so that every byte of it is one of the plain ones.
+  const random = seededRandom(7)
+  const plain = Buffer.from(Array.from({ length: 100_000 }, () => random.integer(0, 255)))
+  for (const [word, unpack] of [
+    ['zstd', zstdDecompressSync],
+    ['zstd_fast', zstdDecompressSync],
+    ['zstd_ultra', zstdDecompressSync],
+    ['fast', gunzipSync],
+    ['best', gunzipSync],
+  ] as const) {
+    const body = await compressed(word, plain)
+    const place = body.indexOf(plain.subarray(50_000, 50_010))
+    assert.ok(place > 0, `${word}: ${COMPRESSION_LEVELS[word]}`)
+    body[place] = (body[place] ?? 0) ^ 1
+    assert.throws(() => unpack(body), word)
+  }
 })
