@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { resolveTimeZone } from '../../../src/query/time-zone.ts'
@@ -48,6 +49,30 @@ for (const zone of [
     assert.equal(resolve(zone.toLowerCase()), zone)
   })
 }
+
+const DATABASE = '/usr/share/zoneinfo/tzdata.zi'
+
+test('every zone of the machine’s own database that Intl understands is known', {
+  skip: existsSync(DATABASE) ? false : `there is no ${DATABASE}`,
+}, () => {
+  const names = readFileSync(DATABASE, 'utf8')
+    .split('\n')
+    // "Z <name> <its first rule>" and "L <target> <name>"
+    .flatMap((line) => /^(?:Z|L \S+) (\S+)/.exec(line)?.[1] ?? [])
+  assert.ok(names.length > 500)
+  const known = new Set([...Intl.supportedValuesOf('timeZone'), ...ZONE_ALIASES])
+  const isUnderstood = (timeZone: string): boolean => {
+    try {
+      return new Intl.DateTimeFormat('en', { timeZone }) !== undefined
+    } catch {
+      return false
+    }
+  }
+  assert.deepEqual(
+    names.filter((name) => isUnderstood(name) && !known.has(name)),
+    [],
+  )
+})
 
 test('every zone of the database is found by its full name and its last part', () => {
   for (const zone of [...Intl.supportedValuesOf('timeZone'), ...ZONE_ALIASES]) {
