@@ -1,55 +1,15 @@
 #include "capture/live_capture.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <future>
 
+#include "support/loopback_sender.h"
 #include "support/stored_packets.h"
 #include "support/temp_directory.h"
 
 namespace capfleet::test {
 namespace {
-
-/// Sends datagrams on the loopback to a port where somebody takes them and nobody looks.
-class LoopbackSender {
- public:
-  LoopbackSender() {
-    EXPECT_EQ(::bind(receiver_, reinterpret_cast<sockaddr*>(&address_), sizeof address_), 0);
-    socklen_t size = sizeof address_;
-    EXPECT_EQ(::getsockname(receiver_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
-  }
-  ~LoopbackSender() {
-    ::close(receiver_);
-    ::close(sender_);
-  }
-  uint16_t port() const { return ntohs(address_.sin_port); }
-  void send(uint32_t number) {
-    EXPECT_EQ(::sendto(sender_, &number, sizeof number, 0,
-                       reinterpret_cast<const sockaddr*>(&address_), sizeof address_),
-              static_cast<ssize_t>(sizeof number));
-  }
-
- private:
-  const int receiver_ = ::socket(AF_INET, SOCK_DGRAM, 0);
-  const int sender_ = ::socket(AF_INET, SOCK_DGRAM, 0);
-  sockaddr_in address_ = {AF_INET, 0, {htonl(INADDR_LOOPBACK)}, {}};
-};
-
-/// Accepts UDP over IPv4 to this port, without options.
-BpfProgram portFilter(uint16_t port) {
-  const uint32_t instructions[][4] = {{0x28, 0, 0, 12},   {0x15, 0, 3, 0x0800}, {0x28, 0, 0, 36},
-                                      {0x15, 0, 1, port}, {0x06, 0, 0, 1},      {0x06, 0, 0, 0}};
-  Bytes bytes;
-  for (const auto& [code, jumpTrue, jumpFalse, k] : instructions) {
-    const uint64_t word =
-        code | uint64_t{jumpTrue} << 16 | uint64_t{jumpFalse} << 24 | uint64_t{k} << 32;
-    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<uint8_t>(word >> 8 * i));
-  }
-  return *BpfProgram::parse(bytes);
-}
 
 std::vector<RecordedStream> stop(LiveCapture& capture) {
   std::promise<std::vector<RecordedStream>> ended;
@@ -83,7 +43,7 @@ LiveCaptureOptions optionsFor(const LoopbackSender& sender, uint32_t threads = 1
 TEST(LiveCapture, RollsWhilePacketsComeWithoutLosingOrDoublingOne) {
   LoopbackSender sender;
   auto capture = LiveCapture::open(optionsFor(sender));
-  if (!capture) GTEST_SKIP() << capture.error().message;
+  SKIP_UNLESS_CAPTURED(capture);
   const TempDirectory directory;
   constexpr uint32_t kPackets = 4000, kRolls = 8;
   (*capture)->start(directory.folder("r0"));
@@ -136,7 +96,7 @@ TEST(LiveCapture, RollsWhilePacketsComeWithoutLosingOrDoublingOne) {
 TEST(LiveCapture, CountsEachCaptureAnewAndSeesNothingBetweenThem) {
   LoopbackSender sender;
   auto capture = LiveCapture::open(optionsFor(sender, 2));
-  if (!capture) GTEST_SKIP() << capture.error().message;
+  SKIP_UNLESS_CAPTURED(capture);
   const TempDirectory directory;
   for (uint32_t round = 1; round <= 3; ++round) {
     sender.send(1000);
@@ -155,7 +115,7 @@ TEST(LiveCapture, CountsEachCaptureAnewAndSeesNothingBetweenThem) {
 TEST(LiveCapture, SaysOnAnIdleWireThatTimeGoesOn) {
   LoopbackSender sender;
   auto capture = LiveCapture::open(optionsFor(sender));
-  if (!capture) GTEST_SKIP() << capture.error().message;
+  SKIP_UNLESS_CAPTURED(capture);
   const TempDirectory directory;
   (*capture)->start(directory.path());
   const int64_t beginNs = wallNs();

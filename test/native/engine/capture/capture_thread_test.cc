@@ -1,0 +1,162 @@
+// Why packets are lost: for want of memory, behind a disk that is too slow, or for want of time.
+#include "capture/capture_thread.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "support/loopback_sender.h"
+
+namespace capfleet::test {
+namespace {
+
+constexpr size_t kDatagramBytes = 60'000;
+constexpr uint64_t kRingBytes = uint64_t{2} << 20;
+/// Datagrams that are some rings full.
+constexpr int kManyDatagrams = 200;
+constexpr int64_t kLimitNs = 20'000'000'000;
+
+std::set<pid_t> threadsOfThisProcess() {
+  std::set<pid_t> threads;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    threads.insert(static_cast<pid_t>(std::stol(entry.path().filename())));
+  }
+  return threads;
+}
+
+/// Lets one thread do nothing, wherever it is, until it may go on.
+class SuspendedThread {
+ public:
+  explicit SuspendedThread(pid_t thread) {
+    mayGoOn_ = isSuspended_ = false;
+    struct sigaction action {};
+    action.sa_handler = waitInside;
+    EXPECT_EQ(::sigaction(SIGUSR1, &action, &before_), 0);
+    EXPECT_EQ(::syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1), 0);
+    while (!isSuspended_) std::this_thread::yield();
+  }
+  ~SuspendedThread() {
+    mayGoOn_ = true;
+    while (isSuspended_) std::this_thread::yield();
+    ::sigaction(SIGUSR1, &before_, nullptr);
+  }
+
+ private:
+  static void waitInside(int) {
+    const int error = errno;
+    isSuspended_ = true;
+    while (!mayGoOn_) ::poll(nullptr, 0, 1);
+    isSuspended_ = false;
+    errno = error;
+  }
+
+  static inline std::atomic<bool> mayGoOn_, isSuspended_;
+  struct sigaction before_ {};
+};
+
+/// A thread that captures what is sent, with blocks for so many bytes, that nobody writes.
+class CaptureThreadTest : public testing::Test {
+ protected:
+  void begin(uint64_t queueBytes, int64_t flushIntervalNs) {
+    CaptureThreadOptions options;
+    options.socket.interfaceName = "lo";
+    options.socket.ringBytes = kRingBytes;
+    options.filter = BpfEvaluator(portFilter(sender_.port()));
+    options.flushIntervalNs = flushIntervalNs;
+    auto socket = CaptureSocket::open(options.socket);
+    SKIP_UNLESS_CAPTURED(socket);
+    queue_ = std::make_unique<BlockQueue>(queueBytes);
+    const auto before = threadsOfThisProcess();
+    thread_ = std::make_unique<CaptureThread>(options, std::move(*socket), *queue_);
+    for (const pid_t thread : threadsOfThisProcess()) {
+      if (!before.contains(thread)) number_ = thread;
+    }
+    capture();
+  }
+
+  /// Returns when the thread has done what it was at.
+  void capture() {
+    thread_->pursue({.recording = 1, .isCapturing = true});
+    thread_->awaitGoal();
+  }
+
+  void send(int datagrams) {
+    for (int i = 0; i < datagrams; ++i) sender_.send(datagram_);
+  }
+
+  /// Lets the thread fill its only block, and keeps that.
+  std::unique_ptr<CaptureBlock> takeTheOnlyBlock() {
+    send(kBlockTargetBytes / kDatagramBytes + 1);
+    const int64_t limitNs = steadyNs() + kLimitNs;
+    while (steadyNs() < limitNs) {
+      queue_->wait(1'000);
+      for (QueueItem& item : queue_->popAll()) {
+        if (!item.block) continue;
+        capture();
+        return std::move(item.block);
+      }
+    }
+    ADD_FAILURE() << "no block was filled";
+    return nullptr;
+  }
+
+  /// The first counts with drops of any kind.
+  ThreadCounts awaitDrops() const {
+    const int64_t limitNs = steadyNs() + kLimitNs;
+    ThreadCounts counts = thread_->counts();
+    while (counts.ringDrops + counts.diskDrops == 0 && steadyNs() < limitNs) {
+      ::poll(nullptr, 0, 1);
+      counts = thread_->counts();
+    }
+    return counts;
+  }
+
+  LoopbackSender sender_;
+  const Bytes datagram_ = Bytes(kDatagramBytes, 7);
+  std::unique_ptr<BlockQueue> queue_;
+  std::unique_ptr<CaptureThread> thread_;
+  pid_t number_ = 0;
+};
+
+TEST_F(CaptureThreadTest, WithoutAFreeBlockItIsTheDiskThatIsTooSlow) {
+  begin(kMaxBlockBytes, 20'000'000);
+  if (!thread_) return;
+  const auto block = takeTheOnlyBlock();
+  send(kManyDatagrams);
+  const ThreadCounts counts = awaitDrops();
+  EXPECT_GT(counts.diskDrops, 0u);
+  EXPECT_EQ(counts.ringDrops, 0u);
+}
+
+TEST_F(CaptureThreadTest, WhatWasLostWhileNoBlockWasFreeIsOfTheDiskAlsoWhenItIsSeenLater) {
+  begin(kMaxBlockBytes, kLimitNs);
+  if (!thread_) return;
+  auto block = takeTheOnlyBlock();
+  send(kManyDatagrams);
+  EXPECT_EQ(thread_->counts().ringDrops + thread_->counts().diskDrops, 0u);
+  if (block) queue_->giveBack(std::move(block));
+  const ThreadCounts counts = awaitDrops();
+  EXPECT_GT(counts.diskDrops, 0u);
+  EXPECT_EQ(counts.ringDrops, 0u);
+}
+
+TEST_F(CaptureThreadTest, WithFreeBlocksAFullRingIsAThreadThatIsTooSlow) {
+  begin(64 * uint64_t{kMaxBlockBytes}, 20'000'000);
+  if (!thread_) return;
+  ASSERT_NE(number_, 0);
+  {
+    const SuspendedThread suspended(number_);
+    send(kManyDatagrams);
+  }
+  const ThreadCounts counts = awaitDrops();
+  EXPECT_GT(counts.ringDrops, 0u);
+  EXPECT_EQ(counts.diskDrops, 0u);
+}
+
+}  // namespace
+}  // namespace capfleet::test
