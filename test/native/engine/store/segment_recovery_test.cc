@@ -130,6 +130,23 @@ TEST(SegmentRecovery, KeepsEveryWholeRecordWhenNothingWasIndexed) {
   }
 }
 
+TEST(SegmentRecovery, TakesAFractionOfAWholeSecondForDamage) {
+  constexpr size_t kDamaged = 15;
+  for (const auto& [fraction, kept] : {std::pair{999'999'999u, 20u}, {1'000'000'000u, 15u}}) {
+    InterruptedStream stream(20, 10);
+    size_t offset = kPcapFileHeaderBytes;
+    for (size_t i = 0; i < kDamaged; ++i) {
+      offset += kRecordHeaderBytes + stream.packets()[i].captured.size();
+    }
+    storeLe32(&stream.file(".pcap")[offset + 4], fraction);
+    stream.restore();
+    const auto recovered = stream.recover(true);
+    ASSERT_TRUE(recovered) << recovered.error().message;
+    ASSERT_EQ(recovered->segments.size(), 1u);
+    EXPECT_EQ(recovered->segments[0].packets, kept) << fraction;
+  }
+}
+
 TEST(SegmentRecovery, CutsAtTheLastEntryAfterAPowerLoss) {
   InterruptedStream stream(30, 20);
   const size_t size = stream.file(".pcap").size();
