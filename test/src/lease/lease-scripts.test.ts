@@ -1,46 +1,116 @@
+// The scripts of the scheduler alone, in a real Redis.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, before, beforeEach, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS } from '../../../src/lease/lease-timings.ts'
+import { eventually } from '../../support/eventually.ts'
+import { LEASE_PREFIX } from '../../support/lease/lease-user.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 
-test('asks reach Redis as they are, whatever characters the name of a user has', async () => {
-  await using server = await TempRedis.create()
-  await server.settle('test')
-  const redis = new Redis(server.url)
-  const context = { redis, keyPrefix: 'test', replica: 'x', streamsPerDevice: 1, timings: LEASE_TIMINGS }
-  const scripts = new LeaseScripts(context)
-  await scripts.heartbeat()
-  const users = ['two words', '"quoted", [1]', 'Zoë \\ 東', '']
-  const asks = users.map((user, i) => ({
-    kind: 'enqueue' as const,
-    id: `r${i}`,
-    devices: ['a', 'b'],
-    class: 'interactive' as const,
-    user,
-    attempt: i,
-  }))
-  const replies = await scripts.exchange([...asks, { kind: 'release', id: 'r1', attempt: 1 }])
-  assert.deepEqual(
-    replies.map(({ state, position }) => [state, position]),
-    [
-      ['g', 0],
-      ['w', 1],
-      ['w', 2],
-      ['w', 3],
-      ['w', 0],
-    ],
-  )
-  const rows = await scripts.places(['r0', 'r1', 'r2', 'r3'])
-  assert.deepEqual(
-    rows.map(({ id, user, devices, position }) => [id, user, devices.join(), position]),
-    [
-      ['r0', 'two words', 'a,b', undefined],
-      ['r2', 'Zoë \\ 東', 'a,b', 1],
-      ['r3', '', 'a,b', 2],
-    ],
-  )
-  assert.deepEqual(await scripts.exchange([]), [])
-  redis.disconnect()
+const keyOf = (name: string): string => `{${LEASE_PREFIX}}:${name}`
+const HOUR_MS = 3_600_000
+
+describe('the scripts of the scheduler', { timeout: 60_000 }, () => {
+  let server: TempRedis
+  let redis: Redis
+  let scripts: LeaseScripts
+  before(async () => {
+    server = await TempRedis.create()
+    redis = new Redis(server.url)
+    const context = { redis, keyPrefix: LEASE_PREFIX, replica: 'x', streamsPerDevice: 1 }
+    scripts = new LeaseScripts({ ...context, timings: LEASE_TIMINGS })
+  })
+  after(async () => {
+    redis?.disconnect()
+    await server?.[Symbol.asyncDispose]()
+  })
+  beforeEach(async () => {
+    await server.settle(LEASE_PREFIX)
+    await scripts.heartbeat()
+  })
+
+  let asks = 0
+  const enqueue = (device: string, user: string) => {
+    const id = `r${asks++}`
+    const request = { id, devices: [device], class: 'interactive', user, attempt: 0 } as const
+    return scripts.enqueue(request).then((answer) => ({ id, ...answer }))
+  }
+
+  test('asks reach Redis as they are, whatever characters the name of a user has', async () => {
+    const users = ['two words', '"quoted", [1]', 'Zoë \\ 東', '']
+    const asked = users.map((user, i) => ({
+      kind: 'enqueue' as const,
+      id: `u${i}`,
+      devices: ['a', 'b'],
+      class: 'interactive' as const,
+      user,
+      attempt: i,
+    }))
+    const replies = await scripts.exchange([...asked, { kind: 'release', id: 'u1', attempt: 1 }])
+    assert.deepEqual(
+      replies.map(({ state, position }) => [state, position]),
+      [
+        ['g', 0],
+        ['w', 1],
+        ['w', 2],
+        ['w', 3],
+        ['w', 0],
+      ],
+    )
+    const rows = await scripts.places(['u0', 'u1', 'u2', 'u3'])
+    assert.deepEqual(
+      rows.map(({ id, user, devices, position }) => [id, user, devices.join(), position]),
+      [
+        ['u0', 'two words', 'a,b', undefined],
+        ['u2', 'Zoë \\ 東', 'a,b', 1],
+        ['u3', '', 'a,b', 2],
+      ],
+    )
+    assert.deepEqual(await scripts.exchange([]), [])
+  })
+
+  test('where the clock of Redis is set back, time stands at the latest that was seen, and goes on from there', async () => {
+    // As if that clock had been an hour ahead when it was looked at last.
+    const seenMs = Date.now() + HOUR_MS
+    await redis.hset(keyOf('g'), 'now', seenMs)
+    await scripts.heartbeat()
+    const leaseEndMs = Number(await redis.zscore(keyOf('hb'), 'x'))
+    assert.ok(leaseEndMs >= seenMs + LEASE_TIMINGS.leaseTtlMs, 'no lease lapses early')
+    const { nowMs } = await scripts.tidy()
+    assert.ok(nowMs >= seenMs && nowMs < seenMs + HOUR_MS, `${nowMs - seenMs} ms later`)
+    await eventually(async () => (await scripts.tidy()).nowMs > nowMs, {
+      limitMs: 5_000,
+      message: 'time goes on',
+    })
+    const { enqueuedMs } = await enqueue('a', 'ann')
+    assert.ok(enqueuedMs >= nowMs)
+  })
+
+  test('however many newcomers come, who has waited for a minute is overtaken by none of them', async () => {
+    // What was granted elsewhere lies far ahead of the ten that wait here.
+    const elsewhere = await Promise.all(Array.from({ length: 40 }, () => enqueue('z', 'busy')))
+    for (const { id } of elsewhere) await scripts.release(id, 0)
+    await enqueue('a', 'holder')
+    const waiting = await Promise.all(Array.from({ length: 10 }, () => enqueue('a', 'greedy')))
+    assert.deepEqual(
+      waiting.map(({ position }) => position),
+      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+    )
+    let newcomers = 0
+    const newcomer = async () => (await enqueue('a', `newcomer ${++newcomers}`)).position
+    const pass = (ms: number) => redis.hset(keyOf('g'), 'looked', Date.now() - ms)
+    // Each comes behind the first one that waits, and behind newcomers before it.
+    assert.equal(await newcomer(), 2)
+    await scripts.tidy()
+    assert.equal(await newcomer(), 3)
+    await scripts.tidy()
+    assert.equal(await newcomer(), 4)
+    await pass(20_000)
+    await scripts.tidy()
+    assert.equal(await newcomer(), 5, 'half a minute has not gone by')
+    await pass(31_000)
+    await scripts.tidy()
+    assert.equal(await newcomer(), waiting.length + newcomers)
+  })
 })
