@@ -23,11 +23,15 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   before(async () => {
     redis = await TempRedis.create()
   })
-  after(() => redis[Symbol.asyncDispose]())
+  after(() => redis?.[Symbol.asyncDispose]())
   beforeEach(() => redis.settle(LEASE_PREFIX))
   const running = new Set<LeaseScheduler>()
   // What a failed test has left running.
-  afterEach(() => Promise.all([...running].map((scheduler) => scheduler.close())))
+  afterEach(async () => {
+    const left = [...running]
+    running.clear()
+    await Promise.all(left.map((scheduler) => scheduler.close()))
+  })
 
   async function start(options: Partial<LeaseSchedulerOptions> = {}): Promise<LeaseScheduler> {
     const scheduler = await startScheduler(redis, options)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
@@ -24,16 +24,25 @@ const QUICK: LeaseTimings = {
 }
 let requests = 0
 
-describe('the lease scheduler', { timeout: 120_000 }, () => {
+describe('the lease scheduler', { timeout: 60_000 }, () => {
   let redis: TempRedis
   before(async () => {
     redis = await TempRedis.create()
   })
-  after(() => redis[Symbol.asyncDispose]())
+  after(() => redis?.[Symbol.asyncDispose]())
   beforeEach(() => redis.settle(PREFIX))
+  const running = new Set<LeaseScheduler>()
+  const clients: Redis[] = []
+  // What a failed test has left.
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.disconnect()
+    const left = [...running]
+    running.clear()
+    await Promise.all(left.map((scheduler) => scheduler.close()))
+  })
 
-  function start(timings = LEASE_TIMINGS, replica?: string): Promise<LeaseScheduler> {
-    return LeaseScheduler.start({
+  async function start(timings = LEASE_TIMINGS, replica?: string): Promise<LeaseScheduler> {
+    const scheduler = await LeaseScheduler.start({
       redis: { url: redis.url },
       keyPrefix: PREFIX,
       streamsPerDevice: 4,
@@ -41,6 +50,15 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
       timings,
       ...(replica === undefined ? {} : { replica }),
     })
+    running.add(scheduler)
+    return scheduler
+  }
+
+  /** A connection of the test's own. */
+  function connect(): Redis {
+    const client = new Redis(redis.url)
+    clients.push(client)
+    return client
   }
 
   /** A replica's scripts alone: it does what the test says and nothing else. */
@@ -64,7 +82,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
       class: options.class ?? 'interactive',
       user: 'tester',
       signal: options.signal ?? NEVER,
-      waitMs: options.waitMs ?? 60_000,
+      waitMs: options.waitMs ?? 20_000,
     })
   }
 
@@ -74,7 +92,10 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
   }
 
   async function close(...schedulers: readonly LeaseScheduler[]): Promise<void> {
-    for (const scheduler of schedulers) await scheduler.close()
+    for (const scheduler of schedulers) {
+      running.delete(scheduler)
+      await scheduler.close()
+    }
     assert.deepEqual(await redis.leftovers(PREFIX), [])
   }
 
@@ -206,7 +227,7 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
   })
 
   test('every script sent a second time changes nothing', async () => {
-    const client = new Redis(redis.url)
+    const client = connect()
     const scripts = scriptsOf(client, 'r')
     const used = () => client.hget(`{${PREFIX}}:use`, 'a')
     await scripts.heartbeat()
@@ -243,13 +264,12 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     assert.equal(await scripts.release('id1', 1), '')
     assert.equal(await used(), null)
     for (const _ of [1, 2]) assert.equal(await scripts.leave(), 0)
-    client.disconnect()
     assert.deepEqual(await redis.leftovers(PREFIX), [])
   })
 
   test('a lapsed replica: its waiters are dropped, its grants count until they are freed', async () => {
     const survivor = await start(QUICK)
-    const client = new Redis(redis.url)
+    const client = connect()
     // A replica that sends one heartbeat, takes everything, and is never heard of again.
     const dead = scriptsOf(client, 'dead')
     await dead.heartbeat()
@@ -260,12 +280,11 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     assert.ok(waitedMs > QUICK.leaseTtlMs + QUICK.suspectMs - 100, `granted after ${waitedMs} ms`)
     assert.equal((await survivor.use(['a']))[0]?.waiting, 0)
     await give(lease)
-    client.disconnect()
     await close(survivor)
   })
 
   test('a replica that comes back before its suspects are freed keeps its streams', async () => {
-    const client = new Redis(redis.url)
+    const client = connect()
     const other = await start({ ...QUICK, suspectMs: 60_000 })
     const paused = scriptsOf(client, 'paused', { ...QUICK, leaseTtlMs: 100 })
     await paused.heartbeat()
@@ -276,15 +295,14 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     assert.equal(await client.zcard(`{${PREFIX}}:sus:a`), 0)
     assert.equal((await other.use(['a']))[0]?.used, 1)
     assert.equal(await paused.leave(), 0)
-    client.disconnect()
     await close(other)
   })
 
   test('a grant whose wake-up got lost arrives with a heartbeat', async () => {
     // Somebody else is first in line for the inbox, takes the wake-up and keeps it.
-    const thief = new Redis(redis.url)
+    const thief = connect()
     const stolen = thief.blmpop(60, 1, `{${PREFIX}}:in:mine`, 'LEFT')
-    const other = new Redis(redis.url)
+    const other = connect()
     await other.ping()
     other.disconnect()
     const scheduler = await start(QUICK, 'mine')
@@ -294,7 +312,6 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     await give(four[0] as Lease)
     const lease = await fifth
     assert.deepEqual((await stolen)?.[1], [`5 ${lease.id}`])
-    thief.disconnect()
     for (const held of [...four, lease]) await give(held)
     await close(scheduler)
   })
@@ -304,20 +321,19 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
     const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
     const again = { id: 'again', devices: ['a'], class: 'interactive', user: 'tester' } as const
     const left = new AbortController()
-    const first = scheduler.acquire({ ...again, signal: left.signal, waitMs: 60_000 })
+    const first = scheduler.acquire({ ...again, signal: left.signal, waitMs: 20_000 })
     await untilWaiting(scheduler, 'a', 1)
     left.abort(new Error('left'))
     await assert.rejects(first, /left/)
     let isGranted = false
-    const second = scheduler.acquire({ ...again, signal: NEVER, waitMs: 60_000 })
+    const second = scheduler.acquire({ ...again, signal: NEVER, waitMs: 20_000 })
     void second.then(() => (isGranted = true))
     await untilWaiting(scheduler, 'a', 1)
-    const client = new Redis(redis.url)
+    const client = connect()
     await client.rpush(`{${PREFIX}}:in:mine`, '5 again')
     await redis.until(async () => (await client.llen(`{${PREFIX}}:in:mine`)) === 0)
     assert.equal((await scheduler.use(['a']))[0]?.waiting, 1)
     assert.ok(!isGranted)
-    client.disconnect()
     for (const lease of four) await give(lease)
     await give(await second)
     await close(scheduler)
@@ -340,9 +356,8 @@ describe('the lease scheduler', { timeout: 120_000 }, () => {
   test('Redis loses its data: live leases are asserted again', async () => {
     const scheduler = await start(QUICK)
     const three = await Promise.all([1, 2, 3].map(() => ask(scheduler, ['a'])))
-    const client = new Redis(redis.url)
+    const client = connect()
     await client.flushall()
-    client.disconnect()
     await redis.until(async () => (await scheduler.use(['a']))[0]?.used === 3)
     for (const lease of three) await give(lease)
     await close(scheduler)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { NotedChanges } from '../noted-changes.ts'
 
 /** What a simulated device does with the next requests; each member is a fault or a pace. */
 export interface FakeBehaviour {
@@ -75,7 +76,7 @@ export class FakeDevice implements AsyncDisposable {
   outsiders = 0
   readonly #server: Server
   readonly #pcap: Buffer
-  readonly #changed = new Set<() => void>()
+  readonly #changes = new NotedChanges()
 
   private constructor(name: string, pcap: Buffer) {
     this.name = name
@@ -106,7 +107,7 @@ export class FakeDevice implements AsyncDisposable {
 
   /** Resolves when `condition` holds; it is looked at whenever a reader comes or goes. */
   async until(condition: () => boolean): Promise<void> {
-    while (!condition()) await new Promise<void>((resolve) => this.#changed.add(resolve))
+    await this.#changes.until(condition)
   }
 
   /** As if the machine lost power: nothing listens any more, all connections break. */
@@ -126,7 +127,7 @@ export class FakeDevice implements AsyncDisposable {
     // The gateway's own look at the device's health comes at any time and is no business of a test.
     const isProbe = headers['user-agent'] !== undefined && PROBED_PATHS.has(url)
     ;(isProbe ? this.probes : this.requests).push({ method, url, headers })
-    this.#notify()
+    this.#changes.note()
     res.on('error', () => undefined)
     const expected = `Basic ${btoa(`${USER}:${PASSWORD}`)}`
     if (headers.authorization !== expected) return this.#problem(res, 401, { code: 'unauthenticated' })
@@ -183,9 +184,9 @@ export class FakeDevice implements AsyncDisposable {
     this.mostReaders = Math.max(this.mostReaders, this.readers)
     res.once('close', () => {
       this.readers -= 1
-      this.#notify()
+      this.#changes.note()
     })
-    this.#notify()
+    this.#changes.note()
     const after = new URLSearchParams(url.split('?')[1]).get('After')
     await this.#send(res, this.behaviour.cannotSkip ? null : after)
   }
@@ -221,10 +222,5 @@ export class FakeDevice implements AsyncDisposable {
   #problem(res: ServerResponse, status: number, body: Readonly<Record<string, unknown>>): void {
     res.writeHead(status, { 'Content-Type': 'application/problem+json', 'Retry-After': '1' })
     res.end(JSON.stringify({ status, ...body }))
-  }
-
-  #notify(): void {
-    for (const wake of this.#changed) wake()
-    this.#changed.clear()
   }
 }

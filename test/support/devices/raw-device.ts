@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { NotedChanges } from '../noted-changes.ts'
 
 /** How the connection goes on when everything is written: it is closed, reset, or nothing happens. */
 export type RawEnd = 'close' | 'reset' | 'hang'
@@ -26,7 +27,7 @@ export class RawDevice implements AsyncDisposable {
   writtenBytes = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  readonly #changed = new Set<() => void>()
+  readonly #changes = new NotedChanges()
 
   private constructor() {
     this.#server = createServer((socket) => void this.#serve(socket))
@@ -50,7 +51,7 @@ export class RawDevice implements AsyncDisposable {
 
   /** Resolves when `condition` holds; it is looked at whenever a connection or request comes or goes. */
   async until(condition: () => boolean): Promise<void> {
-    while (!condition()) await new Promise<void>((resolve) => this.#changed.add(resolve))
+    await this.#changes.until(condition)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -65,11 +66,11 @@ export class RawDevice implements AsyncDisposable {
     socket.on('error', () => undefined)
     socket.on('close', () => {
       this.#sockets.delete(socket)
-      this.#notify()
+      this.#changes.note()
     })
-    this.#notify()
+    this.#changes.note()
     this.requests.push(await readRequest(socket))
-    this.#notify()
+    this.#changes.note()
     const { writes, pauseMs = 0, end = 'close', added } = this.answer
     this.isHanging = false
     for (const bytes of writes) {
@@ -82,13 +83,8 @@ export class RawDevice implements AsyncDisposable {
     if (end === 'reset') socket.resetAndDestroy()
     if (end !== 'hang') return
     this.isHanging = true
-    this.#notify()
+    this.#changes.note()
     if (added !== undefined) socket.end(await added)
-  }
-
-  #notify(): void {
-    for (const wake of this.#changed) wake()
-    this.#changed.clear()
   }
 }
 

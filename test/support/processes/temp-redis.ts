@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { NotedChanges } from '../noted-changes.ts'
 
 /** A real Redis on a Unix socket in a temporary folder, with its data kept over stop and start. */
 export class TempRedis implements AsyncDisposable {
@@ -54,16 +55,11 @@ export class TempRedis implements AsyncDisposable {
   /** Waits until `condition` holds: asks at once, and again whenever a key has changed. REQUIRES: the server runs. */
   async until(condition: () => boolean | Promise<boolean>): Promise<void> {
     const watch = new Redis(this.url)
-    let changed = Promise.withResolvers<void>()
-    watch.on('pmessage', () => changed.resolve())
+    const changes = new NotedChanges()
+    watch.on('pmessage', () => changes.note())
     try {
       await watch.psubscribe('__keyspace@*__:*')
-      for (;;) {
-        // A change while it is asked counts.
-        changed = Promise.withResolvers()
-        if (await condition()) return
-        await changed.promise
-      }
+      await changes.until(condition)
     } finally {
       watch.disconnect()
     }
