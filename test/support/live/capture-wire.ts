@@ -4,12 +4,15 @@
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { whyNot } from './network-namespace.ts'
 
 const run = promisify(execFile)
 
-/** A message for the `skip` of a test; false when this process may make a wire. */
-export const WITHOUT_WIRE: string | false =
-  process.getuid?.() === 0 ? false : 'needs root: network namespaces and raw sockets'
+const PROBE = `capfleet-probe-${process.pid}`
+const MAKE_A_WIRE = `ip netns add ${PROBE} && { ip -n ${PROBE} link add a type veth peer name b; made=$?; ip netns delete ${PROBE}; exit $made; }`
+
+/** For the `skip` of a test. */
+export const WITHOUT_WIRE: string | false = whyNot('sh', '-c', MAKE_A_WIRE)
 
 export interface CaptureWire extends AsyncDisposable {
   /** Interface at the receiving end, in the namespace `receiver`. */

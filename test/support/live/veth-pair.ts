@@ -1,14 +1,17 @@
 /** Two virtual network interfaces whose packets arrive at each other. */
 import { execFileSync } from 'node:child_process'
+import { whyNot } from './network-namespace.ts'
 
 export interface VethPair extends Disposable {
   readonly left: string
   readonly right: string
 }
 
+const PROBE = `cfp${process.pid}`
+const MAKE_A_PAIR = `ip link add ${PROBE}l type veth peer name ${PROBE}r && ip link del ${PROBE}l`
+
 /** For a test's `skip`. */
-export const WITHOUT_VETH: string | false =
-  process.getuid?.() === 0 ? false : 'only root may make network interfaces'
+export const WITHOUT_VETH: string | false = whyNot('sh', '-c', MAKE_A_PAIR)
 
 let made = 0
 
