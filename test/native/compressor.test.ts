@@ -73,20 +73,25 @@ test('fast is the quickest gzip', async () => {
   assert.deepEqual(await compressed('fast', TEXT), await compressed('1', TEXT))
 })
 
-for (const [word, ...options] of [
-  ['zstd_fast', '--fast=1'],
-  ['zstd', '-3'],
-  ['zstd_ultra', '--ultra', '-22'],
+for (const [word, level, ...others] of [
+  ['zstd_fast', '--fast=1', '--fast=2', '-1'],
+  ['zstd', '-3', '-2', '-4'],
 ] as const) {
-  test(`${word} makes as much of a text as zstd ${options.join(' ')} does`, async () => {
-    const { stdout } = spawnSync('zstd', ['-q', '-c', '--single-thread', ...options], {
-      input: TEXT,
-      maxBuffer: 1 << 26,
-    })
+  test(`${word} makes of a text what zstd ${level} makes, and not ${others.join(' or ')}`, async () => {
     const { length } = await compressed(word, TEXT)
-    assert.ok(Math.abs(length / stdout.length - 1) < 0.001, `${length}, zstd ${stdout.length}`)
+    const [own = 0, ...next] = [level, ...others].map((option) => {
+      const { stdout } = spawnSync('zstd', ['-q', '-c', option], { input: TEXT, maxBuffer: 1 << 26 })
+      return Math.abs(length - stdout.length)
+    })
+    assert.ok(own < Math.min(...next), `${own} bytes apart, and ${next} from the others`)
   })
 }
+
+test('zstd_ultra is the highest level that zstd has', () => {
+  const { stdout } = spawnSync('zstd', ['-H'], { encoding: 'utf8' })
+  const highest = /--ultra\b.* (\d+)/.exec(stdout)?.[1]
+  assert.equal(COMPRESSION_LEVELS.zstd_ultra.level, Number(highest))
+})
 
 test('a byte that changes on the way is noticed by who unpacks it', async () => {
   // Not compressible, so that every byte of it is one of the plain ones.
