@@ -1,10 +1,9 @@
 /** /sysmaster/capture_start and capture_stop (API section 4.1, api-decisions section 2). */
+import { START_PARAMETERS, STOP_PARAMETERS } from '../../src/contract/device-parameters.ts'
+import { takeParametersOfChange } from '../../src/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../src/http/cross-site.ts'
 import { ctime } from '../../src/query/ctime.ts'
-import { QueryParameters } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { finishChange } from '../request/finish-parameters.ts'
-import { checkBaseName } from '../store/capture-names.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { askRecorder } from './ask-recorder.ts'
 
@@ -14,10 +13,7 @@ import { askRecorder } from './ask-recorder.ts'
  */
 export async function startCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   refuseCrossSite(ctx.req)
-  const parameters = new QueryParameters(ctx.querystring)
-  const baseName = parameters.take('StreamName') || parts.config.capture.defaultName
-  finishChange(ctx, parameters)
-  checkBaseName(baseName)
+  const { baseName = parts.config.capture.defaultName } = takeParametersOfChange(ctx, START_PARAMETERS)
   const report = await askRecorder(parts.recorder, (recorder, limit) =>
     recorder.startCapture(baseName, limit),
   )
@@ -39,9 +35,7 @@ const NO_PORT = 'no capture port is configured on this device: the capture stays
 /** `Until=next` also stops what a schedule has started, until its next start. */
 export async function stopCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   refuseCrossSite(ctx.req)
-  const parameters = new QueryParameters(ctx.querystring)
-  const stopsScheduled = parameters.takeChoice('Until', ['next']) === 'next'
-  finishChange(ctx, parameters)
+  const { stopsScheduled } = takeParametersOfChange(ctx, STOP_PARAMETERS)
   const stopped = await askRecorder(parts.recorder, (recorder, limit) =>
     recorder.stopCapture(stopsScheduled, limit),
   )

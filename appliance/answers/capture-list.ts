@@ -1,27 +1,18 @@
 /** /stream/list: all captures, newest first (API section 4.5, api-decisions section 2). */
+import { LIST_PARAMETERS } from '../../src/contract/device-parameters.ts'
+import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../src/query/capture-csv.ts'
-import { QueryParameters } from '../../src/query/query-parameters.ts'
-import { TIME_LIMIT_NS } from '../../src/query/query-time.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { finishParameters } from '../request/finish-parameters.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import { validPercent } from '../store/trimmed-record.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
-
-const LIMIT_MAX = 1_000_000n
 
 /**
  * `Limit` and `After` (the name of the last capture of the page before) page through the list; `From` and `To` (epoch ns, half-open)
  * keep captures that reach into that range; `Format=csv` answers a table.
  */
 export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  const parameters = new QueryParameters(ctx.querystring)
-  const limit = Number(parameters.takeInteger('Limit', 1n, LIMIT_MAX) ?? LIMIT_MAX)
-  const after = parameters.take('After')
-  const fromNs = parameters.takeInteger('From', 0n, TIME_LIMIT_NS)
-  const toNs = parameters.takeInteger('To', 0n, TIME_LIMIT_NS)
-  const isCsv = parameters.takeChoice('Format', ['json', 'csv']) === 'csv'
-  finishParameters(ctx, parameters)
+  const { limit, after, fromNs, toNs, format } = takeParameters(ctx, LIST_PARAMETERS)
   const { before, records } =
     after === undefined
       ? { before: 0, records: await parts.catalogue.list() }
@@ -31,7 +22,7 @@ export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext)
     .slice(0, limit)
     .map((record, index) => listItem(record, before + index))
   ctx.set('Cache-Control', 'no-store')
-  if (isCsv) {
+  if (format === 'csv') {
     ctx.type = 'text/csv'
     ctx.body = formatCsv(items)
     return

@@ -1,8 +1,8 @@
 /** /api/v1/capture/schedule: the rows of the configuration and when they run (api-decisions section 3). */
+import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'
 import type { CaptureReport } from '../link/capture-report.ts'
-import { takeNoParameters } from '../request/finish-parameters.ts'
 import { nextRun, runAt, type ScheduleRow } from '../settings/schedule-rows.ts'
 
 const NANOS_PER_MS = 1_000_000n

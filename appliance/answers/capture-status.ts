@@ -1,10 +1,10 @@
 /** /sysmaster/capture_status (API section 4.1, api-decisions section 2). */
 
+import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import { ctime } from '../../src/query/ctime.ts'
 import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'
-import { takeNoParameters } from '../request/finish-parameters.ts'
 import { withoutStorePath } from '../request/hidden-path.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
 import { toExactJson } from '../system-status/exact-json.ts'

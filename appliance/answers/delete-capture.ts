@@ -1,19 +1,16 @@
 /** /pcap/del (API section 4.2, api-decisions section 2). */
 
 import { CapfleetError } from '../../src/base/error.ts'
+import { DELETE_PARAMETERS } from '../../src/contract/device-parameters.ts'
+import { takeParametersOfChange } from '../../src/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../src/http/cross-site.ts'
 import { ctime } from '../../src/query/ctime.ts'
-import { QueryParameters } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { finishChange } from '../request/finish-parameters.ts'
 
 /** Needs the full name: a base name would mean whatever is newest at that moment. */
 export async function deleteCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   refuseCrossSite(ctx.req)
-  const parameters = new QueryParameters(ctx.querystring)
-  const name = parameters.require('StreamName')
-  const isForced = parameters.takeSwitch('Force') ?? false
-  finishChange(ctx, parameters)
+  const { captureName: name, isForced } = takeParametersOfChange(ctx, DELETE_PARAMETERS)
   const { state } = await parts.catalogue.findExact(name)
   if (state === 'active') {
     throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {

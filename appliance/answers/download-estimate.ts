@@ -4,9 +4,9 @@
  * check of a filter.
  */
 import { countPackets } from '../../native/addon.ts'
-import type { DownloadKind, DownloadQuery } from '../../src/query/download-query.ts'
-import { parseDownloadQuery } from '../../src/query/parse-download-query.ts'
-import { parseQueryString } from '../../src/query/parse-query-string.ts'
+import { givenParameters } from '../../src/contract/request-parameters.ts'
+import type { DownloadQuery } from '../../src/query/download-query.ts'
+import { estimatedKind, parseDownloadQuery } from '../../src/query/parse-download-query.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
@@ -19,8 +19,9 @@ const RECORD_HEADER_BYTES = 16n
 /** Fails as the download would, save for the want of a slot. */
 export async function estimateDownload(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   await withClientSignal(ctx, async (signal) => {
-    const kind = kindOf(ctx.querystring)
-    const query = parseDownloadQuery(kind, ctx.querystring, parseContextOf(parts))
+    const given = givenParameters(ctx)
+    const kind = estimatedKind(given)
+    const query = parseDownloadQuery(kind, given, parseContextOf(parts))
     const request = { caller: callerOf(ctx), signal }
     const boundariesNs = [query.beginNs, query.endNs]
     const { selection, counted } = await onHeld(
@@ -42,13 +43,6 @@ export async function estimateDownload(parts: ApplianceParts, ctx: ApplianceCont
       Ignored: query.ignored,
     }
   })
-}
-
-/** A capture's name means that capture, with Start or Stop a part of it; without one a time range. */
-function kindOf(querystring: string): DownloadKind {
-  const parameters = parseQueryString(querystring)
-  if (!parameters.has('StreamName')) return 'timerange'
-  return parameters.has('Start') || parameters.has('Stop') ? 'splittime' : 'single'
 }
 
 interface Amount {

@@ -3,59 +3,58 @@
  * api-decisions section 2). Half-open and side by side: together they hold every packet once. Cut at
  * whole milliseconds, so that the indexes tell the counts and no packet is read.
  */
+
 import { countPackets, type IntervalCount } from '../../native/addon.ts'
-import { badParameter, QueryParameters } from '../../src/query/query-parameters.ts'
-import { TIME_LIMIT_NS } from '../../src/query/query-time.ts'
+import {
+  SIZE_SPLIT_PARAMETERS,
+  SPLITS_MAX,
+  TIME_SPLIT_PARAMETERS,
+} from '../../src/contract/device-parameters.ts'
+import { takeParameters } from '../../src/contract/request-parameters.ts'
+import { badParameter, type ParameterValues } from '../../src/query/query-parameters.ts'
+import { SIZE_VIEWS, TIME_VIEWS } from '../../src/query/split-views.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { selectStreams } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
-import { finishParameters } from '../request/finish-parameters.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import { validPercent } from '../store/trimmed-record.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { type CutOptions, cutBySize, cutByTime, type SplitInterval } from './split-boundaries.ts'
-import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from './split-views.ts'
 
-/** Above this a list is refused, or comes in pages with Limit. */
-const SPLITS_MAX = 100_000
-
-/** Default view: split_1GB. */
 export async function listSizeSplits(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  const views = Object.keys(SIZE_VIEWS) as SizeView[]
-  await answerSplits(parts, ctx, { views, view: 'split_1GB' }, (capture, view, options) =>
-    cutBySize(capture, { ...options, bytes: SIZE_VIEWS[view], folder: parts.catalogue.folderOf(capture) }),
+  const asked = takeParameters(ctx, SIZE_SPLIT_PARAMETERS)
+  const bytes = SIZE_VIEWS[asked.view]
+  await answerSplits(parts, ctx, asked, (capture, options) =>
+    cutBySize(capture, { ...options, bytes, folder: parts.catalogue.folderOf(capture) }),
   )
 }
 
-/** Default view: split_1hour. */
 export async function listTimeSplits(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  const views = Object.keys(TIME_VIEWS) as TimeView[]
-  await answerSplits(parts, ctx, { views, view: 'split_1hour' }, async (capture, view, options) =>
-    cutByTime(capture, TIME_VIEWS[view], options),
+  const asked = takeParameters(ctx, TIME_SPLIT_PARAMETERS)
+  await answerSplits(parts, ctx, asked, async (capture, options) =>
+    cutByTime(capture, TIME_VIEWS[asked.view], options),
   )
 }
+
+type AskedSplits =
+  | ParameterValues<typeof SIZE_SPLIT_PARAMETERS>
+  | ParameterValues<typeof TIME_SPLIT_PARAMETERS>
 
 /**
  * `Limit` asks for that many splits at most; `Next` of the answer, when there are more, is the
  * `After` of the next page: epoch ns before which no further split begins.
  */
-async function answerSplits<View extends string>(
+async function answerSplits(
   parts: ApplianceParts,
   ctx: ApplianceContext,
-  { views, view: usual }: { readonly views: readonly View[]; readonly view: View },
-  cut: (capture: CaptureRecord, view: View, options: CutOptions) => Promise<SplitInterval[]>,
+  { captureName, view, limit, fromNs }: AskedSplits,
+  cut: (capture: CaptureRecord, options: CutOptions) => Promise<SplitInterval[]>,
 ): Promise<void> {
-  const parameters = new QueryParameters(ctx.querystring)
-  const name = parameters.require('StreamName')
-  const view = parameters.takeChoice('StreamView', views) ?? usual
-  const limit = parameters.takeInteger('Limit', 1n, BigInt(SPLITS_MAX))
-  const fromNs = parameters.takeInteger('After', 0n, TIME_LIMIT_NS) ?? 0n
-  finishParameters(ctx, parameters)
-  const most = Number(limit ?? SPLITS_MAX)
+  const most = limit ?? SPLITS_MAX
   await withClientSignal(ctx, async (signal) => {
     const split = async (capture: CaptureRecord) => {
-      const intervals = await cut(capture, view, { fromNs, limit: most })
+      const intervals = await cut(capture, { fromNs, limit: most })
       if (limit === undefined && intervals.length > most) throw tooMany(view)
       const page = intervals.slice(0, most)
       return {
@@ -65,7 +64,7 @@ async function answerSplits<View extends string>(
         counts: await countIntervals(parts, capture, { intervals: page, signal }),
       }
     }
-    const { capture, intervals, page, counts } = await onHeld(() => parts.catalogue.find(name), split)
+    const { capture, intervals, page, counts } = await onHeld(() => parts.catalogue.find(captureName), split)
     const next = intervals[most]
     ctx.set('Cache-Control', 'no-store')
     ctx.type = 'json'

@@ -1,12 +1,13 @@
 /** /sysmaster/stats_summary: one flat object (API section 4.2, api-decisions section 2). */
+
 import { hostname } from 'node:os'
+import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import { ctime } from '../../src/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'
 import type { ClockSync } from '../machine/clock-sync-sensor.ts'
 import { DISK_IDS } from '../machine/disk-names.ts'
 import { CAPTURE_LINK_IDS } from '../machine/link-sensor.ts'
-import { takeNoParameters } from '../request/finish-parameters.ts'
 import { smartProblems } from '../system-status/disk-groups.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { droppedPackets, sumPortCounters } from '../system-status/port-counters.ts'

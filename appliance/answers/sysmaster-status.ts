@@ -1,8 +1,8 @@
 /** /sysmaster/status: the capture as CSV text (API section 4.1, api-decisions section 2). */
-import { QueryParameters } from '../../src/query/query-parameters.ts'
+import { SYSMASTER_STATUS_PARAMETERS } from '../../src/contract/device-parameters.ts'
+import { takeParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { CAPTURE_LINK_IDS } from '../machine/link-sensor.ts'
-import { finishParameters } from '../request/finish-parameters.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
 import { droppedPackets, sumPortCounters } from '../system-status/port-counters.ts'
 import { captureOverflow } from './capture-overflow.ts'
@@ -15,9 +15,7 @@ const VALUE_WIDTH = 24
 
 /** `Header=1` adds a first line with the names of the columns. Without recorder the figures are 0. */
 export async function answerSysmasterStatus(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  const parameters = new QueryParameters(ctx.querystring)
-  const hasHeader = parameters.takeSwitch('Header') ?? false
-  finishParameters(ctx, parameters)
+  const { hasHeader } = takeParameters(ctx, SYSMASTER_STATUS_PARAMETERS)
   await parts.sensors.stored.refresh()
   const rows = [...(hasHeader ? [['key', 'value'] as const] : []), ...totalRows(parts), ...portRows(parts)]
   const lines = [...rows, ...captureRows(parts)].map(

@@ -1,8 +1,8 @@
 /** /api/v1/system/time_current, version and io_stats (API sections 4.3, 2.2 and 2.3). */
 
 import { buildTime, productVersion } from '../../src/base/product-version.ts'
+import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
-import { takeNoParameters } from '../request/finish-parameters.ts'
 
 /** Text of 19 digits, because scripts do arithmetic on it; JSON for those that ask for it. */
 export async function answerTime(_parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {

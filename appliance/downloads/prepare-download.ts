@@ -33,7 +33,7 @@ const NANOS_PER_MS = 1_000_000n
 
 /** For the parsers of queries. */
 export function parseContextOf({ config }: ApplianceParts): ParseContext {
-  return { zone: config.timeZone, nowNs: nowNs(), timeSourceAliases: config.tsModeAliases, knowsAfter: true }
+  return { zone: config.timeZone, nowNs: nowNs(), timeSourceAliases: config.tsModeAliases, at: 'device' }
 }
 
 /**

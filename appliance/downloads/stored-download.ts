@@ -3,10 +3,12 @@
  * wrong is found before a slot is taken, and the engine has begun before the status goes out.
  */
 import { type Chunk, Download } from '../../native/addon.ts'
+import { givenParameters } from '../../src/contract/request-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../../src/query/download-query.ts'
 import { parseLegacyQuery } from '../../src/query/legacy-query.ts'
-import { parseDownloadQuery } from '../../src/query/parse-download-query.ts'
+import { type ParseContext, parseDownloadQuery } from '../../src/query/parse-download-query.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../../src/query/query-values.ts'
+import type { GivenParameters } from '../../src/query/read-parameters.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
 import { callerOf } from '../request/caller.ts'
@@ -25,20 +27,26 @@ import type { Reader } from './stream-limit.ts'
 
 /** A download from the V1 path of this kind. */
 export function storedDownload(kind: DownloadKind): ApplianceHandler {
-  return answerWith((raw, parts) => parseDownloadQuery(kind, raw, parseContextOf(parts)))
+  return answerWith((given, context) => parseDownloadQuery(kind, given, context))
 }
 
 /** A download from the path of this kind below /pcap/. */
 export function legacyDownload(kind: DownloadKind): ApplianceHandler {
-  return answerWith((raw, parts) => parseLegacyQuery(kind, raw, parseContextOf(parts)))
+  return answerWith((given, context) => parseLegacyQuery(kind, given, context))
 }
 
-function answerWith(parse: (raw: string, parts: ApplianceParts) => DownloadQuery): ApplianceHandler {
+function answerWith(
+  parse: (given: GivenParameters, context: ParseContext) => DownloadQuery,
+): ApplianceHandler {
   return async (parts, ctx) => {
     parts.draining.throwIfAborted()
     await withClientSignal(ctx, async (signal) => {
       const request = { caller: callerOf(ctx), signal }
-      const prepared = await prepareDownload(parts, parse(ctx.querystring, parts), request)
+      const prepared = await prepareDownload(
+        parts,
+        parse(givenParameters(ctx), parseContextOf(parts)),
+        request,
+      )
       if (ctx.method !== 'HEAD') {
         await download(parts, ctx, { ...prepared, ...request })
         return

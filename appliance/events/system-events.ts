@@ -1,7 +1,8 @@
 /** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
-import { badParameter, QueryParameters, quote } from '../../src/query/query-parameters.ts'
+import { EVENT_PARAMETERS } from '../../src/contract/device-parameters.ts'
+import { takeParameters } from '../../src/contract/request-parameters.ts'
+import { badParameter, quote } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { finishParameters } from '../request/finish-parameters.ts'
 import { Bell } from './bell.ts'
 import { EventCursor } from './event-cursor.ts'
 import { answerLive } from './live-answer.ts'
@@ -30,13 +31,9 @@ export async function answerEvents(parts: ApplianceParts, ctx: ApplianceContext)
 }
 
 function parseRequest(ctx: ApplianceContext): EventRequest {
-  const parameters = new QueryParameters(ctx.querystring)
-  const given = parameters.takeInteger('LastEventID', 0n, BigInt(Number.MAX_SAFE_INTEGER))
-  const hasTelemetry = parameters.takeSwitch('Telemetry') ?? false
-  finishParameters(ctx, parameters)
+  const { lastEventId, hasTelemetry } = takeParameters(ctx, EVENT_PARAMETERS)
   // A browser sends the header when it comes back to an address that may still have the parameter.
-  const header = parseHeader(ctx.get('Last-Event-ID'))
-  return { seenId: header ?? (given === undefined ? undefined : Number(given)), hasTelemetry }
+  return { seenId: parseHeader(ctx.get('Last-Event-ID')) ?? lastEventId, hasTelemetry }
 }
 
 function parseHeader(text: string): number | undefined {

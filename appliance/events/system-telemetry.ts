@@ -1,15 +1,11 @@
 /** /api/v1/system/telemetry: the groups of the system status again and again, one JSON line each. */
-import { QueryParameters } from '../../src/query/query-parameters.ts'
+import { TELEMETRY_PARAMETERS } from '../../src/contract/device-parameters.ts'
+import { takeParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { finishParameters } from '../request/finish-parameters.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { readStatus } from '../system-status/status-groups.ts'
 import { Bell } from './bell.ts'
 import { answerLive } from './live-answer.ts'
-
-/** A longer silence would look to a gateway as if the device were gone. */
-const INTERVAL_MAX_S = 30n
-const COUNT_MAX = 1_000_000n
 
 interface TelemetryRequest {
   readonly intervalMs: number
@@ -19,14 +15,9 @@ interface TelemetryRequest {
 
 /** `Count` times, every `Interval` seconds; the first lines come at once. */
 export async function answerTelemetry(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
-  const parameters = new QueryParameters(ctx.querystring)
-  const count = parameters.takeInteger('Count', 1n, COUNT_MAX)
-  const intervalS = parameters.takeInteger('Interval', 1n, INTERVAL_MAX_S)
-  finishParameters(ctx, parameters)
-  const request = {
-    count: count === undefined ? undefined : Number(count),
-    intervalMs: intervalS === undefined ? parts.config.telemetry.intervalMs : Number(intervalS) * 1000,
-  }
+  const { count, intervalS } = takeParameters(ctx, TELEMETRY_PARAMETERS)
+  const intervalMs = intervalS === undefined ? parts.config.telemetry.intervalMs : intervalS * 1000
+  const request = { count, intervalMs }
   await answerLive(parts, ctx, {
     contentType: 'application/x-ndjson',
     texts: (signal) => telemetryTexts(parts, request, signal),

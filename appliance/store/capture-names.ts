@@ -1,9 +1,5 @@
+import { BASE_NAME, BASE_NAME_RULE } from '../../src/query/capture-name-rule.ts'
 import { badParameter, quote } from '../../src/query/query-parameters.ts'
-
-/** What a capture is started as; the time of the start is added to it. */
-export const BASE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-export const BASE_NAME_RULE =
-  '1 to 64 letters, digits, dots, hyphens or underscores, beginning with a letter or digit'
 
 /** Fails with bad-parameter. */
 export function checkBaseName(name: string): void {

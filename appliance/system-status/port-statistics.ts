@@ -1,10 +1,10 @@
 /** /api/v1/system/port_stats (API section 2.4). */
 
 import { SIZE_CLASSES } from '../../native/live-capture.ts'
+import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import type { PortReport } from '../link/capture-report.ts'
 import { CAPTURE_LINK_IDS, type Link } from '../machine/link-sensor.ts'
-import { takeNoParameters } from '../request/finish-parameters.ts'
 import { toExactJson } from './exact-json.ts'
 import { describePorts } from './link-group.ts'
 

@@ -1,6 +1,6 @@
 /** /api/v1/system/status (API section 2.5). */
+import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { takeNoParameters } from '../request/finish-parameters.ts'
 import { toExactJson } from './exact-json.ts'
 import { readStatus, withoutPrivate } from './status-groups.ts'
 

@@ -21,6 +21,8 @@ export interface RequestState {
   /** Name of the authenticated user, for the access line; set by authentication. */
   user?: string
   role?: Role
+  /** The parameters of the query string, once they were decoded. */
+  given?: ReadonlyMap<string, string>
   /** Aborts when the user may no longer have what this request asks for; set by authentication. */
   revoked?: AbortSignal
 }

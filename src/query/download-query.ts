@@ -1,14 +1,14 @@
-import type { FrameCondition } from './frame-filter.ts'
-import type { Compression } from './query-values.ts'
-import type { TimeSource } from './time-source.ts'
+import type { DOWNLOAD_PARAMETERS } from './download-parameters.ts'
+import type { ParameterValues } from './query-parameters.ts'
 
 export type DownloadKind = 'single' | 'timerange' | 'splittime'
 
+/** What the rows of a download's parameters give, each under the name of its row. */
+type OwnFields = Omit<ParameterValues<typeof DOWNLOAD_PARAMETERS>, 'filterPort'>
+
 /** A download as asked for: every value parsed and in range. */
-export interface DownloadQuery {
+export interface DownloadQuery extends OwnFields {
   readonly kind: DownloadKind
-  /** Present for single and splittime. A full name, or a base name that means its newest capture. */
-  readonly captureName: string | undefined
   /** Half-open [beginNs, endNs), by the capture hardware's time; for single everything that PCAP can carry. */
   readonly beginNs: bigint
   readonly endNs: bigint
@@ -25,30 +25,6 @@ export interface DownloadQuery {
   readonly timeUnit: string | undefined
   /** How many captures the range may reach into: 2 on the legacy /pcap/timerange, else unlimited. */
   readonly capturesMax: number | undefined
-  readonly filterBpf: string | undefined
-  /** Whether filterBpf looks at the innermost packet of a tunnel. */
-  readonly filterDecap: boolean
-  /** FilterFrame and FilterPort: all must hold; empty = every packet. */
-  readonly frameFilter: readonly FrameCondition[]
-  readonly filterRegex: string | undefined
-  /** Go on with packets of the range that are recorded after the request came. Only in NIC time. */
-  readonly follow: boolean
-  readonly timeSource: TimeSource
-  readonly tsMaxNs: bigint | undefined
-  /** Largest body before compression, file header included; it ends with a whole record. */
-  readonly maxBytes: bigint | undefined
-  readonly maxPackets: bigint | undefined
-  /**
-   * The body begins with this byte of what it would be without compression; undefined = its first.
-   * Who goes on with an earlier download so must see to it that the store has not changed: packets
-   * that were removed since, or came late, move all that follow.
-   */
-  readonly afterBytes: bigint | undefined
-  readonly sliceBytes: number | undefined
-  readonly timeResolution: 'nsec' | 'usec'
-  readonly compression: Compression
-  /** How long to wait for a download slot; undefined = the program's default. */
-  readonly waitS: number | undefined
   /** Unknown parameters, for the Capfleet-Ignored header (empty with Strict=1: they are an error). */
   readonly ignored: readonly string[]
 }

@@ -1,36 +1,30 @@
+import { DOWNLOAD_PARAMETERS } from './download-parameters.ts'
 import type { DownloadQuery } from './download-query.ts'
-import { formatFrameFilter } from './frame-filter.ts'
+import type { ParameterRows } from './query-parameters.ts'
 
 /**
  * The canonical query string (without "?") that asks an appliance for the same packets: times in
- * nanoseconds, defaults left out. `waitS` and `ignored` are the caller's matter and not in it;
+ * nanoseconds, defaults left out. What leaves the body as it is, such as `waitS`, is the caller's matter and not in it;
  * `capturesMax` is said by the path (/pcap/ instead of /api/v1/pcap/).
  */
 export function formatDownloadQuery(query: DownloadQuery): string {
-  const pairs: [string, string | undefined][] = [
-    ['StreamName', query.captureName],
-    ...formatRange(query),
-    ['FilterBPF', query.filterBpf],
-    ['FilterBPFDecap', query.filterDecap ? 'true' : undefined],
-    ['FilterFrame', query.frameFilter.length === 0 ? undefined : formatFrameFilter(query.frameFilter)],
-    ['FilterRE', query.filterRegex],
-    ['Follow', query.follow ? '1' : undefined],
-    ['TSMode', query.timeSource === 'nic' ? undefined : query.timeSource],
-    ['TSMax', query.tsMaxNs?.toString()],
-    ['MaxBytes', query.maxBytes?.toString()],
-    ['MaxPackets', query.maxPackets?.toString()],
-    ['After', query.afterBytes?.toString()],
-    ['Slice', query.sliceBytes?.toString()],
-    ['TSResolution', query.timeResolution === 'nsec' ? undefined : query.timeResolution],
-    ['Compression', query.compression === 'none' ? undefined : query.compression],
-  ]
-  return pairs
-    .filter((pair): pair is [string, string] => pair[1] !== undefined)
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
-    .join('&')
+  const { captureName, ...others } = DOWNLOAD_PARAMETERS
+  const pairs = [...formatRows({ captureName }, query), ...formatRange(query), ...formatRows(others, query)]
+  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
 }
 
-function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): [string, string][] {
+type Pair = readonly [name: string, value: string]
+
+function formatRows(rows: ParameterRows, query: DownloadQuery): Pair[] {
+  return Object.entries(rows).flatMap(([field, row]): Pair[] => {
+    const value = query[field as keyof DownloadQuery]
+    if (value === undefined || value === row.default || row.leavesBody === true) return []
+    const text = row.type.write(value)
+    return text === '' ? [] : [[row.name, text]]
+  })
+}
+
+function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[] {
   if (kind === 'single') return []
   if (kind === 'splittime') {
     return [

@@ -1,17 +1,22 @@
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
 import { type ParseContext, parseDownloadQuery } from './parse-download-query.ts'
 import { badParameter } from './query-parameters.ts'
+import type { GivenParameters } from './read-parameters.ts'
 
 /** API section 8: a legacy time range spans at most two PCAP files, which are captures here. */
 const LEGACY_CAPTURES_MAX = 2
 
 /**
- * The query string of a download below /pcap/ (API section 4.5). Every parameter of the V1 paths
+ * The parameters of a download below /pcap/ (API section 4.5). Every parameter of the V1 paths
  * works there too, save that TSMode of a time range is the unit of TSBegin and TSEnd and nothing
  * else. Fails as parseDownloadQuery does.
  */
-export function parseLegacyQuery(kind: DownloadKind, raw: string, context: ParseContext): DownloadQuery {
-  const query = parseDownloadQuery(kind, raw, context)
+export function parseLegacyQuery(
+  kind: DownloadKind,
+  given: GivenParameters,
+  context: ParseContext,
+): DownloadQuery {
+  const query = parseDownloadQuery(kind, given, context)
   if (query.follow)
     throw badParameter('Follow', `is for /api/v1/pcap/${kind}; this path gives what is stored`)
   if (kind !== 'timerange') return query

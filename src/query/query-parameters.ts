@@ -1,96 +1,84 @@
+/** The parameters of requests as rows: what each is called, does and may say, and how it is read and written. */
 import { CapfleetError } from '../base/error.ts'
-import { nearestNames } from './nearest-names.ts'
-import { parseQueryString } from './parse-query-string.ts'
+import type { TimeSourceAliases } from './time-source.ts'
 
-/** The parameters of one request, taken one by one; what nobody took is unknown. */
-export class QueryParameters {
-  readonly #values: ReadonlyMap<string, string>
-  readonly #known = new Set<string>()
-
-  /** `raw` is the query string without "?". Fails as parseQueryString does. */
-  constructor(raw: string) {
-    this.#values = parseQueryString(raw)
-  }
-
-  /** The value, undefined when absent. The name is known from now on. */
-  take(name: string): string | undefined {
-    this.#known.add(name)
-    return this.#values.get(name)
-  }
-
-  /** The value of a parameter that the request must have. */
-  require(name: string): string {
-    const value = this.take(name)
-    if (value !== undefined && value !== '') return value
-    const similar = this.unknown().find((other) => other.toLowerCase() === name.toLowerCase())
-    const hint = similar === undefined ? '' : ` ("${similar}" was given; upper and lower case matter)`
-    throw badParameter(name, `is missing${hint}; add ${name}=...`)
-  }
-
+/** A row: one parameter, in all that is to be known of it. */
+export interface Parameter<Value = unknown> {
+  readonly name: string
+  /** What it does, in one sentence. */
+  readonly says: string
+  readonly type: ParameterType<Value>
+  /** What an absent parameter means, and an empty one as a rule; left out: undefined. */
+  readonly default?: Value
+  /** The same in words, where it is no value of the parameter. */
+  readonly defaultSays?: string
+  /** Whether a request without it is refused. */
+  readonly required?: true
+  /** The kinds of download that have it; default: all. */
+  readonly kinds?: readonly string[]
+  /** Whether only devices have it; default: the gateway too. */
+  readonly deviceOnly?: true
+  /** Whether only the paths below /api/v1/ have it; default: the legacy ones too. */
+  readonly v1Only?: true
   /**
-   * Fails with bad-parameter for a name that differs from one that is known by now in upper and lower case only.
-   * For what changes something: there a misspelt parameter must not be passed over.
+   * Whether a download has the same body with and without it: it may differ between a download and its continuation,
+   * and is not written towards devices.
    */
-  refuseMiscased(): void {
-    for (const name of this.unknown()) {
-      const known = [...this.#known].find((other) => other.toLowerCase() === name.toLowerCase())
-      if (known !== undefined) throw badParameter(name, `is spelt ${known}; upper and lower case matter`)
-    }
-  }
-
-  /** The value as take() has it, but an empty one is none: scripts pass an unset variable. */
-  #takeFilled(name: string): string | undefined {
-    return this.take(name) || undefined
-  }
-
-  /** An integer `^\d+(ULL)?$` from `min` to `max`; an empty value is none, here and below. */
-  takeInteger(name: string, min: bigint, max: bigint): bigint | undefined {
-    const text = this.#takeFilled(name)
-    if (text === undefined) return undefined
-    const value = /^\d{1,20}(ULL)?$/.test(text) ? BigInt(text.replace('ULL', '')) : undefined
-    if (value === undefined || value < min || value > max) {
-      throw badParameter(name, `must be an integer from ${min} to ${max}, got ${quote(text)}`)
-    }
-    return value
-  }
-
-  /** One of `choices`, exactly as spelled there. */
-  takeChoice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
-    const text = this.#takeFilled(name)
-    if (text === undefined) return undefined
-    const choice = choices.find((word) => word === text)
-    if (choice === undefined) {
-      throw badParameter(name, `must be one of ${choices.join(', ')}, got ${quote(text)}`)
-    }
-    return choice
-  }
-
-  /** A switch: 1 or true, 0 or false. */
-  takeSwitch(name: string): boolean | undefined {
-    const text = this.takeChoice(name, ['1', '0', 'true', 'false'])
-    return text === undefined ? undefined : text === '1' || text === 'true'
-  }
-
-  /** Names that nobody has taken so far. */
-  unknown(): string[] {
-    return [...this.#values.keys()].filter((name) => !this.#known.has(name))
-  }
-
-  /**
-   * Ends the reading: the names left over, for Capfleet-Ignored. Takes `Strict` (1 makes a name left
-   * over an error) and `rand`, which links carry to defeat caches.
-   */
-  finish(): readonly string[] {
-    this.take('rand')
-    const strict = this.takeSwitch('Strict') ?? false
-    const unknown = this.unknown()
-    const [first] = unknown
-    if (!strict || first === undefined) return unknown
-    const near = nearestNames(first, this.#known)
-    const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}?`
-    throw badParameter(first, `is not a parameter of this path${hint}`)
-  }
+  readonly leavesBody?: true
+  /** A value to try. */
+  readonly example?: string
 }
+
+/** What the text of a parameter may be. */
+export interface ParameterType<Value> {
+  /** Its rules as JSON Schema has them, for descriptions of the API. */
+  readonly schema: TextSchema
+  /** What a number counts. */
+  readonly unit?: string | undefined
+  /** Whether an empty text is read as any other; else it means the default, because scripts pass unset variables. */
+  readonly readsEmpty?: true
+  /** Fails with bad-parameter, or an error of its own, that names the parameter; undefined means the default. */
+  read(text: string, name: string, context: ReadContext): Value | undefined
+  /** The text that is read back as the same value. */
+  write(value: Value): string
+}
+
+export interface TextSchema {
+  readonly type: 'integer' | 'string'
+  readonly minimum?: bigint
+  readonly maximum?: bigint
+  readonly enum?: readonly string[]
+  readonly pattern?: string
+  readonly maxLength?: number
+}
+
+/** Where a request is read, on which depend the rows that count and what some texts mean. */
+export interface ReadContext {
+  /** Of a download. */
+  readonly kind?: string
+  /** Who reads: a device, the gateway for one device, or for the fleet. Default: a device. */
+  readonly at?: 'device' | 'gateway' | 'fleet'
+  /** Further spellings of TSMode, from the configuration. */
+  readonly timeSourceAliases?: TimeSourceAliases
+}
+
+/** Rows by the name of the value that they give. */
+export type ParameterRows = Readonly<Record<string, Parameter>>
+
+/** What the rows give. */
+export type ParameterValues<Rows> = { readonly [Name in keyof Rows]: ValueOf<Rows[Name]> }
+
+type ValueOf<Row> = Row extends { readonly type: ParameterType<infer Value> }
+  ? Value | WithoutParameter<Row>
+  : never
+
+type WithoutParameter<Row> = Row extends { readonly default: infer Default }
+  ? Default
+  : Row extends { readonly kinds: readonly string[] }
+    ? undefined
+    : Row extends { readonly required: true }
+      ? never
+      : undefined
 
 /** A complaint about one parameter: "<name> <problem>". */
 export function badParameter(name: string, problem: string, position?: number): CapfleetError {

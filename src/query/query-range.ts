@@ -1,16 +1,92 @@
 /** Which time a download covers: TSBegin and TSEnd, from and to, or Start and Stop. */
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
-import { badParameter, type QueryParameters, quote } from './query-parameters.ts'
+import { TEXT } from './parameter-types.ts'
+import {
+  badParameter,
+  type ParameterRows,
+  type ParameterType,
+  type ParameterValues,
+  quote,
+} from './query-parameters.ts'
 import {
   isLocalTime,
   parseQueryTime,
   type QueryTime,
   TIME_LIMIT_NS,
-  TIME_UNIT_NAMES,
   TIME_UNIT_WORDS,
   type TimeUnit,
+  timeUnitOf,
 } from './query-time.ts'
+import { type GivenParameters, readParameters, requireParameter } from './read-parameters.ts'
 import { resolveTimeZone } from './time-zone.ts'
+
+const TIME_FORMS =
+  'An integer in TSUnit, YYYYMMDD_HHMMSS, RFC 3339, "now", or a time before now such as "-15m" (s, m, h, d).'
+
+/** The rows of the range. The ends are texts: what they mean is told by the unit and the zone beside them. */
+export const RANGE_PARAMETERS = {
+  begin: {
+    name: 'TSBegin',
+    says: `The first time of the range. ${TIME_FORMS}`,
+    type: TEXT,
+    kinds: ['timerange'],
+    example: '-15m',
+  },
+  end: {
+    name: 'TSEnd',
+    says: `The end of the range, which is no longer in it. ${TIME_FORMS}`,
+    type: TEXT,
+    kinds: ['timerange'],
+    example: 'now',
+  },
+  unit: {
+    name: 'TSUnit',
+    says: 'The unit of TSBegin and TSEnd.',
+    type: unitType(),
+    defaultSays: 'nanoseconds, but 9 to 11 digits are seconds, 12 to 14 milliseconds, 15 to 17 microseconds',
+    kinds: ['timerange'],
+  },
+  misspeltUnit: {
+    name: 'TSUint',
+    says: 'Another spelling of TSUnit.',
+    type: unitType(),
+    kinds: ['timerange'],
+  },
+  zone: {
+    name: 'TSZone',
+    says: 'The time zone of YYYYMMDD_HHMMSS: an IANA name, or its city alone, in any case.',
+    type: zoneType(),
+    defaultSays: "the device's below /devices/{device} and on the device itself, else the gateway's",
+    kinds: ['timerange'],
+    example: 'Singapore',
+  },
+  beginMs: {
+    name: 'from',
+    says: 'TSBegin in epoch milliseconds, as dashboards write it.',
+    type: TEXT,
+    kinds: ['timerange'],
+  },
+  endMs: {
+    name: 'to',
+    says: 'TSEnd in epoch milliseconds.',
+    type: TEXT,
+    kinds: ['timerange'],
+  },
+  start: {
+    name: 'Start',
+    says: 'The first time of the part, in epoch nanoseconds.',
+    type: TEXT,
+    kinds: ['splittime'],
+    required: true,
+  },
+  stop: {
+    name: 'Stop',
+    says: 'The end of the part, which is no longer in it, in epoch nanoseconds.',
+    type: TEXT,
+    kinds: ['splittime'],
+    required: true,
+  },
+} as const satisfies ParameterRows
 
 export interface RangeContext {
   /** IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself. */
@@ -21,19 +97,16 @@ export interface RangeContext {
 
 export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'localTimes'>
 
-/** Takes the parameters of the range. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
-export function takeQueryRange(
+/** The range that the parameters tell. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
+export function readQueryRange(
   kind: DownloadKind,
-  parameters: QueryParameters,
+  given: GivenParameters,
   context: RangeContext,
 ): QueryRange {
   if (kind === 'single') return { beginNs: 0n, endNs: TIME_LIMIT_NS, timeUnit: undefined }
-  // Start and Stop are nanoseconds whatever their size (API section 4.4.3).
-  const unit = kind === 'timerange' ? takeUnit(parameters) : 'nanos'
-  const zone = kind === 'timerange' ? takeZone(parameters, context.zone) : context.zone
-  const [beginEnd, endEnd] =
-    kind === 'timerange' ? takeRangeEnds(parameters, unit) : takeSplitEnds(parameters)
-  const shared = { zone, nowNs: context.nowNs }
+  const values = readParameters(RANGE_PARAMETERS, given, { kind })
+  const [beginEnd, endEnd] = kind === 'timerange' ? rangeEnds(values, given) : splitEnds(values)
+  const shared = { zone: values.zone ?? context.zone, nowNs: context.nowNs }
   const begin = readEnd({ ...shared, ...beginEnd, isEnd: false })
   const end = readEnd({ ...shared, ...endEnd, isEnd: true })
   if (begin.ns > end.ns) {
@@ -62,76 +135,66 @@ function readEnd(
   return { ns: isEnd ? TIME_LIMIT_NS : 0n, unit: 'YYYYMMDD_HHMMSS', local: text }
 }
 
-/** Whether TSMode is the unit of TSBegin and TSEnd here, as scripts for the legacy API have it. */
-export function isUnitMode(kind: DownloadKind, word: string): boolean {
-  return kind === 'timerange' && timeUnitOf(word) !== undefined
-}
-
 interface RangeEnd {
   readonly parameter: string
   readonly text: string
   readonly unit: TimeUnit | undefined
 }
 
-function takeSplitEnds(parameters: QueryParameters): readonly [RangeEnd, RangeEnd] {
-  const end = (parameter: string): RangeEnd => ({
-    parameter,
-    text: parameters.require(parameter),
-    unit: 'nanos',
-  })
-  return [end('Start'), end('Stop')]
+type RangeValues = ParameterValues<typeof RANGE_PARAMETERS>
+
+/** Nanoseconds whatever their size (API section 4.4.3). */
+function splitEnds({ start = '', stop = '' }: RangeValues): readonly [RangeEnd, RangeEnd] {
+  return [
+    { parameter: 'Start', text: start, unit: 'nanos' },
+    { parameter: 'Stop', text: stop, unit: 'nanos' },
+  ]
 }
 
-function takeRangeEnds(
-  parameters: QueryParameters,
-  unit: TimeUnit | undefined,
-): readonly [RangeEnd, RangeEnd] {
-  return [takeEnd(parameters, 'TSBegin', 'from', unit), takeEnd(parameters, 'TSEnd', 'to', unit)]
+function rangeEnds(values: RangeValues, given: GivenParameters): readonly [RangeEnd, RangeEnd] {
+  const unit = unitOf(values, given)
+  return [
+    rangeEnd({ name: 'TSBegin', shortName: 'from', shortText: values.beginMs }, unit, given),
+    rangeEnd({ name: 'TSEnd', shortName: 'to', shortText: values.endMs }, unit, given),
+  ]
 }
 
-/** `shortName` is the parameter that dashboards write: epoch milliseconds. */
-function takeEnd(
-  parameters: QueryParameters,
-  name: string,
-  shortName: string,
+interface EndNames {
+  readonly name: string
+  readonly shortName: string
+  readonly shortText: string | undefined
+}
+
+function rangeEnd(
+  { name, shortName, shortText }: EndNames,
   unit: TimeUnit | undefined,
+  given: GivenParameters,
 ): RangeEnd {
-  const text = parameters.take(shortName) ?? ''
-  if (text === '') return { parameter: name, text: parameters.require(name), unit }
-  if (parameters.take(name) !== undefined) {
-    throw badParameter(shortName, `is ${name} in epoch milliseconds; give one of them`)
-  }
-  return { parameter: shortName, text, unit: 'msecs' }
+  if (shortText === undefined) return { parameter: name, text: requireParameter(given, name), unit }
+  if (given.has(name)) throw badParameter(shortName, `is ${name} in epoch milliseconds; give one of them`)
+  return { parameter: shortName, text: shortText, unit: 'msecs' }
 }
 
 /** TSUnit, or its listed misspelling TSUint, or a TSMode that is a unit (api-decisions section 4). */
-function takeUnit(parameters: QueryParameters): TimeUnit | undefined {
-  const text = parameters.take('TSUnit') || undefined
-  const alias = parameters.take('TSUint') || undefined
-  if (text !== undefined && alias !== undefined) {
+function unitOf({ unit, misspeltUnit }: RangeValues, given: GivenParameters): TimeUnit | undefined {
+  if (unit !== undefined && misspeltUnit !== undefined) {
     throw badParameter('TSUint', 'is another spelling of TSUnit; give one of them')
   }
-  const mode = parameters.take('TSMode')
-  const unitOfMode = mode === undefined ? undefined : timeUnitOf(mode)
-  const given = text ?? alias
-  if (given === undefined) return unitOfMode
-  const unit = timeUnitOf(given)
-  if (unit === undefined) {
-    throw badParameter(
-      text === undefined ? 'TSUint' : 'TSUnit',
-      `must be one of ${TIME_UNIT_WORDS.join(', ')}, got ${quote(given)}`,
-    )
+  return unit ?? misspeltUnit ?? timeUnitOf(given.get('TSMode') ?? '')
+}
+
+function unitType(): ParameterType<TimeUnit> {
+  return {
+    schema: { type: 'string', enum: TIME_UNIT_WORDS },
+    read: (text, name) => {
+      const unit = timeUnitOf(text)
+      if (unit !== undefined) return unit
+      throw badParameter(name, `must be one of ${TIME_UNIT_WORDS.join(', ')}, got ${quote(text)}`)
+    },
+    write: (unit) => unit,
   }
-  return unit
 }
 
-/** In upper or lower case. */
-function timeUnitOf(word: string): TimeUnit | undefined {
-  const name = TIME_UNIT_WORDS.find((known) => known.toLowerCase() === word.toLowerCase())
-  return name === undefined ? undefined : TIME_UNIT_NAMES[name]
-}
-
-function takeZone(parameters: QueryParameters, defaultZone: string | undefined): string | undefined {
-  const text = parameters.take('TSZone') || undefined
-  return text === undefined ? defaultZone : resolveTimeZone(text, 'TSZone')
+function zoneType(): ParameterType<string> {
+  return { schema: { type: 'string' }, read: resolveTimeZone, write: (zone) => zone }
 }

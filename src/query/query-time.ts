@@ -13,7 +13,7 @@ export type EpochUnit = keyof typeof NANOS_PER_UNIT
 export type TimeUnit = EpochUnit | 'YYYYMMDD_HHMMSS'
 
 /** Spellings of TSUnit, and of TSMode where it is a unit. The first four are the documented ones. */
-export const TIME_UNIT_NAMES: Readonly<Record<string, TimeUnit>> = {
+const TIME_UNIT_NAMES: Readonly<Record<string, TimeUnit>> = {
   nanos: 'nanos',
   msecs: 'msecs',
   sec: 'sec',
@@ -25,6 +25,12 @@ export const TIME_UNIT_NAMES: Readonly<Record<string, TimeUnit>> = {
 }
 
 export const TIME_UNIT_WORDS = Object.keys(TIME_UNIT_NAMES)
+
+/** The unit that `word` means in upper or lower case, undefined for an unknown word. */
+export function timeUnitOf(word: string): TimeUnit | undefined {
+  const name = TIME_UNIT_WORDS.find((known) => known.toLowerCase() === word.toLowerCase())
+  return name === undefined ? undefined : TIME_UNIT_NAMES[name]
+}
 
 export interface TimeContext {
   readonly parameter: string

@@ -1,4 +1,5 @@
 import { CapfleetError } from '../base/error.ts'
+import { givenParameters } from '../contract/request-parameters.ts'
 import { callerLabel } from '../device/device-request.ts'
 import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
@@ -22,7 +23,7 @@ export async function answerDownload(
   parts: GatewayParts,
   makePlan: () => DownloadPlan | Promise<DownloadPlan>,
 ): Promise<void> {
-  const options = parseGatewayOptions(ctx.querystring)
+  const options = parseGatewayOptions(givenParameters(ctx))
   const planned =
     options.resumeId === undefined
       ? { plan: await makePlan(), options, resumed: undefined }
@@ -56,7 +57,7 @@ async function serve(
       path: ctx.path,
       waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
       options,
-      askedHash: askedHash(ctx.path, ctx.querystring),
+      askedHash: askedHash(ctx.path, givenParameters(ctx)),
       resumed,
     })
   } catch (error) {

@@ -1,12 +1,13 @@
 /** /stream/list over the fleet: the entries of all chosen devices, newest first, each with its `Device`. */
+import { LIST_PARAMETERS } from '../contract/device-parameters.ts'
+import { takeParameters } from '../contract/request-parameters.ts'
 import { type CaptureList, collectCaptureLists } from '../fleet/capture-lists.ts'
 import type { CaptureEntry } from '../fleet/device-captures.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../query/capture-csv.ts'
-import { ignoredNames } from '../query/ignored-names.ts'
-import { badParameter, QueryParameters, quote } from '../query/query-parameters.ts'
-import { TIME_LIMIT_NS } from '../query/query-time.ts'
+import { FLEET_PARAMETERS } from '../query/gateway-options.ts'
+import { badParameter, type ParameterValues, quote } from '../query/query-parameters.ts'
 import { answerList, answerText } from './answer-list.ts'
-import { FLEET_PARAMETERS, selectedMembers } from './fleet-selection.ts'
+import { selectedMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
@@ -30,7 +31,7 @@ export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts):
   }))
   const { clientIdleTimeoutMs } = parts.downloads
   const page = chosenOf(lists, choice)
-  if (choice.isCsv) await answerText(ctx, 'text/csv', csvLines(page), clientIdleTimeoutMs)
+  if (choice.format === 'csv') await answerText(ctx, 'text/csv', csvLines(page), clientIdleTimeoutMs)
   else {
     const entries = shownEntries(page, { Unreachable })
     await answerList(ctx, { Path: '/capture/', StreamList: true }, entries, clientIdleTimeoutMs)
@@ -38,12 +39,8 @@ export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts):
 }
 
 /** What of the list is asked for. */
-interface ListChoice {
-  readonly limit: number
+interface ListChoice extends Omit<ParameterValues<typeof LIST_PARAMETERS>, 'after'> {
   readonly after: Place | undefined
-  readonly fromNs: bigint | undefined
-  readonly toNs: bigint | undefined
-  readonly isCsv: boolean
 }
 
 /** The capture that a page ended with. */
@@ -53,22 +50,9 @@ interface Place {
   readonly name: string
 }
 
-const LIMIT_MAX = 1_000_000n
-
 function takeChoice(ctx: RouteContext): ListChoice {
-  const parameters = new QueryParameters(ctx.querystring)
-  for (const name of FLEET_PARAMETERS) parameters.take(name)
-  const after = parameters.take('After')
-  const choice = {
-    limit: Number(parameters.takeInteger('Limit', 1n, LIMIT_MAX) ?? Number.POSITIVE_INFINITY),
-    after: after === undefined || after === '' ? undefined : placeOf(after),
-    fromNs: parameters.takeInteger('From', 0n, TIME_LIMIT_NS),
-    toNs: parameters.takeInteger('To', 0n, TIME_LIMIT_NS),
-    isCsv: parameters.takeChoice('Format', ['json', 'csv']) === 'csv',
-  }
-  const ignored = parameters.finish()
-  if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
-  return choice
+  const { after, ...choice } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...LIST_PARAMETERS })
+  return { ...choice, after: after === undefined ? undefined : placeOf(after) }
 }
 
 function placeOf(text: string): Place {

@@ -1,7 +1,8 @@
+import { givenParameters } from '../contract/request-parameters.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
+import { DOWNLOAD_PARAMETERS } from '../query/download-parameters.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
-import { WAIT_MAX_S } from '../query/parse-download-query.ts'
-import { QueryParameters } from '../query/query-parameters.ts'
+import { readParameters } from '../query/read-parameters.ts'
 import {
   checkSameRequest,
   optionsAgain,
@@ -27,11 +28,11 @@ export async function continueRequest(
   options: GatewayOptions,
 ): Promise<PlannedDownload> {
   const receipt = await ownReceipt(ctx, parts, options.resumeId ?? '')
-  checkSameRequest(receipt, ctx.path, ctx.querystring)
+  const given = givenParameters(ctx)
+  checkSameRequest(receipt, ctx.path, given)
   const plan = planAgain(receipt, parts.limits.devicesMax)
   const resumed = resumedRequest(receipt, options.offsetBytes)
   parts.downloads.metrics.resumed()
-  const waitS = new QueryParameters(ctx.querystring).takeInteger('Wait', 0n, WAIT_MAX_S)
-  const query = { ...plan.query, waitS: waitS === undefined ? undefined : Number(waitS) }
+  const query = { ...plan.query, ...readParameters({ waitS: DOWNLOAD_PARAMETERS.waitS }, given) }
   return { plan: { ...plan, query }, options: optionsAgain(receipt, options), resumed }
 }

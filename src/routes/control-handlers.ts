@@ -1,7 +1,8 @@
 /** Control calls at the root: to all chosen devices, with one answer per device. */
+import { givenParameters } from '../contract/request-parameters.ts'
 import { fanOut, formatReplies, statusOf } from '../fleet/fan-out.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
-import { QueryParameters } from '../query/query-parameters.ts'
+import { requireParameter } from '../query/read-parameters.ts'
 import { captureHolder } from './capture-holder.ts'
 import { membersToChange, selectedMembers, withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
@@ -25,7 +26,7 @@ export async function changeDevices(ctx: RouteContext, parts: GatewayParts): Pro
 /** Deletes a capture on the one device that holds it; the device wants its full name. */
 export async function deleteFleetCapture(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
-  const name = new QueryParameters(ctx.querystring).require('StreamName')
+  const name = requireParameter(givenParameters(ctx), 'StreamName')
   await change(ctx, parts, [parts.fleet.get(await captureHolder(name, ctx, parts))])
 }
 

@@ -26,7 +26,7 @@ export function downloadFromDevice(
   return async (ctx, parts) => {
     const { device } = deviceOf(ctx, parts).member
     await answerDownload(ctx, parts, () =>
-      planDownload(parseRequestQuery(ctx, parts, { kind, parse, zoneOf: 'device' }), [device.name], 1),
+      planDownload(parseRequestQuery(ctx, parts, { kind, parse, at: 'gateway' }), [device.name], 1),
     )
   }
 }

@@ -2,16 +2,16 @@
 
 import { CapfleetError } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
+import { givenParameters } from '../contract/request-parameters.ts'
 import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
-import { parseDownloadQuery } from '../query/parse-download-query.ts'
-import { parseQueryString } from '../query/parse-query-string.ts'
+import { estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
 import { captureHolder } from './capture-holder.ts'
-import { FLEET_PARAMETERS, selectedMembers } from './fleet-selection.ts'
+import { selectedMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery } from './parse-request-query.ts'
 import { requestSignal } from './request-signal.ts'
@@ -32,12 +32,8 @@ type Estimated = { readonly device: string } & (
 
 /** Fails as the download would for what is the caller's mistake; devices that do not answer are named. */
 export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  const kind = kindOf(ctx.querystring)
-  const query = parseRequestQuery(ctx, parts, {
-    kind,
-    parse: parseDownloadQuery,
-    callerParameters: FLEET_PARAMETERS,
-  })
+  const kind = estimatedKind(givenParameters(ctx))
+  const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet' })
   const members =
     kind === 'timerange'
       ? selectedMembers(ctx, parts)
@@ -54,13 +50,6 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
   }
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { kind, ...sumOf(answers), ignored: query.ignored, devices: answers.map(shown) }
-}
-
-/** As the appliance's own estimate tells them apart. */
-function kindOf(querystring: string): DownloadQuery['kind'] {
-  const parameters = parseQueryString(querystring)
-  if (!parameters.has('StreamName')) return 'timerange'
-  return parameters.has('Start') || parameters.has('Stop') ? 'splittime' : 'single'
 }
 
 async function estimate(

@@ -4,7 +4,7 @@ import { planDownload } from '../fleet/plan.ts'
 import type { DownloadKind } from '../query/download-query.ts'
 import { answerDownload } from './answer-download.ts'
 import { captureHolder } from './capture-holder.ts'
-import { FLEET_PARAMETERS, selectedDevices } from './fleet-selection.ts'
+import { selectedDevices } from './fleet-selection.ts'
 import { parseRequestQuery, type QueryParser } from './parse-request-query.ts'
 import type { RouteHandler } from './route.ts'
 
@@ -12,11 +12,7 @@ import type { RouteHandler } from './route.ts'
 export function downloadTimeRange(parse: QueryParser): RouteHandler {
   return async (ctx, parts) => {
     await answerDownload(ctx, parts, () => {
-      const query = parseRequestQuery(ctx, parts, {
-        kind: 'timerange',
-        parse,
-        callerParameters: FLEET_PARAMETERS,
-      })
+      const query = parseRequestQuery(ctx, parts, { kind: 'timerange', parse, at: 'fleet' })
       const devices = selectedDevices(ctx, parts).map((device) => device.name)
       return planDownload(query, devices, parts.limits.devicesMax)
     })
@@ -27,7 +23,7 @@ export function downloadTimeRange(parse: QueryParser): RouteHandler {
 export function downloadCapture(kind: Exclude<DownloadKind, 'timerange'>, parse: QueryParser): RouteHandler {
   return async (ctx, parts) => {
     await answerDownload(ctx, parts, async () => {
-      const query = parseRequestQuery(ctx, parts, { kind, parse, callerParameters: FLEET_PARAMETERS })
+      const query = parseRequestQuery(ctx, parts, { kind, parse, at: 'fleet' })
       const device = await captureHolder(query.captureName ?? '', ctx, parts)
       return planDownload(query, [device], parts.limits.devicesMax)
     })

@@ -1,17 +1,17 @@
+import { givenParameters } from '../contract/request-parameters.ts'
 import type { Device } from '../device/device.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { selectDevices } from '../fleet/select-devices.ts'
+import { FLEET_PARAMETERS } from '../query/gateway-options.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'
-import { badParameter, QueryParameters } from '../query/query-parameters.ts'
+import { badParameter } from '../query/query-parameters.ts'
+import { readParameters, refuseMiscased } from '../query/read-parameters.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
-/** Parameters of the fleet's paths that mean nothing to a device. */
-export const FLEET_PARAMETERS: readonly string[] = ['Device']
-
 /** The devices that the request chooses by Device= or the header Capfleet-Device; neither = all. */
 export function selectedDevices(ctx: RouteContext, parts: GatewayParts): readonly Device[] {
-  const parameter = parseQueryString(ctx.querystring).get('Device')
+  const { devices: parameter } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
   const header = ctx.headers['capfleet-device'] as string | undefined
   if (parameter !== undefined && header !== undefined) {
     throw badParameter('Device', 'and the header Capfleet-Device were both given; give one of them')
@@ -25,9 +25,10 @@ export function selectedDevices(ctx: RouteContext, parts: GatewayParts): readonl
  * misspelt, by its case or otherwise, must not change the whole fleet.
  */
 export function membersToChange(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
-  const parameters = new QueryParameters(ctx.querystring)
-  if (parameters.take('Device') === undefined && ctx.headers['capfleet-device'] === undefined) {
-    parameters.refuseMiscased()
+  const given = givenParameters(ctx)
+  const { devices } = readParameters(FLEET_PARAMETERS, given)
+  if (devices === undefined && ctx.headers['capfleet-device'] === undefined) {
+    refuseMiscased([FLEET_PARAMETERS], given)
     throw badParameter('Device', 'is missing; name the devices to change, or Device=* for all of them')
   }
   return selectedMembers(ctx, parts)
@@ -42,6 +43,6 @@ export function selectedMembers(ctx: RouteContext, parts: GatewayParts): readonl
 export function withoutDevice(querystring: string): string {
   return querystring
     .split('&')
-    .filter((pair) => !parseQueryString(pair).has('Device'))
+    .filter((pair) => !parseQueryString(pair).has(FLEET_PARAMETERS.devices.name))
     .join('&')
 }

@@ -1,33 +1,28 @@
+import { givenParameters } from '../contract/request-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
-import { GATEWAY_PARAMETERS } from '../query/gateway-options.ts'
 import type { ParseContext } from '../query/parse-download-query.ts'
+import type { GivenParameters } from '../query/read-parameters.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
 /** parseDownloadQuery, or parseLegacyQuery for the paths below /pcap/. */
-export type QueryParser = (kind: DownloadKind, raw: string, context: ParseContext) => DownloadQuery
+export type QueryParser = (kind: DownloadKind, given: GivenParameters, context: ParseContext) => DownloadQuery
 
 export interface RequestedDownload {
   readonly kind: DownloadKind
   readonly parse: QueryParser
-  /** Parameters that are read elsewhere. */
-  readonly callerParameters?: readonly string[]
-  /** Whose zone local times without TSZone mean; default: the gateway's. */
-  readonly zoneOf?: 'gateway' | 'device'
+  /** fleet: at the root, where local times without TSZone mean the gateway's zone. gateway: of one device, whose zone they mean. */
+  readonly at: 'gateway' | 'fleet'
 }
 
-/** The download that the request's query string asks for. */
+/** The download that the request's parameters ask for. */
 export function parseRequestQuery(
   ctx: RouteContext,
   parts: GatewayParts,
-  { kind, parse, callerParameters = [], zoneOf = 'gateway' }: RequestedDownload,
+  { kind, parse, at }: RequestedDownload,
 ): DownloadQuery {
   const { timeZone, tsModeAliases } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
-  return parse(kind, ctx.querystring, {
-    zone: zoneOf === 'device' ? undefined : timeZone,
-    nowNs,
-    callerParameters: [...callerParameters, ...GATEWAY_PARAMETERS],
-    timeSourceAliases: tsModeAliases,
-  })
+  const zone = at === 'fleet' ? timeZone : undefined
+  return parse(kind, givenParameters(ctx), { zone, nowNs, at, timeSourceAliases: tsModeAliases })
 }

@@ -1,7 +1,8 @@
+import { givenParameters } from '../contract/request-parameters.ts'
 import type { ListLimits } from '../device/device-client.ts'
 import { parseDeviceJson } from '../device/device-json.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
-import { QueryParameters } from '../query/query-parameters.ts'
+import { requireParameter } from '../query/read-parameters.ts'
 import { answerList } from './answer-list.ts'
 import { captureHolder } from './capture-holder.ts'
 import { withoutDevice } from './fleet-selection.ts'
@@ -17,7 +18,7 @@ const BYTES_MAX = 64 * 1_024 * 1_024
  * capture, with its name as `Device` and links that lead to it.
  */
 export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  const name = new QueryParameters(ctx.querystring).require('StreamName')
+  const name = requireParameter(givenParameters(ctx), 'StreamName')
   const device = await captureHolder(name, ctx, parts)
   using leaving = requestSignal(ctx)
   const target = `${ctx.path}?${withoutDevice(ctx.querystring)}`

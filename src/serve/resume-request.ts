@@ -4,9 +4,10 @@ import type { ContinuedFrom } from '../fetch/fetch-download.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
-import { parseDownloadQuery } from '../query/parse-download-query.ts'
+import { DOWNLOAD_TABLES, parseDownloadQuery } from '../query/parse-download-query.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'
-import { badParameter } from '../query/query-parameters.ts'
+import { badParameter, type Parameter } from '../query/query-parameters.ts'
+import { COMMON_PARAMETERS, type GivenParameters } from '../query/read-parameters.ts'
 import type { StoredReceipt } from './receipt.ts'
 
 /** The request that is continued, and what its client has of the body. */
@@ -15,11 +16,16 @@ export interface ResumedRequest extends ContinuedFrom {
 }
 
 /** Parameters that may differ between a download and its continuation. */
-const FREE_PARAMETERS: ReadonlySet<string> = new Set(['Resume', 'Offset', 'Wait', 'Digest', 'Strict', 'rand'])
+const FREE_PARAMETERS: ReadonlySet<string> = new Set(
+  [...DOWNLOAD_TABLES.fleet, COMMON_PARAMETERS]
+    .flatMap((rows): Parameter[] => Object.values(rows))
+    .filter(({ leavesBody }) => leavesBody === true)
+    .map(({ name }) => name),
+)
 
 /** The parameters in an order of their own, as text; "" when nothing but free parameters is given. */
-function askedText(querystring: string): string {
-  return [...parseQueryString(querystring)]
+function askedText(given: GivenParameters): string {
+  return [...given]
     .filter(([name]) => !FREE_PARAMETERS.has(name))
     .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
     .sort()
@@ -27,14 +33,14 @@ function askedText(querystring: string): string {
 }
 
 /** Tells a repeated address from another one, also where its times are relative. */
-export function askedHash(path: string, querystring: string): string {
-  return hash('sha256', `${path}?${askedText(querystring)}`)
+export function askedHash(path: string, given: GivenParameters): string {
+  return hash('sha256', `${path}?${askedText(given)}`)
 }
 
 /** The address may be the one of the first request, or its path with Resume and Offset alone. */
-export function checkSameRequest(receipt: StoredReceipt, path: string, querystring: string): void {
-  const same = askedHash(path, querystring) === receipt.resume.askedHash
-  const alone = path === receipt.path && askedText(querystring) === ''
+export function checkSameRequest(receipt: StoredReceipt, path: string, given: GivenParameters): void {
+  const same = askedHash(path, given) === receipt.resume.askedHash
+  const alone = path === receipt.path && askedText(given) === ''
   if (same || alone) return
   throw badParameter(
     'Resume',
@@ -45,7 +51,7 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, querystri
 /** The same query with absolute times, of the same devices. */
 export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): DownloadPlan {
   const { kind, query, capturesMax, devices } = resume
-  const parsed = parseDownloadQuery(kind, query, { zone: undefined, nowNs: 0n })
+  const parsed = parseDownloadQuery(kind, parseQueryString(query), { zone: undefined, nowNs: 0n })
   if (parsed.compression !== 'none') {
     throw badParameter(
       'Resume',

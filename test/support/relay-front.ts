@@ -12,6 +12,7 @@ import { RelayedBody } from '../../src/fetch/relayed-body.ts'
 import { openSource } from '../../src/fetch/source.ts'
 import { planDownload } from '../../src/fleet/plan.ts'
 import { parseDownloadQuery } from '../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../src/query/parse-query-string.ts'
 import { endTrailers } from '../../src/serve/download-trailers.ts'
 import { relayDownload } from '../../src/serve/relay.ts'
 import type { TempCertificate } from './temp-certificate.ts'
@@ -52,7 +53,10 @@ export interface RelayFront extends AsyncDisposable {
 
 const GONE = new Error('the client has gone')
 const ANNOUNCED = { Trailer: 'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes' }
-const QUERY = parseDownloadQuery('timerange', 'TSBegin=0&TSEnd=1', { zone: 'UTC', nowNs: 0n })
+const QUERY = parseDownloadQuery('timerange', parseQueryString('TSBegin=0&TSEnd=1'), {
+  zone: 'UTC',
+  nowNs: 0n,
+})
 const PLAN = planDownload(QUERY, ['d0'], 1)
 
 export async function startRelayFront(

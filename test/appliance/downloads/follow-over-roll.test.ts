@@ -12,6 +12,7 @@ import { Download } from '../../../native/addon.ts'
 import { importCaptureFiles } from '../../../native/import-capture-files.ts'
 import type { DownloadQuery } from '../../../src/query/download-query.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
@@ -94,7 +95,7 @@ async function follow(query: DownloadQuery): Promise<{ readonly numbers: number[
 }
 
 const parse = (kind: 'timerange' | 'single', text: string): DownloadQuery =>
-  parseDownloadQuery(kind, `${text}&Follow=1`, { zone: 'UTC', nowNs: START_NS })
+  parseDownloadQuery(kind, parseQueryString(`${text}&Follow=1`), { zone: 'UTC', nowNs: START_NS })
 
 test('a time range goes on with the next capture', async () => {
   const { numbers, asked } = await follow(parse('timerange', `TSBegin=${at(2)}&TSEnd=${at(18)}`))

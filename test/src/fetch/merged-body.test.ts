@@ -9,6 +9,7 @@ import { planDownload } from '../../../src/fleet/plan.ts'
 import { PcapMerge } from '../../../src/pcap/merge.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { brokenOff, MemoryDevice } from '../../support/devices/memory-device.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import type { PcapRecord } from '../../support/packets/pcap-records.ts'
@@ -381,7 +382,7 @@ function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): M
     log,
   } = tweaks
   const raw = `TSBegin=${START_NS}&TSEnd=${END_NS}&TSUnit=nanos&${parameters}`
-  const query = parseDownloadQuery('timerange', raw, { zone: 'UTC', nowNs: END_NS })
+  const query = parseDownloadQuery('timerange', parseQueryString(raw), { zone: 'UTC', nowNs: END_NS })
   const plan = planDownload(
     query,
     all.map(({ name }) => name),

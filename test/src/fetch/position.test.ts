@@ -6,6 +6,7 @@ import { continueFrom, Rest } from '../../../src/fetch/continue-from.ts'
 import { firstTimeStep, type Position, PositionLog } from '../../../src/fetch/position.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { fleetPcap } from '../../support/devices/fake-fleet.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
@@ -98,7 +99,10 @@ test('a body is the same when the known bytes fit, and another one from the firs
 })
 
 test('one device is asked by bytes, several by time, from the last place before what is missing', () => {
-  const query = parseDownloadQuery('timerange', 'TSBegin=1&TSEnd=9&TSUnit=nanos', { zone: 'UTC', nowNs: 0n })
+  const query = parseDownloadQuery('timerange', parseQueryString('TSBegin=1&TSEnd=9&TSUnit=nanos'), {
+    zone: 'UTC',
+    nowNs: 0n,
+  })
   const position = (bytes: number, fromNs: string | null) => ({
     bytes: String(bytes),
     fromNs,

@@ -3,15 +3,13 @@ import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { compressFetches, planDownload } from '../../../src/fleet/plan.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 
 const CONTEXT = { zone: 'UTC', nowNs: 0n }
 const timerange = (more: string) =>
   parseDownloadQuery(
     'timerange',
-    `TSBegin=20231114_221320&TSEnd=1700000001&TSUnit=YYYYMMDD_HHMMSS&${more}`.replace(
-      '1700000001&',
-      '20231114_221321&',
-    ),
+    parseQueryString(`TSBegin=20231114_221320&TSEnd=20231114_221321&TSUnit=YYYYMMDD_HHMMSS&${more}`),
     CONTEXT,
   )
 

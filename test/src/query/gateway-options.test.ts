@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { GATEWAY_PARAMETERS, parseGatewayOptions } from '../../../src/query/gateway-options.ts'
+import {
+  GATEWAY_PARAMETERS,
+  type GatewayOptions,
+  parseGatewayOptions,
+} from '../../../src/query/gateway-options.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 
+const parse = (raw: string): GatewayOptions => parseGatewayOptions(parseQueryString(raw))
 const ID = '0a1b2c3d-0000-4000-8000-0123456789ab'
 
 test("without the gateway's parameters a download is plain", () => {
-  assert.deepEqual(parseGatewayOptions('StreamName=x&Slice=64'), {
+  assert.deepEqual(parse('StreamName=x&Slice=64'), {
     onError: 'fail',
     dedupNs: undefined,
     align: false,
@@ -20,7 +26,7 @@ test("without the gateway's parameters a download is plain", () => {
 
 test("reads each of the gateway's parameters", () => {
   const raw = `OnError=partial&Dedup=1000ULL&Align=1&Digest=sha256&Queue=job&Resume=${ID}&Offset=24`
-  assert.deepEqual(parseGatewayOptions(raw), {
+  assert.deepEqual(parse(raw), {
     onError: 'partial',
     dedupNs: 1_000n,
     align: true,
@@ -31,7 +37,7 @@ test("reads each of the gateway's parameters", () => {
   })
   assert.deepEqual(
     raw.split('&').map((pair) => pair.split('=')[0]),
-    GATEWAY_PARAMETERS,
+    Object.values(GATEWAY_PARAMETERS).map(({ name }) => name),
   )
 })
 
@@ -49,15 +55,15 @@ for (const [raw, param] of [
 ] as const) {
   test(`refuses ${raw} and names ${param}`, () => {
     assert.throws(
-      () => parseGatewayOptions(raw),
+      () => parse(raw),
       (error) =>
         error instanceof CapfleetError && error.code === 'bad-parameter' && error.details.param === param,
     )
   })
 }
 
-test('the parser of the query lets them pass, also with Strict=1, when it is told of them', () => {
-  const context = { zone: 'UTC', nowNs: 0n, callerParameters: GATEWAY_PARAMETERS }
+test('the parser of the query lets them pass at the gateway, also with Strict=1', () => {
+  const context = { zone: 'UTC', nowNs: 0n, at: 'gateway' } as const
   const raw = `StreamName=x&OnError=partial&Digest=sha256&Strict=1`
-  assert.deepEqual(parseDownloadQuery('single', raw, context).ignored, [])
+  assert.deepEqual(parseDownloadQuery('single', parseQueryString(raw), context).ignored, [])
 })

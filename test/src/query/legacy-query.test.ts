@@ -4,9 +4,10 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import type { DownloadKind, DownloadQuery } from '../../../src/query/download-query.ts'
 import { formatDownloadQuery } from '../../../src/query/format-download-query.ts'
 import { parseLegacyQuery } from '../../../src/query/legacy-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 
 const parse = (kind: DownloadKind, raw: string): DownloadQuery =>
-  parseLegacyQuery(kind, raw, { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n })
+  parseLegacyQuery(kind, parseQueryString(raw), { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n })
 
 test('TSMode is the unit of a time range, nanoseconds without it', () => {
   const beginOf = (more: string) => parse('timerange', `TSBegin=1&TSEnd=2${more}`).beginNs

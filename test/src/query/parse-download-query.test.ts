@@ -6,12 +6,14 @@ import type { DownloadKind, DownloadQuery } from '../../../src/query/download-qu
 import { formatDownloadQuery } from '../../../src/query/format-download-query.ts'
 import type { FrameCondition } from '../../../src/query/frame-filter.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { COMPRESSIONS } from '../../../src/query/query-values.ts'
 import { TIME_SOURCES } from '../../../src/query/time-source.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
-const context = { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n, knowsAfter: true }
-const parse = (kind: DownloadKind, raw: string): DownloadQuery => parseDownloadQuery(kind, raw, context)
+const context = { zone: 'UTC', nowNs: 1_795_000_000_000_000_000n, at: 'device' } as const
+const parse = (kind: DownloadKind, raw: string): DownloadQuery =>
+  parseDownloadQuery(kind, parseQueryString(raw), context)
 
 test('a bare single is everything, uncompressed, in nanoseconds', () => {
   assert.deepEqual(parse('single', 'StreamName=trading_20261120_0930'), {
@@ -102,8 +104,10 @@ test('from and to are TSBegin and TSEnd in epoch milliseconds, whatever TSUnit s
 test('tsModeAliases add spellings of TSMode and change none of the API', () => {
   const aliases = { footer: 'vendorA7130', nic: 'vendorB3550' } as const
   const source = (word: string) =>
-    parseDownloadQuery('single', `StreamName=a&TSMode=${word}`, { ...context, timeSourceAliases: aliases })
-      .timeSource
+    parseDownloadQuery('single', parseQueryString(`StreamName=a&TSMode=${word}`), {
+      ...context,
+      timeSourceAliases: aliases,
+    }).timeSource
   assert.equal(source('footer'), 'vendorA7130')
   assert.equal(source('nic'), 'nic')
   for (const word of TIME_SOURCES) assert.equal(source(word), word)
@@ -116,10 +120,14 @@ test('names the unit that was detected', () => {
   assert.equal(parse('timerange', 'TSBegin=-15m&TSEnd=now').timeUnit, undefined)
 })
 
-test('lists unknown parameters, and not the caller’s own', () => {
+test('lists unknown parameters, and at the gateway not its own', () => {
   assert.deepEqual(parse('single', 'StreamName=a&tsbegin=5&foo=1&rand=3').ignored, ['tsbegin', 'foo'])
-  const options = { ...context, callerParameters: ['Device'] }
-  assert.deepEqual(parseDownloadQuery('single', 'StreamName=a&Device=nyc1', options).ignored, [])
+  const given = parseQueryString('StreamName=a&Device=nyc1&Align=1')
+  const ignoredAt = (at: 'device' | 'gateway' | 'fleet') =>
+    parseDownloadQuery('single', given, { ...context, at }).ignored
+  assert.deepEqual(ignoredAt('device'), ['Device', 'Align'])
+  assert.deepEqual(ignoredAt('gateway'), ['Device'])
+  assert.deepEqual(ignoredAt('fleet'), [])
 })
 
 const RANGE = 'TSBegin=1&TSEnd=2&TSUnit=sec'
@@ -185,7 +193,7 @@ for (const [text, pattern] of [
 test('After is a parameter only for who skips bytes itself', () => {
   const raw = 'StreamName=a&After=1000'
   assert.equal(parse('single', raw).afterBytes, 1000n)
-  const unknown = parseDownloadQuery('single', raw, { ...context, knowsAfter: false })
+  const unknown = parseDownloadQuery('single', parseQueryString(raw), { ...context, at: 'gateway' })
   assert.deepEqual([unknown.afterBytes, unknown.ignored], [undefined, ['After']])
 })
 
@@ -210,7 +218,7 @@ test('from and to the same local time of the hour that the clock shows twice is 
 
 test('without a zone local times stay as they are written, for the device to read', () => {
   const read = (raw: string) =>
-    parseDownloadQuery('timerange', raw, { zone: undefined, nowNs: 7_000_000_005n })
+    parseDownloadQuery('timerange', parseQueryString(raw), { zone: undefined, nowNs: 7_000_000_005n })
   const both = read('TSBegin=20261120_093000&TSEnd=20261120_100000&TSUnit=YYYYMMDD_HHMMSS')
   assert.equal(formatDownloadQuery(both), 'TSBegin=20261120_093000&TSEnd=20261120_100000')
   assert.deepEqual(read(formatDownloadQuery(both)), both)

@@ -1,0 +1,232 @@
+/**
+ * THE ROWS of a download's parameters (API sections 4.4 and 4.5): each is read into the field of DownloadQuery that
+ * it is listed under, and written from it towards a device. The time that a download covers is read by query-range.ts.
+ */
+import { type FrameCondition, formatFrameFilter, parseFrameFilter } from './frame-filter.ts'
+import {
+  CAPTURE_NAME_TYPE,
+  choiceType,
+  INTEGER_MAX,
+  integerType,
+  numberType,
+  SWITCH,
+  TRUE_FALSE,
+} from './parameter-types.ts'
+import {
+  badParameter,
+  type ParameterRows,
+  type ParameterType,
+  quote,
+  type ReadContext,
+} from './query-parameters.ts'
+import { TIME_UNIT_WORDS, timeUnitOf } from './query-time.ts'
+import { COMPRESSIONS } from './query-values.ts'
+import { TIME_SOURCES, type TimeSource, timeSourceOf } from './time-source.ts'
+
+/** An empty PCAP: no limit can be below it. */
+const FILE_HEADER_BYTES = 24n
+/** API section 8. */
+const SLICE_MAX_BYTES = 12_288
+/** api-decisions section 4. */
+const WAIT_MAX_S = 600
+/** The limit of the program that compiles it. */
+const BPF_MAX_BYTES = 16_384
+const REGEX_MAX_BYTES = 1_024
+const PORT_MAX = 255n
+
+/** In the order in which they are written. */
+export const DOWNLOAD_PARAMETERS = {
+  /** Present for single and splittime. A full name, or a base name that means its newest capture. */
+  captureName: {
+    name: 'StreamName',
+    says: 'The capture: its full name, or a base name, which means the newest capture of that name.',
+    type: CAPTURE_NAME_TYPE,
+    kinds: ['single', 'splittime'],
+    required: true,
+  },
+  filterBpf: {
+    name: 'FilterBPF',
+    says: 'Keeps the packets that this expression of tcpdump matches.',
+    type: bpfType(),
+    example: 'tcp port 443',
+  },
+  /** Whether filterBpf looks at the innermost packet of a tunnel. */
+  filterDecap: {
+    name: 'FilterBPFDecap',
+    says: 'Lets FilterBPF look at the innermost packet of a tunnel instead of the packet as it was captured.',
+    type: TRUE_FALSE,
+    default: false,
+  },
+  /** FilterFrame and FilterPort: all must hold; empty = every packet. */
+  frameFilter: {
+    name: 'FilterFrame',
+    says:
+      'Keeps packets by port of the capture hardware or by what a switch wrote behind them: conditions "field == value,value" or "!=", ' +
+      'joined by "and"; fields are capture.port, a7130.device, a7130.srcdevice, a7130.srcport and c3550.srcport.',
+    type: frameFilterType(),
+    default: [],
+    example: 'capture.port==0,1',
+  },
+  /** Becomes one condition of frameFilter. */
+  filterPort: {
+    name: 'FilterPort',
+    says: 'Keeps the packets of this capture port, as FilterFrame=capture.port==<port> does.',
+    type: integerType(0n, PORT_MAX),
+  },
+  filterRegex: {
+    name: 'FilterRE',
+    says:
+      'Keeps the packets in whose bytes this regular expression is found: syntax of Hyperscan, without back-references; ' +
+      '"/text/i" with the flags i, s and m is understood.',
+    type: regexType(),
+    example: 'GET /',
+  },
+  /** Go on with packets of the range that are recorded after the request came. Only in NIC time. */
+  follow: {
+    name: 'Follow',
+    says:
+      'Goes on with packets of the range as they are captured, until the range is over or the capture stops. ' +
+      'For one device, and for timestamps of the capture hardware.',
+    type: SWITCH,
+    default: false,
+    v1Only: true,
+  },
+  timeSource: {
+    name: 'TSMode',
+    says:
+      "Which clock the timestamps come from: the capture hardware's (nic), or the one that a switch has written into the packets. " +
+      'Below /pcap/, and in old scripts elsewhere, TSMode of a time range is the unit of TSBegin and TSEnd.',
+    type: timeSourceType(),
+    default: 'nic',
+  },
+  tsMaxNs: {
+    name: 'TSMax',
+    says: 'Ends the download so long after its first packet.',
+    type: integerType(1n, INTEGER_MAX, 'nanoseconds'),
+    defaultSays: 'no limit',
+  },
+  /** Largest body before compression, file header included; it ends with a whole record. */
+  maxBytes: {
+    name: 'MaxBytes',
+    says: 'Ends the download with the last whole packet before its body has more bytes: before compression, with the header of the file.',
+    type: integerType(FILE_HEADER_BYTES, INTEGER_MAX, 'bytes'),
+    defaultSays: 'no limit',
+  },
+  maxPackets: {
+    name: 'MaxPackets',
+    says: 'Ends the download after so many packets.',
+    type: integerType(1n, INTEGER_MAX, 'packets'),
+    defaultSays: 'no limit',
+  },
+  /**
+   * The body begins with this byte of what it would be without compression; undefined = its first.
+   * Who goes on with an earlier download so must see to it that the store has not changed: packets
+   * that were removed since, or came late, move all that follow.
+   */
+  afterBytes: {
+    name: 'After',
+    says: 'Leaves out so many bytes of the uncompressed body, to go on with a download that broke off; not with Follow.',
+    type: integerType(0n, INTEGER_MAX, 'bytes'),
+    defaultSays: 'the whole body',
+    deviceOnly: true,
+  },
+  sliceBytes: {
+    name: 'Slice',
+    says: 'Keeps so many bytes of each packet at most.',
+    type: numberType(1, SLICE_MAX_BYTES, 'bytes'),
+    defaultSays: 'whole packets',
+  },
+  timeResolution: {
+    name: 'TSResolution',
+    says: 'Whether the timestamps of the PCAP are nanoseconds or microseconds.',
+    type: choiceType(['nsec', 'usec']),
+    default: 'nsec',
+  },
+  compression: {
+    name: 'Compression',
+    says: 'How the body is compressed: gzip by fast, best or a level from 1 to 9; zstd by zstd, zstd_fast or zstd_ultra.',
+    type: choiceType(COMPRESSIONS),
+    default: 'none',
+  },
+  /** How long to wait for a download slot; undefined = the program's default. */
+  waitS: {
+    name: 'Wait',
+    says: 'How long the request waits when no stream of the device is free. A gateway cuts it to downloads.waitMaxS.',
+    type: numberType(0, WAIT_MAX_S, 'seconds'),
+    defaultSays: '0 at a device, downloads.waitS (25) at a gateway',
+    leavesBody: true,
+  },
+} as const satisfies ParameterRows
+
+/** An empty filter is none, and one of white space too. */
+function bpfType(): ParameterType<string> {
+  return {
+    schema: { type: 'string', maxLength: BPF_MAX_BYTES },
+    read: (text, name) => {
+      if (text.trim() === '') return undefined
+      checkFilterText(name, text, { maxBytes: BPF_MAX_BYTES, forbidden: CONTROL_CHARACTER })
+      return text
+    },
+    write: (text) => text,
+  }
+}
+
+/** White space is a pattern of its own, so that only the empty text is none. */
+function regexType(): ParameterType<string> {
+  return {
+    schema: { type: 'string', maxLength: REGEX_MAX_BYTES },
+    read: (text, name) => {
+      checkFilterText(name, text, { maxBytes: REGEX_MAX_BYTES, forbidden: NUL_CHARACTER })
+      return withoutSlashes(text)
+    },
+    write: (text) => text,
+  }
+}
+
+/** A NUL would end the expression early inside the compiler; line ends and tabs are harmless. */
+const CONTROL_CHARACTER = /[^\P{Cc}\t\r\n]/u
+const NUL_CHARACTER = /\0/
+
+interface FilterTextRule {
+  readonly maxBytes: number
+  readonly forbidden: RegExp
+}
+
+function checkFilterText(name: string, text: string, { maxBytes, forbidden }: FilterTextRule): void {
+  if (Buffer.byteLength(text) > maxBytes) {
+    throw badParameter(name, `is longer than ${maxBytes} bytes; shorten the expression`)
+  }
+  const position = text.search(forbidden)
+  if (position < 0) return
+  throw badParameter(name, `holds a control character at character ${position}; remove it`, position)
+}
+
+/** "/text/i" as other tools write it: between slashes, with flags behind them, is "(?i)text". */
+function withoutSlashes(text: string): string {
+  const [, pattern = '', flags = ''] = /^\/(.+)\/((?!.*(.).*\3)[ism]*)$/s.exec(text) ?? []
+  if (pattern === '') return text
+  return flags === '' ? pattern : `(?${flags})${pattern}`
+}
+
+function frameFilterType(): ParameterType<readonly FrameCondition[]> {
+  return { schema: { type: 'string' }, read: parseFrameFilter, write: formatFrameFilter }
+}
+
+function timeSourceType(): ParameterType<TimeSource> {
+  return {
+    schema: { type: 'string', enum: TIME_SOURCES },
+    read: readTimeSource,
+    write: (source) => source,
+  }
+}
+
+/** The unit of a time range is no clock: it leaves the default. */
+function readTimeSource(word: string, name: string, context: ReadContext): TimeSource | undefined {
+  const { kind, timeSourceAliases: aliases = {} } = context
+  const source = timeSourceOf(word, aliases)
+  if (source !== undefined) return source
+  const hasUnits = kind === 'timerange'
+  if (hasUnits && timeUnitOf(word) !== undefined) return undefined
+  const words = [...TIME_SOURCES, ...Object.keys(aliases), ...(hasUnits ? TIME_UNIT_WORDS : [])]
+  throw badParameter(name, `must be one of ${words.join(', ')}, got ${quote(word)}`)
+}

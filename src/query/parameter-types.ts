@@ -1,0 +1,85 @@
+/** What parameters may say: integers, words, switches, names and other texts. */
+import { CAPTURE_NAME, CAPTURE_NAME_RULE } from './capture-name-rule.ts'
+import { badParameter, type ParameterType, quote } from './query-parameters.ts'
+
+export const INTEGER_MAX = 2n ** 63n - 1n
+
+/** An integer `^\d+(ULL)?$` from `min` to `max`: scripts write the suffix of C. */
+export function integerType(min: bigint, max: bigint, unit?: string): ParameterType<bigint> {
+  return {
+    schema: { type: 'integer', minimum: min, maximum: max },
+    unit,
+    read: (text, name) => {
+      const value = /^\d{1,20}(ULL)?$/.test(text) ? BigInt(text.replace('ULL', '')) : undefined
+      if (value !== undefined && value >= min && value <= max) return value
+      throw badParameter(name, `must be an integer from ${min} to ${max}, got ${quote(text)}`)
+    },
+    write: String,
+  }
+}
+
+/** The same for values that a number holds exactly. */
+export function numberType(min: number, max: number, unit?: string): ParameterType<number> {
+  const integer = integerType(BigInt(min), BigInt(max), unit)
+  return {
+    ...integer,
+    read: (text, name, context) => Number(integer.read(text, name, context)),
+    write: String,
+  }
+}
+
+/** One of `words`, exactly as spelled there. */
+export function choiceType<const Word extends string>(words: readonly Word[]): ParameterType<Word> {
+  return {
+    schema: { type: 'string', enum: words },
+    read: (text, name) => {
+      const choice = words.find((word) => word === text)
+      if (choice !== undefined) return choice
+      throw badParameter(name, `must be one of ${words.join(', ')}, got ${quote(text)}`)
+    },
+    write: (word) => word,
+  }
+}
+
+/** A choice of two sides: any of `words`, of which those of `trueWords` mean true. What is written comes first of its side. */
+function booleanType(words: readonly string[], trueWords: readonly string[]): ParameterType<boolean> {
+  const { schema, read } = choiceType(words)
+  return {
+    schema,
+    read: (text, name, context) => trueWords.includes(read(text, name, context) ?? ''),
+    write: (value) => words.find((word) => trueWords.includes(word) === value) ?? '',
+  }
+}
+
+/** 1 or true, 0 or false. */
+export const SWITCH = booleanType(['1', '0', 'true', 'false'], ['1', 'true'])
+
+/** "true" or "false" alone. */
+export const TRUE_FALSE = booleanType(['true', 'false'], ['true'])
+
+/** A word that is there or not. */
+export function wordType(word: string): ParameterType<boolean> {
+  return booleanType([word], [word])
+}
+
+/** A text that is judged elsewhere. */
+export const TEXT: ParameterType<string> = {
+  schema: { type: 'string' },
+  read: (text) => text,
+  write: (text) => text,
+}
+
+/** A text of the form of `pattern`. `rule` says the form in words: "must be ...". */
+export function patternType(pattern: RegExp, rule: string): ParameterType<string> {
+  return {
+    schema: { type: 'string', pattern: pattern.source },
+    read: (text, name) => {
+      if (pattern.test(text)) return text
+      throw badParameter(name, `${rule}, got ${quote(text)}`)
+    },
+    write: (text) => text,
+  }
+}
+
+/** The name of a capture. */
+export const CAPTURE_NAME_TYPE = patternType(CAPTURE_NAME, CAPTURE_NAME_RULE)

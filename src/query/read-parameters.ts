@@ -1,0 +1,104 @@
+/** How the parameters of a request are read by their rows, and what becomes of those that have none. */
+import { nearestNames } from './nearest-names.ts'
+import { SWITCH, TEXT } from './parameter-types.ts'
+import {
+  badParameter,
+  type Parameter,
+  type ParameterRows,
+  type ParameterValues,
+  type ReadContext,
+} from './query-parameters.ts'
+
+/** The decoded parameters of a request, as parseQueryString gives them. */
+export type GivenParameters = ReadonlyMap<string, string>
+
+/** What every path takes that reads parameters. */
+export const COMMON_PARAMETERS = {
+  strict: {
+    name: 'Strict',
+    says: 'Makes a parameter that the path does not have an error; else it is named in Capfleet-Ignored.',
+    type: SWITCH,
+    default: false,
+    leavesBody: true,
+  },
+  rand: {
+    name: 'rand',
+    says: 'Is not looked at; links carry it to defeat caches.',
+    type: TEXT,
+    leavesBody: true,
+  },
+} as const satisfies ParameterRows
+
+/** The values of the rows. Fails with bad-parameter for one that is malformed or missing. */
+export function readParameters<const Rows extends ParameterRows>(
+  rows: Rows,
+  given: GivenParameters,
+  context: ReadContext = {},
+): ParameterValues<Rows> {
+  const values: Record<string, unknown> = {}
+  for (const [name, row] of Object.entries(rows)) {
+    values[name] = isHere(row, context) ? readOne(row, given, context) : row.default
+  }
+  return values as ParameterValues<Rows>
+}
+
+/** Whether the row counts there. */
+export function isHere({ kinds, deviceOnly }: Parameter, { kind, at = 'device' }: ReadContext): boolean {
+  if (deviceOnly === true && at !== 'device') return false
+  return kinds === undefined || kind === undefined || kinds.includes(kind)
+}
+
+/** The text of a parameter that the request must have. Fails with bad-parameter. */
+export function requireParameter(given: GivenParameters, name: string): string {
+  const text = given.get(name)
+  if (text !== undefined && text !== '') return text
+  const isSimilar = (other: string) => other !== name && other.toLowerCase() === name.toLowerCase()
+  const similar = [...given.keys()].find(isSimilar)
+  const hint = similar === undefined ? '' : ` ("${similar}" was given; upper and lower case matter)`
+  throw badParameter(name, `is missing${hint}; add ${name}=...`)
+}
+
+/**
+ * The names that no row has, for Capfleet-Ignored; with Strict=1 they are bad-parameter. `tables` are the rows of the
+ * path beside those of every path.
+ */
+export function ignoredParameters(
+  tables: readonly ParameterRows[],
+  given: GivenParameters,
+  context: ReadContext = {},
+): readonly string[] {
+  const known = namesOf(tables, context)
+  const { strict } = readParameters(COMMON_PARAMETERS, given)
+  const unknown = [...given.keys()].filter((name) => !known.has(name))
+  const [first] = unknown
+  if (!strict || first === undefined) return unknown
+  const near = nearestNames(first, known)
+  const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}?`
+  throw badParameter(first, `is not a parameter of this path${hint}`)
+}
+
+/**
+ * Fails with bad-parameter for a name that differs from one of the path in upper and lower case only.
+ * For what changes something: there a misspelt parameter must not be passed over.
+ */
+export function refuseMiscased(tables: readonly ParameterRows[], given: GivenParameters): void {
+  const known = namesOf(tables, {})
+  for (const name of given.keys()) {
+    if (known.has(name)) continue
+    const meant = [...known].find((other) => other.toLowerCase() === name.toLowerCase())
+    if (meant !== undefined) throw badParameter(name, `is spelt ${meant}; upper and lower case matter`)
+  }
+}
+
+function namesOf(tables: readonly ParameterRows[], context: ReadContext): ReadonlySet<string> {
+  const rows = [...tables, COMMON_PARAMETERS].flatMap((table: ParameterRows) => Object.values(table))
+  return new Set(rows.filter((row) => isHere(row, context)).map(({ name }) => name))
+}
+
+function readOne(row: Parameter, given: GivenParameters, context: ReadContext): unknown {
+  const { name, type } = row
+  if (row.required === true) return type.read(requireParameter(given, name), name, context)
+  const text = given.get(name)
+  if (text === undefined || (text === '' && type.readsEmpty !== true)) return row.default
+  return type.read(text, name, context) ?? row.default
+}
