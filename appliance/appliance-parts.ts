@@ -35,7 +35,7 @@ export interface ApplianceParts {
 }
 
 export type ApplianceContext = Koa.ParameterizedContext<RequestState>
-export type ApplianceHandler = (parts: ApplianceParts, ctx: ApplianceContext) => Promise<void>
+export type ApplianceHandler = (ctx: ApplianceContext, parts: ApplianceParts) => Promise<void>
 
 /** The clock that relative times and time_current mean: epoch nanoseconds. */
 export function nowNs(): bigint {

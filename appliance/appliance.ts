@@ -7,6 +7,7 @@ import { ConfigWatch } from '../src/base/config-watch.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { Metrics } from '../src/base/metrics.ts'
+import type { Role } from '../src/base/role.ts'
 import { createHttpApp } from '../src/http/http-app.ts'
 import { listen } from '../src/http/http-server.ts'
 import { registerCaptureMetrics } from './answers/capture-metrics.ts'
@@ -120,10 +121,10 @@ async function createParts(
   }
 }
 
-function neededRole({ role }: ApplianceRoute, auth: ApplianceConfig['auth']) {
-  if (role === 'metrics') return auth.anonymousMetrics ? 'open' : 'viewer'
+function neededRole({ role }: ApplianceRoute, auth: ApplianceConfig['auth']): Role | 'anyone' {
+  if (role === 'metrics') return auth.anonymousMetrics ? 'anyone' : 'viewer'
   if (role !== 'system') return role
-  return auth.anonymousSystem ? 'open' : 'viewer'
+  return auth.anonymousSystem ? 'anyone' : 'viewer'
 }
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
@@ -132,9 +133,9 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
     const needed = neededRole(route, parts.config.auth)
-    if (needed === 'open') await recognize(ctx, users)
+    if (needed === 'anyone') await recognize(ctx, users)
     else await authenticate(ctx, needed, users)
-    await route.handler(parts, ctx)
+    await route.handler(ctx, parts)
   })
   return app.callback()
 }

@@ -11,7 +11,7 @@ import { askRecorder } from './ask-recorder.ts'
  * Answers before a packet has come, as with a cable that is not plugged in. A device without
  * capture ports says so in `Warning`: its capture stays empty.
  */
-export async function startCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function startCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
   const { baseName = parts.config.capture.defaultName } = takeParametersOfChange(ctx, START_PARAMETERS)
   const report = await askRecorder(parts.recorder, (recorder, limit) =>
@@ -33,7 +33,7 @@ export async function startCapture(parts: ApplianceParts, ctx: ApplianceContext)
 const NO_PORT = 'no capture port is configured on this device: the capture stays empty'
 
 /** `Until=next` also stops what a schedule has started, until its next start. */
-export async function stopCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function stopCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
   const { stopsScheduled } = takeParametersOfChange(ctx, STOP_PARAMETERS)
   const stopped = await askRecorder(parts.recorder, (recorder, limit) =>

@@ -11,7 +11,7 @@ import { toExactJson } from '../system-status/exact-json.ts'
  * `Limit` and `After` (the name of the last capture of the page before) page through the list; `From` and `To` (epoch ns, half-open)
  * keep captures that reach into that range; `Format=csv` answers a table.
  */
-export async function listCaptures(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { limit, after, fromNs, toNs, format } = takeParameters(ctx, LIST_PARAMETERS)
   const { before, records } =
     after === undefined

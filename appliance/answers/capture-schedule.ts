@@ -11,8 +11,8 @@ const NANOS_PER_MS = 1_000_000n
 type RowState = '' | 'due' | 'running' | 'waiting' | 'skipped'
 
 export async function answerSchedule(
-  { config, sensors }: ApplianceParts,
   ctx: ApplianceContext,
+  { config, sensors }: ApplianceParts,
 ): Promise<void> {
   takeNoParameters(ctx)
   const nowMs = Number(nowNs() / NANOS_PER_MS)

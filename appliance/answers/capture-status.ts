@@ -13,7 +13,7 @@ import { askRecorder } from './ask-recorder.ts'
 const NANOS_PER_SECOND = 1_000_000_000n
 
 /** Asks the recorder now; fails with store-unavailable when none runs. */
-export async function answerCaptureStatus(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerCaptureStatus(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
   const report = await askRecorder(parts.recorder, (recorder, limit) => recorder.captureReport(limit))
   const { counts } = report

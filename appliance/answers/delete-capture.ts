@@ -8,7 +8,7 @@ import { ctime } from '../../src/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 
 /** Needs the full name: a base name would mean whatever is newest at that moment. */
-export async function deleteCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function deleteCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
   const { captureName: name, isForced } = takeParametersOfChange(ctx, DELETE_PARAMETERS)
   const { state } = await parts.catalogue.findExact(name)

@@ -17,7 +17,7 @@ const FILE_HEADER_BYTES = 24n
 const RECORD_HEADER_BYTES = 16n
 
 /** Fails as the download would, save for the want of a slot. */
-export async function estimateDownload(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function estimateDownload(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   await withClientSignal(ctx, async (signal) => {
     const given = givenParameters(ctx)
     const kind = estimatedKind(given)

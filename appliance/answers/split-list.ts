@@ -22,7 +22,7 @@ import { validPercent } from '../store/trimmed-record.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { type CutOptions, cutBySize, cutByTime, type SplitInterval } from './split-boundaries.ts'
 
-export async function listSizeSplits(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function listSizeSplits(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const asked = takeParameters(ctx, SIZE_SPLIT_PARAMETERS)
   const bytes = SIZE_VIEWS[asked.view]
   await answerSplits(parts, ctx, asked, (capture, options) =>
@@ -30,7 +30,7 @@ export async function listSizeSplits(parts: ApplianceParts, ctx: ApplianceContex
   )
 }
 
-export async function listTimeSplits(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function listTimeSplits(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const asked = takeParameters(ctx, TIME_SPLIT_PARAMETERS)
   await answerSplits(parts, ctx, asked, async (capture, options) =>
     cutByTime(capture, TIME_VIEWS[asked.view], options),

@@ -18,7 +18,7 @@ import { uptimeText } from './uptime-text.ts'
 const NANOS_PER_MILLISECOND = 1_000_000n
 const NANOS_PER_DAY = 86_400_000_000_000
 
-export async function answerStatsSummary(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerStatsSummary(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
   await parts.sensors.stored.refresh()
   const group = new GroupBuilder()

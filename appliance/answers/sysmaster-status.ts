@@ -14,7 +14,7 @@ type Row = readonly [key: string, value: string | number | bigint | boolean]
 const VALUE_WIDTH = 24
 
 /** `Header=1` adds a first line with the names of the columns. Without recorder the figures are 0. */
-export async function answerSysmasterStatus(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerSysmasterStatus(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { hasHeader } = takeParameters(ctx, SYSMASTER_STATUS_PARAMETERS)
   await parts.sensors.stored.refresh()
   const rows = [...(hasHeader ? [['key', 'value'] as const] : []), ...totalRows(parts), ...portRows(parts)]

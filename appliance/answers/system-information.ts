@@ -5,7 +5,7 @@ import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
 
 /** Text of 19 digits, because scripts do arithmetic on it; JSON for those that ask for it. */
-export async function answerTime(_parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerTime(ctx: ApplianceContext): Promise<void> {
   takeNoParameters(ctx)
   const time = String(nowNs())
   ctx.set('Cache-Control', 'no-store')
@@ -17,13 +17,13 @@ export async function answerTime(_parts: ApplianceParts, ctx: ApplianceContext):
   ctx.body = `${time}\n`
 }
 
-export async function answerVersion(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerVersion(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
   ctx.body = { version: productVersion(), device: parts.config.model, build: buildTime() }
 }
 
 /** The reading is at most a few seconds old; `timestamp` says when it was made. */
-export async function answerIoStatistics({ sensors }: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerIoStatistics(ctx: ApplianceContext, { sensors }: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
   const io = sensors.diskIo.value
   ctx.set('Cache-Control', 'no-store')

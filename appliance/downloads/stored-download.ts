@@ -38,7 +38,7 @@ export function legacyDownload(kind: DownloadKind): ApplianceHandler {
 function answerWith(
   parse: (given: GivenParameters, context: ParseContext) => DownloadQuery,
 ): ApplianceHandler {
-  return async (parts, ctx) => {
+  return async (ctx, parts) => {
     parts.draining.throwIfAborted()
     await withClientSignal(ctx, async (signal) => {
       const request = { caller: callerOf(ctx), signal }

@@ -21,7 +21,7 @@ interface EventRequest {
 }
 
 /** `Last-Event-ID` (header) or `LastEventID` resume; `Telemetry=1` adds the groups of the status. */
-export async function answerEvents(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerEvents(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const request = parseRequest(ctx)
   await parts.events.refresh()
   await answerLive(parts, ctx, {

@@ -14,7 +14,7 @@ interface TelemetryRequest {
 }
 
 /** `Count` times, every `Interval` seconds; the first lines come at once. */
-export async function answerTelemetry(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerTelemetry(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { count, intervalS } = takeParameters(ctx, TELEMETRY_PARAMETERS)
   const intervalMs = intervalS === undefined ? parts.config.telemetry.intervalMs : intervalS * 1000
   const request = { count, intervalMs }

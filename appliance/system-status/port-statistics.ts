@@ -15,8 +15,8 @@ type Counters = readonly (readonly [name: string, value: bigint | number | undef
  * capture, for which Seen is the sum of the others.
  */
 export async function answerPortStatistics(
-  { sensors }: ApplianceParts,
   ctx: ApplianceContext,
+  { sensors }: ApplianceParts,
 ): Promise<void> {
   takeNoParameters(ctx)
   const links = sensors.links.value

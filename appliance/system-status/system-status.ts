@@ -4,7 +4,7 @@ import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { toExactJson } from './exact-json.ts'
 import { readStatus, withoutPrivate } from './status-groups.ts'
 
-export async function answerStatus(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
+export async function answerStatus(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
   const { timestamp, ver, groups } = readStatus(parts)
   ctx.set('Cache-Control', 'no-store')

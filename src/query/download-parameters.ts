@@ -89,13 +89,12 @@ export const DOWNLOAD_PARAMETERS = {
       'For one device, and for timestamps of the capture hardware.',
     type: SWITCH,
     default: false,
-    v1Only: true,
   },
   timeSource: {
     name: 'TSMode',
     says:
       "Which clock the timestamps come from: the capture hardware's (nic), or the one that a switch has written into the packets. " +
-      'Below /pcap/, and in old scripts elsewhere, TSMode of a time range is the unit of TSBegin and TSEnd.',
+      'Of a time range it may be the unit of TSBegin and TSEnd, as old scripts have it.',
     type: timeSourceType(),
     default: 'nic',
   },

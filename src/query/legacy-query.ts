@@ -1,10 +1,20 @@
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
-import { type ParseContext, parseDownloadQuery } from './parse-download-query.ts'
-import { badParameter } from './query-parameters.ts'
+import { DOWNLOAD_TABLES, type ParseContext, parseDownloadQuery } from './parse-download-query.ts'
+import { badParameter, type ParameterRows } from './query-parameters.ts'
+import { UNIT_MODE_PARAMETER } from './query-range.ts'
 import type { GivenParameters } from './read-parameters.ts'
 
 /** API section 8: a legacy time range spans at most two PCAP files, which are captures here. */
 const LEGACY_CAPTURES_MAX = 2
+
+/** All rows of a download below /pcap/, as DOWNLOAD_TABLES has them for the V1 paths. */
+export function legacyTables(kind: DownloadKind, at: keyof typeof DOWNLOAD_TABLES): readonly ParameterRows[] {
+  return DOWNLOAD_TABLES[at].map((rows) => {
+    if (!('follow' in rows)) return rows
+    const { follow: _, ...others } = rows
+    return kind === 'timerange' ? { ...others, timeSource: UNIT_MODE_PARAMETER } : others
+  })
+}
 
 /**
  * The parameters of a download below /pcap/ (API section 4.5). Every parameter of the V1 paths

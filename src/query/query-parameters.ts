@@ -18,8 +18,6 @@ export interface Parameter<Value = unknown> {
   readonly kinds?: readonly string[]
   /** Whether only devices have it; default: the gateway too. */
   readonly deviceOnly?: true
-  /** Whether only the paths below /api/v1/ have it; default: the legacy ones too. */
-  readonly v1Only?: true
   /**
    * Whether a download has the same body with and without it: it may differ between a download and its continuation,
    * and is not written towards devices.

@@ -3,6 +3,7 @@ import type { DownloadKind, DownloadQuery } from './download-query.ts'
 import { TEXT } from './parameter-types.ts'
 import {
   badParameter,
+  type Parameter,
   type ParameterRows,
   type ParameterType,
   type ParameterValues,
@@ -87,6 +88,14 @@ export const RANGE_PARAMETERS = {
     required: true,
   },
 } as const satisfies ParameterRows
+
+/** TSMode of a time range below /pcap/. */
+export const UNIT_MODE_PARAMETER = {
+  name: 'TSMode',
+  says: 'The unit of TSBegin and TSEnd.',
+  type: unitType(),
+  defaultSays: 'as TSUnit',
+} as const satisfies Parameter<TimeUnit>
 
 export interface RangeContext {
   /** IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself. */

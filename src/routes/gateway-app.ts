@@ -3,11 +3,11 @@ import { authenticate } from '../auth/basic-auth.ts'
 import type { Role } from '../base/role.ts'
 import { createHttpApp, type RequestState } from '../http/http-app.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import type { Route, RouteContext } from './route.ts'
+import type { GatewayRoute, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
 
 /** The HTTP application over a route table. */
-export function createGatewayApp(routes: readonly Route[], parts: GatewayParts): Koa<RequestState> {
+export function createGatewayApp(routes: readonly GatewayRoute[], parts: GatewayParts): Koa<RequestState> {
   const app = createHttpApp({ log: parts.log, metrics: parts.metrics })
   const table = new RouteTable(routes, async (route, ctx) => {
     const role = neededRole(route, parts)
@@ -18,7 +18,8 @@ export function createGatewayApp(routes: readonly Route[], parts: GatewayParts):
   return app
 }
 
-function neededRole({ role }: Route, { limits }: GatewayParts): Role | 'anyone' {
+function neededRole({ role }: GatewayRoute, { limits }: GatewayParts): Role | 'anyone' {
   if (role === 'metrics') return limits.anonymousMetrics ? 'anyone' : 'viewer'
-  return role
+  // Nobody sees what devices tell of themselves without being a user of the gateway.
+  return role === 'system' ? 'viewer' : role
 }

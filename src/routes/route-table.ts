@@ -2,7 +2,7 @@ import Router from '@koa/router'
 import type { Next } from 'koa'
 import { CapfleetError } from '../base/error.ts'
 import type { RequestState } from '../http/http-app.ts'
-import type { Route, RouteContext } from './route.ts'
+import type { GatewayRoute, RouteContext } from './route.ts'
 
 /**
  * Finds the row of a request. @koa/router tries each of its rows on each request, so the rows without a
@@ -10,14 +10,17 @@ import type { Route, RouteContext } from './route.ts'
  */
 export class RouteTable {
   /** By path, then by method. */
-  readonly #rows = new Map<string, Map<string, Route>>()
+  readonly #rows = new Map<string, Map<string, GatewayRoute>>()
   readonly #router = new Router<RequestState>({ sensitive: true, strict: true })
   readonly #routes = this.#router.routes()
   readonly #otherMethods = this.#router.allowedMethods()
-  readonly #run: (route: Route, ctx: RouteContext) => Promise<void>
+  readonly #run: (route: GatewayRoute, ctx: RouteContext) => Promise<void>
 
   /** `run` answers a request to a row. */
-  constructor(routes: readonly Route[], run: (route: Route, ctx: RouteContext) => Promise<void>) {
+  constructor(
+    routes: readonly GatewayRoute[],
+    run: (route: GatewayRoute, ctx: RouteContext) => Promise<void>,
+  ) {
     this.#run = run
     for (const route of routes) this.#add(route)
   }
@@ -31,7 +34,7 @@ export class RouteTable {
     return this.#run(route, ctx)
   }
 
-  #add(route: Route): void {
+  #add(route: GatewayRoute): void {
     this.#router.register(route.path, [route.method], (ctx) => this.#run(route, ctx))
     const rest = route.path.startsWith(ONE_DEVICE) ? route.path.slice(ONE_DEVICE.length) : route.path
     if (WILDCARD.test(rest)) return

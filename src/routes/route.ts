@@ -1,20 +1,12 @@
 import type { RouterContext } from '@koa/router'
-import type { Role } from '../base/role.ts'
+import type { Route } from '../contract/endpoint.ts'
 import type { RequestState } from '../http/http-app.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 
 export type RouteContext = RouterContext<RequestState>
 
-/** Answers a request, or throws a CapfleetError before the first byte. */
-export type RouteHandler = (ctx: RouteContext, parts: GatewayParts) => Promise<void>
+/** A row of the gateway's table. */
+export type GatewayRoute = Route<GatewayParts, RouteContext>
 
-/** One row of the route table. */
-export interface Route {
-  /** GET stands for HEAD too. */
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
-  readonly path: string
-  /** The least role that may use it; anyone = without credentials; metrics = as auth.anonymousMetrics says. */
-  readonly role: Role | 'anyone' | 'metrics'
-  readonly handler: RouteHandler
-}
+/** Answers a request, or throws a CapfleetError before the first byte. */
+export type RouteHandler = GatewayRoute['handler']

@@ -1,5 +1,20 @@
-/** THE TABLE of the gateway: what answers at which path, and who may ask. The first row that matches counts. */
+/**
+ * THE TABLE of the gateway: which handler answers what. What each path takes and answers stands in
+ * src/contract/device-api.ts and gateway-api.ts. The first row that matches counts.
+ */
 
+import { DEVICE_API, OPERATIONS } from '../contract/device-api.ts'
+import type { Endpoint } from '../contract/endpoint.ts'
+import {
+  askedOfAll,
+  belowDevice,
+  downloadBelowDevice,
+  downloadOfFleet,
+  GATEWAY_API,
+  OTHER_DEVICE_PATH,
+  passedToOne,
+  readablePath,
+} from '../contract/gateway-api.ts'
 import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
 import { listFleetCaptures } from './capture-handlers.ts'
@@ -18,146 +33,141 @@ import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showQueue, showQueuePlace } from './queue-handlers.ts'
 import { showRequest } from './request-handlers.ts'
-import type { Route, RouteHandler } from './route.ts'
+import type { GatewayRoute, RouteHandler } from './route.ts'
 import { listFleetSplits } from './split-handlers.ts'
 
 /** What a device tells of itself. */
-const SYSTEM_READS = [
-  '/api/v1/system/time_current',
-  '/api/v1/system/version',
-  '/api/v1/system/port_stats',
-  '/api/v1/system/io_stats',
-  '/api/v1/system/status',
-  '/api/v1/capture/schedule',
-  '/sysmaster/capture_status',
-  '/sysmaster/status',
-  '/sysmaster/stats_summary',
+const SYSTEM_READS: readonly Endpoint[] = [
+  DEVICE_API.time,
+  DEVICE_API.version,
+  DEVICE_API.portStatistics,
+  DEVICE_API.ioStatistics,
+  DEVICE_API.systemStatus,
+  DEVICE_API.schedule,
+  DEVICE_API.captureStatus,
+  DEVICE_API.sysmasterStatus,
+  DEVICE_API.statsSummary,
 ]
 
 /** What a device tells for as long as it is listened to. */
-const LIVE_READS = ['/api/v1/system/events', '/api/v1/system/telemetry']
+const LIVE_READS: readonly Endpoint[] = [DEVICE_API.events, DEVICE_API.telemetry]
 
-const STREAM_READS = ['/stream/list', '/stream/ssize', '/stream/stime']
+const STREAM_READS: readonly Endpoint[] = [DEVICE_API.captures, DEVICE_API.sizeSplits, DEVICE_API.timeSplits]
 
 /** A change: by GET, as the API of the devices has it, and by the method that says so. */
-function bothWays(method: 'POST' | 'DELETE', path: string, handler: RouteHandler): readonly Route[] {
+function bothWays(
+  method: 'POST' | 'DELETE',
+  endpoint: Endpoint,
+  handler: RouteHandler,
+): readonly GatewayRoute[] {
   return [
-    { method: 'GET', path, role: 'full', handler },
-    { method, path, role: 'full', handler },
+    { ...endpoint, handler },
+    { ...endpoint, method, handler },
   ]
 }
 
-function followed(path: string): Route {
-  return { method: 'GET', path: `/devices/:device${path}`, role: 'viewer', handler: followDevice }
-}
-
 /** The table with rows for further paths of devices that only read (control.readablePaths). */
-export function routesWith(readablePaths: readonly string[]): readonly Route[] {
+export function routesWith(readablePaths: readonly string[]): readonly GatewayRoute[] {
   const rows = new Set(ROUTES.map(({ path }) => path))
   // A row of the table stays as it is: no setting can make a change out of it that viewers may send.
-  const added = readablePaths.map(followed).filter(({ path }) => !rows.has(path))
+  const added = readablePaths
+    .map((path) => ({ ...readablePath(path), handler: followDevice }))
+    .filter(({ path }) => !rows.has(path))
   return [...added, ...ROUTES]
 }
 
-export const ROUTES: readonly Route[] = [
+export const ROUTES: readonly GatewayRoute[] = [
   // The fleet, by Device= or Capfleet-Device.
   {
-    method: 'GET',
-    path: '/api/v1/pcap/timerange',
-    role: 'user',
+    ...downloadOfFleet(
+      DEVICE_API.timeRange,
+      'The packets of a time range from all chosen devices, merged in the order of time.',
+    ),
     handler: downloadTimeRange(parseDownloadQuery),
   },
   {
-    method: 'GET',
-    path: '/api/v1/pcap/single',
-    role: 'user',
+    ...downloadOfFleet(DEVICE_API.single, 'A whole capture, from the one device that holds it.'),
     handler: downloadCapture('single', parseDownloadQuery),
   },
   {
-    method: 'GET',
-    path: '/api/v1/pcap/splittime',
-    role: 'user',
+    ...downloadOfFleet(
+      DEVICE_API.splitTime,
+      'The packets of a capture between two times, from the one device that holds it.',
+    ),
     handler: downloadCapture('splittime', parseDownloadQuery),
   },
-  { method: 'GET', path: '/pcap/timerange', role: 'user', handler: downloadTimeRange(parseLegacyQuery) },
-  { method: 'GET', path: '/pcap/single', role: 'user', handler: downloadCapture('single', parseLegacyQuery) },
   {
-    method: 'GET',
-    path: '/pcap/splittime',
-    role: 'user',
+    ...downloadOfFleet(
+      DEVICE_API.legacyTimeRange,
+      'The packets of a time range from all chosen devices, by the old path. TSMode is the unit of its times.',
+    ),
+    handler: downloadTimeRange(parseLegacyQuery),
+  },
+  {
+    ...downloadOfFleet(
+      DEVICE_API.legacySingle,
+      'A whole capture, from the one device that holds it, by the old path.',
+    ),
+    handler: downloadCapture('single', parseLegacyQuery),
+  },
+  {
+    ...downloadOfFleet(
+      DEVICE_API.legacySplitTime,
+      'The packets of a capture between two times, from the one device that holds it, by the old path.',
+    ),
     handler: downloadCapture('splittime', parseLegacyQuery),
   },
-  { method: 'GET', path: '/stream/list', role: 'viewer', handler: listFleetCaptures },
-  { method: 'GET', path: '/stream/ssize', role: 'viewer', handler: listFleetSplits },
-  { method: 'GET', path: '/stream/stime', role: 'viewer', handler: listFleetSplits },
-  ...LIVE_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: passToChosenDevice })),
-  ...SYSTEM_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: askDevices })),
-  ...bothWays('POST', '/sysmaster/capture_start', changeDevices),
-  ...bothWays('POST', '/sysmaster/capture_stop', changeDevices),
-  ...bothWays('DELETE', '/pcap/del', deleteFleetCapture),
+  { ...GATEWAY_API.captures, handler: listFleetCaptures },
+  { ...GATEWAY_API.sizeSplits, handler: listFleetSplits },
+  { ...GATEWAY_API.timeSplits, handler: listFleetSplits },
+  ...LIVE_READS.map((endpoint) => ({ ...passedToOne(endpoint), handler: passToChosenDevice })),
+  ...SYSTEM_READS.map((endpoint) => ({ ...askedOfAll(endpoint), handler: askDevices })),
+  ...bothWays('POST', askedOfAll(DEVICE_API.startCapture), changeDevices),
+  ...bothWays('POST', askedOfAll(DEVICE_API.stopCapture), changeDevices),
+  ...bothWays('DELETE', askedOfAll(DEVICE_API.deleteCapture), deleteFleetCapture),
 
   // One device: its downloads take a lease, all else is passed through.
   {
-    method: 'GET',
-    path: '/devices/:device/api/v1/pcap/timerange',
-    role: 'user',
+    ...downloadBelowDevice(DEVICE_API.timeRange),
     handler: downloadFromDevice('timerange', parseDownloadQuery),
   },
+  { ...downloadBelowDevice(DEVICE_API.single), handler: downloadFromDevice('single', parseDownloadQuery) },
   {
-    method: 'GET',
-    path: '/devices/:device/api/v1/pcap/single',
-    role: 'user',
-    handler: downloadFromDevice('single', parseDownloadQuery),
-  },
-  {
-    method: 'GET',
-    path: '/devices/:device/api/v1/pcap/splittime',
-    role: 'user',
+    ...downloadBelowDevice(DEVICE_API.splitTime),
     handler: downloadFromDevice('splittime', parseDownloadQuery),
   },
   {
-    method: 'GET',
-    path: '/devices/:device/pcap/timerange',
-    role: 'user',
+    ...downloadBelowDevice(DEVICE_API.legacyTimeRange),
     handler: downloadFromDevice('timerange', parseLegacyQuery),
   },
   {
-    method: 'GET',
-    path: '/devices/:device/pcap/single',
-    role: 'user',
+    ...downloadBelowDevice(DEVICE_API.legacySingle),
     handler: downloadFromDevice('single', parseLegacyQuery),
   },
   {
-    method: 'GET',
-    path: '/devices/:device/pcap/splittime',
-    role: 'user',
+    ...downloadBelowDevice(DEVICE_API.legacySplitTime),
     handler: downloadFromDevice('splittime', parseLegacyQuery),
   },
   // What only reads and ends goes a shorter way than what changes something, goes on, or is not known.
-  { method: 'GET', path: '/devices/:device/api/v1/pcap/estimate', role: 'user', handler: askDevice },
-  ...[...SYSTEM_READS, ...STREAM_READS].map(
-    (path): Route => ({
-      method: 'GET',
-      path: `/devices/:device${path}`,
-      role: 'viewer',
-      handler: askDevice,
-    }),
-  ),
-  ...bothWays('DELETE', '/devices/:device/pcap/del', changeDevice),
-  ...bothWays('POST', '/devices/:device/sysmaster/capture_start', changeDevice),
-  ...bothWays('POST', '/devices/:device/sysmaster/capture_stop', changeDevice),
-  ...LIVE_READS.map((path): Route => followed(path)),
+  ...[DEVICE_API.estimate, ...SYSTEM_READS, ...STREAM_READS].map((endpoint) => ({
+    ...belowDevice(endpoint),
+    handler: askDevice,
+  })),
+  ...bothWays('DELETE', belowDevice(DEVICE_API.deleteCapture), changeDevice),
+  ...bothWays('POST', belowDevice(DEVICE_API.startCapture), changeDevice),
+  ...bothWays('POST', belowDevice(DEVICE_API.stopCapture), changeDevice),
+  ...LIVE_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: followDevice })),
   // What is in no row might change the device; control.readablePaths adds rows for what only reads.
-  { method: 'GET', path: '/devices/:device/{*path}', role: 'full', handler: callDevice },
+  { ...OTHER_DEVICE_PATH, handler: callDevice },
 
   // The gateway itself.
-  { method: 'GET', path: '/v1/devices', role: 'viewer', handler: showDevices },
-  { method: 'GET', path: '/v1/devices/:device', role: 'viewer', handler: showDevice },
-  { method: 'GET', path: '/v1/queue', role: 'viewer', handler: showQueue },
-  { method: 'GET', path: '/v1/queue/:id', role: 'viewer', handler: showQueuePlace },
-  { method: 'GET', path: '/v1/requests/:id', role: 'viewer', handler: showRequest },
-  { method: 'GET', path: '/v1/estimate', role: 'user', handler: estimateFleet },
-  { method: 'GET', path: '/metrics', role: 'metrics', handler: showMetrics },
-  { method: 'GET', path: '/livez', role: 'anyone', handler: live },
-  { method: 'GET', path: '/readyz', role: 'anyone', handler: ready },
+  { ...GATEWAY_API.devices, handler: showDevices },
+  { ...GATEWAY_API.device, handler: showDevice },
+  { ...GATEWAY_API.queue, handler: showQueue },
+  { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
+  { ...GATEWAY_API.receipt, handler: showRequest },
+  { ...GATEWAY_API.estimate, handler: estimateFleet },
+  { ...OPERATIONS.metrics, handler: showMetrics },
+  { ...OPERATIONS.alive, handler: live },
+  { ...GATEWAY_API.ready, handler: ready },
 ]

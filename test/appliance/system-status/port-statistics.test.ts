@@ -14,8 +14,8 @@ test('a captured port has every counter, exactly; another only what the kernel c
     capture: { value: { counts: { ports: [captured] } } },
     links: { value: new Map([['cap2', { name: 'eth2', packets: 7, bytes: 900 }]]) },
   }
-  const ctx = { querystring: '', set: () => undefined, type: '', body: '' }
-  await answerPortStatistics({ sensors } as unknown as ApplianceParts, ctx as unknown as ApplianceContext)
+  const ctx = { state: {}, querystring: '', set: () => undefined, type: '', body: '' }
+  await answerPortStatistics(ctx as unknown as ApplianceContext, { sensors } as unknown as ApplianceParts)
   const answer = JSON.parse(ctx.body) as Record<string, Record<string, number | string>>
   const { cap1 = {}, cap2 = {}, cap0 = {} } = answer
   const classes = Object.keys(PORT_COUNTERS).filter((name) => name.startsWith('Pkt_'))

@@ -4,13 +4,13 @@ import { createLog } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
 import { createHttpApp } from '../../../src/http/http-app.ts'
 import { listen } from '../../../src/http/http-server.ts'
-import type { Route, RouteContext } from '../../../src/routes/route.ts'
+import type { GatewayRoute, RouteContext } from '../../../src/routes/route.ts'
 import { RouteTable } from '../../../src/routes/route-table.ts'
 import { ROUTES } from '../../../src/routes/routes.ts'
 import { httpGet } from '../../support/http-get.ts'
 
 /** Answers with the row that was found and its parameters. */
-async function serve(t: TestContext, routes: readonly Route[]): Promise<string> {
+async function serve(t: TestContext, routes: readonly GatewayRoute[]): Promise<string> {
   const app = createHttpApp({ log: createLog('test', 'silent'), metrics: new Metrics() })
   const table = new RouteTable(routes, async ({ method, path }, ctx) => {
     ctx.body = { row: `${method} ${path}`, params: ctx.params }

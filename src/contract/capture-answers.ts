@@ -1,0 +1,157 @@
+/** The answers of a device that tell of captures, and of what becomes of them, as schemas. */
+import { z } from 'zod'
+import { decimal, exact, integer, nanoseconds } from './schema-parts.ts'
+
+const text = z.string()
+const boolean = z.boolean()
+
+/** The phrase that playbooks match. */
+const phrase = text.describe('"[<ctime>] <what was done> [<name>]", which scripts match on')
+
+export const CAPTURE_STARTED = z.object({
+  Status: z.literal(true),
+  Str: phrase,
+  StreamName: text.describe('The full name'),
+  StartTS: nanoseconds,
+  State: text,
+  Warning: text.optional().describe('The device has no capture port: the capture stays empty'),
+})
+
+export const CAPTURE_STOPPED = z.object({
+  Status: z.literal(true),
+  Str: phrase,
+  StreamName: text.describe('The full name'),
+  State: z.literal('idle'),
+  StopTS: nanoseconds,
+  ...exact(['CapturePacket', 'CaptureByte', 'CaptureDrop']),
+})
+
+export const CAPTURE_STATUS = z.object({
+  Status: z.literal(true),
+  GUIMode: z.literal('full'),
+  StreamName: text,
+  CaptureEnable: z.enum(['true', 'false']),
+  CaptureTime: integer.describe('Seconds since the start'),
+  ...exact(['CaptureByte', 'CapturePacket']),
+  CaptureBps: z.number().describe('Bits per second that were stored in the last 5 s'),
+  CapturePps: z.number().describe('Packets per second that were stored in the last 5 s'),
+  CurrentTime: text,
+  CaptureName: text,
+  State: z.enum(['idle', 'starting', 'running', 'rolling', 'stopping', 'error']),
+  Message: text.describe('Why the capture does not run as it should'),
+  Scheduled: boolean,
+  ScheduleName: text,
+  StartTS: nanoseconds,
+  LastPacketTS: nanoseconds,
+  FlushedTS: nanoseconds.describe('Every packet before this time is on the disk and can be downloaded'),
+  ...exact([
+    'CaptureDrop',
+    'CaptureDropRing',
+    'CaptureDropDisk',
+    'CapturePending',
+    'CaptureFiltered',
+    'CaptureFCSError',
+  ]),
+  SlotsTotal: integer,
+  SlotsUsed: integer,
+})
+
+export const CAPTURE_DELETED = z.object({
+  Status: z.literal(true),
+  Str: phrase,
+  StreamName: text,
+  BytesFreed: decimal,
+})
+
+export const SCHEDULE = z.object({
+  List: z.array(
+    z.object({
+      Name: text,
+      Start: text,
+      Stop: text,
+      Days: z.array(text),
+      Zone: text,
+      State: z
+        .enum(['', 'due', 'running', 'waiting', 'skipped'])
+        .describe('Empty: it is not its time; due: its time has come, and no recorder says more'),
+      NextStartTS: nanoseconds,
+      NextStopTS: nanoseconds.describe('Epoch nanoseconds; 0 = it never stops'),
+    }),
+  ),
+})
+
+const captureItem = {
+  id: text,
+  Path: text,
+  PCAP: text.describe('Link to the download'),
+  Del: text.describe('Link that deletes it'),
+  Link: text.describe('Link to its splits'),
+  ...exact(['Date']),
+  Size: integer,
+  IsActive: boolean,
+  Type: text,
+  Desc: text,
+  StreamName: text,
+  StartTS: nanoseconds,
+  EndTS: nanoseconds,
+  PacketCnt: decimal,
+  ByteCnt: decimal,
+  State: z.enum(['active', 'closed', 'trimmed']),
+  ValidPct: z.number().describe('How much of it retention has left'),
+}
+
+export const CAPTURE_LIST = z.object({
+  Path: z.literal('/capture/'),
+  StreamList: z.literal(true),
+  List: z.array(z.object(captureItem)),
+})
+
+/** The same of several devices. */
+export const FLEET_CAPTURE_LIST = z.object({
+  Path: z.literal('/capture/'),
+  StreamList: z.literal(true),
+  List: z.array(z.object({ ...captureItem, Device: text })),
+  Unreachable: z
+    .array(z.object({ Device: text, code: text, detail: text }))
+    .describe('Devices that did not answer'),
+  Next: text.optional().describe('After= of the next page'),
+})
+
+const splits = {
+  Path: text,
+  SplitFile: z.literal(true),
+  List: z.array(
+    z.object({
+      id: text,
+      Path: text.describe('YYYYMMDD_HH:MM:SS.mmm.uuu.nnn'),
+      PCAP: text.describe('Link to the download'),
+      StartTS: nanoseconds,
+      StopTS: nanoseconds,
+      Size: integer,
+      ByteCnt: decimal,
+      ...exact(['PacketCnt', 'Date']),
+      PacketCntExact: decimal,
+      Type: text,
+      ValidPct: z.number(),
+      Desc: text,
+    }),
+  ),
+  Next: nanoseconds.optional().describe('After= of the next page'),
+}
+
+export const SPLIT_LIST = z.object(splits)
+
+/** The same through the gateway. */
+export const FLEET_SPLIT_LIST = z.object({ Device: text, ...splits })
+
+export const ESTIMATE = z.object({
+  Kind: z.enum(['single', 'timerange', 'splittime']),
+  Packets: decimal,
+  Bytes: decimal.describe('Of the PCAP, before compression'),
+  Exact: boolean.describe('Whether it will be that much; else it is that much at most'),
+  BeginNs: nanoseconds,
+  EndNs: nanoseconds,
+  Captures: z.array(text),
+  LinkType: integer,
+  Ignored: z.array(text),
+})

@@ -1,0 +1,344 @@
+/**
+ * The API of a device, endpoint by endpoint: what an appliance answers, and what the gateway repeats below
+ * /devices/{device} and, in part, at its root. Each table gives them handlers of its own.
+ */
+import type { ErrorCode } from '../base/error.ts'
+import type { DownloadKind } from '../query/download-query.ts'
+import { legacyTables } from '../query/legacy-query.ts'
+import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
+import type { ParameterRows } from '../query/query-parameters.ts'
+import { ENCODING_FILES } from '../query/query-values.ts'
+import {
+  CAPTURE_DELETED,
+  CAPTURE_LIST,
+  CAPTURE_STARTED,
+  CAPTURE_STATUS,
+  CAPTURE_STOPPED,
+  ESTIMATE,
+  SCHEDULE,
+  SPLIT_LIST,
+} from './capture-answers.ts'
+import {
+  DELETE_PARAMETERS,
+  EVENT_PARAMETERS,
+  LIST_PARAMETERS,
+  SIZE_SPLIT_PARAMETERS,
+  START_PARAMETERS,
+  STOP_PARAMETERS,
+  SYSMASTER_STATUS_PARAMETERS,
+  TELEMETRY_PARAMETERS,
+  TIME_SPLIT_PARAMETERS,
+} from './device-parameters.ts'
+import { type Answer, type Endpoint, json } from './endpoint.ts'
+import { CAPFLEET_CALLER, DOWNLOAD_HEADERS, DOWNLOAD_TRAILERS, LAST_EVENT_ID } from './headers.ts'
+import {
+  IO_STATISTICS,
+  PORT_STATISTICS,
+  STATS_SUMMARY,
+  SYSTEM_STATUS,
+  TIME_CURRENT,
+  VERSION,
+} from './status-answers.ts'
+
+/** What a download is answered with; the gateway's has more headers and trailers. */
+export const DOWNLOAD_ANSWER: Answer = {
+  says:
+    'The packets as a PCAP, compressed if Compression says so. Nothing that is not whole ends as if it were: a download ' +
+    'that fails is cut inside a packet, and the connection breaks. Without packets it is the header of the file alone.',
+  bodies: Object.fromEntries(Object.values(ENCODING_FILES).map(({ mediaType }) => [mediaType, 'bytes'])),
+  headers: DOWNLOAD_HEADERS,
+  trailers: DOWNLOAD_TRAILERS,
+}
+
+const STORE_ERRORS: readonly ErrorCode[] = ['store-unavailable', 'store-corrupt']
+
+/** What the query of a download may be refused for, before it takes a stream. */
+const QUERY_ERRORS: readonly ErrorCode[] = [
+  'bad-bpf',
+  'bad-frame-filter',
+  'bad-regex',
+  'bad-timezone',
+  'ambiguous-timezone',
+  'unknown-capture',
+  'aged-out',
+  'mixed-link-type',
+  'compiler-busy',
+  ...STORE_ERRORS,
+]
+
+/** An endpoint whose answer is packets. */
+export interface DownloadEndpoint extends Endpoint {
+  readonly context: { readonly kind: DownloadKind }
+}
+
+/** All rows of a download at this path of a device, by who reads them. */
+export function downloadRows(
+  path: string,
+  kind: DownloadKind,
+  at: keyof typeof DOWNLOAD_TABLES,
+): readonly ParameterRows[] {
+  return path.startsWith('/pcap/') ? legacyTables(kind, at) : DOWNLOAD_TABLES[at]
+}
+
+const READ = { method: 'GET', group: 'System', errors: [] } as const
+
+function download(path: string, kind: DownloadKind, says: string): DownloadEndpoint {
+  return {
+    method: 'GET',
+    path,
+    role: 'user',
+    group: 'Downloads',
+    says,
+    parameters: downloadRows(path, kind, 'device'),
+    context: { kind },
+    requestHeaders: [CAPFLEET_CALLER],
+    answers: [DOWNLOAD_ANSWER],
+    errors: [...QUERY_ERRORS, 'download-slots-exhausted', 'draining'],
+  }
+}
+
+export const DEVICE_API = {
+  // Device operation and management (API sections 4.1 and 4.2).
+  startCapture: {
+    method: 'GET',
+    path: '/sysmaster/capture_start',
+    role: 'full',
+    isChange: true,
+    group: 'Captures',
+    says: 'Starts a capture. It answers before a packet has come.',
+    parameters: [START_PARAMETERS],
+    answers: [json('CaptureStarted', CAPTURE_STARTED, 'The capture has begun.')],
+    errors: ['capture-running', 'capture-unavailable', 'store-full', ...STORE_ERRORS],
+  },
+  stopCapture: {
+    method: 'GET',
+    path: '/sysmaster/capture_stop',
+    role: 'full',
+    isChange: true,
+    group: 'Captures',
+    says: 'Stops the capture that runs. One that a schedule has started needs Until=next.',
+    parameters: [STOP_PARAMETERS],
+    answers: [
+      json('CaptureStopped', CAPTURE_STOPPED, 'The capture has ended, and its packets are on the disk.'),
+    ],
+    errors: ['capture-not-running', 'capture-scheduled', ...STORE_ERRORS],
+  },
+  captureStatus: {
+    ...READ,
+    group: 'Captures',
+    path: '/sysmaster/capture_status',
+    role: 'viewer',
+    says: 'The state of the capture: its name, rates, packets, drops by cause, and up to when its packets can be downloaded.',
+    parameters: [{}],
+    answers: [json('CaptureStatus', CAPTURE_STATUS, 'The state of the capture.')],
+    errors: ['store-unavailable'],
+  },
+  sysmasterStatus: {
+    ...READ,
+    group: 'Captures',
+    path: '/sysmaster/status',
+    role: 'viewer',
+    says: 'The capture and the ports as lines of "key,<padding>value".',
+    parameters: [SYSMASTER_STATUS_PARAMETERS],
+    answers: [
+      {
+        says: 'A line for each figure; without a recorder the figures are 0.',
+        bodies: { 'text/csv': 'text' },
+      },
+    ],
+  },
+  statsSummary: {
+    ...READ,
+    path: '/sysmaster/stats_summary',
+    role: 'viewer',
+    says: 'The machine in one flat object: uptime, packets, disks, links and clocks.',
+    parameters: [{}],
+    answers: [json('StatsSummary', STATS_SUMMARY, 'The machine.')],
+  },
+  deleteCapture: {
+    method: 'GET',
+    path: '/pcap/del',
+    role: 'full',
+    isChange: true,
+    group: 'Captures',
+    says: 'Deletes a capture.',
+    parameters: [DELETE_PARAMETERS],
+    answers: [json('CaptureDeleted', CAPTURE_DELETED, 'The capture is gone.')],
+    errors: ['unknown-capture', 'capture-active', 'capture-in-use', ...STORE_ERRORS],
+  },
+
+  // The system (API section 4.3).
+  time: {
+    ...READ,
+    path: '/api/v1/system/time_current',
+    role: 'system',
+    says: 'The clock that stamps the packets, in epoch nanoseconds.',
+    parameters: [{}],
+    answers: [
+      {
+        says: '19 digits and a line end; JSON for those that ask for it by Accept.',
+        bodies: { 'text/plain': 'text', 'application/json': { name: 'TimeCurrent', schema: TIME_CURRENT } },
+      },
+    ],
+  },
+  version: {
+    ...READ,
+    path: '/api/v1/system/version',
+    role: 'system',
+    says: 'The version and the model.',
+    parameters: [{}],
+    answers: [json('Version', VERSION, 'The version and the model.')],
+  },
+  portStatistics: {
+    ...READ,
+    path: '/api/v1/system/port_stats',
+    role: 'system',
+    says: 'Packets of each capture port by size, and what became of every one that was seen.',
+    parameters: [{}],
+    answers: [json('PortStatistics', PORT_STATISTICS, 'Since the start of the running capture.')],
+  },
+  ioStatistics: {
+    ...READ,
+    path: '/api/v1/system/io_stats',
+    role: 'system',
+    says: 'How much the disks have to do.',
+    parameters: [{}],
+    answers: [json('IoStatistics', IO_STATISTICS, 'A reading of the last seconds.')],
+  },
+  systemStatus: {
+    ...READ,
+    path: '/api/v1/system/status',
+    role: 'system',
+    says:
+      'The machine in groups: sensors, links, disks, capture, clocks and running downloads (cat_N). ' +
+      'Without credentials command lines, filters and names of captures are empty.',
+    parameters: [{}],
+    answers: [json('SystemStatus', SYSTEM_STATUS, 'The groups.')],
+  },
+  events: {
+    ...READ,
+    path: '/api/v1/system/events',
+    role: 'viewer',
+    says: 'What happens on the device, as server-sent events, until the client leaves.',
+    parameters: [EVENT_PARAMETERS],
+    requestHeaders: [LAST_EVENT_ID, CAPFLEET_CALLER],
+    answers: [
+      {
+        says: 'Each event has a number (id), a kind (event) and facts as JSON (data); "gap": events before are gone.',
+        bodies: { 'text/event-stream': 'text' },
+      },
+    ],
+    errors: ['event-streams-exhausted', 'draining'],
+  },
+  telemetry: {
+    ...READ,
+    path: '/api/v1/system/telemetry',
+    role: 'viewer',
+    says: 'The groups of the system status again and again.',
+    parameters: [TELEMETRY_PARAMETERS],
+    requestHeaders: [CAPFLEET_CALLER],
+    answers: [{ says: 'A line of JSON for each group.', bodies: { 'application/x-ndjson': 'text' } }],
+    errors: ['event-streams-exhausted', 'draining'],
+  },
+  schedule: {
+    ...READ,
+    group: 'Captures',
+    path: '/api/v1/capture/schedule',
+    role: 'viewer',
+    says: 'Captures that run by the clock, each with its state and its next times.',
+    parameters: [{}],
+    answers: [json('Schedule', SCHEDULE, 'The rows of the schedule.')],
+  },
+
+  // Downloads (API section 4.4).
+  single: download('/api/v1/pcap/single', 'single', 'A whole capture.'),
+  timeRange: download(
+    '/api/v1/pcap/timerange',
+    'timerange',
+    'The packets of a time range, from whatever captures hold them.',
+  ),
+  splitTime: download('/api/v1/pcap/splittime', 'splittime', 'The packets of a capture between two times.'),
+  estimate: {
+    method: 'GET',
+    path: '/api/v1/pcap/estimate',
+    role: 'user',
+    group: 'Downloads',
+    says:
+      'What a download with this query would deliver, and whether its filters compile. Takes no stream. ' +
+      'StreamName asks for that capture, with Start and Stop for a part of it; without it a time range is asked for.',
+    parameters: DOWNLOAD_TABLES.device,
+    requestHeaders: [CAPFLEET_CALLER],
+    answers: [json('Estimate', ESTIMATE, 'Packets and bytes.')],
+    errors: QUERY_ERRORS,
+  },
+
+  // Lists and the old paths of downloads (API section 4.5).
+  captures: {
+    method: 'GET',
+    path: '/stream/list',
+    role: 'viewer',
+    group: 'Lists',
+    says: 'The captures, newest first.',
+    parameters: [LIST_PARAMETERS],
+    answers: [
+      {
+        says: 'The captures.',
+        bodies: { 'application/json': { name: 'CaptureList', schema: CAPTURE_LIST }, 'text/csv': 'text' },
+      },
+    ],
+    errors: ['unknown-capture', ...STORE_ERRORS],
+  },
+  sizeSplits: {
+    method: 'GET',
+    path: '/stream/ssize',
+    role: 'viewer',
+    group: 'Lists',
+    says: 'The parts of a capture by size: half-open, with exact counts, together the whole capture.',
+    parameters: [SIZE_SPLIT_PARAMETERS],
+    answers: [json('SplitList', SPLIT_LIST, 'The parts; those without packets are left out.')],
+    errors: ['unknown-capture', 'aged-out', ...STORE_ERRORS],
+  },
+  timeSplits: {
+    method: 'GET',
+    path: '/stream/stime',
+    role: 'viewer',
+    group: 'Lists',
+    says: 'The parts of a capture by time: half-open, with exact counts, together the whole capture.',
+    parameters: [TIME_SPLIT_PARAMETERS],
+    answers: [json('SplitList', SPLIT_LIST, 'The parts; those without packets are left out.')],
+    errors: ['unknown-capture', 'aged-out', ...STORE_ERRORS],
+  },
+  legacySingle: download('/pcap/single', 'single', 'A whole capture, by its old path.'),
+  legacySplitTime: download(
+    '/pcap/splittime',
+    'splittime',
+    'The packets of a capture between two times, by its old path.',
+  ),
+  legacyTimeRange: download(
+    '/pcap/timerange',
+    'timerange',
+    'The packets of a time range that reaches into two captures at most, by its old path. TSMode is the unit of its times.',
+  ),
+} as const satisfies Record<string, Endpoint>
+
+/** What every program answers about itself. */
+export const OPERATIONS = {
+  alive: {
+    method: 'GET',
+    path: '/livez',
+    role: 'anyone',
+    group: 'Operation',
+    says: 'Whether the program runs.',
+    answers: [{ says: 'It runs.', bodies: { 'text/plain': 'text' } }],
+    errors: [],
+  },
+  metrics: {
+    method: 'GET',
+    path: '/metrics',
+    role: 'metrics',
+    group: 'Operation',
+    says: 'Figures for Prometheus.',
+    answers: [{ says: 'The text format of Prometheus.', bodies: { 'text/plain': 'text' } }],
+    errors: [],
+  },
+} as const satisfies Record<string, Endpoint>

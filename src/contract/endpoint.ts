@@ -1,0 +1,78 @@
+/** What a row of a program's table says: where, who may, what is asked and answered, and the handler. */
+import type { z } from 'zod'
+import type { ErrorCode } from '../base/error.ts'
+import type { Role } from '../base/role.ts'
+import type { Parameter, ParameterRows, ReadContext } from '../query/query-parameters.ts'
+import { COMMON_PARAMETERS, isHere } from '../query/read-parameters.ts'
+
+/** All of a row but its handler: what there is to know of an endpoint. */
+export interface Endpoint {
+  /** GET stands for HEAD too, save for a change. */
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
+  readonly path: string
+  readonly role: Access
+  /** It changes something: not for HEAD, nor for pages of other sites. */
+  readonly isChange?: true
+  /** What descriptions of the API list it under. */
+  readonly group: string
+  /** What it does, in a sentence or two. */
+  readonly says: string
+  /** The rows of its parameters; undefined: the query string is not looked at. */
+  readonly parameters?: readonly ParameterRows[]
+  /** Which of the rows count. */
+  readonly context?: ReadContext
+  readonly requestHeaders?: readonly HeaderRow[]
+  readonly answers: readonly Answer[]
+  /** Beside those that any request may meet. */
+  readonly errors: readonly ErrorCode[]
+}
+
+/**
+ * The least role that may use it. anyone: without credentials. system, metrics: without credentials unless
+ * auth.anonymousSystem or auth.anonymousMetrics is false, then a viewer's; a known user is told more.
+ */
+export type Access = Role | 'anyone' | 'system' | 'metrics'
+
+export interface Route<Parts, Context> extends Endpoint {
+  /** Answers a request, or throws a CapfleetError before the first byte. */
+  readonly handler: (ctx: Context, parts: Parts) => Promise<void>
+}
+
+export interface Answer {
+  /** Default: 200. */
+  readonly status?: number
+  readonly says: string
+  /** By media type. A text or bytes have no schema: `says` tells what is in them. */
+  readonly bodies: Readonly<Record<string, JsonBody | 'text' | 'bytes'>>
+  readonly headers?: readonly HeaderRow[]
+  /** For clients that say "TE: trailers". */
+  readonly trailers?: readonly HeaderRow[]
+}
+
+export interface JsonBody {
+  /** Of the schema, in a description of the API. */
+  readonly name: string
+  readonly schema: z.ZodType
+}
+
+export interface HeaderRow {
+  readonly name: string
+  readonly says: string
+}
+
+/** The parameters of an endpoint, with those that every path has. */
+export function parametersOf({
+  parameters,
+  context = {},
+}: Pick<Endpoint, 'parameters' | 'context'>): readonly Parameter[] {
+  if (parameters === undefined) return []
+  return [...parameters, COMMON_PARAMETERS]
+    .flatMap((rows): Parameter[] => Object.values(rows))
+    .filter((row) => isHere(row, context))
+}
+
+/** An answer of JSON. */
+export function json(name: string, schema: z.ZodType, says: string): Answer {
+  return { says, bodies: { 'application/json': { name, schema } } }
+}

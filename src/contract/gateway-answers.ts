@@ -1,0 +1,120 @@
+/** The answers of the gateway about itself and its fleet, as schemas. */
+import { z } from 'zod'
+import { decimal, failure, integer, nanoseconds } from './schema-parts.ts'
+
+const text = z.string()
+const boolean = z.boolean()
+const instant = z.iso.datetime()
+
+/** What each device said to a call at the root. */
+export const FLEET_REPLIES = z.object({
+  Devices: z.array(
+    z.union([
+      z.object({
+        Device: text,
+        Status: z.literal(200),
+        Body: z.unknown().describe("The device's own answer; a text that is no JSON as a string"),
+      }),
+      z.object({ Device: text, Status: integer, error: failure }),
+    ]),
+  ),
+})
+
+export const DEVICE_REPORT = z.object({
+  name: text,
+  site: text.nullable(),
+  url: text,
+  reachable: boolean.nullable().describe('null: not known yet'),
+  since: instant.nullable(),
+  probedAt: instant.nullable(),
+  probeMs: z.number().nullable(),
+  error: failure.nullable(),
+  breaker: z.enum(['closed', 'open', 'trial']),
+  version: text.nullable(),
+  oldestPacketNs: nanoseconds.nullable(),
+  clockOffsetNs: decimal.nullable().describe("The device's clock minus the gateway's"),
+  clockErrorNs: decimal.nullable(),
+  ptp: z.object({ sync: boolean, offsetNs: z.number().nullable() }).nullable(),
+  slotsTotal: integer,
+  slotsUsed: integer.nullable(),
+  waiting: integer.nullable(),
+  readers: integer.nullable().describe('Downloads that the device itself counts'),
+})
+
+export const DEVICE_REPORTS = z.object({ devices: z.array(DEVICE_REPORT) })
+
+export const QUEUE_PLACE = z.object({
+  id: text,
+  state: z
+    .enum(['streaming', 'suspect', 'waiting'])
+    .describe('suspect: its gateway is silent, and the device may still be sending'),
+  devices: z.array(text),
+  class: z.enum(['interactive', 'bulk']),
+  user: text,
+  replica: text,
+  enqueuedAt: instant,
+  grantedAt: instant.nullable(),
+  position: integer.nullable(),
+  etaMs: integer.nullable().describe('When a stream is expected to be free; null: nobody can tell'),
+})
+
+export const QUEUE = z.object({ requests: z.array(QUEUE_PLACE) })
+
+export const RECEIPT = z.object({
+  id: text,
+  status: z
+    .enum(['streaming', 'complete', 'truncated', 'partial', 'failed', 'client-gone'])
+    .describe('truncated: ended at MaxBytes or MaxPackets; partial: devices are missing'),
+  user: text,
+  startedAt: instant,
+  endedAt: instant.nullable(),
+  waitedMs: z.number().nullable(),
+  path: text,
+  query: text.describe('As understood: times in nanoseconds, no parameter that nobody knows'),
+  resumedId: text.nullable(),
+  packets: decimal.nullable(),
+  bytes: decimal.describe('Of the body as sent, compressed where it was'),
+  nextNs: nanoseconds.nullable().describe('The first packet that a limit left out'),
+  sha256: text.nullable(),
+  duplicates: decimal.nullable(),
+  error: failure.nullable(),
+  devices: z.array(
+    z.object({
+      device: text,
+      status: text,
+      packets: decimal.nullable(),
+      bytes: decimal,
+      firstNs: nanoseconds.nullable(),
+      lastNs: nanoseconds.nullable(),
+      retries: integer,
+      outOfOrder: integer,
+      stalledMs: z.number(),
+      clockOffsetNs: decimal.nullable(),
+      clockErrorNs: decimal.nullable(),
+      missing: z.object({ fromNs: nanoseconds, toNs: nanoseconds }).nullable(),
+      error: failure.nullable(),
+    }),
+  ),
+})
+
+export const FLEET_ESTIMATE = z.object({
+  kind: z.enum(['single', 'timerange', 'splittime']),
+  packets: decimal,
+  bytes: decimal.describe('Of the PCAP, before compression'),
+  exact: boolean.describe('Whether it will be that much; else it is that much at most'),
+  ignored: z.array(text),
+  devices: z.array(
+    z.union([
+      z.object({
+        device: text,
+        packets: decimal,
+        bytes: decimal,
+        exact: boolean,
+        linkType: integer.nullable(),
+      }),
+      z.object({ device: text, error: failure }),
+    ]),
+  ),
+})
+
+export const READINESS = z.object({ ready: boolean, draining: boolean, schedulerReachable: boolean })

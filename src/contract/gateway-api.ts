@@ -1,0 +1,252 @@
+/**
+ * What the gateway answers: the API of a device below /devices/{device} and, over the fleet, at the root; and what it
+ * tells of itself.
+ */
+import type { ErrorCode } from '../base/error.ts'
+import { FLEET_PARAMETERS } from '../query/gateway-options.ts'
+import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
+import { FLEET_CAPTURE_LIST, FLEET_SPLIT_LIST } from './capture-answers.ts'
+import { DEVICE_API, DOWNLOAD_ANSWER, type DownloadEndpoint, downloadRows } from './device-api.ts'
+import { type Answer, type Endpoint, json } from './endpoint.ts'
+import {
+  DEVICE_REPORT,
+  DEVICE_REPORTS,
+  FLEET_ESTIMATE,
+  FLEET_REPLIES,
+  QUEUE,
+  QUEUE_PLACE,
+  READINESS,
+  RECEIPT,
+} from './gateway-answers.ts'
+import {
+  CAPFLEET_DEVICE,
+  CAPFLEET_UNREACHABLE,
+  DOWNLOAD_HEADERS,
+  DOWNLOAD_TRAILERS,
+  GATEWAY_DOWNLOAD_HEADERS,
+  GATEWAY_DOWNLOAD_TRAILERS,
+} from './headers.ts'
+
+/** What may go wrong between the gateway and a device. */
+const DEVICE_ERRORS: readonly ErrorCode[] = [
+  'device-unreachable',
+  'device-protocol',
+  'device-rejected',
+  'device-timeout',
+  'draining',
+]
+
+/** What may go wrong before a download has its streams. */
+const LEASE_ERRORS: readonly ErrorCode[] = [
+  'unknown-request',
+  'not-implemented',
+  'queue-timeout',
+  'scheduler-unavailable',
+]
+
+const GATEWAY_DOWNLOAD_ANSWER: Answer = {
+  ...DOWNLOAD_ANSWER,
+  headers: [...DOWNLOAD_HEADERS, ...GATEWAY_DOWNLOAD_HEADERS],
+  trailers: [...DOWNLOAD_TRAILERS, ...GATEWAY_DOWNLOAD_TRAILERS],
+}
+
+/** A call that is passed on to a device. */
+export function belowDevice(endpoint: Endpoint): Endpoint {
+  return {
+    ...endpoint,
+    path: `/devices/:device${endpoint.path}`,
+    group: `One device: ${endpoint.group.toLowerCase()}`,
+    role: endpoint.role === 'system' ? 'viewer' : endpoint.role,
+    // What the gateway says of the caller, it says itself.
+    requestHeaders: (endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
+    parameters: endpoint.parameters ?? [],
+    errors: [...endpoint.errors, 'unknown-device', ...DEVICE_ERRORS],
+  }
+}
+
+/** A download of one device, for which nothing but the host differs. */
+export function downloadBelowDevice(endpoint: DownloadEndpoint): Endpoint {
+  const below = belowDevice(endpoint)
+  return {
+    ...below,
+    parameters: downloadRows(endpoint.path, endpoint.context.kind, 'gateway'),
+    context: { ...endpoint.context, at: 'gateway' },
+    answers: [GATEWAY_DOWNLOAD_ANSWER],
+    errors: [...below.errors, ...LEASE_ERRORS],
+  }
+}
+
+/** A download at the root: of whatever devices hold the packets. */
+export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpoint {
+  return {
+    ...atRoot(endpoint),
+    says,
+    parameters: downloadRows(endpoint.path, endpoint.context.kind, 'fleet'),
+    context: { ...endpoint.context, at: 'fleet' },
+    answers: [GATEWAY_DOWNLOAD_ANSWER],
+    errors: [...endpoint.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS, ...LEASE_ERRORS],
+  }
+}
+
+/** A call at the root that goes to several devices, whose answers come side by side. */
+export function askedOfAll(endpoint: Endpoint): Endpoint {
+  return {
+    ...atRoot(endpoint),
+    group: endpoint.isChange === true ? 'Fleet: changes' : 'Fleet: reports',
+    says: `Of each chosen device: ${endpoint.says}`,
+    answers: [
+      json('FleetReplies', FLEET_REPLIES, 'All devices answered well.'),
+      { ...json('FleetReplies', FLEET_REPLIES, 'The status of the devices differs.'), status: 207 },
+    ],
+  }
+}
+
+/** A call at the root whose answer is that of the one device that Device= names. */
+export function passedToOne(endpoint: Endpoint): Endpoint {
+  return {
+    ...atRoot(endpoint),
+    group: 'Fleet: reports',
+    says: `Of the one device that Device= names: ${endpoint.says}`,
+  }
+}
+
+function atRoot(endpoint: Endpoint): Endpoint {
+  return {
+    ...endpoint,
+    group: `Fleet: ${endpoint.group.toLowerCase()}`,
+    role: endpoint.role === 'system' ? 'viewer' : endpoint.role,
+    parameters: [FLEET_PARAMETERS, ...(endpoint.parameters ?? [])],
+    requestHeaders: [
+      CAPFLEET_DEVICE,
+      ...(endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
+    ],
+    errors: [...endpoint.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS],
+  }
+}
+
+const { captures, sizeSplits, timeSplits } = DEVICE_API
+
+const FLEET_SPLITS = json(
+  'FleetSplitList',
+  FLEET_SPLIT_LIST,
+  'The answer of the one device that holds the capture, with links that lead to it.',
+)
+
+export const GATEWAY_API = {
+  // Lists over the fleet.
+  captures: {
+    ...atRoot(captures),
+    says: 'The captures of the chosen devices, newest first.',
+    answers: [
+      {
+        says: 'The captures, each with its device.',
+        bodies: {
+          'application/json': { name: 'FleetCaptureList', schema: FLEET_CAPTURE_LIST },
+          'text/csv': 'text',
+        },
+        headers: [CAPFLEET_UNREACHABLE],
+      },
+    ],
+  },
+  sizeSplits: { ...atRoot(sizeSplits), answers: [FLEET_SPLITS] },
+  timeSplits: { ...atRoot(timeSplits), answers: [FLEET_SPLITS] },
+  estimate: {
+    method: 'GET',
+    path: '/v1/estimate',
+    role: 'user',
+    group: 'Fleet: downloads',
+    says:
+      'What a download with this query would deliver, from the chosen devices or from the holder of StreamName. ' +
+      'Takes no stream.',
+    parameters: DOWNLOAD_TABLES.fleet,
+    context: { at: 'fleet' },
+    requestHeaders: [CAPFLEET_DEVICE],
+    answers: [
+      {
+        ...json('FleetEstimate', FLEET_ESTIMATE, 'The sum, and what each device told.'),
+        headers: [CAPFLEET_UNREACHABLE],
+      },
+    ],
+    errors: [...DEVICE_API.estimate.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS],
+  },
+
+  // The gateway about its devices and itself.
+  devices: {
+    method: 'GET',
+    path: '/v1/devices',
+    role: 'viewer',
+    group: 'Gateway',
+    says: 'The devices, as their last probe found them; nobody is asked.',
+    answers: [json('Devices', DEVICE_REPORTS, 'The devices.')],
+    errors: [],
+  },
+  device: {
+    method: 'GET',
+    path: '/v1/devices/:device',
+    role: 'viewer',
+    group: 'Gateway',
+    says: 'One device, as its last probe found it.',
+    answers: [json('Device', DEVICE_REPORT, 'The device.')],
+    errors: ['unknown-device'],
+  },
+  queue: {
+    method: 'GET',
+    path: '/v1/queue',
+    role: 'viewer',
+    group: 'Gateway',
+    says: 'Who holds streams and who waits for them, over all gateways, the oldest requests first.',
+    answers: [json('Queue', QUEUE, 'The requests.')],
+    errors: ['scheduler-unavailable'],
+  },
+  queuePlace: {
+    method: 'GET',
+    path: '/v1/queue/:id',
+    role: 'viewer',
+    group: 'Gateway',
+    says: 'One request while it waits or streams.',
+    answers: [json('QueuePlace', QUEUE_PLACE, 'The request.')],
+    errors: ['unknown-request', 'scheduler-unavailable'],
+  },
+  receipt: {
+    method: 'GET',
+    path: '/v1/requests/:id',
+    role: 'viewer',
+    group: 'Gateway',
+    says: 'What became of a download, for 24 hours: for its user, and for the role full.',
+    answers: [json('Receipt', RECEIPT, 'The receipt.')],
+    errors: ['unknown-request', 'scheduler-unavailable'],
+  },
+  ready: {
+    method: 'GET',
+    path: '/readyz',
+    role: 'anyone',
+    group: 'Operation',
+    says: 'Whether new requests should come here. Redis being away does not make a gateway unready.',
+    answers: [
+      json('Readiness', READINESS, 'They should.'),
+      { ...json('Readiness', READINESS, 'They should not: the gateway is shutting down.'), status: 503 },
+    ],
+    errors: [],
+  },
+} as const satisfies Record<string, Endpoint>
+
+/** A path that only the device knows, and that the configuration says is for reading. */
+export function readablePath(path: string): Endpoint {
+  return belowDevice({
+    method: 'GET',
+    path,
+    role: 'viewer',
+    group: 'Other paths',
+    says: 'A path of devices that control.readablePaths names.',
+    answers: [{ says: 'What the device answers.', bodies: { '*/*': 'bytes' } }],
+    errors: [],
+  })
+}
+
+/** Any other path of a device: it might change something there. */
+export const OTHER_DEVICE_PATH: Endpoint = {
+  ...readablePath('/{*path}'),
+  role: 'full',
+  says: 'Any other path of the device: it might change something there, so that pages of other sites are refused.',
+  errors: [...DEVICE_ERRORS, 'unknown-device', 'not-found', 'cross-site'],
+}

@@ -1,0 +1,84 @@
+/** The headers and trailers of the API, beside those that HTTP itself explains. */
+import type { HeaderRow } from './endpoint.ts'
+
+export const CAPFLEET_DEVICE: HeaderRow = {
+  name: 'Capfleet-Device',
+  says: 'The devices, as Device= says them; not both.',
+}
+
+export const CAPFLEET_CALLER: HeaderRow = {
+  name: 'Capfleet-Caller',
+  says: 'How a gateway tells its callers apart: a label of 1 to 64 visible ASCII characters without meaning.',
+}
+
+export const LAST_EVENT_ID: HeaderRow = {
+  name: 'Last-Event-ID',
+  says: 'The number of the event that the client saw last; browsers send it when they come back.',
+}
+
+export const CAPFLEET_REQUEST_ID: HeaderRow = {
+  name: 'Capfleet-Request-Id',
+  says: 'The number of the request: that of its receipt and of its lines in the log.',
+}
+
+export const CAPFLEET_IGNORED: HeaderRow = {
+  name: 'Capfleet-Ignored',
+  says: 'Parameters of the request that the path does not have, percent-encoded; 1,024 bytes at most.',
+}
+
+export const CAPFLEET_UNREACHABLE: HeaderRow = {
+  name: 'Capfleet-Unreachable',
+  says: 'Devices that did not answer.',
+}
+
+/** Of the 200 of a download. */
+export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
+  {
+    name: 'Content-Disposition',
+    says: 'The name of the file: the capture or the place, and the times in nanoseconds.',
+  },
+  { name: 'Capfleet-TS-Unit', says: 'The unit in which TSBegin and TSEnd were read.' },
+  {
+    name: 'Capfleet-Order',
+    says: '"time": packets come by time, so that a download may be continued by time.',
+  },
+  { name: 'Capfleet-After', says: 'How many bytes of the body were left out, as After= asked.' },
+  {
+    name: 'Capfleet-Aged-Out-Before',
+    says: 'Packets of the range before this time (epoch nanoseconds) were removed by retention; from then on it is whole.',
+  },
+]
+
+/** What the gateway adds to them. */
+export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
+  { name: 'Capfleet-Devices', says: 'The devices that are read.' },
+  { name: 'Capfleet-Skew-Ns', says: 'The clock offset of each device with its bound: rome=120+-40000.' },
+  { name: 'Capfleet-Corrupt-Blocks', says: 'Blocks that are left out because their checksum is wrong.' },
+  {
+    name: 'Capfleet-Queue-Position',
+    says: 'The place in the queue when the request came; absent when it did not wait.',
+  },
+]
+
+/** Behind a body that was not cut. */
+export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
+  { name: 'Capfleet-Complete', says: '1: the body is whole; 0: devices are missing (OnError=partial).' },
+  { name: 'Capfleet-Packets', says: 'Packets of the body.' },
+  { name: 'Capfleet-Bytes', says: 'Bytes of the body as it was sent.' },
+  { name: 'Capfleet-Corrupt-Blocks', says: 'Blocks that were left out because their checksum is wrong.' },
+  {
+    name: 'Capfleet-TS-Fallbacks',
+    says: 'Packets without the time that TSMode asks for; they keep that of the capture hardware.',
+  },
+  { name: 'Capfleet-Late-Packets', says: 'Packets that came too late to be sorted by the time of TSMode.' },
+  { name: 'Capfleet-Truncated', says: '1 when MaxBytes or MaxPackets left packets out.' },
+  { name: 'Capfleet-Next-Ns', says: 'The timestamp of the first packet that a limit left out.' },
+]
+
+/** What the gateway adds to them. */
+export const GATEWAY_DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
+  { name: 'Capfleet-Status', says: 'complete, truncated or partial.' },
+  { name: 'Capfleet-Missing', says: 'Devices that are missing, each with its time range.' },
+  { name: 'Capfleet-Duplicates', says: 'Packets that Dedup dropped.' },
+  { name: 'Capfleet-Sha256', says: 'The hash of the body as sent, with Digest=sha256.' },
+]

@@ -1,0 +1,45 @@
+/** What the schemas of answers are made of. */
+import { z } from 'zod'
+
+/** A decimal text of an integer that a double might round. */
+export const decimal = z.string().regex(/^-?\d+$/)
+
+/** Epoch nanoseconds as decimal text. */
+export const nanoseconds = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .describe('Epoch nanoseconds')
+
+/** An integer of any size, for readers that keep all of its digits. */
+export const integer = z.number().refine(Number.isInteger).meta({ type: 'integer' })
+
+type Members = Record<string, z.ZodType>
+
+/** Members of one type. */
+export function each(names: readonly string[], type: z.ZodType): Members {
+  return Object.fromEntries(names.map((name) => [name, type]))
+}
+
+/** Integers that may be larger than a double holds: each has its exact text beside it then. */
+export function exact(names: readonly string[]): Members {
+  return {
+    ...each(names, integer),
+    ...each(
+      names.map((name) => `${name}Exact`),
+      decimal.optional(),
+    ),
+  }
+}
+
+/** "cap0", "cap1" ... */
+export function numbered(count: number, name: (index: number) => string): readonly string[] {
+  return Array.from({ length: count }, (_, index) => name(index))
+}
+
+/** Names of members that are no reading, because the machine lacks the sensor. */
+export const unavailable = z
+  .array(z.string())
+  .describe('Members that are no reading, because the machine lacks the sensor; they are 0, false or empty')
+
+/** Why something failed, inside an answer that did not. */
+export const failure = z.object({ code: z.string(), detail: z.string() })
