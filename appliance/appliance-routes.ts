@@ -1,5 +1,6 @@
 /** THE TABLE of the appliance: what is at which path stands in src/contract/device-api.ts, what answers it here. */
 import { CapfleetError } from '../src/base/error.ts'
+import { withDescription } from '../src/contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../src/contract/device-api.ts'
 import type { Route } from '../src/contract/endpoint.ts'
 import { noSuchPath } from '../src/http/http-app.ts'
@@ -50,14 +51,14 @@ const DEVICE_HANDLERS: Readonly<Record<keyof typeof DEVICE_API, ApplianceHandler
   legacyTimeRange: legacyDownload('timerange'),
 }
 
-export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = [
+export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capfleet appliance', [
   ...Object.entries(DEVICE_HANDLERS).map(([name, handler]) => ({
     ...DEVICE_API[name as keyof typeof DEVICE_API],
     handler,
   })),
   { ...OPERATIONS.alive, handler: answerAlive },
   { ...OPERATIONS.metrics, handler: answerMetrics },
-]
+])
 
 const routesByPath = new Map(APPLIANCE_ROUTES.map((route) => [route.path, route]))
 

@@ -14,8 +14,8 @@ export interface Endpoint {
   readonly role: Access
   /** It changes something: not for HEAD, nor for pages of other sites. */
   readonly isChange?: true
-  /** What descriptions of the API list it under. */
-  readonly group: string
+  /** What descriptions of the API list it under: a name of GROUPS. */
+  readonly group: Group
   /** What it does, in a sentence or two. */
   readonly says: string
   /** The rows of its parameters; undefined: the query string is not looked at. */
@@ -27,6 +27,19 @@ export interface Endpoint {
   /** Beside those that any request may meet. */
   readonly errors: readonly ErrorCode[]
 }
+
+/** What each group of endpoints has. */
+export const GROUPS = {
+  Downloads: 'Packets, as PCAP files.',
+  Lists: 'Captures and their parts.',
+  Captures: 'What is captured: state, start, stop, schedule, deleting.',
+  System: 'The machine: sensors, ports, disks, clocks, events.',
+  Other: 'Paths that only some devices have.',
+  Gateway: 'The gateway itself: devices, queue, receipts.',
+  Operation: 'For those who run the program.',
+} as const
+
+export type Group = keyof typeof GROUPS
 
 /**
  * The least role that may use it. anyone: without credentials. system, metrics: without credentials unless

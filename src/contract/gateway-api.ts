@@ -55,7 +55,6 @@ export function belowDevice(endpoint: Endpoint): Endpoint {
   return {
     ...endpoint,
     path: `/devices/:device${endpoint.path}`,
-    group: `One device: ${endpoint.group.toLowerCase()}`,
     role: endpoint.role === 'system' ? 'viewer' : endpoint.role,
     // What the gateway says of the caller, it says itself.
     requestHeaders: (endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
@@ -92,7 +91,6 @@ export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpo
 export function askedOfAll(endpoint: Endpoint): Endpoint {
   return {
     ...atRoot(endpoint),
-    group: endpoint.isChange === true ? 'Fleet: changes' : 'Fleet: reports',
     says: `Of each chosen device: ${endpoint.says}`,
     answers: [
       json('FleetReplies', FLEET_REPLIES, 'All devices answered well.'),
@@ -105,7 +103,6 @@ export function askedOfAll(endpoint: Endpoint): Endpoint {
 export function passedToOne(endpoint: Endpoint): Endpoint {
   return {
     ...atRoot(endpoint),
-    group: 'Fleet: reports',
     says: `Of the one device that Device= names: ${endpoint.says}`,
   }
 }
@@ -113,7 +110,6 @@ export function passedToOne(endpoint: Endpoint): Endpoint {
 function atRoot(endpoint: Endpoint): Endpoint {
   return {
     ...endpoint,
-    group: `Fleet: ${endpoint.group.toLowerCase()}`,
     role: endpoint.role === 'system' ? 'viewer' : endpoint.role,
     parameters: [FLEET_PARAMETERS, ...(endpoint.parameters ?? [])],
     requestHeaders: [
@@ -154,7 +150,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/estimate',
     role: 'user',
-    group: 'Fleet: downloads',
+    group: 'Downloads',
     says:
       'What a download with this query would deliver, from the chosen devices or from the holder of StreamName. ' +
       'Takes no stream.',
@@ -236,7 +232,7 @@ export function readablePath(path: string): Endpoint {
     method: 'GET',
     path,
     role: 'viewer',
-    group: 'Other paths',
+    group: 'Other',
     says: 'A path of devices that control.readablePaths names.',
     answers: [{ says: 'What the device answers.', bodies: { '*/*': 'bytes' } }],
     errors: [],

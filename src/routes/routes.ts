@@ -3,6 +3,7 @@
  * src/contract/device-api.ts and gateway-api.ts. The first row that matches counts.
  */
 
+import { withDescription } from '../contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../contract/device-api.ts'
 import type { Endpoint } from '../contract/endpoint.ts'
 import {
@@ -66,14 +67,14 @@ function bothWays(
   ]
 }
 
-/** The table with rows for further paths of devices that only read (control.readablePaths). */
+/** The table with rows for further paths of devices that only read (control.readablePaths), and with its description. */
 export function routesWith(readablePaths: readonly string[]): readonly GatewayRoute[] {
   const rows = new Set(ROUTES.map(({ path }) => path))
   // A row of the table stays as it is: no setting can make a change out of it that viewers may send.
   const added = readablePaths
     .map((path) => ({ ...readablePath(path), handler: followDevice }))
     .filter(({ path }) => !rows.has(path))
-  return [...added, ...ROUTES]
+  return withDescription('capfleet gateway', [...added, ...ROUTES])
 }
 
 export const ROUTES: readonly GatewayRoute[] = [

@@ -1,6 +1,7 @@
 // What a client sees while its download waits for a stream: its place, and /v1/queue.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { QUEUE, QUEUE_PLACE } from '../../../src/contract/gateway-answers.ts'
 import type { FakeDevice } from '../../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -56,7 +57,10 @@ describe('a download that waits', { timeout: 120_000 }, () => {
     const row = await waitingRow()
     assert.deepEqual([row.class, row.user, row.position, row.devices], ['interactive', 'user', 1, ['d0']])
     assert.ok('etaMs' in row)
-    const { enqueuedAt, ...shown } = (await get(`/v1/queue/${row.id}`)).json()
+    const place = (await get(`/v1/queue/${row.id}`)).json()
+    const queue = (await get('/v1/queue')).json()
+    assert.deepEqual([QUEUE_PLACE.parse(place), QUEUE.parse(queue)], [place, queue], 'as described')
+    const { enqueuedAt, ...shown } = place
     assert.deepEqual([shown.id, shown.state, shown.position], [row.id, 'waiting', 1])
     assert.ok(Date.parse(String(enqueuedAt)) > 0)
     holders[Symbol.dispose]()

@@ -1,0 +1,91 @@
+/** /openapi.json and /docs: a table of routes tells what is in it. */
+import { createHash } from 'node:crypto'
+import type { ParameterizedContext } from 'koa'
+import type { RequestState } from '../http/http-app.ts'
+import { DOCS_POLICY, docsPage } from './docs-page.ts'
+import type { Endpoint, Route } from './endpoint.ts'
+import { openApi } from './openapi.ts'
+
+type AnyContext = ParameterizedContext<RequestState>
+
+const DESCRIPTIONS = {
+  openApi: {
+    method: 'GET',
+    path: '/openapi.json',
+    role: 'viewer',
+    group: 'Operation',
+    says: 'This description, for programs: OpenAPI 3.1.',
+    answers: [
+      {
+        says: 'The description. With an ETag: who has it already is answered 304 without a body.',
+        bodies: { 'application/json': 'text' },
+      },
+      { status: 304, says: 'It is still the one that If-None-Match names.', bodies: {} },
+    ],
+    errors: [],
+  },
+  docs: {
+    method: 'GET',
+    path: '/docs',
+    role: 'viewer',
+    group: 'Operation',
+    says: 'This description, for people: one page, which asks no other host for anything.',
+    answers: [
+      { says: 'The page.', bodies: { 'text/html': 'text' } },
+      { status: 304, says: 'It is still the one that If-None-Match names.', bodies: {} },
+    ],
+    errors: [],
+  },
+} as const satisfies Record<string, Endpoint>
+
+/** The table with the rows that describe it, themselves among them. `program` is its name for people. */
+export function withDescription<Parts, Context extends AnyContext>(
+  program: string,
+  table: readonly Route<Parts, Context>[],
+): readonly Route<Parts, Context>[] {
+  const endpoints = [...table, ...Object.values(DESCRIPTIONS)]
+  const document = new Page('application/json', () => openApi(program, endpoints))
+  const docs = new Page('text/html', () => docsPage(program, endpoints))
+  return [
+    ...table,
+    { ...DESCRIPTIONS.openApi, handler: async (ctx) => document.answer(ctx) },
+    {
+      ...DESCRIPTIONS.docs,
+      handler: async (ctx) => {
+        ctx.set('Content-Security-Policy', DOCS_POLICY)
+        docs.answer(ctx)
+      },
+    },
+  ]
+}
+
+/** A text that is the same for as long as the program runs; made when it is asked for first. */
+class Page {
+  readonly #type: string
+  readonly #make: () => string
+  #made: { readonly bytes: Buffer; readonly etag: string } | undefined
+
+  constructor(type: string, make: () => string) {
+    this.#type = type
+    this.#make = make
+  }
+
+  answer(ctx: AnyContext): void {
+    this.#made ??= made(this.#make())
+    const { bytes, etag } = this.#made
+    ctx.set({ 'Cache-Control': 'private, no-cache', 'X-Content-Type-Options': 'nosniff' })
+    ctx.status = 200
+    ctx.etag = etag
+    if (ctx.fresh) {
+      ctx.status = 304
+      return
+    }
+    ctx.type = this.#type
+    ctx.body = bytes
+  }
+}
+
+function made(text: string) {
+  const bytes = Buffer.from(text)
+  return { bytes, etag: createHash('sha256').update(bytes).digest('base64url') }
+}

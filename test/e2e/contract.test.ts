@@ -1,0 +1,194 @@
+// What appliance and gateway answer is what their tables say: a schema cannot lie.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
+import { type Answer, type Endpoint, parametersOf } from '../../src/contract/endpoint.ts'
+import { CAPFLEET_IGNORED, CAPFLEET_REQUEST_ID } from '../../src/contract/headers.ts'
+import { errorsOf, PROBLEM } from '../../src/contract/problem.ts'
+import { routesWith } from '../../src/routes/routes.ts'
+import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen } from '../support/http-get.ts'
+import { SMALL_FLEET_START_NS, type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
+
+/** What a path needs beside its own name: the least that it answers well. */
+const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
+  [/pcap\/timerange$/, `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`],
+  [/pcap\/single$/, 'StreamName=east-first'],
+  [/pcap\/splittime$/, `StreamName=east-first&Start=0&Stop=${SMALL_FLEET_START_NS + 5_000_000n}`],
+  [/\/estimate$/, 'StreamName=east-first'],
+  [/\/stream\/s(size|time)$/, 'StreamName=east-first'],
+  [/\/system\/telemetry$/, 'Count=1'],
+  [/\/pcap\/del$/, 'StreamName=east-second'],
+]
+
+/** Answers that go on until the client leaves. */
+const ENDLESS = /\/system\/events$/
+
+function queryOf({ path, isChange }: Endpoint, program: Program): string {
+  const own = QUERIES.find(([form]) => form.test(path))?.[1] ?? ''
+  const isLive = /^\/api\/v1\/system\/(events|telemetry)$/.test(path)
+  const device = program.isGateway && (isLive || (isChange === true && !path.includes('/pcap/del')))
+  return [device && !path.startsWith('/devices/') ? 'Device=east' : '', own]
+    .filter((part) => part !== '')
+    .join('&')
+}
+
+interface Program {
+  readonly isGateway: boolean
+  readonly table: readonly Endpoint[]
+  readonly url: string
+  /** The role full. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+describe('the contract', { timeout: 120_000 }, () => {
+  let fleet: SmallFleet
+  const programs: Program[] = []
+  /** Of a download through the gateway. */
+  let requestId = ''
+
+  before(async () => {
+    fleet = await startSmallFleet()
+    const [appliance] = fleet.appliances
+    assert.ok(appliance)
+    const basic = `Basic ${btoa(appliance.credentials('full'))}`
+    programs.push(
+      { isGateway: false, table: APPLIANCE_ROUTES, url: appliance.url, headers: { authorization: basic } },
+      { isGateway: true, table: routesWith([]), url: fleet.gateway.url, headers: fleet.gateway.as.full },
+    )
+    const { headers } = await httpGet(`${fleet.gateway.url}/api/v1/pcap/single?StreamName=east-first`, {
+      headers: fleet.gateway.as.full,
+    })
+    requestId = String(headers['capfleet-request-id'])
+  })
+  after(() => fleet[Symbol.asyncDispose]())
+
+  const pathOf = ({ path }: Endpoint): string => path.replace(':device', 'east').replace(':id', requestId)
+
+  /** Rows that a plain request can be sent to; a place in the queue is gone before anybody could ask for it (waiting.test.ts has one). */
+  const askable = ({ table }: Program): readonly Endpoint[] =>
+    table.filter(({ path }) => !path.includes('{*path}') && path !== '/v1/queue/:id')
+
+  async function ask(program: Program, row: Endpoint, more = ''): Promise<HttpAnswer> {
+    const query = [queryOf(row, program), more].filter((part) => part !== '').join('&')
+    const options = { method: row.method, headers: { ...program.headers, te: 'trailers' } }
+    return await wholeOf(`${program.url}${pathOf(row)}?${query}`, options)
+  }
+
+  async function wholeOf(url: string, options: HttpGetOptions): Promise<HttpAnswer> {
+    if (!ENDLESS.test(new URL(url).pathname)) return await httpGet(url, options)
+    using opened = await httpOpen(url, options)
+    const { statusCode: status = 0, headers } = opened.response
+    if (status !== 200) return await httpGet(url, options)
+    return { status, headers, trailers: {}, body: Buffer.alloc(0), json: () => ({}) }
+  }
+
+  test('every path answers as its row says, to the last member', async () => {
+    let answers = 0
+    for (const program of programs) {
+      // Changes come last: they take away what the others ask for.
+      const rows = askable(program).toSorted(
+        (a, b) => Number(a.isChange ?? false) - Number(b.isChange ?? false),
+      )
+      for (const row of rows) {
+        const answer = await ask(program, row)
+        const name = `${row.method} ${row.path} of the ${program.isGateway ? 'gateway' : 'appliance'}`
+        if (answer.status >= 400) {
+          assert.equal(row.isChange, true, `${name}: ${answer.body.toString()}`)
+          checkProblem(row, answer, name)
+          continue
+        }
+        checkAnswer(row, answer, name)
+        answers += 1
+      }
+    }
+    assert.ok(answers > 60, `${answers} answers`)
+  })
+
+  test('lists as CSV, the time as JSON', async () => {
+    for (const program of programs) {
+      for (const row of program.table.filter(({ path }) => path.endsWith('/stream/list')))
+        checkAnswer(row, await ask(program, row, 'Format=csv'), row.path)
+      for (const row of program.table.filter(({ path }) => path === '/api/v1/system/time_current')) {
+        const headers = { ...program.headers, accept: 'application/json' }
+        checkAnswer(row, await httpGet(program.url + row.path, { headers }), row.path)
+      }
+    }
+  })
+
+  test('every parameter of a row is one of its path, and no other', async () => {
+    for (const program of programs) {
+      for (const row of askable(program).filter(
+        ({ parameters, isChange }) => parameters && isChange !== true,
+      )) {
+        const name = `${row.path} of the ${program.isGateway ? 'gateway' : 'appliance'}`
+        const given = new Set([...new URLSearchParams(queryOf(row, program)).keys(), 'Strict'])
+        // An estimate has those of the download that is asked for.
+        const others = parametersOf(row).filter(
+          (parameter) =>
+            !given.has(parameter.name) && (parameter.kinds === undefined || row.context?.kind !== undefined),
+        )
+        for (const parameter of others) {
+          const answer = await ask(program, row, `Strict=1&${parameter.name}=`)
+          const detail = answer.status === 400 ? String(answer.json().detail) : ''
+          assert.doesNotMatch(detail, /is not a parameter of this path/, `${parameter.name} at ${name}`)
+        }
+        // What several devices are asked comes back with their refusals.
+        const refused = await ask(program, row, 'Strict=1&NoSuchParameter=1')
+        assert.equal(refused.status, 400, name)
+        assert.equal(refused.json().code, 'bad-parameter', name)
+        checkProblem(row, refused, name)
+      }
+    }
+  })
+
+  test('who may use a path is as its row says', async () => {
+    for (const program of programs) {
+      for (const row of askable(program)) {
+        const answer = await wholeOf(`${program.url}${pathOf(row)}?${queryOf(row, program)}`, {
+          method: row.method,
+        })
+        const isOpen = ['anyone', 'metrics', 'system'].includes(row.role)
+        assert.equal(answer.status === 401, !isOpen, `${row.method} ${row.path}: ${answer.status}`)
+        if (!isOpen) checkProblem(row, answer, row.path)
+      }
+    }
+  })
+})
+
+function checkAnswer(row: Endpoint, answer: HttpAnswer, name: string): void {
+  const said = row.answers.find(({ status = 200 }) => status === answer.status)
+  assert.ok(said, `${name} answered ${answer.status}`)
+  const [mediaType = ''] = (answer.headers['content-type'] ?? '').split(';')
+  const body = said.bodies[mediaType]
+  assert.ok(body !== undefined, `${name} answered ${mediaType}`)
+  checkHeaders(said, answer, name)
+  if (typeof body === 'string') return
+  const json = answer.json()
+  const { error, data } = body.schema.safeParse(json)
+  assert.equal(error, undefined, `${name}: ${error?.message}`)
+  // A schema leaves out the members that it does not know.
+  assert.deepEqual(data, json, name)
+}
+
+function checkHeaders({ headers = [], trailers = [] }: Answer, answer: HttpAnswer, name: string): void {
+  const known = (rows: readonly { readonly name: string }[]) => rows.map((row) => row.name.toLowerCase())
+  const ours = (given: object) => Object.keys(given).filter((header) => header.startsWith('capfleet-'))
+  const saidHeaders = known([...headers, CAPFLEET_REQUEST_ID, CAPFLEET_IGNORED])
+  assert.deepEqual(
+    ours(answer.headers).filter((header) => !saidHeaders.includes(header)),
+    [],
+    name,
+  )
+  assert.deepEqual(
+    ours(answer.trailers).filter((trailer) => !known(trailers).includes(trailer)),
+    [],
+    name,
+  )
+}
+
+function checkProblem(row: Endpoint, answer: HttpAnswer, name: string): void {
+  assert.match(answer.headers['content-type'] ?? '', /^application\/problem\+json/, name)
+  const { code, status } = PROBLEM.parse(answer.json())
+  assert.equal(status, answer.status, name)
+  assert.ok(errorsOf(row).includes(code), `${name} answered ${code}`)
+}

@@ -1,0 +1,50 @@
+/** A gateway with a Redis of its own over two real appliances, each with two small captures. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makePacket, makePcap } from '../packets/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from './temp-appliance.ts'
+import { startTempGateway, type TempGateway } from './temp-gateway.ts'
+import { TempRedis } from './temp-redis.ts'
+
+export interface SmallFleet extends AsyncDisposable {
+  readonly gateway: TempGateway
+  /** "east" and "west"; their captures are called "east-first" and so on. */
+  readonly appliances: readonly TempAppliance[]
+}
+
+/** The first packet of each capture. */
+export const SMALL_FLEET_START_NS = 1_790_000_000_000_000_000n
+
+const DEVICES = ['east', 'west']
+const PACKETS = 20
+
+export async function startSmallFleet(): Promise<SmallFleet> {
+  await using starting = new AsyncDisposableStack()
+  const redis = starting.use(await TempRedis.create())
+  const appliances: TempAppliance[] = []
+  for (const name of DEVICES) {
+    const appliance = starting.use(await startTempAppliance({ config: { deviceName: name } }))
+    for (const part of ['first', 'second']) await importCapture(appliance, `${name}-${part}`)
+    appliances.push(appliance)
+  }
+  const [, password = ''] = (appliances[0]?.credentials('full') ?? '').split(':')
+  process.env.SMALL_FLEET_PASSWORD = password
+  const devices = appliances.map(({ url }, index) => ({
+    name: DEVICES[index],
+    url,
+    user: 'full',
+    password: { env: 'SMALL_FLEET_PASSWORD' },
+  }))
+  const gateway = starting.use(await startTempGateway([], redis.url, { devices }))
+  const owned = starting.move()
+  return { gateway, appliances, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+async function importCapture(appliance: TempAppliance, name: string): Promise<void> {
+  const packets = Array.from({ length: PACKETS }, (_, index) =>
+    makePacket(SMALL_FLEET_START_NS + BigInt(index) * 1_000_000n, `${name} ${index}`, 80),
+  )
+  const path = join(appliance.folder, `${name}.pcap`)
+  await writeFile(path, makePcap(packets))
+  await appliance.importFiles(name, path)
+}
