@@ -1,5 +1,5 @@
 // Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
-// the Node.js that runs capfleet), the native build. Quick when nothing is missing.
+// the Node.js that runs capfleet), the native build; for tests a folder of Python tools too. Quick when nothing is missing.
 //   node .ci/setup.mjs [--test|--engine-tests|--fuzz]
 // --test adds what `npm test` and `npm run bench` need, --engine-tests the engine's own tests alone,
 // --fuzz only brings what `npm run fuzz` needs.
@@ -49,6 +49,7 @@ const TEST_PACKAGES = [
   'e2fsprogs',
   'xfsprogs',
   'netsniff-ng',
+  'python3-venv',
 ]
 
 const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']
@@ -133,6 +134,27 @@ function installModules() {
   writeFileSync(stamp, wanted)
 }
 
+/** Tools of the tests in Python: a folder of their own, which follows its lock file as node_modules does. */
+function installPythonTools() {
+  const lock = join(ROOT, '.ci', 'python-lock.txt')
+  const folder = join(ROOT, '.venv')
+  const stamp = join(folder, '.capfleet-lock')
+  const wanted = createHash('sha256').update(readFileSync(lock)).digest('hex')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  say('installing schemathesis (pip)')
+  const made = run('/usr/bin/python3', ['-m', 'venv', '--clear', folder])
+  const args = [
+    'install',
+    '--quiet',
+    '--disable-pip-version-check',
+    '--require-hashes',
+    '--only-binary=:all:',
+  ]
+  if (!made || !run(join(folder, 'bin', 'pip'), [...args, '-r', lock]))
+    fail('pip failed; its message is above')
+  writeFileSync(stamp, wanted)
+}
+
 function nodePackage() {
   const name = `node-linux-${process.arch}`
   const folder = join(ROOT, 'node_modules', name)
@@ -186,6 +208,7 @@ buildNative('build', {
   NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
 })
 if (forTests) {
+  installPythonTools()
   buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
   buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
 }

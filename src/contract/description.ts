@@ -1,6 +1,7 @@
 /** /openapi.json and /docs: a table of routes tells what is in it. */
 import { createHash } from 'node:crypto'
 import type { ParameterizedContext } from 'koa'
+import { z } from 'zod'
 import type { RequestState } from '../http/http-app.ts'
 import { DOCS_POLICY, docsPage } from './docs-page.ts'
 import type { Endpoint, Route } from './endpoint.ts'
@@ -18,7 +19,7 @@ const DESCRIPTIONS = {
     answers: [
       {
         says: 'The description. With an ETag: who has it already is answered 304 without a body.',
-        bodies: { 'application/json': 'text' },
+        bodies: { 'application/json': { name: 'OpenApi', schema: z.looseObject({ openapi: z.string() }) } },
       },
       { status: 304, says: 'It is still the one that If-None-Match names.', bodies: {} },
     ],

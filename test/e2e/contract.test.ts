@@ -162,6 +162,7 @@ function checkAnswer(row: Endpoint, answer: HttpAnswer, name: string): void {
   const body = said.bodies[mediaType]
   assert.ok(body !== undefined, `${name} answered ${mediaType}`)
   checkHeaders(said, answer, name)
+  assert.equal(typeof body === 'object', mediaType === 'application/json', `${name} has a schema`)
   if (typeof body === 'string') return
   const json = answer.json()
   const { error, data } = body.schema.safeParse(json)

@@ -1,0 +1,113 @@
+// Made-up requests from /openapi.json (schemathesis): none is answered 500, and none otherwise than described.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { httpGet } from '../support/http-get.ts'
+import { SMALL_FLEET_START_NS, type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+/** Of each path. More by `npm run contract`, which tries each rule of each parameter one by one too. */
+const EXAMPLES = Number(process.env.CONTRACT_EXAMPLES ?? 5)
+const PHASES = process.env.CONTRACT_EXAMPLES === undefined ? 'fuzzing' : 'examples,coverage,fuzzing'
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
+const SCHEMATHESIS = join(REPOSITORY_ROOT, '.venv/bin/st')
+
+/** Right and wrong values that lead further than made-up ones, which hardly ever name what is there. */
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  StreamName: ['east-first', 'west-second', 'nothing'],
+  TSBegin: [String(SMALL_FLEET_START_NS), '-1h', 'x'],
+  TSEnd: [String(SMALL_FLEET_START_NS + 5_000_000n), 'now'],
+  Start: ['0', String(SMALL_FLEET_START_NS)],
+  Stop: [String(SMALL_FLEET_START_NS + 5_000_000n), 'x'],
+  FilterBPF: ['tcp', 'udp port 53', '('],
+  Device: ['east', 'e*,west', '*', 'nowhere'],
+  device: ['east', 'nowhere'],
+  path: ['other'],
+}
+
+/** These go on for as long as somebody listens. */
+const ENDLESS = /\/system\/(events|telemetry)$/
+
+interface Operation {
+  parameters: { readonly name: string; schema: object }[]
+  readonly responses: Record<string, object>
+}
+
+interface Document {
+  readonly paths: Record<string, Record<string, Operation>>
+}
+
+/** The description without what a test cannot wait for, and without leave to fail. */
+function prepared(document: Document): Document {
+  const paths = Object.entries(document.paths).filter(([path]) => !ENDLESS.test(path))
+  for (const operation of paths.flatMap(([, operations]) => Object.values(operations))) {
+    delete operation.responses[500]
+    operation.parameters = operation.parameters
+      .filter(({ name }) => name !== 'Follow')
+      .map((parameter) => {
+        const values = VALUES[parameter.name]
+        return values === undefined ? parameter : { ...parameter, schema: { type: 'string', enum: values } }
+      })
+  }
+  return { ...document, paths: Object.fromEntries(paths) }
+}
+
+const CHECKS = [
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+]
+
+/** What schemathesis says, and its exit code. */
+function run(folder: string, args: readonly string[]): Promise<{ code: number | null; said: string }> {
+  return new Promise((resolve) => {
+    const env = { PATH: process.env.PATH, HOME: folder, SCHEMATHESIS_REPORT: 'false' }
+    const child = execFile(SCHEMATHESIS, ['run', ...args], { cwd: folder, env }, (_error, stdout, stderr) =>
+      resolve({ code: child.exitCode, said: stdout + stderr }),
+    )
+  })
+}
+
+const skip =
+  !existsSync(SCHEMATHESIS) &&
+  process.env.CI === undefined &&
+  'schemathesis is not set up: node .ci/setup.mjs --test'
+
+describe(`${EXAMPLES} made-up requests to each path (SEED=${SEED})`, { skip, timeout: 3_600_000 }, () => {
+  let fleet: SmallFleet
+  before(async () => {
+    fleet = await startSmallFleet()
+  })
+  after(() => fleet[Symbol.asyncDispose]())
+
+  async function answersAsDescribed(url: string, authorization: string): Promise<void> {
+    await using folder = await tempFolder()
+    const { json } = await httpGet(`${url}/openapi.json`, { headers: { authorization } })
+    const path = join(folder.path, 'openapi.json')
+    await writeFile(path, JSON.stringify(prepared(json() as unknown as Document)))
+    const { code, said } = await run(folder.path, [
+      path,
+      ...[`--url=${url}`, '-H', `Authorization: ${authorization}`],
+      ...[`--checks=${CHECKS.join(',')}`, `--phases=${PHASES}`, `--max-examples=${EXAMPLES}`],
+      ...[`--seed=${SEED}`, '--workers=2', '--request-timeout=60', '--generation-database=none'],
+      ...['--suppress-health-check=all', '--warnings=off', '--no-color'],
+    ])
+    assert.equal(code, 0, said)
+    assert.match(said, /Test cases:\s+\d{2,}/, said)
+  }
+
+  test('are answered by an appliance as it says', async () => {
+    const [appliance] = fleet.appliances
+    assert.ok(appliance)
+    await answersAsDescribed(appliance.url, `Basic ${btoa(appliance.credentials('full'))}`)
+  })
+
+  test('are answered by a gateway as it says', async () => {
+    await answersAsDescribed(fleet.gateway.url, fleet.gateway.as.full.authorization)
+  })
+})
