@@ -8,10 +8,12 @@ import type { ParameterRows } from './query-parameters.ts'
  * `capturesMax` is said by the path (/pcap/ instead of /api/v1/pcap/).
  */
 export function formatDownloadQuery(query: DownloadQuery): string {
-  const { captureName, ...others } = DOWNLOAD_PARAMETERS
-  const pairs = [...formatRows({ captureName }, query), ...formatRange(query), ...formatRows(others, query)]
+  const pairs = [...formatRows(FIRST_ROWS, query), ...formatRange(query), ...formatRows(OTHER_ROWS, query)]
   return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
 }
+
+const { captureName, ...OTHER_ROWS } = DOWNLOAD_PARAMETERS
+const FIRST_ROWS = { captureName }
 
 type Pair = readonly [name: string, value: string]
 

@@ -67,12 +67,12 @@ export function ignoredParameters(
   given: GivenParameters,
   context: ReadContext = {},
 ): readonly string[] {
-  const known = namesOf(tables, context)
+  const all = [...tables, COMMON_PARAMETERS]
   const { strict } = readParameters(COMMON_PARAMETERS, given)
-  const unknown = [...given.keys()].filter((name) => !known.has(name))
+  const unknown = [...given.keys()].filter((name) => !all.some((rows) => hasRow(rows, name, context)))
   const [first] = unknown
   if (!strict || first === undefined) return unknown
-  const near = nearestNames(first, known)
+  const near = nearestNames(first, namesOf(all, context))
   const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}?`
   throw badParameter(first, `is not a parameter of this path${hint}`)
 }
@@ -82,7 +82,7 @@ export function ignoredParameters(
  * For what changes something: there a misspelt parameter must not be passed over.
  */
 export function refuseMiscased(tables: readonly ParameterRows[], given: GivenParameters): void {
-  const known = namesOf(tables, {})
+  const known = namesOf([...tables, COMMON_PARAMETERS], {})
   for (const name of given.keys()) {
     if (known.has(name)) continue
     const meant = [...known].find((other) => other.toLowerCase() === name.toLowerCase())
@@ -90,8 +90,16 @@ export function refuseMiscased(tables: readonly ParameterRows[], given: GivenPar
   }
 }
 
+function hasRow(rows: ParameterRows, name: string, context: ReadContext): boolean {
+  for (const key in rows) {
+    const row = rows[key]
+    if (row?.name === name && isHere(row, context)) return true
+  }
+  return false
+}
+
 function namesOf(tables: readonly ParameterRows[], context: ReadContext): ReadonlySet<string> {
-  const rows = [...tables, COMMON_PARAMETERS].flatMap((table: ParameterRows) => Object.values(table))
+  const rows = tables.flatMap((table) => Object.values(table))
   return new Set(rows.filter((row) => isHere(row, context)).map(({ name }) => name))
 }
 
