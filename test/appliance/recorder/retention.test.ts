@@ -319,7 +319,7 @@ async function lockedByProcess(path: string): Promise<Disposable> {
   })
   await once(reader.stdout, 'data')
   const { pid } = reader
-  assert.ok(pid !== undefined)
+  if (pid === undefined) throw new Error('flock has not been started')
   let isHeld = true
   return {
     [Symbol.dispose]() {

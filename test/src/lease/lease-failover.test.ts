@@ -1,7 +1,7 @@
 // Replicas that die or pause, devices that are busy or count their readers, a Redis that comes back.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
 import type { LeaseScheduler, LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
@@ -26,8 +26,10 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   after(() => redis?.[Symbol.asyncDispose]())
   beforeEach(() => redis.settle(LEASE_PREFIX))
   const running = new Set<LeaseScheduler>()
-  // What a failed test has left running.
+  const clients: Redis[] = []
+  // What a failed test has left.
   afterEach(async () => {
+    for (const client of clients.splice(0)) client.disconnect()
     const left = [...running]
     running.clear()
     await Promise.all(left.map((scheduler) => scheduler.close()))
@@ -47,15 +49,21 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     assert.deepEqual(await redis.leftovers(LEASE_PREFIX), [])
   }
 
+  /** A connection of the test's own. */
+  function connect(options: RedisOptions = {}): Redis {
+    const client = new Redis(redis.url, options)
+    clients.push(client)
+    return client
+  }
+
   /** A replica that takes `ids` on device a and is never heard of again. */
   async function die(ids: readonly string[]): Promise<void> {
-    const client = new Redis(redis.url)
+    const client = connect()
     const context = { redis: client, keyPrefix: LEASE_PREFIX, replica: 'dead', streamsPerDevice: 4 }
     const dead = new LeaseScripts({ ...context, timings: QUICK_TIMINGS })
     await dead.heartbeat()
     for (const id of ids)
       await dead.enqueue({ id, devices: ['a'], class: 'interactive', user: 'tester', attempt: 0 })
-    client.disconnect()
   }
 
   const four = (scheduler: LeaseScheduler, device = 'a') =>
@@ -140,7 +148,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const scheduler = await start({ readersOf: async () => 1 })
     const mine = await askLease(scheduler, ['a'])
     await die(['d1'])
-    const client = new Redis(redis.url)
+    const client = connect()
     // The one reader may be the dead replica's.
     await redis.until(async () => (await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) > 0)
     const asked = await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')
@@ -148,7 +156,6 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     assert.equal((await scheduler.use(['a']))[0]?.used, 2)
     mine.opened()
     await untilUse(redis, scheduler, { device: 'a', used: 1 })
-    client.disconnect()
     await giveBack(mine)
     await close(scheduler)
   })
@@ -162,32 +169,60 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     const timings = { ...QUICK_TIMINGS, suspectMs: 100 }
     const scheduler = await start({ readersOf, timings })
     await die(['d1'])
-    const client = new Redis(redis.url)
+    const client = connect()
     await redis.until(async () => (await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) > 0)
     const asked = Number(await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a'))
     await redis.until(async () => Number(await client.zscore(`{${LEASE_PREFIX}}:susd`, 'a')) >= asked + 300)
     assert.equal((await scheduler.use(['a']))[0]?.used, 1)
     answers = true
     await untilUse(redis, scheduler, { device: 'a', used: 0 })
-    client.disconnect()
     await close(scheduler)
   })
 
   test('Redis away for long: streams on devices that count go on, those on others are cut', async () => {
-    const readersOf = async (device: string) => (device === 'counts' ? 1 : undefined)
+    const readersOf = async (device: string) => {
+      if (device === 'mute') throw new Error('nobody answers')
+      return device === 'counts' ? 1 : undefined
+    }
     const scheduler = await start({ readersOf })
-    const [counted, silent] = [
+    const [counted, mute, silent] = [
       await askLease(scheduler, ['counts']),
+      await askLease(scheduler, ['counts', 'mute']),
       await askLease(scheduler, ['counts', 'silent']),
     ]
     const cut = new Promise<void>((resolve) => silent.lost.addEventListener('abort', () => resolve()))
     await redis.stop('SIGKILL')
     await cut
     assert.ok(!counted.lost.aborted)
+    assert.ok(!mute.lost.aborted, 'a device that does not answer now can tell later')
     await redis.start()
-    await untilUse(redis, scheduler, { device: 'counts', used: 2 })
-    await giveBack(counted, silent)
+    await untilUse(redis, scheduler, { device: 'counts', used: 3 })
+    await giveBack(counted, mute, silent)
     await close(scheduler)
+  })
+
+  test('a grant that comes after a pause longer than the lease is not taken: its stream may be another’s by then', async () => {
+    const other = await start()
+    const held = await four(other)
+    const paused = await start({
+      timings: { ...QUICK_TIMINGS, heartbeatMs: 60_000, leaseTtlMs: 1_500 },
+      replica: 'paused',
+    })
+    let isGranted = false
+    const id = 'late'
+    const late = askLease(paused, ['a'], { id })
+    void late.then(() => (isGranted = true))
+    await untilUse(redis, other, { device: 'a', waiting: 1 })
+    // Nobody hears of it any more, so its place is given up.
+    await untilUse(redis, other, { device: 'a', waiting: 0 })
+    const client = connect()
+    await client.rpush(`{${LEASE_PREFIX}}:in:paused`, `1 ${id}`)
+    // It asks whose the stream is, and tells that it waits.
+    await untilUse(redis, other, { device: 'a', used: 4, waiting: 1 })
+    assert.ok(!isGranted)
+    await giveBack(held[0] as Lease)
+    await giveBack(await late, ...held)
+    await close(paused, other)
   })
 
   test('Redis loses all: streams count again, waiters keep their order, newcomers come after them', async () => {
@@ -200,9 +235,8 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       await giveBack(lease)
     })
     await untilUse(redis, schedulers[0], { device: 'a', waiting: 4 })
-    const client = new Redis(redis.url)
+    const client = connect()
     await client.flushall()
-    client.disconnect()
     await untilUse(redis, schedulers[0], { device: 'a', used: 4, waiting: 4 })
     const last = askLease(schedulers[1], ['a']).then(async (lease) => {
       order.push(4)
@@ -219,7 +253,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
 
   test('nothing is granted after a restart until all had time to tell; alone, at once', async () => {
     const timings = { ...QUICK_TIMINGS, leaseTtlMs: 1_500 }
-    const client = new Redis(redis.url, { maxRetriesPerRequest: null })
+    const client = connect({ maxRetriesPerRequest: null })
     client.on('error', () => undefined)
     for (const sole of [false, true]) {
       const scheduler = await start({ timings, sole })
@@ -237,17 +271,15 @@ describe('leases over failures', { timeout: 120_000 }, () => {
       await close(scheduler)
       await redis.settle(LEASE_PREFIX)
     }
-    client.disconnect()
   })
 
   test('a lapsed replica with very many waiters is worked off in small steps', async () => {
     const survivor = await start()
     await die(Array.from({ length: 1_000 }, (_, i) => `d${i}`))
     await untilUse(redis, survivor, { device: 'a', used: 4, waiting: 0 })
-    const client = new Redis(redis.url)
+    const client = connect()
     assert.equal(await client.zcard(`{${LEASE_PREFIX}}:own:dead`), 4)
     await client.flushall()
-    client.disconnect()
     await close(survivor)
   })
 
@@ -306,9 +338,8 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   })
 
   test('a server that has never been used grants after the time of a recovery', async () => {
-    const client = new Redis(redis.url)
+    const client = connect()
     await client.flushall()
-    client.disconnect()
     const scheduler = await start()
     const lease = await askLease(scheduler, ['a'])
     assert.ok(lease.waitedMs > QUICK_TIMINGS.leaseTtlMs - 100)

@@ -367,15 +367,19 @@ describe('the lease scheduler', { timeout: 60_000 }, () => {
     const timings = { ...QUICK, suspectMs: 5_000, fenceMs: 3_000 }
     const scheduler = await start(timings)
     const lease = await ask(scheduler, ['a'])
+    const full = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['b'])))
+    const waiting = assert.rejects(ask(scheduler, ['b']), isCode('scheduler-unavailable'))
+    await untilWaiting(scheduler, 'b', 1)
     const cut = new Promise<void>((resolve) => lease.lost.addEventListener('abort', () => resolve()))
     const startedMs = performance.now()
     await redis.stop()
     await assert.rejects(ask(scheduler, ['a']), isCode('scheduler-unavailable'))
+    await waiting
     assert.ok(!lease.lost.aborted)
     await cut
     assert.ok(performance.now() - startedMs > timings.fenceMs - 500)
     await redis.start()
-    await give(lease)
+    for (const one of [lease, ...full]) await give(one)
     // Each of its heartbeats changes a key.
     await redis.until(() => scheduler.reachable)
     await close(scheduler)

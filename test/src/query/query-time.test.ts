@@ -117,6 +117,8 @@ test('reads relative times and RFC 3339', () => {
   assert.equal(read('2026-11-20T17:30:00+08:00').ns, instant)
   assert.equal(read('2026-11-20T17:30:00 08:00').ns, instant)
   assert.equal(read('2026-11-20T04:30:00.000000001-05:00').ns, instant + 1n)
+  assert.equal(read('2026-11-20T09:30:00.5Z').ns, instant + 500_000_000n)
+  assert.equal(read('2026-11-20T09:30:00.025Z').ns, instant + 25_000_000n)
 })
 
 test('takes the limits of PCAP and nothing beyond', () => {

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
-import { startPrivateRedis } from '../../../src/redis/redis-server.ts'
+import { type PrivateRedis, startPrivateRedis } from '../../../src/redis/redis-server.ts'
 import { eventually } from '../../support/eventually.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -22,11 +22,26 @@ function isAlive(pid: number): boolean {
   }
 }
 
+/** A server until dispose, or until it is closed before. */
+async function start(home: string): Promise<AsyncDisposable & { readonly server: PrivateRedis }> {
+  const server = await startPrivateRedis(home, SILENT)
+  return { server, [Symbol.asyncDispose]: () => server.close() }
+}
+
+/** A connection until dispose. */
+function connect(path: string): Disposable & { readonly redis: Redis } {
+  const redis = new Redis(path, { maxRetriesPerRequest: null })
+  redis.on('error', () => undefined)
+  return { redis, [Symbol.dispose]: () => redis.disconnect() }
+}
+
 test('runs a server that keeps its data over stop and start, and ends it on close', async () => {
   await using home = await tempFolder()
   for (const expected of [null, 'value']) {
-    const server = await startPrivateRedis(home.path, SILENT)
-    const redis = new Redis(server.socketPath)
+    await using running = await start(home.path)
+    const { server } = running
+    using connection = connect(server.socketPath)
+    const { redis } = connection
     assert.equal(await redis.get('key'), expected)
     await redis.set('key', 'value')
     redis.disconnect()
@@ -39,37 +54,35 @@ test('runs a server that keeps its data over stop and start, and ends it on clos
 
 test('starts the server again when it is killed', async () => {
   await using home = await tempFolder()
-  const server = await startPrivateRedis(home.path, SILENT)
-  const redis = new Redis(server.socketPath, { maxRetriesPerRequest: null })
-  redis.on('error', () => undefined)
+  await using running = await start(home.path)
+  const { server } = running
+  using connection = connect(server.socketPath)
+  const { redis } = connection
   await redis.set('key', 'value')
   process.kill(server.pid ?? 0, 'SIGKILL')
   await once(redis, 'close')
   assert.equal(await redis.get('key'), 'value')
-  redis.disconnect()
-  await server.close()
 })
 
 test('refuses a home that another gateway uses', async () => {
   await using home = await tempFolder()
-  const server = await startPrivateRedis(home.path, SILENT)
+  await using _running = await start(home.path)
   await assert.rejects(startPrivateRedis(home.path, SILENT), (error) => {
     assert.ok(error instanceof CapfleetError)
     assert.equal(error.code, 'bad-config')
     assert.match(error.message, /another gateway uses/)
     return true
   })
-  await server.close()
 })
 
 test('a home with a path too long for a socket works, with the socket elsewhere', async () => {
   await using home = await tempFolder()
   const long = join(home.path, 'x'.repeat(120))
   await mkdir(long)
-  const server = await startPrivateRedis(long, SILENT)
+  await using running = await start(long)
+  const { server } = running
   assert.ok(Buffer.byteLength(server.socketPath) <= 107)
   assert.ok((await readdir(join(long, 'redis'))).includes('appendonlydir'))
-  await server.close()
 })
 
 test('the server ends with a gateway that is killed', { skip: hasNoSetpriv() }, async () => {
@@ -82,8 +95,7 @@ test('the server ends with a gateway that is killed', { skip: hasNoSetpriv() }, 
   // Not a child of ours: nothing tells us of its end.
   await eventually(() => !isAlive(pid), { limitMs: 10_000, message: 'the server has ended' })
   // The next gateway finds the home free.
-  const server = await startPrivateRedis(home.path, SILENT)
-  await server.close()
+  await using _next = await start(home.path)
 })
 
 function hasNoSetpriv(): string | false {

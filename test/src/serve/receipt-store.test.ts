@@ -55,14 +55,17 @@ test('while Redis is away: known here, kept, and written when it is back', async
   await using other = open()
   assert.equal(await store.find('x'), undefined)
   await redis.stop('SIGKILL')
-  for (let number = 0; number < 250; number += 1) store.save(receipt(`away-${number}`, 'complete'))
-  assert.equal((await store.find('away-3'))?.status, 'complete')
-  await assert.rejects(
-    store.find('elsewhere'),
-    (error) => error instanceof CapfleetError && error.code === 'scheduler-unavailable',
-  )
-  assert.equal(store.pending, 250)
-  await redis.start()
+  try {
+    for (let number = 0; number < 250; number += 1) store.save(receipt(`away-${number}`, 'complete'))
+    assert.equal((await store.find('away-3'))?.status, 'complete')
+    await assert.rejects(
+      store.find('elsewhere'),
+      (error) => error instanceof CapfleetError && error.code === 'scheduler-unavailable',
+    )
+    assert.equal(store.pending, 250)
+  } finally {
+    await redis.start()
+  }
   await untilWritten(store)
   assert.equal((await other.find('away-0'))?.status, 'complete')
   assert.equal((await other.find('away-249'))?.status, 'complete')
@@ -144,7 +147,7 @@ test('a download that has just begun is told to others before the end of its gat
 test('a running download stays streaming for others; without its gateway it is told as failed', async () => {
   const refreshMs = 100
   await using other = open(refreshMs)
-  const store = open(refreshMs)
+  await using store = open(refreshMs)
   let asked = 0
   store.watch('running', () => {
     asked += 1

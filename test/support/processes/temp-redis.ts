@@ -46,6 +46,8 @@ export class TempRedis implements AsyncDisposable {
 
   /** Empties the server, and makes the scheduler take it for one that has been in use: it grants at once. */
   async settle(keyPrefix: string): Promise<void> {
+    // A test that failed may have left it stopped.
+    if (this.#child === undefined) await this.start()
     const redis = new Redis(this.url)
     await redis.flushall()
     redis.disconnect()

@@ -294,6 +294,12 @@ TEST(Decapsulation, keeps_a_frame_that_is_tagged_but_not_ip) {
   EXPECT_EQ(bytesOf(decapsulate(packet.view(), scratch)), ethernet(0x0806).zeros(28).captured());
 }
 
+TEST(Decapsulation, peels_nothing_for_an_inner_header_that_is_too_short_to_be_one) {
+  LayeredPacket packet = ipv4(kIpInIp).bytes({0x44}).zeros(39);
+  DecapScratch scratch;
+  EXPECT_EQ(bytesOf(decapsulate(packet.view(), scratch)), packet.captured());
+}
+
 TEST(Decapsulation, keeps_the_bytes_behind_the_inner_packet) {
   LayeredPacket packet = udp(4789).bytes({8}).zeros(7);
   innerEthernet(packet).bytes({1, 2, 3, 4});

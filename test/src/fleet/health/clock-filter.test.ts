@@ -24,6 +24,14 @@ describe('the clock offset of several probes', () => {
     assert.equal(filter.best(10_000)?.offsetNs, 3_600_010n * MS)
   })
 
+  test('forgets all that came before when a clock was set, also what agrees by chance', () => {
+    const filter = new ClockFilter()
+    filter.add({ offsetNs: 0n, errorNs: 60n * MS }, 0)
+    filter.add({ offsetNs: 50n * MS, errorNs: 20n * MS }, 0)
+    filter.add({ offsetNs: 100n * MS, errorNs: 35n * MS }, 0)
+    assert.deepEqual(filter.best(0), { offsetNs: 100n * MS, errorNs: 35n * MS })
+  })
+
   test('forgets a probe after a while, however quick it was', () => {
     const filter = new ClockFilter()
     filter.add({ offsetNs: 5n * MS, errorNs: 1n }, 0)
