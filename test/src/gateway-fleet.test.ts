@@ -92,6 +92,14 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
       })
     }
 
+    test('change nothing with Device and the header Capfleet-Device beside it', async () => {
+      const answer = await ask('/sysmaster/capture_stop?Device=d1', { 'Capfleet-Device': 'd0' }, 'POST')
+      const { code, param, detail } = (await answer.json()) as Record<string, unknown>
+      assert.deepEqual([answer.status, code, param], [400, 'bad-parameter', 'Device'])
+      assert.match(String(detail), /the header Capfleet-Device/)
+      assert.deepEqual(seen(), [])
+    })
+
     test('are 207 when the devices differ, and the failure when all failed alike', async () => {
       const [d0, d1] = fleet as [FakeDevice, FakeDevice]
       d0.answers.set(START, { Status: true })

@@ -68,6 +68,18 @@ TEST(StreamWriter, ContinuesBehindTheSegmentsThatAreThere) {
   EXPECT_EQ(storedIn(directory), packets);
 }
 
+/// The segments are numbered in a row, and nothing is left of others: a recovery would find damage.
+void expectNothingElse(const TempDirectory& directory,
+                       const std::vector<SegmentSummary>& finished) {
+  std::vector<uint32_t> numbers, expected;
+  for (const SegmentSummary& segment : finished) {
+    numbers.push_back(segment.number);
+    expected.push_back(static_cast<uint32_t>(numbers.size()));
+  }
+  EXPECT_EQ(numbers, expected);
+  EXPECT_EQ(*listSegments(portFolder(directory.path(), 2)), expected);
+}
+
 /// Writes blocks, with a commit now and then, and tries again until all is safe. Returns the calls.
 long writeThrough(const TempDirectory& directory, FileFault fault,
                   const std::vector<StoredPacket>& packets) {
@@ -89,7 +101,9 @@ long writeThrough(const TempDirectory& directory, FileFault fault,
   safe += packetsOf(writer.takeSafe());
   EXPECT_EQ(safe, packets.size());
   EXPECT_FALSE(writer.hasHeld());
-  return faults.calls();
+  const long calls = faults.calls();
+  expectNothingElse(directory, writer.finished());
+  return calls;
 }
 
 TEST(StreamWriter, LosesAndDoublesNothingWhenAnyCallFailsOnce) {
