@@ -129,7 +129,7 @@ test('a capture is deleted by its full name only, with the bytes that it took', 
 test('a store has one recorder, and its path may be long', async () => {
   await using folder = await tempFolder()
   const store = join(folder.path, 'x'.repeat(120), 'store')
-  const recorder = await startRecorder({ storePath: store, log })
+  await using recorder = await startedRecorder({ storePath: store, log })
   await assert.rejects(startRecorder({ storePath: store, log }), {
     code: 'store-unavailable',
     message: /another recorder \(process \d+\)/,
@@ -144,7 +144,8 @@ test('a new start removes what a killed recorder left, and its dead socket', asy
   const store = join(folder.path, 'store')
   const file = join(folder.path, 'big.pcap')
   await writeBigCapture(file, 400_000)
-  const child = recorderProcess(store)
+  using owned = recorderProcess(store)
+  const { child } = owned
   const exited = once(child, 'exit')
   await ready(child)
   const importing = new RecorderClient(store).importCapture(
@@ -155,9 +156,8 @@ test('a new start removes what a killed recorder left, and its dead socket', asy
   await exited
   assert.deepEqual(await capturesOf(store), ['.importing-big'])
   await mkdir(join(store, 'captures', '.deleting-x'))
-  const recorder = await startRecorder({ storePath: store, log })
+  await using _recorder = await startedRecorder({ storePath: store, log })
   assert.deepEqual(await capturesOf(store), [])
-  await recorder.close()
 })
 
 const random = seededRandom()
@@ -165,7 +165,8 @@ test(`a recorder killed at any moment around a start leaves a whole capture or n
   await using folder = await tempFolder()
   for (let round = 0; round < 6; round++) {
     const store = join(folder.path, `store${round}`)
-    const child = recorderProcess(store)
+    using owned = recorderProcess(store)
+    const { child } = owned
     const exited = once(child, 'exit')
     await ready(child)
     const started = new RecorderClient(store).startCapture('x').catch(() => undefined)
@@ -173,40 +174,51 @@ test(`a recorder killed at any moment around a start leaves a whole capture or n
     child.kill('SIGKILL')
     const wasStarted = (await started) !== undefined
     await exited
-    const recorder = await startRecorder({ storePath: store, log, capture })
+    await using _recorder = await startedRecorder({ storePath: store, log, capture })
     const client = new RecorderClient(store)
     const { state, name } = await client.captureReport()
     assert.ok(state === 'running' || !wasStarted, 'a start that was answered is not forgotten')
     assert.deepEqual(await capturesOf(store), state === 'running' ? [name] : [])
     const next = state === 'running' ? await client.stopCapture(false) : await client.startCapture('x')
     assert.match(next.name, /^x_\d{8}_\d{4}$/)
-    await recorder.close()
   }
 })
 
 test('a recorder that only imports leaves an active capture alone', async () => {
   await using folder = await tempFolder()
   const store = join(folder.path, 'store')
-  const first = await startRecorder({ storePath: store, log, capture })
+  await using first = await startedRecorder({ storePath: store, log, capture })
   const { name } = await new RecorderClient(store).startCapture('x')
   await first.close()
   await withRecorder(store, async (client) => {
     await assert.rejects(client.stopCapture(false), { code: 'store-unavailable', message: /only imports/ })
   })
-  const next = await startRecorder({ storePath: store, log, capture })
+  await using _next = await startedRecorder({ storePath: store, log, capture })
   assert.equal((await new RecorderClient(store).captureReport()).name, name)
-  await next.close()
 })
 
-function recorderProcess(store: string): ChildProcess {
+/** A recorder until dispose, or until it is closed before. */
+async function startedRecorder(options: Parameters<typeof startRecorder>[0]) {
+  const recorder = await startRecorder(options)
+  let closing: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    closing ??= recorder.close()
+    return closing
+  }
+  return { close, [Symbol.asyncDispose]: close }
+}
+
+/** A recorder in a process of its own, until dispose at the latest. */
+function recorderProcess(store: string): Disposable & { readonly child: ChildProcess } {
   const script = `
     const { startRecorder } = await import(${JSON.stringify(RECORDER)})
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     await startRecorder({ storePath: ${JSON.stringify(store)}, log, capture: ${JSON.stringify(capture)} })
     console.log('ready')`
-  return spawn(process.execPath, ['--input-type=module', '--eval', script], {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  return { child, [Symbol.dispose]: () => void child.kill('SIGKILL') }
 }
 
 async function ready(child: ChildProcess): Promise<void> {

@@ -244,6 +244,12 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
     )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
+    using _server = {
+      [Symbol.dispose]() {
+        server.closeAllConnections()
+        server.close()
+      },
+    }
     const url = `https://localhost:${(server.address() as AddressInfo).port}`
     const entry = { url, token: { file: 'token' } }
     await start({
@@ -265,7 +271,5 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
     for (const target of [`/devices/untrusted${TIMERANGE}`, '/devices/untrusted/x'])
       assert.equal((await ask(target)).status, 502, target)
     assert.deepEqual([...new Set(seen)], ['Bearer device-token'])
-    server.closeAllConnections()
-    server.close()
   })
 })

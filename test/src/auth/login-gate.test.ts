@@ -37,6 +37,25 @@ test('one password is looked at at a time, and addresses take turns', async () =
   assert.deepEqual(looked, ['A 1', 'A 2', 'B 4', 'A 3', 'B 5'])
 })
 
+test('who waited while others of the same caller were wrong too often is refused without a look', async () => {
+  const { gate } = gateFor()
+  const caller = { address: 'A', name: 'ann' }
+  let looks = 0
+  const look = async () => {
+    looks += 1
+    await new Promise((resolve) => setImmediate(resolve))
+    return false
+  }
+  for (let wrong = 1; wrong < SETTINGS.wrongMax; wrong += 1)
+    assert.equal(await gate.verify(caller, look), false)
+  const together = await Promise.all([1, 2, 3].map(() => refusalOf(gate.verify(caller, look))))
+  assert.deepEqual(
+    together.map((error) => error?.code),
+    [undefined, 'too-many-logins', 'too-many-logins'],
+  )
+  assert.equal(looks, SETTINGS.wrongMax)
+})
+
 test('a flood of wrong logins of one address keeps those of another waiting for two looks at most', async () => {
   const { gate } = gateFor()
   let looks = 0

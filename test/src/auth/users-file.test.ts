@@ -3,7 +3,8 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { putUser, type UsersFile } from '../../../src/auth/users-file.ts'
+import type { LoginGate } from '../../../src/auth/login-gate.ts'
+import { putUser, UsersFile } from '../../../src/auth/users-file.ts'
 import type { Role } from '../../../src/base/role.ts'
 import { loadUsers } from '../../support/loaded-users.ts'
 
@@ -36,6 +37,30 @@ test('a user that was added is verified with the right password only', async (t)
   assert.equal(await verify(users, basic('ann', '')), undefined)
   for (const other of ['', 'Basic', 'Basic !', 'Bearer YW5uOng=', `x${basic('ann', 'pässword')}`])
     assert.equal(await verify(users, other), undefined, other)
+})
+
+test('a user who is removed while the password is looked at does not get in', async (t) => {
+  const path = await usersPath(t)
+  await putUser(path, { name: 'ann', role: 'full' }, 'right')
+  await putUser(path, { name: 'bob', role: 'full' }, 'right')
+  const [looked, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const gate = {
+    verify: async (_caller: unknown, look: () => Promise<boolean>) => {
+      const isRight = await look()
+      looked.resolve()
+      await goOn.promise
+      return isRight
+    },
+  } as unknown as LoginGate
+  const users = await UsersFile.load(path, gate)
+  const [ann, bob] = [verify(users, basic('ann', 'right')), verify(users, basic('bob', 'right'))]
+  await looked.promise
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace(/ {2}- name: ann\n(?: {4}.*\n)+/, ''))
+  await users.reload()
+  goOn.resolve()
+  assert.equal(await ann, undefined)
+  assert.equal((await bob)?.name, 'bob')
 })
 
 test('callers who come with the same credentials at once share one hash', async (t) => {

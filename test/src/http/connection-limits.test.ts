@@ -84,6 +84,13 @@ test('those who are refused take no place from others, however many they are', a
   assert.equal(await server.refused('total'), 0)
 })
 
+test('however many were refused and have left, the next one hears why', async (t) => {
+  const server = await serve(t, { maxConnections: 4, maxConnectionsPerAddress: 1 })
+  await server.connectFrom('127.0.0.2')
+  for (let refused = 0; refused < 80; refused++)
+    assert.match(await ask(await server.connectFrom('127.0.0.2')), /^HTTP\/1\.1 429 /, `the ${refused}th`)
+})
+
 test('over TLS a connection too many is closed', async (t) => {
   await using certificate = await createTempCertificate()
   const server = await serve(t, { maxConnections: 1, maxConnectionsPerAddress: 1 }, certificate)
