@@ -233,7 +233,7 @@ test('withRecorder starts one when none runs and uses the running one', async ()
   await writeFile(file, makePcap([makePacket(5n, 'five', 60)]))
   await withRecorder(store, (recorder) => recorder.importCapture({ name: 'a', files: [file] }))
   await assert.rejects(new RecorderClient(store).info(), { code: 'store-unavailable' })
-  const running = await startRecorder({ storePath: store, log })
+  await using running = await startedRecorder({ storePath: store, log })
   await withRecorder(store, (recorder) => recorder.importCapture({ name: 'b', files: [file] }))
   assert.deepEqual(await new RecorderClient(store).info(), { pid: process.pid })
   await running.close()
@@ -258,8 +258,7 @@ test('a folder that is no store, or of another format, is refused', async () => 
     message: /store\.json/,
   })
   await rm(join(folder.path, 'store.json'))
-  const recorder = await startRecorder({ storePath: folder.path, log })
-  await recorder.close()
+  await using _recorder = await startedRecorder({ storePath: folder.path, log })
 })
 
 test('a format that cannot be read is no reason to make a new store', async () => {
@@ -274,7 +273,9 @@ test('a format that cannot be read is no reason to make a new store', async () =
 test('nonsense on the socket is answered and harms nobody', async () => {
   await using here = await recorderHere()
   for (const line of ['', 'hello', '{}', '{"command":"format"}', '{"command":"delete"}', '[]']) {
+    using connection = new DisposableStack()
     const socket = createConnection(join(here.store, 'recorder.sock'))
+    connection.defer(() => void socket.destroy())
     await once(socket, 'connect')
     socket.write(`${line}\n`)
     for await (const answer of readLines(socket)) {

@@ -48,6 +48,12 @@ test('a port loses its segments in their order, also where the clock went back',
   )
 })
 
+test('the last finished segment of a port stays while the capture goes on', () => {
+  const ports = [[1n, 4n], [2n], []]
+  assert.deepEqual(orderOf([capture('a', ports, { state: 'active' })]), ['a 0.1'])
+  assert.deepEqual(orderOf([capture('a', ports, { state: 'closed' })]), ['a 0.1', 'a 1.1', 'a 0.2'])
+})
+
 test('an imported packet is as old as its import', () => {
   const [imported] = removalOrder([capture('a', [[-1_000n]], { type: 'import' })])
   assert.equal(imported?.storedNs, CREATED_NS)

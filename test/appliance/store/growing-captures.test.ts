@@ -96,6 +96,20 @@ test('the closed capture holds the same', async () => {
   assert.deepEqual(numbersOf(closed.body), expected(0, 100))
 })
 
+test('its start and end cover every packet, also one at the very end that its record has', async () => {
+  await using folder = await tempFolder()
+  const segments = [{ number: 1, minNs: 4n, maxNs: 9n, packets: 2n, bytes: 64n }]
+  const streams = [{ port: 0, linkType: 1, snaplen: 262_144, segments }]
+  const spanOf = async (startNs: bigint, endNs: bigint) => {
+    const record = captureRecord('a', { state: 'active', startNs, endNs, streams })
+    const measured = await new GrowingCaptures().measure(record, folder.path)
+    return [measured.startNs, measured.endNs]
+  }
+  assert.deepEqual(await spanOf(5n, 9n), [4n, 10n])
+  assert.deepEqual(await spanOf(4n, 10n), [4n, 10n])
+  assert.deepEqual(await spanOf(3n, 11n), [3n, 11n])
+})
+
 test('segments behind the finished ones are open, removed numbers and other files are not', async () => {
   await using folder = await tempFolder()
   const record = captureRecord('a', {

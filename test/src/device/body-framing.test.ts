@@ -82,6 +82,19 @@ for (const [what, text] of [
   })
 }
 
+test('a body of known length ends with its last byte, and what comes behind it is a fault', () => {
+  const framing = framingFor(5)
+  assert.equal(walkAll(framing, [Buffer.from('abc')]).data.toString(), 'abc')
+  assert.deepEqual([framing.ended, framing.closed()], [false, false])
+  const { data, framed } = framing.walk(Buffer.from('defg'))
+  assert.equal(Buffer.concat(data).toString(), 'de')
+  assert.equal(Buffer.concat(framed).toString(), '2\r\nde\r\n')
+  assert.ok(framing.ended && framing.fault !== undefined)
+  const exact = framingFor(5)
+  walkAll(exact, [Buffer.from('ab'), Buffer.from('cde')])
+  assert.deepEqual([exact.ended, exact.closed(), exact.fault], [true, true, undefined])
+})
+
 test('what is passed before a fault can be followed by more chunks', () => {
   const framing = framingFor('chunked')
   const { framed, open } = framing.walk(Buffer.from('3\r\nabc\r\n2\r\ndefg'))

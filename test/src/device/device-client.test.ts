@@ -206,6 +206,17 @@ describe('the connections of questions', { timeout: 30_000 }, () => {
     ])
   })
 
+  test('that break off inside an answer are not asked again: the device has done what it was asked', async () => {
+    using stand = await stage((socket, number) => {
+      if (number === 0) socket.write(OK)
+      else socket.end('HTTP/1.1 200 OK\r\nContent-Le')
+    })
+    const { client, seen } = stand
+    assert.equal(await client.getText('/a', QUESTION), 'ok')
+    await assert.rejects(client.getText('/b', QUESTION), { code: 'device-unreachable' })
+    assert.deepEqual(seen, ['0 GET /a', '0 GET /b'])
+  })
+
   test('are no more than 128 at a time; a place that falls free goes to who has fewest', async () => {
     using stand = await stage(() => undefined)
     const { client, seen, sockets } = stand

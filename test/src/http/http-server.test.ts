@@ -60,6 +60,23 @@ test('a pipelined request whose client leaves before its turn never begins', asy
   assert.ok(!begun.includes('/2'))
 })
 
+test('who sends some requests ahead, again and again, is served for ever', async (t) => {
+  const server = await serve(t, (_req, res) => void res.end('x'))
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+  t.after(() => socket.destroy())
+  const AHEAD = 20
+  let received = ''
+  const answers = () => received.split('HTTP/1.1 200').length - 1
+  for (let round = 1; round <= 5; round++) {
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(AHEAD))
+    while (answers() < round * AHEAD) {
+      const [bytes] = (await once(socket, 'data', { signal: AbortSignal.timeout(10_000) })) as [Buffer]
+      received += bytes.toString('latin1')
+    }
+  }
+  assert.equal(answers(), 5 * AHEAD)
+})
+
 test('a connection with too many requests waiting is closed, and costs nothing afterwards', async (t) => {
   const held = Promise.withResolvers<void>()
   t.after(() => held.resolve())

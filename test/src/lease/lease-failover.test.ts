@@ -1,7 +1,7 @@
 // Replicas that die or pause, devices that are busy or count their readers, a Redis that comes back.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
-import { Redis, type RedisOptions } from 'ioredis'
+import { type CommonRedisOptions, Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
 import type { LeaseScheduler, LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
@@ -50,7 +50,7 @@ describe('leases over failures', { timeout: 120_000 }, () => {
   }
 
   /** A connection of the test's own. */
-  function connect(options: RedisOptions = {}): Redis {
+  function connect(options: Pick<CommonRedisOptions, 'maxRetriesPerRequest'> = {}): Redis {
     const client = new Redis(redis.url, options)
     clients.push(client)
     return client

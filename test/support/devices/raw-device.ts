@@ -54,8 +54,13 @@ export class RawDevice implements AsyncDisposable {
     await this.#changes.until(condition)
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Breaks all connections. */
+  cut(): void {
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut()
     this.#server.close()
     await once(this.#server, 'close')
   }
