@@ -1,5 +1,5 @@
 /**
- * Every failure that a caller can see, by stable code. The table is the contract (README's error
+ * Every failure that a caller can see, by stable code. The table is the contract (REFERENCE.md's error
  * table is tested against it); codes are never renamed. http-app.ts turns a CapfleetError into
  * an RFC 9457 problem body, the command line prints its message.
  */

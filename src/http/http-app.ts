@@ -78,7 +78,7 @@ function refuseConnection(ctx: Koa.ParameterizedContext<RequestState>): void {
 /** Exported for the appliance, whose paths are looked up elsewhere. */
 export function noSuchPath(path: string): CapfleetError {
   const shown = path.length > PATH_SHOWN_MAX ? `${path.slice(0, PATH_SHOWN_MAX)}...` : path
-  return new CapfleetError('not-found', `there is nothing at ${shown}; the paths are listed in the README`)
+  return new CapfleetError('not-found', `there is nothing at ${shown}; /docs and REFERENCE.md list the paths`)
 }
 
 function answerProblem(ctx: Koa.ParameterizedContext<RequestState>, thrown: unknown, log: Log): void {

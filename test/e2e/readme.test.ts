@@ -1,0 +1,222 @@
+// The README by the letter: each of its commands does what stands beside it.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { after, before, describe, test } from 'node:test'
+import { mayCapture } from '../../src/command/live-traffic.ts'
+import { FakeDevice } from '../support/devices/fake-device.ts'
+import { fleetPcap } from '../support/devices/fake-fleet.ts'
+import { eventually } from '../support/eventually.ts'
+import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { type DemoProcess, startDemo } from '../support/processes/demo-process.ts'
+import { startTempGateway } from '../support/processes/temp-gateway.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const README = await readFile(join(REPOSITORY_ROOT, 'README.md'), 'utf8')
+const WITHOUT_CAPTURE = (await mayCapture()) ? false : 'capturing needs CAP_NET_RAW'
+
+/** The first block of this kind behind a text of the README. */
+function blockBehind(text: string, kind: 'sh' | 'yaml' = 'sh'): string {
+  const from = README.indexOf(text)
+  assert.ok(from >= 0, `the README has no "${text}"`)
+  const block = new RegExp(`\`\`\`${kind}\n([\\s\\S]*?)\`\`\``).exec(README.slice(from))?.[1]
+  assert.ok(block !== undefined)
+  return block
+}
+
+interface ShellEnd {
+  readonly status: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+async function runShell(script: string, cwd: string, env: Record<string, string> = {}): Promise<ShellEnd> {
+  const child = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => stream.toArray())
+  const [status] = await once(child, 'close')
+  const text = async (parts: Promise<Buffer[]> | undefined) => Buffer.concat((await parts) ?? []).toString()
+  return { status, stdout: await text(stdout), stderr: await text(stderr) }
+}
+
+describe('what people come with', { timeout: 120_000 }, () => {
+  const parts = new AsyncDisposableStack()
+  let folder: string
+  let demo: DemoProcess
+
+  before(async () => {
+    folder = parts.use(await tempFolder()).path
+    demo = parts.use(await startDemo(join(folder, '.capfleet')))
+  })
+  after(() => parts.disposeAsync())
+
+  /** The commands behind a heading, in the shell of the block before all of them. */
+  async function commands(heading: string): Promise<string> {
+    const shell = blockBehind('The demo runs; in another shell:').replace(
+      'http://127.0.0.1:8080',
+      demo.facts.gatewayUrl,
+    )
+    const range = /^range=.*$/m.exec(README)?.[0]
+    const { status, stdout, stderr } = await runShell([shell, range, blockBehind(heading)].join('\n'), folder)
+    assert.equal(status, 0, stderr)
+    return stdout
+  }
+
+  test('a minute from three sites', async () => {
+    const lines = (await commands('**A minute from three sites')).trim().split('\n')
+    assert.equal(lines.length, 3)
+    for (const line of lines) assert.match(line, /^09:01:59\.\d{6,9} IP/)
+  })
+
+  test('filtered and small', async () => {
+    const lines = (await commands('**Filtered and small')).trim().split('\n')
+    assert.equal(lines.length, 3)
+    for (const line of lines) assert.match(line, /\.53: |\.53 >/)
+  })
+
+  test('how much would it be', async () => {
+    const estimate = JSON.parse(await commands('**How much would it be'))
+    assert.ok(Number(estimate.packets) > 10_000, estimate.packets)
+    assert.equal(estimate.devices.length, 3)
+  })
+
+  test('which captures there are', async () => {
+    const { List } = JSON.parse(await commands('**Which captures there are'))
+    assert.ok(List.length > 0 && List.length <= 5)
+    assert.ok(readPcap(await readFile(join(folder, 'demo.pcap'))).records.length >= 100_000)
+  })
+
+  test('live, as the packets come', { skip: WITHOUT_CAPTURE }, async () => {
+    const lines = (await commands('**Live, as the packets come')).trim().split('\n')
+    assert.equal(lines.filter((line) => / IP6? /.test(line)).length, 20, 'packets')
+    for (const line of lines.slice(20)) assert.ok(JSON.parse(line))
+    assert.ok(lines.length > 20, 'telemetry')
+  })
+
+  test('start and stop a capture', { skip: WITHOUT_CAPTURE }, async () => {
+    const said = await commands('**Start and stop a capture')
+    assert.match(said, /successfully stopped capture/)
+    assert.match(said, /successfully started capture \[incident-7\]/)
+  })
+
+  test('who is served, and who waits', async () => {
+    const said = await commands('**Who is served, and who waits')
+    for (const name of ['nyc1', 'lon1', 'sgp1']) assert.ok(said.includes(name))
+  })
+})
+
+const PCAP = fleetPcap(0, 400)
+const DELIVERED = 250
+const INSIDE_A_RECORD = 20
+
+test('it broke off: go on, in the same file and in one of its own', async () => {
+  await using folder = await tempFolder()
+  await using redis = await TempRedis.create()
+  await using device = await FakeDevice.start('d0', PCAP)
+  await using gateway = await startTempGateway([device], redis.url)
+  const shell = blockBehind('The demo runs; in another shell:')
+    .replace('http://127.0.0.1:8080', gateway.url)
+    .replace('--netrc-file .capfleet/netrc', '-H "$AUTH"')
+  const lines = blockBehind('**It broke off')
+    .replace(/TSBegin=[^"]*/, 'TSBegin=-1h&TSEnd=now')
+    .split('\n')
+  const cut = lines.findIndex((line) => line.includes('# breaks off'))
+  assert.ok(cut > 0)
+  const env = { AUTH: `authorization: ${gateway.as.user.authorization}` }
+  const run = (some: readonly string[]) => runShell([shell, ...some].join('\n'), folder.path, env)
+  device.behaviour = { dieAfterBytes: fleetPcap(0, DELIVERED).length + INSIDE_A_RECORD }
+  const broken = await run(lines.slice(0, cut + 1))
+  assert.match(broken.stderr, /curl: \((18|56)\)/)
+  device.behaviour = {}
+  const rest = await run(lines.filter((_, index) => index !== cut))
+  assert.equal(rest.status, 0, rest.stderr)
+  assert.ok((await readFile(join(folder.path, 'day.pcap'))).equals(PCAP))
+  const newFile = readPcap(await readFile(join(folder.path, 'rest.pcap')))
+  assert.deepEqual(recordLines(newFile.records), recordLines(readPcap(PCAP).records.slice(DELIVERED)))
+})
+
+describe('a fleet of your own', { timeout: 120_000 }, () => {
+  const parts = new AsyncDisposableStack()
+  after(() => parts.disposeAsync())
+
+  /** A program that goes on; resolves with the address of its line "ready". */
+  async function start(command: string, cwd: string): Promise<string> {
+    const child = spawn('bash', ['--norc', '-c', `exec ${command}`], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    parts.defer(() => ended(child))
+    for await (const line of createInterface({ input: child.stdout })) {
+      const address = /ready (\S+)/.exec(line)?.[1]
+      if (address !== undefined) return address
+    }
+    throw new Error(`${command} did not start`)
+  }
+
+  test('works as it stands there', async () => {
+    const folder = parts.use(await tempFolder()).path
+    const lines = blockBehind('`appliance.yaml`, on each capture machine', 'sh')
+      .replaceAll('src/capfleet', join(REPOSITORY_ROOT, 'src/capfleet'))
+      .split('\n')
+      .map((line) => line.replace(/ +#.*$/, ''))
+    const line = (word: string): string => {
+      const found = lines.find((one) => one.includes(word))
+      assert.ok(found !== undefined, word)
+      return found.replace(/ &$/, '')
+    }
+    const anyPort = (yaml: string) => yaml.replace(/port: \d+/, 'port: 0')
+    await mkdir(join(folder, 'store'))
+    await writeFile(
+      join(folder, 'appliance.yaml'),
+      anyPort(blockBehind('`appliance.yaml`, on each capture machine', 'yaml')),
+    )
+    await writeFile(join(folder, 'lon1-password'), 'a long password')
+    await writeFile(join(folder, 'a.pcap'), fleetPcap(0, 10))
+    await writeFile(join(folder, 'b.pcapng'), fleetPcap(1, 10))
+    const user = await runShell(`echo 'a long password' | ${line('user add')}`, folder)
+    assert.equal(user.status, 0, user.stderr)
+    await start(line(' recorder '), folder)
+    const device = await start(line(' appliance --config'), folder)
+    const gatewayYaml = anyPort(blockBehind('`gateway.yaml`; every setting', 'yaml'))
+    await writeFile(join(folder, 'gateway.yaml'), gatewayYaml.replace('http://127.0.0.1:8081', device))
+    const gateway = await start(line(' gateway '), folder)
+    const doctor = await runShell(line(' doctor '), folder)
+    assert.ok(doctor.status <= 1 && doctor.stdout !== '', doctor.stderr)
+    const imported = await runShell(line(' import '), folder)
+    assert.equal(imported.status, 0, imported.stderr)
+    const headers = { authorization: `Basic ${btoa('ann:a long password')}` }
+    await eventually(
+      async () => {
+        const list = (await (await fetch(`${gateway}/stream/list`, { headers })).json()) as {
+          List: { Path: string }[]
+        }
+        return (
+          list.List.map(({ Path }) => Path)
+            .sort()
+            .join() === 'a,b'
+        )
+      },
+      { limitMs: 20_000, message: 'the gateway lists both captures' },
+    )
+    assert.match((await runShell(line('--help'), folder)).stdout, /Usage: capfleet/)
+  })
+})
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  child.kill('SIGTERM')
+  await exit
+}
+
+test('it has 150 lines at most', () => {
+  assert.ok(README.trimEnd().split('\n').length <= 150)
+})

@@ -1,0 +1,172 @@
+/** The tables of REFERENCE.md, as Markdown, from what the programs themselves use. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
+import { ERROR_KINDS } from '../../src/base/error.ts'
+import { type Endpoint, type HeaderRow, parametersOf } from '../../src/contract/endpoint.ts'
+import { parameterText } from '../../src/contract/openapi.ts'
+import type { Parameter } from '../../src/query/query-parameters.ts'
+import { COMMON_PARAMETERS } from '../../src/query/read-parameters.ts'
+import { routesWith } from '../../src/routes/routes.ts'
+import { REPOSITORY_ROOT } from './repository-files.ts'
+
+const BELOW_DEVICE = '/devices/:device'
+const GATEWAY_ROUTES = routesWith([])
+const GATEWAY_OWN: readonly Endpoint[] = GATEWAY_ROUTES.filter(
+  ({ path }) => !path.startsWith(BELOW_DEVICE) || path.includes('*'),
+)
+
+/** Of a device, then of the gateway: a row has all methods of its path. */
+export function pathTables(): string {
+  return [
+    'Of a device, and of the gateway below `/devices/{device}`:',
+    pathTable(APPLIANCE_ROUTES),
+    'Of the gateway:',
+    pathTable(GATEWAY_OWN),
+  ].join('\n\n')
+}
+
+function pathTable(endpoints: readonly Endpoint[]): string {
+  const byPath = [...Map.groupBy(endpoints, ({ path }) => path)]
+  return table(
+    ['Path', 'Methods', 'Who', 'What', 'Parameters'],
+    byPath.map(([path, [first, ...others]]) => {
+      const rows = [first as Endpoint, ...others]
+      return [
+        code(shownPath(path)),
+        rows.map(({ method }) => method).join(', '),
+        rows[0]?.role ?? '',
+        rows[0]?.says ?? '',
+        isDownload(rows[0]) || own(rows[0]).some(({ name }) => name === 'FilterBPF')
+          ? 'of a download'
+          : own(rows[0])
+              .map(({ name }) => code(name))
+              .join(', '),
+      ]
+    }),
+  )
+}
+
+/** Parameters by name; where one means different things it has a row for each. */
+export function parameterTables(): string {
+  const endpoints: readonly Endpoint[] = [...APPLIANCE_ROUTES, ...GATEWAY_ROUTES]
+  const downloads = endpoints.filter(isDownload)
+  const ofDownloads = new Set(distinctRows(downloads).map(({ name, says }) => name + says))
+  return [
+    'Of downloads and estimates; the last two of every path:',
+    parameterTable(distinctRows(downloads)),
+    'Of other paths, as the table of paths names them:',
+    parameterTable(distinctRows(endpoints).filter(({ name, says }) => !ofDownloads.has(name + says))),
+  ].join('\n\n')
+}
+
+/** Those of every path come last. */
+function distinctRows(endpoints: readonly Endpoint[]): readonly Parameter[] {
+  const rows = endpoints.flatMap(parametersOf)
+  const ordered = [...rows.filter((row) => !isOfEveryPath(row)), ...rows.filter(isOfEveryPath)]
+  return [...new Map(ordered.map((row) => [row.name + row.says, row] as const)).values()]
+}
+
+function isOfEveryPath({ name }: Parameter): boolean {
+  return Object.values(COMMON_PARAMETERS).some((row) => row.name === name)
+}
+
+function parameterTable(rows: readonly Parameter[]): string {
+  return table(
+    ['Name', 'Values', 'Default', 'Meaning'],
+    rows.map((row) => [code(row.name), valuesOf(row), defaultOf(row), parameterText(row)]),
+  )
+}
+
+function defaultOf(row: Parameter): string {
+  const text = row.default === undefined ? '' : row.type.write(row.default)
+  return text === '' ? '' : code(text)
+}
+
+function valuesOf({ type: { schema }, example, required }: Parameter): string {
+  const { minimum, maximum, enum: words, maxLength } = schema
+  const parts = required === true ? ['required'] : []
+  if (words !== undefined) parts.push(words.map(code).join(' '))
+  else if (minimum !== undefined && maximum !== undefined) parts.push(`${minimum} to ${bound(maximum)}`)
+  else if (maxLength !== undefined) parts.push(`at most ${maxLength} bytes`)
+  if (example !== undefined) parts.push(`such as ${code(example)}`)
+  return parts.join('; ')
+}
+
+function bound(value: bigint): string {
+  return value === 2n ** 63n - 1n ? '2^63 - 1' : String(value)
+}
+
+export function headerTables(): string {
+  const endpoints: readonly Endpoint[] = [...APPLIANCE_ROUTES, ...GATEWAY_ROUTES]
+  const answers = endpoints.flatMap((endpoint) => endpoint.answers)
+  const parts: readonly (readonly [string, readonly HeaderRow[]])[] = [
+    ['request', endpoints.flatMap(({ requestHeaders = [] }) => requestHeaders)],
+    ['answer', answers.flatMap(({ headers = [] }) => headers)],
+    ['trailer', answers.flatMap(({ trailers = [] }) => trailers)],
+  ]
+  const rows = parts.flatMap(([where, headers]) => {
+    const distinct = new Map(headers.map((row) => [row.name, row] as const))
+    return [...distinct.values()].map(({ name, says }) => [code(name), where, says])
+  })
+  return table(['Name', 'In', 'Meaning'], rows)
+}
+
+export function errorTable(): string {
+  return table(
+    ['Code', 'Status', 'Retry', 'Blame', 'Meaning'],
+    Object.entries(ERROR_KINDS).map(([name, { status, retry, blame, title }]) => [
+      code(name),
+      String(status),
+      retry ? 'yes' : 'no',
+      blame,
+      title,
+    ]),
+  )
+}
+
+/** From the texts of /metrics of gateway and appliance; those of Node itself are left out. */
+export function metricTables(gateway: string, appliance: string): string {
+  return [metricTable(gateway), metricTable(appliance)].join('\n\n')
+}
+
+function metricTable(text: string): string {
+  const helps = [...text.matchAll(/^# HELP (capfleet_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)]
+  return table(
+    ['Metric', 'Type', 'Meaning'],
+    helps.map(([, name = '', help = '', type = '']) => [code(name), type, help]),
+  )
+}
+
+/** The examples as they are. */
+export function settingBlocks(): string {
+  return ['config/gateway.example.yaml', 'config/appliance.example.yaml']
+    .map(
+      (path) =>
+        `\`${path}\`:\n\n\`\`\`yaml\n${readFileSync(join(REPOSITORY_ROOT, path), 'utf8').trimEnd()}\n\`\`\``,
+    )
+    .join('\n\n')
+}
+
+function isDownload(endpoint: Endpoint | undefined): boolean {
+  return endpoint?.answers.some(({ bodies }) => 'application/vnd.tcpdump.pcap' in bodies) ?? false
+}
+
+/** Without those of every path. */
+function own(endpoint: Endpoint | undefined): readonly Parameter[] {
+  return endpoint === undefined ? [] : parametersOf(endpoint).filter((row) => !isOfEveryPath(row))
+}
+
+function shownPath(path: string): string {
+  return path.replace('{*path}', '{path}').replaceAll(/:(\w+)/g, '{$1}')
+}
+
+function code(text: string): string {
+  return `\`${text}\``
+}
+
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')
+}
