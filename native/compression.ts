@@ -1,4 +1,4 @@
-/** What the values of `Compression` (API section 4.4.6) mean, on an appliance and in a merge of the gateway. */
+/** What the values of `Compression` mean, on an appliance and in a merge of the gateway. */
 
 /** Of native/engine/download/compression.h, in its order. */
 const [NONE, GZIP, ZSTD] = [0, 1, 2]

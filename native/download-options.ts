@@ -10,7 +10,7 @@ export interface StreamFiles {
   readonly growing?: readonly string[] | undefined
 }
 
-/** Values of `TSMode` (API section 4.4.5): which timestamp a delivered packet carries. */
+/** Values of `TSMode`: which timestamp a delivered packet carries. */
 export type TimeSource =
   | 'nic'
   | 'vendorA7130'
@@ -21,7 +21,7 @@ export type TimeSource =
   | 'vendorB_erspan3'
   | 'vendorB3550'
 
-/** Fields of `FilterFrame` (API section 4.4.4). */
+/** Fields of `FilterFrame`. */
 export type FrameField =
   | 'capture.port'
   | 'a7130.device'

@@ -32,7 +32,7 @@ export interface LiveCaptureOptions {
   readonly queueBytes: number
 }
 
-/** RMON size classes in the order of LivePortCounts.sizeClasses, as API section 2.4 names them after `Pkt_`. */
+/** RMON size classes in the order of LivePortCounts.sizeClasses, as port_stats names them after `Pkt_`. */
 export const SIZE_CLASSES = [
   'RUNT',
   '64',

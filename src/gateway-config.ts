@@ -15,7 +15,7 @@ import {
 import { deviceSchema, discoverySchema } from './fleet/roster/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 
-/** API section 8: a device serves four downloads at once; a smaller number leaves some to others. */
+/** A device serves four downloads at once; a smaller number leaves some to others. */
 const STREAMS_PER_DEVICE_MAX = 4
 
 /** As device paths are spelled: no empty, dotted or escaped part, no query. */

@@ -1,4 +1,4 @@
-/** /sysmaster/capture_start and capture_stop (API section 4.1, api-decisions section 2). */
+/** /sysmaster/capture_start and capture_stop. */
 import { START_PARAMETERS, STOP_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParametersOfChange } from '../../src/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../src/http/cross-site.ts'

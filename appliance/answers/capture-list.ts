@@ -1,4 +1,4 @@
-/** /stream/list: all captures, newest first (API section 4.5, api-decisions section 2). */
+/** /stream/list: all captures, newest first. */
 import { LIST_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../src/query/capture-csv.ts'

@@ -1,4 +1,4 @@
-/** /api/v1/capture/schedule: the rows of the configuration and when they run (api-decisions section 3). */
+/** /api/v1/capture/schedule: the rows of the configuration and when they run. */
 import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'

@@ -1,4 +1,4 @@
-/** /sysmaster/capture_status (API section 4.1, api-decisions section 2). */
+/** /sysmaster/capture_status. */
 
 import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import { ctime } from '../../src/query/ctime.ts'

@@ -1,4 +1,4 @@
-/** /pcap/del (API section 4.2, api-decisions section 2). */
+/** /pcap/del. */
 
 import { CapfleetError } from '../../src/base/error.ts'
 import { DELETE_PARAMETERS } from '../../src/contract/device-parameters.ts'

@@ -1,7 +1,7 @@
 /**
- * /stream/ssize and /stream/stime: the splits of a capture by size and by time (API section 4.5,
- * api-decisions section 2). Half-open and side by side: together they hold every packet once. Cut at
- * whole milliseconds, so that the indexes tell the counts and no packet is read.
+ * /stream/ssize and /stream/stime: the splits of a capture by size and by time. They are half-open and side by side, so
+ * that together they hold every packet once. They are cut at whole milliseconds: the indexes tell the counts, and no
+ * packet is read.
  */
 
 import { countPackets, type IntervalCount } from '../../native/addon.ts'

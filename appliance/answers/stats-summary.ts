@@ -1,4 +1,4 @@
-/** /sysmaster/stats_summary: one flat object (API section 4.2, api-decisions section 2). */
+/** /sysmaster/stats_summary: one flat object. */
 
 import { hostname } from 'node:os'
 import { takeNoParameters } from '../../src/contract/request-parameters.ts'

@@ -1,4 +1,4 @@
-/** /sysmaster/status: the capture as CSV text (API section 4.1, api-decisions section 2). */
+/** /sysmaster/status: the capture as CSV text. */
 import { SYSMASTER_STATUS_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'

@@ -1,4 +1,4 @@
-/** /api/v1/system/time_current, version and io_stats (API sections 4.3, 2.2 and 2.3). */
+/** /api/v1/system/time_current, version and io_stats. */
 
 import { buildTime, productVersion } from '../../src/base/product-version.ts'
 import { takeNoParameters } from '../../src/contract/request-parameters.ts'

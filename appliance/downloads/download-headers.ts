@@ -10,7 +10,7 @@ export interface DownloadHead {
 }
 
 /**
- * The headers of every download (api-decisions section 1). Never Content-Encoding: the caller
+ * The headers of every download. Never Content-Encoding: the caller
  * asked for a compressed file, which nobody on the way may unpack.
  */
 export function downloadHeaders({ query, fileName, agedOutBeforeNs }: DownloadHead): Record<string, string> {

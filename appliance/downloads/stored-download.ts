@@ -1,5 +1,5 @@
 /**
- * The downloads single, timerange and splittime (API sections 4.4 and 4.5). Everything that can be
+ * The downloads single, timerange and splittime. Everything that can be
  * wrong is found before a slot is taken, and the engine has begun before the status goes out.
  */
 import { type Chunk, Download } from '../../native/addon.ts'

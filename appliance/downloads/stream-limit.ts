@@ -40,7 +40,7 @@ const RETRY_AFTER_S = 2
 /** One slot is never given to a download that follows: it could hold it for ever. */
 const FOLLOWER_SLOTS = DOWNLOAD_SLOTS - 1
 
-/** The four download slots of a device (API section 8). */
+/** The four download slots of a device. */
 export class StreamLimit {
   readonly #limit = new FairLimit({ places: DOWNLOAD_SLOTS })
   readonly #followers = new FairLimit({ places: FOLLOWER_SLOTS })

@@ -19,7 +19,7 @@ const NOTHING = { packets: 0n, bytes: 0n, diskDrops: 0n }
 export const NO_RATES: Rates = { bitsPerSecond: 0, packetsPerSecond: 0, diskDropsPerSecond: 0 }
 
 /**
- * How much is captured on all ports together, over the last 5 s or a little more (api-decisions section 8): what the
+ * How much is captured on all ports together, over the last 5 s or a little more: what the
  * disk has taken, without what filters of ports drop.
  */
 export class CaptureRates {

@@ -12,7 +12,7 @@ export interface RollClockOptions {
   readonly monotonicMs: number
 }
 
-/** When a capture is to be rolled (api-decisions section 3): whichever of its settings comes first. */
+/** When a capture is to be rolled: whichever of its settings comes first. */
 export class RollClock {
   readonly #roll: RollConfig
   /** By the clock on the wall. A clock that is set back makes no second roll of the same day. */

@@ -1,5 +1,5 @@
 /**
- * When the rows of a schedule run (api-decisions section 3): pure arithmetic of calendars and zones.
+ * When the rows of a schedule run: pure arithmetic of calendars and zones.
  *
  * A row starts on each of its days at `start` and stops at the next `stop` on the clock of its zone:
  * over midnight when that is not later in the day, after a whole day when both are the same. A time

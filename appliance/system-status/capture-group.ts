@@ -1,4 +1,4 @@
-/** Group "capture" of the system status (API section 2.5): the running capture, and what is stored. */
+/** Group "capture" of the system status: the running capture, and what is stored. */
 import type { CaptureReport } from '../link/capture-report.ts'
 import { GroupBuilder, type StatusGroup } from './status-group.ts'
 

@@ -1,5 +1,5 @@
 /**
- * Group "cat" of the system status (API section 2.5): the running downloads by slot. The gateway
+ * Group "cat" of the system status: the running downloads by slot. The gateway
  * relies on cat_EnableCnt being exactly their number.
  */
 import type { Reader } from '../downloads/stream-limit.ts'

@@ -1,4 +1,4 @@
-/** Groups "disk" and "io" of the system status (API section 2.5). */
+/** Groups "disk" and "io" of the system status. */
 import type { DiskIo } from '../machine/disk-io-sensor.ts'
 import { DISK_IDS, type DiskId } from '../machine/disk-names.ts'
 import type { DiskIdentity } from '../machine/disk-presence.ts'

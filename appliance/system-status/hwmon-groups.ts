@@ -1,4 +1,4 @@
-/** Groups "temperature", "fan" and "power" of the system status (API section 2.5). */
+/** Groups "temperature", "fan" and "power" of the system status. */
 import type { HwmonInput, HwmonReadings } from '../machine/hwmon-sensor.ts'
 import { GroupBuilder, type StatusGroup } from './status-group.ts'
 

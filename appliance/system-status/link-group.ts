@@ -1,4 +1,4 @@
-/** Group "link" of the system status (API section 2.5). */
+/** Group "link" of the system status. */
 import { CAPTURE_LINK_IDS, LINK_IDS, type Link, type LinkId } from '../machine/link-sensor.ts'
 import { GroupBuilder, type StatusGroup } from './status-group.ts'
 

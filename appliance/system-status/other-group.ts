@@ -1,4 +1,4 @@
-/** Group "other" of the system status (API section 2.5). Memory and sizes are bytes. */
+/** Group "other" of the system status. Memory and sizes are bytes. */
 import type { Space } from '../machine/free-space-sensor.ts'
 import type { HostReadings } from '../machine/host-sensor.ts'
 import { GroupBuilder, type StatusGroup } from './status-group.ts'

@@ -1,4 +1,4 @@
-/** /api/v1/system/port_stats (API section 2.4). */
+/** /api/v1/system/port_stats. */
 
 import { SIZE_CLASSES } from '../../native/live-capture.ts'
 import { takeNoParameters } from '../../src/contract/request-parameters.ts'

@@ -1,4 +1,4 @@
-/** Group "ptp" of the system status (API section 2.5). Offsets are nanoseconds, uptimes seconds. */
+/** Group "ptp" of the system status. Offsets are nanoseconds, uptimes seconds. */
 import type { ClockReadings } from '../machine/clock-sync-sensor.ts'
 import { type Absent, GroupBuilder, type StatusGroup } from './status-group.ts'
 

@@ -1,4 +1,4 @@
-/** The groups of the system status (API section 2.5), which are the telemetry too. */
+/** The groups of the system status, which are the telemetry too. */
 
 import { productVersion } from '../../src/base/product-version.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'

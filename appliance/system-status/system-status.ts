@@ -1,4 +1,4 @@
-/** /api/v1/system/status (API section 2.5). */
+/** /api/v1/system/status. */
 import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { toExactJson } from './exact-json.ts'

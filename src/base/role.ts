@@ -1,3 +1,3 @@
-/** From the least to the most powerful: look, download, start/stop/delete (api-decisions section 5). */
+/** From the least to the most powerful: look, download, start/stop/delete. */
 export const ROLES = ['viewer', 'user', 'full'] as const
 export type Role = (typeof ROLES)[number]

@@ -98,7 +98,7 @@ function download(path: string, kind: DownloadKind, says: string): DownloadEndpo
 }
 
 export const DEVICE_API = {
-  // Device operation and management (API sections 4.1 and 4.2).
+  // Device operation and management.
   startCapture: {
     method: 'GET',
     path: '/sysmaster/capture_start',
@@ -167,7 +167,7 @@ export const DEVICE_API = {
     errors: ['unknown-capture', 'capture-active', 'capture-in-use', ...STORE_ERRORS],
   },
 
-  // The system (API section 4.3).
+  // The system.
   time: {
     ...READ,
     path: '/api/v1/system/time_current',
@@ -250,7 +250,7 @@ export const DEVICE_API = {
     answers: [json('Schedule', SCHEDULE, 'The rows of the schedule.')],
   },
 
-  // Downloads (API section 4.4).
+  // Downloads.
   single: download('/api/v1/pcap/single', 'single', 'A whole capture.'),
   timeRange: download(
     '/api/v1/pcap/timerange',
@@ -272,7 +272,7 @@ export const DEVICE_API = {
     errors: QUERY_ERRORS,
   },
 
-  // Lists and the old paths of downloads (API section 4.5).
+  // Lists and the old paths of downloads.
   captures: {
     method: 'GET',
     path: '/stream/list',

@@ -1,4 +1,4 @@
-/** The answers of a device that tell of the machine (API sections 2.2 to 2.5), as schemas. */
+/** The answers of a device that tell of the machine, as schemas. */
 import { z } from 'zod'
 import { decimal, each, exact, integer, nanoseconds, numbered, unavailable } from './schema-parts.ts'
 

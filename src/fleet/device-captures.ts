@@ -2,7 +2,7 @@ import { type DeviceClient, type ListLimits, type TimeLimit, withinLimit } from 
 import { deviceProtocol } from '../device/device-failure.ts'
 import type { LargeAnswers } from './large-answers.ts'
 
-/** One entry of a device's /stream/list (api-decisions section 2). */
+/** One entry of a device's /stream/list. */
 export interface CaptureEntry {
   readonly name: string
   /** 0 when the device does not tell. */

@@ -27,7 +27,7 @@ export interface RequestState {
   revoked?: AbortSignal
 }
 
-/** Paths whose clients expect `Status` and `Str` in every JSON answer (api-decisions section 1). */
+/** Paths whose clients expect `Status` and `Str` in every JSON answer. */
 const LEGACY_PATH = /^(\/devices\/[^/]+)?\/(sysmaster|stream|pcap)\//
 
 /** A caller's path may have 64 KiB. */

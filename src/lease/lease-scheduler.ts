@@ -24,7 +24,7 @@ import { LEASE_TIMINGS, type LeaseTimings } from './lease-timings.ts'
 export interface LeaseSchedulerOptions {
   readonly redis: RedisTarget
   readonly keyPrefix: string
-  /** API section 8: an appliance serves four downloads at once. */
+  /** An appliance serves four downloads at once. */
   readonly streamsPerDevice: number
   readonly log: Log
   /** Default: no device can tell. */

@@ -36,7 +36,7 @@ export interface MergeOptions {
   readonly maxPackets?: bigint | undefined
   /** Limit of the records with their headers, without the file header. */
   readonly maxBytes?: bigint | undefined
-  /** End before the first packet that is this much or more after the first one (API 4.4.2, TSMax). */
+  /** End before the first packet that is this much or more after the first one (TSMax). */
   readonly tsMaxNs?: bigint | undefined
   /** Leave out what another input had at most so long before. */
   readonly dedupNs?: bigint | undefined

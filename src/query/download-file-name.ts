@@ -2,7 +2,7 @@ import type { DownloadQuery } from './download-query.ts'
 import { ENCODING_FILES, encodingOf } from './query-values.ts'
 
 /**
- * What a download's file is called, at a device and at the gateway (api-decisions section 1): the capture, or the
+ * What a download's file is called, at a device and at the gateway: the capture, or the
  * place whose time range it is; the times in nanoseconds, save for a whole capture. `captureName` is the full name
  * where it is known. All of it is safe in a header as it is.
  */

@@ -1,5 +1,5 @@
 /**
- * THE ROWS of a download's parameters (API sections 4.4 and 4.5): each is read into the field of DownloadQuery that
+ * THE ROWS of a download's parameters: each is read into the field of DownloadQuery that
  * it is listed under, and written from it towards a device. The time that a download covers is read by query-range.ts.
  */
 import { type FrameCondition, formatFrameFilter, parseFrameFilter } from './frame-filter.ts'
@@ -25,9 +25,9 @@ import { TIME_SOURCES, type TimeSource, timeSourceOf } from './time-source.ts'
 
 /** An empty PCAP: no limit can be below it. */
 const FILE_HEADER_BYTES = 24n
-/** API section 8. */
+/** A jumbo frame with what switches write behind it fits. */
 const SLICE_MAX_BYTES = 12_288
-/** api-decisions section 4. */
+/** Ten minutes: whoever would wait longer asks again. */
 const WAIT_MAX_S = 600
 /** The limit of the program that compiles it. */
 const BPF_MAX_BYTES = 16_384

@@ -1,5 +1,5 @@
 /**
- * FilterFrame (API section 4.4.4): conditions joined by "and", each `<field> <op> <integers>`. White
+ * FilterFrame: conditions joined by "and", each `<field> <op> <integers>`. White
  * space is free, "and" may be written in capitals, "=" means "==".
  */
 import { CapfleetError } from '../base/error.ts'

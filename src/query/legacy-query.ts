@@ -4,7 +4,7 @@ import { badParameter, type ParameterRows } from './query-parameters.ts'
 import { UNIT_MODE_PARAMETER } from './query-range.ts'
 import type { GivenParameters } from './read-parameters.ts'
 
-/** API section 8: a legacy time range spans at most two PCAP files, which are captures here. */
+/** A legacy time range spans at most two PCAP files, which are captures here. */
 const LEGACY_CAPTURES_MAX = 2
 
 /** All rows of a download below /pcap/, as DOWNLOAD_TABLES has them for the V1 paths. */
@@ -17,7 +17,7 @@ export function legacyTables(kind: DownloadKind, at: keyof typeof DOWNLOAD_TABLE
 }
 
 /**
- * The parameters of a download below /pcap/ (API section 4.5). Every parameter of the V1 paths
+ * The parameters of a download below /pcap/. Every parameter of the V1 paths
  * works there too, save that TSMode of a time range is the unit of TSBegin and TSEnd and nothing
  * else. Fails as parseDownloadQuery does.
  */

@@ -1,5 +1,5 @@
 /**
- * The parameters of a download (API section 4.4) become a DownloadQuery, or a CapfleetError that names the parameter
+ * The parameters of a download become a DownloadQuery, or a CapfleetError that names the parameter
  * and the allowed form. Nothing of it is looked up: this is text alone. What one parameter may say stands in its row
  * in download-parameters.ts; which of them do not go together stands here.
  */

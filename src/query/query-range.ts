@@ -152,7 +152,7 @@ interface RangeEnd {
 
 type RangeValues = ParameterValues<typeof RANGE_PARAMETERS>
 
-/** Nanoseconds whatever their size (API section 4.4.3). */
+/** Nanoseconds whatever their size. */
 function splitEnds({ start = '', stop = '' }: RangeValues): readonly [RangeEnd, RangeEnd] {
   return [
     { parameter: 'Start', text: start, unit: 'nanos' },
@@ -184,7 +184,7 @@ function rangeEnd(
   return { parameter: shortName, text: shortText, unit: 'msecs' }
 }
 
-/** TSUnit, or its listed misspelling TSUint, or a TSMode that is a unit (api-decisions section 4). */
+/** TSUnit, or its listed misspelling TSUint, or a TSMode that is a unit. */
 function unitOf({ unit, misspeltUnit }: RangeValues, given: GivenParameters): TimeUnit | undefined {
   if (unit !== undefined && misspeltUnit !== undefined) {
     throw badParameter('TSUint', 'is another spelling of TSUnit; give one of them')

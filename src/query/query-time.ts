@@ -1,6 +1,5 @@
 /**
- * How the text of TSBegin, TSEnd, Start and Stop becomes epoch nanoseconds (API section 4.4.2,
- * api-decisions section 4).
+ * How the text of TSBegin, TSEnd, Start and Stop becomes epoch nanoseconds.
  */
 import { CapfleetError } from '../base/error.ts'
 import { instantsOf, isRealTime, type LocalTime } from './local-time.ts'

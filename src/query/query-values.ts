@@ -1,4 +1,4 @@
-/** The closed sets of values of the download parameters (API sections 4.4 and 4.5). */
+/** The closed sets of values of the download parameters. */
 
 /** `Compression` (4.4.6). */
 export const COMPRESSIONS = [

@@ -1,4 +1,4 @@
-/** The values of StreamView (API section 4.5): how /stream/ssize and /stream/stime cut a capture. */
+/** The values of StreamView: how /stream/ssize and /stream/stime cut a capture. */
 
 const MEGABYTE = 1_000_000n
 const GIGABYTE = 1_000n * MEGABYTE

@@ -1,5 +1,5 @@
 /**
- * The words of TSMode (API section 4.4.5): which clock the timestamps of a download come from, the
+ * The words of TSMode: which clock the timestamps of a download come from, the
  * capture hardware's own ("nic") or the one that a switch has written into the packets.
  */
 export const TIME_SOURCES = [

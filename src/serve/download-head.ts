@@ -5,7 +5,7 @@ import { ignoredNames } from '../query/ignored-names.ts'
 import { ENCODING_FILES, type Encoding } from '../query/query-values.ts'
 
 /**
- * Response headers of a download (api-decisions section 1). Never Content-Encoding: the file is compressed, not the
+ * Response headers of a download. Never Content-Encoding: the file is compressed, not the
  * transfer. Without `facts`, for HEAD, the devices have not been asked.
  */
 export function downloadHead(

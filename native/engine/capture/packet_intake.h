@@ -11,7 +11,7 @@
 
 namespace capfleet {
 
-/// RMON size classes (API section 2.4), by bytes on the wire: the FCS, which the kernel does not
+/// RMON size classes, by bytes on the wire: the FCS, which the kernel does not
 /// show, counts as four. Classes 1024_1518 and 1024_2047 overlap, as their names say.
 inline constexpr size_t kSizeClasses = 12;
 

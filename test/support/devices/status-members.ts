@@ -1,4 +1,4 @@
-/** The members of the system payloads with their types (API sections 2.2 to 2.5), as a table for tests. */
+/** The members of the system payloads with their types, as a table for tests. */
 export type MemberType = 'string' | 'integer' | 'number' | 'boolean'
 export type Members = Readonly<Record<string, MemberType>>
 
