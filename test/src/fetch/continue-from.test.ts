@@ -5,8 +5,12 @@ import type { Body, DeviceResult } from '../../../src/fetch/body.ts'
 import { Rest, restOfBody } from '../../../src/fetch/continue-from.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 
-const QUERY = parseDownloadQuery('timerange', 'TSBegin=1&TSEnd=2&TSUnit=sec', { zone: 'UTC', nowNs: 0n })
+const QUERY = parseDownloadQuery('timerange', parseQueryString('TSBegin=1&TSEnd=2&TSUnit=sec'), {
+  zone: 'UTC',
+  nowNs: 0n,
+})
 const IN_ORDER = { status: 'complete', isOrdered: true, outOfOrder: 0 } as DeviceResult
 const START_BYTES = 1_000
 

@@ -8,10 +8,11 @@ import type { DownloadStep } from '../../../src/fleet/plan.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
 import type { Lease } from '../../../src/lease/lease.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
+import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { FLEET_RANGE, startFakeFleet } from '../../support/devices/fake-fleet.ts'
 
 const NEVER = new AbortController().signal
-const QUERY = parseDownloadQuery('timerange', FLEET_RANGE, { zone: 'UTC', nowNs: 0n })
+const QUERY = parseDownloadQuery('timerange', parseQueryString(FLEET_RANGE), { zone: 'UTC', nowNs: 0n })
 
 test('streams that are opened one by one are told of when the last one has begun', async () => {
   await using parts = new AsyncDisposableStack()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { csvLine } from '../../../src/query/csv-line.ts'
+import { csvLine } from '../../../src/query/capture-csv.ts'
 
 test('a field with a comma, a quote or a line end is quoted, its quotes doubled', () => {
   assert.equal(csvLine(['plain', 7, 8n, true]), 'plain,7,8,true\n')
