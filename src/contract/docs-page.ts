@@ -14,7 +14,7 @@ import {
   type JsonBody,
   parametersOf,
 } from './endpoint.ts'
-import { ACCESS_WORDS, INTRODUCTION, isRequired, jsonSchema, parameterText } from './openapi.ts'
+import { ACCESS_WORDS, INTRODUCTION, isRequired, jsonSchema } from './openapi.ts'
 import { errorsOf } from './problem.ts'
 
 const STYLE = `
@@ -86,16 +86,22 @@ function parameterTable(endpoint: Endpoint): string {
     parametersOf(endpoint).map((row) => [
       `<code>${text(row.name)}</code>${isRequired(row, endpoint) ? ' (required)' : ''}`,
       valuesText(row),
-      `<code>${text(row.default === undefined ? '' : row.type.write(row.default))}</code>`,
-      words(parameterText(row)),
+      defaultText(row),
+      words(row.says),
     ]),
   )
 }
 
-function valuesText({ type: { schema }, example }: Parameter): string {
+function defaultText({ defaultSays, default: value, type }: Parameter): string {
+  if (defaultSays !== undefined) return words(defaultSays)
+  return value === undefined ? '' : `<code>${text(type.write(value))}</code>`
+}
+
+function valuesText({ type: { schema, unit }, example }: Parameter): string {
   const { minimum, maximum } = schema
   if (schema.enum !== undefined) return schema.enum.map((word) => `<code>${text(word)}</code>`).join(', ')
-  if (minimum !== undefined && maximum !== undefined) return `an integer from ${minimum} to ${maximum}`
+  if (minimum !== undefined && maximum !== undefined)
+    return `an integer from ${minimum} to ${maximum}${unit === undefined ? '' : ` (${text(unit)})`}`
   const shown = example === undefined ? '' : `, such as <code>${text(example)}</code>`
   const limit = schema.maxLength === undefined ? '' : ` of at most ${schema.maxLength} bytes`
   return `a text${limit}${shown}`

@@ -58,7 +58,12 @@ describe('the description of the API', () => {
 
   test('tells of every path, parameter and error on the page', async () => {
     const page = (await asViewer('/docs')).body.toString()
-    for (const text of ['GET /stream/list', 'FilterFrame', 'an integer from 1 to 12288', 'mixed-link-type'])
+    for (const text of [
+      'GET /stream/list',
+      'FilterFrame',
+      'an integer from 1 to 12288 (bytes)',
+      'mixed-link-type',
+    ])
       assert.ok(page.includes(text), text)
     assert.ok(page.includes('&quot;and&quot;'), 'texts are escaped')
   })
