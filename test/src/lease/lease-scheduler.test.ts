@@ -272,9 +272,9 @@ describe('the lease scheduler', { timeout: 60_000 }, () => {
     const client = connect()
     // A replica that sends one heartbeat, takes everything, and is never heard of again.
     const dead = scriptsOf(client, 'dead')
+    const startedMs = performance.now()
     await dead.heartbeat()
     for (const id of ['d1', 'd2', 'd3', 'd4', 'd5']) await dead.enqueue(narrow(id))
-    const startedMs = performance.now()
     const lease = await ask(survivor, ['a'])
     const waitedMs = performance.now() - startedMs
     assert.ok(waitedMs > QUICK.leaseTtlMs + QUICK.suspectMs - 100, `granted after ${waitedMs} ms`)
