@@ -1,0 +1,16 @@
+/**
+ * Loaded by .ci/test.sh before each test file: Node limits the time of a test, and not that of a file whose
+ * tests have ended while something that they opened keeps it alive. Such a file fails here, and says what it has.
+ */
+import { after } from 'node:test'
+
+/** For what the hooks of the file itself still close. */
+const LIMIT_MS = Number(process.env.FILE_LIMIT_MS ?? 60_000)
+
+after(() => {
+  setTimeout(() => {
+    const left = process.getActiveResourcesInfo().join(', ')
+    process.stderr.write(`the tests have ended, the file has not within ${LIMIT_MS} ms: it has ${left}\n`)
+    process.exit(1)
+  }, LIMIT_MS).unref()
+})
