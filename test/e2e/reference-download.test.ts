@@ -9,14 +9,12 @@ import { COMPRESSIONS, type Compression, encodingOf } from '../../src/query/quer
 import { TIME_SOURCES } from '../../src/query/time-source.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
-import { SwitchTraffic } from '../support/packets/switch-traffic.ts'
-import { randomVendorPacket } from '../support/packets/vendor-packets.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
+import { type CapturePlan, makeReferenceCapture } from '../support/reference/reference-captures.ts'
 import {
   type ReferenceQuery,
   referenceDownload,
   type StoredPacket,
-  withClockTimes,
 } from '../support/reference/reference-download.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
@@ -24,23 +22,12 @@ const CASES = Number(process.env.CAPFLEET_REFERENCE_CASES ?? 300)
 const random = seededRandom()
 const START_NS = 1_790_000_000_000_000_000n
 const SNAPLEN = 262_144
-/** No key frame is good for so long. */
-const LONG_GAP_NS = 31_000_000_000
 
 interface Capture {
   readonly name: string
   readonly startNs: bigint
   /** By port. */
   readonly streams: readonly StoredPacket[][]
-}
-
-interface CapturePlan {
-  readonly name: string
-  readonly ports: number
-  readonly packets: number
-  readonly startNs: bigint
-  /** Between packets, in nanoseconds; any up to the last are as likely as each before. */
-  readonly gapsNs: readonly number[]
 }
 
 const DENSE = [0, 0, 1, 1_000, 3_000_000]
@@ -55,20 +42,9 @@ const CAPTURES = [
 ].map(makeCapture)
 const END_OF_TIME_NS = 2n ** 32n * 1_000_000_000n
 
-function makeCapture(plan: CapturePlan): Capture {
-  const streams: StoredPacket[][] = Array.from({ length: plan.ports }, () => [])
-  const switches = streams.map(() => new SwitchTraffic(random, plan.startNs))
-  let ns = plan.startNs
-  for (let index = 0; index < plan.packets; index++) {
-    const port = index < plan.ports ? index : random.integer(0, plan.ports - 1)
-    const text = `${plan.name} packet ${index}`
-    const packet =
-      random.next() < 0.5 ? randomVendorPacket(random, ns, text) : switches[port]?.packet(ns, text)
-    assert.ok(packet)
-    streams[port]?.push({ ...packet, port })
-    ns += BigInt(random.next() < 0.003 ? LONG_GAP_NS : random.integer(0, random.pick(plan.gapsNs)))
-  }
-  return { name: plan.name, startNs: plan.startNs, streams: streams.map(withClockTimes) }
+function makeCapture(plan: Omit<CapturePlan, 'longGapShare'>): Capture {
+  const streams = makeReferenceCapture(random, { ...plan, longGapShare: 0.003 })
+  return { name: plan.name, startNs: plan.startNs, streams }
 }
 
 let appliance: TempAppliance
