@@ -127,10 +127,20 @@ function knownMembers(members: Readonly<Record<string, unknown>>): Record<string
   for (const name of ['StreamName', 'ScheduleName']) known[name] = plainText(members[name], NAME_MAX)
   if (isCount(readers)) known.readers = readers
   if (typeof oldestNs === 'string' && /^\d{1,20}$/.test(oldestNs)) known.oldestNs = oldestNs
-  if (Array.isArray(candidates))
-    known.candidates = candidates.slice(0, NAMES_MAX).flatMap((name) => plainText(name, NAME_MAX) ?? [])
-  if (Array.isArray(linkTypes)) known.linkTypes = linkTypes.slice(0, NAMES_MAX).filter(isCount)
+  if (Array.isArray(candidates)) known.candidates = namesOf(candidates)
+  if (Array.isArray(linkTypes)) known.linkTypes = linkTypes.slice(0, NAMES_MAX).flatMap(linkTypeOf)
   return known
+}
+
+function namesOf(names: readonly unknown[]): string[] {
+  return names.slice(0, NAMES_MAX).flatMap((name) => plainText(name, NAME_MAX) ?? [])
+}
+
+/** One of the types of mixed-link-type, with the captures that have it; none when it is malformed. */
+function linkTypeOf(entry: unknown): Record<string, unknown>[] {
+  const { linkType, name, captures } = (entry ?? {}) as Record<string, unknown>
+  if (!isCount(linkType) || !Array.isArray(captures)) return []
+  return [{ linkType, name: plainText(name, NAME_MAX), captures: namesOf(captures) }]
 }
 
 function isCount(value: unknown): value is number {

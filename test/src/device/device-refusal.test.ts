@@ -48,6 +48,22 @@ test('a code is taken over with the status that it has in the table, and with no
   }
 })
 
+test('link types that do not go together are told with their captures, and what is malformed is left out', () => {
+  const good = { linkType: 1, name: 'EN10MB', captures: ['a', 'b'] }
+  const linkTypes = [
+    good,
+    null,
+    5,
+    { linkType: '1', captures: [] },
+    { linkType: 2 },
+    { ...good, captures: ['c', 7], x: 1 },
+  ]
+  assert.deepEqual(refused(409, { code: 'mixed-link-type', linkTypes }).details.members?.linkTypes, [
+    good,
+    { ...good, captures: ['c'] },
+  ])
+})
+
 test("a caller's mistake is told in the device's words, bounded and without control characters", () => {
   const problem = JSON.stringify({
     code: 'bad-bpf',
