@@ -1,14 +1,17 @@
 /** /v1/devices: what the gateway knows of its devices, from their last probe; nobody is asked. */
+import { takeNoParameters } from '../contract/request-parameters.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DeviceUse } from '../lease/lease.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
 export async function showDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
   ctx.body = { devices: await reportsOf(parts.fleet.members, parts) }
 }
 
 export async function showDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
   const [report] = await reportsOf([parts.fleet.choose(ctx.params.device ?? '')], parts)
   ctx.body = report
 }

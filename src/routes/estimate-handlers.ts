@@ -9,6 +9,7 @@ import { callerLabel } from '../device/device-request.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
+import { ignoredNames } from '../query/ignored-names.ts'
 import { estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
 import { captureHolder } from './capture-holder.ts'
 import { selectedMembers } from './fleet-selection.ts'
@@ -48,6 +49,7 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
   if (failed.length > 0) {
     ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
   }
+  if (query.ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(query.ignored))
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { kind, ...sumOf(answers), ignored: query.ignored, devices: answers.map(shown) }
 }

@@ -1,4 +1,5 @@
 /** Who holds streams and who waits for them, over all replicas. */
+import { takeNoParameters } from '../contract/request-parameters.ts'
 import type { QueueRow } from '../lease/lease.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { unknownRequest } from './request-handlers.ts'
@@ -6,6 +7,7 @@ import type { RouteContext } from './route.ts'
 
 /** The oldest requests first; at most as many as the scheduler lists at once. */
 export async function showQueue(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
   const rows = await parts.downloads.leases.queue()
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { requests: rows.map(shownRow) }
@@ -13,6 +15,7 @@ export async function showQueue(ctx: RouteContext, parts: GatewayParts): Promise
 
 /** One request while it waits or streams. Fails with unknown-request. */
 export async function showQueuePlace(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
   const id = ctx.params.id ?? ''
   const row = await parts.downloads.leases.place(id)
   if (row === undefined) throw unknownRequest(id)

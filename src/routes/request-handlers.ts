@@ -1,4 +1,5 @@
 import { CapfleetError } from '../base/error.ts'
+import { takeNoParameters } from '../contract/request-parameters.ts'
 import { type StoredReceipt, shownReceipt } from '../serve/receipt.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
@@ -7,6 +8,7 @@ const REQUEST_ID = /^[0-9a-f-]{36}$/
 
 /** What became of a download, for 24 hours. */
 export async function showRequest(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
   ctx.set('Cache-Control', 'no-store')
   ctx.body = shownReceipt(await visibleReceipt(ctx, parts, ctx.params.id ?? ''))
 }
