@@ -99,7 +99,8 @@ async function readRequest(socket: Socket): Promise<string> {
     text += bytes.toString('latin1')
   })
   while (!text.includes('\r\n\r\n') && !socket.destroyed)
-    await Promise.race([once(socket, 'data'), once(socket, 'close')])
+    // A reset rejects both; the loop sees that the socket is gone.
+    await Promise.race([once(socket, 'data'), once(socket, 'close')]).catch(() => undefined)
   return text
 }
 

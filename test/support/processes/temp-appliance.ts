@@ -68,7 +68,7 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     auth: { users },
     ...options.config,
   })
-  const capture = { timeZone: 'UTC', config: config.capture, driver }
+  const capture = { timeZone: config.timeZone, config: config.capture, driver }
   const start = (): Promise<RunningRecorder> =>
     startRecorder({ storePath, log, imports: { segmentBytes }, retention, capture })
   let recorder: RunningRecorder | undefined = await start()
