@@ -39,6 +39,8 @@ export interface QuestionOptions {
   readonly caller?: string
   /** Whether the request changes something on the device; such a request is never sent twice. */
   readonly isChange?: boolean
+  /** As in DeviceRequest. */
+  readonly isAnonymous?: boolean
 }
 
 /** How much of a list is taken. */
@@ -185,7 +187,7 @@ export class DeviceClient {
   /** An answer of status 200. */
   async #openQuestion(
     target: string,
-    { signal, caller, isChange = false }: QuestionOptions,
+    { signal, caller, isChange = false, isAnonymous = false }: QuestionOptions,
   ): Promise<DeviceStream> {
     const { idleTimeoutMs } = this.#limits
     const request = formatRequest(this.device, {
@@ -195,15 +197,15 @@ export class DeviceClient {
         ...USER_AGENT,
         ...(isChange ? { connection: 'close' } : {}),
       },
+      isAnonymous,
     })
     const limits = { signal, idleTimeoutMs, headTimeoutMs: idleTimeoutMs }
-    return this.#accept(
-      await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits)),
-    )
+    const answer = await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits))
+    return this.#accept(answer, isAnonymous)
   }
 
   /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */
-  async #accept(answer: DeviceStream): Promise<DeviceStream> {
+  async #accept(answer: DeviceStream, isAnonymous = false): Promise<DeviceStream> {
     if (answer.head.status === 200) return answer
     using _refused = answer
     const { status, headers } = answer.head
@@ -213,6 +215,7 @@ export class DeviceClient {
       status,
       retryAfter: headers['retry-after'],
       body,
+      isAnonymous,
     })
     if (hiddenText !== undefined) this.#limits.onHiddenText?.(hiddenText)
     throw error

@@ -13,6 +13,8 @@ export interface RefusedAnswer {
   readonly retryAfter?: string | undefined
   /** The part of the body that was read. */
   readonly body: string
+  /** The device was asked without the gateway's credentials, as somebody without credentials had asked. */
+  readonly isAnonymous?: boolean
 }
 
 /** A refusal, and what the device said that is for the log only. */
@@ -54,12 +56,16 @@ const DEVICES_CODES: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * The error that the answer means. A code is taken over only with the status that the table has for it;
- * everything else becomes device-rejected (our credentials) or device-protocol.
+ * everything else becomes device-rejected (our credentials), unauthenticated (nobody's) or device-protocol.
  */
 export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefusal {
   const { status } = answer
   const problem = parseProblem(answer.body)
   const { code, text } = problem
+  if ((status === 401 || status === 403) && answer.isAnonymous === true) {
+    const message = `device ${device} answers this to users only; send HTTP Basic credentials of the gateway`
+    return hidden(new CapfleetError('unauthenticated', message, { members: { devices: [device] } }), text)
+  }
   if (status === 401 || status === 403) {
     const message = `device ${device} refused the gateway's credentials (status ${status}); check user, password and role in the gateway's configuration`
     return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)

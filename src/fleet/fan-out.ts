@@ -16,6 +16,8 @@ export interface FanOutOptions extends TimeLimit {
   readonly user: string
   /** Whether the calls change something on the devices; such a call is never sent twice. */
   readonly isChange: boolean
+  /** Without the gateway's credentials, for a caller who has none. */
+  readonly isAnonymous: boolean
 }
 
 /** Asks all devices the same at the same time; resolves when each has answered or failed. */

@@ -58,7 +58,9 @@ async function answerFromAll(
   const query = withoutDevice(ctx.querystring)
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
   const timeoutMs = parts.limits.controlTimeoutMs
-  const calls = { callLimits: parts.callLimits, user: ctx.state.user ?? '' }
+  const { user } = ctx.state
+  // A device knows best what it tells everybody.
+  const calls = { callLimits: parts.callLimits, user: user ?? '', isAnonymous: user === undefined }
   const replies = await fanOut(members, target, { timeoutMs, ...options, ...calls })
   ctx.status = statusOf(replies)
   ctx.type = 'application/json'

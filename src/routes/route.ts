@@ -14,7 +14,10 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
   readonly path: string
-  /** The least role that may use it; anyone = without credentials; metrics = as auth.anonymousMetrics says. */
-  readonly role: Role | 'anyone' | 'metrics'
+  /**
+   * The least role that may use it; anyone = without credentials. "system" and "metrics" are open when
+   * auth.anonymousSystem, or anonymousMetrics, is true; else a viewer's.
+   */
+  readonly role: Role | 'anyone' | 'system' | 'metrics'
   readonly handler: RouteHandler
 }

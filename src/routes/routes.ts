@@ -34,6 +34,11 @@ const SYSTEM_READS = [
   '/sysmaster/stats_summary',
 ]
 
+/** Those of the API's section 4.3 need no credentials where the gateway is set up so. */
+function roleOf(path: string): Route['role'] {
+  return path.startsWith('/api/v1/system/') ? 'system' : 'viewer'
+}
+
 /** What a device tells for as long as it is listened to. */
 const LIVE_READS = ['/api/v1/system/events', '/api/v1/system/telemetry']
 
@@ -91,7 +96,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/stream/ssize', role: 'viewer', handler: listFleetSplits },
   { method: 'GET', path: '/stream/stime', role: 'viewer', handler: listFleetSplits },
   ...LIVE_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: passToChosenDevice })),
-  ...SYSTEM_READS.map((path): Route => ({ method: 'GET', path, role: 'viewer', handler: askDevices })),
+  ...SYSTEM_READS.map((path): Route => ({ method: 'GET', path, role: roleOf(path), handler: askDevices })),
   ...bothWays('POST', '/sysmaster/capture_start', changeDevices),
   ...bothWays('POST', '/sysmaster/capture_stop', changeDevices),
   ...bothWays('DELETE', '/pcap/del', deleteFleetCapture),
@@ -139,7 +144,7 @@ export const ROUTES: readonly Route[] = [
     (path): Route => ({
       method: 'GET',
       path: `/devices/:device${path}`,
-      role: 'viewer',
+      role: roleOf(path),
       handler: askDevice,
     }),
   ),

@@ -32,11 +32,11 @@ export async function startTempGateway(
     home: join(folder, 'home'),
     redis: redisUrl === undefined ? {} : { url: redisUrl },
     devices: devices.map((device) => device.config),
-    auth: { users },
     // Tests make devices fail often; those of the breaker set a limit.
     health: { failuresMax: 1_000_000 },
     timeZone: 'UTC',
     ...settings,
+    auth: { users, ...(settings.auth as object | undefined) },
   })
   if (redisUrl !== undefined) await settleFresh(redisUrl, config.redis.keyPrefix)
   const logged: { event: string; fields: Readonly<Record<string, unknown>> }[] = []
