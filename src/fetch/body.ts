@@ -83,7 +83,8 @@ export interface ReportedError {
 /** What one device brought. */
 export interface DeviceResult {
   readonly device: string
-  readonly status: 'complete' | 'truncated' | 'missing' | 'failed'
+  /** How its part ends, provided that the body becomes whole. */
+  readonly status: 'complete' | 'truncated' | 'missing'
   /** Delivered packets; undefined when a device whose packets nobody counts did not tell. */
   readonly packets: bigint | undefined
   /** Body bytes of the device that went into the download. */

@@ -197,7 +197,9 @@ function joinFailures(failures: readonly unknown[]): unknown {
   const [first, ...rest] = failures
   if (!(first instanceof CapfleetError) || rest.length === 0) return first
   const ours = failures.filter((failure) => failure instanceof CapfleetError)
-  return new CapfleetError(first.code, ours.map((failure) => failure.message).join('; '), {
+  // Devices that say the same say it once.
+  const messages = new Set(ours.map((failure) => failure.message))
+  return new CapfleetError(first.code, [...messages].join('; '), {
     ...first.details,
     members: { ...first.details.members, devices: [...new Set(ours.flatMap(devicesOf))] },
   })

@@ -92,7 +92,6 @@ export class RelayedBody implements Body {
     // Only the device knows how many packets there are.
     const end = readEnd(this.#isWhole ? trailers : {})
     const bytes = BigInt(this.#bytes)
-    const status = end.isTruncated ? 'truncated' : 'complete'
     return {
       ...end,
       bytes,
@@ -100,7 +99,7 @@ export class RelayedBody implements Body {
       perDevice: [
         {
           device,
-          status: this.#isWhole ? status : 'failed',
+          status: end.isTruncated ? 'truncated' : 'complete',
           packets: end.packets,
           bytes,
           firstNs: undefined,

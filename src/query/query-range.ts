@@ -132,6 +132,6 @@ function timeUnitOf(word: string): TimeUnit | undefined {
 }
 
 function takeZone(parameters: QueryParameters, defaultZone: string | undefined): string | undefined {
-  const text = parameters.take('TSZone') || undefined
-  return text === undefined ? defaultZone : resolveTimeZone(text, 'TSZone')
+  const text = parameters.take('TSZone')?.trim() ?? ''
+  return text === '' ? defaultZone : resolveTimeZone(text, 'TSZone')
 }

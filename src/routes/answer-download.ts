@@ -3,7 +3,7 @@ import { callerLabel } from '../device/device-request.ts'
 import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
-import { badParameter } from '../query/query-parameters.ts'
+import { badParameter, QueryParameters } from '../query/query-parameters.ts'
 import { encodingOf } from '../query/query-values.ts'
 import { downloadHead } from '../serve/download-head.ts'
 import { askedHash } from '../serve/resume-request.ts'
@@ -30,14 +30,15 @@ export async function answerDownload(
   const fetchCompressionOf = (name: string) => parts.fleet.find(name)?.device.fetchCompression
   const plan = compressFetches(planned.plan, fetchCompressionOf)
   refuseImpossible(plan, planned.options)
+  const download = withoutVainDedup(ctx, { ...planned, plan })
   await refuseBadFilters(ctx, plan, parts)
   ctx.respond = false
   if (ctx.method === 'HEAD') {
-    ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression)))
+    ctx.res.writeHead(200, downloadHead(download.plan, encodingOf(plan.query.compression)))
     ctx.res.end()
     return
   }
-  await serve(ctx, parts, { ...planned, plan })
+  await serve(ctx, parts, download)
 }
 
 async function serve(
@@ -80,6 +81,17 @@ function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void
       'is for several devices; one alone has nothing to be aligned with, leave it out',
     )
   }
+}
+
+/** One device alone has no packet that another one had before: Dedup would do nothing, so it is named as ignored. */
+function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): PlannedDownload {
+  const { plan, options } = download
+  if (plan.kind === 'merge' || options.dedupNs === undefined) return download
+  if (new QueryParameters(ctx.querystring).takeSwitch('Strict')) {
+    throw badParameter('Dedup', 'is for several devices; one alone has no duplicates of others, leave it out')
+  }
+  const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }
+  return { ...download, plan: { ...plan, query }, options: { ...options, dedupNs: undefined } }
 }
 
 /** A mistake in a filter need not wait for a stream. */
