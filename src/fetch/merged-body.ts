@@ -106,7 +106,13 @@ class Merged implements Body {
     this.encoding = encodingOf(compression)
     if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
     const claims = sources.flatMap((source) => (source === undefined ? [] : readClaims(source.headers)))
-    this.facts = { claims: claimsOfMerge(claims), clocks: clocksOf(request) }
+    const { beginNs: fromNs, endNs: toNs } = plan.query
+    const leftOut = devices.filter((device) => device.error !== undefined)
+    this.facts = {
+      claims: claimsOfMerge(claims),
+      clocks: clocksOf(request),
+      missing: leftOut.map(({ name: device }) => ({ device, fromNs, toNs })),
+    }
     warnOfSkew(this.facts.clocks, request.log)
     this.chunks = this.#counted(encode(this.#file(), compression, request.signal))
   }
@@ -165,7 +171,10 @@ class Merged implements Body {
         stalledMs: totals?.stalledMs ?? 0,
         clock: this.#request.clockOf(device.name),
         // Packets at the last timestamp may be missing too.
-        missing: error === undefined ? undefined : { fromNs: totals?.lastNs ?? beginNs, toNs: endNs },
+        missing:
+          error === undefined
+            ? undefined
+            : { device: device.name, fromNs: totals?.lastNs ?? beginNs, toNs: endNs },
         error: error === undefined ? undefined : { code: error.code, detail: error.message },
       }
     })

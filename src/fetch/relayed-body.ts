@@ -56,7 +56,7 @@ export class RelayedBody implements Body {
   constructor({ plan, source, startBytes, signal }: RelayRequest) {
     const { encoding, headers } = source
     this.encoding = encoding
-    this.facts = { claims: readClaims(headers), clocks: new Map() }
+    this.facts = { claims: readClaims(headers), clocks: new Map(), missing: [] }
     this.isParkable = encoding === 'none' && !plan.query.follow
     this.#plan = plan
     this.#signal = signal

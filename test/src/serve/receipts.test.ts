@@ -121,6 +121,8 @@ describe('receipts', { timeout: 120_000 }, () => {
   test('OnError=partial without a device: partial, and what is missing of whom', async () => {
     first().behaviour = { problem: { status: 500, body: {} } }
     const { headers, trailers } = await get(`${TIMERANGE}&OnError=partial`, 'user', { te: 'trailers' })
+    assert.equal(headers['capfleet-devices'], 'd1, d2', 'who is read')
+    assert.equal(headers['capfleet-missing'], trailers['capfleet-missing'], 'known before the first byte')
     const receipt = await receiptOf(idOf(headers))
     assert.equal(receipt.status, 'partial')
     assert.equal(receipt.packets, String(2 * PACKETS))
