@@ -171,10 +171,7 @@ class Merged implements Body {
         stalledMs: totals?.stalledMs ?? 0,
         clock: this.#request.clockOf(device.name),
         // Packets at the last timestamp may be missing too.
-        missing:
-          error === undefined
-            ? undefined
-            : { device: device.name, fromNs: totals?.lastNs ?? beginNs, toNs: endNs },
+        missing: error === undefined ? undefined : { fromNs: totals?.lastNs ?? beginNs, toNs: endNs },
         error: error === undefined ? undefined : { code: error.code, detail: error.message },
       }
     })
@@ -238,7 +235,8 @@ function warnOfSkew(clocks: BodyFacts['clocks'], log: Pick<Log, 'warn'>): void {
   }
 }
 
-function clocksOf({ plan, clockOf }: MergeRequest): ReadonlyMap<string, DeviceClock> {
+/** Those that are known. */
+export function clocksOf({ plan, clockOf }: Pick<MergeRequest, 'plan' | 'clockOf'>): BodyFacts['clocks'] {
   return new Map(
     plan.steps.flatMap(({ device }) => {
       const clock = clockOf(device)

@@ -1,5 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
 import { callerLabel } from '../device/device-request.ts'
+import { foreseeDownload } from '../fetch/foresee-download.ts'
 import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
@@ -14,8 +15,8 @@ import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
 
 /**
- * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD makes
- * the same checks, gets the headers and takes no stream.
+ * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD has the gateway and the
+ * devices make the same checks, gets the headers and takes no stream.
  */
 export async function answerDownload(
   ctx: RouteContext,
@@ -32,13 +33,26 @@ export async function answerDownload(
   refuseImpossible(plan, planned.options)
   const download = withoutVainDedup(ctx, { ...planned, plan })
   await refuseBadFilters(ctx, plan, parts)
+  if (ctx.method === 'HEAD') return await answerHead(ctx, parts, download)
   ctx.respond = false
-  if (ctx.method === 'HEAD') {
-    ctx.res.writeHead(200, downloadHead(download.plan, encodingOf(plan.query.compression)))
-    ctx.res.end()
-    return
-  }
   await serve(ctx, parts, download)
+}
+
+/** Of what the devices say of the bytes themselves, nothing is known. */
+async function answerHead(
+  ctx: RouteContext,
+  { fleet, callLimits, downloads }: GatewayParts,
+  { plan, options: { onError } }: PlannedDownload,
+): Promise<void> {
+  using leaving = requestSignal(ctx)
+  const facts = await foreseeDownload(
+    plan,
+    { fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
+    { user: ctx.state.user ?? '', onError, signal: leaving.signal },
+  )
+  ctx.respond = false
+  ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))
+  ctx.res.end()
 }
 
 async function serve(

@@ -6,21 +6,21 @@ import { ENCODING_FILES, type Encoding } from '../query/query-values.ts'
 
 /**
  * Response headers of a download (api-decisions section 1). Never Content-Encoding: the file is compressed, not the
- * transfer. Without `facts`, for HEAD, the devices have not been asked.
+ * transfer.
  */
 export function downloadHead(
   plan: DownloadPlan,
   encoding: Encoding,
-  facts?: BodyFacts,
+  facts: BodyFacts,
 ): Record<string, string> {
   const { mediaType } = ENCODING_FILES[encoding]
   const { query } = plan
-  const missing = new Set(facts?.missing.map(({ device }) => device))
+  const missing = new Set(facts.missing.map(({ device }) => device))
   const read = plan.steps.filter(({ device }) => !missing.has(device))
   return {
     'Content-Type': mediaType,
-    'Content-Disposition': `attachment; filename="${facts?.claims.fileName ?? fileName(plan)}"`,
-    ...(facts === undefined ? {} : factHeaders(facts)),
+    'Content-Disposition': `attachment; filename="${facts.claims.fileName ?? fileName(plan)}"`,
+    ...factHeaders(facts),
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',
     'Capfleet-Devices': read.map(({ device }) => device).join(', '),

@@ -183,14 +183,38 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.deepEqual(recordLines(readPcap(stdout.subarray(end + 4)).records), sortedUnion())
     })
 
-    test('answers HEAD with the headers, without asking a device or taking a lease', async () => {
+    test('answers HEAD with the headers, after asking the devices by HEAD and without taking a lease', async () => {
       for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}&Compression=zstd`]) {
         const answer = await get(path, {}, 'HEAD')
         assert.equal(answer.status, 200)
         assert.match(answer.headers.get('content-disposition') ?? '', /\.pcap(\.zst)?"/)
       }
-      assert.ok(fleet.every((device) => device.requests.length === 0))
+      const asked = fleet.flatMap(({ requests }) => requests.map(({ method }) => method))
+      assert.deepEqual(asked, ['HEAD', 'HEAD', 'HEAD', 'HEAD'])
       await untilIdle()
+    })
+
+    for (const status of [400, 404, 409, 410, 503]) {
+      test(`HEAD is ${status} when a device says so, and so says its Retry-After`, async () => {
+        first().behaviour = { problem: { status, body: {} } }
+        for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}`]) {
+          const answer = await get(path, {}, 'HEAD')
+          assert.equal(answer.status, status)
+          assert.equal(answer.headers.get('retry-after'), status === 503 ? '1' : null)
+        }
+      })
+    }
+
+    test('HEAD is 502 of a device that fails, names it with OnError=partial, and believes one without HEAD', async () => {
+      first().behaviour = { problem: { status: 500, body: {} } }
+      assert.equal((await get(TIMERANGE, {}, 'HEAD')).status, 502)
+      const partial = await get(`${TIMERANGE}&OnError=partial`, {}, 'HEAD')
+      assert.equal(partial.status, 200)
+      assert.equal(partial.headers.get('capfleet-devices'), 'd1, d2')
+      assert.match(partial.headers.get('capfleet-missing') ?? '', /^d0;from=\d+;to=\d+$/)
+      assert.equal((await get(`/devices/d0${TIMERANGE}&OnError=partial`, {}, 'HEAD')).status, 502)
+      first().behaviour = { knowsNoHead: true }
+      assert.equal((await get(TIMERANGE, {}, 'HEAD')).status, 200)
     })
 
     test('refuses bad parameters before any device hears of them', async () => {
