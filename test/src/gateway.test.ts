@@ -250,6 +250,22 @@ describe('the gateway', { timeout: 120_000 }, () => {
       await untilIdle()
     })
 
+    test('says of a capture that has aged out what its device says', async () => {
+      const detail = 'lab_20260101_1000 was removed to make room; it held packets from 5 to 9 ns'
+      ;(fleet[2] as FakeDevice).behaviour = { estimateProblem: { status: 410, body: { code: 'aged-out', detail } } }
+      for (const path of ['/api/v1/pcap/single?', '/api/v1/pcap/splittime?Start=5&Stop=9&', '/stream/ssize?']) {
+        const answer = await get(`${path}StreamName=lab_20260101_1000`)
+        const problem = await problemOf(answer)
+        assert.deepEqual(
+          [answer.status, problem.code, problem.detail, problem.devices],
+          [410, 'aged-out', detail, ['d2']],
+        )
+        assert.equal((await get(`${path}StreamName=lab_20260101_1000`, {}, 'HEAD')).status, 410)
+      }
+      const others = await get('/api/v1/pcap/single?StreamName=lab_20260101_1000&Device=d0,d1')
+      assert.deepEqual([others.status, (await problemOf(others)).code], [404, 'unknown-capture'])
+    })
+
     test('waits for a free stream, then says its place in line', async () => {
       first().behaviour = { hangAfterBytes: 1_000 }
       const leave = new AbortController()
