@@ -34,6 +34,8 @@ export interface DownloadQuery {
   /** Go on with packets of the range that are recorded after the request came. Only in NIC time. */
   readonly follow: boolean
   readonly timeSource: TimeSource
+  /** TSMode as it was written, where it is for the device to say what it means; timeSource is then no more than a guess. */
+  readonly timeSourceWord?: string
   readonly tsMaxNs: bigint | undefined
   /** Largest body before compression, file header included; it ends with a whole record. */
   readonly maxBytes: bigint | undefined

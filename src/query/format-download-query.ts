@@ -15,7 +15,7 @@ export function formatDownloadQuery(query: DownloadQuery): string {
     ['FilterFrame', query.frameFilter.length === 0 ? undefined : formatFrameFilter(query.frameFilter)],
     ['FilterRE', query.filterRegex],
     ['Follow', query.follow ? '1' : undefined],
-    ['TSMode', query.timeSource === 'nic' ? undefined : query.timeSource],
+    ['TSMode', query.timeSourceWord ?? (query.timeSource === 'nic' ? undefined : query.timeSource)],
     ['TSMax', query.tsMaxNs?.toString()],
     ['MaxBytes', query.maxBytes?.toString()],
     ['MaxPackets', query.maxPackets?.toString()],

@@ -27,8 +27,8 @@ export function parseDownloadQuery(kind: DownloadKind, raw: string, context: Par
   const parameters = new QueryParameters(raw)
   for (const name of context.callerParameters ?? []) parameters.take(name)
   const range = takeQueryRange(kind, parameters, context)
-  const timeSource = takeTimeSource(kind, parameters, context.timeSourceAliases)
-  const follow = takeFollow(parameters, timeSource)
+  const source = takeTimeSource(kind, parameters, context)
+  const follow = takeFollow(parameters, source.timeSource)
   const shared = {
     kind,
     captureName: kind === 'timerange' ? undefined : takeCaptureName(parameters),
@@ -39,7 +39,7 @@ export function parseDownloadQuery(kind: DownloadKind, raw: string, context: Par
     frameFilter: takeFrameFilter(parameters),
     filterRegex: takeRegex(parameters),
     follow,
-    timeSource,
+    ...source,
     tsMaxNs: parameters.takeInteger('TSMax', 1n, INTEGER_MAX),
     maxBytes: parameters.takeInteger('MaxBytes', FILE_HEADER_BYTES, INTEGER_MAX),
     maxPackets: parameters.takeInteger('MaxPackets', 1n, INTEGER_MAX),
@@ -122,12 +122,14 @@ function takeFrameFilter(parameters: QueryParameters): readonly FrameCondition[]
 function takeTimeSource(
   kind: DownloadKind,
   parameters: QueryParameters,
-  aliases: TimeSourceAliases = {},
-): TimeSource {
+  { timeSourceAliases: aliases = {}, zone }: ParseContext,
+): Pick<DownloadQuery, 'timeSource' | 'timeSourceWord'> {
   const word = parameters.take('TSMode') || 'nic'
-  const source = timeSourceOf(word, aliases)
-  if (source !== undefined) return source
-  if (isUnitMode(kind, word)) return 'nic'
+  const timeSource = timeSourceOf(word, aliases)
+  if (timeSource !== undefined) return { timeSource }
+  if (isUnitMode(kind, word)) return { timeSource: 'nic' }
+  // Who leaves local times to the device leaves its own words to it, too.
+  if (zone === undefined) return { timeSource: 'nic', timeSourceWord: word }
   const units = kind === 'timerange' ? TIME_UNIT_WORDS : []
   const words = [...TIME_SOURCES, ...Object.keys(aliases), ...units]
   throw badParameter('TSMode', `must be one of ${words.join(', ')}, got ${quote(word)}`)

@@ -13,7 +13,10 @@ import {
 import { resolveTimeZone } from './time-zone.ts'
 
 export interface RangeContext {
-  /** IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself. */
+  /**
+   * IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself, and
+   * words of TSMode that are not known here.
+   */
   readonly zone: string | undefined
   /** "now" of relative times, epoch nanoseconds. */
   readonly nowNs: bigint

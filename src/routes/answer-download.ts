@@ -1,7 +1,7 @@
 import { CapfleetError } from '../base/error.ts'
 import { callerLabel } from '../device/device-request.ts'
 import { foreseeDownload } from '../fetch/foresee-download.ts'
-import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
+import { checkFilters, needsCheck } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
 import { badParameter, QueryParameters } from '../query/query-parameters.ts'
@@ -110,7 +110,7 @@ function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): Planned
 
 /** A mistake in a filter need not wait for a stream. */
 async function refuseBadFilters(ctx: RouteContext, plan: DownloadPlan, parts: GatewayParts): Promise<void> {
-  if (!hasFilters(plan.query)) return
+  if (!needsCheck(plan.query)) return
   const members = plan.steps.flatMap((step) => parts.fleet.find(step.device) ?? [])
   const member = members.find(({ breaker }) => breaker.state !== 'open')
   if (member === undefined) return

@@ -16,8 +16,8 @@ import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
 import type { RouteContext, RouteHandler } from './route.ts'
 
 /**
- * A download from one device, for which nothing but the host differs: local times mean its zone. Bad parameters are
- * refused before a lease is taken.
+ * A download from one device, for which nothing but the host differs: local times mean its zone, TSMode may be an
+ * alias of its own. Bad parameters are refused before a lease is taken.
  */
 export function downloadFromDevice(
   kind: RequestedDownload['kind'],
@@ -26,7 +26,7 @@ export function downloadFromDevice(
   return async (ctx, parts) => {
     const { device } = deviceOf(ctx, parts).member
     await answerDownload(ctx, parts, () =>
-      planDownload(parseRequestQuery(ctx, parts, { kind, parse, zoneOf: 'device' }), [device.name], 1),
+      planDownload(parseRequestQuery(ctx, parts, { kind, parse, wordsOf: 'device' }), [device.name], 1),
     )
   }
 }

@@ -12,22 +12,23 @@ export interface RequestedDownload {
   readonly parse: QueryParser
   /** Parameters that are read elsewhere. */
   readonly callerParameters?: readonly string[]
-  /** Whose zone local times without TSZone mean; default: the gateway's. */
-  readonly zoneOf?: 'gateway' | 'device'
+  /** Whose zone local times without TSZone mean, and whose aliases TSMode may be; default: the gateway's. */
+  readonly wordsOf?: 'gateway' | 'device'
 }
 
 /** The download that the request's query string asks for. */
 export function parseRequestQuery(
   ctx: RouteContext,
   parts: GatewayParts,
-  { kind, parse, callerParameters = [], zoneOf = 'gateway' }: RequestedDownload,
+  { kind, parse, callerParameters = [], wordsOf = 'gateway' }: RequestedDownload,
 ): DownloadQuery {
   const { timeZone, tsModeAliases } = parts.limits
+  const words =
+    wordsOf === 'device' ? { zone: undefined } : { zone: timeZone, timeSourceAliases: tsModeAliases }
   const nowNs = BigInt(Date.now()) * 1_000_000n
   return parse(kind, ctx.querystring, {
-    zone: zoneOf === 'device' ? undefined : timeZone,
+    ...words,
     nowNs,
     callerParameters: [...callerParameters, ...GATEWAY_PARAMETERS],
-    timeSourceAliases: tsModeAliases,
   })
 }

@@ -302,6 +302,22 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.equal(asked, '/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000')
     })
 
+    test('below a device leave words of TSMode to it, and have it judge them before anybody waits', async () => {
+      const path = `/devices/d0${TIMERANGE}&TSMode=footer`
+      assert.equal((await get(path)).status, 200)
+      const [judged, asked] = first().requests.map(({ url }) => url)
+      assert.match(judged ?? '', /^\/api\/v1\/pcap\/estimate\?.*&TSMode=footer$/)
+      assert.match(asked ?? '', /^\/api\/v1\/pcap\/timerange\?.*&TSMode=footer$/)
+      first().requests.length = 0
+      const body = { code: 'bad-parameter', detail: 'TSMode must be one of nic, foot', param: 'TSMode' }
+      first().behaviour = { estimateProblem: { status: 400, body } }
+      const refused = await get(path)
+      const problem = await problemOf(refused)
+      assert.deepEqual([refused.status, problem.detail, problem.param], [400, body.detail, 'TSMode'])
+      assert.equal(first().requests.length, 1, 'no stream was asked for')
+      assert.equal((await get(`${TIMERANGE}&TSMode=footer&Device=d0`)).status, 400, 'the fleet has its own words')
+    })
+
     test('asks again when somebody outside holds the slot that a lease was for', async () => {
       first().outsiders = 4
       const answer = get(TIMERANGE)

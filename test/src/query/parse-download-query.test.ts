@@ -110,6 +110,20 @@ test('tsModeAliases add spellings of TSMode and change none of the API', () => {
   assert.throws(() => source('Footer'), /TSMode must be one of .*footer/)
 })
 
+test('a word of TSMode that is not known here is left to the device that reads the query itself', () => {
+  const ofDevice = { ...context, zone: undefined }
+  for (const [kind, raw] of [
+    ['single', 'StreamName=a&TSMode=foo%26bar'],
+    ['timerange', 'TSBegin=1&TSEnd=2&TSUnit=nanos&TSMode=foo%26bar'],
+  ] as const) {
+    const query = parseDownloadQuery(kind, raw, ofDevice)
+    assert.equal(query.timeSourceWord, 'foo&bar')
+    assert.equal(formatDownloadQuery(query), raw)
+  }
+  assert.equal(parseDownloadQuery('single', 'StreamName=a&TSMode=vendorB3550', ofDevice).timeSourceWord, undefined)
+  assert.throws(() => parse('single', 'StreamName=a&TSMode=foo'), /TSMode must be one of/)
+})
+
 test('names the unit that was detected', () => {
   assert.equal(parse('timerange', 'TSBegin=1763600000&TSEnd=1763600001').timeUnit, 'sec')
   assert.equal(parse('timerange', 'TSBegin=1763600000&TSEnd=1763600001000').timeUnit, 'sec, msecs')
