@@ -30,6 +30,7 @@ export async function estimateDownload(parts: ApplianceParts, ctx: ApplianceCont
         return { selection: found.selection, counted: count }
       },
     )
+    if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
     ctx.set('Cache-Control', 'no-store')
     ctx.body = {
       Kind: kind,

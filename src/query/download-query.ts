@@ -23,6 +23,8 @@ export interface DownloadQuery {
    * RFC 3339, and where there is no TSBegin.
    */
   readonly timeUnit: string | undefined
+  /** IANA name of the zone in which local times without TSZone were read, for the Capfleet-Time-Zone header. */
+  readonly timeZone?: string
   /** How many captures the range may reach into: 2 on the legacy /pcap/timerange, else unlimited. */
   readonly capturesMax: number | undefined
   readonly filterBpf: string | undefined

@@ -22,7 +22,7 @@ export interface RangeContext {
   readonly nowNs: bigint
 }
 
-export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'localTimes'>
+export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'timeZone' | 'localTimes'>
 
 /** Takes the parameters of the range. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
 export function takeQueryRange(
@@ -33,7 +33,8 @@ export function takeQueryRange(
   if (kind === 'single') return { beginNs: 0n, endNs: TIME_LIMIT_NS, timeUnit: undefined }
   // Start and Stop are nanoseconds whatever their size (API section 4.4.3).
   const unit = kind === 'timerange' ? takeUnit(parameters) : 'nanos'
-  const zone = kind === 'timerange' ? takeZone(parameters, context.zone) : context.zone
+  const givenZone = kind === 'timerange' ? takeZone(parameters) : undefined
+  const zone = givenZone ?? context.zone
   const [beginEnd, endEnd] =
     kind === 'timerange' ? takeRangeEnds(parameters, unit) : takeSplitEnds(parameters)
   const shared = { zone, nowNs: context.nowNs }
@@ -46,10 +47,12 @@ export function takeQueryRange(
     )
   }
   const units = [...new Set([begin.unit, end.unit])].filter((used) => used !== undefined)
+  const isZoneAssumed = givenZone === undefined && zone !== undefined && units.includes('YYYYMMDD_HHMMSS')
   return {
     beginNs: begin.ns,
     endNs: end.ns,
     timeUnit: kind === 'timerange' && units.length > 0 ? units.join(', ') : undefined,
+    ...(isZoneAssumed ? { timeZone: zone } : {}),
     ...(begin.local === undefined && end.local === undefined
       ? {}
       : { localTimes: { begin: begin.local, end: end.local } }),
@@ -134,7 +137,7 @@ function timeUnitOf(word: string): TimeUnit | undefined {
   return name === undefined ? undefined : TIME_UNIT_NAMES[name]
 }
 
-function takeZone(parameters: QueryParameters, defaultZone: string | undefined): string | undefined {
+function takeZone(parameters: QueryParameters): string | undefined {
   const text = parameters.take('TSZone')?.trim() ?? ''
-  return text === '' ? defaultZone : resolveTimeZone(text, 'TSZone')
+  return text === '' ? undefined : resolveTimeZone(text, 'TSZone')
 }

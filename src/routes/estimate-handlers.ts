@@ -52,6 +52,7 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
   if (failed.length > 0) {
     ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
   }
+  if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { kind, ...sumOf(answers), ignored: query.ignored, devices: answers.map(shown) }
 }

@@ -15,6 +15,7 @@ export function downloadHead(
 ): Record<string, string> {
   const { mediaType } = ENCODING_FILES[encoding]
   const { query } = plan
+  const timeZone = query.timeZone ?? facts.claims.timeZone
   const missing = new Set(facts.missing.map(({ device }) => device))
   const read = plan.steps.filter(({ device }) => !missing.has(device))
   return {
@@ -25,6 +26,7 @@ export function downloadHead(
     'X-Accel-Buffering': 'no',
     'Capfleet-Devices': read.map(({ device }) => device).join(', '),
     ...(query.timeUnit === undefined ? {} : { 'Capfleet-TS-Unit': query.timeUnit }),
+    ...(timeZone === undefined ? {} : { 'Capfleet-Time-Zone': timeZone }),
     ...(query.ignored.length === 0 ? {} : { 'Capfleet-Ignored': ignoredNames(query.ignored) }),
   }
 }

@@ -251,18 +251,24 @@ describe('the gateway', { timeout: 120_000 }, () => {
     })
 
     test('says of a capture that has aged out what its device says', async () => {
-      const detail = 'lab_20260101_1000 was removed to make room; it held packets from 5 to 9 ns'
-      ;(fleet[2] as FakeDevice).behaviour = { estimateProblem: { status: 410, body: { code: 'aged-out', detail } } }
-      for (const path of ['/api/v1/pcap/single?', '/api/v1/pcap/splittime?Start=5&Stop=9&', '/stream/ssize?']) {
-        const answer = await get(`${path}StreamName=lab_20260101_1000`)
+      const detail = 'gone_20260101_1000 was removed to make room; it held packets from 5 to 9 ns'
+      ;(fleet[2] as FakeDevice).behaviour = {
+        estimateProblem: { status: 410, body: { code: 'aged-out', detail } },
+      }
+      for (const path of [
+        '/api/v1/pcap/single?',
+        '/api/v1/pcap/splittime?Start=5&Stop=9&',
+        '/stream/ssize?',
+      ]) {
+        const answer = await get(`${path}StreamName=gone_20260101_1000`)
         const problem = await problemOf(answer)
         assert.deepEqual(
           [answer.status, problem.code, problem.detail, problem.devices],
           [410, 'aged-out', detail, ['d2']],
         )
-        assert.equal((await get(`${path}StreamName=lab_20260101_1000`, {}, 'HEAD')).status, 410)
+        assert.equal((await get(`${path}StreamName=gone_20260101_1000`, {}, 'HEAD')).status, 410)
       }
-      const others = await get('/api/v1/pcap/single?StreamName=lab_20260101_1000&Device=d0,d1')
+      const others = await get('/api/v1/pcap/single?StreamName=gone_20260101_1000&Device=d0,d1')
       assert.deepEqual([others.status, (await problemOf(others)).code], [404, 'unknown-capture'])
     })
 
@@ -302,6 +308,23 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.equal(asked, '/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000')
     })
 
+    test('name the zone that local times were read in, the own one or that of the device', async () => {
+      const range = 'timerange?TSBegin=20261120_093000&TSEnd=20261120_100000'
+      for (const device of fleet) device.answers.set('/api/v1/pcap/estimate', { Packets: '1', Bytes: '100' })
+      first().behaviour = { headers: { 'Capfleet-Time-Zone': 'Asia/Tokyo' } }
+      for (const [path, zone] of [
+        [`/api/v1/pcap/${range}`, 'UTC'],
+        [`/api/v1/pcap/${range}&TSZone=Berlin`, null],
+        [`/v1/estimate?${range.split('?')[1]}`, 'UTC'],
+        [`/devices/d0/api/v1/pcap/${range}`, 'Asia/Tokyo'],
+        [`/devices/d1/api/v1/pcap/${range}`, null],
+      ] as const) {
+        const answer = await get(path)
+        assert.equal(answer.headers.get('capfleet-time-zone'), zone, path)
+        await answer.arrayBuffer()
+      }
+    })
+
     test('below a device leave words of TSMode to it, and have it judge them before anybody waits', async () => {
       const path = `/devices/d0${TIMERANGE}&TSMode=footer`
       assert.equal((await get(path)).status, 200)
@@ -315,7 +338,11 @@ describe('the gateway', { timeout: 120_000 }, () => {
       const problem = await problemOf(refused)
       assert.deepEqual([refused.status, problem.detail, problem.param], [400, body.detail, 'TSMode'])
       assert.equal(first().requests.length, 1, 'no stream was asked for')
-      assert.equal((await get(`${TIMERANGE}&TSMode=footer&Device=d0`)).status, 400, 'the fleet has its own words')
+      assert.equal(
+        (await get(`${TIMERANGE}&TSMode=footer&Device=d0`)).status,
+        400,
+        'the fleet has its own words',
+      )
     })
 
     test('asks again when somebody outside holds the slot that a lease was for', async () => {
