@@ -42,6 +42,8 @@ export interface QuestionOptions {
   readonly isChange?: boolean
   /** As in DeviceRequest. */
   readonly isAnonymous?: boolean
+  /** Told the headers of a 200 answer, before anything of its body is given. */
+  readonly onHeaders?: (headers: Readonly<Record<string, string>>) => void
 }
 
 /** How much of a list is taken. */
@@ -117,10 +119,10 @@ export class DeviceClient {
   async *getList(
     target: string,
     { bytesMax, entriesMax }: ListLimits,
-    signal: AbortSignal,
+    { signal, onHeaders }: Pick<QuestionOptions, 'signal' | 'onHeaders'>,
   ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
     using _place = await this.#questions.acquire(signal)
-    using answer = await this.#openQuestion(target, { bytesMax, signal })
+    using answer = await this.#openQuestion(target, { bytesMax, signal, ...(onHeaders && { onHeaders }) })
     const list = new JsonList()
     let entries = 0
     try {
@@ -208,7 +210,7 @@ export class DeviceClient {
   /** An answer of status 200. */
   async #openQuestion(
     target: string,
-    { signal, caller, isChange = false, isAnonymous = false }: QuestionOptions,
+    { signal, caller, isChange = false, isAnonymous = false, onHeaders }: QuestionOptions,
   ): Promise<DeviceStream> {
     const { idleTimeoutMs } = this.#limits
     const request = formatRequest(this.device, {
@@ -222,7 +224,9 @@ export class DeviceClient {
     })
     const limits = { signal, idleTimeoutMs, headTimeoutMs: idleTimeoutMs }
     const answer = await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits))
-    return this.#accept(answer, isAnonymous)
+    const accepted = await this.#accept(answer, isAnonymous)
+    onHeaders?.(accepted.head.headers)
+    return accepted
   }
 
   /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */

@@ -9,6 +9,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { clientGone } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
+import { ignoredNames, parseIgnoredNames } from '../query/ignored-names.ts'
 import type { Device } from './device.ts'
 import type { DeviceClient } from './device-client.ts'
 import { deviceProtocol } from './device-failure.ts'
@@ -102,6 +103,8 @@ const RESPONSE_HEADERS = [
   'x-accel-buffering',
 ]
 
+const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
+
 /** The API of the devices knows no other method for what POST and DELETE mean here. */
 export function methodOf({ method }: IncomingMessage): 'GET' | 'HEAD' {
   return method === 'HEAD' ? 'HEAD' : 'GET'
@@ -142,6 +145,11 @@ export function passHead(
     const value = headers[name]
     if (value !== undefined) res.setHeader(name, value)
   }
+  // Of the headers of the API what has the right form.
+  const ignored = parseIgnoredNames(headers['capfleet-ignored']?.toString())
+  if (ignored.length > 0) res.setHeader('Capfleet-Ignored', ignoredNames(ignored))
+  const timeZone = headers['capfleet-time-zone']?.toString() ?? ''
+  if (ZONE_NAME.test(timeZone)) res.setHeader('Capfleet-Time-Zone', timeZone)
   keepFromBrowser(status, String(headers['content-type'] ?? ''), res)
   res.statusCode = status
 }

@@ -54,7 +54,7 @@ export function parseGatewayOptions(raw: string): GatewayOptions {
 }
 
 function takeRequestId(parameters: QueryParameters): string | undefined {
-  const id = parameters.take('Resume')
+  const id = parameters.take('Resume') || undefined
   if (id === undefined || REQUEST_ID.test(id)) return id
   throw badParameter('Resume', `must be the Capfleet-Request-Id of the download, got ${quote(id)}`)
 }

@@ -7,7 +7,7 @@ import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 const ID = '0a1b2c3d-0000-4000-8000-0123456789ab'
 
 test("without the gateway's parameters a download is plain", () => {
-  assert.deepEqual(parseGatewayOptions('StreamName=x&Slice=64'), {
+  assert.deepEqual(parseGatewayOptions('StreamName=x&Slice=64&Resume=&Dedup=&OnError='), {
     onError: 'fail',
     dedupNs: undefined,
     align: false,
