@@ -15,7 +15,7 @@ import { askRecorder } from './ask-recorder.ts'
 export async function startCapture(parts: ApplianceParts, ctx: ApplianceContext): Promise<void> {
   refuseCrossSite(ctx.req)
   const parameters = new QueryParameters(ctx.querystring)
-  const baseName = parameters.take('StreamName') || parts.config.capture.defaultName
+  const baseName = parameters.take('StreamName') ?? parts.config.capture.defaultName
   finishChange(ctx, parameters)
   checkBaseName(baseName)
   const report = await askRecorder(parts.recorder, (recorder, limit) =>
