@@ -12,7 +12,7 @@ import { createHttpApp } from '../src/http/http-app.ts'
 import { listen } from '../src/http/http-server.ts'
 import { registerCaptureMetrics } from './answers/capture-metrics.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
-import type { ApplianceParts } from './appliance-parts.ts'
+import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { type ApplianceRoute, routeOf } from './appliance-routes.ts'
 import { registerCompileMetrics } from './compile/compile-metrics.ts'
 import { CompileQueue } from './compile/compile-queue.ts'
@@ -121,10 +121,20 @@ async function createParts(
   }
 }
 
-function neededRole({ role }: ApplianceRoute, auth: ApplianceConfig['auth']): Role | 'anyone' {
-  if (role === 'metrics') return auth.anonymousMetrics ? 'anyone' : 'viewer'
-  if (role !== 'system') return role
-  return auth.anonymousSystem ? 'anyone' : 'viewer'
+/** What opens the rows of a role to callers without credentials. */
+const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as const
+
+async function admit(
+  ctx: ApplianceContext,
+  { role }: ApplianceRoute,
+  users: UsersFile,
+  auth: ApplianceConfig['auth'],
+): Promise<void> {
+  if (role === 'anyone') return recognize(ctx, users)
+  if (role !== 'system' && role !== 'metrics') return authenticate(ctx, role, users)
+  const setting = OPENED_BY[role]
+  if (auth[setting]) return recognize(ctx, users)
+  await authenticate(ctx, 'viewer', users, `auth.${setting}`)
 }
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
@@ -132,9 +142,7 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   app.use(hideStorePath(parts.config.store, parts.log))
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
-    const needed = neededRole(route, parts.config.auth)
-    if (needed === 'anyone') await recognize(ctx, users)
-    else await authenticate(ctx, needed, users)
+    await admit(ctx, route, users, parts.config.auth)
     await route.handler(ctx, parts)
   })
   return app.callback()

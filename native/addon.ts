@@ -31,6 +31,8 @@ export interface DownloadTotals {
   /** Packets and bytes of the range read from the store, before the filters. */
   readonly readPackets: bigint
   readonly readBytes: bigint
+  /** Packets read before the last of `packets` that were left out: not of the range, or by a filter. It never falls. */
+  readonly excludedPackets: bigint
   /** Blocks left out because their checksum did not match. */
   readonly corruptBlocks: bigint
   /** Timestamps of the first and last packet handed out; undefined before the first. */

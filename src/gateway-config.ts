@@ -68,6 +68,7 @@ export const gatewayConfigSchema = z
     deviceDiscovery: z.array(discoverySchema).default([]),
     auth: z.strictObject({
       users: z.string(),
+      anonymousSystem: z.boolean().default(false),
       anonymousMetrics: z.boolean().default(true),
       logins: loginsSchema,
     }),

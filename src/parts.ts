@@ -61,6 +61,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
       ...config.downloads,
       probeTimeoutMs: config.control.probeTimeoutMs,
       controlTimeoutMs: config.control.timeoutMs,
+      anonymousSystem: config.auth.anonymousSystem,
       anonymousMetrics: config.auth.anonymousMetrics,
       listEntriesMax: config.control.listEntriesMax,
       timeZone: config.timeZone,

@@ -31,6 +31,7 @@ export async function estimateDownload(ctx: ApplianceContext, parts: AppliancePa
         return { selection: found.selection, counted: count }
       },
     )
+    if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
     ctx.set('Cache-Control', 'no-store')
     ctx.body = {
       Kind: kind,

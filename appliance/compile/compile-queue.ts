@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError, secondsText } from '../../src/base/error.ts'
 import type { Caller } from '../request/caller.ts'
 import { type CompileHelper, type CompileOutcome, runHelper } from './compile-process.ts'
 
@@ -158,7 +158,7 @@ export class CompileQueue {
   /** Of no effect on what is being compiled: that has a limit of its own. */
   #giveUp(ticket: Ticket): void {
     if (this.#waiting.delete(ticket))
-      ticket.settle.reject(this.#busy(`no compiler became free within ${this.#settings.waitMs / 1000} s`))
+      ticket.settle.reject(this.#busy(`no compiler became free within ${secondsText(this.#settings.waitMs)}`))
   }
 
   #leave(ticket: Ticket, reason: unknown): void {

@@ -22,6 +22,7 @@ export function downloadHeaders({ query, fileName, agedOutBeforeNs }: DownloadHe
     'X-Accel-Buffering': 'no',
   }
   if (query.timeUnit !== undefined) headers['Capfleet-TS-Unit'] = query.timeUnit
+  if (query.timeZone !== undefined) headers['Capfleet-Time-Zone'] = query.timeZone
   // A caller that lost the connection may then go on by TSBegin without missing a packet.
   if (query.timeSource === 'nic') headers['Capfleet-Order'] = 'time'
   if (query.afterBytes !== undefined) headers['Capfleet-After'] = String(query.afterBytes)

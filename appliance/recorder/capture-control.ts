@@ -304,10 +304,10 @@ function captureNotRunning(): CapfleetError {
 }
 
 function captureScheduled(name: string, row: string, run: ScheduledRun | undefined): CapfleetError {
-  const until = run === undefined ? 'its end' : run.until
+  const end = run?.until === undefined ? '' : ` until ${run.until}`
   return new CapfleetError(
     'capture-scheduled',
-    `${name} runs by the schedule row ${row} until ${until}; add Until=next to stop today's run`,
+    `${name} runs by the schedule row ${row}${end}; add Until=next to stop today's run`,
     { members: { StreamName: name, ScheduleName: row } },
   )
 }

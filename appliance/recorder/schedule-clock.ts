@@ -5,8 +5,8 @@ import type { SkippedRun } from './skipped-run.ts'
 /** The run of a schedule's row that is due now, for answers and for who carries it out. */
 export interface ScheduledRun {
   readonly name: string
-  /** When the row stops it, in words. */
-  readonly until: string
+  /** When the row stops it, in words; undefined: the row runs all the time. */
+  readonly until: string | undefined
 }
 
 /** Where a run that was stopped by command is kept. */
@@ -44,7 +44,7 @@ export class ScheduleClock {
   get due(): ScheduledRun | undefined {
     const run = this.#runNow()
     if (run === undefined || this.#isSkipped(run)) return undefined
-    const until = run.endMs === Number.POSITIVE_INFINITY ? 'for ever' : textOf(run)
+    const until = run.endMs === Number.POSITIVE_INFINITY ? undefined : textOf(run)
     return { name: run.row.name, until }
   }
 

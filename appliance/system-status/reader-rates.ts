@@ -71,15 +71,9 @@ function sampleOf(reader: Reader): Sample {
       readBytes: totals?.readBytes ?? 0n,
       writtenPackets: totals === undefined ? 0n : totals.packets - totals.skippedPackets,
       writtenBytes: reader.bytes,
-      discardedPackets: discarded(totals),
+      discardedPackets: totals?.excludedPackets ?? 0n,
     },
   }
-}
-
-/** Packets that the filters left out. Those read ahead count too, until they are handed out. */
-function discarded(totals: { readPackets: bigint; packets: bigint } | undefined): bigint {
-  if (totals === undefined || totals.readPackets < totals.packets) return 0n
-  return totals.readPackets - totals.packets
 }
 
 function ratesBetween(before: Sample, now: Sample): ReaderTotals {

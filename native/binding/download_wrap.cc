@@ -204,6 +204,7 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   result.Set("outputBytes", toBigInt(env, totals.outputBytes));
   result.Set("readPackets", toBigInt(env, totals.readPackets));
   result.Set("readBytes", toBigInt(env, totals.readBytes));
+  result.Set("excludedPackets", toBigInt(env, totals.excludedPackets));
   result.Set("corruptBlocks", toBigInt(env, totals.corruptBlocks));
   result.Set("firstNs", toBigInt(env, totals.firstNs));
   result.Set("lastNs", toBigInt(env, totals.lastNs));

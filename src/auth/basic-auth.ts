@@ -12,12 +12,22 @@ type AskedContext = Pick<Koa.ParameterizedContext<RequestState>, 'req' | 'state'
 
 /**
  * Puts the user whose credentials the request has into the context's state, also when their role is less
- * than `needed`. Fails with unauthenticated, insufficient-scope or too-many-logins.
+ * than `needed`. `openedBy` is a setting that would let everybody in. Fails with unauthenticated,
+ * insufficient-scope or too-many-logins.
  */
-export async function authenticate(ctx: AskedContext, needed: Role, users: UsersFile): Promise<void> {
+export async function authenticate(
+  ctx: AskedContext,
+  needed: Role,
+  users: UsersFile,
+  openedBy?: string,
+): Promise<void> {
   const { authorization } = ctx.req.headers
-  if (authorization === undefined)
-    throw unauthenticated('this path needs a user; send HTTP Basic credentials (curl -u NAME:PASSWORD)')
+  if (authorization === undefined) {
+    const hint = openedBy === undefined ? '' : `; the setting ${openedBy}: true opens it to everybody`
+    throw unauthenticated(
+      `this path needs a user; send HTTP Basic credentials (curl -u NAME:PASSWORD)${hint}`,
+    )
+  }
   const user = await users.verify(authorization, addressOf(ctx.req.socket))
   if (user === undefined) {
     throw unauthenticated(

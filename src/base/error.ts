@@ -211,6 +211,12 @@ export class CapfleetError extends Error {
   }
 }
 
+/** A time as a message tells it: "0.25 s", "3 s", "1.5 s". */
+export function secondsText(ms: number): string {
+  const seconds = ms / 1_000
+  return `${seconds < 1 ? Number(seconds.toPrecision(2)) : Math.round(seconds * 10) / 10} s`
+}
+
 /** The reason to end what nobody waits for any more. No answer; it only has to be nobody's fault. */
 export function clientGone(): CapfleetError {
   return new CapfleetError('draining', 'the client has gone')

@@ -98,7 +98,8 @@ export const START_PARAMETERS = {
   baseName: {
     name: 'StreamName',
     says: 'What the capture is called; its full name has the time of the start behind it.',
-    type: patternType(BASE_NAME, `must be ${BASE_NAME_RULE}`),
+    // An unset variable of a script must not start a capture of another name.
+    type: { ...patternType(BASE_NAME, `must be ${BASE_NAME_RULE}`), readsEmpty: true },
     defaultSays: 'capture.defaultName of the device',
   },
 } as const satisfies ParameterRows

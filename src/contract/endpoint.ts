@@ -42,8 +42,8 @@ export const GROUPS = {
 export type Group = keyof typeof GROUPS
 
 /**
- * The least role that may use it. anyone: without credentials. system, metrics: without credentials unless
- * auth.anonymousSystem or auth.anonymousMetrics is false, then a viewer's; a known user is told more.
+ * The least role that may use it. anyone: without credentials. system, metrics: without credentials where
+ * auth.anonymousSystem or auth.anonymousMetrics is true, else a viewer's; a known user is told more.
  */
 export type Access = Role | 'anyone' | 'system' | 'metrics'
 

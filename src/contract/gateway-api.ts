@@ -55,7 +55,6 @@ export function belowDevice(endpoint: Endpoint): Endpoint {
   return {
     ...endpoint,
     path: `/devices/:device${endpoint.path}`,
-    role: endpoint.role === 'system' ? 'viewer' : endpoint.role,
     // What the gateway says of the caller, it says itself.
     requestHeaders: (endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
     parameters: endpoint.parameters ?? [],
@@ -110,7 +109,6 @@ export function passedToOne(endpoint: Endpoint): Endpoint {
 function atRoot(endpoint: Endpoint): Endpoint {
   return {
     ...endpoint,
-    role: endpoint.role === 'system' ? 'viewer' : endpoint.role,
     parameters: [FLEET_PARAMETERS, ...(endpoint.parameters ?? [])],
     requestHeaders: [
       CAPFLEET_DEVICE,

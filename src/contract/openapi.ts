@@ -68,8 +68,8 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
 /** Who may use an endpoint, in words. */
 export const ACCESS_WORDS: Readonly<Record<Access, string>> = {
   anyone: 'Needs no user.',
-  metrics: 'Needs no user, unless auth.anonymousMetrics is false.',
-  system: 'Needs no user, unless auth.anonymousSystem is false.',
+  metrics: 'Needs a user, unless auth.anonymousMetrics is true.',
+  system: 'Needs a user, unless auth.anonymousSystem is true.',
   viewer: 'Needs a user.',
   user: 'Needs the role user.',
   full: 'Needs the role full.',

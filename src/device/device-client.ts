@@ -1,5 +1,6 @@
 /** HTTP to one device: questions whose answers are read here, downloads, and what is passed on. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { CapfleetError } from '../base/error.ts'
 import { FairLimit } from '../base/fair-limit.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
 import { ConnectionPool } from './connection-pool.ts'
@@ -7,7 +8,7 @@ import type { Device } from './device.ts'
 import { NO_IDLE_TIMEOUT } from './device-connection.ts'
 import { deviceFailure, deviceLate, deviceProtocol } from './device-failure.ts'
 import { JsonList, parseDeviceJson } from './device-json.ts'
-import { deviceRefusal } from './device-refusal.ts'
+import { deviceRefusal, type RefusedAnswer } from './device-refusal.ts'
 import { type DeviceRequest, formatRequest } from './device-request.ts'
 import type { DeviceStream } from './device-stream.ts'
 import type { ReadSizeLimits } from './read-size.ts'
@@ -39,6 +40,10 @@ export interface QuestionOptions {
   readonly caller?: string
   /** Whether the request changes something on the device; such a request is never sent twice. */
   readonly isChange?: boolean
+  /** As in DeviceRequest. */
+  readonly isAnonymous?: boolean
+  /** Told the headers of a 200 answer, before anything of its body is given. */
+  readonly onHeaders?: (headers: Readonly<Record<string, string>>) => void
 }
 
 /** How much of a list is taken. */
@@ -114,10 +119,10 @@ export class DeviceClient {
   async *getList(
     target: string,
     { bytesMax, entriesMax }: ListLimits,
-    signal: AbortSignal,
+    { signal, onHeaders }: Pick<QuestionOptions, 'signal' | 'onHeaders'>,
   ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
     using _place = await this.#questions.acquire(signal)
-    using answer = await this.#openQuestion(target, { bytesMax, signal })
+    using answer = await this.#openQuestion(target, { bytesMax, signal, ...(onHeaders && { onHeaders }) })
     const list = new JsonList()
     let entries = 0
     try {
@@ -164,6 +169,26 @@ export class DeviceClient {
     return await this.#pool.ask(formatRequest(this.device, request), limits)
   }
 
+  /**
+   * The headers of a 200 answer to HEAD of a download, for which the device makes all its checks and begins
+   * nothing; none of a device that does not know HEAD. Fails as getText does; what a refusal is about only its
+   * status tells.
+   */
+  async getHead(
+    target: string,
+    { caller, timeoutMs, signal }: TimeLimit & { readonly caller: string },
+  ): Promise<Readonly<Record<string, string>>> {
+    const headers = { 'capfleet-caller': caller, ...USER_AGENT }
+    return withinLimit(this.device.name, { timeoutMs, signal }, async (within) => {
+      const request: DeviceRequest = { method: 'HEAD', target, headers }
+      using answer = await this.openAnswer(request, { timeoutMs, signal: within })
+      const { status, headers: told } = answer.head
+      if (status === 200) return told
+      if (status === 405 || status === 501) return {}
+      throw this.#refusal({ status, retryAfter: told['retry-after'], body: undefined })
+    })
+  }
+
   /** Ends all connections. */
   close(): void {
     this.#pool[Symbol.dispose]()
@@ -185,7 +210,7 @@ export class DeviceClient {
   /** An answer of status 200. */
   async #openQuestion(
     target: string,
-    { signal, caller, isChange = false }: QuestionOptions,
+    { signal, caller, isChange = false, isAnonymous = false, onHeaders }: QuestionOptions,
   ): Promise<DeviceStream> {
     const { idleTimeoutMs } = this.#limits
     const request = formatRequest(this.device, {
@@ -195,27 +220,29 @@ export class DeviceClient {
         ...USER_AGENT,
         ...(isChange ? { connection: 'close' } : {}),
       },
+      isAnonymous,
     })
     const limits = { signal, idleTimeoutMs, headTimeoutMs: idleTimeoutMs }
-    return this.#accept(
-      await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits)),
-    )
+    const answer = await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits))
+    const accepted = await this.#accept(answer, isAnonymous)
+    onHeaders?.(accepted.head.headers)
+    return accepted
   }
 
   /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */
-  async #accept(answer: DeviceStream): Promise<DeviceStream> {
+  async #accept(answer: DeviceStream, isAnonymous = false): Promise<DeviceStream> {
     if (answer.head.status === 200) return answer
     using _refused = answer
     const { status, headers } = answer.head
     // A broken one says less, but is a refusal all the same.
     const body = await this.#readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
-    const { error, hiddenText } = deviceRefusal(this.device.name, {
-      status,
-      retryAfter: headers['retry-after'],
-      body,
-    })
+    throw this.#refusal({ status, retryAfter: headers['retry-after'], body, isAnonymous })
+  }
+
+  #refusal(answer: RefusedAnswer): CapfleetError {
+    const { error, hiddenText } = deviceRefusal(this.device.name, answer)
     if (hiddenText !== undefined) this.#limits.onHiddenText?.(hiddenText)
-    throw error
+    return error
   }
 
   async #readText(answer: DeviceStream, bytesMax: number): Promise<string> {

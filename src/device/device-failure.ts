@@ -1,5 +1,5 @@
 /** The errors that say what went wrong with a device, and name it. */
-import { CapfleetError } from '../base/error.ts'
+import { CapfleetError, secondsText } from '../base/error.ts'
 
 /** The codes that Node gives to what its HTTP parser refuses. */
 const PROTOCOL_CODES = /^HPE_/
@@ -33,9 +33,13 @@ export function deviceBrokeOff(device: string): CapfleetError {
 
 /** The device let `limitMs` pass; `what` continues "device X did not ...". */
 export function deviceLate(device: string, what: string, limitMs: number): CapfleetError {
-  return new CapfleetError('device-timeout', `device ${device} did not ${what} within ${limitMs / 1_000} s`, {
-    members: { devices: [device] },
-  })
+  return new CapfleetError(
+    'device-timeout',
+    `device ${device} did not ${what} within ${secondsText(limitMs)}`,
+    {
+      members: { devices: [device] },
+    },
+  )
 }
 
 function codeOf(error: unknown): string {

@@ -41,7 +41,7 @@ export class DeviceProxy {
     this.#proxyOf(device).web(proxied.asRequest, res)
     const answer = await proxied.answer
     try {
-      passHead(device, answer.statusCode ?? 0, answer.headers, res)
+      passHead(device, { status: answer.statusCode ?? 0, headers: answer.headers }, res)
     } catch (error) {
       answer.destroy()
       throw error

@@ -11,8 +11,10 @@ export interface RefusedAnswer {
   readonly status: number
   /** The device's header Retry-After, as it sent it. */
   readonly retryAfter?: string | undefined
-  /** The part of the body that was read. */
-  readonly body: string
+  /** The part of the body that was read; undefined: an answer to HEAD, which has none. */
+  readonly body: string | undefined
+  /** The device was asked without the gateway's credentials, as somebody without credentials had asked. */
+  readonly isAnonymous?: boolean
 }
 
 /** A refusal, and what the device said that is for the log only. */
@@ -54,12 +56,16 @@ const DEVICES_CODES: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * The error that the answer means. A code is taken over only with the status that the table has for it;
- * everything else becomes device-rejected (our credentials) or device-protocol.
+ * everything else becomes device-rejected (our credentials), unauthenticated (nobody's) or device-protocol.
  */
 export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefusal {
   const { status } = answer
-  const problem = parseProblem(answer.body)
+  const problem = parseProblem(answer)
   const { code, text } = problem
+  if ((status === 401 || status === 403) && answer.isAnonymous === true) {
+    const message = `device ${device} answers this to users only; send HTTP Basic credentials of the gateway`
+    return hidden(new CapfleetError('unauthenticated', message, { members: { devices: [device] } }), text)
+  }
   if (status === 401 || status === 403) {
     const message = `device ${device} refused the gateway's credentials (status ${status}); check user, password and role in the gateway's configuration`
     return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)
@@ -98,7 +104,18 @@ const NAME_MAX = 128
 const NAMES_MAX = 16
 const PARAMETER = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 
-function parseProblem(body: string): Problem {
+/** The refusals of a download that a caller can mend, by their status. */
+const HEAD_CODES: Readonly<Record<number, ErrorCode>> = {
+  400: 'bad-parameter',
+  404: 'unknown-capture',
+  409: 'mixed-link-type',
+  410: 'aged-out',
+  503: 'compiler-busy',
+}
+
+function parseProblem({ status, body }: RefusedAnswer): Problem {
+  // Who asked by HEAD gets no text either.
+  if (body === undefined) return { code: HEAD_CODES[status] }
   let parsed: unknown
   try {
     parsed = JSON.parse(body)

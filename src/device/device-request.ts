@@ -1,4 +1,7 @@
-/** A request to a device as text, under the gateway's own credentials. Nothing of a caller's goes along by itself. */
+/**
+ * A request to a device as text, under the gateway's own credentials or under nobody's. Nothing of a caller's goes
+ * along by itself.
+ */
 import { createHash } from 'node:crypto'
 import { CapfleetError } from '../base/error.ts'
 import type { Device } from './device.ts'
@@ -9,6 +12,8 @@ export interface DeviceRequest {
   /** Path and query. */
   readonly target: string
   readonly headers: Readonly<Record<string, string>>
+  /** Without the gateway's credentials: the device tells no more than it tells everybody. */
+  readonly isAnonymous?: boolean
 }
 
 /** Printable, as latin1: Node takes a few more characters of callers. */
@@ -16,11 +21,15 @@ const PATH = /^\/[\x21-\x7e\x80-\xff]*$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** The text of the request. Fails with bad-parameter when the target could split it in two. */
-export function formatRequest(device: Device, { method = 'GET', target, headers }: DeviceRequest): string {
+export function formatRequest(
+  device: Device,
+  { method = 'GET', target, headers, isAnonymous = false }: DeviceRequest,
+): string {
   const path = device.pathOf(target)
   if (!PATH.test(path))
     throw new CapfleetError('bad-parameter', 'the address holds a character that must be percent-encoded')
-  let text = `${method} ${path} HTTP/1.1\r\nhost: ${device.url.host}\r\nauthorization: ${device.authorization()}\r\n`
+  let text = `${method} ${path} HTTP/1.1\r\nhost: ${device.url.host}\r\n`
+  if (!isAnonymous) text += `authorization: ${device.authorization()}\r\n`
   for (const [name, value] of Object.entries(headers)) {
     if (!VALUE.test(value)) throw new Error(`not a value of ${name}: ${JSON.stringify(value)}`)
     text += `${name}: ${value}\r\n`

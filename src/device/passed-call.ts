@@ -9,6 +9,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { clientGone } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
+import { ignoredNames, parseIgnoredNames } from '../query/ignored-names.ts'
 import type { Device } from './device.ts'
 import type { DeviceClient } from './device-client.ts'
 import { deviceProtocol } from './device-failure.ts'
@@ -25,16 +26,18 @@ export interface PassedCall {
 export interface PassedRead extends PassedCall {
   /** A device that sends nothing for so long has failed; a client that takes nothing for so long is cut off. */
   readonly timeoutMs: number
+  /** As in DeviceRequest. */
+  readonly isAnonymous?: boolean
 }
 
 /**
  * Answers `res` with what the device says. Resolves when all of the answer has been handed over or the client
  * has been cut off. Before the first byte it fails with device-unreachable, device-timeout, device-protocol,
- * device-rejected, bad-parameter, or with draining when the client leaves. REQUIRES: the request has no body.
+ * device-rejected, unauthenticated, bad-parameter, or with draining when the client leaves. REQUIRES: the request has no body.
  */
 export async function passRead(
   client: DeviceClient,
-  { target, caller, timeoutMs }: PassedRead,
+  { target, caller, timeoutMs, isAnonymous = false }: PassedRead,
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
@@ -44,8 +47,8 @@ export async function passRead(
   if (res.closed) leave()
   const limit = { timeoutMs, signal: leaving.signal }
   const headers = requestHeaders(req, caller)
-  using answer = await client.openAnswer({ method: methodOf(req), target, headers }, limit)
-  passHead(client.device, answer.head.status, answer.head.headers, res)
+  using answer = await client.openAnswer({ method: methodOf(req), target, headers, isAnonymous }, limit)
+  passHead(client.device, { ...answer.head, isAnonymous }, res)
   try {
     await passBody(answer, res, limit)
   } catch {
@@ -100,6 +103,8 @@ const RESPONSE_HEADERS = [
   'x-accel-buffering',
 ]
 
+const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
+
 /** The API of the devices knows no other method for what POST and DELETE mean here. */
 export function methodOf({ method }: IncomingMessage): 'GET' | 'HEAD' {
   return method === 'HEAD' ? 'HEAD' : 'GET'
@@ -115,17 +120,24 @@ export function requestHeaders({ headers: from }: IncomingMessage, caller: strin
   return headers
 }
 
+/** The head of a device's answer, as it came. */
+interface AnsweredHead {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** As in DeviceRequest. */
+  readonly isAnonymous?: boolean
+}
+
 /**
- * Sets status and headers of the answer to the caller; nothing is sent yet. Fails with device-rejected
- * and device-protocol when the device's answer is none for the caller.
+ * Sets status and headers of the answer to the caller; nothing is sent yet. Fails with device-rejected,
+ * unauthenticated and device-protocol when the device's answer is none for the caller.
  */
 export function passHead(
   { name: device }: Device,
-  status: number,
-  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+  { status, headers, isAnonymous = false }: AnsweredHead,
   res: ServerResponse,
 ): void {
-  if (status === 401 || status === 403) throw deviceRefusal(device, { status, body: '' }).error
+  if (status === 401 || status === 403) throw deviceRefusal(device, { status, body: '', isAnonymous }).error
   if (status < 200 || (status >= 300 && status < 400 && status !== 304)) {
     throw deviceProtocol(device, `answered with status ${status}; redirects are not followed`)
   }
@@ -133,6 +145,11 @@ export function passHead(
     const value = headers[name]
     if (value !== undefined) res.setHeader(name, value)
   }
+  // Of the headers of the API what has the right form.
+  const ignored = parseIgnoredNames(headers['capfleet-ignored']?.toString())
+  if (ignored.length > 0) res.setHeader('Capfleet-Ignored', ignoredNames(ignored))
+  const timeZone = headers['capfleet-time-zone']?.toString() ?? ''
+  if (ZONE_NAME.test(timeZone)) res.setHeader('Capfleet-Time-Zone', timeZone)
   keepFromBrowser(status, String(headers['content-type'] ?? ''), res)
   res.statusCode = status
 }

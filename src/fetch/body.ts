@@ -50,6 +50,15 @@ export interface BodyFacts {
   readonly claims: DeviceClaims
   /** The clocks of the devices of a merge, as far as they are known. */
   readonly clocks: ReadonlyMap<string, DeviceClock>
+  /** With OnError=partial: the devices that are left out from the begin. */
+  readonly missing: readonly MissingPart[]
+}
+
+/** The half-open range whose packets of a device are missing. */
+export interface MissingPart {
+  readonly device: string
+  readonly fromNs: bigint
+  readonly toNs: bigint
 }
 
 /** A device's clock minus the gateway's, and the bound of the error. */
@@ -83,7 +92,8 @@ export interface ReportedError {
 /** What one device brought. */
 export interface DeviceResult {
   readonly device: string
-  readonly status: 'complete' | 'truncated' | 'missing' | 'failed'
+  /** How its part ends, provided that the body becomes whole. */
+  readonly status: 'complete' | 'truncated' | 'missing'
   /** Delivered packets; undefined when a device whose packets nobody counts did not tell. */
   readonly packets: bigint | undefined
   /** Body bytes of the device that went into the download. */
@@ -98,7 +108,7 @@ export interface DeviceResult {
   /** How long a merge waited for this device alone. */
   readonly stalledMs: number
   readonly clock: DeviceClock | undefined
-  /** The half-open range whose packets of this device are missing (OnError=partial). */
-  readonly missing: { readonly fromNs: bigint; readonly toNs: bigint } | undefined
+  /** With OnError=partial: what of it is missing. */
+  readonly missing: Omit<MissingPart, 'device'> | undefined
   readonly error: ReportedError | undefined
 }

@@ -9,6 +9,8 @@ export interface DeviceClaims {
   readonly fileName: string | undefined
   /** "time": packets come in the order of the time by which the device looks for them. */
   readonly order: string | undefined
+  /** The zone in which it read local times. */
+  readonly timeZone: string | undefined
   /** Nothing of the range from this time on has been removed. */
   readonly agedOutBeforeNs: bigint | undefined
   readonly corruptBlocks: bigint | undefined
@@ -24,14 +26,17 @@ export interface DeviceEnd {
   readonly nextNs: bigint | undefined
 }
 
+const ZONE = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
 const ATTACHMENT = /^attachment; filename="([A-Za-z0-9_][A-Za-z0-9._-]{0,199})"$/
 
 export function readClaims(headers: Fields): DeviceClaims {
   const order = headers['capfleet-order'] ?? ''
+  const timeZone = headers['capfleet-time-zone'] ?? ''
   const [, fileName] = ATTACHMENT.exec(headers['content-disposition'] ?? '') ?? []
   return {
     fileName,
     order: /^[a-z]{1,16}$/.test(order) ? order : undefined,
+    timeZone: ZONE.test(timeZone) ? timeZone : undefined,
     agedOutBeforeNs: wholeNumber(headers['capfleet-aged-out-before']),
     corruptBlocks: wholeNumber(headers['capfleet-corrupt-blocks']),
   }
@@ -53,7 +58,13 @@ export function readEnd(trailers: Fields): DeviceEnd {
 export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
   const times = all.flatMap(({ agedOutBeforeNs }) => agedOutBeforeNs ?? [])
   const [latest] = times.toSorted((a, b) => (a > b ? -1 : 1))
-  return { fileName: undefined, order: undefined, agedOutBeforeNs: latest, corruptBlocks: undefined }
+  return {
+    fileName: undefined,
+    order: undefined,
+    timeZone: undefined,
+    agedOutBeforeNs: latest,
+    corruptBlocks: undefined,
+  }
 }
 
 /** The end of what several devices are merged into; its packets are the merge's to count, and perhaps its limit. */

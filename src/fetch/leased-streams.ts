@@ -178,7 +178,7 @@ const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()
 const OTHER_FAILED = new Error('another device of the download failed')
 
 /** Whether another device may do better. Any other error is one of the request, the same everywhere. */
-function isDeviceFault(error: unknown): error is CapfleetError {
+export function isDeviceFault(error: unknown): error is CapfleetError {
   if (!(error instanceof CapfleetError)) return false
   return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code)
 }
@@ -193,11 +193,13 @@ function busyDevice(error: unknown): string | undefined {
 }
 
 /** The first error, with the names of all devices that failed at the same time. */
-function joinFailures(failures: readonly unknown[]): unknown {
+export function joinFailures(failures: readonly unknown[]): unknown {
   const [first, ...rest] = failures
   if (!(first instanceof CapfleetError) || rest.length === 0) return first
   const ours = failures.filter((failure) => failure instanceof CapfleetError)
-  return new CapfleetError(first.code, ours.map((failure) => failure.message).join('; '), {
+  // Devices that say the same say it once.
+  const messages = new Set(ours.map((failure) => failure.message))
+  return new CapfleetError(first.code, [...messages].join('; '), {
     ...first.details,
     members: { ...first.details.members, devices: [...new Set(ours.flatMap(devicesOf))] },
   })

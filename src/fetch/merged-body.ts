@@ -106,7 +106,13 @@ class Merged implements Body {
     this.encoding = encodingOf(compression)
     if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
     const claims = sources.flatMap((source) => (source === undefined ? [] : readClaims(source.headers)))
-    this.facts = { claims: claimsOfMerge(claims), clocks: clocksOf(request) }
+    const { beginNs: fromNs, endNs: toNs } = plan.query
+    const leftOut = devices.filter((device) => device.error !== undefined)
+    this.facts = {
+      claims: claimsOfMerge(claims),
+      clocks: clocksOf(request),
+      missing: leftOut.map(({ name: device }) => ({ device, fromNs, toNs })),
+    }
     warnOfSkew(this.facts.clocks, request.log)
     this.chunks = this.#counted(encode(this.#file(), compression, request.signal))
   }
@@ -229,7 +235,8 @@ function warnOfSkew(clocks: BodyFacts['clocks'], log: Pick<Log, 'warn'>): void {
   }
 }
 
-function clocksOf({ plan, clockOf }: MergeRequest): ReadonlyMap<string, DeviceClock> {
+/** Those that are known. */
+export function clocksOf({ plan, clockOf }: Pick<MergeRequest, 'plan' | 'clockOf'>): BodyFacts['clocks'] {
   return new Map(
     plan.steps.flatMap(({ device }) => {
       const clock = clockOf(device)

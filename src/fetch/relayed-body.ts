@@ -56,7 +56,7 @@ export class RelayedBody implements Body {
   constructor({ plan, source, startBytes, signal }: RelayRequest) {
     const { encoding, headers } = source
     this.encoding = encoding
-    this.facts = { claims: readClaims(headers), clocks: new Map() }
+    this.facts = { claims: readClaims(headers), clocks: new Map(), missing: [] }
     this.isParkable = encoding === 'none' && !plan.query.follow
     this.#plan = plan
     this.#signal = signal
@@ -92,7 +92,6 @@ export class RelayedBody implements Body {
     // Only the device knows how many packets there are.
     const end = readEnd(this.#isWhole ? trailers : {})
     const bytes = BigInt(this.#bytes)
-    const status = end.isTruncated ? 'truncated' : 'complete'
     return {
       ...end,
       bytes,
@@ -100,7 +99,7 @@ export class RelayedBody implements Body {
       perDevice: [
         {
           device,
-          status: this.#isWhole ? status : 'failed',
+          status: end.isTruncated ? 'truncated' : 'complete',
           packets: end.packets,
           bytes,
           firstNs: undefined,

@@ -2,6 +2,7 @@
 import { CapfleetError } from '../base/error.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
+import { deviceLate } from '../device/device-failure.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
@@ -55,7 +56,10 @@ export async function openSource(
   options.signal.addEventListener('abort', onAbort, { once: true })
   if (options.signal.aborted) onAbort()
   const { caller, startTimeoutMs, isRelayed = false } = options
-  const late = setTimeout(() => abort.abort(tooLate(step.device, startTimeoutMs)), startTimeoutMs)
+  const late = setTimeout(
+    () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
+    startTimeoutMs,
+  )
   const unfollow = () => options.signal.removeEventListener('abort', onAbort)
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
@@ -160,12 +164,4 @@ function checkHead(device: string, head: Buffer): Encoding {
     if (!(error instanceof CapfleetError)) throw error
     throw new CapfleetError(error.code, error.message, { members: { devices: [device] } })
   }
-}
-
-function tooLate(device: string, limitMs: number): CapfleetError {
-  return new CapfleetError(
-    'device-timeout',
-    `device ${device} did not begin to answer within ${limitMs / 1_000} s`,
-    { members: { devices: [device] } },
-  )
 }

@@ -12,19 +12,19 @@ export interface CheckOptions {
   readonly signal: AbortSignal
 }
 
-/** Codes of a device's compilers: the filter is wrong, or they have no time for it. */
-const FILTER_CODES: ReadonlySet<string> = new Set(['bad-bpf', 'bad-regex', 'compiler-busy'])
+/** What a device says: the caller made a mistake, or its compilers have no time. */
+const CHECK_CODES: ReadonlySet<string> = new Set(['bad-bpf', 'bad-regex', 'bad-parameter', 'compiler-busy'])
 
-/** Whether there is anything that a device would have to compile. */
-export function hasFilters({ filterBpf, filterRegex }: DownloadQuery): boolean {
-  return filterBpf !== undefined || filterRegex !== undefined
+/** Whether there is anything that only a device can judge: filters to compile, a word of TSMode that may be its own. */
+export function needsCheck({ filterBpf, filterRegex, timeSourceWord }: DownloadQuery): boolean {
+  return filterBpf !== undefined || filterRegex !== undefined || timeSourceWord !== undefined
 }
 
 /**
  * Has a device compile the query's filters before anybody waits for a stream: an estimate takes
- * none. Fails with bad-bpf, bad-regex or compiler-busy, or the signal's reason. Anything else that goes wrong is
+ * none. Fails with bad-bpf, bad-regex, bad-parameter or compiler-busy, or the signal's reason. Anything else that goes wrong is
  * left to the download, which will meet it too; so is a check that is late, because a download has longer for its
- * beginning. REQUIRES: hasFilters().
+ * beginning. REQUIRES: needsCheck().
  */
 export async function checkFilters(
   query: DownloadQuery,
@@ -37,6 +37,6 @@ export async function checkFilters(
     await client.getText(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal: limit.signal, caller })
   } catch (error) {
     signal.throwIfAborted()
-    if (error instanceof CapfleetError && FILTER_CODES.has(error.code)) throw error
+    if (error instanceof CapfleetError && CHECK_CODES.has(error.code)) throw error
   }
 }

@@ -43,7 +43,7 @@ async function readCaptures(
   let textLength = 0
   let place: Disposable | undefined
   try {
-    for await (const entries of client.getList('/stream/list', reading, signal)) {
+    for await (const entries of client.getList('/stream/list', reading, { signal })) {
       for (const json of entries) {
         captures.push(readEntry(device, json))
         textLength += json.length

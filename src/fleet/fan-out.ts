@@ -2,12 +2,16 @@ import { CapfleetError } from '../base/error.ts'
 import { ANSWER_BYTES_MAX, type TimeLimit } from '../device/device-client.ts'
 import { deviceFailure, deviceProtocol } from '../device/device-failure.ts'
 import { nestsTooDeep } from '../device/device-json.ts'
+import { parseIgnoredNames } from '../query/ignored-names.ts'
 import type { CallLimits } from './call-limits.ts'
 import type { FleetMember } from './fleet.ts'
 
-/** What one device said to a call that went to several; `json` is its answer as asJson() makes it. */
+/**
+ * What one device said to a call that went to several; `json` is its answer as asJson() makes it, `ignored` are the
+ * parameters that it did not know.
+ */
 export type DeviceReply =
-  | { readonly device: string; readonly json: string }
+  | { readonly device: string; readonly json: string; readonly ignored?: readonly string[] }
   | { readonly device: string; readonly error: CapfleetError }
 
 export interface FanOutOptions extends TimeLimit {
@@ -16,6 +20,8 @@ export interface FanOutOptions extends TimeLimit {
   readonly user: string
   /** Whether the calls change something on the devices; such a call is never sent twice. */
   readonly isChange: boolean
+  /** Without the gateway's credentials, for a caller who has none. */
+  readonly isAnonymous: boolean
 }
 
 /** Asks all devices the same at the same time; resolves when each has answered or failed. */
@@ -36,10 +42,14 @@ async function askOne(
 ): Promise<DeviceReply> {
   try {
     const { callLimits, user, ...limit } = options
+    let ignored: readonly string[] = []
+    const onHeaders = (headers: Readonly<Record<string, string>>) => {
+      ignored = parseIgnoredNames(headers['capfleet-ignored'])
+    }
     const ask = async () =>
-      asJson(name, await client.getText(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.control }))
+      asJson(name, await client.getText(target, { ...limit, onHeaders, bytesMax: ANSWER_BYTES_MAX.control }))
     const json = await callLimits.run({ device: name, user }, () => breaker.run(ask))
-    return { device: name, json }
+    return { device: name, json, ignored }
   } catch (error) {
     return { device: name, error: deviceFailure(name, error) }
   }
@@ -57,6 +67,11 @@ export function formatReplies(replies: readonly DeviceReply[]): string {
     return `{${device},"Status":${kind.status},"error":${JSON.stringify({ code, detail: message })}}`
   })
   return `{"Devices":[${entries.join(',')}]}`
+}
+
+/** Parameters that a device did not know, each once. */
+export function ignoredOf(replies: readonly DeviceReply[]): readonly string[] {
+  return [...new Set(replies.flatMap((reply) => ('json' in reply ? (reply.ignored ?? []) : [])))]
 }
 
 /** 200 when all answered well, 207 when some did. Throws the failure when all failed alike. */

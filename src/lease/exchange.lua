@@ -29,7 +29,9 @@ local asksLeft
 -- Devices of streams that ended, and how long each took, ms.
 local heldDevices, heldMs = {}, {}
 
+-- Bulk work says nothing about the time that the others take: a download that follows may go on for ever.
 local function noteHold(request)
+  if request.class == 'bulk' then return end
   for _, device in ipairs(request.devices) do
     heldDevices[#heldDevices + 1] = device
     heldMs[#heldMs + 1] = math.max(0, now - request.granted)

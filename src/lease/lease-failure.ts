@@ -1,7 +1,8 @@
 /** The ways in which a lease is not given. */
-import { CapfleetError } from '../base/error.ts'
+import { CapfleetError, secondsText } from '../base/error.ts'
 import type { LeaseRequest } from './lease.ts'
 
+/** Where nobody knows better. */
 const RETRY_S = 5
 const RETRY_MOST_S = 60
 
@@ -13,16 +14,17 @@ interface EndPlace {
 
 /** The error when no stream became free within the wait. */
 export function queueTimeout(request: LeaseRequest, waitMs: number, place: EndPlace = {}): CapfleetError {
-  const devices = request.devices.join(', ')
   const etaS = place.etaMs === undefined ? RETRY_S : Math.ceil(place.etaMs / 1_000)
-  return new CapfleetError(
-    'queue-timeout',
-    `no download slot became free on ${devices} within ${waitMs / 1_000} s; try again, or wait longer with Wait=`,
-    {
-      retryAfterS: Math.min(Math.max(1, etaS), RETRY_MOST_S),
-      members: { position: place.position ?? 1, devices: request.devices },
-    },
-  )
+  return new CapfleetError('queue-timeout', inVain(request.devices.join(', '), waitMs), {
+    retryAfterS: Math.min(Math.max(1, etaS), RETRY_MOST_S),
+    members: { position: place.position ?? 1, devices: request.devices },
+  })
+}
+
+function inVain(devices: string, waitMs: number): string {
+  if (waitMs === 0) return `no download slot is free on ${devices}; try again, or wait for one with Wait=`
+  const waited = secondsText(waitMs)
+  return `no download slot became free on ${devices} within ${waited}; try again, or wait longer with Wait=`
 }
 
 /** The error when Redis does not answer. */

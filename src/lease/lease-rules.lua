@@ -38,7 +38,7 @@ Keys:
   :lapsed        ZSET   replica that lost its lease -> sequence number up to which it was worked off
   :sus:<device>  ZSET   suspects, grants whose owner lost its lease -> since when, ms; still in use
   :susd          ZSET   device with suspects -> when its readers were last asked for, ms
-  :hold          HASH   device -> how long its streams take, moving average, ms
+  :hold          HASH   device -> how long its streams take (those of bulk work apart), moving average, ms
 
 Order. Requests of the same class and user are a flow. tag = start + 840 * devices / weight, where
 start is the largest of: the flow's last tag on a device, the largest tag granted on a device, and

@@ -19,7 +19,7 @@ export interface LeaseRequest {
 export interface QueuePlace {
   /** n-th in line, from 1, on the device where most are before it. */
   readonly position: number
-  /** Time until its turn, from how long streams took there lately; undefined when none has ended yet. */
+  /** Time until its turn, from how long streams take there; undefined where nobody knows (places.lua). */
   readonly etaMs: number | undefined
 }
 

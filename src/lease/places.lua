@@ -1,24 +1,41 @@
 --[[
-What is known of some requests. Reads only.
+What is known of some requests. Changes none.
 
   ARGV[5]  and on: ids
 
 Returns a list, without those that are unknown, of {id, state, devices, class, user, owner,
 enqueued ms, granted ms or "", position in line (waiters), ms until its turn or ""}. The last is the
-reserved streams before it, over the device's limit, times what streams take there on average.
+reserved streams before it, over those of the device that end, times what streams take there: on average,
+or as long as all that are there run already. Nobody knows it of bulk work, which waits for bulk work, and
+where nothing but bulk work runs, or no stream has ended yet.
 ]]
-local function expected(request, uses)
-  local known = redis.call('HMGET', P .. 'hold', unpack(request.devices))
-  local worst
-  for i, use in ipairs(uses) do
-    if known[i] then
-      local turns = ((reserved(request, use)) + 1) / math.max(1, use.limit)
-      worst = math.max(worst or 0, turns * tonumber(known[i]))
-    end
+-- How long the youngest stream that ends runs on the device.
+local function youngestMs(device)
+  local ids, least = redis.call('ZRANGE', P .. 'on:' .. device, 0, -1), nil
+  readRequests(ids)
+  for _, id in ipairs(ids) do
+    local running = readRequest(id)
+    if running and running.class ~= 'bulk' then least = math.min(least or math.huge, now - running.granted) end
   end
-  return worst and wholeNumber(worst) or ''
+  return least or 0
 end
 
+local function expected(request, uses)
+  if request.class == 'bulk' then return '' end
+  local known = redis.call('HMGET', P .. 'hold', unpack(request.devices))
+  local worst = 0
+  for i, use in ipairs(uses) do
+    if not fits(request, use) then
+      local ending = use.limit - use.bulk
+      if not known[i] or ending < 1 then return '' end
+      local tookMs = math.max(tonumber(known[i]), youngestMs(use.device))
+      worst = math.max(worst, (reserved(request, use) + 1) / ending * tookMs)
+    end
+  end
+  return wholeNumber(worst)
+end
+
+enter()
 local rows = {}
 readRequests({ unpack(ARGV, 5) })
 for i = 5, #ARGV do

@@ -219,13 +219,15 @@ function timeSourceType(): ParameterType<TimeSource> {
   }
 }
 
-/** The unit of a time range is no clock: it leaves the default. */
+/** The unit of a time range is no clock, and what only the device knows is not read here: both leave the default. */
 function readTimeSource(word: string, name: string, context: ReadContext): TimeSource | undefined {
-  const { kind, timeSourceAliases: aliases = {} } = context
+  const { kind, at, timeSourceAliases: aliases = {} } = context
   const source = timeSourceOf(word, aliases)
   if (source !== undefined) return source
   const hasUnits = kind === 'timerange'
   if (hasUnits && timeUnitOf(word) !== undefined) return undefined
+  // It is for the device to say whether it knows the word.
+  if (at === 'gateway') return undefined
   const words = [...TIME_SOURCES, ...Object.keys(aliases), ...(hasUnits ? TIME_UNIT_WORDS : [])]
   throw badParameter(name, `must be one of ${words.join(', ')}, got ${quote(word)}`)
 }

@@ -23,6 +23,10 @@ export interface DownloadQuery extends OwnFields {
    * RFC 3339, and where there is no TSBegin.
    */
   readonly timeUnit: string | undefined
+  /** IANA name of the zone in which local times without TSZone were read, for the Capfleet-Time-Zone header. */
+  readonly timeZone?: string
+  /** TSMode as it was written, where it is for the device to say what it means; timeSource is then no more than a guess. */
+  readonly timeSourceWord?: string
   /** How many captures the range may reach into: 2 on the legacy /pcap/timerange, else unlimited. */
   readonly capturesMax: number | undefined
   /** Unknown parameters, for the Capfleet-Ignored header (empty with Strict=1: they are an error). */

@@ -8,7 +8,13 @@ import type { ParameterRows } from './query-parameters.ts'
  * `capturesMax` is said by the path (/pcap/ instead of /api/v1/pcap/).
  */
 export function formatDownloadQuery(query: DownloadQuery): string {
-  const pairs = [...formatRows(FIRST_ROWS, query), ...formatRange(query), ...formatRows(OTHER_ROWS, query)]
+  const { timeSourceWord } = query
+  const pairs = [
+    ...formatRows(FIRST_ROWS, query),
+    ...formatRange(query),
+    ...formatRows(OTHER_ROWS, query),
+    ...(timeSourceWord === undefined ? [] : [[DOWNLOAD_PARAMETERS.timeSource.name, timeSourceWord] as const]),
+  ]
   return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
 }
 

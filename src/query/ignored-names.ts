@@ -24,3 +24,20 @@ function headerText(name: string): string {
   const text = encodeURIComponent(name.slice(0, NAME_MAX).toWellFormed())
   return name.length > NAME_MAX ? text + MORE : text
 }
+
+/** As Capfleet-Ignored of our programs is: names are percent-encoded. */
+const HEADER = /^[!-+\--~]+(, [!-+\--~]+)*$/
+
+/** The names that are in a Capfleet-Ignored of somebody who is not trusted; none of one that is malformed or too long. */
+export function parseIgnoredNames(header: string | undefined): readonly string[] {
+  if (header === undefined || header.length > ALL_BYTES_MAX || !HEADER.test(header)) return []
+  return header.split(', ').map(decoded)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

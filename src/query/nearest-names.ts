@@ -4,7 +4,8 @@
  */
 export function nearestNames(wanted: string, candidates: Iterable<string>, limit = 3): string[] {
   const text = wanted.toLowerCase().slice(0, LONGEST_NAME)
-  const farthest = Math.max(2, Math.floor(text.length / 3))
+  // Every short name is near to a letter, and to nothing.
+  const farthest = text.length < 2 ? 0 : Math.max(2, Math.floor(text.length / 3))
   const scored: { name: string; distance: number }[] = []
   for (const name of candidates) {
     const other = name.toLowerCase()

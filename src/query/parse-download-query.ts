@@ -9,7 +9,9 @@ import type { FrameCondition } from './frame-filter.ts'
 import { FLEET_PARAMETERS, GATEWAY_PARAMETERS } from './gateway-options.ts'
 import { badParameter, type ParameterRows, type ReadContext } from './query-parameters.ts'
 import { RANGE_PARAMETERS, type RangeContext, readQueryRange } from './query-range.ts'
+import { timeUnitOf } from './query-time.ts'
 import { type GivenParameters, ignoredParameters, readParameters } from './read-parameters.ts'
+import { timeSourceOf } from './time-source.ts'
 
 export interface ParseContext extends RangeContext, Pick<ReadContext, 'at' | 'timeSourceAliases'> {}
 
@@ -35,15 +37,24 @@ export function parseDownloadQuery(
   const context: ReadContext = { ...where, kind }
   const range = readQueryRange(kind, given, { zone, nowNs })
   const { filterPort, frameFilter, ...values } = readParameters(DOWNLOAD_PARAMETERS, given, context)
+  const timeSourceWord = wordForDevice(given, context)
   refuseFollow(values)
   return {
     kind,
     ...range,
     capturesMax: undefined,
     ...values,
+    ...(timeSourceWord === undefined ? {} : { timeSourceWord }),
     frameFilter: [...frameFilter, ...portCondition(filterPort)],
     ignored: ignoredParameters(DOWNLOAD_TABLES[context.at ?? 'device'], given, context),
   }
+}
+
+/** Who leaves local times to the device leaves its own words of TSMode to it, too. */
+function wordForDevice(given: GivenParameters, { at, kind }: ReadContext): string | undefined {
+  const word = given.get('TSMode') ?? ''
+  if (at !== 'gateway' || word === '' || timeSourceOf(word, {}) !== undefined) return undefined
+  return kind === 'timerange' && timeUnitOf(word) !== undefined ? undefined : word
 }
 
 /** FilterPort is the legacy spelling of one condition. */

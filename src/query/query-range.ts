@@ -98,13 +98,16 @@ export const UNIT_MODE_PARAMETER = {
 } as const satisfies Parameter<TimeUnit>
 
 export interface RangeContext {
-  /** IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself. */
+  /**
+   * IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself, and
+   * words of TSMode that are not known here.
+   */
   readonly zone: string | undefined
   /** "now" of relative times, epoch nanoseconds. */
   readonly nowNs: bigint
 }
 
-export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'localTimes'>
+export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'timeZone' | 'localTimes'>
 
 /** The range that the parameters tell. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
 export function readQueryRange(
@@ -115,7 +118,8 @@ export function readQueryRange(
   if (kind === 'single') return { beginNs: 0n, endNs: TIME_LIMIT_NS, timeUnit: undefined }
   const values = readParameters(RANGE_PARAMETERS, given, { kind })
   const [beginEnd, endEnd] = kind === 'timerange' ? rangeEnds(values, given) : splitEnds(values)
-  const shared = { zone: values.zone ?? context.zone, nowNs: context.nowNs }
+  const zone = values.zone ?? context.zone
+  const shared = { zone, nowNs: context.nowNs }
   const begin = readEnd({ ...shared, ...beginEnd, isEnd: false })
   const end = readEnd({ ...shared, ...endEnd, isEnd: true })
   if (begin.ns > end.ns) {
@@ -125,10 +129,12 @@ export function readQueryRange(
     )
   }
   const units = [...new Set([begin.unit, end.unit])].filter((used) => used !== undefined)
+  const isZoneAssumed = values.zone === undefined && zone !== undefined && units.includes('YYYYMMDD_HHMMSS')
   return {
     beginNs: begin.ns,
     endNs: end.ns,
     timeUnit: kind === 'timerange' && units.length > 0 ? units.join(', ') : undefined,
+    ...(isZoneAssumed ? { timeZone: zone } : {}),
     ...(begin.local === undefined && end.local === undefined
       ? {}
       : { localTimes: { begin: begin.local, end: end.local } }),
@@ -205,5 +211,9 @@ function unitType(): ParameterType<TimeUnit> {
 }
 
 function zoneType(): ParameterType<string> {
-  return { schema: { type: 'string' }, read: resolveTimeZone, write: (zone) => zone }
+  return {
+    schema: { type: 'string' },
+    read: (text, name) => (text.trim() === '' ? undefined : resolveTimeZone(text.trim(), name)),
+    write: (zone) => zone,
+  }
 }

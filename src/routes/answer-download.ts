@@ -1,11 +1,13 @@
 import { CapfleetError } from '../base/error.ts'
 import { givenParameters } from '../contract/request-parameters.ts'
 import { callerLabel } from '../device/device-request.ts'
-import { checkFilters, hasFilters } from '../fleet/check-filters.ts'
+import { foreseeDownload } from '../fetch/foresee-download.ts'
+import { checkFilters, needsCheck } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import { encodingOf } from '../query/query-values.ts'
+import { COMMON_PARAMETERS, readParameters } from '../query/read-parameters.ts'
 import { downloadHead } from '../serve/download-head.ts'
 import { askedHash } from '../serve/resume-request.ts'
 import { serveDownload } from '../serve/serve-download.ts'
@@ -15,8 +17,8 @@ import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
 
 /**
- * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD makes
- * the same checks, gets the headers and takes no stream.
+ * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD has the gateway and the
+ * devices make the same checks, gets the headers and takes no stream.
  */
 export async function answerDownload(
   ctx: RouteContext,
@@ -31,14 +33,28 @@ export async function answerDownload(
   const fetchCompressionOf = (name: string) => parts.fleet.find(name)?.device.fetchCompression
   const plan = compressFetches(planned.plan, fetchCompressionOf)
   refuseImpossible(plan, planned.options)
+  const download = withoutVainDedup(ctx, { ...planned, plan })
   await refuseBadFilters(ctx, plan, parts)
+  if (ctx.method === 'HEAD') return await answerHead(ctx, parts, download)
   ctx.respond = false
-  if (ctx.method === 'HEAD') {
-    ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression)))
-    ctx.res.end()
-    return
-  }
-  await serve(ctx, parts, { ...planned, plan })
+  await serve(ctx, parts, download)
+}
+
+/** Of what the devices say of the bytes themselves, nothing is known. */
+async function answerHead(
+  ctx: RouteContext,
+  { fleet, callLimits, downloads }: GatewayParts,
+  { plan, options: { onError } }: PlannedDownload,
+): Promise<void> {
+  using leaving = requestSignal(ctx)
+  const facts = await foreseeDownload(
+    plan,
+    { fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
+    { user: ctx.state.user ?? '', onError, signal: leaving.signal },
+  )
+  ctx.respond = false
+  ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))
+  ctx.res.end()
 }
 
 async function serve(
@@ -83,9 +99,20 @@ function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void
   }
 }
 
+/** One device alone has no packet that another one had before: Dedup would do nothing, so it is named as ignored. */
+function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): PlannedDownload {
+  const { plan, options } = download
+  if (plan.kind === 'merge' || options.dedupNs === undefined) return download
+  if (readParameters(COMMON_PARAMETERS, givenParameters(ctx)).strict) {
+    throw badParameter('Dedup', 'is for several devices; one alone has no duplicates of others, leave it out')
+  }
+  const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }
+  return { ...download, plan: { ...plan, query }, options: { ...options, dedupNs: undefined } }
+}
+
 /** A mistake in a filter need not wait for a stream. */
 async function refuseBadFilters(ctx: RouteContext, plan: DownloadPlan, parts: GatewayParts): Promise<void> {
-  if (!hasFilters(plan.query)) return
+  if (!needsCheck(plan.query)) return
   const members = plan.steps.flatMap((step) => parts.fleet.find(step.device) ?? [])
   const member = members.find(({ breaker }) => breaker.state !== 'open')
   if (member === undefined) return

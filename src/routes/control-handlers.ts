@@ -1,7 +1,8 @@
 /** Control calls at the root: to all chosen devices, with one answer per device. */
 import { givenParameters } from '../contract/request-parameters.ts'
-import { fanOut, formatReplies, statusOf } from '../fleet/fan-out.ts'
+import { fanOut, formatReplies, ignoredOf, statusOf } from '../fleet/fan-out.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
+import { ignoredNames } from '../query/ignored-names.ts'
 import { requireParameter } from '../query/read-parameters.ts'
 import { captureHolder } from './capture-holder.ts'
 import { membersToChange, selectedMembers, withoutDevice } from './fleet-selection.ts'
@@ -59,8 +60,12 @@ async function answerFromAll(
   const query = withoutDevice(ctx.querystring)
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
   const timeoutMs = parts.limits.controlTimeoutMs
-  const calls = { callLimits: parts.callLimits, user: ctx.state.user ?? '' }
+  const { user } = ctx.state
+  // A device knows best what it tells everybody.
+  const calls = { callLimits: parts.callLimits, user: user ?? '', isAnonymous: user === undefined }
   const replies = await fanOut(members, target, { timeoutMs, ...options, ...calls })
+  const ignored = ignoredOf(replies)
+  if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
   ctx.status = statusOf(replies)
   ctx.type = 'application/json'
   ctx.body = formatReplies(replies)

@@ -16,8 +16,8 @@ import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
 import type { RouteContext, RouteHandler } from './route.ts'
 
 /**
- * A download from one device, for which nothing but the host differs: local times mean its zone. Bad parameters are
- * refused before a lease is taken.
+ * A download from one device, for which nothing but the host differs: local times mean its zone, TSMode may be an
+ * alias of its own. Bad parameters are refused before a lease is taken.
  */
 export function downloadFromDevice(
   kind: RequestedDownload['kind'],
@@ -103,9 +103,11 @@ async function pass(
   const user = ctx.state.user ?? ''
   const call = { target: query === '' ? path : `${path}?${query}`, caller: callerLabel(user) }
   const timeoutMs = parts.limits.controlTimeoutMs
+  // A device knows best what it tells everybody.
+  const isAnonymous = ctx.state.user === undefined
   const forward = () =>
     way === 'read'
-      ? passRead(client, { ...call, timeoutMs }, req, res)
+      ? passRead(client, { ...call, timeoutMs, isAnonymous }, req, res)
       : parts.proxy.forward(device, call, req, res)
   using _allowed = cutWhenRevoked(ctx)
   await parts.callLimits.run({ device: device.name, user }, () => breaker.run(forward))

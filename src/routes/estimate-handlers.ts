@@ -50,6 +50,7 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
     ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
   }
   if (query.ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(query.ignored))
+  if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { kind, ...sumOf(answers), ignored: query.ignored, devices: answers.map(shown) }
 }

@@ -30,6 +30,8 @@ export interface GatewayLimits {
   readonly streamsPerDevice: number
   readonly probeTimeoutMs: number
   readonly controlTimeoutMs: number
+  /** Whether the paths below /api/v1/system/ that end answer without credentials. */
+  readonly anonymousSystem: boolean
   /** Whether /metrics answers without credentials. */
   readonly anonymousMetrics: boolean
   readonly listEntriesMax: number

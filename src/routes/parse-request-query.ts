@@ -11,7 +11,10 @@ export type QueryParser = (kind: DownloadKind, given: GivenParameters, context: 
 export interface RequestedDownload {
   readonly kind: DownloadKind
   readonly parse: QueryParser
-  /** fleet: at the root, where local times without TSZone mean the gateway's zone. gateway: of one device, whose zone they mean. */
+  /**
+   * fleet: at the root, where local times without TSZone mean the gateway's zone, and TSMode may be one of its
+   * aliases. gateway: of one device, whose zone and aliases count.
+   */
   readonly at: 'gateway' | 'fleet'
 }
 
@@ -23,6 +26,6 @@ export function parseRequestQuery(
 ): DownloadQuery {
   const { timeZone, tsModeAliases } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
-  const zone = at === 'fleet' ? timeZone : undefined
-  return parse(kind, givenParameters(ctx), { zone, nowNs, at, timeSourceAliases: tsModeAliases })
+  const words = at === 'fleet' ? { zone: timeZone, timeSourceAliases: tsModeAliases } : { zone: undefined }
+  return parse(kind, givenParameters(ctx), { ...words, nowNs, at })
 }

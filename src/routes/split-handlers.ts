@@ -1,7 +1,8 @@
 import { givenParameters } from '../contract/request-parameters.ts'
-import type { ListLimits } from '../device/device-client.ts'
+import type { ListLimits, QuestionOptions } from '../device/device-client.ts'
 import { parseDeviceJson } from '../device/device-json.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
+import { ignoredNames, parseIgnoredNames } from '../query/ignored-names.ts'
 import { requireParameter } from '../query/read-parameters.ts'
 import { answerList } from './answer-list.ts'
 import { captureHolder } from './capture-holder.ts'
@@ -25,7 +26,11 @@ export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): P
   const limits = { bytesMax: BYTES_MAX, entriesMax: parts.limits.listEntriesMax }
   const member = parts.fleet.get(device)
   const { clientIdleTimeoutMs } = parts.downloads
-  const splits = splitsOf(member, target, limits, leaving.signal)
+  const onHeaders = (headers: Readonly<Record<string, string>>) => {
+    const ignored = parseIgnoredNames(headers['capfleet-ignored'])
+    if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
+  }
+  const splits = splitsOf(member, target, limits, { signal: leaving.signal, onHeaders })
   await answerList(ctx, { Device: device }, splits, clientIdleTimeoutMs)
 }
 
@@ -33,10 +38,10 @@ async function* splitsOf(
   { device: { name }, client, breaker }: FleetMember,
   target: string,
   limits: ListLimits,
-  signal: AbortSignal,
+  asking: Pick<QuestionOptions, 'signal' | 'onHeaders'>,
 ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
   breaker.check()
-  const splits = client.getList(target, limits, signal)
+  const splits = client.getList(target, limits, asking)
   try {
     for (;;) {
       const batch = await splits.next()

@@ -1,4 +1,4 @@
-import type { BodyFacts } from '../fetch/body.ts'
+import type { BodyFacts, MissingPart } from '../fetch/body.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import { downloadFileName } from '../query/download-file-name.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
@@ -6,29 +6,33 @@ import { ENCODING_FILES, type Encoding } from '../query/query-values.ts'
 
 /**
  * Response headers of a download. Never Content-Encoding: the file is compressed, not the
- * transfer. Without `facts`, for HEAD, the devices have not been asked.
+ * transfer.
  */
 export function downloadHead(
   plan: DownloadPlan,
   encoding: Encoding,
-  facts?: BodyFacts,
+  facts: BodyFacts,
 ): Record<string, string> {
   const { mediaType } = ENCODING_FILES[encoding]
   const { query } = plan
+  const timeZone = query.timeZone ?? facts.claims.timeZone
+  const missing = new Set(facts.missing.map(({ device }) => device))
+  const read = plan.steps.filter(({ device }) => !missing.has(device))
   return {
     'Content-Type': mediaType,
-    'Content-Disposition': `attachment; filename="${facts?.claims.fileName ?? fileName(plan)}"`,
-    ...(facts === undefined ? {} : factHeaders(facts)),
+    'Content-Disposition': `attachment; filename="${facts.claims.fileName ?? fileName(plan)}"`,
+    ...factHeaders(facts),
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',
-    'Capfleet-Devices': plan.steps.map((step) => step.device).join(', '),
+    'Capfleet-Devices': read.map(({ device }) => device).join(', '),
     ...(query.timeUnit === undefined ? {} : { 'Capfleet-TS-Unit': query.timeUnit }),
+    ...(timeZone === undefined ? {} : { 'Capfleet-Time-Zone': timeZone }),
     ...(query.ignored.length === 0 ? {} : { 'Capfleet-Ignored': ignoredNames(query.ignored) }),
   }
 }
 
 /** `Capfleet-Skew-Ns: rome=120+-40000, oslo=-77+-52000`, and what the devices say. */
-function factHeaders({ claims, clocks }: BodyFacts): Record<string, string> {
+function factHeaders({ claims, clocks, missing }: BodyFacts): Record<string, string> {
   const { order, agedOutBeforeNs, corruptBlocks } = claims
   const skews = [...clocks].map(([device, { offsetNs, errorNs }]) => `${device}=${offsetNs}+-${errorNs}`)
   return {
@@ -36,7 +40,13 @@ function factHeaders({ claims, clocks }: BodyFacts): Record<string, string> {
     ...(agedOutBeforeNs === undefined ? {} : { 'Capfleet-Aged-Out-Before': String(agedOutBeforeNs) }),
     ...(corruptBlocks === undefined ? {} : { 'Capfleet-Corrupt-Blocks': String(corruptBlocks) }),
     ...(skews.length === 0 ? {} : { 'Capfleet-Skew-Ns': skews.join(', ') }),
+    ...(missing.length === 0 ? {} : { 'Capfleet-Missing': missingText(missing) }),
   }
+}
+
+/** `lon1;from=1793610060000000000;to=1793610070000000000, ...`, in the head and in the trailers. */
+export function missingText(missing: readonly MissingPart[]): string {
+  return missing.map(({ device, fromNs, toNs }) => `${device};from=${fromNs};to=${toNs}`).join(', ')
 }
 
 function fileName({ query, steps }: DownloadPlan): string {

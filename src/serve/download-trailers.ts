@@ -1,5 +1,6 @@
 /** What the end of a whole body says, to a client that reads trailers and to the receipt. */
-import type { BodyResult, DeviceResult } from '../fetch/body.ts'
+import type { BodyResult } from '../fetch/body.ts'
+import { missingText } from './download-head.ts'
 import type { DownloadStatus } from './receipt.ts'
 
 /** The status of a download whose body ended as it should. */
@@ -32,13 +33,15 @@ export function endTrailers(
   sent: { readonly bytes: bigint; readonly sha256: string | undefined },
 ): Trailers {
   const status = statusOf(result)
-  const missing = result.perDevice.flatMap(missingText)
+  const missing = result.perDevice.flatMap(({ device, missing: part }) =>
+    part === undefined ? [] : [{ device, ...part }],
+  )
   const { isTruncated } = result
   const all: Record<keyof Trailers, string | bigint | undefined> = {
     'Capfleet-Complete': status === 'partial' ? '0' : '1',
     'Capfleet-Status': status,
     'Capfleet-Bytes': sent.bytes,
-    'Capfleet-Missing': missing.length === 0 ? undefined : missing.join(', '),
+    'Capfleet-Missing': missing.length === 0 ? undefined : missingText(missing),
     'Capfleet-Duplicates': result.duplicates,
     'Capfleet-Sha256': sent.sha256,
     'Capfleet-Packets': result.packets,
@@ -50,8 +53,4 @@ export function endTrailers(
   }
   const said = Object.entries(all).filter(([, value]) => value !== undefined)
   return Object.fromEntries(said.map(([name, value]) => [name, String(value)]))
-}
-
-function missingText({ device, missing }: DeviceResult): string[] {
-  return missing === undefined ? [] : [`${device};from=${missing.fromNs};to=${missing.toNs}`]
 }

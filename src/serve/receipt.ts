@@ -1,4 +1,5 @@
 /** What is kept of a download for 24 hours: the body of /v1/requests/{id}, and what Resume needs. */
+import type { DeviceResult } from '../fetch/body.ts'
 import type { BodyPlaces } from '../fetch/position.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import type { DownloadKind } from '../query/download-query.ts'
@@ -36,7 +37,8 @@ export interface Receipt {
 
 export interface ReceiptDevice {
   readonly device: string
-  readonly status: string
+  /** failed: the device broke off. incomplete: the download ended, or was left, before all of it had been taken. */
+  readonly status: DeviceResult['status'] | 'streaming' | 'incomplete' | 'failed'
   readonly packets: string | null
   readonly bytes: string
   readonly firstNs: string | null

@@ -97,7 +97,7 @@ export class RunningReceipt {
       sha256: result === undefined ? null : (this.digest() ?? null),
       duplicates: decimal(result?.duplicates),
       error: error ?? null,
-      devices: this.#body?.result().perDevice.map(receiptDevice) ?? [],
+      devices: this.#body?.result().perDevice.map((report) => receiptDevice(report, status)) ?? [],
       resume: {
         ...this.#planned,
         askedHash,
@@ -115,11 +115,11 @@ export function reportedError(error: unknown): ReportedError {
   return { code: 'internal-error', detail: 'the request met a defect; the log has the details' }
 }
 
-function receiptDevice(report: DeviceResult): ReceiptDevice {
+function receiptDevice(report: DeviceResult, download: DownloadStatus): ReceiptDevice {
   const { missing } = report
   return {
     device: report.device,
-    status: report.status,
+    status: deviceStatus(report, download),
     packets: decimal(report.packets),
     bytes: String(report.bytes),
     firstNs: decimal(report.firstNs),
@@ -132,6 +132,15 @@ function receiptDevice(report: DeviceResult): ReceiptDevice {
     missing: missing === undefined ? null : { fromNs: String(missing.fromNs), toNs: String(missing.toNs) },
     error: report.error ?? null,
   }
+}
+
+const WHOLE: ReadonlySet<DownloadStatus> = new Set(['complete', 'truncated', 'partial'])
+
+/** Of a download that did not end whole nobody knows whether its client has all packets of a device. */
+function deviceStatus({ status, error }: DeviceResult, download: DownloadStatus): ReceiptDevice['status'] {
+  if (WHOLE.has(download)) return status
+  if (error !== undefined) return 'failed'
+  return download === 'streaming' ? 'streaming' : 'incomplete'
 }
 
 function decimal(value: bigint | undefined): string | null {

@@ -84,8 +84,13 @@ describe('who may do what', () => {
     await using closed = await startTempAppliance({
       config: { auth: { users, anonymousSystem: false, anonymousMetrics: false } },
     })
-    for (const path of ['/api/v1/system/version', '/metrics']) {
-      assert.equal((await closed.get(path, { user: undefined })).status, 401, path)
+    for (const [path, setting] of [
+      ['/api/v1/system/version', 'auth.anonymousSystem'],
+      ['/metrics', 'auth.anonymousMetrics'],
+    ] as const) {
+      const refused = await closed.get(path, { user: undefined })
+      assert.equal(refused.status, 401, path)
+      assert.ok(String(refused.json().detail).includes(`the setting ${setting}: true opens it`))
       assert.equal((await closed.get(path)).status, 200, path)
     }
   })

@@ -17,7 +17,9 @@ const run = promisify(execFile)
 const PACKETS = 2_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 
-describe('the gateway', { timeout: 120_000 }, () => {
+// Without a limit for all tests together: on a busy machine it would end the gateway under those that still run, which
+// then only see refused connections. Each test has the limit of the run.
+describe('the gateway', () => {
   const world = gatewayWorld(PACKETS, {
     downloads: { startTimeoutMs: 700, idleTimeoutMs: 900, retryPauseMs: 10 },
     health: { failuresMax: 1_000_000, intervalS: 0.5 },
@@ -183,14 +185,38 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.deepEqual(recordLines(readPcap(stdout.subarray(end + 4)).records), sortedUnion())
     })
 
-    test('answers HEAD with the headers, without asking a device or taking a lease', async () => {
+    test('answers HEAD with the headers, after asking the devices by HEAD and without taking a lease', async () => {
       for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}&Compression=zstd`]) {
         const answer = await get(path, {}, 'HEAD')
         assert.equal(answer.status, 200)
         assert.match(answer.headers.get('content-disposition') ?? '', /\.pcap(\.zst)?"/)
       }
-      assert.ok(fleet.every((device) => device.requests.length === 0))
+      const asked = fleet.flatMap(({ requests }) => requests.map(({ method }) => method))
+      assert.deepEqual(asked, ['HEAD', 'HEAD', 'HEAD', 'HEAD'])
       await untilIdle()
+    })
+
+    for (const status of [400, 404, 409, 410, 503]) {
+      test(`HEAD is ${status} when a device says so, and so says its Retry-After`, async () => {
+        first().behaviour = { problem: { status, body: {} } }
+        for (const path of [TIMERANGE, `/devices/d0${TIMERANGE}`]) {
+          const answer = await get(path, {}, 'HEAD')
+          assert.equal(answer.status, status)
+          assert.equal(answer.headers.get('retry-after'), status === 503 ? '1' : null)
+        }
+      })
+    }
+
+    test('HEAD is 502 of a device that fails, names it with OnError=partial, and believes one without HEAD', async () => {
+      first().behaviour = { problem: { status: 500, body: {} } }
+      assert.equal((await get(TIMERANGE, {}, 'HEAD')).status, 502)
+      const partial = await get(`${TIMERANGE}&OnError=partial`, {}, 'HEAD')
+      assert.equal(partial.status, 200)
+      assert.equal(partial.headers.get('capfleet-devices'), 'd1, d2')
+      assert.match(partial.headers.get('capfleet-missing') ?? '', /^d0;from=\d+;to=\d+$/)
+      assert.equal((await get(`/devices/d0${TIMERANGE}&OnError=partial`, {}, 'HEAD')).status, 502)
+      first().behaviour = { knowsNoHead: true }
+      assert.equal((await get(TIMERANGE, {}, 'HEAD')).status, 200)
     })
 
     test('refuses bad parameters before any device hears of them', async () => {
@@ -224,6 +250,28 @@ describe('the gateway', { timeout: 120_000 }, () => {
       assert.deepEqual([unknown.status, unknown.code], [404, 'unknown-capture'])
       assert.match(String(unknown.detail), /core_20260101_1000/)
       await untilIdle()
+    })
+
+    test('says of a capture that has aged out what its device says', async () => {
+      const detail = 'gone_20260101_1000 was removed to make room; it held packets from 5 to 9 ns'
+      ;(fleet[2] as FakeDevice).behaviour = {
+        estimateProblem: { status: 410, body: { code: 'aged-out', detail } },
+      }
+      for (const path of [
+        '/api/v1/pcap/single?',
+        '/api/v1/pcap/splittime?Start=5&Stop=9&',
+        '/stream/ssize?',
+      ]) {
+        const answer = await get(`${path}StreamName=gone_20260101_1000`)
+        const problem = await problemOf(answer)
+        assert.deepEqual(
+          [answer.status, problem.code, problem.detail, problem.devices],
+          [410, 'aged-out', detail, ['d2']],
+        )
+        assert.equal((await get(`${path}StreamName=gone_20260101_1000`, {}, 'HEAD')).status, 410)
+      }
+      const others = await get('/api/v1/pcap/single?StreamName=gone_20260101_1000&Device=d0,d1')
+      assert.deepEqual([others.status, (await problemOf(others)).code], [404, 'unknown-capture'])
     })
 
     test('waits for a free stream, then says its place in line', async () => {
@@ -260,6 +308,43 @@ describe('the gateway', { timeout: 120_000 }, () => {
       await asBuffer(await get(path))
       const asked = first().requests.at(-1)?.url
       assert.equal(asked, '/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000')
+    })
+
+    test('name the zone that local times were read in, the own one or that of the device', async () => {
+      const range = 'timerange?TSBegin=20261120_093000&TSEnd=20261120_100000'
+      for (const device of fleet) device.answers.set('/api/v1/pcap/estimate', { Packets: '1', Bytes: '100' })
+      first().behaviour = { headers: { 'Capfleet-Time-Zone': 'Asia/Tokyo' } }
+      for (const [path, zone] of [
+        [`/api/v1/pcap/${range}`, 'UTC'],
+        [`/api/v1/pcap/${range}&TSZone=Berlin`, null],
+        [`/v1/estimate?${range.split('?')[1]}`, 'UTC'],
+        [`/devices/d0/api/v1/pcap/${range}`, 'Asia/Tokyo'],
+        [`/devices/d1/api/v1/pcap/${range}`, null],
+      ] as const) {
+        const answer = await get(path)
+        assert.equal(answer.headers.get('capfleet-time-zone'), zone, path)
+        await answer.arrayBuffer()
+      }
+    })
+
+    test('below a device leave words of TSMode to it, and have it judge them before anybody waits', async () => {
+      const path = `/devices/d0${TIMERANGE}&TSMode=footer`
+      assert.equal((await get(path)).status, 200)
+      const [judged, asked] = first().requests.map(({ url }) => url)
+      assert.match(judged ?? '', /^\/api\/v1\/pcap\/estimate\?.*&TSMode=footer$/)
+      assert.match(asked ?? '', /^\/api\/v1\/pcap\/timerange\?.*&TSMode=footer$/)
+      first().requests.length = 0
+      const body = { code: 'bad-parameter', detail: 'TSMode must be one of nic, foot', param: 'TSMode' }
+      first().behaviour = { estimateProblem: { status: 400, body } }
+      const refused = await get(path)
+      const problem = await problemOf(refused)
+      assert.deepEqual([refused.status, problem.detail, problem.param], [400, body.detail, 'TSMode'])
+      assert.equal(first().requests.length, 1, 'no stream was asked for')
+      assert.equal(
+        (await get(`${TIMERANGE}&TSMode=footer&Device=d0`)).status,
+        400,
+        'the fleet has its own words',
+      )
     })
 
     test('asks again when somebody outside holds the slot that a lease was for', async () => {

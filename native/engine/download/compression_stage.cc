@@ -7,7 +7,7 @@ namespace capfleet {
 
 BodyPart BodyPart::of(PacketBatch batch) {
   const size_t bytes = batch.slab->size;
-  return {std::move(batch.slab), batch.packets, bytes, batch.firstNs, batch.lastNs};
+  return {std::move(batch.slab), batch.packets, bytes, batch.firstNs, batch.lastNs, batch.excluded};
 }
 
 struct CompressionStage::Job {
@@ -46,6 +46,7 @@ void CompressionStage::submit(std::vector<PacketBatch> group) {
   job->summary.lastNs = group.back().lastNs;
   for (PacketBatch& batch : group) {
     job->summary.packets += batch.packets;
+    job->summary.excluded += batch.excluded;
     job->summary.bytes += batch.slab->size;
     job->raw.push_back(std::move(batch.slab));
   }

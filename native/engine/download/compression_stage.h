@@ -22,6 +22,7 @@ struct BodyPart {
   uint64_t bytes = 0;  ///< of those packets, as PCAP records before compression
   int64_t firstNs = 0;
   int64_t lastNs = 0;
+  uint64_t excluded = 0;  ///< packets that were read before the last of those, and left out
 
   /// The part that holds this batch as it is.
   static BodyPart of(PacketBatch batch);

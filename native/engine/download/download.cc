@@ -147,7 +147,7 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
   header.snaplen = std::min(header.snaplen, options.sliceBytes);
 
   auto context = std::make_unique<ScanContext>(planOf(options, read->streams), transformOf(options),
-                                               options.beginNs);
+                                               options.beginNs, options.endNs);
   const Result<SkippedSlices> skipped = skipOf(options, *context);
   if (!skipped) return skipped.error();
   const std::shared_ptr<Download> download(
@@ -305,7 +305,7 @@ void Download::dropCollected() {
 void Download::takeBatches() {
   while (!isCut_) {
     std::optional<PacketBatch> batch = scan_->take();
-    if (!batch) return;
+    if (!batch) return takeExcluded();
     isCut_ = limit_.cut(*batch);
     skipFront(*batch);
     if (batch->slab->size > 0) {
@@ -315,6 +315,18 @@ void Download::takeBatches() {
     }
   }
   scan_->cancel();
+}
+
+/// What is left out behind all packets so far counts with the last of them, where that is being
+/// collected; else at once, as nothing else would tell of a scan that finds nothing.
+void Download::takeExcluded() {
+  const uint64_t excluded = scan_->takeExcluded();
+  if (!group_.empty()) {
+    group_.back().excluded += excluded;
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  totals_.excludedPackets += excluded;
 }
 
 /// Leaves out what is not wanted of the batch. In the totals it is as if it had been handed out.
@@ -327,7 +339,8 @@ void Download::skipFront(PacketBatch& batch) {
   const bool isSkipped = batch.slab->size == 0;
   const std::lock_guard lock(mutex_);
   totals_.skippedPackets += skippedPackets;
-  count({nullptr, isSkipped ? batch.packets : 0, bytes, batch.firstNs, batch.lastNs});
+  count({nullptr, isSkipped ? batch.packets : 0, bytes, batch.firstNs, batch.lastNs,
+         isSkipped ? batch.excluded : 0});
 }
 
 /// Adds a batch to the open group. Small ones are copied together, large ones kept as they are.
@@ -338,6 +351,7 @@ void Download::append(PacketBatch batch) {
     std::memcpy(last.slab->bytes.get() + last.slab->size, batch.slab->bytes.get(), bytes);
     last.slab->size += bytes;
     last.count(batch.packets, batch.firstNs, batch.lastNs);
+    last.excluded += batch.excluded;
     scan_->give(std::move(batch.slab));
   } else {
     if (group_.size() == slabsPerGroup(compression_.codec)) closeGroup();
@@ -412,6 +426,7 @@ SlabPtr Download::handOut(BodyPart part) {
 /// Called with the lock.
 void Download::count(const BodyPart& part) {
   totals_.bytes += part.bytes;
+  totals_.excludedPackets += part.excluded;
   if (part.packets == 0) return;
   totals_.packets += part.packets;
   if (!totals_.firstNs) totals_.firstNs = part.firstNs;

@@ -56,6 +56,8 @@ struct DownloadTotals {
   uint64_t outputBytes = 0;
   uint64_t readPackets = 0;  ///< of the range, before the filter; not those passed over unread
   uint64_t readBytes = 0;
+  /// Read before the last of `packets`, and not of the range or left out by a filter.
+  uint64_t excludedPackets = 0;
   uint64_t corruptBlocks = 0;  ///< left out
   std::optional<int64_t> firstNs;
   std::optional<int64_t> lastNs;
@@ -112,6 +114,7 @@ class Download : public std::enable_shared_from_this<Download> {
   void dropCollected();
   void takeBatches();
   void skipFront(PacketBatch& batch);
+  void takeExcluded();
   void append(PacketBatch batch);
   void closeGroup();
   bool shouldFlush() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <utility>
 
 namespace capfleet {
 
@@ -12,6 +13,7 @@ struct OrderedScan::ActiveSlice {
   SliceScan scan;
   PacketBatch batch;               ///< being filled; without a slab between batches
   std::deque<PacketBatch> filled;  ///< not yet taken
+  uint64_t excluded = 0;           ///< behind the last batch, once done
   bool isWaiting = false;          ///< for a slab
   bool isDone = false;
   std::optional<Error> error;
@@ -54,6 +56,7 @@ void OrderedScan::startSlices() {
         SliceScan(*context_, slice, endNs, limitNs_ ? std::nullopt : options_.maxSpanNs),
         {},
         {},
+        0,
         false,
         false,
         std::nullopt}));
@@ -144,6 +147,7 @@ void OrderedScan::deliver(ActiveSlice& slice) {
 
 void OrderedScan::finish(ActiveSlice& slice) {
   if (slice.batch.slab) dropSlab(std::move(slice.batch.slab));
+  slice.excluded = slice.batch.excluded;
   slice.batch = {};
   slice.isDone = true;
 }
@@ -155,6 +159,7 @@ std::optional<PacketBatch> OrderedScan::take() {
     if (!head.filled.empty()) {
       PacketBatch batch = std::move(head.filled.front());
       head.filled.pop_front();
+      batch.excluded += std::exchange(excluded_, 0);
       return batch;
     }
     if (!head.isDone || error_) return std::nullopt;
@@ -163,11 +168,17 @@ std::optional<PacketBatch> OrderedScan::take() {
       context_->isCancelled = true;
       return std::nullopt;
     }
+    excluded_ += head.excluded;
     active_.pop_front();
     startSlices();
     wake();
   }
   return std::nullopt;
+}
+
+uint64_t OrderedScan::takeExcluded() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(excluded_, 0);
 }
 
 void OrderedScan::give(SlabPtr slab) {

@@ -38,6 +38,9 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
 
   /// The next packets in order, or nullopt when none are ready now. The slab goes back by give().
   std::optional<PacketBatch> take();
+  /// How many packets were read and left out, behind the last one taken, by slices that are done.
+  /// Each is told once: here, or as `excluded` of the batch taken next.
+  uint64_t takeExcluded();
   void give(SlabPtr slab);
   /// All packets have been taken, or the scan has failed.
   bool isFinished() const;
@@ -77,6 +80,7 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
   uint32_t slabsInUse_ = 0;
   std::optional<int64_t> limitNs_;  ///< known once maxSpanNs has a first packet
   std::optional<Error> error_;
+  uint64_t excluded_ = 0;  ///< by slices that are done, behind the last batch taken
   ScanCounts counts_;
 };
 

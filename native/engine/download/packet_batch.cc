@@ -57,6 +57,7 @@ uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
   uint32_t record = first;
   while (record < last) {
     if (filters && !filter.accepts(block.packet(record))) {
+      batch.excluded++;
       record++;
       continue;
     }
@@ -69,7 +70,10 @@ uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
     while (end < last && filter.accepts(block.packet(end))) end++;
     const uint32_t appended = appendRun(block, record, end, batch);
     if (appended < end) return appended;
-    record = end + (end < last ? 1 : 0);  // the one at `end` did not pass
+    record = end;
+    if (end == last) break;
+    batch.excluded++;  // the one at `end` did not pass
+    record++;
   }
   return last;
 }

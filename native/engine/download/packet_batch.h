@@ -17,6 +17,9 @@ struct PacketBatch {
   uint64_t packets = 0;
   int64_t firstNs = 0;  ///< timestamps of the first and last packet, when there are any
   int64_t lastNs = 0;
+  /// Packets that were read since the batch before and are left out: not of the range, or by a
+  /// filter.
+  uint64_t excluded = 0;
 
   size_t room() const { return kSlabBytes - slab->size; }
   /// Counts packets whose bytes are in the slab now. They follow those counted before.
@@ -24,8 +27,8 @@ struct PacketBatch {
 };
 
 /// Appends those of the records [first, last) of a block that pass the filter, which is the
-/// transform's, to the batch, changed as the transform says but for their time. Returns the first
-/// record that found no room, or `last`.
+/// transform's, to the batch, changed as the transform says but for their time; the others count as
+/// excluded. Returns the first record that found no room, or `last`.
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch);
 

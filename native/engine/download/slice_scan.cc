@@ -80,7 +80,7 @@ Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
       if (!*copied) return ScanStep::kFull;
       continue;
     }
-    if (Status status = loadBlock(input, counts); !status) return status.error();
+    if (Status status = loadBlock(input, batch, counts); !status) return status.error();
   }
   if (vendorTimes_ && !context_.isCancelled && !vendorTimes_->finish({batch, counts})) {
     return ScanStep::kFull;
@@ -157,7 +157,7 @@ Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCo
 }
 
 /// Loads the next block and moves to its first record of the slice.
-Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
+Status SliceScan::loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts) {
   const BlockEntry& entry = input.run->blocks[input.nextBlock].entry;
   auto loaded = context_.reader.load(*input.file, entry);
   if (!loaded) return loaded.error();
@@ -179,12 +179,23 @@ Status SliceScan::loadBlock(Input& input, ScanCounts& counts) {
   counts.packets += static_cast<uint64_t>(last - firstInRange);
   counts.bytes += input.block->offsets[static_cast<size_t>(last - begin)] -
                   input.block->offsets[static_cast<size_t>(firstInRange - begin)];
+  batch.excluded += countBesideRange(input);
   if (first == end) {
     finishBlock(input);
   } else {
     rekey(input);
   }
   return ok();
+}
+
+/// Packets of the block just loaded that are not of the download's range. Of a block that two
+/// slices read the first counts them.
+uint64_t SliceScan::countBesideRange(const Input& input) const {
+  if (input.nextBlock == input.sharedBlock) return 0;
+  const std::vector<int64_t>& timestampsNs = input.block->timestampsNs;
+  const auto first = std::lower_bound(timestampsNs.begin(), timestampsNs.end(), context_.beginNs);
+  const auto last = std::lower_bound(first, timestampsNs.end(), context_.endNs);
+  return timestampsNs.size() - static_cast<uint64_t>(last - first);
 }
 
 /// Appends from the winning input until another is next. False when the batch is full.

@@ -23,13 +23,15 @@ struct ScanContext {
   SlicePlan plan;
   PacketTransform transform;
   int64_t beginNs;  ///< earlier packets are read for a vendor's clock at most
+  int64_t endNs;
   BlockReader reader;
   std::atomic<bool> isCancelled = false;
 
-  ScanContext(SlicePlan aPlan, PacketTransform aTransform, int64_t aBeginNs)
+  ScanContext(SlicePlan aPlan, PacketTransform aTransform, int64_t aBeginNs, int64_t anEndNs)
       : plan(std::move(aPlan)),
         transform(std::move(aTransform)),
         beginNs(aBeginNs),
+        endNs(anEndNs),
         reader(plan.segments) {}
 };
 
@@ -80,7 +82,8 @@ class SliceScan {
   bool canCopyWhole(const Input& input, uint32_t block) const;
   BlockGroup nextGroup(Input& input, size_t room) const;
   Result<bool> copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts);
-  Status loadBlock(Input& input, ScanCounts& counts);
+  Status loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts);
+  uint64_t countBesideRange(const Input& input) const;
   bool appendFromWinner(PacketBatch& batch, ScanCounts& counts);
   uint32_t runEnd(const Input& input) const;
   void finishBlock(Input& input);

@@ -18,7 +18,7 @@ uint32_t VendorTimeStage::take(const LoadedBlock& block, uint32_t first, uint32_
   for (uint32_t record = first; record < last; record++) {
     const PacketView packet = block.packet(record);
     // The clock must see each packet once, also when the batch is full and this one comes again.
-    if (!timeNs_ && !findTime(packet, filter, output.counts)) continue;
+    if (!timeNs_ && !findTime(packet, filter, output)) continue;
     const size_t bytes = storeRecord(record_.data(), packet, *timeNs_, transform_);
     while (!window_.hasRoomFor(packet.nicNs, bytes)) {
       if (!appendNext(output)) return record;
@@ -37,10 +37,14 @@ bool VendorTimeStage::finish(Output output) {
 }
 
 /// Shows the packet to the clock. False when it is not to be delivered.
-bool VendorTimeStage::findTime(const PacketView& packet, PacketFilter& filter, ScanCounts& counts) {
+bool VendorTimeStage::findTime(const PacketView& packet, PacketFilter& filter, Output output) {
   const std::optional<int64_t> vendorNs = clock_.timeOf(packet);
-  if (packet.nicNs < deliverFromNs_ || !filter.accepts(packet)) return false;
-  if (!vendorNs) counts.vendorTimeFallbacks++;
+  if (packet.nicNs < deliverFromNs_) return false;
+  if (!filter.accepts(packet)) {
+    output.batch.excluded++;
+    return false;
+  }
+  if (!vendorNs) output.counts.vendorTimeFallbacks++;
   timeNs_ = vendorNs.value_or(packet.nicNs);
   return true;
 }

@@ -41,7 +41,7 @@ class VendorTimeStage {
   bool hasEnded() const { return hasEnded_; }
 
  private:
-  bool findTime(const PacketView& packet, PacketFilter& filter, ScanCounts& counts);
+  bool findTime(const PacketView& packet, PacketFilter& filter, Output output);
   bool appendNext(Output output);
 
   const PacketTransform& transform_;

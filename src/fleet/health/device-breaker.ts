@@ -57,9 +57,11 @@ export class DeviceBreaker {
     if (this.#state !== 'open') return
     const { device } = this.#options
     const since = new Date(this.#firstFailureMs).toISOString()
+    // Which names the device too.
+    const failure = this.#lastError?.message.replace(`device ${device}`, 'it') ?? 'it failed'
     throw new CapfleetError(
       'device-unreachable',
-      `device ${device} has failed since ${since} and is not asked until it answers a probe; last: ${this.#lastError?.message}`,
+      `device ${device} has failed since ${since} and is not asked until it answers a probe: ${failure}`,
       { members: { devices: [device], since }, cause: this.#lastError },
     )
   }

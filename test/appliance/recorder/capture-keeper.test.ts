@@ -88,6 +88,9 @@ describe('a schedule', () => {
   test('of always that is stopped begins again at its next day', async () => {
     const schedule = [row('always', '00:00:00', '24:00:00')]
     await using stage = await captureStage({ at: '2026-11-20T12:00:00Z', config: { schedule } })
+    await assert.rejects(stage.control.stop(false, never), {
+      message: /runs by the schedule row always; add Until=next/,
+    })
     await stage.control.stop(true, never)
     await stage.setWall('2026-11-20T23:59:59Z')
     assert.equal(stage.control.report().state, 'idle')

@@ -187,6 +187,46 @@ test('the readers are shown with what they do, and counted exactly', async () =>
   assert.equal((await cat()).cat_0_WriteTotalByte, 0)
 })
 
+describe('PktDiscardTotal', () => {
+  const gone = () =>
+    eventually(async () => (await cat()).cat_EnableCnt === 0, { limitMs: 10_000, message: 'it is gone' })
+
+  test('is nothing where all that is read ahead will be sent', async () => {
+    {
+      using _unread = await appliance.open('/api/v1/pcap/single?StreamName=big&FilterBPF=greater%2010')
+      await eventually(
+        async () => {
+          const { cat_0_ReadTotalPkt, cat_0_WriteTotalPkt } = await cat()
+          return Number(cat_0_ReadTotalPkt) > Number(cat_0_WriteTotalPkt)
+        },
+        { limitMs: 5_000, message: 'it reads ahead' },
+      )
+      const { cat_0_PktDiscard, cat_0_PktDiscardTotal } = await cat()
+      assert.deepEqual([cat_0_PktDiscard, cat_0_PktDiscardTotal], [0, 0])
+    }
+    await gone()
+  })
+
+  test('is what was left out before the packets that were handed out, and never falls', async () => {
+    const even = encodeURIComponent('packet \\d*[02468]\\D')
+    using answer = await appliance.open(`/api/v1/pcap/single?StreamName=big&FilterRE=${even}`)
+    const reading = slowReader(answer.response, { bytesPerSecond: 16e6 })
+    let before = 0
+    for (;;) {
+      const { cat_EnableCnt, cat_0_PktDiscardTotal, cat_0_WriteTotalPkt } = await cat()
+      if (cat_EnableCnt === 0) break
+      const discarded = Number(cat_0_PktDiscardTotal)
+      assert.ok(discarded >= before, `${discarded} after ${before}`)
+      // Every other packet; between two of them is at most one, and one at the end of each piece of the scan.
+      assert.ok(discarded <= Number(cat_0_WriteTotalPkt) + 100, `${discarded} of ${cat_0_WriteTotalPkt}`)
+      before = discarded
+    }
+    assert.ok(before > 0)
+    await reading
+    await gone()
+  })
+})
+
 test('cat_EnableCnt follows four downloads, and the status stays quick meanwhile', async () => {
   const answers = []
   for (let count = 1; count <= 4; count++) {

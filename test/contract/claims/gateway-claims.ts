@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { httpGet } from '../../support/http-get.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
-import { type Claim, FLEET_ONLY, INTEGER, LIST, packets, row, STRING, unchecked } from '../claim.ts'
+import { type Claim, FLEET_ONLY, INTEGER, LIST, OBJECT, packets, row, STRING, unchecked } from '../claim.ts'
 import { BIG, DEVICES, GAMMA, packetsOf, TWIN } from '../contract-captures.ts'
 import {
   CAPTURE_STATUS,

@@ -84,7 +84,7 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
     const listOf = async (limits: { bytesMax: number; entriesMax: number }) => {
       answers(`${HEAD}{"List":[`, entry)
       let entries = 0
-      for await (const batch of client.getList('/stream/list', limits, LIMIT.signal)) entries += batch.length
+      for await (const batch of client.getList('/stream/list', limits, LIMIT)) entries += batch.length
       return entries
     }
     await assert.rejects(listOf({ bytesMax: 1_000_000, entriesMax: 1_000_000 }), {

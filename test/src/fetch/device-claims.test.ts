@@ -21,15 +21,24 @@ test('reads whole numbers only: what is malformed was not said', () => {
   })
   const headers = {
     'capfleet-order': 'Time; rm',
+    'capfleet-time-zone': 'Asia/Tokyo\nX: y',
     'capfleet-aged-out-before': '-5',
     'capfleet-corrupt-blocks': '3',
   }
   assert.deepEqual(readClaims(headers), {
     fileName: undefined,
     order: undefined,
+    timeZone: undefined,
     agedOutBeforeNs: undefined,
     corruptBlocks: 3n,
   })
+})
+
+test('a zone is the name of one', () => {
+  assert.equal(
+    readClaims({ 'capfleet-time-zone': 'America/Port-au-Prince' }).timeZone,
+    'America/Port-au-Prince',
+  )
 })
 
 test('a file name is one that no shell and no browser takes for something else', () => {

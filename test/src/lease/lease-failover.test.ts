@@ -315,6 +315,33 @@ describe('leases over failures', { timeout: 120_000 }, () => {
     await close(...schedulers)
   })
 
+  test('tells no time of a turn that nobody can know, and none of what may never end', async () => {
+    const scheduler = await start()
+    const etaOf = async (id: string) => (await scheduler.place(id))?.etaMs
+    // What takes no time at all, and would make every wait look short.
+    for (let i = 0; i < 5; i += 1) await giveBack(await askLease(scheduler, ['b'], { class: 'bulk' }))
+    const young = await Promise.all([1, 2, 3, 4].map(() => askLease(scheduler, ['b'])))
+    const onB = askLease(scheduler, ['b'], { id: 'b-waits' })
+    await untilUse(redis, scheduler, { device: 'b', waiting: 1 })
+    assert.equal(await etaOf('b-waits'), undefined, 'only bulk streams have ended there')
+
+    await giveBack(await askLease(scheduler, ['a']))
+    const endless = await Promise.all([1, 2, 3].map(() => askLease(scheduler, ['a'], { class: 'bulk' })))
+    const ending = await askLease(scheduler, ['a'])
+    const onA = askLease(scheduler, ['a'], { id: 'a-waits' })
+    const behind = askLease(scheduler, ['a'], { id: 'bulk-waits', class: 'bulk' })
+    const onBoth = askLease(scheduler, ['a', 'b'], { id: 'both-wait' })
+    await untilUse(redis, scheduler, { device: 'a', waiting: 3 })
+    const first = (await etaOf('a-waits')) ?? assert.fail('one of the four streams ends')
+    assert.deepEqual([await etaOf('bulk-waits'), await etaOf('both-wait')], [undefined, undefined])
+    await redis.until(async () => ((await etaOf('a-waits')) ?? 0) >= first + 20)
+
+    await giveBack(ending, ...endless, ...young)
+    await giveBack(await onA, await onB)
+    await giveBack(await behind, await onBoth)
+    await close(scheduler)
+  })
+
   test('bulk waiters never keep an interactive request from the stream that bulk may not have', async () => {
     const scheduler = await start()
     const bulk = await Promise.all([1, 2, 3].map(() => askLease(scheduler, ['a'], { class: 'bulk' })))

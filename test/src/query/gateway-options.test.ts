@@ -13,7 +13,7 @@ const parse = (raw: string): GatewayOptions => parseGatewayOptions(parseQueryStr
 const ID = '0a1b2c3d-0000-4000-8000-0123456789ab'
 
 test("without the gateway's parameters a download is plain", () => {
-  assert.deepEqual(parse('StreamName=x&Slice=64'), {
+  assert.deepEqual(parse('StreamName=x&Slice=64&Resume=&Dedup=&OnError='), {
     onError: 'fail',
     dedupNs: undefined,
     align: false,

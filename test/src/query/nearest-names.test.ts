@@ -16,6 +16,7 @@ test('ignores case and finds a part of a name', () => {
 test('gives nothing when nothing is near', () => {
   assert.deepEqual(nearestNames('zzzzzz', ['alpha', 'beta']), [])
   assert.deepEqual(nearestNames('', ['alpha']), [])
+  assert.deepEqual(nearestNames('x', ['GB', 'NZ']), [], 'a letter is near to nothing')
 })
 
 test('stays quick for 10,000 names and a long text', () => {

@@ -114,6 +114,24 @@ test('tsModeAliases add spellings of TSMode and change none of the API', () => {
   assert.throws(() => source('Footer'), /TSMode must be one of .*footer/)
 })
 
+test('a word of TSMode that is not known here is left to the device that reads the query itself', () => {
+  const ofDevice = { ...context, zone: undefined, at: 'gateway' } as const
+  for (const [kind, raw] of [
+    ['single', 'StreamName=a&TSMode=foo%26bar'],
+    ['timerange', 'TSBegin=1&TSEnd=2&TSUnit=nanos&TSMode=foo%26bar'],
+  ] as const) {
+    const query = parseDownloadQuery(kind, parseQueryString(raw), ofDevice)
+    assert.equal(query.timeSourceWord, 'foo&bar')
+    assert.equal(formatDownloadQuery(query), raw)
+  }
+  assert.equal(
+    parseDownloadQuery('single', parseQueryString('StreamName=a&TSMode=vendorB3550'), ofDevice)
+      .timeSourceWord,
+    undefined,
+  )
+  assert.throws(() => parse('single', 'StreamName=a&TSMode=foo'), /TSMode must be one of/)
+})
+
 test('names the unit that was detected', () => {
   assert.equal(parse('timerange', 'TSBegin=1763600000&TSEnd=1763600001').timeUnit, 'sec')
   assert.equal(parse('timerange', 'TSBegin=1763600000&TSEnd=1763600001000').timeUnit, 'sec, msecs')
@@ -214,6 +232,16 @@ test('from and to the same local time of the hour that the clock shows twice is 
     'TSBegin=20261101_013000&TSEnd=20261101_013000&TSZone=New_York',
   )
   assert.equal(endNs - beginNs, 3_600_000_000_000n)
+})
+
+test('names the zone of local times, where no TSZone does', () => {
+  const zoneOf = (raw: string) => parse('timerange', raw).timeZone
+  assert.equal(zoneOf('TSBegin=20261120_093000&TSEnd=20261120_100000'), context.zone)
+  assert.equal(zoneOf('TSBegin=1763600000&TSEnd=20261120_100000'), context.zone)
+  assert.equal(zoneOf('TSBegin=20261120_093000&TSEnd=20261120_100000&TSZone='), context.zone)
+  assert.equal(zoneOf('TSBegin=20261120_093000&TSEnd=20261120_100000&TSZone=%20'), context.zone)
+  assert.equal(zoneOf('TSBegin=20261120_093000&TSEnd=20261120_100000&TSZone=Tokyo'), undefined)
+  assert.equal(zoneOf('TSBegin=1763600000&TSEnd=now'), undefined)
 })
 
 test('without a zone local times stay as they are written, for the device to read', () => {

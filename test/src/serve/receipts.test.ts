@@ -1,6 +1,7 @@
 // What /v1/requests/{id} and the trailers tell of downloads, over simulated devices and a real Redis.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import type { FakeDevice } from '../../support/devices/fake-device.ts'
 import { FLEET_BEGIN_NS, FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
@@ -120,6 +121,8 @@ describe('receipts', { timeout: 120_000 }, () => {
   test('OnError=partial without a device: partial, and what is missing of whom', async () => {
     first().behaviour = { problem: { status: 500, body: {} } }
     const { headers, trailers } = await get(`${TIMERANGE}&OnError=partial`, 'user', { te: 'trailers' })
+    assert.equal(headers['capfleet-devices'], 'd1, d2', 'who is read')
+    assert.equal(headers['capfleet-missing'], trailers['capfleet-missing'], 'known before the first byte')
     const receipt = await receiptOf(idOf(headers))
     assert.equal(receipt.status, 'partial')
     assert.equal(receipt.packets, String(2 * PACKETS))
@@ -156,17 +159,50 @@ describe('receipts', { timeout: 120_000 }, () => {
     }
   })
 
+  test('a merge that failed: who failed, and nobody of whom the client has all', async () => {
+    first().behaviour = { dieAfterBytes: fleetPcap(0, 300).length + 5, cannotSkip: true }
+    using answer = await httpOpen(world.gateway.url + TIMERANGE, { headers: world.gateway.as.user })
+    await assert.rejects(buffer(answer.response))
+    const receipt = await receiptOf(idOf(answer.response.headers))
+    assert.equal(receipt.status, 'failed')
+    const devices = receipt.devices as Record<string, unknown>[]
+    assert.deepEqual(
+      devices.map(({ device, status }) => [device, status]),
+      [
+        ['d0', 'failed'],
+        ['d1', 'incomplete'],
+        ['d2', 'incomplete'],
+      ],
+    )
+  })
+
+  test('Dedup with one device: named as ignored, refused by Strict, and no word of it in the receipt', async () => {
+    for (const path of [`/devices/d0${TIMERANGE}&Dedup=5`, `${TIMERANGE}&Device=d0&Dedup=5`]) {
+      const { headers } = await get(path)
+      assert.equal(headers['capfleet-ignored'], 'Dedup')
+      assert.doesNotMatch(String((await receiptOf(idOf(headers))).query), /Dedup/)
+      const strict = await get(`${path}&Strict=1`)
+      assert.deepEqual([strict.status, strict.json().param], [400, 'Dedup'])
+    }
+    assert.equal((await get(`${TIMERANGE}&Dedup=5&Strict=1`)).headers['capfleet-ignored'], undefined)
+  })
+
   test('a client that leaves: streaming while it reads, then client-gone', async () => {
     first().behaviour = { hangAfterBytes: 5_000 }
     const path = `/devices/d0${TIMERANGE}`
     const answer = await httpOpen(world.gateway.url + path, { headers: world.gateway.as.user })
     const id = idOf(answer.response.headers)
-    assert.equal((await receiptOf(id)).status, 'streaming')
+    const statusesOf = ({ status, devices }: Record<string, unknown>) => [
+      status,
+      ...(devices as Record<string, unknown>[]).map((device) => device.status),
+    ]
+    assert.deepEqual(statusesOf(await receiptOf(id)), ['streaming', 'streaming'])
     answer[Symbol.dispose]()
     await eventually(async () => (await receiptOf(id)).status === 'client-gone', {
       limitMs: 5_000,
       message: 'the receipt tells that the client has gone',
     })
+    assert.deepEqual(statusesOf(await receiptOf(id)), ['client-gone', 'incomplete'])
   })
 
   test('is read by its user and by full, and does not exist for others', async () => {

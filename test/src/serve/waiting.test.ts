@@ -84,11 +84,28 @@ describe('a download that waits', { timeout: 120_000 }, () => {
     assert.deepEqual([answer.status, answer.json().code], [503, 'queue-timeout'])
     assert.equal(answer.headers['capfleet-queue-position'], '1')
     assert.ok(Number(answer.headers['retry-after']) > 0)
+    assert.match(String(answer.json().detail), /^no download slot is free on d0; /)
+    const late = await get(`${ONE}&Wait=1`)
+    assert.match(String(late.json().detail), /^no download slot became free on d0 within 1 s; /)
     const receipt = (await get(`/v1/requests/${answer.headers['capfleet-request-id']}`)).json()
     assert.deepEqual(
       [receipt.status, receipt.error],
       ['failed', { code: 'queue-timeout', detail: answer.json().detail }],
     )
+  })
+
+  test('behind downloads that follow hears no time of its turn, and is not told to come back at once', async () => {
+    first().behaviour = { hangAfterBytes: 1_000 }
+    const opened = ['&Follow=1', '&Follow=1', '&Follow=1', ''].map((more) =>
+      httpOpen(world.gateway.url + ONE + more, { headers: world.gateway.as.user }),
+    )
+    const holders = await Promise.all(opened)
+    const waiting = get(`${ONE}&Follow=1&Wait=1`)
+    const row = await waitingRow()
+    assert.deepEqual([row.class, row.etaMs], ['bulk', null])
+    const answer = await waiting
+    assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5'])
+    for (const holder of holders) holder[Symbol.dispose]()
   })
 
   test('with Early=1, which is no parameter any more, says that it was ignored; Queue=job has nothing to become', async () => {
@@ -106,6 +123,7 @@ describe('a download that waits', { timeout: 120_000 }, () => {
     assert.equal((await head('&FilterBPF=tcp')).status, 200)
     assert.equal((await head('&Slice=0')).status, 400)
     assert.ok(first().requests.some(({ url }) => url.startsWith('/api/v1/pcap/estimate')))
-    assert.ok(fleet.every((device) => device.requests.every(({ url }) => !url.includes('/timerange'))))
+    const asked = fleet.flatMap((device) => device.requests).filter(({ url }) => url.includes('/timerange'))
+    assert.ok(asked.length > 0 && asked.every(({ method }) => method === 'HEAD'))
   })
 })

@@ -29,6 +29,8 @@ export interface FakeBehaviour {
   readonly body?: Buffer
   /** Knows no After=, and sends the whole body. */
   readonly cannotSkip?: boolean
+  /** Takes no HEAD of a download. */
+  readonly knowsNoHead?: boolean
   /** Sends the query of a control call back in a header, however long it is. */
   readonly echoesQuery?: boolean
 }
@@ -137,7 +139,7 @@ export class FakeDevice implements AsyncDisposable {
     if (path === '/api/v1/pcap/estimate' && estimateProblem)
       return this.#problem(res, estimateProblem.status, estimateProblem.body)
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
-      return await this.#download(url, res)
+      return method === 'HEAD' ? this.#headOfDownload(url, res) : await this.#download(url, res)
     this.#control(path, url.slice(path.length), res)
   }
 
@@ -171,6 +173,14 @@ export class FakeDevice implements AsyncDisposable {
       return
     }
     res.write(answer.subarray(0, dieAfterBytes), () => res.destroy())
+  }
+
+  #headOfDownload(url: string, res: ServerResponse): void {
+    const { problem, headers, knowsNoHead } = this.behaviour
+    const after = new URLSearchParams(url.split('?')[1]).get('After')
+    if (knowsNoHead) this.#problem(res, 405, { code: 'method-not-allowed' })
+    else if (problem) this.#problem(res, problem.status, problem.body)
+    else res.writeHead(200, { ...(after === null ? {} : { 'Capfleet-After': after }), ...headers }).end()
   }
 
   async #download(url: string, res: ServerResponse): Promise<void> {

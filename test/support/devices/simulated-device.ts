@@ -103,7 +103,11 @@ export class SimulatedDevice implements AsyncDisposable {
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined)
     const { pathname, searchParams } = new URL(req.url ?? '', 'http://device')
-    if (pathname === '/api/v1/pcap/timerange') return await this.#download(req, res, searchParams)
+    if (pathname === '/api/v1/pcap/timerange') {
+      if (req.method !== 'HEAD') return await this.#download(req, res, searchParams)
+      res.writeHead(200, { 'Capfleet-Order': 'time' }).end()
+      return
+    }
     const answer = this.#status(pathname)
     res.writeHead(answer === undefined ? 404 : 200, { 'Content-Type': 'application/json' })
     res.end(typeof answer === 'string' ? answer : JSON.stringify(answer ?? { code: 'not-found' }))

@@ -35,8 +35,8 @@ TEST(OrderedScan, GoesOnWhileTheConsumerHoldsTwoPartsAndLaterSlicesAllThatTheyMa
   StoredStreams store;
   const std::vector<StoredPacket> packets = packetsOf(30 * kMebibyte);
   store.addStream(packets);
-  auto context =
-      std::make_unique<ScanContext>(planOf(store, 6 * kMebibyte), PacketTransform{}, int64_t{0});
+  auto context = std::make_unique<ScanContext>(planOf(store, 6 * kMebibyte), PacketTransform{},
+                                               int64_t{0}, INT64_MAX);
   ASSERT_GE(context->plan.slices.size(), 4u);
   const auto slabs = std::make_shared<BufferPool>();
   // One thread takes turns between the slices, and its call-back is the consumer: so the first

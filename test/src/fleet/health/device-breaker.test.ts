@@ -18,7 +18,7 @@ function breaker(failuresMax = 3) {
   return { breaker: made, opened, seen }
 }
 
-const failure = (code: ErrorCode) => new CapfleetError(code, `${code} of d0`)
+const failure = (code: ErrorCode) => new CapfleetError(code, `device d0 failed by ${code}`)
 const fail = (made: DeviceBreaker, code: ErrorCode) =>
   assert.rejects(
     made.run(() => Promise.reject(failure(code))),
@@ -40,7 +40,10 @@ test('opens after so many failed probes in a row, and calls then fail at once, w
     }),
     (error: CapfleetError) => {
       assert.deepEqual([error.code, error.details.members?.devices], ['device-unreachable', ['d0']])
-      assert.match(error.message, /^device d0 has failed since 20.*last: device-protocol of d0$/)
+      assert.match(
+        error.message,
+        /^device d0 has failed since 20\S+ and is not asked until it answers a probe: it failed by device-protocol$/,
+      )
       assert.ok(Date.parse(String(error.details.members?.since)) >= startedMs)
       return true
     },
