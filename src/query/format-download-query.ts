@@ -1,5 +1,6 @@
 import { DOWNLOAD_PARAMETERS } from './download-parameters.ts'
 import type { DownloadQuery } from './download-query.ts'
+import { GATEWAY_PARAMETERS, type GatewayOptions } from './gateway-options.ts'
 import type { ParameterRows } from './query-parameters.ts'
 
 /**
@@ -15,7 +16,12 @@ export function formatDownloadQuery(query: DownloadQuery): string {
     ...formatRows(OTHER_ROWS, query),
     ...(timeSourceWord === undefined ? [] : [[DOWNLOAD_PARAMETERS.timeSource.name, timeSourceWord] as const]),
   ]
-  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
+  return joined(pairs)
+}
+
+/** The options that shape the body, as a query string; defaults are left out. */
+export function formatGatewayOptions(options: Partial<GatewayOptions>): string {
+  return joined(formatRows(GATEWAY_PARAMETERS, options))
 }
 
 const { captureName, ...OTHER_ROWS } = DOWNLOAD_PARAMETERS
@@ -23,9 +29,13 @@ const FIRST_ROWS = { captureName }
 
 type Pair = readonly [name: string, value: string]
 
-function formatRows(rows: ParameterRows, query: DownloadQuery): Pair[] {
+function joined(pairs: readonly Pair[]): string {
+  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
+}
+
+function formatRows<Values extends object>(rows: ParameterRows, values: Values): Pair[] {
   return Object.entries(rows).flatMap(([field, row]): Pair[] => {
-    const value = query[field as keyof DownloadQuery]
+    const value = values[field as keyof Values]
     if (value === undefined || value === row.default || row.leavesBody === true) return []
     const text = row.type.write(value)
     return text === '' ? [] : [[row.name, text]]

@@ -3,7 +3,7 @@ import type { DeviceResult } from '../fetch/body.ts'
 import type { BodyPlaces } from '../fetch/position.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import type { DownloadKind } from '../query/download-query.ts'
-import { formatDownloadQuery } from '../query/format-download-query.ts'
+import { formatDownloadQuery, formatGatewayOptions } from '../query/format-download-query.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
 
 /**
@@ -100,10 +100,7 @@ export function planFacts(
 
 /** `query` with the gateway's own parameters that change the body. */
 function echoedQuery({ query, onError, dedupNs, align }: ResumeFacts): string {
-  const own = [
-    onError === 'fail' ? '' : `OnError=${onError}`,
-    dedupNs === null ? '' : `Dedup=${dedupNs}`,
-    align ? 'Align=1' : '',
-  ]
-  return [query, ...own].filter((pair) => pair !== '').join('&')
+  const dedup = dedupNs === null ? undefined : BigInt(dedupNs)
+  const own = formatGatewayOptions({ onError, dedupNs: dedup, align })
+  return [query, own].filter((text) => text !== '').join('&')
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { formatGatewayOptions } from '../../../src/query/format-download-query.ts'
 import {
   GATEWAY_PARAMETERS,
   type GatewayOptions,
@@ -61,6 +62,13 @@ for (const [raw, param] of [
     )
   })
 }
+
+test('what shapes the body is written as it is read, and no default', () => {
+  const raw = `OnError=partial&Dedup=1000&Align=1`
+  const options = parse(`${raw}&Digest=sha256&Resume=${ID}&Offset=24`)
+  assert.equal(formatGatewayOptions(options), raw)
+  assert.equal(formatGatewayOptions(parse('')), '')
+})
 
 test('the parser of the query lets them pass at the gateway, also with Strict=1', () => {
   const context = { zone: 'UTC', nowNs: 0n, at: 'gateway' } as const
