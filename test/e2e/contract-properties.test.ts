@@ -66,7 +66,7 @@ const CHECKS = [
 /** What schemathesis says, and its exit code. */
 function run(folder: string, args: readonly string[]): Promise<{ code: number | null; said: string }> {
   return new Promise((resolve) => {
-    const env = { PATH: process.env.PATH, HOME: folder, SCHEMATHESIS_REPORT: 'false' }
+    const env = { PATH: process.env.PATH, HOME: folder }
     const child = execFile(SCHEMATHESIS, ['run', ...args], { cwd: folder, env }, (_error, stdout, stderr) =>
       resolve({ code: child.exitCode, said: stdout + stderr }),
     )
