@@ -52,6 +52,11 @@ export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
 /** What the gateway adds to them. */
 export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   { name: 'Capfleet-Devices', says: 'The devices that are read.' },
+  {
+    name: 'Capfleet-Missing',
+    says: 'With OnError=partial: devices that are left out from the begin, each with its time range.',
+  },
+  { name: 'Capfleet-Time-Zone', says: 'The zone in which local times without TSZone were read.' },
   { name: 'Capfleet-Skew-Ns', says: 'The clock offset of each device with its bound: rome=120+-40000.' },
   { name: 'Capfleet-Corrupt-Blocks', says: 'Blocks that are left out because their checksum is wrong.' },
   {
