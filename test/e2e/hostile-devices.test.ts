@@ -39,6 +39,8 @@ const GROUPS = 8
 const CLIENTS = 4
 /** In the short run one download in so many goes through curl, and as many through nginx. */
 const SAMPLE = DOWNLOADS > 800 ? 1 : 20
+/** By curl and by fetch, each directly and behind nginx. */
+const CLIENT_KINDS = 4
 const HOUR_NS = 3_600_000_000_000n
 
 interface Stage extends AsyncDisposable {
@@ -121,26 +123,27 @@ async function witness(
   devices: readonly HostileDevice[],
   { number, asked }: { readonly number: number; readonly asked: HostileDownload },
 ): Promise<readonly Witnessed[]> {
-  const endNs = SIMULATED_BEGIN_NS + HOUR_NS + BigInt(number)
   const names = devices.map(({ name }) => name)
   const path = asked.way === 'relay' ? `/devices/${names[asked.index]}` : ''
-  const query = `TSBegin=${SIMULATED_BEGIN_NS}&TSEnd=${endNs}&Compression=${asked.compression}&Wait=55`
-  const target = `${path}/api/v1/pcap/timerange?${asked.way === 'relay' ? '' : `Device=${names.join()}&`}${query}`
+  const chosen = asked.way === 'relay' ? '' : `Device=${names.join()}&`
   const place = { folder, name: String(number), compression: asked.compression }
   const { url } = fleet.gateway
-  const clients: (() => Promise<Witnessed>)[] = []
+  const clients: ((target: string) => Promise<Witnessed>)[] = []
   const turn = Math.floor(number / HOSTILE_NAMES.length) + number
-  if (turn % SAMPLE === 0) clients.push(() => curlWitness(url + target, place))
+  if (turn % SAMPLE === 0) clients.push((target) => curlWitness(url + target, place))
   if (turn % SAMPLE === 1 % SAMPLE && nginxUrl !== undefined)
-    clients.push(async () => behindNginx(await curlWitness(nginxUrl + target, place)))
+    clients.push(async (target) => behindNginx(await curlWitness(nginxUrl + target, place)))
   if (turn % SAMPLE === 2 % SAMPLE && nginxUrl !== undefined)
-    clients.push(async () => behindNginx(await fetchWitness(nginxUrl + target)))
-  if (clients.length === 0 || SAMPLE === 1) clients.push(() => fetchWitness(url + target))
+    clients.push(async (target) => behindNginx(await fetchWitness(nginxUrl + target)))
+  if (clients.length === 0 || SAMPLE === 1) clients.push((target) => fetchWitness(url + target))
   const seen: Witnessed[] = []
-  for (const client of clients) {
+  for (const [turnOfClient, client] of clients.entries()) {
+    // An end for each: a request that the gateway gave up may reach the device during the next client's download.
+    const endNs = SIMULATED_BEGIN_NS + HOUR_NS + BigInt(number * CLIENT_KINDS + turnOfClient)
+    const query = `TSBegin=${SIMULATED_BEGIN_NS}&TSEnd=${endNs}&Compression=${asked.compression}&Wait=55`
     for (const [index, device] of devices.entries())
       device.order(endNs, { ...asked, act: index === asked.index ? asked.act : 'polite' })
-    seen.push(await client())
+    seen.push(await client(`${path}/api/v1/pcap/timerange?${chosen}${query}`))
   }
   return seen
 }
