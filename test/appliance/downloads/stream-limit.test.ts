@@ -115,8 +115,10 @@ test('a slot is wanted when another user waits for it, or was refused it just no
 test('a place for one that follows is wanted by another that follows, not by others', async () => {
   const slots = new StreamLimit()
   for (const what of ['a', 'b', 'c']) await slots.acquire(follower(what, 'ann'), NOW)
-  const waiting = slots.acquire(follower('d', 'bob'), { waitMs: 60_000, signal: never })
+  const client = new AbortController()
+  const waiting = slots.acquire(follower('d', 'bob'), { waitMs: 60_000, signal: client.signal })
   assert.equal(slots.isWantedByOthers(follower('a', 'ann'), 60_000), true)
   assert.equal(slots.isWantedByOthers(reader('e', 'ann'), 60_000), false)
-  void waiting.catch(() => undefined)
+  client.abort(new Error('client gone'))
+  await assert.rejects(waiting, /client gone/)
 })
