@@ -58,6 +58,8 @@ export const ERROR_KINDS = {
     retry: false,
     blame: 'caller',
   },
+  'unknown-export': { status: 404, title: 'No export has this id', retry: false, blame: 'caller' },
+  'unknown-schedule': { status: 404, title: 'No schedule has this id', retry: false, blame: 'caller' },
   'method-not-allowed': {
     status: 405,
     title: 'The path does not take this method',
@@ -93,7 +95,26 @@ export const ERROR_KINDS = {
     retry: false,
     blame: 'caller',
   },
+  'export-unfinished': {
+    status: 409,
+    title: 'The export has no file yet, or never will',
+    retry: true,
+    blame: 'caller',
+  },
+  'idempotency-conflict': {
+    status: 409,
+    title: 'The Idempotency-Key stands for another order',
+    retry: false,
+    blame: 'caller',
+  },
   'aged-out': { status: 410, title: 'The packets have been overwritten', retry: false, blame: 'caller' },
+  'range-not-satisfiable': {
+    status: 416,
+    title: 'The file has no such bytes',
+    retry: false,
+    blame: 'caller',
+  },
+  'user-quota': { status: 429, title: 'The user has too many exports', retry: true, blame: 'caller' },
   'too-many-logins': { status: 429, title: 'Too many wrong or waiting logins', retry: true, blame: 'caller' },
   'too-many-requests': {
     status: 429,
@@ -168,7 +189,20 @@ export const ERROR_KINDS = {
     retry: true,
     blame: 'ours',
   },
+  'export-target-unavailable': {
+    status: 503,
+    title: 'The place of exported files cannot be reached',
+    retry: true,
+    blame: 'ours',
+  },
+  'export-store-full': { status: 507, title: 'Exports have no space left', retry: true, blame: 'ours' },
   'store-full': { status: 507, title: 'The store has no space left', retry: true, blame: 'ours' },
+  'export-parked': {
+    status: 500,
+    title: 'The export ended its workers, or met a defect, again and again',
+    retry: false,
+    blame: 'ours',
+  },
   'bad-config': {
     status: 500,
     title: 'A setting is missing, unknown or malformed',

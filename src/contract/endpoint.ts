@@ -35,6 +35,7 @@ export const GROUPS = {
   Captures: 'What is captured: state, start, stop, schedule, deleting.',
   System: 'The machine: sensors, ports, disks, clocks, events.',
   Other: 'Paths that only some devices have.',
+  Exports: 'Downloads that run as jobs, and schedules of them.',
   Gateway: 'The gateway itself: devices, queue, receipts.',
   Operation: 'For those who run the program.',
 } as const

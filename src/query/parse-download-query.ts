@@ -5,6 +5,7 @@
  */
 import { DOWNLOAD_PARAMETERS } from './download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
+import { EXPORT_PARAMETERS } from './export-options.ts'
 import type { FrameCondition } from './frame-filter.ts'
 import { FLEET_PARAMETERS, GATEWAY_PARAMETERS } from './gateway-options.ts'
 import { badParameter, type ParameterRows, type ReadContext } from './query-parameters.ts'
@@ -15,11 +16,17 @@ import { timeSourceOf } from './time-source.ts'
 
 export interface ParseContext extends RangeContext, Pick<ReadContext, 'at' | 'timeSourceAliases'> {}
 
+const { follow: _follow, waitS: _waitS, ...EXPORTED_PARAMETERS } = DOWNLOAD_PARAMETERS
+const { dedupNs, align } = GATEWAY_PARAMETERS
+const MERGE_PARAMETERS = { dedupNs, align }
+
 /** All rows of a download, by who reads it. */
 export const DOWNLOAD_TABLES = {
   device: [RANGE_PARAMETERS, DOWNLOAD_PARAMETERS],
   gateway: [RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
   fleet: [FLEET_PARAMETERS, RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
+  /** Nobody waits for an export: what says how long, and how to go on, is not for it. */
+  export: [FLEET_PARAMETERS, RANGE_PARAMETERS, EXPORTED_PARAMETERS, MERGE_PARAMETERS, EXPORT_PARAMETERS],
 } as const satisfies Record<string, readonly ParameterRows[]>
 
 /** Which download an estimate is asked for: that of a capture, of a part of one, or of a time range. */

@@ -1,0 +1,159 @@
+/** What an export is told beside its query: which files it becomes, where they go, and when it is ordered again. */
+import { choiceType, integerType, numberType, patternType, TEXT } from './parameter-types.ts'
+import {
+  badParameter,
+  type ParameterRows,
+  type ParameterType,
+  type ParameterValues,
+  quote,
+} from './query-parameters.ts'
+
+const PART_BYTES_MIN = 1_048_576n
+const PART_BYTES_MAX = 2n ** 43n
+const REASON_CHARACTERS_MAX = 500
+const LIST_MAX = 1_000
+
+const NS_PER_UNIT = { s: 1_000_000_000n, m: 60_000_000_000n, h: 3_600_000_000_000n, d: 86_400_000_000_000n }
+type DurationUnit = keyof typeof NS_PER_UNIT
+
+/** Of the order of an export. */
+export const EXPORT_PARAMETERS = {
+  /** Length of the time that a file holds. */
+  partTimeNs: {
+    name: 'PartTime',
+    says: 'Cuts the export into files of so much time each, counted from its begin: 15m, 1h, 1d.',
+    type: durationType(1n, 366n * NS_PER_UNIT.d),
+    defaultSays: 'one file',
+    example: '1h',
+  },
+  /** Largest file before compression. */
+  partBytes: {
+    name: 'PartBytes',
+    says: 'Cuts the export into files of at most so many bytes before compression, each with a header of its own.',
+    type: integerType(PART_BYTES_MIN, PART_BYTES_MAX, 'bytes'),
+    defaultSays: 'one file',
+  },
+  /** Name of a configured place for files. */
+  target: {
+    name: 'Target',
+    says: 'Where the files go: the name of an entry of exports.targets.',
+    type: patternType(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be the name of a target'),
+    defaultSays: 'the first target',
+  },
+  onMissing: {
+    name: 'OnMissing',
+    says:
+      'What becomes of the export when a device cannot be read for long: fail ends it without a file, ' +
+      'partial leaves the device out, names the hole in the manifest, and lets fill fetch it later.',
+    type: choiceType(['fail', 'partial']),
+    default: 'fail',
+  },
+  reason: {
+    name: 'Reason',
+    says: 'Why the packets are taken; kept with the export and in its manifest.',
+    type: reasonType(),
+    defaultSays: 'none',
+  },
+} as const satisfies ParameterRows
+
+export type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
+
+/** What a schedule has beside the parameters of its exports. */
+export const SCHEDULE_PARAMETERS = {
+  cron: {
+    name: 'Cron',
+    says: 'When to order the export: minute, hour, day of month, month, day of week. Relative times of the query count from then.',
+    type: patternType(/^\S+( \S+){4}$/, 'must have five fields: minute hour day-of-month month day-of-week'),
+    required: true,
+    example: '5 * * * *',
+  },
+  cronZone: {
+    name: 'CronZone',
+    says: 'The time zone of Cron, an IANA name.',
+    type: TEXT,
+    defaultSays: "the gateway's timeZone",
+  },
+  /** What becomes of runs that were due while no worker ran. */
+  missed: {
+    name: 'Missed',
+    says: 'What becomes of runs that were due while no worker ran: makeup orders each of them, skip only the last one.',
+    type: choiceType(['makeup', 'skip']),
+    default: 'makeup',
+  },
+} as const satisfies ParameterRows
+
+export type ScheduleOptions = ParameterValues<typeof SCHEDULE_PARAMETERS>
+
+/** Of lists that come in pages. */
+export const EXPORT_LIST_PARAMETERS = {
+  limit: {
+    name: 'Limit',
+    says: 'How many to list at most.',
+    type: numberType(1, LIST_MAX, 'exports'),
+    default: 100,
+  },
+  after: {
+    name: 'After',
+    says: 'Goes on behind a page: its `next`.',
+    type: TEXT,
+    defaultSays: 'the first page',
+  },
+  state: {
+    name: 'State',
+    says: 'Lists exports of this state alone.',
+    type: choiceType(['queued', 'running', 'paused', 'complete', 'partial', 'failed', 'cancelled']),
+    defaultSays: 'all',
+  },
+} as const satisfies ParameterRows
+
+/** Of the file of an export. */
+export const EXPORT_FILE_PARAMETERS = {
+  part: {
+    name: 'Part',
+    says: 'Which of the files of the export, from 1.',
+    type: numberType(1, 100_000),
+    default: 1,
+  },
+} as const satisfies ParameterRows
+
+/** Fails with bad-parameter for what does not go together. */
+export function refusePartsTwice({ partTimeNs, partBytes }: ExportOptions): void {
+  if (partTimeNs === undefined || partBytes === undefined) return
+  throw badParameter('PartBytes', 'and PartTime both cut the export into files; give one of them')
+}
+
+/** "90s", "15m", "1h", "2d" in nanoseconds. */
+function durationType(minNs: bigint, maxNs: bigint): ParameterType<bigint> {
+  return {
+    schema: { type: 'string', pattern: '^[1-9][0-9]{0,8}[smhd]$' },
+    read: (text, name) => {
+      const [, count = '', unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? []
+      const ns = count === '' ? undefined : BigInt(count) * NS_PER_UNIT[unit as DurationUnit]
+      if (ns !== undefined && ns >= minNs && ns <= maxNs) return ns
+      throw badParameter(
+        name,
+        `must be a length of time up to 366d such as 15m, 1h or 1d, got ${quote(text)}`,
+      )
+    },
+    write: (ns) => {
+      const units = Object.entries(NS_PER_UNIT).toReversed()
+      const [unit = 's', unitNs = NS_PER_UNIT.s] = units.find(([, size]) => ns % size === 0n) ?? []
+      return `${ns / unitNs}${unit}`
+    },
+  }
+}
+
+/** It goes into logs and manifests as it is. */
+function reasonType(): ParameterType<string> {
+  return {
+    schema: { type: 'string', maxLength: REASON_CHARACTERS_MAX },
+    read: (text, name) => {
+      if (text.trim() === '') return undefined
+      if (text.length > REASON_CHARACTERS_MAX)
+        throw badParameter(name, `is longer than ${REASON_CHARACTERS_MAX} characters; shorten it`)
+      if (/\p{Cc}/u.test(text)) throw badParameter(name, 'holds a control character; remove it')
+      return text
+    },
+    write: (text) => text,
+  }
+}
