@@ -32,6 +32,14 @@ program
     serve('gateway', async () => (await import('./gateway.ts')).startGatewayFromFile(config)),
   )
 
+program
+  .command('worker')
+  .description('run exports: any number of workers, on any machines, share the work of a gateway')
+  .addOption(configOption('config/gateway.example.yaml'))
+  .action(({ config }: { config: string }) =>
+    serve('worker', async () => (await import('./worker.ts')).startWorkerFromFile(config)),
+  )
+
 const appliance = program
   .command('appliance')
   .description("serve a device's HTTP API over its store")

@@ -12,6 +12,7 @@ import {
   resolveListen,
   timeZoneSchema,
 } from './base/setting-schemas.ts'
+import { exportTargetsSchema } from './export/export-targets.ts'
 import { deviceSchema, discoverySchema } from './fleet/roster/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 
@@ -43,6 +44,28 @@ const downloadsSchema = z
     path: ['waitS'],
     message: 'must not be larger than downloads.waitMaxS',
   })
+
+const GIB = 1_073_741_824
+
+const exportsSchema = z
+  .strictObject({
+    targets: exportTargetsSchema.default([]),
+    spool: z.string().optional(),
+    devicesMax: wholeNumber(1, 100_000).default(1_000),
+    perUserMax: wholeNumber(1, 100_000).default(100),
+    spanBytes: wholeNumber(1_048_576, 64 * GIB).default(256 * 1_048_576),
+    deviceRetryS: wholeNumber(0, 604_800).default(1_800),
+    keepS: wholeNumber(60, 315_360_000).default(604_800),
+    keepBytes: wholeNumber(1_048_576, Number.MAX_SAFE_INTEGER).optional(),
+    worker: z
+      .strictObject({
+        listen: listenSchema(8081),
+        fetches: wholeNumber(1, 1_000).default(64),
+        writes: wholeNumber(1, 64).default(4),
+      })
+      .prefault({}),
+  })
+  .prefault({})
 
 export const gatewayConfigSchema = z
   .strictObject({
@@ -92,6 +115,7 @@ export const gatewayConfigSchema = z
         failuresMax: wholeNumber(1, 1_000_000).default(5),
       })
       .prefault({}),
+    exports: exportsSchema,
     timeZone: timeZoneSchema,
     tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
     logLevel: logLevelSchema,
@@ -104,15 +128,21 @@ export const gatewayConfigSchema = z
 
 export type GatewayConfig = z.infer<typeof gatewayConfigSchema>
 
-/** Reads and checks the file; `home` and `auth.users` become absolute, relative to its folder. */
+/** Reads and checks the file; its paths become absolute, relative to its folder. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const config = await loadConfig(path, gatewayConfigSchema)
   const folder = dirname(resolve(path))
+  const { worker, spool } = config.exports
   return {
     ...config,
     listen: resolveListen(config.listen, folder),
     home: resolve(folder, config.home),
     auth: { ...config.auth, users: resolve(folder, config.auth.users) },
+    exports: {
+      ...config.exports,
+      spool: spool === undefined ? undefined : resolve(folder, spool),
+      worker: { ...worker, listen: resolveListen(worker.listen, folder) },
+    },
   }
 }
 

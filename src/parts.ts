@@ -6,6 +6,7 @@ import { readSecret } from './base/config-file.ts'
 import type { Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
+import { ExportChanges } from './export/export-changes.ts'
 import { CallLimits } from './fleet/call-limits.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
@@ -13,6 +14,7 @@ import type { GatewayConfig } from './gateway-config.ts'
 import type { DeviceUse } from './lease/lease.ts'
 import type { ReadersOf } from './lease/lease-housekeeper.ts'
 import { forgetLeases, LeaseScheduler } from './lease/lease-scheduler.ts'
+import { openExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './redis/redis-connection.ts'
 import { startPrivateRedis } from './redis/redis-server.ts'
@@ -40,13 +42,15 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const roster = await planRoster(config, configPath)
   const fleet = openFleet(config, metrics, log)
   const redis = await openRedis(config, configPath, log, building)
-  const leases = await joinScheduler(config, redis, fleet, log)
+  const leases = await joinScheduler(config, { redis, fleet, log, sole: config.redis.url === undefined })
   building.defer(() => leases.close())
   // After the leases, so that it ends before them: no place is given back under an open stream.
   building.use(fleet)
   const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
   await owner.configure(roster)
+  const exports = await openExports(config, configPath, { redis, log }, building)
+  const changes = building.use(new ExportChanges({ redis, store: exports.store, log }))
   const receipts = building.use(openReceipts(config, redis, metrics, log))
   const draining = new AbortController()
   const parts: GatewayParts = {
@@ -80,6 +84,12 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
       parkAfterMs: config.downloads.parkAfterMs,
       slowAfterMs: config.downloads.slowAfterMs,
       parkedIdleTimeoutMs: config.downloads.parkedIdleTimeoutMs,
+    },
+    exports: {
+      ...exports,
+      changes,
+      perUserMax: config.exports.perUserMax,
+      devicesMax: config.exports.devicesMax,
     },
     refreshLeaseGauges: leaseGauges(metrics, leases, fleet),
   }
@@ -142,16 +152,22 @@ async function openRedis(
   return target
 }
 
-function joinScheduler(
+export interface SchedulerParts {
+  readonly redis: RedisTarget
+  readonly fleet: Fleet
+  readonly log: Log
+  /** No other gateway uses this Redis. */
+  readonly sole: boolean
+}
+
+/** Fails with scheduler-unavailable. */
+export function joinScheduler(
   config: GatewayConfig,
-  redis: RedisTarget,
-  fleet: Fleet,
-  log: Log,
+  { redis, fleet, log, sole }: SchedulerParts,
 ): Promise<LeaseScheduler> {
   const { streamsPerDevice } = config.downloads
-  const { keyPrefix, url } = config.redis
+  const { keyPrefix } = config.redis
   const readersOf: ReadersOf = (name) => fleet.readersOf(name)
-  const sole = url === undefined
   return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole })
 }
 
@@ -161,14 +177,21 @@ async function redisTarget(
   log: Log,
   building: AsyncDisposableStack,
 ): Promise<RedisTarget> {
-  const { url, password } = config.redis
-  if (url !== undefined) {
-    return { url, password: password && (await readSecret(password, configPath, 'redis.password')) }
-  }
+  const configured = await redisOfConfig(config, configPath)
+  if (configured !== undefined) return configured
   await mkdir(config.home, { recursive: true, mode: 0o700 })
   const server = await startPrivateRedis(config.home, log)
   building.defer(() => server.close())
   return { url: server.socketPath }
+}
+
+/** undefined: there is none, and the gateway has a private one. Fails with bad-config. */
+export async function redisOfConfig(
+  { redis: { url, password } }: GatewayConfig,
+  configPath: string,
+): Promise<RedisTarget | undefined> {
+  if (url === undefined) return undefined
+  return { url, password: password && (await readSecret(password, configPath, 'redis.password')) }
 }
 
 function leaseGauges(metrics: Metrics, leases: LeaseScheduler, fleet: Fleet): () => Promise<void> {

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncPath, syncTree } from '../../src/base/durable-files.ts'
 import { type CaptureRecord, captureRecordSchema, toJson } from '../store/capture-record.ts'
-import { syncPath, syncTree } from '../store/durable-files.ts'
 import { CAPTURE_RECORD_NAME, HIDDEN_PREFIX, type StorePaths } from '../store/store-paths.ts'
 
 /** Makes the capture appear, whole, with its record. False when the name is taken. */

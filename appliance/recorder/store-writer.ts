@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { importCaptureFiles } from '../../native/import-capture-files.ts'
+import { syncPath, syncTree } from '../../src/base/durable-files.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
 import { CAPTURE_NAME } from '../../src/query/capture-name-rule.ts'
@@ -15,7 +16,6 @@ import {
 } from '../link/import-request.ts'
 import { addAgedOut } from '../store/aged-out-list.ts'
 import { type CaptureRecord, toJson } from '../store/capture-record.ts'
-import { syncPath, syncTree } from '../store/durable-files.ts'
 import {
   CAPTURE_RECORD_NAME,
   DELETING_PREFIX,

@@ -1,8 +1,8 @@
 /** The names of captures of which nothing is left: they are told from names that never were. */
 import { open, readFile, rename } from 'node:fs/promises'
 import { z } from 'zod'
+import { syncPath } from '../../src/base/durable-files.ts'
 import { toJson } from './capture-record.ts'
-import { syncPath } from './durable-files.ts'
 import type { StorePaths } from './store-paths.ts'
 
 const count = z

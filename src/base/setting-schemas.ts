@@ -38,6 +38,24 @@ export const loginsSchema = z
   })
   .prefault({})
 
+/** For the list that is the setting of this name. */
+export function refuseNameTwice(setting: string) {
+  return (entries: readonly { readonly name: string }[], context: z.RefinementCtx): void => {
+    const seen = new Map<string, number>()
+    for (const [index, { name }] of entries.entries()) {
+      const first = seen.get(name)
+      if (first === undefined) seen.set(name, index)
+      else {
+        context.addIssue({
+          code: 'custom',
+          path: [index, 'name'],
+          message: `"${name}" is the name of ${setting}[${first}] already`,
+        })
+      }
+    }
+  }
+}
+
 type Listen = z.infer<ReturnType<typeof listenSchema>>
 
 /** The same with the paths of `tls` absolute, seen from the configuration's folder. */

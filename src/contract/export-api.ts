@@ -1,10 +1,6 @@
 /** Exports: downloads that run as jobs, whose files are kept; and schedules, which order them again and again. */
 import type { ErrorCode } from '../base/error.ts'
-import {
-  EXPORT_FILE_PARAMETERS,
-  EXPORT_LIST_PARAMETERS,
-  SCHEDULE_PARAMETERS,
-} from '../query/export-options.ts'
+import { EXPORT_FILE_PARAMETERS, EXPORT_LIST_PARAMETERS } from '../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import { type Answer, type Endpoint, type HeaderRow, json } from './endpoint.ts'
 import { EXPORT, EXPORT_MANIFEST, EXPORTS, SCHEDULE, SCHEDULES } from './export-answers.ts'
@@ -166,7 +162,7 @@ export const EXPORT_API = {
     isChange: true,
     group: 'Exports',
     says: 'Orders an export again and again. Relative times such as -1h count from each run, so that runs join without a gap.',
-    parameters: [SCHEDULE_PARAMETERS, ...DOWNLOAD_TABLES.export],
+    parameters: DOWNLOAD_TABLES.schedule,
     context: { at: 'fleet' },
     requestHeaders: [CAPFLEET_DEVICE, IDEMPOTENCY_KEY],
     answers: [{ ...json('Schedule', SCHEDULE, 'The schedule is kept.'), status: 201, headers: [LOCATION] }],

@@ -61,7 +61,7 @@ function openApiPath(path: string): string {
 
 const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   device: 'The name of a device.',
-  id: 'The Capfleet-Request-Id of an answer.',
+  id: 'The Capfleet-Request-Id of an answer, or the id of an export or a schedule.',
   path: 'The rest of the path; it may hold slashes.',
 }
 

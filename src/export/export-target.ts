@@ -33,6 +33,8 @@ export interface FinishedFile extends FilePlace {
   /** Where it is now. */
   readonly path: string
   readonly bytes: number
+  /** Of the whole file, in hexadecimal digits. */
+  readonly sha256: string
 }
 
 export interface PublishOptions {

@@ -20,6 +20,8 @@ export interface StreamRequest {
   /** The id of the caller's request; the queue shows the lease under it. */
   readonly id: string
   readonly user: string
+  /** Bulk work leaves one stream of each device to somebody at a screen. */
+  readonly class: LeaseClass
   /** How long to wait for a free stream on every device. */
   readonly waitMs: number
   readonly signal: AbortSignal
@@ -59,7 +61,7 @@ export class LeasedStreams implements AsyncDisposable {
   ): Promise<LeasedStreams> {
     const devices = plan.steps.map((step) => step.device)
     const deadlineMs = performance.now() + request.waitMs
-    const lease = await parts.leases.acquire({ ...request, devices, class: classOf(plan) })
+    const lease = await parts.leases.acquire({ ...request, devices })
     request.onWaited(lease.waitedMs)
     return new LeasedStreams(lease, plan, parts, deadlineMs)
   }
@@ -167,11 +169,6 @@ export class LeasedStreams implements AsyncDisposable {
     this.#unopened.delete(step.device)
     return source
   }
-}
-
-/** A download that follows may last for ever; as bulk work it leaves one stream to somebody at a screen. */
-function classOf({ query }: DownloadPlan): LeaseClass {
-  return query.follow ? 'bulk' : 'interactive'
 }
 
 const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()

@@ -116,12 +116,6 @@ export const EXPORT_FILE_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** Fails with bad-parameter for what does not go together. */
-export function refusePartsTwice({ partTimeNs, partBytes }: ExportOptions): void {
-  if (partTimeNs === undefined || partBytes === undefined) return
-  throw badParameter('PartBytes', 'and PartTime both cut the export into files; give one of them')
-}
-
 /** "90s", "15m", "1h", "2d" in nanoseconds. */
 function durationType(minNs: bigint, maxNs: bigint): ParameterType<bigint> {
   return {

@@ -47,10 +47,10 @@ export const GATEWAY_PARAMETERS = {
     default: false,
     leavesBody: true,
   },
-  /** Becomes an export instead of waiting. */
+  /** Becomes an export. */
   queueJob: {
     name: 'Queue',
-    says: 'Would make an export of the download; exports do not exist yet (501).',
+    says: 'Makes an export of the download, with one file in the first target: the answer is 202, and Location says where it is.',
     type: wordType('job'),
     default: false,
   },

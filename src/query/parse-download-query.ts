@@ -5,7 +5,7 @@
  */
 import { DOWNLOAD_PARAMETERS } from './download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
-import { EXPORT_PARAMETERS } from './export-options.ts'
+import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from './export-options.ts'
 import type { FrameCondition } from './frame-filter.ts'
 import { FLEET_PARAMETERS, GATEWAY_PARAMETERS } from './gateway-options.ts'
 import { badParameter, type ParameterRows, type ReadContext } from './query-parameters.ts'
@@ -14,11 +14,20 @@ import { timeUnitOf } from './query-time.ts'
 import { type GivenParameters, ignoredParameters, readParameters } from './read-parameters.ts'
 import { timeSourceOf } from './time-source.ts'
 
-export interface ParseContext extends RangeContext, Pick<ReadContext, 'at' | 'timeSourceAliases'> {}
+export interface ParseContext extends RangeContext, Pick<ReadContext, 'at' | 'timeSourceAliases'> {
+  /** The rows that the request may have; default: those of a download there. */
+  readonly table?: keyof typeof DOWNLOAD_TABLES
+}
 
 const { follow: _follow, waitS: _waitS, ...EXPORTED_PARAMETERS } = DOWNLOAD_PARAMETERS
 const { dedupNs, align } = GATEWAY_PARAMETERS
-const MERGE_PARAMETERS = { dedupNs, align }
+const EXPORT_TABLES = [
+  FLEET_PARAMETERS,
+  RANGE_PARAMETERS,
+  EXPORTED_PARAMETERS,
+  { dedupNs, align },
+  EXPORT_PARAMETERS,
+] as const
 
 /** All rows of a download, by who reads it. */
 export const DOWNLOAD_TABLES = {
@@ -26,7 +35,8 @@ export const DOWNLOAD_TABLES = {
   gateway: [RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
   fleet: [FLEET_PARAMETERS, RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
   /** Nobody waits for an export: what says how long, and how to go on, is not for it. */
-  export: [FLEET_PARAMETERS, RANGE_PARAMETERS, EXPORTED_PARAMETERS, MERGE_PARAMETERS, EXPORT_PARAMETERS],
+  export: EXPORT_TABLES,
+  schedule: [SCHEDULE_PARAMETERS, ...EXPORT_TABLES],
 } as const satisfies Record<string, readonly ParameterRows[]>
 
 /** Which download an estimate is asked for: that of a capture, of a part of one, or of a time range. */
@@ -39,7 +49,7 @@ export function estimatedKind(given: GivenParameters): DownloadKind {
 export function parseDownloadQuery(
   kind: DownloadKind,
   given: GivenParameters,
-  { zone, nowNs, ...where }: ParseContext,
+  { zone, nowNs, table, ...where }: ParseContext,
 ): DownloadQuery {
   const context: ReadContext = { ...where, kind }
   const range = readQueryRange(kind, given, { zone, nowNs })
@@ -53,7 +63,7 @@ export function parseDownloadQuery(
     ...values,
     ...(timeSourceWord === undefined ? {} : { timeSourceWord }),
     frameFilter: [...frameFilter, ...portCondition(filterPort)],
-    ignored: ignoredParameters(DOWNLOAD_TABLES[context.at ?? 'device'], given, context),
+    ignored: ignoredParameters(DOWNLOAD_TABLES[table ?? context.at ?? 'device'], given, context),
   }
 }
 

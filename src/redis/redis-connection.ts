@@ -11,9 +11,10 @@ export interface RedisTarget {
 
 /**
  * What a connection is for. A blocking command holds up every later one of its connection, so those
- * have their own; and they wait for Redis for ever, while a request would rather fail soon.
+ * have their own; and they wait for Redis for ever, while a request would rather fail soon. So do messages, which
+ * may not come for long.
  */
-export type RedisPurpose = 'commands' | 'blocking'
+export type RedisPurpose = 'commands' | 'blocking' | 'messages'
 
 const CONNECT_TIMEOUT_MS = 2_000
 const COMMAND_TIMEOUT_MS = 3_000
@@ -36,7 +37,8 @@ function optionsFor(target: RedisTarget, purpose: RedisPurpose): Omit<CommonRedi
     retryStrategy: (attempts) => Math.min(RETRY_FIRST_MS * 2 ** Math.min(attempts, 10), RETRY_MOST_MS),
     ...(purpose === 'commands'
       ? { commandTimeout: COMMAND_TIMEOUT_MS, maxRetriesPerRequest: 2 }
-      : { maxRetriesPerRequest: null, socketTimeout: BLOCKING_SOCKET_TIMEOUT_MS }),
+      : { maxRetriesPerRequest: null }),
+    ...(purpose === 'blocking' ? { socketTimeout: BLOCKING_SOCKET_TIMEOUT_MS } : {}),
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -29,6 +29,23 @@ const RESTART_MOST_MS = 5_000
 const STOP_LIMIT_MS = 10_000
 const POLL_MS = 50
 
+/** Where other programs of this machine find the private Redis of `home`. Fails with bad-config when there is none. */
+export async function privateRedisSocket(home: string): Promise<string> {
+  const path = join(home, 'redis', SOCKET_FILE)
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (cause) {
+    throw new CapfleetError(
+      'bad-config',
+      `redis.url is not set, and no gateway has its private Redis in ${home}; start the gateway first, or set redis.url`,
+      { param: 'redis.url', cause },
+    )
+  }
+}
+
+/** Holds the path of the socket, which is elsewhere when its path would be too long. */
+const SOCKET_FILE = 'socket-path'
+
 /** Fails with bad-config when no server program is found or another gateway uses this home. */
 export async function startPrivateRedis(home: string, log: Log): Promise<PrivateRedis> {
   const binary = findServer()
@@ -40,6 +57,7 @@ export async function startPrivateRedis(home: string, log: Log): Promise<Private
   server.start()
   try {
     await waitUntilReady(socket.path, server)
+    await writeFile(join(folder, SOCKET_FILE), `${socket.path}\n`, { mode: 0o600 })
   } catch (error) {
     await server.stop()
     throw error

@@ -1,8 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
 import { givenParameters } from '../contract/request-parameters.ts'
-import { callerLabel } from '../device/device-request.ts'
 import { foreseeDownload } from '../fetch/foresee-download.ts'
-import { checkFilters, needsCheck } from '../fleet/check-filters.ts'
 import { compressFetches, type DownloadPlan } from '../fleet/plan.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
 import { badParameter } from '../query/query-parameters.ts'
@@ -11,7 +9,9 @@ import { COMMON_PARAMETERS, readParameters } from '../query/read-parameters.ts'
 import { downloadHead } from '../serve/download-head.ts'
 import { askedHash } from '../serve/resume-request.ts'
 import { serveDownload } from '../serve/serve-download.ts'
+import { refuseBadFilters } from './check-download.ts'
 import { continueRequest, type PlannedDownload } from './continue-request.ts'
+import { orderDownload } from './export-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
@@ -35,6 +35,7 @@ export async function answerDownload(
   refuseImpossible(plan, planned.options)
   const download = withoutVainDedup(ctx, { ...planned, plan })
   await refuseBadFilters(ctx, plan, parts)
+  if (options.queueJob) return await orderDownload(ctx, parts, planned.plan, options)
   if (ctx.method === 'HEAD') return await answerHead(ctx, parts, download)
   ctx.respond = false
   await serve(ctx, parts, download)
@@ -84,13 +85,8 @@ async function serve(
 }
 
 function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void {
-  if (options.queueJob) {
-    throw new CapfleetError(
-      'not-implemented',
-      'exports do not exist yet, so Queue=job has nothing to become; leave it out and wait with Wait=',
-      { param: 'Queue' },
-    )
-  }
+  if (options.queueJob && options.resumeId !== undefined)
+    throw badParameter('Queue', 'makes an export, which continues nothing; leave out Resume')
   if (options.align && kind === 'relay') {
     throw badParameter(
       'Align',
@@ -108,18 +104,4 @@ function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): Planned
   }
   const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }
   return { ...download, plan: { ...plan, query }, options: { ...options, dedupNs: undefined } }
-}
-
-/** A mistake in a filter need not wait for a stream. */
-async function refuseBadFilters(ctx: RouteContext, plan: DownloadPlan, parts: GatewayParts): Promise<void> {
-  if (!needsCheck(plan.query)) return
-  const members = plan.steps.flatMap((step) => parts.fleet.find(step.device) ?? [])
-  const member = members.find(({ breaker }) => breaker.state !== 'open')
-  if (member === undefined) return
-  using leaving = requestSignal(ctx)
-  await checkFilters(plan.query, member.client, {
-    caller: callerLabel(ctx.state.user ?? ''),
-    timeoutMs: parts.limits.probeTimeoutMs,
-    signal: leaving.signal,
-  })
 }

@@ -3,12 +3,10 @@
 import { CapfleetError } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
 import { givenParameters } from '../contract/request-parameters.ts'
-import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
-import { deviceProtocol } from '../device/device-failure.ts'
 import { callerLabel } from '../device/device-request.ts'
+import { type DeviceEstimate, estimateDevice } from '../fleet/device-estimate.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
-import { formatDownloadQuery } from '../query/format-download-query.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
 import { estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
 import { captureHolder } from './capture-holder.ts'
@@ -17,13 +15,6 @@ import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery } from './parse-request-query.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
-
-interface DeviceEstimate {
-  readonly packets: bigint
-  readonly bytes: bigint
-  readonly exact: boolean
-  readonly linkType: number | null
-}
 
 /** A device's own answer, or why it gave none. */
 type Estimated = { readonly device: string } & (
@@ -56,21 +47,20 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
 }
 
 async function estimate(
-  { device, client, breaker }: FleetMember,
+  member: FleetMember,
   query: DownloadQuery,
-  { caller, signal }: { readonly caller: string; readonly signal: AbortSignal },
+  asking: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<Estimated> {
-  const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
+  const { name: device } = member.device
   try {
-    const ask = () => client.getJson(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal, caller })
-    const json = await breaker.run(ask)
-    return { device: device.name, estimate: readEstimate(device.name, json) }
+    return { device, estimate: await estimateDevice(member, query, asking) }
   } catch (error) {
+    const { signal } = asking
     const late = signal.aborted && signal.reason instanceof DOMException
-    const failure = late ? tooLate(device.name) : error
+    const failure = late ? tooLate(device) : error
     // What the caller can mend is the same mistake on every device.
     if (!(failure instanceof CapfleetError) || failure.kind.status < 500) throw failure
-    return { device: device.name, error: failure }
+    return { device, error: failure }
   }
 }
 
@@ -78,18 +68,6 @@ function tooLate(device: string): CapfleetError {
   return new CapfleetError('device-timeout', `device ${device} did not answer in time`, {
     members: { devices: [device] },
   })
-}
-
-/** A device is not trusted. */
-function readEstimate(device: string, answer: unknown): DeviceEstimate {
-  const { Packets, Bytes, Exact, LinkType } = (answer ?? {}) as Record<string, unknown>
-  if (!isCount(Packets) || !isCount(Bytes)) throw deviceProtocol(device, 'sent an estimate without counts')
-  const linkType = typeof LinkType === 'number' ? LinkType : null
-  return { packets: BigInt(Packets), bytes: BigInt(Bytes), exact: Exact === true, linkType }
-}
-
-function isCount(value: unknown): value is string {
-  return typeof value === 'string' && /^\d{1,20}$/.test(value)
 }
 
 const FILE_HEADER_BYTES = 24n

@@ -2,6 +2,8 @@ import type { UsersFile } from '../auth/users-file.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
+import type { ExportChanges } from '../export/export-changes.ts'
+import type { ExportParts } from '../export/export-parts.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
@@ -13,6 +15,7 @@ export interface GatewayParts {
   readonly proxy: DeviceProxy
   readonly callLimits: CallLimits
   readonly downloads: DownloadParts
+  readonly exports: ExportHandling
   readonly users: UsersFile
   readonly metrics: Metrics
   readonly log: Log
@@ -21,6 +24,15 @@ export interface GatewayParts {
   readonly draining: AbortSignal
   /** Reads the use of all devices, for the gauges of /metrics. */
   readonly refreshLeaseGauges: () => Promise<void>
+}
+
+/** What the handlers of exports work with. */
+export interface ExportHandling extends Pick<ExportParts, 'store' | 'jobs' | 'targets'> {
+  readonly changes: ExportChanges
+  /** Exports of one user that have not ended. */
+  readonly perUserMax: number
+  /** Devices of one export. */
+  readonly devicesMax: number
 }
 
 export interface GatewayLimits {

@@ -16,16 +16,18 @@ export interface RequestedDownload {
    * aliases. gateway: of one device, whose zone and aliases count.
    */
   readonly at: 'gateway' | 'fleet'
+  /** As ParseContext has it. */
+  readonly table?: 'export' | 'schedule'
 }
 
 /** The download that the request's parameters ask for. */
 export function parseRequestQuery(
   ctx: RouteContext,
   parts: GatewayParts,
-  { kind, parse, at }: RequestedDownload,
+  { kind, parse, at, table }: RequestedDownload,
 ): DownloadQuery {
   const { timeZone, tsModeAliases } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
   const words = at === 'fleet' ? { zone: timeZone, timeSourceAliases: tsModeAliases } : { zone: undefined }
-  return parse(kind, givenParameters(ctx), { ...words, nowNs, at })
+  return parse(kind, givenParameters(ctx), { ...words, nowNs, at, ...(table === undefined ? {} : { table }) })
 }

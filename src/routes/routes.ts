@@ -6,6 +6,7 @@
 import { withDescription } from '../contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../contract/device-api.ts'
 import type { Endpoint } from '../contract/endpoint.ts'
+import { EXPORT_API } from '../contract/export-api.ts'
 import {
   askedOfAll,
   belowDevice,
@@ -30,6 +31,8 @@ import {
 } from './device-handlers.ts'
 import { showDevice, showDevices } from './device-reports.ts'
 import { estimateFleet } from './estimate-handlers.ts'
+import { followExport } from './export-events.ts'
+import { cancelExport, listExports, orderExport, showExport } from './export-handlers.ts'
 import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showQueue, showQueuePlace } from './queue-handlers.ts'
@@ -168,6 +171,15 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
   { ...GATEWAY_API.receipt, handler: showRequest },
   { ...GATEWAY_API.estimate, handler: estimateFleet },
+
+  // Exports.
+  { ...EXPORT_API.order, handler: orderExport },
+  { ...EXPORT_API.list, handler: listExports },
+  { ...EXPORT_API.show, handler: showExport },
+  { ...EXPORT_API.cancel, handler: cancelExport },
+  { ...EXPORT_API.events, handler: followExport },
+
+  // For those who run it.
   { ...OPERATIONS.metrics, handler: showMetrics },
   { ...OPERATIONS.alive, handler: live },
   { ...GATEWAY_API.ready, handler: ready },

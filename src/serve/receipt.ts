@@ -1,9 +1,9 @@
 /** What is kept of a download for 24 hours: the body of /v1/requests/{id}, and what Resume needs. */
 import type { DeviceResult } from '../fetch/body.ts'
 import type { BodyPlaces } from '../fetch/position.ts'
+import { type KeptPlan, keepPlan } from '../fleet/kept-plan.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
-import type { DownloadKind } from '../query/download-query.ts'
-import { formatDownloadQuery, formatGatewayOptions } from '../query/format-download-query.ts'
+import { formatGatewayOptions } from '../query/format-download-query.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
 
 /**
@@ -53,12 +53,7 @@ export interface ReceiptDevice {
 }
 
 /** What a later request needs to make the same body again; never shown. */
-export interface ResumeFacts {
-  readonly kind: DownloadKind
-  /** formatDownloadQuery of what was asked. */
-  readonly query: string
-  readonly capturesMax: number | null
-  readonly devices: readonly string[]
+export interface ResumeFacts extends KeptPlan {
   readonly onError: GatewayOptions['onError']
   readonly dedupNs: string | null
   readonly align: boolean
@@ -86,12 +81,9 @@ export function shownReceipt({ resume, ...receipt }: StoredReceipt): Receipt {
 export function planFacts(
   plan: DownloadPlan,
   options: GatewayOptions,
-): Pick<ResumeFacts, 'kind' | 'query' | 'capturesMax' | 'devices' | 'onError' | 'dedupNs' | 'align'> {
+): KeptPlan & Pick<ResumeFacts, 'onError' | 'dedupNs' | 'align'> {
   return {
-    kind: plan.query.kind,
-    query: formatDownloadQuery(plan.query),
-    capturesMax: plan.query.capturesMax ?? null,
-    devices: plan.steps.map((step) => step.device),
+    ...keepPlan(plan),
     onError: options.onError,
     dedupNs: options.dedupNs?.toString() ?? null,
     align: options.align,

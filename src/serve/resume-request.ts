@@ -1,11 +1,11 @@
 /** How a download that has a receipt is planned again, and where it goes on: Resume and Offset. */
 import { hash } from 'node:crypto'
 import type { ContinuedFrom } from '../fetch/fetch-download.ts'
+import { queryAgain } from '../fleet/kept-plan.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
-import { DOWNLOAD_TABLES, parseDownloadQuery } from '../query/parse-download-query.ts'
-import { parseQueryString } from '../query/parse-query-string.ts'
+import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import { badParameter, type Parameter } from '../query/query-parameters.ts'
 import { COMMON_PARAMETERS, type GivenParameters } from '../query/read-parameters.ts'
 import type { StoredReceipt } from './receipt.ts'
@@ -50,16 +50,14 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, given: Gi
 
 /** The same query with absolute times, of the same devices. */
 export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): DownloadPlan {
-  const { kind, query, capturesMax, devices } = resume
-  const parsed = parseDownloadQuery(kind, parseQueryString(query), { zone: undefined, nowNs: 0n })
-  if (parsed.compression !== 'none') {
+  const asked = queryAgain(resume)
+  if (asked.compression !== 'none') {
     throw badParameter(
       'Resume',
       `cannot continue request ${id}: its body was compressed; ask for it again with Compression=none`,
     )
   }
-  const asked = { ...parsed, timeUnit: undefined, capturesMax: capturesMax ?? undefined }
-  return planDownload(asked, devices, devicesMax)
+  return planDownload(asked, resume.devices, devicesMax)
 }
 
 /** The options of the first request that shape the body; the rest is the new one's own. */

@@ -120,6 +120,8 @@ class Download {
     const fetched = await FetchedDownload.open(this.#plan, this.#parts, {
       id: requestId,
       user,
+      // A download that follows may last for ever.
+      class: this.#plan.query.follow ? 'bulk' : 'interactive',
       waitMs,
       options,
       from: resumed,

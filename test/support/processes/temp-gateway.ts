@@ -9,6 +9,9 @@ import { settleFresh } from './temp-redis.ts'
 
 export interface TempGateway extends AsyncDisposable {
   readonly url: string
+  readonly config: GatewayConfig
+  /** Where its configuration would be: paths are relative to its folder. */
+  readonly configPath: string
   /** HTTP Basic headers of the users "viewer", "user" and "full". */
   readonly as: Readonly<Record<'viewer' | 'user' | 'full', { readonly authorization: string }>>
   readonly logged: readonly { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[]
@@ -44,10 +47,13 @@ export async function startTempGateway(
     logged.push({ event, fields })
   }
   const log: Log = { debug: record, info: record, warn: record, error: record }
-  const gateway = await startGateway(config, { configPath: join(folder, 'gateway.yaml'), log })
+  const configPath = join(folder, 'gateway.yaml')
+  const gateway = await startGateway(config, { configPath, log })
   const basic = (user: string) => ({ authorization: `Basic ${btoa(`${user}:${PASSWORD}`)}` })
   return {
     url: gateway.url,
+    config,
+    configPath,
     as: { viewer: basic('viewer'), user: basic('user'), full: basic('full') },
     logged,
     close: gateway.close,

@@ -1,0 +1,145 @@
+/**
+ * The jobs of exports in BullMQ: one that writes the files of an export, which waits for its children, the spans that
+ * are fetched. A job says only which export it is for; all that matters is in the store and in the spool, so that a
+ * job may run twice, or be lost and made again, without harm.
+ */
+import { type Job, Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { Log } from '../base/log.ts'
+import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import type { ExportOrder } from './export-order.ts'
+import type { ExportWindow } from './export-record.ts'
+
+/** How often a job ended its worker since it last got any further. */
+export interface Deaths {
+  /** What BullMQ had counted. */
+  readonly seen: number
+  /** How far the job was. */
+  readonly marker: string
+  readonly strikes: number
+}
+
+export interface WriteJob {
+  readonly exportId: string
+  readonly deaths?: Deaths
+}
+
+export interface SpanJob extends WriteJob {
+  readonly window: ExportWindow
+  readonly device: string
+}
+
+/** clean: removes what is left of an export. sweep: looks for work that was lost and files that nobody needs. */
+export interface UpkeepJob {
+  readonly exportId?: string
+  readonly scheduleId?: string
+}
+
+export const FETCH_QUEUE = 'export-fetch'
+export const WRITE_QUEUE = 'export-write'
+export const UPKEEP_QUEUE = 'export-upkeep'
+
+/** For a defect of ours; devices that fail are no concern of BullMQ. */
+const ATTEMPTS = 5
+const BACKOFF_MS = 1_000
+/** BullMQ's largest number of a priority; 1 comes first. */
+const PRIORITY_MAX = 2_097_152
+
+export interface ExportJobsOptions {
+  readonly redis: RedisTarget
+  readonly keyPrefix: string
+  readonly log: Log
+}
+
+export class ExportJobs implements AsyncDisposable {
+  readonly #redis: Redis
+  readonly write: Queue<WriteJob>
+  readonly fetch: Queue<SpanJob>
+  readonly upkeep: Queue<UpkeepJob>
+
+  constructor({ redis, keyPrefix, log }: ExportJobsOptions) {
+    this.#redis = connectRedis(redis, 'commands', log)
+    const options = { connection: this.#redis, prefix: jobPrefix(keyPrefix), skipVersionCheck: true }
+    this.write = new Queue<WriteJob>(WRITE_QUEUE, options)
+    this.fetch = new Queue<SpanJob>(FETCH_QUEUE, options)
+    this.upkeep = new Queue<UpkeepJob>(UPKEEP_QUEUE, options)
+    for (const queue of [this.write, this.fetch, this.upkeep])
+      queue.on('error', (err) => log.warn('export.queue-error', { queue: queue.name, message: err.message }))
+  }
+
+  /**
+   * Has an export run; harmless for one that is in its queue already. `turn` is how many exports of its user were
+   * waiting before it: all first ones come before all second ones, so that nobody waits behind somebody's hundred.
+   */
+  async start({ id }: Pick<ExportOrder, 'id'>, turn: number): Promise<void> {
+    await this.write.add('write', { exportId: id }, { ...jobOptions(turn), jobId: id })
+  }
+
+  /** Has the spans of a window fetched, for the job that writes the export. Harmless for those that are on their way. */
+  async fetchWindow(parent: Job<WriteJob>, window: ExportWindow, devices: readonly SpanOf[]): Promise<void> {
+    const { exportId } = parent.data
+    await this.fetch.addBulk(
+      devices.map(({ device, index }) => ({
+        name: 'span',
+        data: { exportId, window, device },
+        opts: {
+          ...jobOptions(parent.priority),
+          jobId: spanJobId(exportId, window.index, index),
+          parent: { id: parent.id ?? '', queue: parent.queueQualifiedName },
+          ignoreDependencyOnFailure: true,
+        },
+      })),
+    )
+  }
+
+  /** Removes what waits of the jobs of an export; whether one of them runs still. */
+  async removeJobs(exportId: string, spans: readonly string[]): Promise<boolean> {
+    let isRunning = false
+    const jobs = [...spans.map((id) => [this.fetch, id] as const), [this.write, exportId] as const]
+    for (const [queue, id] of jobs) {
+      const job = await queue.getJob(id)
+      if (job === undefined) continue
+      const isRemoved = await job.remove().then(
+        () => true,
+        () => false,
+      )
+      if (!isRemoved) isRunning = true
+    }
+    return isRunning
+  }
+
+  /** Has what is left of an export removed by a worker. */
+  async clean(exportId: string): Promise<void> {
+    const options = { jobId: `clean-${exportId}`, removeOnComplete: true, removeOnFail: true }
+    await this.upkeep.add('clean', { exportId }, { ...options, attempts: ATTEMPTS, backoff: BACKOFF })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(
+      [this.write, this.fetch, this.upkeep].map((queue) => queue.close().catch(() => undefined)),
+    )
+    this.#redis.disconnect()
+  }
+}
+
+/** A device with its place among those of the order. */
+export interface SpanOf {
+  readonly device: string
+  readonly index: number
+}
+
+export function spanJobId(exportId: string, window: number, device: number): string {
+  return `${exportId}-${window}-${device}`
+}
+
+/** Braces keep all keys on one shard of a cluster. They are no keys of the scheduler, which forgets its own. */
+export function jobPrefix(keyPrefix: string): string {
+  return `{${keyPrefix}:jobs}`
+}
+
+const BACKOFF = { type: 'exponential', delay: BACKOFF_MS }
+
+function jobOptions(turn: number) {
+  const priority = Math.min(PRIORITY_MAX, Math.max(1, turn))
+  return { priority, attempts: ATTEMPTS, backoff: BACKOFF, removeOnComplete: true, removeOnFail: true }
+}

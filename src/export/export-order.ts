@@ -1,0 +1,103 @@
+/** What was ordered: everything that an export is made of, as plain JSON that a worker reads back. */
+import { randomUUID } from 'node:crypto'
+import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
+import type { DownloadPlan } from '../fleet/plan.ts'
+import type { DownloadQuery } from '../query/download-query.ts'
+import type { ExportOptions } from '../query/export-options.ts'
+import { formatGatewayOptions } from '../query/format-download-query.ts'
+import type { GatewayOptions } from '../query/gateway-options.ts'
+import { badParameter } from '../query/query-parameters.ts'
+
+export interface ExportOrder {
+  readonly id: string
+  readonly user: string
+  readonly createdMs: number
+  readonly plan: KeptPlan
+  readonly dedupNs: string | null
+  /** Whether timestamps are corrected by the clock offset of their device. */
+  readonly align: boolean
+  readonly partTimeNs: string | null
+  readonly partBytes: string | null
+  /** Name of the target. */
+  readonly target: string
+  readonly onMissing: 'fail' | 'partial'
+  readonly reason: string | null
+  /** The schedule that ordered it. */
+  readonly scheduleId: string | null
+}
+
+export interface Ordering {
+  readonly plan: DownloadPlan
+  readonly options: Pick<GatewayOptions, 'dedupNs' | 'align'>
+  readonly exported: ExportOptions
+  /** The target where the order names none. */
+  readonly defaultTarget: string
+  readonly user: string
+  readonly scheduleId?: string
+}
+
+/** Fails with bad-parameter for what an export cannot be. */
+export function orderOf({ plan, options, exported, defaultTarget, user, scheduleId }: Ordering): ExportOrder {
+  refuseImpossible(plan.query, exported)
+  const decimal = (value: bigint | undefined) => (value === undefined ? null : String(value))
+  return {
+    id: randomUUID(),
+    user,
+    createdMs: Date.now(),
+    plan: keepPlan(plan),
+    dedupNs: decimal(options.dedupNs),
+    align: options.align,
+    partTimeNs: decimal(exported.partTimeNs),
+    partBytes: decimal(exported.partBytes),
+    target: exported.target ?? defaultTarget,
+    onMissing: exported.onMissing,
+    reason: exported.reason ?? null,
+    scheduleId: scheduleId ?? null,
+  }
+}
+
+/** The query as it was understood, with what the gateway itself does to the packets. */
+export function shownQuery({ plan, dedupNs, align }: ExportOrder): string {
+  const own = formatGatewayOptions({ align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) })
+  return [plan.query, own].filter((text) => text !== '').join('&')
+}
+
+export function orderedQuery({ plan }: ExportOrder): DownloadQuery {
+  return queryAgain(plan)
+}
+
+/**
+ * Whether the packets of a time range are those of its parts, one behind the other. Not where a limit, the time of a
+ * switch, duplicates or offsets of clocks reach over the border of parts.
+ */
+export function isDivisible(order: ExportOrder, query: DownloadQuery): boolean {
+  const { kind, timeSource, timeSourceWord, localTimes, maxBytes, maxPackets, tsMaxNs, capturesMax } = query
+  const isLimited = [maxBytes, maxPackets, tsMaxNs, capturesMax].some((limit) => limit !== undefined)
+  const isPlainTime = timeSource === 'nic' && timeSourceWord === undefined && localTimes === undefined
+  return kind !== 'single' && isPlainTime && !isLimited && order.dedupNs === null && !order.align
+}
+
+function refuseImpossible(query: DownloadQuery, { partTimeNs, partBytes }: ExportOptions): void {
+  if (query.follow) throw badParameter('Follow', 'is for a download that somebody watches; leave it out')
+  if (partTimeNs !== undefined && partBytes !== undefined)
+    throw badParameter('PartBytes', 'and PartTime both cut the export into files; give one of them')
+  if (partTimeNs === undefined) return
+  if (query.kind === 'single')
+    throw badParameter(
+      'PartTime',
+      'needs a range: give TSBegin and TSEnd, or Start and Stop beside StreamName',
+    )
+  const { localTimes, maxBytes, maxPackets, tsMaxNs } = query
+  if (localTimes !== undefined)
+    throw badParameter('PartTime', 'needs times that the gateway can read: give TSZone, or epoch times')
+  if (maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined)
+    throw badParameter('PartTime', 'does not go with MaxBytes, MaxPackets and TSMax; leave them out')
+  const parts = (query.endNs - query.beginNs) / partTimeNs
+  if (parts >= PARTS_MAX)
+    throw badParameter(
+      'PartTime',
+      `would make ${parts} files, at most ${PARTS_MAX} are possible; give a longer time`,
+    )
+}
+
+const PARTS_MAX = 10_000n

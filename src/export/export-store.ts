@@ -1,0 +1,348 @@
+/**
+ * Exports in Redis: the truth about each, shared by all gateways and workers. Every change is one atomic script, which
+ * says no to a worker that lost its job.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Redis } from 'ioredis'
+import { CapfleetError } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import type { ExportOrder } from './export-order.ts'
+import {
+  type Checkpoint,
+  ENDED_STATES,
+  type ExportedFile,
+  type ExportRecord,
+  type ExportStage,
+  type ExportState,
+  type ReportedFailure,
+} from './export-record.ts'
+
+export interface ExportStoreOptions {
+  readonly redis: RedisTarget
+  readonly keyPrefix: string
+  readonly log: Log
+}
+
+/** By which a client that orders again is known. */
+export interface Idempotency {
+  readonly key: string
+  /** What was asked, as text: times may be relative, so that the order differs each time. */
+  readonly asked: string
+}
+
+/** What changes; absent members stay. */
+export interface ExportChange {
+  readonly state?: ExportState
+  readonly stage?: ExportStage
+  readonly writer?: string
+  readonly checkpoint?: Checkpoint
+  readonly startedMs?: number
+  readonly endedMs?: number
+  readonly expiresMs?: number
+  /** null: it had one and has none any more. */
+  readonly error?: ReportedFailure | null
+  readonly files?: readonly ExportedFile[]
+  /** Bytes of the span of a device that is being fetched now. */
+  readonly fetching?: { readonly device: string; readonly bytes: number }
+}
+
+export interface ChangeOptions {
+  /** The writer that the export must have; default: any. */
+  readonly writer?: string
+  /** The states in which it may be; default: any. */
+  readonly states?: readonly ExportState[]
+}
+
+export interface Changed {
+  readonly isChanged: boolean
+  /** As it is now; undefined when there is no such export. */
+  readonly state: ExportState | undefined
+  /** The one that it had before. */
+  readonly writer: string
+}
+
+export interface PageOptions {
+  /** undefined: of all users. */
+  readonly user: string | undefined
+  readonly after: string | undefined
+  readonly limit: number
+}
+
+export interface Page {
+  readonly records: readonly ExportRecord[]
+  /** Where the next page begins; undefined: this was the last. */
+  readonly next: string | undefined
+}
+
+/** How a device's troubles are kept with an export. */
+export interface Trouble {
+  readonly retries: number
+  /** Since when it cannot be read; null: it was read since. */
+  readonly sinceMs: number | null
+  /** It was asked for as long as the export may wait. */
+  readonly isGivenUp: boolean
+}
+
+/** More exports are not created in one millisecond. */
+const SAME_MS_MAX = 100
+const KEY_KEPT_MS = 86_400_000
+const CREATE = readFileSync(new URL('create-export.lua', import.meta.url), 'utf8')
+const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8')
+
+export class ExportStore implements AsyncDisposable {
+  readonly #redis: Redis
+  readonly #prefix: string
+
+  constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
+    this.#redis = connectRedis(redis, 'commands', log)
+    this.#prefix = `{${keyPrefix}}:export`
+    this.#redis.defineCommand('createExport', { numberOfKeys: 6, lua: CREATE })
+    this.#redis.defineCommand('changeExport', { numberOfKeys: 3, lua: CHANGE })
+  }
+
+  /** The channel on which the id of an export is published whenever it has changed. */
+  get channel(): string {
+    return `${this.#prefix}:changed`
+  }
+
+  /**
+   * Keeps a new order and gives its id: that of an earlier one when its key has come before. Fails with
+   * user-quota, idempotency-conflict or scheduler-unavailable.
+   */
+  async create(order: ExportOrder, perUserMax: number, idempotency?: Idempotency): Promise<string> {
+    const { id, user, createdMs } = order
+    const asked = createHash('sha256')
+      .update(idempotency?.asked ?? '')
+      .digest('hex')
+    const keys = [
+      this.#key(id),
+      `${this.#prefix}:all`,
+      `${this.#prefix}:of:${user}`,
+      `${this.#prefix}:live:${user}`,
+      `${this.#prefix}:live`,
+      idempotency === undefined ? '' : this.#idempotencyKey(user, idempotency.key),
+    ]
+    const scripts = this.#redis as Scripts
+    const [answer, told = ''] = await this.#available(() =>
+      scripts.createExport(...keys, id, JSON.stringify(order), createdMs, perUserMax, asked, KEY_KEPT_MS),
+    )
+    if (answer === 'quota') throw tooMany(Number(told), perUserMax)
+    if (answer === 'conflict') throw otherOrder(told)
+    return answer === 'exists' ? told : id
+  }
+
+  /** undefined: there is none. Fails with scheduler-unavailable. */
+  async find(id: string): Promise<ExportRecord | undefined> {
+    if (!EXPORT_ID.test(id)) return undefined
+    const fields = await this.#available(() => this.#redis.hgetall(this.#key(id)))
+    return recordOf(fields)
+  }
+
+  /** Changes what may be changed, at once or not at all. Fails with scheduler-unavailable. */
+  async change(
+    order: Pick<ExportOrder, 'id' | 'user'>,
+    change: ExportChange,
+    { writer = '*', states }: ChangeOptions = {},
+  ): Promise<Changed> {
+    const { id, user } = order
+    const keys = [this.#key(id), `${this.#prefix}:live:${user}`, `${this.#prefix}:live`]
+    const ends = change.state !== undefined && ENDED_STATES.includes(change.state) ? 'ends' : ''
+    const allowed = states === undefined ? '*' : `,${states.join(',')},`
+    const scripts = this.#redis as Scripts
+    const [isChanged, state, writerBefore = ''] = await this.#available(() =>
+      scripts.changeExport(...keys, id, writer, allowed, this.channel, ends, ...fieldsOf(change)),
+    )
+    const known = state === '' ? undefined : (state as ExportState)
+    return { isChanged: Number(isChanged) === 1, state: known, writer: writerBefore }
+  }
+
+  /** An ended export runs again: it counts for its user as one that has not ended. */
+  async revive({ id, user }: ExportOrder): Promise<void> {
+    await this.#available(() =>
+      this.#redis.multi().sadd(`${this.#prefix}:live:${user}`, id).sadd(`${this.#prefix}:live`, id).exec(),
+    )
+  }
+
+  async troubleOf(id: string, device: string): Promise<Trouble> {
+    const text = await this.#available(() => this.#redis.hget(this.#key(id), `trouble:${device}`))
+    return text === null ? NO_TROUBLE : (JSON.parse(text) as Trouble)
+  }
+
+  async setTrouble(id: string, device: string, trouble: Trouble): Promise<void> {
+    await this.#available(() => this.#redis.hset(this.#key(id), `trouble:${device}`, JSON.stringify(trouble)))
+  }
+
+  /** A page of exports, newest first, of one user or of all: at most `limit`, behind the place `after`. */
+  async page({ user, after, limit }: PageOptions): Promise<Page> {
+    const key = user === undefined ? `${this.#prefix}:all` : `${this.#prefix}:of:${user}`
+    const [, lastMs, lastId] = /^(\d+)\.(.+)$/.exec(after ?? '') ?? []
+    const from = lastMs ?? '+inf'
+    // Some of them may have been created in the very millisecond of the last one, and come before it.
+    const rows = await this.#available(() =>
+      this.#redis.zrange(key, from, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit + SAME_MS_MAX, 'WITHSCORES'),
+    )
+    const places = Array.from({ length: rows.length / 2 }, (_, at) => ({
+      id: rows[2 * at] ?? '',
+      ms: rows[2 * at + 1] ?? '',
+    })).filter(({ id, ms }) => lastId === undefined || ms !== lastMs || id < lastId)
+    const taken = places.slice(0, limit)
+    const records = await Promise.all(taken.map(({ id }) => this.find(id)))
+    const last = taken.at(-1)
+    return {
+      records: records.filter((record) => record !== undefined),
+      next: last === undefined || taken.length < limit ? undefined : `${last.ms}.${last.id}`,
+    }
+  }
+
+  /** Ids of all exports that have not ended. */
+  live(): Promise<readonly string[]> {
+    return this.#available(() => this.#redis.smembers(`${this.#prefix}:live`))
+  }
+
+  /** How many exports of the user have not ended. */
+  liveOf(user: string): Promise<number> {
+    return this.#available(() => this.#redis.scard(`${this.#prefix}:live:${user}`))
+  }
+
+  /** Forgets an export. */
+  async forget({ id, user }: Pick<ExportOrder, 'id' | 'user'>): Promise<void> {
+    await this.#available(() =>
+      this.#redis
+        .multi()
+        .unlink(this.#key(id))
+        .zrem(`${this.#prefix}:all`, id)
+        .zrem(`${this.#prefix}:of:${user}`, id)
+        .srem(`${this.#prefix}:live:${user}`, id)
+        .srem(`${this.#prefix}:live`, id)
+        .hdel(`${this.#prefix}:space`, id)
+        .publish(this.channel, id)
+        .exec(),
+    )
+  }
+
+  /** Bytes that exports other than `id` will still need of a place. */
+  async reserved(place: string, id: string): Promise<bigint> {
+    const all = await this.#available(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`))
+    return Object.entries(all).reduce((sum, [owner, bytes]) => (owner === id ? sum : sum + BigInt(bytes)), 0n)
+  }
+
+  /** What the export will still need of a place; 0: nothing. */
+  async reserve(place: string, id: string, bytes: bigint): Promise<void> {
+    const key = `${this.#prefix}:space:${place}`
+    await this.#available(() =>
+      bytes === 0n ? this.#redis.hdel(key, id) : this.#redis.hset(key, id, String(bytes)),
+    )
+  }
+
+  /** A worker is there; it has to say so again within `forMs`. */
+  async seeWorker(name: string, forMs: number): Promise<void> {
+    const key = `${this.#prefix}:workers`
+    await this.#available(() =>
+      this.#redis
+        .multi()
+        .zadd(key, Date.now() + forMs, name)
+        .zremrangebyscore(key, 0, Date.now())
+        .exec(),
+    )
+  }
+
+  async leaveWorker(name: string): Promise<void> {
+    await this.#available(() => this.#redis.zrem(`${this.#prefix}:workers`, name))
+  }
+
+  workers(): Promise<number> {
+    return this.#available(() => this.#redis.zcount(`${this.#prefix}:workers`, Date.now(), '+inf'))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#redis.disconnect()
+  }
+
+  #key(id: string): string {
+    return `${this.#prefix}:job:${id}`
+  }
+
+  #idempotencyKey(user: string, key: string): string {
+    return `${this.#prefix}:key:${user}:${createHash('sha256').update(key).digest('hex')}`
+  }
+
+  async #available<Result>(ask: () => Promise<Result>): Promise<Result> {
+    try {
+      return await ask()
+    } catch (cause) {
+      throw new CapfleetError(
+        'scheduler-unavailable',
+        'exports are in Redis, which cannot be reached now; ask again',
+        { retryAfterS: 5, cause },
+      )
+    }
+  }
+}
+
+export const EXPORT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
+
+/** defineCommand() cannot tell the types what it defined. */
+type Scripts = Redis & {
+  createExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+  changeExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+}
+
+function fieldsOf({ fetching, ...change }: ExportChange): string[] {
+  const plain = Object.entries(change).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    return [
+      name,
+      typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value),
+    ]
+  })
+  return fetching === undefined ? plain : [...plain, `fetching:${fetching.device}`, String(fetching.bytes)]
+}
+
+function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | undefined {
+  const { order, state, stage, writer = '', revision, checkpoint, error, files } = fields
+  if (order === undefined) return undefined
+  const number = (text: string | undefined) => (text === undefined ? undefined : Number(text))
+  const byDevice = (start: string) =>
+    Object.entries(fields).flatMap(([name, value]): [string, string][] =>
+      name.startsWith(start) ? [[name.slice(start.length), value]] : [],
+    )
+  const fetching = byDevice('fetching:').map(([device, bytes]) => [device, Number(bytes)] as const)
+  const retries = byDevice('trouble:').map(
+    ([device, text]) => [device, (JSON.parse(text) as Trouble).retries] as const,
+  )
+  return {
+    order: JSON.parse(order) as ExportOrder,
+    state: state as ExportState,
+    stage: stage as ExportStage,
+    writer,
+    revision: Number(revision),
+    checkpoint: checkpoint === undefined ? undefined : (JSON.parse(checkpoint) as Checkpoint),
+    startedMs: number(fields.startedMs),
+    endedMs: number(fields.endedMs),
+    expiresMs: number(fields.expiresMs),
+    error: error === undefined || error === 'null' ? undefined : (JSON.parse(error) as ReportedFailure),
+    files: files === undefined ? [] : (JSON.parse(files) as ExportedFile[]),
+    fetching: new Map(fetching.filter(([, bytes]) => bytes > 0)),
+    retries: new Map(retries),
+  }
+}
+
+function tooMany(running: number, max: number): CapfleetError {
+  return new CapfleetError(
+    'user-quota',
+    `you have ${running} exports that have not ended, at most ${max} are possible; wait for one or cancel one`,
+    { retryAfterS: 60 },
+  )
+}
+
+function otherOrder(id: string): CapfleetError {
+  return new CapfleetError(
+    'idempotency-conflict',
+    `this Idempotency-Key stands for export ${id}, which was ordered with other parameters; choose another key`,
+    { members: { exportId: id } },
+  )
+}

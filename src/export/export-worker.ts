@@ -1,0 +1,152 @@
+/** Takes the jobs of exports from their queues and runs them, many at a time; any number of workers share the queues. */
+import { randomUUID } from 'node:crypto'
+import type { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { Metrics } from '../base/metrics.ts'
+import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import {
+  FETCH_QUEUE,
+  jobPrefix,
+  type SpanJob,
+  UPKEEP_QUEUE,
+  type UpkeepJob,
+  WRITE_QUEUE,
+  type WriteJob,
+} from './export-jobs.ts'
+import { type ExportParts, Later } from './export-parts.ts'
+import { LIVE_STATES } from './export-record.ts'
+import { failExport, runExport } from './run-export.ts'
+import { runSpan } from './run-span.ts'
+import { runUpkeep } from './upkeep.ts'
+import { WorkerCanary } from './worker-canary.ts'
+import { isPoison } from './worker-deaths.ts'
+import type { WorkerTimings } from './worker-timings.ts'
+import { type JobTurn, WorkingQueue } from './working-queue.ts'
+
+export interface ExportWorkerOptions {
+  readonly redis: RedisTarget
+  readonly keyPrefix: string
+  readonly metrics: Metrics
+  /** How many spans are fetched, or wait for a stream, at the same time. */
+  readonly fetches: number
+  /** How many exports are written at the same time. */
+  readonly writes: number
+  readonly timings: WorkerTimings
+}
+
+/** BullMQ would park a job that stalls more often; here it is decided by how far the job got. */
+const STALLED_MAX = 1_000_000
+
+export class ExportWorker implements AsyncDisposable {
+  readonly name = randomUUID()
+  readonly #parts: ExportParts
+  readonly #options: ExportWorkerOptions
+  readonly #redis: Redis
+  readonly #stopping = new AbortController()
+  readonly #queues: readonly Pick<WorkingQueue, 'start' | 'close'>[]
+  readonly #canary: WorkerCanary
+
+  constructor(parts: ExportParts, options: ExportWorkerOptions) {
+    const { log, store, jobs } = parts
+    const { fetches, writes, metrics, timings } = options
+    this.#parts = parts
+    this.#options = options
+    this.#redis = connectRedis(options.redis, 'blocking', log)
+    const fetch = this.#take<SpanJob>(FETCH_QUEUE, fetches, (job) => this.#runSpan(job))
+    const write = this.#take<WriteJob>(WRITE_QUEUE, writes, (job) => this.#runExport(job))
+    const upkeep = this.#take<UpkeepJob>(UPKEEP_QUEUE, 1, (job) => runUpkeep(parts, job))
+    this.#queues = [fetch, write, upkeep]
+    const watched = [
+      { queue: jobs.fetch, taken: fetch },
+      { queue: jobs.write, taken: write },
+      { queue: jobs.upkeep, taken: upkeep },
+    ]
+    this.#canary = new WorkerCanary({ store, log, metrics, name: this.name, timings, watched })
+  }
+
+  /** Takes jobs from now on. Fails as Redis does. */
+  async start(): Promise<void> {
+    const { upkeepMs } = this.#options.timings
+    const sweep = { name: 'sweep', data: {}, opts: { removeOnComplete: true, removeOnFail: true } }
+    await this.#parts.jobs.upkeep.upsertJobScheduler('sweep', { every: upkeepMs }, sweep)
+    for (const queue of this.#queues) queue.start()
+    await this.#canary.start()
+  }
+
+  /** Takes no job any more, and lets others have those that run: they go on where these stop. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort(new Error('the worker stops'))
+    await this.#canary[Symbol.asyncDispose]()
+    await Promise.all(this.#queues.map((queue) => queue.close()))
+    this.#redis.disconnect()
+  }
+
+  #take<Data>(
+    queue: string,
+    concurrency: number,
+    run: (job: Job<Data>) => Promise<JobTurn>,
+  ): WorkingQueue<Data> {
+    const { keyPrefix, timings } = this.#options
+    return new WorkingQueue<Data>({
+      queue,
+      worker: {
+        connection: this.#redis,
+        prefix: jobPrefix(keyPrefix),
+        name: this.name,
+        concurrency,
+        lockDuration: timings.lockMs,
+        stalledInterval: timings.stalledMs,
+        maxStalledCount: STALLED_MAX,
+        skipVersionCheck: true,
+      },
+      run,
+      log: this.#parts.log,
+    })
+  }
+
+  async #runSpan(job: Job<SpanJob>): Promise<JobTurn> {
+    const { exportId, window, device } = job.data
+    const record = await this.#parts.store.find(exportId)
+    if (record === undefined || !LIVE_STATES.includes(record.state)) return 'done'
+    const files = this.#parts.spool.span(exportId, window.index, record.order.plan.devices.indexOf(device))
+    const marker = String((await files.checkpoint())?.bytes ?? 0)
+    await this.#orPark(job, marker, () => runSpan(this.#parts, job.data, this.#running()))
+    return 'done'
+  }
+
+  async #runExport(job: Job<WriteJob>): Promise<JobTurn> {
+    const record = await this.#parts.store.find(job.data.exportId)
+    const { nextIndex = 0, ordered = [], files = [] } = record?.checkpoint ?? {}
+    const marker = `${nextIndex}/${ordered.length}/${files.length}/${record?.files.length ?? 0}`
+    const turn = await this.#orPark(job, marker, () => runExport(this.#parts, job, this.#running()))
+    return turn === 'waits-for-spans' ? 'waits-for-children' : 'done'
+  }
+
+  #running() {
+    return { attempt: randomUUID(), stopping: this.#stopping.signal }
+  }
+
+  /** Runs the job, or ends its export when it harms others, or has met a defect for the last time. */
+  async #orPark<Data extends WriteJob, Result>(
+    job: Job<Data>,
+    marker: string,
+    run: () => Promise<Result>,
+  ): Promise<Result | undefined> {
+    if (await isPoison(job, marker)) return await this.#park(job, 'it ended the workers that ran it')
+    try {
+      return await run()
+    } catch (error) {
+      const isLast = job.attemptsMade + 1 >= (job.opts.attempts ?? 1)
+      if (error instanceof Later || !isLast) throw error
+      this.#parts.log.error('export.parked', { exportId: job.data.exportId, err: error })
+      return await this.#park(job, 'it met a defect, which the log of the worker describes')
+    }
+  }
+
+  async #park(job: Job<WriteJob>, why: string): Promise<undefined> {
+    const record = await this.#parts.store.find(job.data.exportId)
+    if (record === undefined) return
+    const detail = `the export was given up: ${why}, again and again`
+    await failExport(this.#parts, record.order, { code: 'export-parked', detail })
+  }
+}

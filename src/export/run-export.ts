@@ -1,0 +1,324 @@
+/**
+ * The job that writes an export: orders its windows one ahead of the one that is joined, joins their spans into the
+ * files, and publishes these. After each window there is a checkpoint, which only the writer of the export may set: a
+ * worker that was thought dead and comes back changes nothing.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Job } from 'bullmq'
+import { CapfleetError } from '../base/error.ts'
+import { judgeFailure } from './device-trouble.ts'
+import type { SpanOf, WriteJob } from './export-jobs.ts'
+import { type ExportOrder, orderedQuery } from './export-order.ts'
+import { type ExportParts, Later } from './export-parts.ts'
+import { firstCheckpoint, isAllOrdered, orderWindow, pieceQuery, resultName } from './export-pieces.ts'
+import {
+  type Checkpoint,
+  type ExportRecord,
+  type ExportWindow,
+  type Hole,
+  LIVE_STATES,
+  type ReportedFailure,
+} from './export-record.ts'
+import type { ExportChange } from './export-store.ts'
+import { windowQuery } from './fetch-span.ts'
+import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
+import { joinWindow, type Span } from './join-window.ts'
+import { measurePiece } from './measure-piece.ts'
+import { publishExport, workFolder } from './publish-export.ts'
+import { ResultFiles, removeReplaced } from './result-files.ts'
+import { pause, type RunningJob, reported } from './run-span.ts'
+import type { SpanOutcome } from './spool.ts'
+import { tallied } from './tally.ts'
+
+/** How the turn of a writer ends: nothing is left to do, or it goes on when its spans have come. */
+export type WriterTurn = 'done' | 'waits-for-spans'
+
+/** Does what can be done now. Throws Later, or what is a defect. */
+export async function runExport(
+  parts: ExportParts,
+  job: Job<WriteJob>,
+  running: RunningJob,
+): Promise<WriterTurn> {
+  const record = await parts.store.find(job.data.exportId)
+  if (record === undefined || !LIVE_STATES.includes(record.state)) return 'done'
+  const writer = randomUUID()
+  const claimed = await parts.store.change(
+    record.order,
+    { writer, state: 'running', startedMs: record.startedMs ?? Date.now(), error: null },
+    { states: LIVE_STATES },
+  )
+  if (!claimed.isChanged) return 'done'
+  const fresh = await parts.store.find(record.order.id)
+  if (fresh === undefined) return 'done'
+  await using turn = new Turn(parts, job, fresh, {
+    writer,
+    isHandedOver: claimed.writer === '',
+    stopping: running.stopping,
+    attempt: running.attempt,
+  })
+  return await turn.run()
+}
+
+interface TurnOptions extends RunningJob {
+  readonly writer: string
+  readonly isHandedOver: boolean
+}
+
+class Turn implements AsyncDisposable {
+  readonly #parts: ExportParts
+  readonly #job: Job<WriteJob>
+  readonly #order: ExportOrder
+  readonly #record: ExportRecord
+  readonly #options: TurnOptions
+  readonly #watch: JobWatch
+  #checkpoint: Checkpoint
+  #result: ResultFiles | undefined
+  #isHandedOver: boolean
+
+  constructor(parts: ExportParts, job: Job<WriteJob>, record: ExportRecord, options: TurnOptions) {
+    this.#parts = parts
+    this.#job = job
+    this.#order = record.order
+    this.#record = record
+    this.#options = options
+    this.#isHandedOver = options.isHandedOver
+    this.#checkpoint = record.checkpoint ?? firstCheckpoint(record.order)
+    const { store } = parts
+    const { writer, stopping } = options
+    this.#watch = new JobWatch({ store, order: record.order, stopping, writer, progress: () => ({}) })
+  }
+
+  async run(): Promise<WriterTurn> {
+    try {
+      return await this.#goOn()
+    } catch (error) {
+      if (error === NOT_WANTED || error === TAKEN_OVER) return 'done'
+      await this.#handOver()
+      if (this.#options.stopping.aborted) throw new Later(0)
+      if (!(error instanceof CapfleetError)) throw error
+      if (error.code === 'export-store-full') return await pause(this.#parts, this.#order, error)
+      if (error.code === 'export-target-unavailable' || error.code === 'scheduler-unavailable')
+        throw new Later(this.#parts.limits.fullPauseMs)
+      if (error.code === 'internal-error') throw error
+      return await this.#fail(reported(error))
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#watch[Symbol.asyncDispose]()
+    await this.#result?.[Symbol.asyncDispose]()
+  }
+
+  async #goOn(): Promise<WriterTurn> {
+    for (;;) {
+      await this.#orderAhead()
+      const [first] = this.#checkpoint.ordered
+      if (first === undefined) return await this.#publish()
+      const outcomes = await this.#outcomes(first)
+      const fatal = outcomes?.find((outcome) => outcome.fatal !== null)?.fatal
+      if (fatal !== null && fatal !== undefined) return await this.#fail(fatal)
+      if (outcomes === undefined) return await this.#waitForSpans()
+      await this.#join(first, outcomes)
+    }
+  }
+
+  /** One window is fetched while the one before it is joined. */
+  async #orderAhead(): Promise<void> {
+    while (this.#checkpoint.ordered.length < WINDOWS_AHEAD && !isAllOrdered(this.#order, this.#checkpoint)) {
+      if (this.#checkpoint.measured === null) await this.#measure()
+      await this.#keep({ checkpoint: orderWindow(this.#order, this.#checkpoint), stage: 'fetching' })
+      const window = this.#checkpoint.ordered.at(-1)
+      if (window !== undefined) await this.#fetch(window)
+    }
+  }
+
+  async #measure(): Promise<void> {
+    const { piece } = this.#checkpoint
+    const { devices } = this.#order.plan
+    await this.#keep({ stage: this.#checkpoint.nextIndex === 0 ? 'preparing' : 'fetching' })
+    const leftOut: string[] = []
+    for (;;) {
+      const asked = devices.filter((device) => !leftOut.includes(device))
+      try {
+        const { header, stepNs, bytes } = await measurePiece(this.#parts, {
+          order: this.#order,
+          query: pieceQuery(this.#order, piece),
+          devices: asked,
+          spanBytes: this.#parts.limits.spanBytes,
+          estimateTimeoutMs: this.#parts.limits.estimateTimeoutMs,
+          waitMs: this.#parts.limits.leaseWaitMs,
+          id: this.#options.attempt,
+          signal: this.#watch.signal,
+        })
+        const known = this.#checkpoint.estimatedBytes
+        const estimatedBytes =
+          bytes === undefined || (known === null && piece > 0) ? null : String(BigInt(known ?? 0) + bytes)
+        const measured = { leftOut, header, stepNs }
+        await this.#keep({ checkpoint: { ...this.#checkpoint, measured, estimatedBytes } })
+        return
+      } catch (error) {
+        leftOut.push(await this.#deviceToLeaveOut(error, asked))
+      }
+    }
+  }
+
+  /** The device without which the export goes on. Throws when it cannot, or not yet. */
+  async #deviceToLeaveOut(error: unknown, asked: readonly string[]): Promise<string> {
+    const named = error instanceof CapfleetError ? error.details.members?.devices : undefined
+    const [device] = Array.isArray(named) ? (named as string[]) : []
+    if (device === undefined || !asked.includes(device)) throw error
+    const failure = await judgeFailure(this.#parts, this.#order, device, error)
+    if (this.#order.onMissing === 'fail' || asked.length === 1) throw failure
+    return device
+  }
+
+  #spansOf(window: ExportWindow): readonly SpanOf[] {
+    return this.#order.plan.devices
+      .map((device, index) => ({ device, index }))
+      .filter(({ device }) => !window.leftOut.includes(device))
+  }
+
+  async #fetch(window: ExportWindow): Promise<void> {
+    await this.#parts.jobs.fetchWindow(this.#job, window, this.#spansOf(window))
+  }
+
+  /** What became of the spans of a window; undefined: not all of them have come, and none is fatal. */
+  async #outcomes(window: ExportWindow): Promise<readonly SpanOutcome[] | undefined> {
+    const { spool } = this.#parts
+    const outcomes = await Promise.all(
+      this.#spansOf(window).map(({ index }) => spool.span(this.#order.id, window.index, index).outcome()),
+    )
+    const told = outcomes.filter((outcome) => outcome !== undefined)
+    const isFatal = told.some(({ fatal }) => fatal !== null)
+    return told.length === outcomes.length || isFatal ? told : undefined
+  }
+
+  /** BullMQ has the job wait until its children have ended; a child that was lost is made again before. */
+  async #waitForSpans(): Promise<WriterTurn> {
+    for (const window of this.#checkpoint.ordered) await this.#fetch(window)
+    await this.#handOver()
+    return 'waits-for-spans'
+  }
+
+  async #join(window: ExportWindow, outcomes: readonly SpanOutcome[]): Promise<void> {
+    const { spool, fleet } = this.#parts
+    const order = this.#order
+    const query = windowQuery(order, window)
+    const came = this.#spansOf(window).map((span, at) => ({ ...span, outcome: outcomes[at] }))
+    const spans: Span[] = came
+      .filter(({ outcome }) => (outcome?.bytes ?? 0) > 0)
+      .map(({ device, index }) => ({
+        device,
+        path: spool.span(order.id, window.index, index).pcap,
+        alignNs: order.align ? fleet.clockOf(device)?.offsetNs : undefined,
+      }))
+    if (spans.length === 0 && window.header === null)
+      throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
+    const result = await this.#openResult(query)
+    const before = this.#checkpoint.files
+    const inputs = await joinWindow(
+      {
+        order,
+        query,
+        spans,
+        header: window.header ?? undefined,
+        nameOf: (part) => resultName(order, window.piece, part),
+        signal: this.#watch.signal,
+      },
+      result,
+    )
+    if (window.endsPiece) await result.endFile()
+    await result.flush()
+    await this.#keep({
+      checkpoint: {
+        ...this.#checkpoint,
+        ordered: this.#checkpoint.ordered.slice(1),
+        files: result.files,
+        isFileOpen: result.isFileOpen,
+        ...tallied(this.#checkpoint, { window, inputs, came }),
+      },
+    })
+    for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
+    await removeReplaced(before, result.files)
+    await spool.removeWindow(order.id, window.index)
+  }
+
+  async #openResult(query: { readonly compression: Parameters<typeof ResultFiles.open>[0]['compression'] }) {
+    const { partBytes } = this.#order
+    this.#result ??= await ResultFiles.open({
+      folder: workFolder(this.#parts, this.#order),
+      compression: query.compression,
+      partBytes: partBytes === null ? undefined : Number(partBytes),
+      signal: this.#watch.signal,
+      files: this.#checkpoint.files,
+      isFileOpen: this.#checkpoint.isFileOpen,
+      isHandedOver: this.#isHandedOver,
+    })
+    return this.#result
+  }
+
+  async #publish(): Promise<WriterTurn> {
+    const gone = this.#order.onMissing === 'fail' ? goneDevice(this.#order, this.#checkpoint) : undefined
+    if (gone !== undefined) return await this.#fail(gone)
+    await this.#keep({ stage: 'publishing' })
+    await publishExport(this.#parts, {
+      record: this.#record,
+      checkpoint: this.#checkpoint,
+      signal: this.#watch.signal,
+      keep: (change) => this.#keep(change),
+    })
+    await this.#parts.jobs.clean(this.#order.id)
+    return 'done'
+  }
+
+  /** Changes the export, as long as this is its writer. Throws TAKEN_OVER or NOT_WANTED. */
+  async #keep(change: ExportChange): Promise<void> {
+    const { writer } = this.#options
+    const { isChanged, state } = await this.#parts.store.change(this.#order, change, {
+      writer,
+      states: LIVE_STATES,
+    })
+    if (!isChanged) throw state !== undefined && LIVE_STATES.includes(state) ? TAKEN_OVER : NOT_WANTED
+    if (change.checkpoint !== undefined) this.#checkpoint = change.checkpoint
+  }
+
+  /** The next turn may go on with the very files. */
+  async #handOver(): Promise<void> {
+    await this.#result?.[Symbol.asyncDispose]()
+    this.#result = undefined
+    const { writer } = this.#options
+    await this.#parts.store.change(this.#order, { writer: '' }, { writer }).catch(() => undefined)
+  }
+
+  async #fail(error: ReportedFailure): Promise<WriterTurn> {
+    await failExport(this.#parts, this.#order, error)
+    return 'done'
+  }
+}
+
+/** How many windows are fetched before they are joined: the spool needs so much room. */
+const WINDOWS_AHEAD = 2
+
+/** The export ends without files. */
+export async function failExport(
+  { store, jobs }: Pick<ExportParts, 'store' | 'jobs'>,
+  order: ExportOrder,
+  error: ReportedFailure,
+): Promise<void> {
+  const ended = { state: 'failed', stage: 'ended', writer: '', endedMs: Date.now(), error } as const
+  await store.change(order, ended, { states: LIVE_STATES })
+  await jobs.clean(order.id)
+}
+
+/** Why nothing at all came of a device, whose packets are gone for good. */
+function goneDevice(order: ExportOrder, { devices }: Checkpoint): ReportedFailure | undefined {
+  const { beginNs, endNs } = orderedQuery(order)
+  const isAll = ({ fromNs, toNs, final }: Hole) => final && BigInt(fromNs) <= beginNs && BigInt(toNs) >= endNs
+  return devices.flatMap(({ holes }) => holes).find(isAll)?.error
+}
+
+function nothingCame(holes: SpanOutcome['holes']): CapfleetError {
+  const [first] = holes
+  const { code, detail } = first?.error ?? { code: 'device-unreachable', detail: 'no device could be read' }
+  return new CapfleetError(code as 'device-unreachable', detail)
+}

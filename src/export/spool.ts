@@ -1,0 +1,148 @@
+/**
+ * The spool: a folder that all workers share, with a folder for each export that runs. A span, which is what one device
+ * has of one window, is a PCAP there beside a JSON file that says what came; the JSON file is written last.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { BodyPlaces } from '../fetch/position.ts'
+import type { Hole, ReportedFailure } from './export-record.ts'
+
+/** What became of a span. */
+export interface SpanOutcome {
+  /** Bytes of its PCAP; 0: there is none. */
+  readonly bytes: number
+  readonly holes: readonly Hole[]
+  /** The export cannot become what was ordered. */
+  readonly fatal: ReportedFailure | null
+}
+
+/** How far a span was fetched, and where those bytes are. */
+export interface SpanCheckpoint {
+  /** A name in the folder of its window. */
+  readonly file: string
+  readonly bytes: number
+  readonly places: BodyPlaces
+}
+
+/** Where things lie. */
+export class Spool {
+  readonly #root: string
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** Makes the folder. Fails as mkdir does. */
+  async prepare(): Promise<void> {
+    await mkdir(this.#root, { recursive: true, mode: 0o700 })
+  }
+
+  get path(): string {
+    return this.#root
+  }
+
+  folderOf(exportId: string): string {
+    return join(this.#root, exportId)
+  }
+
+  /** What one device has of one window; both are numbers, so that no name of a device is part of a path. */
+  span(exportId: string, window: number, device: number): SpanFiles {
+    return new SpanFiles(join(this.folderOf(exportId), String(window)), String(device))
+  }
+
+  async removeWindow(exportId: string, window: number): Promise<void> {
+    await rm(join(this.folderOf(exportId), String(window)), { recursive: true, force: true })
+  }
+
+  async remove(exportId: string): Promise<void> {
+    await rm(this.folderOf(exportId), { recursive: true, force: true })
+  }
+
+  /** Ids of the exports that have a folder. */
+  async exports(): Promise<readonly string[]> {
+    return await readdir(this.#root)
+  }
+}
+
+export class SpanFiles {
+  readonly #folder: string
+  readonly #name: string
+
+  constructor(folder: string, name: string) {
+    this.#folder = folder
+    this.#name = name
+  }
+
+  /** The finished PCAP. */
+  get pcap(): string {
+    return join(this.#folder, `${this.#name}.pcap`)
+  }
+
+  /** A PCAP of one attempt: no two attempts write the same file. */
+  attempt(): { readonly name: string; readonly path: string } {
+    const name = `${this.#name}.${randomUUID()}.part`
+    return { name, path: join(this.#folder, name) }
+  }
+
+  pathOf(name: string): string {
+    return join(this.#folder, name)
+  }
+
+  async prepare(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+  }
+
+  /** undefined: it is not done yet. */
+  outcome(): Promise<SpanOutcome | undefined> {
+    return readJson<SpanOutcome>(this.#path('json'))
+  }
+
+  /** Says what became of the span; its PCAP is in place by then. */
+  async finish(outcome: SpanOutcome): Promise<void> {
+    await writeJson(this.#path('json'), outcome)
+    await this.forgetCheckpoint()
+  }
+
+  checkpoint(): Promise<SpanCheckpoint | undefined> {
+    return readJson<SpanCheckpoint>(this.#path('checkpoint'))
+  }
+
+  async setCheckpoint(checkpoint: SpanCheckpoint): Promise<void> {
+    await writeJson(this.#path('checkpoint'), checkpoint)
+  }
+
+  async forgetCheckpoint(): Promise<void> {
+    await unlink(this.#path('checkpoint')).catch(ignoreMissing)
+  }
+
+  #path(kind: 'json' | 'checkpoint'): string {
+    return join(this.#folder, `${this.#name}.${kind}`)
+  }
+}
+
+async function readJson<Value>(path: string): Promise<Value | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as Value
+  } catch (error) {
+    ignoreMissing(error)
+    return undefined
+  }
+}
+
+/** Whole or not at all, also when the machine loses power. */
+async function writeJson(path: string, value: unknown): Promise<void> {
+  const part = `${path}.${randomUUID()}`
+  const file = await open(part, 'wx', 0o600)
+  try {
+    await file.writeFile(JSON.stringify(value))
+    await file.datasync()
+  } finally {
+    await file.close()
+  }
+  await rename(part, path)
+}
+
+export function ignoreMissing(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+}

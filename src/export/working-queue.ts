@@ -1,0 +1,88 @@
+/** A queue from which jobs are taken, by a BullMQ worker that may be replaced by another one while jobs run. */
+import { DelayedError, type Job, WaitingChildrenError, Worker, type WorkerOptions } from 'bullmq'
+import type { Log } from '../base/log.ts'
+import { Later } from './export-parts.ts'
+
+/** What a turn of a job ends with: nothing is left to do, or it goes on when its children have ended. */
+export type JobTurn = 'done' | 'waits-for-children'
+
+export interface WorkingQueueOptions<Data> {
+  readonly queue: string
+  readonly worker: WorkerOptions & { readonly concurrency: number }
+  /** Throws Later when the job is to be run again without fault. */
+  readonly run: (job: Job<Data>) => Promise<JobTurn>
+  readonly log: Log
+}
+
+/** A job that does nothing, and shows that jobs are taken. */
+export const CANARY = 'canary'
+
+export class WorkingQueue<Data = unknown> {
+  readonly name: string
+  readonly #options: WorkingQueueOptions<Data>
+  #worker: Worker<Data>
+  #running = 0
+  #tookMs = performance.now()
+
+  /** Takes nothing before start(). */
+  constructor(options: WorkingQueueOptions<Data>) {
+    this.name = options.queue
+    this.#options = options
+    this.#worker = this.#open()
+  }
+
+  /** For how long it could have taken a job and took none. */
+  get idleMs(): number {
+    return this.#running < this.#options.worker.concurrency ? performance.now() - this.#tookMs : 0
+  }
+
+  start(): void {
+    // What ends it is told by its "error" events.
+    void this.#worker.run().catch(() => undefined)
+  }
+
+  /** Another worker takes the jobs from now on; those that run end where they run. */
+  replace(): void {
+    const old = this.#worker
+    this.#tookMs = performance.now()
+    this.#worker = this.#open()
+    this.start()
+    void old.close().catch(() => undefined)
+  }
+
+  /** Waits for the jobs that run. */
+  async close(): Promise<void> {
+    await this.#worker.close().catch(() => undefined)
+  }
+
+  #open(): Worker<Data> {
+    const { queue, worker: options, log } = this.#options
+    const worker = new Worker<Data>(queue, (job, token) => this.#process(job, token), {
+      ...options,
+      autorun: false,
+    })
+    worker.on('error', (err) => log.warn('export.worker-error', { queue, message: err.message }))
+    worker.on('failed', (job, err) => log.error('export.job-failed', { queue, job: job?.id, err }))
+    return worker
+  }
+
+  async #process(job: Job<Data>, token = ''): Promise<void> {
+    this.#tookMs = performance.now()
+    if (job.name === CANARY) return
+    this.#running += 1
+    try {
+      const turn = await this.#options.run(job)
+      if (turn === 'done') return
+      if (await job.moveToWaitingChildren(token)) throw new WaitingChildrenError()
+      // They have ended meanwhile.
+      throw new Later(0)
+    } catch (error) {
+      if (!(error instanceof Later)) throw error
+      await job.moveToDelayed(Date.now() + error.delayMs, token)
+      throw new DelayedError()
+    } finally {
+      this.#running -= 1
+      this.#tookMs = performance.now()
+    }
+  }
+}

@@ -1,0 +1,31 @@
+/** A plan as text, for whoever makes the same download again later: a receipt, or an export. */
+import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
+import { formatDownloadQuery } from '../query/format-download-query.ts'
+import { parseDownloadQuery } from '../query/parse-download-query.ts'
+import { parseQueryString } from '../query/parse-query-string.ts'
+import type { DownloadPlan } from './plan.ts'
+
+/** Plain JSON. */
+export interface KeptPlan {
+  readonly kind: DownloadKind
+  /** formatDownloadQuery of what was asked: times are absolute. */
+  readonly query: string
+  readonly capturesMax: number | null
+  /** In the order of the plan. */
+  readonly devices: readonly string[]
+}
+
+export function keepPlan({ query, steps }: DownloadPlan): KeptPlan {
+  return {
+    kind: query.kind,
+    query: formatDownloadQuery(query),
+    capturesMax: query.capturesMax ?? null,
+    devices: steps.map((step) => step.device),
+  }
+}
+
+/** The same query with absolute times. */
+export function queryAgain({ kind, query, capturesMax }: KeptPlan): DownloadQuery {
+  const parsed = parseDownloadQuery(kind, parseQueryString(query), { zone: undefined, nowNs: 0n })
+  return { ...parsed, timeUnit: undefined, capturesMax: capturesMax ?? undefined }
+}

@@ -1,0 +1,180 @@
+/** Exports: ordered, listed, shown, cancelled. */
+
+import { CapfleetError } from '../base/error.ts'
+import { givenParameters, takeNoParameters, takeParameters } from '../contract/request-parameters.ts'
+import { type ExportOrder, orderOf } from '../export/export-order.ts'
+import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../export/export-record.ts'
+import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
+import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../query/export-options.ts'
+import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
+import { ignoredNames } from '../query/ignored-names.ts'
+import { DOWNLOAD_TABLES, estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
+import { badParameter, type ParameterValues } from '../query/query-parameters.ts'
+import { readParameters, refuseMiscased } from '../query/read-parameters.ts'
+import { captureHolder } from './capture-holder.ts'
+import { refuseBadFilters } from './check-download.ts'
+import { selectedDevices } from './fleet-selection.ts'
+import type { GatewayParts } from './gateway-parts.ts'
+import { parseRequestQuery } from './parse-request-query.ts'
+import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
+import type { RouteContext } from './route.ts'
+
+type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
+
+/** Orders an export by the parameters of a download. */
+export async function orderExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  const given = givenParameters(ctx)
+  refuseMiscased(DOWNLOAD_TABLES.export, given)
+  const exported = readParameters(EXPORT_PARAMETERS, given)
+  const plan = await planExport(ctx, parts, 'export')
+  await refuseBadFilters(ctx, plan, parts)
+  await answerOrder(ctx, parts, { plan, options: parseGatewayOptions(given), exported })
+}
+
+/** What an export of this request fetches, from which devices. */
+export async function planExport(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  table: 'export' | 'schedule',
+): Promise<DownloadPlan> {
+  const kind = estimatedKind(givenParameters(ctx))
+  const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet', table })
+  const devices =
+    kind === 'timerange'
+      ? selectedDevices(ctx, parts).map(({ name }) => name)
+      : [await captureHolder(query.captureName ?? '', ctx, parts)]
+  return planDownload(query, devices, parts.exports.devicesMax)
+}
+
+/** A download that becomes an export (Queue=job), of one file in the first target. */
+export async function orderDownload(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  plan: DownloadPlan,
+  options: GatewayOptions,
+): Promise<void> {
+  refuseUnsafeChange(ctx)
+  const exported = { ...readParameters(EXPORT_PARAMETERS, new Map()), onMissing: options.onError }
+  await answerOrder(ctx, parts, { plan, options, exported })
+}
+
+interface AskedExport {
+  readonly plan: DownloadPlan
+  readonly options: GatewayOptions
+  readonly exported: ExportOptions
+}
+
+async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedExport): Promise<void> {
+  const { store, jobs, perUserMax } = parts.exports
+  if (parts.draining.aborted)
+    throw new CapfleetError('draining', 'the gateway is shutting down', { retryAfterS: 1 })
+  const order = orderOf({
+    ...asked,
+    defaultTarget: targetName(parts, asked.exported),
+    user: ctx.state.user ?? '',
+  })
+  const key = ctx.get('Idempotency-Key')
+  const idempotency =
+    key === '' ? undefined : { key: checkedKey(key), asked: `${ctx.path}?${ctx.querystring}` }
+  const id = await store.create(order, perUserMax, idempotency)
+  await jobs.start({ id }, await store.liveOf(order.user))
+  const { ignored, timeZone } = asked.plan.query
+  if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
+  if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
+  ctx.set('Location', `/v1/exports/${id}`)
+  show(ctx, await ownExport(ctx, parts, id), 202)
+}
+
+/** The exports of the user, newest first; those of all users for the role full. */
+export async function listExports(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const { limit, after, state } = takeParameters(ctx, EXPORT_LIST_PARAMETERS)
+  const { store } = parts.exports
+  const user = ctx.state.role === 'full' ? undefined : (ctx.state.user ?? '')
+  const found: ExportRecord[] = []
+  let page = await store.page({ user, after, limit })
+  for (;;) {
+    for (const record of page.records)
+      if (isVisible(record) && (state ?? record.state) === record.state) found.push(record)
+    if (found.length >= limit || page.next === undefined) break
+    page = await store.page({ user, after: page.next, limit })
+  }
+  const shown = found.slice(0, limit)
+  const last = shown.at(-1)
+  const isMore = found.length > limit || page.next !== undefined
+  ctx.set('Cache-Control', 'no-store')
+  ctx.body = {
+    exports: shown.map((record) => shownExport(record)),
+    next: isMore && last !== undefined ? pageAfter(last.order) : null,
+    workers: await store.workers(),
+  }
+}
+
+/** One export. Fails with unknown-export. */
+export async function showExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  show(ctx, await ownExport(ctx, parts, ctx.params.id ?? ''))
+}
+
+/** Cancels what runs, and removes what has ended. */
+export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  takeNoParameters(ctx)
+  const { store, jobs } = parts.exports
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const { order } = record
+  const nowMs = Date.now()
+  const cancelled = { state: 'cancelled', stage: 'ended', endedMs: nowMs, writer: '' } as const
+  const { isChanged } = await store.change(order, cancelled, { states: LIVE_STATES })
+  // It has ended: from now on it is not there any more, and a worker removes its files.
+  if (!isChanged) await store.change(order, { expiresMs: nowMs }, { states: ENDED_STATES })
+  await jobs.clean(order.id)
+  show(ctx, (await store.find(order.id)) ?? record)
+}
+
+/** The export, for its user and the role full. Fails with unknown-export. */
+export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ExportRecord> {
+  const record = await parts.exports.store.find(id)
+  const mayRead = record?.order.user === ctx.state.user || ctx.state.role === 'full'
+  if (record !== undefined && mayRead && isVisible(record)) return record
+  throw new CapfleetError(
+    'unknown-export',
+    `you have no export ${JSON.stringify(id.slice(0, 64))}; GET /v1/exports lists yours`,
+  )
+}
+
+/** Of what has expired, its files may be gone already. */
+function isVisible({ expiresMs }: ExportRecord): boolean {
+  return expiresMs === undefined || expiresMs > Date.now()
+}
+
+function show(ctx: RouteContext, record: ExportRecord, status = 200): void {
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = status
+  ctx.body = shownExport(record)
+}
+
+/** Fails with bad-parameter for a target that is not configured. */
+function targetName({ exports: { targets } }: GatewayParts, { target }: ExportOptions): string {
+  const [first = ''] = targets.keys()
+  if (target === undefined || targets.has(target)) return target ?? first
+  throw badParameter(
+    'Target',
+    `must be one of ${[...targets.keys()].join(', ')}, got ${JSON.stringify(target)}`,
+  )
+}
+
+const KEY_FORM = /^[\x21-\x7e]{1,255}$/
+
+function checkedKey(key: string): string {
+  if (KEY_FORM.test(key)) return key
+  throw new CapfleetError('bad-parameter', 'Idempotency-Key must be 1 to 255 visible ASCII characters', {
+    param: 'Idempotency-Key',
+  })
+}
+
+/** Where a list goes on behind an export. */
+export function pageAfter({ createdMs, id }: Pick<ExportOrder, 'createdMs' | 'id'>): string {
+  return `${createdMs}.${id}`
+}

@@ -1,0 +1,33 @@
+/** A real worker in this process, beside a gateway whose configuration it has. */
+import type { WorkerTimings } from '../../../src/export/worker-timings.ts'
+import { type RunningWorker, startWorker } from '../../../src/worker.ts'
+import type { TempGateway } from './temp-gateway.ts'
+
+/** A worker that dies is missed soon. */
+export const FAST_TIMINGS: WorkerTimings = {
+  lockMs: 2_000,
+  stalledMs: 500,
+  upkeepMs: 500,
+  canaryMs: 500,
+  silentMs: 3_000,
+}
+
+export interface TempWorker extends RunningWorker, AsyncDisposable {
+  readonly logged: readonly { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[]
+}
+
+export async function startTempWorker({
+  config,
+  configPath,
+}: Pick<TempGateway, 'config' | 'configPath'>): Promise<TempWorker> {
+  const logged: { event: string; fields: Readonly<Record<string, unknown>> }[] = []
+  const record = (event: string, fields: Readonly<Record<string, unknown>> = {}) => {
+    logged.push({ event, fields })
+  }
+  const worker = { ...config.exports.worker, listen: { ...config.exports.worker.listen, port: 0 } }
+  const running = await startWorker(
+    { ...config, exports: { ...config.exports, worker } },
+    { configPath, timings: FAST_TIMINGS, log: { debug: record, info: record, warn: record, error: record } },
+  )
+  return { ...running, logged, [Symbol.asyncDispose]: () => running.close() }
+}
