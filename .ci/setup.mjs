@@ -155,6 +155,25 @@ function installPythonTools() {
   writeFileSync(stamp, wanted)
 }
 
+/** The S3 server of the tests, which is made of a Go module. Where it cannot be made, the tests that need it say so. */
+function buildS3Server() {
+  const source = join(ROOT, 'test', 'tools', 's3')
+  const binary = join(ROOT, '.tools', 's3')
+  const stamp = join(ROOT, '.tools', 's3.sources')
+  const hash = createHash('sha256')
+  for (const name of ['go.mod', 'go.sum', 'main.go']) hash.update(readFileSync(join(source, name)))
+  const wanted = hash.digest('hex')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  if (spawnSync('go', ['version']).status !== 0)
+    return say('Go is not installed: tests that need an S3 server are skipped')
+  say('building the S3 server of the tests with Go (a minute)')
+  // The sums in the repository hold, whatever the environment says about modules.
+  const args = ['build', '-mod=readonly', '-trimpath', '-ldflags=-s -w', '-o', binary, '.']
+  if (!run('go', args, { cwd: source }))
+    return say('go failed, its message is above: tests that need an S3 server are skipped')
+  writeFileSync(stamp, wanted)
+}
+
 function nodePackage() {
   const name = `node-linux-${process.arch}`
   const folder = join(ROOT, 'node_modules', name)
@@ -209,6 +228,7 @@ buildNative('build', {
 })
 if (forTests) {
   installPythonTools()
+  buildS3Server()
   buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
   buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
 }

@@ -9,6 +9,7 @@ import {
   listenSchema,
   loginsSchema,
   logLevelSchema,
+  refuseNameTwice,
   resolveListen,
   timeZoneSchema,
 } from './base/setting-schemas.ts'
@@ -87,7 +88,7 @@ export const gatewayConfigSchema = z
           .default('capfleet'),
       })
       .prefault({}),
-    devices: z.array(deviceSchema).default([]).superRefine(refuseDuplicates),
+    devices: z.array(deviceSchema).default([]).superRefine(refuseNameTwice('devices')),
     deviceDiscovery: z.array(discoverySchema).default([]),
     auth: z.strictObject({
       users: z.string(),
@@ -150,19 +151,4 @@ function isRedisUrl(text: string): boolean {
   if (text.startsWith('/')) return true
   const url = URL.parse(text)
   return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.password === ''
-}
-
-function refuseDuplicates(devices: readonly { name: string }[], context: z.RefinementCtx): void {
-  const seen = new Map<string, number>()
-  for (const [index, { name }] of devices.entries()) {
-    const first = seen.get(name)
-    if (first === undefined) seen.set(name, index)
-    else {
-      context.addIssue({
-        code: 'custom',
-        path: [index, 'name'],
-        message: `"${name}" is the name of devices[${first}] already`,
-      })
-    }
-  }
 }

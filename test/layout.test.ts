@@ -57,13 +57,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/export': [
     'src/base',
+    'src/http',
     'src/redis',
+    'src/auth',
     'src/query',
     'src/device',
     'src/fleet',
     'src/lease',
     'src/pcap',
     'src/fetch',
+    'native/compressor.ts',
   ],
   'src/routes': [
     'src/base',

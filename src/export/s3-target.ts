@@ -2,12 +2,14 @@
 import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   AbortMultipartUploadCommand,
   DeleteObjectsCommand,
   GetObjectCommand,
   HeadBucketCommand,
   HeadObjectCommand,
+  type HeadObjectCommandOutput,
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
   type MultipartUpload,
@@ -38,6 +40,9 @@ const CONNECT_LIMIT_MS = 10_000
 const IDLE_LIMIT_MS = 120_000
 /** How many parts are sent at once. All of them are in memory, and one more that is read. */
 const PARTS_AT_ONCE = 2
+/** How often to look for a file that has just been sent. */
+const LOOKS_MAX = 5
+const LOOK_PAUSE_MS = 200
 const READ_PIECE_BYTES = 1_048_576
 const KEEP_CONNECTIONS = { keepAlive: true, maxSockets: Number.POSITIVE_INFINITY }
 
@@ -128,12 +133,16 @@ export class S3Target implements ExportTarget {
 
   /** Whether S3 has this very file. */
   async #isKept(file: FinishedFile): Promise<boolean> {
+    const found = await this.#find(file)
+    return found?.ContentLength === file.bytes && found.Metadata?.sha256 === file.sha256
+  }
+
+  async #find(place: FilePlace): Promise<HeadObjectCommandOutput | undefined> {
     try {
-      const request = new HeadObjectCommand({ Bucket: this.#bucket, Key: this.#keyOf(file) })
-      const { ContentLength, Metadata } = await this.#client.send(request)
-      return ContentLength === file.bytes && Metadata?.sha256 === file.sha256
+      const request = new HeadObjectCommand({ Bucket: this.#bucket, Key: this.#keyOf(place) })
+      return await this.#client.send(request)
     } catch (error) {
-      if (isNamed(error, 'NotFound')) return false
+      if (isNamed(error, 'NotFound')) return undefined
       throw error
     }
   }
@@ -161,10 +170,20 @@ export class S3Target implements ExportTarget {
       if (isFull(error)) await this.#abortUploads(this.#keyOf(file))
       throw error
     }
-    if (await this.#isKept(file)) return
+    await this.#see(file, signal)
+  }
+
+  /** Waits until S3 shows the file with its length: not every server does at once, or while another attempt replaces it. */
+  async #see(file: FinishedFile, signal: AbortSignal): Promise<void> {
+    let found: HeadObjectCommandOutput | undefined
+    for (let look = 0; look < LOOKS_MAX; look++) {
+      if (look > 0) await delay(LOOK_PAUSE_MS, undefined, { signal })
+      found = await this.#find(file)
+      if (found?.ContentLength === file.bytes) return
+    }
     throw new CapfleetError(
       'export-target-unavailable',
-      `the bucket ${this.#bucket} does not show ${file.name} as it was sent; another program writes there, or S3 has lost it`,
+      `the bucket ${this.#bucket} shows ${found?.ContentLength ?? 'no'} bytes of ${file.name} instead of ${file.bytes}; look whether another program writes there`,
     )
   }
 
@@ -183,14 +202,16 @@ export class S3Target implements ExportTarget {
   async *#uploads(prefix: string): AsyncGenerator<MultipartUpload, void> {
     let page: ListMultipartUploadsCommandOutput | undefined
     do {
-      page = await this.#client.send(
-        new ListMultipartUploadsCommand({
-          Bucket: this.#bucket,
-          Prefix: prefix,
-          KeyMarker: page?.NextKeyMarker,
-          UploadIdMarker: page?.NextUploadIdMarker,
-        }),
-      )
+      const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page ?? {}
+      const place = { Bucket: this.#bucket, Prefix: prefix }
+      try {
+        const request = new ListMultipartUploadsCommand({ ...place, KeyMarker, UploadIdMarker })
+        page = await this.#client.send(request)
+      } catch (error) {
+        // So some servers say that there is none.
+        if (isNamed(error, 'NoSuchUpload')) return
+        throw error
+      }
       yield* page.Uploads ?? []
     } while (page.IsTruncated === true)
   }
