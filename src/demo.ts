@@ -1,6 +1,6 @@
 /**
- * The whole product on one machine: three appliances with captures, each with its recorder, and a
- * gateway with its private Redis. Every part is the real program with a real configuration file.
+ * The whole product on one machine: three appliances with captures, each with its recorder, a
+ * gateway with its private Redis, and a worker for exports. Every part is the real program with a real configuration file.
  */
 import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -49,7 +49,7 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   }
   for (const device of home.devices) {
     const name = `${device.name}-recorder`
-    children.use(await startRecorder(name, device.configPath, logPath(name)))
+    children.use(await startSupervised(name, ['recorder', '--config', device.configPath], logPath(name)))
   }
   const { range, losses } =
     options.importFiles.length > 0
@@ -61,11 +61,9 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   if (signal.aborted) return
   const [first] = home.devices
   const live = traffic === undefined || first === undefined ? undefined : await startLiveCapture(first)
-  const gateway = await start('gateway', [
-    'gateway',
-    '--config',
-    await writeGatewayConfig(options, home, appliances),
-  ])
+  const gatewayConfig = await writeGatewayConfig(options, home, appliances)
+  const gateway = await start('gateway', ['gateway', '--config', gatewayConfig])
+  children.use(await startSupervised('worker', ['worker', '--config', gatewayConfig], logPath('worker')))
   const gatewayUrl = gateway.address
   const netrcPath = await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
   process.stdout.write(`capfleet ready ${gatewayUrl}\n`)
@@ -76,10 +74,14 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   failOnLosses(losses)
 }
 
-/** As systemd or Kubernetes would: a recorder that dies is started again and goes on with its capture. */
-function startRecorder(name: string, configPath: string, logPath: string): Promise<SupervisedProgram> {
+/** As systemd or Kubernetes would: a recorder or a worker that dies is started again and goes on where it was. */
+function startSupervised(
+  name: string,
+  args: readonly string[],
+  logPath: string,
+): Promise<SupervisedProgram> {
   return SupervisedProgram.start({
-    start: (appends) => startChildProgram(name, ['recorder', '--config', configPath], { logPath, appends }),
+    start: (appends) => startChildProgram(name, args, { logPath, appends }),
     onRestart: ({ pid }) =>
       process.stderr.write(`capfleet: ${name} (process ${pid}) ended; starting it again\n`),
     stopGraceMs: STOP_GRACE_MS,
@@ -103,6 +105,7 @@ async function writeGatewayConfig(
     home: join(home.folder, 'gateway'),
     timeZone: 'UTC',
     auth: { users: home.gatewayUsersPath },
+    exports: { worker: { listen: { port: 0 } } },
     devices: home.devices.map((device, index) => ({
       name: device.name,
       site: device.site,
