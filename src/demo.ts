@@ -75,11 +75,7 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
 }
 
 /** As systemd or Kubernetes would: a recorder or a worker that dies is started again and goes on where it was. */
-function startSupervised(
-  name: string,
-  args: readonly string[],
-  logPath: string,
-): Promise<SupervisedProgram> {
+function startSupervised(name: string, args: readonly string[], logPath: string): Promise<SupervisedProgram> {
   return SupervisedProgram.start({
     start: (appends) => startChildProgram(name, args, { logPath, appends }),
     onRestart: ({ pid }) =>

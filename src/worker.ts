@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { ConfigWatch } from './base/config-watch.ts'
 import { createLog, type Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
+import { ExportOutcomes } from './export/export-outcomes.ts'
 import { ExportWorker } from './export/export-worker.ts'
 import { WORKER_TIMINGS, type WorkerTimings } from './export/worker-timings.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
@@ -51,7 +52,8 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
   for (const target of shared.targets.values()) await target.check()
   await shared.spool.prepare()
   const { startTimeoutMs, retryPauseMs } = config.downloads
-  const parts = { ...shared, leases, fleet, log, startTimeoutMs, retryPauseMs }
+  const outcomes = new ExportOutcomes(metrics)
+  const parts = { ...shared, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
   const { keyPrefix } = config.redis
   const { fetches, writes } = config.exports.worker
   const worker = building.use(

@@ -24,7 +24,7 @@ const PASSING_PAUSE_MS = 2_000
  * been asked for as long as the export may wait; throws anything else on.
  */
 export async function judgeFailure(
-  { store, limits }: ExportParts,
+  { store, limits, outcomes }: ExportParts,
   order: ExportOrder,
   device: string,
   error: unknown,
@@ -39,6 +39,7 @@ export async function judgeFailure(
   const isGivenUp = known.isGivenUp || nowMs - sinceMs >= limits.deviceRetryMs
   await store.setTrouble(order.id, device, { retries: known.retries + 1, sinceMs, isGivenUp })
   if (isGivenUp) return error
+  outcomes.retried()
   const failures = Math.min(16, Math.log2(1 + (nowMs - sinceMs) / FIRST_PAUSE_MS))
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS, limits.deviceRetryMs)
   throw new Later(Math.round(pauseMs))

@@ -1,6 +1,7 @@
 /** What a worker runs exports with, and the limits that it keeps. */
 import type { FetchParts } from '../fetch/fetch-download.ts'
 import type { ExportJobs } from './export-jobs.ts'
+import type { ExportOutcomes } from './export-outcomes.ts'
 import type { ExportStore } from './export-store.ts'
 import type { ExportTarget } from './export-target.ts'
 import type { Spool } from './spool.ts'
@@ -12,6 +13,7 @@ export interface ExportParts extends FetchParts {
   /** By name. */
   readonly targets: ReadonlyMap<string, ExportTarget>
   readonly limits: ExportLimits
+  readonly outcomes: ExportOutcomes
 }
 
 export interface ExportLimits {

@@ -216,7 +216,6 @@ export class ExportStore implements AsyncDisposable {
         .zrem(`${this.#prefix}:of:${user}`, id)
         .srem(`${this.#prefix}:live:${user}`, id)
         .srem(`${this.#prefix}:live`, id)
-        .hdel(`${this.#prefix}:space`, id)
         .publish(this.channel, id)
         .exec(),
     )
@@ -224,8 +223,15 @@ export class ExportStore implements AsyncDisposable {
 
   /** Bytes that exports other than `id` will still need of a place. */
   async reserved(place: string, id: string): Promise<bigint> {
-    const all = await this.#available(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`))
-    return Object.entries(all).reduce((sum, [owner, bytes]) => (owner === id ? sum : sum + BigInt(bytes)), 0n)
+    const [all, live] = await Promise.all([
+      this.#available(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`)),
+      this.live(),
+    ])
+    const isLive = new Set(live)
+    return Object.entries(all).reduce(
+      (sum, [owner, bytes]) => (owner === id || !isLive.has(owner) ? sum : sum + BigInt(bytes)),
+      0n,
+    )
   }
 
   /** What the export will still need of a place; 0: nothing. */

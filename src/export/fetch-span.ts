@@ -24,8 +24,8 @@ export interface SpanRequest {
   readonly waitMs: number
   readonly checkpointBytes: number
   readonly signal: AbortSignal
-  /** Hears how many bytes of the span are in the spool. */
-  readonly onProgress: (bytes: number) => void
+  /** Hears how many bytes of the span are in the spool, and how many of them have just come. */
+  readonly onProgress: (bytes: number, comeBytes: number) => void
 }
 
 /** The span is in the spool when it resolves. Fails as a download does, or with export-store-full. */
@@ -107,7 +107,7 @@ async function pourInto(
   for await (const chunk of body.chunks) {
     signal.throwIfAborted()
     await writer.write(chunk)
-    onProgress(writer.bytes)
+    onProgress(writer.bytes, chunk.length)
     if (writer.bytes < nextAt) continue
     nextAt = writer.bytes + checkpointBytes
     const places = body.places()

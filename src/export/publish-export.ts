@@ -57,6 +57,7 @@ export async function publishExport(parts: ExportParts, publishing: Publishing):
   await publishManifest(parts, order, target, manifest, signal)
   const expiresMs = endedMs + parts.limits.keepMs
   await keep({ state, stage: 'ended', endedMs, expiresMs, files: done, writer: '', error: null })
+  parts.outcomes.ended(state)
 }
 
 async function publishFile(

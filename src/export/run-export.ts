@@ -19,6 +19,7 @@ import {
   LIVE_STATES,
   type ReportedFailure,
 } from './export-record.ts'
+import { reserveSpace } from './export-space.ts'
 import type { ExportChange } from './export-store.ts'
 import { windowQuery } from './fetch-span.ts'
 import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
@@ -140,7 +141,7 @@ class Turn implements AsyncDisposable {
     for (;;) {
       const asked = devices.filter((device) => !leftOut.includes(device))
       try {
-        const { header, stepNs, bytes } = await measurePiece(this.#parts, {
+        const { header, stepNs, bytes, isExact } = await measurePiece(this.#parts, {
           order: this.#order,
           query: pieceQuery(this.#order, piece),
           devices: asked,
@@ -153,6 +154,7 @@ class Turn implements AsyncDisposable {
         const known = this.#checkpoint.estimatedBytes
         const estimatedBytes =
           bytes === undefined || (known === null && piece > 0) ? null : String(BigInt(known ?? 0) + bytes)
+        if (bytes !== undefined) await this.#reserve(bytes, isExact)
         const measured = { leftOut, header, stepNs }
         await this.#keep({ checkpoint: { ...this.#checkpoint, measured, estimatedBytes } })
         return
@@ -160,6 +162,14 @@ class Turn implements AsyncDisposable {
         leftOut.push(await this.#deviceToLeaveOut(error, asked))
       }
     }
+  }
+
+  /** A filter may leave little of what is there: then only the spool is known to need room. */
+  async #reserve(bytes: bigint, isExact: boolean): Promise<void> {
+    const { devices } = this.#order.plan
+    const ahead = BigInt(WINDOWS_AHEAD * devices.length * this.#parts.limits.spanBytes)
+    const needed = { files: isExact ? bytes : 0n, spool: bytes < ahead ? bytes : ahead }
+    await reserveSpace(this.#parts, this.#order, needed)
   }
 
   /** The device without which the export goes on. Throws when it cannot, or not yet. */
@@ -238,6 +248,7 @@ class Turn implements AsyncDisposable {
         ...tallied(this.#checkpoint, { window, inputs, came }),
       },
     })
+    this.#parts.outcomes.written(inputs.reduce((sum, { bytes }) => sum + bytes, 0))
     for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
     await removeReplaced(before, result.files)
     await spool.removeWindow(order.id, window.index)
@@ -301,12 +312,13 @@ const WINDOWS_AHEAD = 2
 
 /** The export ends without files. */
 export async function failExport(
-  { store, jobs }: Pick<ExportParts, 'store' | 'jobs'>,
+  { store, jobs, outcomes }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes'>,
   order: ExportOrder,
   error: ReportedFailure,
 ): Promise<void> {
   const ended = { state: 'failed', stage: 'ended', writer: '', endedMs: Date.now(), error } as const
-  await store.change(order, ended, { states: LIVE_STATES })
+  const { isChanged } = await store.change(order, ended, { states: LIVE_STATES })
+  if (isChanged) outcomes.ended('failed')
   await jobs.clean(order.id)
 }
 

@@ -43,11 +43,14 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
       waitMs: parts.limits.leaseWaitMs,
       checkpointBytes: parts.limits.checkpointBytes,
       signal: watch.signal,
-      onProgress: (now) => {
+      onProgress: (now, chunkBytes) => {
         bytes = now
+        parts.outcomes.fetched(chunkBytes)
       },
     })
     await endTrouble(parts, order, device)
+    if (record.state === 'paused')
+      await parts.store.change(order, { state: 'running', error: null }, { states: ['paused'] })
   } catch (error) {
     await meetFailure(parts, { order, window, device, files }, error, running)
   }
@@ -93,6 +96,7 @@ function isOurs({ kind, code }: CapfleetError): boolean {
 
 /** The export waits for space. */
 export async function pause(parts: ExportParts, order: ExportOrder, error: CapfleetError): Promise<never> {
+  parts.outcomes.paused()
   await parts.store.change(order, { state: 'paused', error: reported(error) }, { states: LIVE_STATES })
   throw new Later(parts.limits.fullPauseMs)
 }

@@ -6,6 +6,7 @@ import { spanJobId, type UpkeepJob } from './export-jobs.ts'
 import type { ExportOrder } from './export-order.ts'
 import { type ExportParts, Later } from './export-parts.ts'
 import { ENDED_STATES, type ExportRecord, LIVE_STATES } from './export-record.ts'
+import { releaseSpace } from './export-space.ts'
 import { targetOf, workFolder } from './publish-export.ts'
 import type { JobTurn } from './working-queue.ts'
 
@@ -32,6 +33,7 @@ async function clean(parts: ExportParts, exportId: string): Promise<void> {
     throw new Later(NOTICE_MS)
   await parts.spool.remove(exportId)
   if (record === undefined) return
+  await releaseSpace(parts, record.order)
   if ((record.expiresMs ?? Number.POSITIVE_INFINITY) <= Date.now())
     return await removeExport(parts, record.order)
   await rm(workFolder(parts, record.order), { recursive: true, force: true })
