@@ -67,6 +67,11 @@ export class DirectoryTarget implements ExportTarget {
     return handle.createReadStream(range === undefined ? {} : { start: range.first, end: range.last })
   }
 
+  async removeFile(place: FilePlace): Promise<void> {
+    const path = this.#placeOf(place)
+    await this.#attempt(undefined, () => rm(path, { force: true }))
+  }
+
   async remove(exportId: string): Promise<void> {
     assertExportId(exportId)
     await this.#attempt(undefined, async () => {

@@ -48,6 +48,8 @@ export interface ResultFile {
   readonly packets: string
   readonly firstNs: string | null
   readonly lastNs: string | null
+  /** The target has it already; undefined: it is still to be given to the target. */
+  readonly sha256?: string
 }
 
 /** A file that is done. */
@@ -76,6 +78,8 @@ export interface ExportWindow {
   readonly header: FileHeader | null
   /** Devices that are not asked, because they could not be before. */
   readonly leftOut: readonly string[]
+  /** It fills a hole of files that are there. */
+  readonly isFill?: true
 }
 
 /** As in pcap-header.ts. */
@@ -116,6 +120,16 @@ export interface Checkpoint {
   readonly estimatedBytes: string | null
 }
 
+/** What a partial export was before its holes began to be filled: it is so again when that fails. */
+export interface FillBase {
+  readonly checkpoint: Checkpoint
+  readonly files: readonly ExportedFile[]
+  readonly endedMs: number
+  readonly expiresMs: number
+  /** How often the export was filled, this time included. */
+  readonly count: number
+}
+
 export interface ExportRecord {
   readonly order: ExportOrder
   readonly state: ExportState
@@ -129,10 +143,20 @@ export interface ExportRecord {
   readonly expiresMs: number | undefined
   readonly error: ReportedFailure | undefined
   readonly files: readonly ExportedFile[]
+  /** Present while its holes are being filled. */
+  readonly base: FillBase | undefined
+  /** How often its holes were filled. */
+  readonly fills: number
   /** Bytes of the spans that are being fetched now, by device. */
   readonly fetching: ReadonlyMap<string, number>
   /** How often each device was asked again. */
   readonly retries: ReadonlyMap<string, number>
+}
+
+/** The files that may be read now. */
+export function keptFiles({ state, files, base }: ExportRecord): readonly ExportedFile[] {
+  if (state === 'complete' || state === 'partial') return files
+  return base?.files ?? []
 }
 
 /** As GET shows it. */
@@ -157,7 +181,7 @@ export function shownExport(record: ExportRecord, nowMs = Date.now()): Record<st
     error: record.error ?? null,
     progress: progressOf(record, nowMs),
     devices: order.plan.devices.map((device) => shownDevice(record, device)),
-    files: state === 'complete' || state === 'partial' ? record.files : [],
+    files: keptFiles(record),
   }
 }
 

@@ -16,6 +16,7 @@ import {
   type ExportRecord,
   type ExportStage,
   type ExportState,
+  type FillBase,
   type ReportedFailure,
 } from './export-record.ts'
 
@@ -44,6 +45,9 @@ export interface ExportChange {
   /** null: it had one and has none any more. */
   readonly error?: ReportedFailure | null
   readonly files?: readonly ExportedFile[]
+  /** null: nothing is filled any more. */
+  readonly base?: FillBase | null
+  readonly fills?: number
   /** Bytes of the span of a device that is being fetched now. */
   readonly fetching?: { readonly device: string; readonly bytes: number }
 }
@@ -309,7 +313,7 @@ function fieldsOf({ fetching, ...change }: ExportChange): string[] {
 }
 
 function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | undefined {
-  const { order, state, stage, writer = '', revision, checkpoint, error, files } = fields
+  const { order, state, stage, writer = '', revision, checkpoint } = fields
   if (order === undefined) return undefined
   const number = (text: string | undefined) => (text === undefined ? undefined : Number(text))
   const byDevice = (start: string) =>
@@ -326,15 +330,22 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
     stage: stage as ExportStage,
     writer,
     revision: Number(revision),
-    checkpoint: checkpoint === undefined ? undefined : (JSON.parse(checkpoint) as Checkpoint),
+    checkpoint: parsed<Checkpoint>(checkpoint),
     startedMs: number(fields.startedMs),
     endedMs: number(fields.endedMs),
     expiresMs: number(fields.expiresMs),
-    error: error === undefined || error === 'null' ? undefined : (JSON.parse(error) as ReportedFailure),
-    files: files === undefined ? [] : (JSON.parse(files) as ExportedFile[]),
+    error: parsed<ReportedFailure>(fields.error),
+    files: parsed<ExportedFile[]>(fields.files) ?? [],
+    base: parsed<FillBase>(fields.base),
+    fills: number(fields.fills) ?? 0,
     fetching: new Map(fetching.filter(([, bytes]) => bytes > 0)),
     retries: new Map(retries),
   }
+}
+
+/** undefined: there is nothing, or nothing any more. */
+function parsed<Value>(json: string | undefined): Value | undefined {
+  return json === undefined ? undefined : ((JSON.parse(json) as Value | null) ?? undefined)
 }
 
 function tooMany(running: number, max: number): CapfleetError {

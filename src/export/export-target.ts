@@ -17,6 +17,8 @@ export interface ExportTarget {
   publish(file: FinishedFile, options: PublishOptions): Promise<void>
   /** The bytes of a kept file. Fails with unknown-export when there is none, or export-target-unavailable. */
   open(place: FilePlace, range?: ByteRange): Promise<Readable>
+  /** Removes one file. Idempotent. */
+  removeFile(place: FilePlace): Promise<void>
   /** Removes all files of an export, and what attempts to keep some have left. Idempotent. */
   remove(exportId: string): Promise<void>
   /** How many bytes there is room for; undefined where nobody can tell. */

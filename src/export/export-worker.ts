@@ -147,6 +147,6 @@ export class ExportWorker implements AsyncDisposable {
     const record = await this.#parts.store.find(job.data.exportId)
     if (record === undefined) return
     const detail = `the export was given up: ${why}, again and again`
-    await failExport(this.#parts, record.order, { code: 'export-parked', detail })
+    await failExport(this.#parts, record, { code: 'export-parked', detail })
   }
 }

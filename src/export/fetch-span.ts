@@ -44,8 +44,13 @@ export async function fetchSpan(parts: FetchParts, request: SpanRequest): Promis
 }
 
 /** The part of the ordered download that one device is asked for, uncompressed; the rest is done when spans are joined. */
-export function spanPlan(order: ExportOrder, query: DownloadQuery, device: string): DownloadPlan {
-  const isMerge = order.plan.devices.length > 1
+export function spanPlan(
+  order: ExportOrder,
+  query: DownloadQuery,
+  { device, isFill = false }: { readonly device: string; readonly isFill?: boolean | undefined },
+): DownloadPlan {
+  // The times of files that are filled have the resolution that was ordered.
+  const isMerge = order.plan.devices.length > 1 && !isFill
   const ofMerge = { maxBytes: undefined, maxPackets: undefined, timeResolution: 'nsec' } as const
   return planDownload({ ...query, ...(isMerge ? ofMerge : {}), compression: 'none' }, [device], 1)
 }
@@ -66,7 +71,7 @@ async function fetchFrom(
   const { name, path } = files.attempt()
   if (kept !== undefined) await copyKept(files.pathOf(kept.file), path)
   const query = windowQuery(order, window)
-  const plan = compressedOnTheWay(spanPlan(order, query, device), parts)
+  const plan = compressedOnTheWay(spanPlan(order, query, { device, isFill: window.isFill }), parts)
   const ending = new AbortController()
   const stop = () => ending.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })

@@ -1,11 +1,12 @@
 /** Joins the spans of all devices of a window in the order of time, and appends them to the files. */
-import { type FileHandle, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { agreedHeader } from '../pcap/common-header.ts'
 import { type MergedInput, PcapMerge } from '../pcap/merge.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
-import { type ChunkStream, PcapInput } from '../pcap/pcap-input.ts'
+import { PcapInput } from '../pcap/pcap-input.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import type { ExportOrder } from './export-order.ts'
+import { FileChunks } from './file-chunks.ts'
 import { RecordSource } from './record-source.ts'
 import type { ResultFiles } from './result-files.ts'
 
@@ -53,29 +54,5 @@ function mergeOptions(order: ExportOrder, { tsMaxNs, maxPackets, maxBytes, timeR
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
     dedupNs: order.dedupNs === null ? undefined : BigInt(order.dedupNs),
     toMicroseconds: timeResolution === 'usec',
-  }
-}
-
-const READ_BYTES = 262_144
-
-/** A file in chunks, which are read into two buffers in turn. */
-class FileChunks implements ChunkStream {
-  readonly #file: FileHandle
-  readonly #buffers = [Buffer.allocUnsafeSlow(READ_BYTES), Buffer.allocUnsafeSlow(READ_BYTES)]
-  #turn = 0
-
-  constructor(file: FileHandle) {
-    this.#file = file
-  }
-
-  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    const buffer = this.#buffers[this.#turn++ % 2] ?? Buffer.alloc(0)
-    const { bytesRead } = await this.#file.read(buffer, 0, READ_BYTES, null)
-    if (bytesRead === 0) return { done: true, value: undefined }
-    return { done: false, value: buffer.subarray(0, bytesRead) }
-  }
-
-  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
-    return { done: true, value: undefined }
   }
 }

@@ -119,7 +119,7 @@ function openAt(
 ): Promise<FetchedDownload> {
   const ending = new AbortController()
   const limit = AbortSignal.any([signal, ending.signal])
-  const plan = { ...spanPlan(order, query, device) }
+  const plan = spanPlan(order, query, { device })
   return FetchedDownload.open(plan, parts, {
     id: `${id}-${device}`,
     user: order.user,

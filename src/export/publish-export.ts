@@ -51,21 +51,39 @@ export async function publishExport(parts: ExportParts, publishing: Publishing):
     done.push(await publishFile(target, order, file, signal))
     await keep({ files: [...done] })
   }
+  const { base } = record
   const state = checkpoint.devices.some(({ holes }) => holes.length > 0) ? 'partial' : 'complete'
   const endedMs = Date.now()
   const manifest = manifestOf(parts, { order, checkpoint, files: done, state, endedMs })
   await publishManifest(parts, order, target, manifest, signal)
   const expiresMs = endedMs + parts.limits.keepMs
-  await keep({ state, stage: 'ended', endedMs, expiresMs, files: done, writer: '', error: null })
+  const fills = base?.count ?? record.fills
+  await keep({
+    state,
+    stage: 'ended',
+    endedMs,
+    expiresMs,
+    files: done,
+    writer: '',
+    error: null,
+    base: null,
+    fills,
+  })
+  const names = new Set(done.map(({ name }) => name))
+  for (const { name } of base?.files ?? [])
+    if (!names.has(name)) await target.removeFile({ exportId: order.id, name })
   parts.outcomes.ended(state)
 }
 
 async function publishFile(
   target: ExportTarget,
   { id: exportId }: ExportOrder,
-  { name, path, packets, firstNs, lastNs }: ResultFile,
+  file: ResultFile,
   signal: AbortSignal,
 ): Promise<ExportedFile> {
+  const { name, path, packets, firstNs, lastNs } = file
+  if (file.sha256 !== undefined)
+    return { name, bytes: file.bytes, packets, firstNs, lastNs, sha256: file.sha256 }
   const place = { exportId, name }
   const bytes = await stat(path).then(
     ({ size }) => size,

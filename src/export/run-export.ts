@@ -15,6 +15,7 @@ import {
   type Checkpoint,
   type ExportRecord,
   type ExportWindow,
+  type FillBase,
   type Hole,
   LIVE_STATES,
   type ReportedFailure,
@@ -22,6 +23,7 @@ import {
 import { reserveSpace } from './export-space.ts'
 import type { ExportChange } from './export-store.ts'
 import { windowQuery } from './fetch-span.ts'
+import { asBefore, fillFiles } from './fill-export.ts'
 import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
 import { joinWindow, type Span } from './join-window.ts'
 import { measurePiece } from './measure-piece.ts'
@@ -111,6 +113,8 @@ class Turn implements AsyncDisposable {
   }
 
   async #goOn(): Promise<WriterTurn> {
+    const { base } = this.#record
+    if (base !== undefined) return await this.#fillUp(base)
     for (;;) {
       await this.#orderAhead()
       const [first] = this.#checkpoint.ordered
@@ -201,6 +205,23 @@ class Turn implements AsyncDisposable {
     const told = outcomes.filter((outcome) => outcome !== undefined)
     const isFatal = told.some(({ fatal }) => fatal !== null)
     return told.length === outcomes.length || isFatal ? told : undefined
+  }
+
+  /** All holes are fetched, then put into the files that are there. */
+  async #fillUp(base: FillBase): Promise<WriterTurn> {
+    const windows = this.#checkpoint.ordered
+    const outcomes = await Promise.all(windows.map((window) => this.#outcomes(window)))
+    const fatal = outcomes.flat().find((outcome) => (outcome?.fatal ?? null) !== null)?.fatal
+    if (fatal !== null && fatal !== undefined) return await this.#fail(fatal)
+    if (outcomes.includes(undefined)) return await this.#waitForSpans()
+    if (windows.length > 0) {
+      const fetched = windows.map((window, at) => ({ window, outcome: outcomes[at]?.[0] }))
+      const { signal } = this.#watch
+      const checkpoint = this.#checkpoint
+      const request = { order: this.#order, base, checkpoint, fetched, signal }
+      await this.#keep({ checkpoint: await fillFiles(this.#parts, request) })
+    }
+    return await this.#publish()
   }
 
   /** BullMQ has the job wait until its children have ended; a child that was lost is made again before. */
@@ -302,7 +323,7 @@ class Turn implements AsyncDisposable {
   }
 
   async #fail(error: ReportedFailure): Promise<WriterTurn> {
-    await failExport(this.#parts, this.#order, error)
+    await failExport(this.#parts, this.#record, error)
     return 'done'
   }
 }
@@ -310,14 +331,15 @@ class Turn implements AsyncDisposable {
 /** How many windows are fetched before they are joined: the spool needs so much room. */
 const WINDOWS_AHEAD = 2
 
-/** The export ends without files. */
+/** The export ends without files; one whose holes were being filled keeps those that it had. */
 export async function failExport(
   { store, jobs, outcomes }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes'>,
-  order: ExportOrder,
+  { order, base }: ExportRecord,
   error: ReportedFailure,
 ): Promise<void> {
-  const ended = { state: 'failed', stage: 'ended', writer: '', endedMs: Date.now(), error } as const
-  const { isChanged } = await store.change(order, ended, { states: LIVE_STATES })
+  const ended = base === undefined ? ({ state: 'failed', endedMs: Date.now() } as const) : asBefore(base)
+  const change = { ...ended, stage: 'ended', writer: '', error } as const
+  const { isChanged } = await store.change(order, change, { states: LIVE_STATES })
   if (isChanged) outcomes.ended('failed')
   await jobs.clean(order.id)
 }

@@ -115,6 +115,11 @@ export class S3Target implements ExportTarget {
     })
   }
 
+  async removeFile(place: FilePlace): Promise<void> {
+    assertPlace(place)
+    await this.#attempt(undefined, () => this.#delete([this.#keyOf(place)]))
+  }
+
   async remove(exportId: string): Promise<void> {
     assertExportId(exportId)
     const prefix = `${this.#prefix}${exportId}/`

@@ -25,16 +25,27 @@ export function tallied(
 function withWindow(tally: DeviceTally, { window, inputs, came }: JoinedWindow): DeviceTally {
   const input = inputs.find(({ name }) => name === tally.device)
   const outcome = came.find(({ device }) => device === tally.device)?.outcome
-  const holes = window.leftOut.includes(tally.device) ? [leftOut(window)] : (outcome?.holes ?? [])
+  const isLeftOut = window.leftOut.includes(tally.device) && window.isFill !== true
+  const holes = isLeftOut ? [leftOut(window)] : (outcome?.holes ?? [])
   return {
     ...tally,
     packets: String(BigInt(tally.packets) + BigInt(input?.packets ?? 0)),
     bytes: String(BigInt(tally.bytes) + BigInt(input?.bytes ?? 0)),
-    firstNs: tally.firstNs ?? (input?.firstNs === undefined ? null : String(input.firstNs)),
-    lastNs: input?.lastNs === undefined ? tally.lastNs : String(input.lastNs),
+    firstNs: extreme(tally.firstNs, input?.firstNs, (a, b) => a < b),
+    lastNs: extreme(tally.lastNs, input?.lastNs, (a, b) => a > b),
     outOfOrder: tally.outOfOrder + (input?.outOfOrder ?? 0),
     holes: holes.reduce(joinedHoles, tally.holes),
   }
+}
+
+/** The one of both that is before the other by `isBefore`. */
+function extreme(
+  known: string | null,
+  next: bigint | undefined,
+  isBefore: (a: bigint, b: bigint) => boolean,
+): string | null {
+  if (next === undefined) return known
+  return known === null || isBefore(next, BigInt(known)) ? String(next) : known
 }
 
 function leftOut({ beginNs, endNs }: ExportWindow): Hole {

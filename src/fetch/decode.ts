@@ -15,6 +15,8 @@ export interface EncodedStream {
   readonly encoding: Encoding
   /** Each valid until the next one is asked for. */
   readonly chunks: AsyncIterator<Uint8Array>
+  /** It comes from ourselves, however well it is compressed. */
+  readonly isOurs?: boolean
 }
 
 /**
@@ -22,7 +24,12 @@ export interface EncodedStream {
  * a time. Throws device-protocol for bytes that are not of the format, an end inside of it, and for
  * more than 64 MiB that were compressed better than 200:1. Whoever stops early must end the stream.
  */
-export async function* decode({ device, encoding, chunks }: EncodedStream): AsyncGenerator<Buffer, void> {
+export async function* decode({
+  device,
+  encoding,
+  chunks,
+  isOurs = false,
+}: EncodedStream): AsyncGenerator<Buffer, void> {
   const reader = new EncodedReader(chunks)
   let bytes = 0
   try {
@@ -31,7 +38,7 @@ export async function* decode({ device, encoding, chunks }: EncodedStream): Asyn
       const { takenBytes } = reader
       for await (const chunk of decodeSome(encoding, reader)) {
         bytes += chunk.byteLength
-        if (bytes > UNGUARDED_BYTES && bytes > reader.readBytes * RATIO_MAX) {
+        if (!isOurs && bytes > UNGUARDED_BYTES && bytes > reader.readBytes * RATIO_MAX) {
           throw deviceProtocol(device, `sent what decompresses to more than ${RATIO_MAX} times its size`)
         }
         yield chunk

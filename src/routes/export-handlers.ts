@@ -2,8 +2,9 @@
 
 import { CapfleetError } from '../base/error.ts'
 import { givenParameters, takeNoParameters, takeParameters } from '../contract/request-parameters.ts'
-import { type ExportOrder, orderOf } from '../export/export-order.ts'
+import { type ExportOrder, orderedQuery, orderOf } from '../export/export-order.ts'
 import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../export/export-record.ts'
+import { asBefore, fillingOf, isFillable } from '../export/fill-export.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../query/export-options.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
@@ -117,20 +118,60 @@ export async function showExport(ctx: RouteContext, parts: GatewayParts): Promis
   show(ctx, await ownExport(ctx, parts, ctx.params.id ?? ''))
 }
 
-/** Cancels what runs, and removes what has ended. */
+/** Cancels what runs, and removes what has ended; one whose holes are being filled keeps the files that it has. */
 export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
   const { store, jobs } = parts.exports
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
-  const { order } = record
+  const { order, base } = record
   const nowMs = Date.now()
-  const cancelled = { state: 'cancelled', stage: 'ended', endedMs: nowMs, writer: '' } as const
+  const ended = base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base)
+  const cancelled = { ...ended, stage: 'ended', writer: '' } as const
   const { isChanged } = await store.change(order, cancelled, { states: LIVE_STATES })
   // It has ended: from now on it is not there any more, and a worker removes its files.
   if (!isChanged) await store.change(order, { expiresMs: nowMs }, { states: ENDED_STATES })
   await jobs.clean(order.id)
   show(ctx, (await store.find(order.id)) ?? record)
+}
+
+/** Fetches what is missing in a partial export. Fails with export-unfinished when nothing can be filled. */
+export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  takeNoParameters(ctx)
+  const { store, jobs } = parts.exports
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const { order } = record
+  if (record.state !== 'partial' || !isFillable(record)) throw nothingToFill(record)
+  refuseLimited(order)
+  for (const device of order.plan.devices) {
+    const { retries } = await store.troubleOf(order.id, device)
+    await store.setTrouble(order.id, device, { retries, sinceMs: null, isGivenUp: false })
+  }
+  await store.change(order, fillingOf(record), { states: ['partial'] })
+  await store.revive(order)
+  await jobs.start(order, await store.liveOf(order.user))
+  ctx.set('Location', `/v1/exports/${order.id}`)
+  show(ctx, await ownExport(ctx, parts, order.id), 202)
+}
+
+function nothingToFill({ order, state }: ExportRecord): CapfleetError {
+  const why =
+    state === 'partial'
+      ? 'all that it misses is gone for good'
+      : `it is ${state}, and only a partial one has holes`
+  return new CapfleetError('export-unfinished', `export ${order.id} has nothing to fill: ${why}`)
+}
+
+/** What a limit left out of the files is not known any more. */
+function refuseLimited(order: ExportOrder): void {
+  const { maxBytes, maxPackets, tsMaxNs } = orderedQuery(order)
+  if (maxBytes === undefined && maxPackets === undefined && tsMaxNs === undefined) return
+  throw new CapfleetError(
+    'export-unfinished',
+    `export ${order.id} has a limit (MaxBytes, MaxPackets or TSMax), behind which its files end; order it again instead`,
+  )
 }
 
 /** The export, for its user and the role full. Fails with unknown-export. */

@@ -32,7 +32,7 @@ import {
 import { showDevice, showDevices } from './device-reports.ts'
 import { estimateFleet } from './estimate-handlers.ts'
 import { followExport } from './export-events.ts'
-import { cancelExport, listExports, orderExport, showExport } from './export-handlers.ts'
+import { cancelExport, fillExport, listExports, orderExport, showExport } from './export-handlers.ts'
 import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showQueue, showQueuePlace } from './queue-handlers.ts'
@@ -177,6 +177,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...EXPORT_API.list, handler: listExports },
   { ...EXPORT_API.show, handler: showExport },
   { ...EXPORT_API.cancel, handler: cancelExport },
+  { ...EXPORT_API.fill, handler: fillExport },
   { ...EXPORT_API.events, handler: followExport },
 
   // For those who run it.
