@@ -1,0 +1,152 @@
+/** Answers GET and HEAD with a file that is kept, or with a part of it. */
+import { addAbortSignal, type Readable } from 'node:stream'
+import { CapfleetError } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { ByteRange } from '../export/export-target.ts'
+import { cutResponse } from '../http/cut-response.ts'
+import { watchSlowClient } from '../http/slow-client.ts'
+import { type WantedPart, wantedPart } from '../http/wanted-part.ts'
+import { ENCODING_FILES } from '../query/query-values.ts'
+import { endBody, sendBody } from '../serve/send-body.ts'
+import { requestSignal } from './request-signal.ts'
+import type { RouteContext } from './route.ts'
+
+export interface OfferedFile {
+  /** Safe in a header as it is. */
+  readonly name: string
+  readonly bytes: number
+  /** Of the whole file, in hexadecimal digits. */
+  readonly sha256: string
+  open(range: ByteRange | undefined): Promise<Readable>
+}
+
+export interface AnswerFileOptions {
+  /** A client that takes in so long neither 1 MiB nor all that is there for it is cut off; it may go on by Range. */
+  readonly clientIdleTimeoutMs: number
+  readonly log: Log
+}
+
+/**
+ * Resolves when the answer is out, or the client has gone. What fails before its first byte is thrown; what fails later
+ * breaks the connection, and Content-Length tells the client that something is missing.
+ */
+export async function answerFile(
+  ctx: RouteContext,
+  file: OfferedFile,
+  options: AnswerFileOptions,
+): Promise<void> {
+  const etag = `"${file.sha256}"`
+  const part = wantedPart(ctx.req, { etag, bytes: file.bytes })
+  if (part.status === 416) {
+    ctx.set('Content-Range', `bytes */${file.bytes}`)
+    throw new CapfleetError(
+      'range-not-satisfiable',
+      `${file.name} has ${file.bytes} bytes, and Range begins behind them; ask for bytes that it has`,
+    )
+  }
+  const head = { ETag: etag, 'Cache-Control': 'private, no-cache', ...partHead(file, part) }
+  if (part.status !== 304 && ctx.method === 'GET') return await sendPart(ctx, file, { part, head }, options)
+  ctx.respond = false
+  ctx.res.writeHead(part.status, head)
+  ctx.res.end()
+}
+
+type Head = Readonly<Record<string, string | number>>
+
+interface Answer {
+  readonly part: WantedPart
+  readonly head: Head
+}
+
+function partHead({ name, bytes }: OfferedFile, part: WantedPart): Head {
+  if (part.status === 304) return {}
+  const range = part.status === 206 ? { 'Content-Range': `bytes ${part.first}-${part.last}/${bytes}` } : {}
+  return {
+    'Content-Type': mediaTypeOf(name),
+    'Content-Length': lengthOf(part, bytes),
+    'Content-Disposition': `attachment; filename="${name}"`,
+    'Accept-Ranges': 'bytes',
+    'X-Accel-Buffering': 'no',
+    ...range,
+  }
+}
+
+function lengthOf(part: WantedPart, bytes: number): number {
+  return part.status === 206 ? part.last - part.first + 1 : bytes
+}
+
+function mediaTypeOf(name: string): string {
+  if (name.endsWith('.json')) return 'application/json'
+  const known = Object.values(ENCODING_FILES).find(({ ending }) => name.endsWith(ending))
+  return known?.mediaType ?? 'application/octet-stream'
+}
+
+async function sendPart(
+  ctx: RouteContext,
+  file: OfferedFile,
+  { part, head }: Answer,
+  { clientIdleTimeoutMs, log }: AnswerFileOptions,
+): Promise<void> {
+  const { res, state } = ctx
+  using leaving = requestSignal(ctx)
+  const slow = new AbortController()
+  const ends = [leaving.signal, slow.signal, ...(state.revoked === undefined ? [] : [state.revoked])]
+  const signal = AbortSignal.any(ends)
+  const stream = await file.open(part.status === 206 ? part : undefined)
+  try {
+    signal.throwIfAborted()
+    addAbortSignal(signal, stream)
+    ctx.respond = false
+    res.writeHead(part.status, head)
+    const length = new ExpectedLength(lengthOf(part, file.bytes))
+    using _watch = watchSlowClient({
+      res,
+      turnMs: clientIdleTimeoutMs,
+      writtenBytes: () => BigInt(length.seen),
+      isWanted: () => true,
+      onSlow: () => slow.abort(TOO_SLOW),
+    })
+    await sendBody(stream, res, { signal, onChunk: (chunk) => length.see(chunk) })
+    length.end()
+    await endBody(res, {})
+  } catch (error) {
+    if (leaving.signal.aborted) return
+    const err = signal.aborted ? signal.reason : error
+    if (!res.headersSent) throw err
+    log.warn('file.cut', { requestId: state.requestId, file: file.name, err })
+    await cutResponse(res, new Uint8Array(0))
+  } finally {
+    stream.destroy()
+  }
+}
+
+const TOO_SLOW = new CapfleetError(
+  'client-timeout',
+  'the client took less than 1 MiB for too long; it may go on by Range',
+)
+
+/** Refuses a body that is not as long as the head says. */
+class ExpectedLength {
+  readonly #bytes: number
+  seen = 0
+
+  constructor(bytes: number) {
+    this.#bytes = bytes
+  }
+
+  see({ length }: Uint8Array): void {
+    if (this.seen + length > this.#bytes) throw wrongLength('more')
+    this.seen += length
+  }
+
+  end(): void {
+    if (this.seen < this.#bytes) throw wrongLength('less')
+  }
+}
+
+function wrongLength(what: 'more' | 'less'): CapfleetError {
+  return new CapfleetError(
+    'export-target-unavailable',
+    `the place of the file has ${what} of it than was kept; look who else writes there`,
+  )
+}
