@@ -51,12 +51,12 @@ export class DirectoryTarget implements ExportTarget {
     signal.throwIfAborted()
     await this.#attempt(signal, async () => {
       await mkdir(dirname(place), { recursive: true, mode: FOLDER_MODE })
-      const isMoved = await moveIn(file, place, options)
-      if (!isMoved && !(await isKept(file, place))) throw fileIsLost(file)
+      const how = await moveIn(file, place, options)
+      if (how === 'gone' && !(await isKept(file, place))) throw fileIsLost(file)
       // An attempt that was killed may have left this to us.
       await syncPath(dirname(place))
       await syncPath(this.#path)
-      await rm(file.path, { force: true })
+      if (how === 'copied') await rm(file.path, { force: true })
     })
     onProgress?.(file.bytes)
   }
@@ -116,26 +116,29 @@ export class DirectoryTarget implements ExportTarget {
   }
 }
 
-/** False when an earlier attempt has taken the file away, or another one that runs at the same time. */
-async function moveIn(file: FinishedFile, place: string, options: PublishOptions): Promise<boolean> {
-  if (!(await isStillThere(file))) return false
+/** 'gone' when an earlier attempt has taken the file away, or another one that runs at the same time. */
+async function moveIn(file: FinishedFile, place: string, options: PublishOptions): Promise<Move> {
+  if (!(await isStillThere(file))) return 'gone'
   try {
     await syncPath(file.path)
-    await renameOrCopy(file, place, options)
-    return true
+    return await renameOrCopy(file, place, options)
   } catch (error) {
     const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT' && !(await isStillThere(file))
-    if (isGone) return false
+    if (isGone) return 'gone'
     throw error
   }
 }
 
-async function renameOrCopy(file: FinishedFile, place: string, options: PublishOptions): Promise<void> {
+type Move = 'renamed' | 'copied' | 'gone'
+
+async function renameOrCopy(file: FinishedFile, place: string, options: PublishOptions): Promise<Move> {
   try {
     await rename(file.path, place)
+    return 'renamed'
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error
     await copyIn(file, place, options)
+    return 'copied'
   }
 }
 
