@@ -27,7 +27,7 @@ import type {
 import type { ExportChange } from './export-store.ts'
 import type { ExportTarget } from './export-target.ts'
 import { FileChunks } from './file-chunks.ts'
-import { targetOf, workFolder } from './publish-export.ts'
+import { makeWorkFolder, targetOf } from './publish-export.ts'
 import { RecordSource } from './record-source.ts'
 import { ResultFiles } from './result-files.ts'
 import type { SpanOutcome } from './spool.ts'
@@ -163,7 +163,7 @@ async function fillPiece(
   const merge = new PcapMerge(inputs, { signal, dedupNs })
   await using source = new RecordSource(merge.chunks(), header)
   await using result = await ResultFiles.open({
-    folder: workFolder(parts, order),
+    folder: await makeWorkFolder(parts, order),
     compression: query.compression,
     partBytes: order.partBytes === null ? undefined : Number(order.partBytes),
     signal,

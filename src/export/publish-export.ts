@@ -28,7 +28,32 @@ export function workFolder(
   order: ExportOrder,
 ): string {
   const folder = targetOf({ targets }, order).workFolder
-  return folder === undefined ? join(spool.folderOf(order.id), 'result') : join(folder, order.id)
+  return folder === undefined ? `${spool.folderOf(order.id)}.result` : join(folder, order.id)
+}
+
+/**
+ * Makes that folder. Not the one above it: a disk that is not mounted must not be taken for an empty one. Fails with
+ * export-target-unavailable or export-store-full.
+ */
+export async function makeWorkFolder(
+  parts: Pick<ExportParts, 'targets' | 'spool'>,
+  order: ExportOrder,
+): Promise<string> {
+  const folder = workFolder(parts, order)
+  try {
+    await storing(() => mkdir(folder, { mode: 0o700 }))
+  } catch (cause) {
+    if (cause instanceof CapfleetError) throw cause
+    const { code = '' } = cause as NodeJS.ErrnoException
+    if (code !== 'EEXIST') {
+      throw new CapfleetError(
+        'export-target-unavailable',
+        `the folder in which files of ${order.target} are made cannot be used (${code}); look whether its disk is mounted`,
+        { cause },
+      )
+    }
+  }
+  return folder
 }
 
 /** Fails with export-target-unavailable when the configuration has it no longer. */
@@ -159,10 +184,9 @@ async function publishManifest(
   manifest: object,
   signal: AbortSignal,
 ): Promise<void> {
-  const folder = workFolder(parts, order)
+  const folder = await makeWorkFolder(parts, order)
   const path = join(folder, `${MANIFEST_NAME}.${randomUUID()}`)
   const text = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)
-  await storing(() => mkdir(folder, { recursive: true, mode: 0o700 }))
   {
     await using writer = await FileWriter.open(path)
     await writer.write(text)

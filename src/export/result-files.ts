@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { copyFile, mkdir, unlink } from 'node:fs/promises'
+import { copyFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { encode } from '../fetch/encode.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
@@ -15,7 +15,7 @@ import type { RecordCounts, RecordSource } from './record-source.ts'
 import { ignoreMissing } from './spool.ts'
 
 export interface ResultOptions {
-  /** Where the files are made. */
+  /** Where the files are made; it is there. */
   readonly folder: string
   readonly compression: Compression
   /** Largest file before compression; undefined: no limit. */
@@ -41,7 +41,6 @@ export class ResultFiles implements AsyncDisposable {
 
   /** Makes ready to go on behind the files that are there. Fails with export-store-full. */
   static async open(options: ResultOptions): Promise<ResultFiles> {
-    await storing(() => mkdir(options.folder, { recursive: true, mode: 0o700 }))
     const result = new ResultFiles(options)
     await result.#goOn()
     return result

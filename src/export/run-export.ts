@@ -27,7 +27,7 @@ import { asBefore, fillFiles } from './fill-export.ts'
 import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
 import { joinWindow, type Span } from './join-window.ts'
 import { measurePiece } from './measure-piece.ts'
-import { publishExport, workFolder } from './publish-export.ts'
+import { makeWorkFolder, publishExport } from './publish-export.ts'
 import { ResultFiles, removeReplaced } from './result-files.ts'
 import { pause, type RunningJob, reported } from './run-span.ts'
 import type { SpanOutcome } from './spool.ts'
@@ -278,7 +278,7 @@ class Turn implements AsyncDisposable {
   async #openResult(query: { readonly compression: Parameters<typeof ResultFiles.open>[0]['compression'] }) {
     const { partBytes } = this.#order
     this.#result ??= await ResultFiles.open({
-      folder: workFolder(this.#parts, this.#order),
+      folder: await makeWorkFolder(this.#parts, this.#order),
       compression: query.compression,
       partBytes: partBytes === null ? undefined : Number(partBytes),
       signal: this.#watch.signal,

@@ -59,9 +59,10 @@ export class Spool {
     await rm(this.folderOf(exportId), { recursive: true, force: true })
   }
 
-  /** Ids of the exports that have a folder. */
+  /** Ids of the exports that have anything there. */
   async exports(): Promise<readonly string[]> {
-    return await readdir(this.#root)
+    const names = await readdir(this.#root)
+    return [...new Set(names.map((name) => name.replace(/\..*/, '')))]
   }
 }
 

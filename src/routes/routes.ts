@@ -32,6 +32,7 @@ import {
 import { showDevice, showDevices } from './device-reports.ts'
 import { estimateFleet } from './estimate-handlers.ts'
 import { followExport } from './export-events.ts'
+import { sendExportFile, showManifest } from './export-files.ts'
 import { cancelExport, fillExport, listExports, orderExport, showExport } from './export-handlers.ts'
 import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
@@ -179,6 +180,8 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...EXPORT_API.cancel, handler: cancelExport },
   { ...EXPORT_API.fill, handler: fillExport },
   { ...EXPORT_API.events, handler: followExport },
+  { ...EXPORT_API.file, handler: sendExportFile },
+  { ...EXPORT_API.manifest, handler: showManifest },
 
   // For those who run it.
   { ...OPERATIONS.metrics, handler: showMetrics },

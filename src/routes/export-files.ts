@@ -1,0 +1,44 @@
+/** The files of exports, and the manifest beside them. */
+import { CapfleetError } from '../base/error.ts'
+import { takeNoParameters, takeParameters } from '../contract/request-parameters.ts'
+import { type ExportRecord, keptFiles } from '../export/export-record.ts'
+import type { ExportTarget } from '../export/export-target.ts'
+import { MANIFEST_NAME, targetOf } from '../export/publish-export.ts'
+import { EXPORT_FILE_PARAMETERS } from '../query/export-options.ts'
+import { badParameter } from '../query/query-parameters.ts'
+import { answerFile } from './answer-file.ts'
+import { ownExport } from './export-handlers.ts'
+import type { GatewayParts } from './gateway-parts.ts'
+import type { RouteContext } from './route.ts'
+
+/** A file, or a part of it. */
+export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const { part } = takeParameters(ctx, EXPORT_FILE_PARAMETERS)
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const target = targetWithFiles(parts, record)
+  const files = keptFiles(record)
+  const file = files[part - 1]
+  if (file === undefined) throw badParameter('Part', `must be one of the ${files.length} files, got ${part}`)
+  const { name, bytes, sha256 } = file
+  const open = (range: Parameters<ExportTarget['open']>[1]) =>
+    target.open({ exportId: record.order.id, name }, range)
+  await answerFile(ctx, { name, bytes: Number(bytes), sha256, open }, { ...parts.downloads, log: parts.log })
+}
+
+/** What is in the files. */
+export async function showManifest(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const target = targetWithFiles(parts, record)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.type = 'application/json'
+  ctx.body = await target.open({ exportId: record.order.id, name: MANIFEST_NAME })
+}
+
+/** Where the files are. Fails with export-unfinished when there are none. */
+function targetWithFiles({ exports }: GatewayParts, record: ExportRecord): ExportTarget {
+  if (keptFiles(record).length > 0) return targetOf(exports, record.order)
+  const { order, state, error } = record
+  const why = error === undefined ? '' : ` (${error.detail})`
+  throw new CapfleetError('export-unfinished', `export ${order.id} has no file: it is ${state}${why}`)
+}
