@@ -2,6 +2,7 @@
 import type { ErrorCode } from '../base/error.ts'
 import { EXPORT_FILE_PARAMETERS, EXPORT_LIST_PARAMETERS } from '../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
+import { ENCODING_FILES } from '../query/query-values.ts'
 import { type Answer, type Endpoint, type HeaderRow, json } from './endpoint.ts'
 import { EXPORT, EXPORT_MANIFEST, EXPORTS, SCHEDULE, SCHEDULES } from './export-answers.ts'
 import { CAPFLEET_DEVICE, LAST_EVENT_ID } from './headers.ts'
@@ -53,6 +54,11 @@ const FILE_HEADERS: readonly HeaderRow[] = [
   { name: 'ETag', says: 'The SHA-256 of the whole file, strong.' },
   { name: 'Content-Disposition', says: 'The name of the file.' },
 ]
+
+/** A file is one of these, by its compression. */
+const FILE_BODIES: Answer['bodies'] = Object.fromEntries(
+  Object.values(ENCODING_FILES).map(({ mediaType }) => [mediaType, 'bytes'] as const),
+)
 
 const EXPORT_FILE_ERRORS: readonly ErrorCode[] = [
   'unknown-export',
@@ -139,8 +145,8 @@ export const EXPORT_API = {
     parameters: [EXPORT_FILE_PARAMETERS],
     requestHeaders: RANGE_HEADERS,
     answers: [
-      { says: 'The file.', bodies: { '*/*': 'bytes' }, headers: FILE_HEADERS },
-      { status: 206, says: 'The part that Range names.', bodies: { '*/*': 'bytes' }, headers: FILE_HEADERS },
+      { says: 'The file.', bodies: FILE_BODIES, headers: FILE_HEADERS },
+      { status: 206, says: 'The part that Range names.', bodies: FILE_BODIES, headers: FILE_HEADERS },
       { status: 304, says: 'The client has it.', bodies: {} },
     ],
     errors: [...EXPORT_FILE_ERRORS, 'range-not-satisfiable'],

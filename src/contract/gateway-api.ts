@@ -8,6 +8,7 @@ import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import { FLEET_CAPTURE_LIST, FLEET_SPLIT_LIST } from './capture-answers.ts'
 import { DEVICE_API, DOWNLOAD_ANSWER, type DownloadEndpoint, downloadRows } from './device-api.ts'
 import { type Answer, type Endpoint, json } from './endpoint.ts'
+import { EXPORT_ORDERED } from './export-api.ts'
 import {
   DEVICE_REPORT,
   DEVICE_REPORTS,
@@ -36,12 +37,15 @@ const DEVICE_ERRORS: readonly ErrorCode[] = [
   'draining',
 ]
 
-/** What may go wrong before a download has its streams. */
+/** What may go wrong before a download has its streams, or is an export (Queue=job). */
 const LEASE_ERRORS: readonly ErrorCode[] = [
   'unknown-request',
   'not-implemented',
   'queue-timeout',
   'scheduler-unavailable',
+  'user-quota',
+  'idempotency-conflict',
+  'cross-site',
 ]
 
 const GATEWAY_DOWNLOAD_ANSWER: Answer = {
@@ -69,7 +73,7 @@ export function downloadBelowDevice(endpoint: DownloadEndpoint): Endpoint {
     ...below,
     parameters: downloadRows(endpoint.path, endpoint.context.kind, 'gateway'),
     context: { ...endpoint.context, at: 'gateway' },
-    answers: [GATEWAY_DOWNLOAD_ANSWER],
+    answers: [GATEWAY_DOWNLOAD_ANSWER, EXPORT_ORDERED],
     errors: [...below.errors, ...LEASE_ERRORS],
   }
 }
@@ -81,7 +85,7 @@ export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpo
     says,
     parameters: downloadRows(endpoint.path, endpoint.context.kind, 'fleet'),
     context: { ...endpoint.context, at: 'fleet' },
-    answers: [GATEWAY_DOWNLOAD_ANSWER],
+    answers: [GATEWAY_DOWNLOAD_ANSWER, EXPORT_ORDERED],
     errors: [...endpoint.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS, ...LEASE_ERRORS],
   }
 }

@@ -79,7 +79,11 @@ export async function publishExport(parts: ExportParts, publishing: Publishing):
   const { base } = record
   const state = checkpoint.devices.some(({ holes }) => holes.length > 0) ? 'partial' : 'complete'
   const endedMs = Date.now()
-  const manifest = manifestOf(parts, { order, checkpoint, files: done, state, endedMs })
+  const troubles = await Promise.all(
+    order.plan.devices.map((device) => parts.store.troubleOf(order.id, device)),
+  )
+  const retries = troubles.map((trouble) => trouble.retries)
+  const manifest = manifestOf(parts, { order, checkpoint, files: done, state, endedMs, retries })
   await publishManifest(parts, order, target, manifest, signal)
   const expiresMs = endedMs + parts.limits.keepMs
   const fills = base?.count ?? record.fills
@@ -142,12 +146,14 @@ interface ManifestFacts {
   readonly files: readonly ExportedFile[]
   readonly state: 'complete' | 'partial'
   readonly endedMs: number
+  /** How often each device was asked again. */
+  readonly retries: readonly number[]
 }
 
 /** The contract has its form (EXPORT_MANIFEST). */
 function manifestOf(
   { fleet }: ExportParts,
-  { order, checkpoint, files, state, endedMs }: ManifestFacts,
+  { order, checkpoint, files, state, endedMs, retries }: ManifestFacts,
 ): object {
   const sum = (values: readonly string[]) =>
     String(values.reduce((total, value) => total + BigInt(value), 0n))
@@ -166,8 +172,9 @@ function manifestOf(
     bytes: sum(files.map(({ bytes }) => bytes)),
     firstNs: files.find(({ firstNs }) => firstNs !== null)?.firstNs ?? null,
     lastNs: files.findLast(({ lastNs }) => lastNs !== null)?.lastNs ?? null,
-    devices: checkpoint.devices.map(({ holes, ...tally }) => ({
+    devices: checkpoint.devices.map(({ holes, ...tally }, index) => ({
       ...tally,
+      retries: retries[index] ?? 0,
       clockOffsetNs: decimal(
         fleet.find(tally.device) === undefined ? undefined : fleet.clockOf(tally.device)?.offsetNs,
       ),

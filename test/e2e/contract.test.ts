@@ -8,6 +8,7 @@ import { errorsOf, PROBLEM } from '../../src/contract/problem.ts'
 import { routesWith } from '../../src/routes/routes.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen } from '../support/http-get.ts'
 import { SMALL_FLEET_START_NS, type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
+import { startTempWorker, type TempWorker } from '../support/processes/temp-worker.ts'
 
 /** What a path needs beside its own name: the least that it answers well. */
 const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
@@ -20,10 +21,13 @@ const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
   [/\/pcap\/del$/, 'StreamName=east-second'],
 ]
 
+const EXPORTED = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`
+
 /** Answers that go on until the client leaves. */
 const ENDLESS = /\/system\/events$/
 
-function queryOf({ path, isChange }: Endpoint, program: Program): string {
+function queryOf({ path, method, isChange }: Endpoint, program: Program): string {
+  if (method === 'POST' && path === '/v1/exports') return EXPORTED
   const own = QUERIES.find(([form]) => form.test(path))?.[1] ?? ''
   const isLive = /^\/api\/v1\/system\/(events|telemetry)$/.test(path)
   const device = program.isGateway && (isLive || (isChange === true && !path.includes('/pcap/del')))
@@ -42,12 +46,16 @@ interface Program {
 
 describe('the contract', { timeout: 120_000 }, () => {
   let fleet: SmallFleet
+  let worker: TempWorker
   const programs: Program[] = []
   /** Of a download through the gateway. */
   let requestId = ''
+  /** One that has ended well. */
+  let exportId = ''
 
   before(async () => {
     fleet = await startSmallFleet()
+    worker = await startTempWorker(fleet.gateway)
     const [appliance] = fleet.appliances
     assert.ok(appliance)
     const basic = `Basic ${btoa(appliance.credentials('full'))}`
@@ -59,10 +67,19 @@ describe('the contract', { timeout: 120_000 }, () => {
       headers: fleet.gateway.as.full,
     })
     requestId = String(headers['capfleet-request-id'])
+    const as = { headers: fleet.gateway.as.full }
+    const ordered = await httpGet(`${fleet.gateway.url}/v1/exports?${EXPORTED}`, { ...as, method: 'POST' })
+    exportId = String(ordered.json().id)
+    // The events of an export end with it.
+    await httpGet(`${fleet.gateway.url}/v1/exports/${exportId}/events`, as)
   })
-  after(() => fleet[Symbol.asyncDispose]())
+  after(async () => {
+    await worker[Symbol.asyncDispose]()
+    await fleet[Symbol.asyncDispose]()
+  })
 
-  const pathOf = ({ path }: Endpoint): string => path.replace(':device', 'east').replace(':id', requestId)
+  const pathOf = ({ path }: Endpoint): string =>
+    path.replace(':device', 'east').replace(':id', path.startsWith('/v1/exports/') ? exportId : requestId)
 
   /** Rows that a plain request can be sent to; a place in the queue is gone before anybody could ask for it (waiting.test.ts has one). */
   const askable = ({ table }: Program): readonly Endpoint[] =>
