@@ -1,6 +1,6 @@
 /**
- * Real programs: three appliances with their recorders over stores of their own, Redis, and two gateways, the second
- * over devices that fail. Capture ports are scripted, everything else is as in production.
+ * Real programs: three appliances with their recorders over stores of their own, Redis, two gateways, the second over
+ * devices that fail, and a worker of the first. Capture ports are scripted, everything else is as in production.
  */
 
 import { writeFile } from 'node:fs/promises'
@@ -14,6 +14,7 @@ import { makePcapng } from '../support/packets/pcapng-maker.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
+import { startTempWorker } from '../support/processes/temp-worker.ts'
 import {
   BIG,
   CAPTURES,
@@ -90,6 +91,7 @@ export async function startContractStand(): Promise<ContractStand> {
       timeZone: GATEWAY_ZONE,
     }),
   )
+  parts.use(await startTempWorker(gateway))
   const odd = parts.use(await RawDevice.start())
   odd.answer = { writes: [Buffer.from('SSH-2.0-x\r\n\r\n')], end: 'close' }
   const mute = parts.use(await RawDevice.start())

@@ -145,7 +145,12 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     },
     { get: '/devices/eest/stream/list', status: 404, problem: ['unknown-device'], out: FLEET_ONLY },
   ),
-  unchecked('exports do not exist yet', 'D1-42', '404 unknown-export.'),
+  row('D1-42', '404 unknown-export.', {
+    get: '/v1/exports/00000000-0000-4000-8000-000000000000',
+    status: 404,
+    problem: ['unknown-export'],
+    out: FLEET_ONLY,
+  }),
   row('D1-43', '404 unknown-request.', {
     get: '/v1/requests/00000000-0000-4000-8000-000000000000',
     status: 404,

@@ -237,11 +237,26 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
       },
     },
   ),
-  unchecked(
-    'exports do not exist yet',
-    'D6-15',
-    '/v1/exports makes bulk jobs with a file to fetch by ranges.',
-  ),
+  row('D6-15', '/v1/exports makes bulk jobs with a file to fetch by ranges.', {
+    out: FLEET_ONLY,
+    act: async (at) => {
+      const query = `${NANOS}&Device=east,west`
+      const ordered = await at.ask(`/v1/exports?${query}`, { method: 'POST' })
+      assert.equal(ordered.status, 202, ordered.text)
+      const export1 = String(ordered.headers.location)
+      // The events of an export end with it.
+      await at.ask(`${export1}/events`)
+      const direct = await at.ask(`${RANGE_PATH}?${query}`)
+      const head = await at.ask(`${export1}/file`, { headers: { range: 'bytes=0-23' } })
+      const rest = await at.ask(`${export1}/file`, {
+        headers: { range: 'bytes=24-', 'if-range': String(head.headers.etag) },
+      })
+      assert.deepEqual([head.status, rest.status], [206, 206])
+      assert.deepEqual(Buffer.concat([head.body, rest.body]), direct.body)
+      assert.equal((await at.ask(export1, { method: 'DELETE' })).status, 200)
+      assert.equal((await at.ask(export1)).status, 404)
+    },
+  }),
   unchecked(
     'the gateway has no tokens and tickets yet',
     'D6-16',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { httpGet } from '../../support/http-get.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
-import { type Claim, FLEET_ONLY, heldBy, packets, row, THROUGH_GATEWAY, unchecked } from '../claim.ts'
+import { type Claim, FLEET_ONLY, heldBy, packets, row, THROUGH_GATEWAY } from '../claim.ts'
 import { IN_RANGE, RANGE } from '../contract-queries.ts'
 import type { Place } from '../place.ts'
 import { HELD, holdDownloads } from '../slots.ts'
@@ -49,7 +49,14 @@ export const MERGE_CLAIMS: readonly Claim[] = [
     'D6-20',
     'Wait is 25 s by default and 55 s at most.',
   ),
-  unchecked('exports do not exist yet', 'D6-21', 'Queue=job answers 202 with an export.'),
+  row('D6-21', 'Queue=job answers 202 with an export.', {
+    out: THROUGH_GATEWAY,
+    act: async (at) => {
+      const answer = await at.ask(`${RANGE}&Queue=job`, { as: 'user' })
+      assert.equal(answer.status, 202, answer.text)
+      assert.equal(answer.headers.location, `/v1/exports/${answer.json().id}`)
+    },
+  }),
   row('D6-22', 'All devices of a merge must have answered before the gateway answers 200.', {
     out: FLEET_ONLY,
     act: async (at) => {

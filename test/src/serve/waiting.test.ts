@@ -108,13 +108,11 @@ describe('a download that waits', { timeout: 120_000 }, () => {
     for (const holder of holders) holder[Symbol.dispose]()
   })
 
-  test('with Early=1, which is no parameter any more, says that it was ignored; Queue=job has nothing to become', async () => {
+  test('with Early=1, which is no parameter any more, says that it was ignored', async () => {
     const early = await get(`${ONE}&Early=1`)
     assert.deepEqual([early.status, early.headers['capfleet-ignored']], [200, 'Early'])
     const strict = await get(`${ONE}&Early=1&Strict=1`)
     assert.deepEqual([strict.status, strict.json().code], [400, 'bad-parameter'])
-    const job = await get(`${TIMERANGE}&Queue=job`)
-    assert.deepEqual([job.status, job.json().code], [501, 'not-implemented'])
   })
 
   test('HEAD checks parameters and filters, and takes no stream', async () => {
