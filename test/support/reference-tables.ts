@@ -12,11 +12,17 @@ import { REPOSITORY_ROOT } from './repository-files.ts'
 
 const BELOW_DEVICE = '/devices/:device'
 const GATEWAY_ROUTES = routesWith([])
+/** Names of the parameters that downloads have. */
+const OF_DOWNLOADS: ReadonlySet<string> = new Set(
+  [...APPLIANCE_ROUTES, ...GATEWAY_ROUTES]
+    .filter(isDownload)
+    .flatMap((row) => parametersOf(row).map(({ name }) => name)),
+)
 const GATEWAY_OWN: readonly Endpoint[] = GATEWAY_ROUTES.filter(
   ({ path }) => !path.startsWith(BELOW_DEVICE) || path.includes('*'),
 )
 
-/** Of a device, then of the gateway: a row has all methods of its path. */
+/** Of a device, then of the gateway: a row has all methods by which a path does the same. */
 export function pathTables(): string {
   return [
     'Of a device, and of the gateway below `/devices/{device}`:',
@@ -27,24 +33,22 @@ export function pathTables(): string {
 }
 
 function pathTable(endpoints: readonly Endpoint[]): string {
-  const byPath = [...Map.groupBy(endpoints, ({ path }) => path)]
+  const rows = [...Map.groupBy(endpoints, ({ path, says }) => `${path} ${says}`).values()]
   return table(
     ['Path', 'Methods', 'Who', 'What', 'Parameters'],
-    byPath.map(([path, [first, ...others]]) => {
-      const rows = [first as Endpoint, ...others]
-      return [
-        code(shownPath(path)),
-        rows.map(({ method }) => method).join(', '),
-        rows[0]?.role ?? '',
-        rows[0]?.says ?? '',
-        isDownload(rows[0]) || own(rows[0]).some(({ name }) => name === 'FilterBPF')
-          ? 'of a download'
-          : own(rows[0])
-              .map(({ name }) => code(name))
-              .join(', '),
-      ]
+    rows.map((same) => {
+      const [first] = same as [Endpoint]
+      const methods = same.map(({ method }) => method).join(', ')
+      return [code(shownPath(first.path)), methods, first.role, first.says, parameterNames(first)]
     }),
   )
+}
+
+/** Those of a download are named in a table of their own. */
+function parameterNames(endpoint: Endpoint): string {
+  const names = own(endpoint).map(({ name }) => name)
+  const others = names.includes('FilterBPF') ? names.filter((name) => !OF_DOWNLOADS.has(name)) : names
+  return [...(others.length < names.length ? ['of a download'] : []), ...others.map(code)].join(', ')
 }
 
 /** Parameters by name; where one means different things it has a row for each. */
@@ -148,13 +152,13 @@ export function settingBlocks(): string {
     .join('\n\n')
 }
 
-function isDownload(endpoint: Endpoint | undefined): boolean {
-  return endpoint?.answers.some(({ bodies }) => 'application/vnd.tcpdump.pcap' in bodies) ?? false
+function isDownload({ group, answers }: Endpoint): boolean {
+  return group === 'Downloads' && answers.some(({ bodies }) => 'application/vnd.tcpdump.pcap' in bodies)
 }
 
 /** Without those of every path. */
-function own(endpoint: Endpoint | undefined): readonly Parameter[] {
-  return endpoint === undefined ? [] : parametersOf(endpoint).filter((row) => !isOfEveryPath(row))
+function own(endpoint: Endpoint): readonly Parameter[] {
+  return parametersOf(endpoint).filter((row) => !isOfEveryPath(row))
 }
 
 function shownPath(path: string): string {
