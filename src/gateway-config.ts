@@ -62,7 +62,7 @@ const exportsSchema = z
       .strictObject({
         listen: listenSchema(8081),
         fetches: wholeNumber(1, 1_000).default(64),
-        writes: wholeNumber(1, 64).default(4),
+        writes: wholeNumber(1, 64).default(8),
       })
       .prefault({}),
   })

@@ -1,6 +1,7 @@
 /** The worker program: runs exports. It reads the gateway's configuration, and shares its Redis and its devices. */
 import { resolve } from 'node:path'
 import { ConfigWatch } from './base/config-watch.ts'
+import { CapfleetError } from './base/error.ts'
 import { createLog, type Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
 import { ExportOutcomes } from './export/export-outcomes.ts'
@@ -10,7 +11,7 @@ import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { createHttpApp } from './http/http-app.ts'
 import { listen } from './http/http-server.ts'
-import { openExports } from './open-exports.ts'
+import { openExports, type SharedExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { joinScheduler, redisOfConfig } from './parts.ts'
 import { checkRedisServer, connectRedis } from './redis/redis-connection.ts'
@@ -50,7 +51,7 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
   await roster.configure(await planRoster(config, configPath))
   const shared = await openExports(config, configPath, { redis, log }, building)
   for (const target of shared.targets.values()) await target.check()
-  await shared.spool.prepare()
+  await checkSpool(shared)
   const { startTimeoutMs, retryPauseMs } = config.downloads
   const outcomes = new ExportOutcomes(metrics)
   const parts = { ...shared, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
@@ -73,6 +74,23 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
       return ending
     },
   }
+}
+
+/** Fails with bad-config when this worker would look for packets elsewhere than others put them. */
+async function checkSpool({ spool, store }: SharedExports): Promise<void> {
+  let name: string
+  try {
+    name = await spool.prepare()
+  } catch (cause) {
+    throw new CapfleetError('bad-config', `exports.spool cannot be used: ${(cause as Error).message}`, {
+      cause,
+    })
+  }
+  if (await store.sharesSpool(name)) return
+  throw new CapfleetError(
+    'bad-config',
+    `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,
+  )
 }
 
 /** For the command line: `address` is printed when ready. */

@@ -246,6 +246,17 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
+  /**
+   * Whether all workers have this spool: a worker that has another one would look for spans where nobody puts them.
+   * The first worker decides, and again when none is there any more.
+   */
+  async sharesSpool(spool: string): Promise<boolean> {
+    const key = `${this.#prefix}:spool`
+    if ((await this.workers()) === 0) await this.#available(() => this.#redis.del(key))
+    await this.#available(() => this.#redis.set(key, spool, 'NX'))
+    return (await this.#available(() => this.#redis.get(key))) === spool
+  }
+
   /** A worker is there; it has to say so again within `forMs`. */
   async seeWorker(name: string, forMs: number): Promise<void> {
     const key = `${this.#prefix}:workers`

@@ -99,9 +99,8 @@ class Turn implements AsyncDisposable {
       await this.#handOver()
       if (this.#options.stopping.aborted) throw new Later(0)
       if (!(error instanceof CapfleetError)) throw error
-      if (error.code === 'export-store-full') return await pause(this.#parts, this.#order, error)
-      if (error.code === 'export-target-unavailable' || error.code === 'scheduler-unavailable')
-        throw new Later(this.#parts.limits.fullPauseMs)
+      if (WAITS_FOR_STORE.has(error.code)) return await pause(this.#parts, this.#order, error)
+      if (error.code === 'scheduler-unavailable') throw new Later(REDIS_PAUSE_MS)
       if (error.code === 'internal-error') throw error
       return await this.#fail(reported(error))
     }
@@ -327,6 +326,10 @@ class Turn implements AsyncDisposable {
     return 'done'
   }
 }
+
+/** The export goes on when the place for its files can take them. */
+const WAITS_FOR_STORE: ReadonlySet<string> = new Set(['export-store-full', 'export-target-unavailable'])
+const REDIS_PAUSE_MS = 2_000
 
 /** How many windows are fetched before they are joined: the spool needs so much room. */
 const WINDOWS_AHEAD = 2

@@ -3,7 +3,7 @@
  * has of one window, is a PCAP there beside a JSON file that says what came; the JSON file is written last.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises'
+import { link, mkdir, open, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BodyPlaces } from '../fetch/position.ts'
 import type { Hole, ReportedFailure } from './export-record.ts'
@@ -25,6 +25,8 @@ export interface SpanCheckpoint {
   readonly places: BodyPlaces
 }
 
+const NAME_FILE = '.spool'
+
 /** Where things lie. */
 export class Spool {
   readonly #root: string
@@ -33,9 +35,23 @@ export class Spool {
     this.#root = root
   }
 
-  /** Makes the folder. Fails as mkdir does. */
-  async prepare(): Promise<void> {
+  /**
+   * Makes the folder, and gives its own name, by which workers see whether they share it. Fails as mkdir and open do.
+   */
+  async prepare(): Promise<string> {
     await mkdir(this.#root, { recursive: true, mode: 0o700 })
+    const path = join(this.#root, NAME_FILE)
+    const known = await readFile(path, 'utf8').catch(ignoreMissing)
+    if (known !== undefined) return known
+    const name = randomUUID()
+    const part = `${path}.${name}`
+    await writeFile(part, name, { mode: 0o600 })
+    // Of two workers that begin together one gives it its name.
+    await link(part, path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+    await unlink(part)
+    return await readFile(path, 'utf8')
   }
 
   get path(): string {
@@ -62,7 +78,7 @@ export class Spool {
   /** Ids of the exports that have anything there. */
   async exports(): Promise<readonly string[]> {
     const names = await readdir(this.#root)
-    return [...new Set(names.map((name) => name.replace(/\..*/, '')))]
+    return [...new Set(names.map((name) => name.replace(/\..*/, '')))].filter((name) => name !== '')
   }
 }
 
@@ -144,6 +160,6 @@ async function writeJson(path: string, value: unknown): Promise<void> {
   await rename(part, path)
 }
 
-export function ignoreMissing(error: unknown): void {
+export function ignoreMissing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
 }

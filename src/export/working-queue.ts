@@ -1,4 +1,5 @@
 /** A queue from which jobs are taken, by a BullMQ worker that may be replaced by another one while jobs run. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { DelayedError, type Job, WaitingChildrenError, Worker, type WorkerOptions } from 'bullmq'
 import type { Log } from '../base/log.ts'
 import { Later } from './export-parts.ts'
@@ -13,6 +14,8 @@ export interface WorkingQueueOptions<Data> {
   readonly run: (job: Job<Data>) => Promise<JobTurn>
   readonly log: Log
 }
+
+const CLOSE_LIMIT_MS = 8_000
 
 /** A job that does nothing, and shows that jobs are taken. */
 export const CANARY = 'canary'
@@ -50,9 +53,16 @@ export class WorkingQueue<Data = unknown> {
     void old.close().catch(() => undefined)
   }
 
-  /** Waits for the jobs that run. */
+  /** Waits for the jobs that run, but not for a Redis that is away: what it was not told, other workers find out. */
   async close(): Promise<void> {
-    await this.#worker.close().catch(() => undefined)
+    const closed = this.#worker.close().catch(() => undefined)
+    const late = new AbortController()
+    await Promise.race([
+      closed,
+      delay(CLOSE_LIMIT_MS, undefined, { signal: late.signal }).catch(() => undefined),
+    ])
+    late.abort()
+    await this.#worker.close(true).catch(() => undefined)
   }
 
   #open(): Worker<Data> {
