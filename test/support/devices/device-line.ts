@@ -1,0 +1,104 @@
+/** The line to one device: counts what comes over it, can be slow, cut at a byte, and down. */
+import { once } from 'node:events'
+import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
+
+const TICK_MS = 10
+const HEAD = Buffer.from('HTTP/1.1 ')
+const BUSY = Buffer.from('HTTP/1.1 503')
+
+export class DeviceLine implements AsyncDisposable {
+  readonly #port: number
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #isDown = false
+  /** Bytes that the device has sent, of heads and bodies. */
+  receivedBytes = 0
+  /** Answers that sent a client away: it was a reader too many. */
+  refused = 0
+  /** All answers. */
+  served = 0
+  /** What each connection brings in a second; undefined: as fast as it goes. */
+  bytesPerSecond: number | undefined
+  /** Each connection breaks after so many bytes of the device. */
+  cutAfterBytes = Number.POSITIVE_INFINITY
+
+  private constructor(port: number) {
+    this.#port = port
+    this.#server = createServer((client) => this.#accept(client))
+  }
+
+  /** Leads to a port of this machine. */
+  static async start(port: number): Promise<DeviceLine> {
+    const line = new DeviceLine(port)
+    line.#server.listen(0, '127.0.0.1')
+    await once(line.#server, 'listening')
+    return line
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get isDown(): boolean {
+    return this.#isDown
+  }
+
+  /** While it is down, connections are reset: those that are there, and new ones at once. */
+  set isDown(isDown: boolean) {
+    this.#isDown = isDown
+    if (isDown) for (const socket of this.#sockets) socket.resetAndDestroy()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  #accept(client: Socket): void {
+    client.on('error', () => undefined)
+    if (this.#isDown) return void client.resetAndDestroy()
+    const device = createConnection({ port: this.#port, host: '127.0.0.1', noDelay: true })
+    device.on('error', () => undefined)
+    for (const socket of [client, device]) this.#sockets.add(socket)
+    client.pipe(device)
+    void this.#bring(device, client).finally(() => {
+      for (const socket of [client, device]) this.#sockets.delete(socket)
+      device.destroy()
+      client.destroy()
+    })
+    client.once('close', () => device.destroy())
+  }
+
+  async #bring(device: Socket, client: Socket): Promise<void> {
+    let brought = 0
+    try {
+      for await (const bytes of device as AsyncIterable<Buffer>) {
+        const allowed = bytes.subarray(0, Math.max(0, this.cutAfterBytes - brought))
+        brought += allowed.length
+        if (allowed.subarray(0, HEAD.length).equals(HEAD)) this.served += 1
+        if (allowed.subarray(0, BUSY.length).equals(BUSY)) this.refused += 1
+        this.receivedBytes += allowed.length
+        for (const piece of this.#pieces(allowed)) {
+          if (!client.write(piece)) await once(client, 'drain')
+          if (this.bytesPerSecond !== undefined) await pause(TICK_MS)
+        }
+        if (allowed.length < bytes.length) return void client.resetAndDestroy()
+      }
+      client.end()
+      await once(client, 'close')
+    } catch {
+      client.resetAndDestroy()
+    }
+  }
+
+  *#pieces(bytes: Buffer): Generator<Buffer> {
+    const size = Math.ceil(((this.bytesPerSecond ?? Number.POSITIVE_INFINITY) / 1_000) * TICK_MS)
+    for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

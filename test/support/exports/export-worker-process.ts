@@ -1,0 +1,121 @@
+/** Workers in processes of their own, which can be killed, stopped and started again. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
+import type { GatewayConfig } from '../../../src/gateway-config.ts'
+import type { TempGateway } from '../processes/temp-gateway.ts'
+
+const PROGRAM = fileURLToPath(new URL('export-worker-program.ts', import.meta.url))
+
+/** end-of-file: it goes on where a file ends, not where the checkpoint says. poison: it dies of an export whose id is in a file. */
+export type WorkerFault =
+  | { readonly kind: 'end-of-file' }
+  | { readonly kind: 'poison'; readonly idPath: string; readonly deathsPath: string }
+
+export interface WorkerSettings {
+  readonly config: GatewayConfig
+  readonly configPath: string
+  readonly fault?: WorkerFault | undefined
+}
+
+export interface WorkerProcessOptions {
+  readonly gateway: Pick<TempGateway, 'config' | 'configPath'>
+  /** Holds settings and log. */
+  readonly folder: string
+  readonly name: string
+  readonly fault?: WorkerFault
+}
+
+export class ExportWorkerProcess implements AsyncDisposable {
+  readonly #options: WorkerProcessOptions
+  readonly #log: number
+  #child: ChildProcess | undefined
+  #url = ''
+  #isOver = false
+  #starting: Promise<void> | undefined
+
+  private constructor(options: WorkerProcessOptions) {
+    this.#options = options
+    this.#log = openSync(this.#path('log'), 'a')
+  }
+
+  static async start(options: WorkerProcessOptions): Promise<ExportWorkerProcess> {
+    const worker = new ExportWorkerProcess(options)
+    const { gateway, fault } = options
+    const { config, configPath } = gateway
+    const { worker: own } = config.exports
+    const listening = { ...own, listen: { ...own.listen, port: 0 } }
+    const settings: WorkerSettings = {
+      config: { ...config, exports: { ...config.exports, worker: listening } },
+      configPath,
+      fault,
+    }
+    await writeFile(worker.#path('json'), JSON.stringify(settings))
+    await worker.start()
+    return worker
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  /** Of the present process; another after a restart. */
+  get url(): string {
+    return this.#url
+  }
+
+  get isRunning(): boolean {
+    const child = this.#child
+    return child !== undefined && child.exitCode === null && child.signalCode === null
+  }
+
+  /** Starts it, as often as it takes: it ends by itself while Redis is away. */
+  start(): Promise<void> {
+    this.#starting ??= this.#startUntilReady().finally(() => {
+      this.#starting = undefined
+    })
+    return this.#starting
+  }
+
+  /** SIGKILL and SIGTERM wait for its end. */
+  async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<void> {
+    const child = this.#child
+    if (child === undefined || !this.isRunning) return
+    child.kill(signal)
+    if (signal === 'SIGKILL' || signal === 'SIGTERM') await once(child, 'exit')
+  }
+
+  log(): Promise<string> {
+    return readFile(this.#path('log'), 'utf8')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true
+    await this.signal('SIGKILL')
+    await this.#starting
+    closeSync(this.#log)
+  }
+
+  #path(extension: string): string {
+    return join(this.#options.folder, `${this.#options.name}.${extension}`)
+  }
+
+  async #startUntilReady(): Promise<void> {
+    while (!this.#isOver && !(await this.#startOnce()));
+  }
+
+  async #startOnce(): Promise<boolean> {
+    const child = spawn(process.execPath, [...NODE_OPTIONS, PROGRAM, this.#path('json')], {
+      stdio: ['ignore', this.#log, this.#log, 'ipc'],
+    })
+    this.#child = child
+    const message = once(child, 'message').then(([url]) => String(url))
+    const url = await Promise.race([message, once(child, 'exit').then(() => undefined)])
+    this.#url = url ?? ''
+    return url !== undefined
+  }
+}

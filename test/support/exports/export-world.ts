@@ -1,0 +1,263 @@
+/** A Redis, appliances behind lines that can fail, and a gateway that orders exports of them into a folder. */
+import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { FETCH_QUEUE, jobPrefix, UPKEEP_QUEUE, WRITE_QUEUE } from '../../../src/export/export-jobs.ts'
+import { DeviceLine } from '../devices/device-line.ts'
+import { eventually } from '../eventually.ts'
+import { type HttpAnswer, httpGet } from '../http-get.ts'
+import { startTempAppliance, type TempAppliance } from '../processes/temp-appliance.ts'
+import { startTempGateway, type TempGateway } from '../processes/temp-gateway.ts'
+import { TempRedis } from '../processes/temp-redis.ts'
+import { type TempFolder, tempFolder } from '../temp-folder.ts'
+import { EXPORT_BEGIN_NS, EXPORT_END_NS, writeExportCapture } from './export-captures.ts'
+
+export const EXPORT_DEVICES = ['east', 'north', 'west'] as const
+
+/** Of one device: its appliance and the line to it. */
+export interface ExportDevice {
+  readonly name: string
+  readonly appliance: TempAppliance
+  readonly line: DeviceLine
+}
+
+export interface ExportWorldOptions {
+  /** Of packets on each device; each gets a capture that is called like it. */
+  readonly captureBytes: number
+  /** Settings of exports beside those that all worlds have. */
+  readonly exports?: Readonly<Record<string, unknown>>
+  readonly settings?: Readonly<Record<string, unknown>>
+  /** Where spool and files lie; absent: in a folder of its own. */
+  readonly folder?: string
+}
+
+/** An export as GET shows it. */
+export interface ShownExport {
+  readonly id: string
+  readonly state: string
+  readonly error: { readonly code: string; readonly detail: string } | null
+  readonly files: readonly {
+    readonly name: string
+    readonly sha256: string
+    readonly bytes: string
+    readonly packets: string
+  }[]
+  readonly devices: readonly {
+    readonly device: string
+    readonly retries: number
+    readonly missing: readonly { readonly fromNs: string; readonly toNs: string; readonly final: boolean }[]
+  }[]
+  readonly progress: { readonly stage: string; readonly fetchedBytes: string }
+}
+
+/** All that the captures have. */
+export const WHOLE_RANGE = `TSBegin=${EXPORT_BEGIN_NS}&TSEnd=${EXPORT_END_NS}`
+const ENDED = ['complete', 'partial', 'failed', 'cancelled']
+const PREFIX = 'capfleet'
+
+export type Caller = 'viewer' | 'user' | 'full'
+
+export class ExportWorld implements AsyncDisposable {
+  readonly redis: TempRedis
+  readonly gateway: TempGateway
+  readonly devices: readonly ExportDevice[]
+  /** Holds spool/ and files/. */
+  readonly folder: string
+  readonly #owned: AsyncDisposableStack
+
+  private constructor(
+    parts: Pick<ExportWorld, 'redis' | 'gateway' | 'devices' | 'folder'>,
+    owned: AsyncDisposableStack,
+  ) {
+    this.redis = parts.redis
+    this.gateway = parts.gateway
+    this.devices = parts.devices
+    this.folder = parts.folder
+    this.#owned = owned
+  }
+
+  static async create(options: ExportWorldOptions): Promise<ExportWorld> {
+    await using building = new AsyncDisposableStack()
+    const own: TempFolder = building.use(await tempFolder())
+    const folder = options.folder ?? own.path
+    const redis = building.use(await TempRedis.create())
+    const devices: ExportDevice[] = []
+    for (const [index, name] of EXPORT_DEVICES.entries()) {
+      const appliance = building.use(await startTempAppliance({ config: { deviceName: name } }))
+      if (options.captureBytes > 0) {
+        const path = join(appliance.folder, `${name}.pcap`)
+        await writeExportCapture(path, { device: index, bytes: options.captureBytes })
+        await appliance.importFiles(name, path)
+      }
+      const line = building.use(await DeviceLine.start(Number(new URL(appliance.url).port)))
+      devices.push({ name, appliance, line })
+    }
+    process.env.EXPORT_WORLD_PASSWORD = (devices[0]?.appliance.credentials('full') ?? '').split(':')[1] ?? ''
+    const gateway = building.use(
+      await startTempGateway([], redis.url, {
+        devices: devices.map(({ name, line: { url } }) => ({
+          name,
+          url,
+          user: 'full',
+          password: { env: 'EXPORT_WORLD_PASSWORD' },
+        })),
+        health: { failuresMax: 1_000_000, intervalS: 0.5 },
+        ...options.settings,
+        exports: {
+          spool: join(folder, 'spool'),
+          targets: [{ name: 'files', type: 'directory', path: join(folder, 'files') }],
+          spanBytes: 1_048_576,
+          ...options.exports,
+        },
+      }),
+    )
+    return new ExportWorld({ redis, gateway, devices, folder }, building.move())
+  }
+
+  get spool(): string {
+    return join(this.folder, 'spool')
+  }
+
+  get target(): string {
+    return join(this.folder, 'files')
+  }
+
+  device(name: (typeof EXPORT_DEVICES)[number]): ExportDevice {
+    const found = this.devices.find((device) => device.name === name)
+    assert.ok(found)
+    return found
+  }
+
+  call(
+    path: string,
+    options: { method?: string; as?: Caller; headers?: Record<string, string> } = {},
+  ): Promise<HttpAnswer> {
+    const { method = 'GET', as = 'user', headers = {} } = options
+    return httpGet(this.gateway.url + path, { method, headers: { ...this.gateway.as[as], ...headers } })
+  }
+
+  /** The answer to an order. */
+  order(query: string, options: { as?: Caller; headers?: Record<string, string> } = {}): Promise<HttpAnswer> {
+    return this.call(`/v1/exports?${query}`, { ...options, method: 'POST' })
+  }
+
+  /** The id of an export that is ordered now. */
+  async ordered(
+    query: string,
+    options: { as?: Caller; headers?: Record<string, string> } = {},
+  ): Promise<string> {
+    const answer = await this.order(query, options)
+    assert.equal(answer.status, 202, answer.body.toString())
+    return String(answer.json().id)
+  }
+
+  async shown(id: string): Promise<ShownExport> {
+    const answer = await this.call(`/v1/exports/${id}`, { as: 'full' })
+    assert.equal(answer.status, 200, answer.body.toString())
+    return answer.json() as unknown as ShownExport
+  }
+
+  /** The export when it is as `condition` wants it. */
+  async until(
+    id: string,
+    condition: (shown: ShownExport) => boolean,
+    limitMs = 30_000,
+  ): Promise<ShownExport> {
+    let shown = await this.shown(id)
+    await eventually(
+      async () => {
+        if (condition(shown)) return true
+        shown = await this.shown(id)
+        return condition(shown)
+      },
+      { limitMs, message: `the export ${id} is as it shall be` },
+    ).catch((error: Error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(shown)}`)
+    })
+    return shown
+  }
+
+  /** The export when it has ended. */
+  ended(id: string, limitMs?: number): Promise<ShownExport> {
+    return this.until(id, ({ state }) => ENDED.includes(state), limitMs)
+  }
+
+  /** The files of a new export, which is complete. */
+  async exported(query: string): Promise<Buffer[]> {
+    const id = await this.ordered(query)
+    const shown = await this.ended(id)
+    assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+    return await this.files(shown)
+  }
+
+  /** The files of an export that has ended, in order. */
+  files({ id, files }: ShownExport): Promise<Buffer[]> {
+    return Promise.all(files.map(({ name }) => readFile(join(this.target, id, name))))
+  }
+
+  /** What a client gets who downloads the same at once. */
+  async direct(path: string): Promise<Buffer> {
+    const answer = await this.call(path)
+    assert.equal(answer.status, 200, answer.body.toString())
+    return answer.body
+  }
+
+  directRange(query: string): Promise<Buffer> {
+    return this.direct(`/api/v1/pcap/timerange?${query}`)
+  }
+
+  /** What is left in the spool and in the folder of the target beside kept files, and of jobs. */
+  async leftovers(): Promise<readonly string[]> {
+    const [spool, work, jobs] = await Promise.all([
+      namesIn(this.spool),
+      namesIn(join(this.target, '.work')),
+      this.jobKeys(),
+    ])
+    return [...spool.map((name) => `spool/${name}`), ...work.map((name) => `.work/${name}`), ...jobs]
+  }
+
+  /** Waits until nothing is left behind by exports that have ended. */
+  async isTidy(limitMs = 15_000): Promise<void> {
+    let left: readonly string[] = []
+    await eventually(
+      async () => {
+        left = await this.leftovers()
+        return left.length === 0
+      },
+      { limitMs, message: 'nothing is left behind' },
+    ).catch((error: Error) => {
+      throw new Error(`${error.message}: ${left.join(' ')}`)
+    })
+  }
+
+  /** Keys of jobs of exports in BullMQ; those of canaries and of the sweep come and go. */
+  async jobKeys(): Promise<readonly string[]> {
+    const keys = await this.redisKeys(`${jobPrefix(PREFIX)}:*`)
+    return keys.filter((key) =>
+      [FETCH_QUEUE, WRITE_QUEUE, UPKEEP_QUEUE].some((queue) => {
+        const [, id = ''] = key.split(`:${queue}:`)
+        return EXPORT_JOB.test(id)
+      }),
+    )
+  }
+
+  async redisKeys(pattern: string): Promise<string[]> {
+    const redis = new Redis(this.redis.url)
+    try {
+      return await redis.keys(pattern.replaceAll(/[[\]]/g, '\\$&'))
+    } finally {
+      redis.disconnect()
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#owned.disposeAsync()
+  }
+}
+
+const EXPORT_JOB = /^(clean-)?[0-9a-f]{8}-/
+
+async function namesIn(folder: string): Promise<string[]> {
+  return await readdir(folder).catch(() => [])
+}
