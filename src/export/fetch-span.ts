@@ -3,7 +3,7 @@
  * dies here costs no more than what came since the last checkpoint: another one copies what was kept and goes on.
  */
 import { constants } from 'node:fs'
-import { copyFile, rename, unlink } from 'node:fs/promises'
+import { copyFile, unlink } from 'node:fs/promises'
 import { CapfleetError } from '../base/error.ts'
 import { FetchedDownload, type FetchParts } from '../fetch/fetch-download.ts'
 import { compressFetches, type DownloadPlan, mergeStep, planDownload } from '../fleet/plan.ts'
@@ -69,13 +69,13 @@ async function fetchFrom(
 ): Promise<void> {
   const { order, window, device, files, signal } = request
   const { name, path } = files.attempt()
-  if (kept !== undefined) await copyKept(files.pathOf(kept.file), path)
   const query = windowQuery(order, window)
   const plan = compressedOnTheWay(spanPlan(order, query, { device, isFill: window.isFill }), parts)
   const ending = new AbortController()
   const stop = () => ending.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
   try {
+    if (kept !== undefined) await copyKept(files.pathOf(kept.file), path)
     await using writer = await FileWriter.open(path, kept?.bytes ?? 0)
     await using fetched = await FetchedDownload.open(plan, parts, {
       id: request.leaseId,
@@ -91,11 +91,11 @@ async function fetchFrom(
     })
     signal.throwIfAborted()
     await pourInto(writer, fetched, name, request)
-    await rename(path, files.pcap)
-    await files.finish({ bytes: writer.bytes, holes: agedOutHoles(fetched, query), fatal: null })
-    if (kept !== undefined) await unlink(files.pathOf(kept.file)).catch(ignoreMissing)
+    const holes = agedOutHoles(fetched, query)
+    await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
   } finally {
     signal.removeEventListener('abort', stop)
+    await removeUnneeded(files, [name, kept?.file])
   }
 }
 
@@ -121,6 +121,13 @@ async function pourInto(
     await files.setCheckpoint({ file: name, bytes: writer.bytes, places })
   }
   await writer.flush()
+}
+
+/** A device that breaks off again and again must not fill the spool. */
+async function removeUnneeded(files: SpanFiles, names: readonly (string | undefined)[]): Promise<void> {
+  const needed = [(await files.outcome())?.file, (await files.checkpoint())?.file]
+  for (const name of names)
+    if (name !== undefined && !needed.includes(name)) await unlink(files.pathOf(name)).catch(ignoreMissing)
 }
 
 /** Whoever wrote the file may still write to it, and must not reach ours. */

@@ -151,10 +151,10 @@ async function fillPiece(
   const target = targetOf(parts, order)
   await using opened = new AsyncDisposableStack()
   const inputs = [await PcapInput.open('the export', keptRecords(target, order, old))]
-  for (const { window } of came) {
+  for (const { window, outcome } of came) {
     const device = deviceOf(order, window)
-    const index = order.plan.devices.indexOf(device)
-    const file: FileHandle = opened.use(await open(parts.spool.span(order.id, window.index, index).pcap, 'r'))
+    const span = parts.spool.span(order.id, window.index, order.plan.devices.indexOf(device))
+    const file: FileHandle = opened.use(await open(span.pathOf(outcome?.file ?? ''), 'r'))
     const alignNs = order.align ? parts.fleet.clockOf(device)?.offsetNs : undefined
     inputs.push(await PcapInput.open(device, new FileChunks(file), alignNs === undefined ? {} : { alignNs }))
   }

@@ -235,13 +235,12 @@ class Turn implements AsyncDisposable {
     const order = this.#order
     const query = windowQuery(order, window)
     const came = this.#spansOf(window).map((span, at) => ({ ...span, outcome: outcomes[at] }))
-    const spans: Span[] = came
-      .filter(({ outcome }) => (outcome?.bytes ?? 0) > 0)
-      .map(({ device, index }) => ({
-        device,
-        path: spool.span(order.id, window.index, index).pcap,
-        alignNs: order.align ? fleet.clockOf(device)?.offsetNs : undefined,
-      }))
+    const spans = came.flatMap(({ device, index, outcome }): Span[] => {
+      const file = outcome?.file ?? null
+      if (file === null) return []
+      const path = spool.span(order.id, window.index, index).pathOf(file)
+      return [{ device, path, alignNs: order.align ? fleet.clockOf(device)?.offsetNs : undefined }]
+    })
     if (spans.length === 0 && window.header === null)
       throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
     const result = await this.#openResult(query)

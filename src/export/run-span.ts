@@ -7,7 +7,7 @@ import { type ExportParts, Later } from './export-parts.ts'
 import { type ExportWindow, type Hole, LIVE_STATES, type ReportedFailure } from './export-record.ts'
 import { fetchSpan } from './fetch-span.ts'
 import { JobWatch, NOT_WANTED } from './job-watch.ts'
-import type { SpanFiles } from './spool.ts'
+import type { SpanFiles, SpanOutcome } from './spool.ts'
 
 export interface RunningJob {
   /** Unique for this attempt of the job. */
@@ -77,17 +77,19 @@ async function meetFailure(
   const whole = { fromNs: window.beginNs, toNs: window.endNs }
   if (error.code === 'aged-out') {
     const hole: Hole = { ...whole, final: true, error: reported(error) }
-    return await files.finish({ bytes: 0, holes: [hole], fatal: null })
+    return await files.finish({ ...NOTHING, holes: [hole] })
   }
   const failure = await judgeFailure(parts, order, device, error).catch((thrown: unknown) => thrown)
   if (!(failure instanceof CapfleetError) || isOurs(failure)) throw failure
   const isMissing = failure.kind.blame === 'device' || failure.code === 'device-rejected'
   if (isMissing && order.onMissing === 'partial') {
     const hole: Hole = { ...whole, final: false, error: reported(failure) }
-    return await files.finish({ bytes: 0, holes: [hole], fatal: null })
+    return await files.finish({ ...NOTHING, holes: [hole] })
   }
-  await files.finish({ bytes: 0, holes: [], fatal: reported(failure) })
+  await files.finish({ ...NOTHING, fatal: reported(failure) })
 }
+
+const NOTHING: SpanOutcome = { file: null, bytes: 0, holes: [], fatal: null }
 
 /** A defect, or what will pass: neither says anything of the order. */
 function isOurs({ kind, code }: CapfleetError): boolean {

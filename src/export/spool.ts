@@ -3,14 +3,16 @@
  * has of one window, is a PCAP there beside a JSON file that says what came; the JSON file is written last.
  */
 import { randomUUID } from 'node:crypto'
-import { link, mkdir, open, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
+import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BodyPlaces } from '../fetch/position.ts'
 import type { Hole, ReportedFailure } from './export-record.ts'
+import { FileWriter, storing } from './file-writer.ts'
 
 /** What became of a span. */
 export interface SpanOutcome {
-  /** Bytes of its PCAP; 0: there is none. */
+  /** Its PCAP, a name in the folder of its window; null: there is none. */
+  readonly file: string | null
   readonly bytes: number
   readonly holes: readonly Hole[]
   /** The export cannot become what was ordered. */
@@ -91,14 +93,9 @@ export class SpanFiles {
     this.#name = name
   }
 
-  /** The finished PCAP. */
-  get pcap(): string {
-    return join(this.#folder, `${this.#name}.pcap`)
-  }
-
   /** A PCAP of one attempt: no two attempts write the same file. */
   attempt(): { readonly name: string; readonly path: string } {
-    const name = `${this.#name}.${randomUUID()}.part`
+    const name = `${this.#name}.${randomUUID()}.pcap`
     return { name, path: join(this.#folder, name) }
   }
 
@@ -115,7 +112,7 @@ export class SpanFiles {
     return readJson<SpanOutcome>(this.#path('json'))
   }
 
-  /** Says what became of the span; its PCAP is in place by then. */
+  /** Says what became of the span; its PCAP is on the disk by then. */
   async finish(outcome: SpanOutcome): Promise<void> {
     await writeJson(this.#path('json'), outcome)
     await this.forgetCheckpoint()
@@ -150,14 +147,12 @@ async function readJson<Value>(path: string): Promise<Value | undefined> {
 /** Whole or not at all, also when the machine loses power. */
 async function writeJson(path: string, value: unknown): Promise<void> {
   const part = `${path}.${randomUUID()}`
-  const file = await open(part, 'wx', 0o600)
-  try {
-    await file.writeFile(JSON.stringify(value))
-    await file.datasync()
-  } finally {
-    await file.close()
+  {
+    await using file = await FileWriter.open(part)
+    await file.write(Buffer.from(JSON.stringify(value)))
+    await file.flush()
   }
-  await rename(part, path)
+  await storing(() => rename(part, path))
 }
 
 export function ignoreMissing(error: unknown): undefined {
