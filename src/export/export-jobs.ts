@@ -7,6 +7,7 @@ import { type Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { Log } from '../base/log.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import { askRedis } from './ask-redis.ts'
 import type { ExportOrder } from './export-order.ts'
 import type { ExportWindow } from './export-record.ts'
 
@@ -72,24 +73,29 @@ export class ExportJobs implements AsyncDisposable {
    * waiting before it: all first ones come before all second ones, so that nobody waits behind somebody's hundred.
    */
   async start({ id }: Pick<ExportOrder, 'id'>, turn: number): Promise<void> {
-    await this.write.add('write', { exportId: id }, { ...jobOptions(turn), jobId: id })
+    const options = { ...jobOptions(turn), jobId: id }
+    await askRedis(() => this.write.add('write', { exportId: id }, options))
   }
 
   /** Has the spans of a window fetched, for the job that writes the export. Harmless for those that are on their way. */
   async fetchWindow(parent: Job<WriteJob>, window: ExportWindow, devices: readonly SpanOf[]): Promise<void> {
     const { exportId } = parent.data
-    await this.fetch.addBulk(
-      devices.map(({ device, index }) => ({
-        name: 'span',
-        data: { exportId, window, device },
-        opts: {
-          ...jobOptions(parent.priority),
-          jobId: spanJobId(exportId, window.index, index),
-          parent: { id: parent.id ?? '', queue: parent.queueQualifiedName },
-          ignoreDependencyOnFailure: true,
-        },
-      })),
-    )
+    const spans = devices.map(({ device, index }) => ({
+      name: 'span',
+      data: { exportId, window, device },
+      opts: {
+        ...jobOptions(parent.priority),
+        jobId: spanJobId(exportId, window.index, index),
+        parent: { id: parent.id ?? '', queue: parent.queueQualifiedName },
+        ignoreDependencyOnFailure: true,
+      },
+    }))
+    await askRedis(() => this.fetch.addBulk(spans))
+  }
+
+  /** Whether the job that writes an export is there. */
+  async isThere(exportId: string): Promise<boolean> {
+    return (await askRedis(() => this.write.getJob(exportId))) !== undefined
   }
 
   /** Removes what waits of the jobs of an export; whether one of them runs still. */
@@ -97,7 +103,7 @@ export class ExportJobs implements AsyncDisposable {
     let isRunning = false
     const jobs = [...spans.map((id) => [this.fetch, id] as const), [this.write, exportId] as const]
     for (const [queue, id] of jobs) {
-      const job = await queue.getJob(id)
+      const job = await askRedis<Job | undefined>(() => queue.getJob(id))
       if (job === undefined) continue
       const isRemoved = await job.remove().then(
         () => true,
@@ -111,7 +117,8 @@ export class ExportJobs implements AsyncDisposable {
   /** Has what is left of an export removed by a worker. */
   async clean(exportId: string): Promise<void> {
     const options = { jobId: `clean-${exportId}`, removeOnComplete: true, removeOnFail: true }
-    await this.upkeep.add('clean', { exportId }, { ...options, attempts: ATTEMPTS, backoff: BACKOFF })
+    const retried = { ...options, attempts: ATTEMPTS, backoff: BACKOFF }
+    await askRedis(() => this.upkeep.add('clean', { exportId }, retried))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

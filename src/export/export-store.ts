@@ -8,6 +8,7 @@ import type { Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import { askRedis } from './ask-redis.ts'
 import type { ExportOrder } from './export-order.ts'
 import {
   type Checkpoint,
@@ -129,7 +130,7 @@ export class ExportStore implements AsyncDisposable {
       idempotency === undefined ? '' : this.#idempotencyKey(user, idempotency.key),
     ]
     const scripts = this.#redis as Scripts
-    const [answer, told = ''] = await this.#available(() =>
+    const [answer, told = ''] = await askRedis(() =>
       scripts.createExport(...keys, id, JSON.stringify(order), createdMs, perUserMax, asked, KEY_KEPT_MS),
     )
     if (answer === 'quota') throw tooMany(Number(told), perUserMax)
@@ -140,7 +141,7 @@ export class ExportStore implements AsyncDisposable {
   /** undefined: there is none. Fails with scheduler-unavailable. */
   async find(id: string): Promise<ExportRecord | undefined> {
     if (!EXPORT_ID.test(id)) return undefined
-    const fields = await this.#available(() => this.#redis.hgetall(this.#key(id)))
+    const fields = await askRedis(() => this.#redis.hgetall(this.#key(id)))
     return recordOf(fields)
   }
 
@@ -155,7 +156,7 @@ export class ExportStore implements AsyncDisposable {
     const ends = change.state !== undefined && ENDED_STATES.includes(change.state) ? 'ends' : ''
     const allowed = states === undefined ? '*' : `,${states.join(',')},`
     const scripts = this.#redis as Scripts
-    const [isChanged, state, writerBefore = ''] = await this.#available(() =>
+    const [isChanged, state, writerBefore = ''] = await askRedis(() =>
       scripts.changeExport(...keys, id, writer, allowed, this.channel, ends, ...fieldsOf(change)),
     )
     const known = state === '' ? undefined : (state as ExportState)
@@ -164,18 +165,18 @@ export class ExportStore implements AsyncDisposable {
 
   /** An ended export runs again: it counts for its user as one that has not ended. */
   async revive({ id, user }: ExportOrder): Promise<void> {
-    await this.#available(() =>
+    await askRedis(() =>
       this.#redis.multi().sadd(`${this.#prefix}:live:${user}`, id).sadd(`${this.#prefix}:live`, id).exec(),
     )
   }
 
   async troubleOf(id: string, device: string): Promise<Trouble> {
-    const text = await this.#available(() => this.#redis.hget(this.#key(id), `trouble:${device}`))
+    const text = await askRedis(() => this.#redis.hget(this.#key(id), `trouble:${device}`))
     return text === null ? NO_TROUBLE : (JSON.parse(text) as Trouble)
   }
 
   async setTrouble(id: string, device: string, trouble: Trouble): Promise<void> {
-    await this.#available(() => this.#redis.hset(this.#key(id), `trouble:${device}`, JSON.stringify(trouble)))
+    await askRedis(() => this.#redis.hset(this.#key(id), `trouble:${device}`, JSON.stringify(trouble)))
   }
 
   /** A page of exports, newest first, of one user or of all: at most `limit`, behind the place `after`. */
@@ -184,7 +185,7 @@ export class ExportStore implements AsyncDisposable {
     const [, lastMs, lastId] = /^(\d+)\.(.+)$/.exec(after ?? '') ?? []
     const from = lastMs ?? '+inf'
     // Some of them may have been created in the very millisecond of the last one, and come before it.
-    const rows = await this.#available(() =>
+    const rows = await askRedis(() =>
       this.#redis.zrange(key, from, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit + SAME_MS_MAX, 'WITHSCORES'),
     )
     const places = Array.from({ length: rows.length / 2 }, (_, at) => ({
@@ -202,17 +203,17 @@ export class ExportStore implements AsyncDisposable {
 
   /** Ids of all exports that have not ended. */
   live(): Promise<readonly string[]> {
-    return this.#available(() => this.#redis.smembers(`${this.#prefix}:live`))
+    return askRedis(() => this.#redis.smembers(`${this.#prefix}:live`))
   }
 
   /** How many exports of the user have not ended. */
   liveOf(user: string): Promise<number> {
-    return this.#available(() => this.#redis.scard(`${this.#prefix}:live:${user}`))
+    return askRedis(() => this.#redis.scard(`${this.#prefix}:live:${user}`))
   }
 
   /** Forgets an export. */
   async forget({ id, user }: Pick<ExportOrder, 'id' | 'user'>): Promise<void> {
-    await this.#available(() =>
+    await askRedis(() =>
       this.#redis
         .multi()
         .unlink(this.#key(id))
@@ -228,7 +229,7 @@ export class ExportStore implements AsyncDisposable {
   /** Bytes that exports other than `id` will still need of a place. */
   async reserved(place: string, id: string): Promise<bigint> {
     const [all, live] = await Promise.all([
-      this.#available(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`)),
+      askRedis(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`)),
       this.live(),
     ])
     const isLive = new Set(live)
@@ -241,7 +242,7 @@ export class ExportStore implements AsyncDisposable {
   /** What the export will still need of a place; 0: nothing. */
   async reserve(place: string, id: string, bytes: bigint): Promise<void> {
     const key = `${this.#prefix}:space:${place}`
-    await this.#available(() =>
+    await askRedis(() =>
       bytes === 0n ? this.#redis.hdel(key, id) : this.#redis.hset(key, id, String(bytes)),
     )
   }
@@ -260,7 +261,7 @@ export class ExportStore implements AsyncDisposable {
   /** A worker is there; it has to say so again within `forMs`. */
   async seeWorker(name: string, forMs: number): Promise<void> {
     const key = `${this.#prefix}:workers`
-    await this.#available(() =>
+    await askRedis(() =>
       this.#redis
         .multi()
         .zadd(key, Date.now() + forMs, name)
@@ -270,11 +271,11 @@ export class ExportStore implements AsyncDisposable {
   }
 
   async leaveWorker(name: string): Promise<void> {
-    await this.#available(() => this.#redis.zrem(`${this.#prefix}:workers`, name))
+    await askRedis(() => this.#redis.zrem(`${this.#prefix}:workers`, name))
   }
 
   workers(): Promise<number> {
-    return this.#available(() => this.#redis.zcount(`${this.#prefix}:workers`, Date.now(), '+inf'))
+    return askRedis(() => this.#redis.zcount(`${this.#prefix}:workers`, Date.now(), '+inf'))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -287,18 +288,6 @@ export class ExportStore implements AsyncDisposable {
 
   #idempotencyKey(user: string, key: string): string {
     return `${this.#prefix}:key:${user}:${createHash('sha256').update(key).digest('hex')}`
-  }
-
-  async #available<Result>(ask: () => Promise<Result>): Promise<Result> {
-    try {
-      return await ask()
-    } catch (cause) {
-      throw new CapfleetError(
-        'scheduler-unavailable',
-        'exports are in Redis, which cannot be reached now; ask again',
-        { retryAfterS: 5, cause },
-      )
-    }
   }
 }
 

@@ -13,7 +13,7 @@ import {
   WRITE_QUEUE,
   type WriteJob,
 } from './export-jobs.ts'
-import { type ExportParts, Later } from './export-parts.ts'
+import type { ExportParts } from './export-parts.ts'
 import { LIVE_STATES } from './export-record.ts'
 import { failExport, runExport } from './run-export.ts'
 import { runSpan } from './run-span.ts'
@@ -21,7 +21,7 @@ import { runUpkeep } from './upkeep.ts'
 import { WorkerCanary } from './worker-canary.ts'
 import { isPoison } from './worker-deaths.ts'
 import type { WorkerTimings } from './worker-timings.ts'
-import { type JobTurn, WorkingQueue } from './working-queue.ts'
+import { type JobTurn, pauseAfter, WorkingQueue } from './working-queue.ts'
 
 export interface ExportWorkerOptions {
   readonly redis: RedisTarget
@@ -137,7 +137,7 @@ export class ExportWorker implements AsyncDisposable {
       return await run()
     } catch (error) {
       const isLast = job.attemptsMade + 1 >= (job.opts.attempts ?? 1)
-      if (error instanceof Later || !isLast) throw error
+      if (pauseAfter(error) !== undefined || !isLast) throw error
       this.#parts.log.error('export.parked', { exportId: job.data.exportId, err: error })
       return await this.#park(job, 'it met a defect, which the log of the worker describes')
     }

@@ -95,15 +95,24 @@ class Turn implements AsyncDisposable {
     try {
       return await this.#goOn()
     } catch (error) {
-      if (error === NOT_WANTED || error === TAKEN_OVER) return 'done'
+      const { reason } = this.#watch.signal
+      if ([error, reason].includes(TAKEN_OVER)) return 'done'
+      if ([error, reason].includes(NOT_WANTED)) return await this.#leave()
+      const isFinal = error instanceof CapfleetError && !NOT_FINAL.has(error.code)
+      if (isFinal && !this.#options.stopping.aborted) return await this.#fail(reported(error))
       await this.#handOver()
       if (this.#options.stopping.aborted) throw new Later(0)
       if (!(error instanceof CapfleetError)) throw error
       if (WAITS_FOR_STORE.has(error.code)) return await pause(this.#parts, this.#order, error)
-      if (error.code === 'scheduler-unavailable') throw new Later(REDIS_PAUSE_MS)
-      if (error.code === 'internal-error') throw error
-      return await this.#fail(reported(error))
+      throw error
     }
+  }
+
+  /** What was written behind the back of whoever ended the export goes. */
+  async #leave(): Promise<WriterTurn> {
+    await this.#result?.[Symbol.asyncDispose]()
+    await this.#parts.jobs.clean(this.#order.id)
+    return 'done'
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -225,6 +234,8 @@ class Turn implements AsyncDisposable {
 
   /** BullMQ has the job wait until its children have ended; a child that was lost is made again before. */
   async #waitForSpans(): Promise<WriterTurn> {
+    // A writer that was stopped for long may wait for windows that another one has joined.
+    await this.#keep({})
     for (const window of this.#checkpoint.ordered) await this.#fetch(window)
     await this.#handOver()
     return 'waits-for-spans'
@@ -321,27 +332,39 @@ class Turn implements AsyncDisposable {
   }
 
   async #fail(error: ReportedFailure): Promise<WriterTurn> {
-    await failExport(this.#parts, this.#record, error)
+    await failExport(this.#parts, this.#record, error, this.#options.writer)
     return 'done'
   }
 }
 
 /** The export goes on when the place for its files can take them. */
 const WAITS_FOR_STORE: ReadonlySet<string> = new Set(['export-store-full', 'export-target-unavailable'])
-const REDIS_PAUSE_MS = 2_000
 
 /** How many windows are fetched before they are joined: the spool needs so much room. */
 const WINDOWS_AHEAD = 2
 
-/** The export ends without files; one whose holes were being filled keeps those that it had. */
+/** What says nothing of the order. */
+const NOT_FINAL: ReadonlySet<string> = new Set([
+  'export-store-full',
+  'export-target-unavailable',
+  'scheduler-unavailable',
+  'internal-error',
+])
+
+/**
+ * The export ends without files; one whose holes were being filled keeps those that it had. Nothing happens when it has
+ * another writer than the one that is given.
+ */
 export async function failExport(
   { store, jobs, outcomes }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes'>,
   { order, base }: ExportRecord,
   error: ReportedFailure,
+  writer?: string,
 ): Promise<void> {
   const ended = base === undefined ? ({ state: 'failed', endedMs: Date.now() } as const) : asBefore(base)
   const change = { ...ended, stage: 'ended', writer: '', error } as const
-  const { isChanged } = await store.change(order, change, { states: LIVE_STATES })
+  const guard = { states: LIVE_STATES, ...(writer === undefined ? {} : { writer }) }
+  const { isChanged } = await store.change(order, change, guard)
   if (isChanged) outcomes.ended('failed')
   await jobs.clean(order.id)
 }

@@ -4,7 +4,13 @@ import { endTrouble, judgeFailure } from './device-trouble.ts'
 import type { SpanJob } from './export-jobs.ts'
 import type { ExportOrder } from './export-order.ts'
 import { type ExportParts, Later } from './export-parts.ts'
-import { type ExportWindow, type Hole, LIVE_STATES, type ReportedFailure } from './export-record.ts'
+import {
+  type ExportRecord,
+  type ExportWindow,
+  type Hole,
+  LIVE_STATES,
+  type ReportedFailure,
+} from './export-record.ts'
 import { fetchSpan } from './fetch-span.ts'
 import { JobWatch, NOT_WANTED } from './job-watch.ts'
 import type { SpanFiles, SpanOutcome } from './spool.ts'
@@ -23,7 +29,7 @@ export interface RunningJob {
 export async function runSpan(parts: ExportParts, job: SpanJob, running: RunningJob): Promise<void> {
   const { exportId, window, device } = job
   const record = await parts.store.find(exportId)
-  if (record === undefined || !LIVE_STATES.includes(record.state)) return
+  if (record === undefined || !isAwaited(record, window)) return
   const { order } = record
   const files = parts.spool.span(exportId, window.index, order.plan.devices.indexOf(device))
   let bytes = 0
@@ -52,8 +58,15 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
     if (record.state === 'paused')
       await parts.store.change(order, { state: 'running', error: null }, { states: ['paused'] })
   } catch (error) {
-    await meetFailure(parts, { order, window, device, files }, error, running)
+    // What ends by the signal may tell so in words of its own.
+    const why = watch.signal.aborted ? watch.signal.reason : error
+    await meetFailure(parts, { order, window, device, files }, why, running)
   }
+}
+
+/** A job that comes late may be for a window that is in the files already. */
+function isAwaited({ state, checkpoint }: ExportRecord, { index }: ExportWindow): boolean {
+  return LIVE_STATES.includes(state) && (checkpoint?.ordered ?? []).some((window) => window.index === index)
 }
 
 interface FailedSpan {

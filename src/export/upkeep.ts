@@ -59,7 +59,7 @@ async function sweep(parts: ExportParts): Promise<void> {
 
 /** Redis may have lost the job of an export, with its last second. */
 async function restart({ store, jobs }: ExportParts, id: string): Promise<void> {
-  if ((await jobs.write.getJob(id)) !== undefined) return
+  if (await jobs.isThere(id)) return
   const record = await store.find(id)
   if (record !== undefined && LIVE_STATES.includes(record.state)) await jobs.start(record.order, 1)
 }

@@ -1,6 +1,7 @@
 /** A queue from which jobs are taken, by a BullMQ worker that may be replaced by another one while jobs run. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { DelayedError, type Job, WaitingChildrenError, Worker, type WorkerOptions } from 'bullmq'
+import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import { Later } from './export-parts.ts'
 
@@ -87,8 +88,9 @@ export class WorkingQueue<Data = unknown> {
       // They have ended meanwhile.
       throw new Later(0)
     } catch (error) {
-      if (!(error instanceof Later)) throw error
-      await job.moveToDelayed(Date.now() + error.delayMs, token)
+      const delayMs = pauseAfter(error)
+      if (delayMs === undefined) throw error
+      await job.moveToDelayed(Date.now() + delayMs, token)
       throw new DelayedError()
     } finally {
       this.#running -= 1
@@ -96,3 +98,12 @@ export class WorkingQueue<Data = unknown> {
     }
   }
 }
+
+/** How long a job waits before it is run again without fault; undefined: it met a defect. */
+export function pauseAfter(error: unknown): number | undefined {
+  if (error instanceof Later) return error.delayMs
+  return error instanceof CapfleetError && PASSING.has(error.code) ? PASSING_PAUSE_MS : undefined
+}
+
+const PASSING: ReadonlySet<string> = new Set(['scheduler-unavailable', 'export-store-full'])
+const PASSING_PAUSE_MS = 2_000
