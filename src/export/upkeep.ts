@@ -1,6 +1,7 @@
 /** The jobs that keep order: what is left of an export is removed, lost work is found, files expire. */
 
-import { rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Job } from 'bullmq'
 import { spanJobId, type UpkeepJob } from './export-jobs.ts'
 import type { ExportOrder } from './export-order.ts'
@@ -31,14 +32,25 @@ async function clean(parts: ExportParts, exportId: string): Promise<void> {
   if (record !== undefined && LIVE_STATES.includes(record.state)) return
   if (record !== undefined && (await parts.jobs.removeJobs(exportId, spanJobsOf(record))))
     throw new Later(NOTICE_MS)
-  await parts.spool.remove(exportId)
-  if (record === undefined) return
+  if (record === undefined) return await removeUnknown(parts, exportId)
   await releaseSpace(parts, record.order)
   if ((record.expiresMs ?? Number.POSITIVE_INFINITY) <= Date.now())
     return await removeExport(parts, record.order)
   await rm(workFolder(parts, record.order), { recursive: true, force: true })
   const hasFiles = record.state === 'complete' || record.state === 'partial'
   if (!hasFiles) await targetOf(parts, record.order).remove(exportId)
+  // The sweep finds by it what a worker that dies here leaves.
+  await parts.spool.remove(exportId)
+}
+
+/** What a worker that was stopped for long has written of an export that has been removed meanwhile. */
+async function removeUnknown({ targets, spool }: ExportParts, exportId: string): Promise<void> {
+  for (const target of targets.values()) {
+    if (target.workFolder !== undefined)
+      await rm(join(target.workFolder, exportId), { recursive: true, force: true })
+    await target.remove(exportId)
+  }
+  await spool.remove(exportId)
 }
 
 function spanJobsOf({ order, checkpoint }: ExportRecord): readonly string[] {
@@ -51,10 +63,21 @@ function spanJobsOf({ order, checkpoint }: ExportRecord): readonly string[] {
 async function sweep(parts: ExportParts): Promise<void> {
   for (const id of await parts.store.live()) await restart(parts, id)
   await expire(parts)
-  for (const id of await parts.spool.exports()) {
+  const spooled = await parts.spool.exports()
+  for (const id of new Set([...spooled, ...(await exportsInWork(parts))])) {
     const record = await parts.store.find(id)
-    if (record === undefined || ENDED_STATES.includes(record.state)) await clean(parts, id)
+    if (record !== undefined && ENDED_STATES.includes(record.state)) await clean(parts, id)
+    // The spool is ours alone; others may keep files in the same target.
+    if (record === undefined) await parts.spool.remove(id)
   }
+}
+
+/** Ids of those that have a folder where files are made. */
+async function exportsInWork({ targets }: ExportParts): Promise<readonly string[]> {
+  const folders = [...targets.values()].flatMap(({ workFolder: folder }) => folder ?? [])
+  // A disk that is not mounted has nothing to tell.
+  const names = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
+  return names.flat()
 }
 
 /** Redis may have lost the job of an export, with its last second. */
@@ -91,6 +114,7 @@ const PAGE = 500
 /** The export and its files are gone. REQUIRES: it has ended. */
 async function removeExport(parts: ExportParts, order: ExportOrder): Promise<void> {
   parts.log.info('export.expired', { exportId: order.id, user: order.user })
+  await rm(workFolder(parts, order), { recursive: true, force: true })
   await targetOf(parts, order).remove(order.id)
   await parts.store.forget(order)
   await parts.spool.remove(order.id)
