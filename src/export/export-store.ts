@@ -253,9 +253,9 @@ export class ExportStore implements AsyncDisposable {
    */
   async sharesSpool(spool: string): Promise<boolean> {
     const key = `${this.#prefix}:spool`
-    if ((await this.workers()) === 0) await this.#available(() => this.#redis.del(key))
-    await this.#available(() => this.#redis.set(key, spool, 'NX'))
-    return (await this.#available(() => this.#redis.get(key))) === spool
+    if ((await this.workers()) === 0) await askRedis(() => this.#redis.del(key))
+    await askRedis(() => this.#redis.set(key, spool, 'NX'))
+    return (await askRedis(() => this.#redis.get(key))) === spool
   }
 
   /** A worker is there; it has to say so again within `forMs`. */
