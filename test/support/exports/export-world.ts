@@ -48,7 +48,7 @@ export interface ShownExport {
     readonly retries: number
     readonly missing: readonly { readonly fromNs: string; readonly toNs: string; readonly final: boolean }[]
   }[]
-  readonly progress: { readonly stage: string; readonly fetchedBytes: string }
+  readonly progress: { readonly stage: string; readonly fetchedBytes: string; readonly doneNs: string | null }
 }
 
 /** All that the captures have. */
@@ -210,7 +210,7 @@ export class ExportWorld implements AsyncDisposable {
   /** What is left in the spool and in the folder of the target beside kept files, and of jobs. */
   async leftovers(): Promise<readonly string[]> {
     const [spool, work, jobs] = await Promise.all([
-      namesIn(this.spool),
+      namesIn(this.spool).then((names) => names.filter((name) => name !== '.spool')),
       namesIn(join(this.target, '.work')),
       this.jobKeys(),
     ])
