@@ -9,7 +9,7 @@ import { whyNot } from './network-namespace.ts'
 const run = promisify(execFile)
 
 const PROBE = `capfleet-probe-${process.pid}`
-const MAKE_A_WIRE = `ip netns add ${PROBE} && { ip -n ${PROBE} link add a type veth peer name b; made=$?; ip netns delete ${PROBE}; exit $made; }`
+const MAKE_A_WIRE = `ip netns add ${PROBE} && { ip -n ${PROBE} link add probe0 type veth peer name probe1; made=$?; ip netns delete ${PROBE}; exit $made; }`
 
 /** For the `skip` of a test. */
 export const WITHOUT_WIRE: string | false = whyNot('sh', '-c', MAKE_A_WIRE)
