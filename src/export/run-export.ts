@@ -24,6 +24,7 @@ import { reserveSpace } from './export-space.ts'
 import type { ExportChange } from './export-store.ts'
 import { windowQuery } from './fetch-span.ts'
 import { asBefore, fillFiles } from './fill-export.ts'
+import { flushWaitMs } from './flushed-device.ts'
 import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
 import { joinWindow, type Span } from './join-window.ts'
 import { measurePiece } from './measure-piece.ts'
@@ -138,14 +139,15 @@ class Turn implements AsyncDisposable {
   /** One window is fetched while the one before it is joined. */
   async #orderAhead(): Promise<void> {
     while (this.#checkpoint.ordered.length < WINDOWS_AHEAD && !isAllOrdered(this.#order, this.#checkpoint)) {
-      if (this.#checkpoint.measured === null) await this.#measure()
+      if (this.#checkpoint.measured === null && !(await this.#measure())) return
       await this.#keep({ checkpoint: orderWindow(this.#order, this.#checkpoint), stage: 'fetching' })
       const window = this.#checkpoint.ordered.at(-1)
       if (window !== undefined) await this.#fetch(window)
     }
   }
 
-  async #measure(): Promise<void> {
+  /** Whether the next piece is measured; if not, its time is not over, and other pieces can be joined meanwhile. */
+  async #measure(): Promise<boolean> {
     const { piece } = this.#checkpoint
     const { devices } = this.#order.plan
     await this.#keep({ stage: this.#checkpoint.nextIndex === 0 ? 'preparing' : 'fetching' })
@@ -153,9 +155,13 @@ class Turn implements AsyncDisposable {
     for (;;) {
       const asked = devices.filter((device) => !leftOut.includes(device))
       try {
+        const query = pieceQuery(this.#order, piece)
+        const waitMs = await this.#flushWaitMs(asked, query.endNs)
+        if (waitMs > 0 && this.#checkpoint.ordered.length > 0) return false
+        if (waitMs > 0) throw new Later(waitMs)
         const { header, stepNs, bytes, isExact } = await measurePiece(this.#parts, {
           order: this.#order,
-          query: pieceQuery(this.#order, piece),
+          query,
           devices: asked,
           spanBytes: this.#parts.limits.spanBytes,
           estimateTimeoutMs: this.#parts.limits.estimateTimeoutMs,
@@ -169,11 +175,26 @@ class Turn implements AsyncDisposable {
         if (bytes !== undefined) await this.#reserve(bytes, isExact)
         const measured = { leftOut, header, stepNs }
         await this.#keep({ checkpoint: { ...this.#checkpoint, measured, estimatedBytes } })
-        return
+        return true
       } catch (error) {
         leftOut.push(await this.#deviceToLeaveOut(error, asked))
       }
     }
+  }
+
+  /** How long to wait before all devices may have their packets up to a time; 0: they have. */
+  async #flushWaitMs(devices: readonly string[], endNs: bigint): Promise<number> {
+    const { fleet, limits } = this.#parts
+    const question = {
+      endNs,
+      nowMs: Date.now(),
+      // Until then a device that is late has been given up.
+      recentMs: limits.deviceRetryMs + FLUSH_LATE_MS,
+      timeoutMs: limits.estimateTimeoutMs,
+      signal: this.#watch.signal,
+    }
+    const waits = await Promise.all(devices.map((device) => flushWaitMs(fleet.get(device), question)))
+    return Math.max(0, ...waits)
   }
 
   /** A filter may leave little of what is there: then only the spool is known to need room. */
@@ -339,6 +360,9 @@ class Turn implements AsyncDisposable {
 
 /** The export goes on when the place for its files can take them. */
 const WAITS_FOR_STORE: ReadonlySet<string> = new Set(['export-store-full', 'export-target-unavailable'])
+
+/** More than a device that is late is waited for before it counts as one that cannot be read. */
+const FLUSH_LATE_MS = 600_000
 
 /** How many windows are fetched before they are joined: the spool needs so much room. */
 const WINDOWS_AHEAD = 2
