@@ -5,11 +5,12 @@ import { ExportJobs } from './export/export-jobs.ts'
 import type { ExportLimits, ExportParts } from './export/export-parts.ts'
 import { ExportStore } from './export/export-store.ts'
 import { openTargets } from './export/export-targets.ts'
+import { ScheduleStore } from './export/schedule-store.ts'
 import { Spool } from './export/spool.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 
-export type SharedExports = Pick<ExportParts, 'store' | 'jobs' | 'spool' | 'targets' | 'limits'>
+export type SharedExports = Pick<ExportParts, 'store' | 'schedules' | 'jobs' | 'spool' | 'targets' | 'limits'>
 
 /** Where exports go when the configuration does not say. */
 const OWN_TARGET = 'local'
@@ -31,6 +32,7 @@ export async function openExports(
   const own = { name: OWN_TARGET, type: 'directory' as const, path: join(config.home, 'exports') }
   return {
     store: owner.use(new ExportStore({ redis, keyPrefix, log })),
+    schedules: owner.use(new ScheduleStore({ redis, keyPrefix, log })),
     jobs: owner.use(new ExportJobs({ redis, keyPrefix, log })),
     spool: new Spool(spool ?? join(config.home, 'spool')),
     targets: await openTargets(targets.length > 0 ? targets : [own], configPath),

@@ -5,6 +5,7 @@ import { CapfleetError } from './base/error.ts'
 import { createLog, type Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
 import { ExportOutcomes } from './export/export-outcomes.ts'
+import type { OrderingRules } from './export/export-parts.ts'
 import { ExportWorker } from './export/export-worker.ts'
 import { WORKER_TIMINGS, type WorkerTimings } from './export/worker-timings.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
@@ -54,7 +55,8 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
   await checkSpool(shared)
   const { startTimeoutMs, retryPauseMs } = config.downloads
   const outcomes = new ExportOutcomes(metrics)
-  const parts = { ...shared, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
+  const ordering = orderingRules(config)
+  const parts = { ...shared, ordering, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
   const { keyPrefix } = config.redis
   const { fetches, writes } = config.exports.worker
   const worker = building.use(
@@ -91,6 +93,11 @@ async function checkSpool({ spool, store }: SharedExports): Promise<void> {
     'bad-config',
     `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,
   )
+}
+
+function orderingRules({ auth, exports, timeZone, tsModeAliases }: GatewayConfig): OrderingRules {
+  const { perUserMax, devicesMax } = exports
+  return { users: auth.users, timeZone, tsModeAliases, perUserMax, devicesMax }
 }
 
 /** For the command line: `address` is printed when ready. */

@@ -138,6 +138,12 @@ async function readUsers(path: string): Promise<readonly StoredUser[]> {
   return (await loadConfig(path, usersSchema)).users
 }
 
+/** The user of this name, as the file has them now. Fails with bad-config. */
+export async function findUser(path: string, name: string): Promise<User | undefined> {
+  const stored = (await readUsers(path)).find((user) => user.name === name)
+  return stored && { name, role: stored.role }
+}
+
 function newEntry(stored: StoredUser, revoke = new AbortController()): Entry {
   const { name, role } = stored
   return { stored, user: { name, role, revoked: revoke.signal }, revoke }

@@ -6,6 +6,7 @@
 import { type Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { Log } from '../base/log.ts'
+import type { CronRule } from '../query/cron-times.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import { askRedis } from './ask-redis.ts'
 import type { ExportOrder } from './export-order.ts'
@@ -30,7 +31,10 @@ export interface SpanJob extends WriteJob {
   readonly device: string
 }
 
-/** clean: removes what is left of an export. sweep: looks for work that was lost and files that nobody needs. */
+/**
+ * clean: removes what is left of an export. schedule: a run of a schedule is due. sweep: looks for work that was lost,
+ * runs that were missed and files that nobody needs.
+ */
 export interface UpkeepJob {
   readonly exportId?: string
   readonly scheduleId?: string
@@ -116,9 +120,23 @@ export class ExportJobs implements AsyncDisposable {
 
   /** Has what is left of an export removed by a worker. */
   async clean(exportId: string): Promise<void> {
-    const options = { jobId: `clean-${exportId}`, removeOnComplete: true, removeOnFail: true }
+    const options = { jobId: `clean-${exportId}`, ...GONE_AT_ONCE }
     const retried = { ...options, attempts: ATTEMPTS, backoff: BACKOFF }
     await askRedis(() => this.upkeep.add('clean', { exportId }, retried))
+  }
+
+  /**
+   * Has a worker look at a schedule whenever it comes round. Harmless for one that is known; what is lost here costs
+   * punctuality alone.
+   */
+  async keepSchedule(id: string, { cron, cronZone }: CronRule): Promise<void> {
+    const job = { name: 'schedule', data: { scheduleId: id }, opts: GONE_AT_ONCE }
+    const rule = { pattern: cron, tz: cronZone }
+    await askRedis(() => this.upkeep.upsertJobScheduler(schedulerId(id), rule, job))
+  }
+
+  async dropSchedule(id: string): Promise<void> {
+    await askRedis(() => this.upkeep.removeJobScheduler(schedulerId(id)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -144,9 +162,14 @@ export function jobPrefix(keyPrefix: string): string {
   return `{${keyPrefix}:jobs}`
 }
 
+function schedulerId(scheduleId: string): string {
+  return `schedule-${scheduleId}`
+}
+
+const GONE_AT_ONCE = { removeOnComplete: true, removeOnFail: true }
 const BACKOFF = { type: 'exponential', delay: BACKOFF_MS }
 
 function jobOptions(turn: number) {
   const priority = Math.min(PRIORITY_MAX, Math.max(1, turn))
-  return { priority, attempts: ATTEMPTS, backoff: BACKOFF, removeOnComplete: true, removeOnFail: true }
+  return { priority, attempts: ATTEMPTS, backoff: BACKOFF, ...GONE_AT_ONCE }
 }

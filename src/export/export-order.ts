@@ -6,7 +6,7 @@ import type { DownloadQuery } from '../query/download-query.ts'
 import type { ExportOptions } from '../query/export-options.ts'
 import { formatGatewayOptions } from '../query/format-download-query.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
-import { badParameter } from '../query/query-parameters.ts'
+import { badParameter, quote } from '../query/query-parameters.ts'
 
 export interface ExportOrder {
   readonly id: string
@@ -54,6 +54,13 @@ export function orderOf({ plan, options, exported, defaultTarget, user, schedule
     reason: exported.reason ?? null,
     scheduleId: scheduleId ?? null,
   }
+}
+
+/** The target that is named, or the first one. Fails with bad-parameter for one that is not configured. */
+export function targetName(targets: ReadonlyMap<string, unknown>, { target }: ExportOptions): string {
+  const [first = ''] = targets.keys()
+  if (target === undefined || targets.has(target)) return target ?? first
+  throw badParameter('Target', `must be one of ${[...targets.keys()].join(', ')}, got ${quote(target)}`)
 }
 
 /** The query as it was understood, with what the gateway itself does to the packets. */

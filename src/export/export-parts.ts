@@ -1,19 +1,36 @@
 /** What a worker runs exports with, and the limits that it keeps. */
 import type { FetchParts } from '../fetch/fetch-download.ts'
+import type { TimeSourceAliases } from '../query/time-source.ts'
 import type { ExportJobs } from './export-jobs.ts'
 import type { ExportOutcomes } from './export-outcomes.ts'
 import type { ExportStore } from './export-store.ts'
 import type { ExportTarget } from './export-target.ts'
+import type { ScheduleStore } from './schedule-store.ts'
 import type { Spool } from './spool.ts'
 
 export interface ExportParts extends FetchParts {
   readonly store: ExportStore
+  readonly schedules: ScheduleStore
   readonly jobs: ExportJobs
   readonly spool: Spool
   /** By name. */
   readonly targets: ReadonlyMap<string, ExportTarget>
   readonly limits: ExportLimits
+  readonly ordering: OrderingRules
   readonly outcomes: ExportOutcomes
+}
+
+/** What the orders of schedules are read and judged by, as those that a gateway takes. */
+export interface OrderingRules {
+  /** The file of the users. */
+  readonly users: string
+  /** IANA name, for local times without TSZone. */
+  readonly timeZone: string
+  readonly tsModeAliases: TimeSourceAliases
+  /** Exports of one user that have not ended. */
+  readonly perUserMax: number
+  /** Devices of one export. */
+  readonly devicesMax: number
 }
 
 export interface ExportLimits {

@@ -34,6 +34,12 @@ export interface Idempotency {
   readonly asked: string
 }
 
+/** That a run of a schedule has become an export, as the script notes it. */
+export interface RunNote {
+  readonly keys: readonly [schedule: string, due: string]
+  readonly values: readonly [expectedMs: number, nominalMs: number, followingMs: number, scheduleId: string]
+}
+
 /** What changes; absent members stay. */
 export interface ExportChange {
   readonly state?: ExportState
@@ -92,7 +98,8 @@ export interface Trouble {
 
 /** More exports are not created in one millisecond. */
 const SAME_MS_MAX = 100
-const KEY_KEPT_MS = 86_400_000
+/** How long a client that orders again is known. */
+export const KEY_KEPT_MS = 86_400_000
 const CREATE = readFileSync(new URL('create-export.lua', import.meta.url), 'utf8')
 const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8')
 
@@ -103,7 +110,7 @@ export class ExportStore implements AsyncDisposable {
   constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
-    this.#redis.defineCommand('createExport', { numberOfKeys: 6, lua: CREATE })
+    this.#redis.defineCommand('createExport', { numberOfKeys: 8, lua: CREATE })
     this.#redis.defineCommand('changeExport', { numberOfKeys: 3, lua: CHANGE })
   }
 
@@ -117,25 +124,18 @@ export class ExportStore implements AsyncDisposable {
    * user-quota, idempotency-conflict or scheduler-unavailable.
    */
   async create(order: ExportOrder, perUserMax: number, idempotency?: Idempotency): Promise<string> {
-    const { id, user, createdMs } = order
-    const asked = createHash('sha256')
-      .update(idempotency?.asked ?? '')
-      .digest('hex')
-    const keys = [
-      this.#key(id),
-      `${this.#prefix}:all`,
-      `${this.#prefix}:of:${user}`,
-      `${this.#prefix}:live:${user}`,
-      `${this.#prefix}:live`,
-      idempotency === undefined ? '' : this.#idempotencyKey(user, idempotency.key),
-    ]
-    const scripts = this.#redis as Scripts
-    const [answer, told = ''] = await askRedis(() =>
-      scripts.createExport(...keys, id, JSON.stringify(order), createdMs, perUserMax, asked, KEY_KEPT_MS),
-    )
-    if (answer === 'quota') throw tooMany(Number(told), perUserMax)
-    if (answer === 'conflict') throw otherOrder(told)
-    return answer === 'exists' ? told : id
+    const [answer, told = ''] = await this.#create(order, perUserMax, { idempotency })
+    if (answer === 'conflict') throw otherOrder('export', told)
+    return answer === 'exists' ? told : order.id
+  }
+
+  /**
+   * Keeps the order of a run, with the note that the run has become an export; false: the run has been dealt with, or
+   * its schedule is gone. Fails with user-quota or scheduler-unavailable.
+   */
+  async createRun(order: ExportOrder, perUserMax: number, note: RunNote): Promise<boolean> {
+    const [answer] = await this.#create(order, perUserMax, { note })
+    return answer === 'created'
   }
 
   /** undefined: there is none. Fails with scheduler-unavailable. */
@@ -282,6 +282,39 @@ export class ExportStore implements AsyncDisposable {
     this.#redis.disconnect()
   }
 
+  async #create(
+    order: ExportOrder,
+    perUserMax: number,
+    { idempotency, note }: { readonly idempotency?: Idempotency | undefined; readonly note?: RunNote },
+  ): Promise<readonly string[]> {
+    const { id, user, createdMs } = order
+    const asked = createHash('sha256')
+      .update(idempotency?.asked ?? '')
+      .digest('hex')
+    const keys = [
+      this.#key(id),
+      `${this.#prefix}:all`,
+      `${this.#prefix}:of:${user}`,
+      `${this.#prefix}:live:${user}`,
+      `${this.#prefix}:live`,
+      idempotency === undefined ? '' : this.#idempotencyKey(user, idempotency.key),
+      ...(note?.keys ?? ['', '']),
+    ]
+    const values = [
+      id,
+      JSON.stringify(order),
+      createdMs,
+      perUserMax,
+      asked,
+      KEY_KEPT_MS,
+      ...(note?.values ?? []),
+    ]
+    const scripts = this.#redis as Scripts
+    const answer = await askRedis(() => scripts.createExport(...keys, ...values))
+    if (answer[0] === 'quota') throw tooMany(Number(answer[1]), perUserMax)
+    return answer
+  }
+
   #key(id: string): string {
     return `${this.#prefix}:job:${id}`
   }
@@ -291,6 +324,7 @@ export class ExportStore implements AsyncDisposable {
   }
 }
 
+/** Of schedules, too. */
 export const EXPORT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
@@ -356,10 +390,10 @@ function tooMany(running: number, max: number): CapfleetError {
   )
 }
 
-function otherOrder(id: string): CapfleetError {
+export function otherOrder(what: 'export' | 'schedule', id: string): CapfleetError {
   return new CapfleetError(
     'idempotency-conflict',
-    `this Idempotency-Key stands for export ${id}, which was ordered with other parameters; choose another key`,
-    { members: { exportId: id } },
+    `this Idempotency-Key stands for ${what} ${id}, which was ordered with other parameters; choose another key`,
+    { members: { [`${what}Id`]: id } },
   )
 }

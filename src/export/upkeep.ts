@@ -1,4 +1,4 @@
-/** The jobs that keep order: what is left of an export is removed, lost work is found, files expire. */
+/** The jobs that keep order: what is left of an export is removed, lost work is found, schedules are kept, files expire. */
 
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { type ExportParts, Later } from './export-parts.ts'
 import { ENDED_STATES, type ExportRecord, LIVE_STATES } from './export-record.ts'
 import { releaseSpace } from './export-space.ts'
 import { targetOf, workFolder } from './publish-export.ts'
+import { runDueSchedules, runSchedule } from './run-schedule.ts'
 import type { JobTurn } from './working-queue.ts'
 
 /** How long a job that is not wanted any more may take to notice. */
@@ -17,8 +18,9 @@ const NOTICE_MS = 500
 const ENDED_KEPT_MS = 86_400_000
 
 export async function runUpkeep(parts: ExportParts, job: Job<UpkeepJob>): Promise<JobTurn> {
-  const { exportId } = job.data
+  const { exportId, scheduleId } = job.data
   if (job.name === 'clean' && exportId !== undefined) await clean(parts, exportId)
+  if (job.name === 'schedule' && scheduleId !== undefined) await runSchedule(parts, scheduleId, Date.now())
   if (job.name === 'sweep') await sweep(parts)
   return 'done'
 }
@@ -59,9 +61,10 @@ function spanJobsOf({ order, checkpoint }: ExportRecord): readonly string[] {
   )
 }
 
-/** Exports without a job get one again; those that have expired go; the spool keeps nothing of exports that are gone. */
+/** Exports without a job get one again; runs of schedules that were missed are ordered; exports that have expired go; the spool keeps nothing of exports that are gone. */
 async function sweep(parts: ExportParts): Promise<void> {
   for (const id of await parts.store.live()) await restart(parts, id)
+  await runDueSchedules(parts, Date.now())
   await expire(parts)
   const spooled = await parts.spool.exports()
   for (const id of new Set([...spooled, ...(await exportsInWork(parts))])) {

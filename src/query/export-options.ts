@@ -7,6 +7,7 @@ import {
   type ParameterValues,
   quote,
 } from './query-parameters.ts'
+import { zoneType } from './query-range.ts'
 
 const PART_BYTES_MIN = 1_048_576n
 const PART_BYTES_MAX = 2n ** 43n
@@ -62,15 +63,23 @@ export type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
 export const SCHEDULE_PARAMETERS = {
   cron: {
     name: 'Cron',
-    says: 'When to order the export: minute, hour, day of month, month, day of week. Relative times of the query count from then.',
-    type: patternType(/^\S+( \S+){4}$/, 'must have five fields: minute hour day-of-month month day-of-week'),
+    says:
+      'When to order the export: minute, hour, day of month, month, day of week. Relative times of the query count from then. ' +
+      'Where the clock is put forward over a time, its run is as much later; where it is put back, an hour that comes ' +
+      'twice has the runs of every hour twice, and those of a fixed hour once.',
+    type: patternType(
+      /^\S{1,100}( \S{1,100}){4}$/,
+      'must have five fields: minute hour day-of-month month day-of-week',
+    ),
     required: true,
     example: '5 * * * *',
   },
   cronZone: {
     name: 'CronZone',
-    says: 'The time zone of Cron, an IANA name.',
-    type: TEXT,
+    says:
+      'The time zone of Cron: an IANA name, or its city alone. A day there may have 25 hours, of which TSBegin=-1d ' +
+      'misses one; in UTC none has.',
+    type: zoneType(),
     defaultSays: "the gateway's timeZone",
   },
   /** What becomes of runs that were due while no worker ran. */

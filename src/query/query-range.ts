@@ -210,7 +210,7 @@ function unitType(): ParameterType<TimeUnit> {
   }
 }
 
-function zoneType(): ParameterType<string> {
+export function zoneType(): ParameterType<string> {
   return {
     schema: { type: 'string' },
     read: (text, name) => (text.trim() === '' ? undefined : resolveTimeZone(text.trim(), name)),

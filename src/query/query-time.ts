@@ -101,10 +101,17 @@ function detectUnit(text: string): TimeUnit {
 
 const SECONDS_PER_SUFFIX: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3_600n, d: 86_400n }
 
-/** "now", or "-15m": that long before now. */
+/** "-15m": that long before now. */
+const BEFORE_NOW = /^-(\d{1,9})([smhd])$/
+
+/** Whether what the text means depends on when it is read. */
+export function isRelativeTime(text: string): boolean {
+  return text === 'now' || BEFORE_NOW.test(text)
+}
+
 function parseRelative(text: string, nowNs: bigint): bigint | undefined {
   if (text === 'now') return nowNs
-  const [, count, suffix = ''] = /^-(\d{1,9})([smhd])$/.exec(text) ?? []
+  const [, count, suffix = ''] = BEFORE_NOW.exec(text) ?? []
   const seconds = SECONDS_PER_SUFFIX[suffix]
   if (count === undefined || seconds === undefined) return undefined
   return nowNs - BigInt(count) * seconds * NANOS_PER_UNIT.sec

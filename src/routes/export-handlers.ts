@@ -2,15 +2,16 @@
 
 import { CapfleetError } from '../base/error.ts'
 import { givenParameters, takeNoParameters, takeParameters } from '../contract/request-parameters.ts'
-import { type ExportOrder, orderedQuery, orderOf } from '../export/export-order.ts'
+import { type ExportOrder, orderedQuery, orderOf, targetName } from '../export/export-order.ts'
 import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../export/export-record.ts'
+import type { Idempotency } from '../export/export-store.ts'
 import { asBefore, fillingOf, isFillable } from '../export/fill-export.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../query/export-options.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
 import { DOWNLOAD_TABLES, estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
-import { badParameter, type ParameterValues } from '../query/query-parameters.ts'
+import type { ParameterValues } from '../query/query-parameters.ts'
 import { readParameters, refuseMiscased } from '../query/read-parameters.ts'
 import { captureHolder } from './capture-holder.ts'
 import { refuseBadFilters } from './check-download.ts'
@@ -73,13 +74,10 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
     throw new CapfleetError('draining', 'the gateway is shutting down', { retryAfterS: 1 })
   const order = orderOf({
     ...asked,
-    defaultTarget: targetName(parts, asked.exported),
+    defaultTarget: targetName(parts.exports.targets, asked.exported),
     user: ctx.state.user ?? '',
   })
-  const key = ctx.get('Idempotency-Key')
-  const idempotency =
-    key === '' ? undefined : { key: checkedKey(key), asked: `${ctx.path}?${ctx.querystring}` }
-  const id = await store.create(order, perUserMax, idempotency)
+  const id = await store.create(order, perUserMax, idempotencyOf(ctx))
   await jobs.start({ id }, await store.liveOf(order.user))
   const { ignored, timeZone } = asked.plan.query
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
@@ -196,14 +194,10 @@ function show(ctx: RouteContext, record: ExportRecord, status = 200): void {
   ctx.body = shownExport(record)
 }
 
-/** Fails with bad-parameter for a target that is not configured. */
-function targetName({ exports: { targets } }: GatewayParts, { target }: ExportOptions): string {
-  const [first = ''] = targets.keys()
-  if (target === undefined || targets.has(target)) return target ?? first
-  throw badParameter(
-    'Target',
-    `must be one of ${[...targets.keys()].join(', ')}, got ${JSON.stringify(target)}`,
-  )
+/** What the request says of being sent again. Fails with bad-parameter. */
+export function idempotencyOf(ctx: RouteContext): Idempotency | undefined {
+  const key = ctx.get('Idempotency-Key')
+  return key === '' ? undefined : { key: checkedKey(key), asked: `${ctx.path}?${ctx.querystring}` }
 }
 
 const KEY_FORM = /^[\x21-\x7e]{1,255}$/

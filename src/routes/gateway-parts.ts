@@ -27,7 +27,7 @@ export interface GatewayParts {
 }
 
 /** What the handlers of exports work with. */
-export interface ExportHandling extends Pick<ExportParts, 'store' | 'jobs' | 'targets'> {
+export interface ExportHandling extends Pick<ExportParts, 'store' | 'schedules' | 'jobs' | 'targets'> {
   readonly changes: ExportChanges
   /** Exports of one user that have not ended. */
   readonly perUserMax: number

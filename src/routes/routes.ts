@@ -39,6 +39,7 @@ import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showQueue, showQueuePlace } from './queue-handlers.ts'
 import { showRequest } from './request-handlers.ts'
 import type { GatewayRoute, RouteHandler } from './route.ts'
+import { listSchedules, orderSchedule, removeSchedule, showSchedule } from './schedule-handlers.ts'
 import { listFleetSplits } from './split-handlers.ts'
 
 /** What a device tells of itself. */
@@ -182,6 +183,10 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...EXPORT_API.events, handler: followExport },
   { ...EXPORT_API.file, handler: sendExportFile },
   { ...EXPORT_API.manifest, handler: showManifest },
+  { ...EXPORT_API.schedule, handler: orderSchedule },
+  { ...EXPORT_API.schedules, handler: listSchedules },
+  { ...EXPORT_API.showSchedule, handler: showSchedule },
+  { ...EXPORT_API.unschedule, handler: removeSchedule },
 
   // For those who run it.
   { ...OPERATIONS.metrics, handler: showMetrics },

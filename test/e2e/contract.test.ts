@@ -22,12 +22,14 @@ const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
 ]
 
 const EXPORTED = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`
+const SCHEDULED = 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now'
 
 /** Answers that go on until the client leaves. */
 const ENDLESS = /\/system\/events$/
 
 function queryOf({ path, method, isChange }: Endpoint, program: Program): string {
   if (method === 'POST' && path === '/v1/exports') return EXPORTED
+  if (method === 'POST' && path === '/v1/schedules') return SCHEDULED
   const own = QUERIES.find(([form]) => form.test(path))?.[1] ?? ''
   const isLive = /^\/api\/v1\/system\/(events|telemetry)$/.test(path)
   const device = program.isGateway && (isLive || (isChange === true && !path.includes('/pcap/del')))
@@ -52,6 +54,7 @@ describe('the contract', { timeout: 120_000 }, () => {
   let requestId = ''
   /** One that has ended well. */
   let exportId = ''
+  let scheduleId = ''
 
   before(async () => {
     fleet = await startSmallFleet()
@@ -70,6 +73,8 @@ describe('the contract', { timeout: 120_000 }, () => {
     const as = { headers: fleet.gateway.as.full }
     const ordered = await httpGet(`${fleet.gateway.url}/v1/exports?${EXPORTED}`, { ...as, method: 'POST' })
     exportId = String(ordered.json().id)
+    const kept = await httpGet(`${fleet.gateway.url}/v1/schedules?${SCHEDULED}`, { ...as, method: 'POST' })
+    scheduleId = String(kept.json().id)
     // The events of an export end with it.
     await httpGet(`${fleet.gateway.url}/v1/exports/${exportId}/events`, as)
   })
@@ -78,8 +83,11 @@ describe('the contract', { timeout: 120_000 }, () => {
     await fleet[Symbol.asyncDispose]()
   })
 
-  const pathOf = ({ path }: Endpoint): string =>
-    path.replace(':device', 'east').replace(':id', path.startsWith('/v1/exports/') ? exportId : requestId)
+  const pathOf = ({ path }: Endpoint): string => {
+    const ids = { '/v1/exports/:id': exportId, '/v1/schedules/:id': scheduleId }
+    const [, id = requestId] = Object.entries(ids).find(([start]) => path.startsWith(start)) ?? []
+    return path.replace(':device', 'east').replace(':id', id)
+  }
 
   /** Rows that a plain request can be sent to; a place in the queue is gone before anybody could ask for it (waiting.test.ts has one). */
   const askable = ({ table }: Program): readonly Endpoint[] =>

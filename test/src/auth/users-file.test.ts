@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { LoginGate } from '../../../src/auth/login-gate.ts'
-import { putUser, UsersFile } from '../../../src/auth/users-file.ts'
+import { findUser, putUser, UsersFile } from '../../../src/auth/users-file.ts'
 import type { Role } from '../../../src/base/role.ts'
 import { loadUsers } from '../../support/loaded-users.ts'
 
@@ -37,6 +37,16 @@ test('a user that was added is verified with the right password only', async (t)
   assert.equal(await verify(users, basic('ann', '')), undefined)
   for (const other of ['', 'Basic', 'Basic !', 'Bearer YW5uOng=', `x${basic('ann', 'pässword')}`])
     assert.equal(await verify(users, other), undefined, other)
+})
+
+test('a user is found by name, with the role that the file says now', async (t) => {
+  const path = await usersPath(t)
+  await assert.rejects(findUser(path, 'ann'), { code: 'bad-config' })
+  await putUser(path, { name: 'ann', role: 'full' }, 'right')
+  assert.deepEqual(await findUser(path, 'ann'), { name: 'ann', role: 'full' })
+  await putUser(path, { name: 'ann', role: 'viewer' }, 'right')
+  assert.deepEqual(await findUser(path, 'ann'), { name: 'ann', role: 'viewer' })
+  assert.equal(await findUser(path, 'bob'), undefined)
 })
 
 test('a user who is removed while the password is looked at does not get in', async (t) => {

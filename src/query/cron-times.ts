@@ -1,0 +1,43 @@
+/** When a cron expression comes round, by the reader that BullMQ has too. */
+import { CronExpressionParser } from 'cron-parser'
+import { CapfleetError } from '../base/error.ts'
+import { badParameter, quote } from './query-parameters.ts'
+
+export interface CronRule {
+  /** Five fields: minute, hour, day of month, month, day of week. */
+  readonly cron: string
+  /** IANA name of the zone in which they are meant. */
+  readonly cronZone: string
+}
+
+/** H is a minute that the reader picks by chance, another one each time that it reads. */
+const BY_CHANCE = /(^|[ ,])H([ ,/(]|$)/i
+
+/** The first time after `afterMs`. Fails with bad-parameter for an expression that is wrong or never comes round. */
+export function nextCronMs({ cron, cronZone }: CronRule, afterMs: number): number {
+  if (BY_CHANCE.test(cron)) throw badParameter('Cron', `must say when instead of H, got ${quote(cron)}`)
+  try {
+    const read = CronExpressionParser.parse(cron, { currentDate: new Date(afterMs), tz: cronZone })
+    return read.next().getTime()
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw badParameter('Cron', `is no time that comes round (${why}), got ${quote(cron)}`)
+  }
+}
+
+const HOUR_MS = 3_600_000
+
+/**
+ * The same for an expression that has come round before. Where a clock is put back by half an hour, the reader finds
+ * nothing behind some times: it looks on an hour or a day later then.
+ */
+export function followingCronMs(rule: CronRule, afterMs: number): number {
+  for (const skippedMs of [0, HOUR_MS]) {
+    try {
+      return nextCronMs(rule, afterMs + skippedMs)
+    } catch (error) {
+      if (!(error instanceof CapfleetError)) throw error
+    }
+  }
+  return nextCronMs(rule, afterMs + 24 * HOUR_MS)
+}

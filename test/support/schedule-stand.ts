@@ -1,0 +1,75 @@
+/** Schedules over a real Redis, ordered without a worker: the clock is whatever a test says. */
+import { join } from 'node:path'
+import { putUser } from '../../src/auth/users-file.ts'
+import type { Log } from '../../src/base/log.ts'
+import { Device } from '../../src/device/device.ts'
+import { ExportJobs } from '../../src/export/export-jobs.ts'
+import { ExportStore } from '../../src/export/export-store.ts'
+import { openTargets } from '../../src/export/export-targets.ts'
+import type { SchedulingParts } from '../../src/export/run-schedule.ts'
+import { ScheduleStore } from '../../src/export/schedule-store.ts'
+import { Fleet } from '../../src/fleet/fleet.ts'
+import { TempRedis } from './processes/temp-redis.ts'
+import { tempFolder } from './temp-folder.ts'
+
+export interface ScheduleStand extends AsyncDisposable {
+  readonly redis: TempRedis
+  readonly users: string
+  readonly keyPrefix: string
+  /** What another worker would have: its own connections. */
+  open(): SchedulingParts
+  /** Makes these the devices of all workers. */
+  setDevices(...names: readonly string[]): void
+}
+
+export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand> {
+  await using parts = new AsyncDisposableStack()
+  const folder = parts.use(await tempFolder())
+  const users = join(folder.path, 'users.yaml')
+  await putUser(users, { name: 'ann', role: 'user' }, 'open sesame')
+  await putUser(users, { name: 'bob', role: 'full' }, 'open sesame')
+  const redis = parts.use(await TempRedis.create())
+  const nothing = () => undefined
+  const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing }
+  const fleet = parts.use(
+    new Fleet({
+      connectTimeoutMs: 500,
+      idleTimeoutMs: 500,
+      probeTimeoutMs: 300,
+      probeIntervalMs: 3_600_000,
+      failuresMax: 1_000_000,
+      lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
+      largeAnswersMax: 4,
+      log,
+    }),
+  )
+  const target = { name: 'local', type: 'directory' as const, path: folder.path }
+  const targets = await openTargets([target], join(folder.path, 'gateway.yaml'))
+  const keyPrefix = 'stand'
+  const ordering = { users, timeZone: 'UTC', tsModeAliases: {}, perUserMax, devicesMax: 64 }
+  const options = { redis: { url: redis.url }, keyPrefix, log }
+  const setDevices = (...names: readonly string[]) => {
+    // Nobody listens there: an export is ordered without asking a device.
+    fleet.replace(
+      names.map((name) => new Device({ name, url: 'http://127.0.0.1:9', user: 'u', password: 'p' })),
+    )
+  }
+  setDevices('d0')
+  const owner = parts.move()
+  return {
+    redis,
+    users,
+    keyPrefix,
+    open: () => ({
+      schedules: owner.use(new ScheduleStore(options)),
+      store: owner.use(new ExportStore(options)),
+      jobs: owner.use(new ExportJobs(options)),
+      fleet,
+      targets,
+      ordering,
+      log,
+    }),
+    setDevices,
+    [Symbol.asyncDispose]: () => owner.disposeAsync(),
+  }
+}
