@@ -51,7 +51,7 @@ export class ExportWorker implements AsyncDisposable {
     const { fetches, writes, metrics, timings } = options
     this.#parts = parts
     this.#options = options
-    this.#redis = connectRedis(options.redis, 'blocking', log)
+    this.#redis = connectRedis(options.redis, 'jobs', log)
     const fetch = this.#take<SpanJob>(FETCH_QUEUE, fetches, (job) => this.#runSpan(job))
     const write = this.#take<WriteJob>(WRITE_QUEUE, writes, (job) => this.#runExport(job))
     const upkeep = this.#take<UpkeepJob>(UPKEEP_QUEUE, 1, (job) => runUpkeep(parts, job))

@@ -11,17 +11,17 @@ export interface RedisTarget {
 
 /**
  * What a connection is for. A blocking command holds up every later one of its connection, so those
- * have their own; and they wait for Redis for ever, while a request would rather fail soon. So do messages, which
- * may not come for long.
+ * have their own; and they wait for Redis for ever, while a request would rather fail soon. So do those of BullMQ
+ * ("jobs"), which block longer, and messages, which may not come for long.
  */
-export type RedisPurpose = 'commands' | 'blocking' | 'messages'
+export type RedisPurpose = 'commands' | 'blocking' | 'jobs' | 'messages'
 
 const CONNECT_TIMEOUT_MS = 2_000
 const COMMAND_TIMEOUT_MS = 3_000
 const RETRY_FIRST_MS = 50
 const RETRY_MOST_MS = 1_000
-/** Longer than a BLMPOP of the inbox waits: a silent socket is then a dead one. */
-const BLOCKING_SOCKET_TIMEOUT_MS = 10_000
+/** Longer than a BLMPOP of the inbox waits, or BullMQ for a job: a silent socket is then a dead one. */
+const SOCKET_TIMEOUTS_MS = { blocking: 10_000, jobs: 20_000 }
 
 /** A connection that reconnects for ever. The caller ends it with `disconnect()`. */
 export function connectRedis(target: RedisTarget, purpose: RedisPurpose, log: Log): Redis {
@@ -38,7 +38,9 @@ function optionsFor(target: RedisTarget, purpose: RedisPurpose): Omit<CommonRedi
     ...(purpose === 'commands'
       ? { commandTimeout: COMMAND_TIMEOUT_MS, maxRetriesPerRequest: 2 }
       : { maxRetriesPerRequest: null }),
-    ...(purpose === 'blocking' ? { socketTimeout: BLOCKING_SOCKET_TIMEOUT_MS } : {}),
+    ...(purpose in SOCKET_TIMEOUTS_MS
+      ? { socketTimeout: SOCKET_TIMEOUTS_MS[purpose as 'blocking' | 'jobs'] }
+      : {}),
   }
 }
 

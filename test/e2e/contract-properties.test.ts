@@ -29,8 +29,8 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   path: ['other'],
 }
 
-/** These go on for as long as somebody listens. */
-const ENDLESS = /\/system\/(events|telemetry)$/
+/** These may go on for as long as somebody listens. */
+const ENDLESS = /\/(system|exports\/\{id\})\/(events|telemetry)$/
 
 interface Operation {
   parameters: { readonly name: string; schema: object }[]
