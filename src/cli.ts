@@ -2,22 +2,32 @@
  * The command line. Programs are loaded only when they are run: no command waits for the code of
  * another.
  */
-import { Command, Option } from 'commander'
+import { existsSync } from 'node:fs'
+import { Command, type CommanderError, Option } from 'commander'
 import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
 import { productVersion } from './base/product-version.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
 import { ROLES, type Role } from './base/role.ts'
+import { addClientCommands } from './command/client/client-commands.ts'
 import type { ImportCommandOptions } from './command/import-command.ts'
 
 useCompileCache()
 
 const DEFAULT_DEMO_PORT = 8080
+const STATUS_USAGE = 2
+const ENGINE_COMMANDS: readonly string[] = ['gateway', 'appliance', 'recorder', 'demo', 'import']
 
 const program: Command = new Command('capfleet')
   .description('One URL in front of many packet-capture appliances, and the appliance too.')
   .showHelpAfterError('(run with --help to see what is possible)')
+  .exitOverride(endWith)
   .version(`capfleet ${productVersion()}`, '-V, --version', 'print the version')
   .configureHelp({ sortSubcommands: false, showGlobalOptions: true })
+  .hook('preAction', (_program, command) => refuseWithoutEngine(command))
+
+program.commandsGroup('Ask a gateway:')
+await addClientCommands(program, process.argv.slice(2))
+program.commandsGroup('Run the programs:')
 
 const configOption = (example: string): Option =>
   new Option('--config <file>', `YAML file; every setting is in ${example}`)
@@ -140,6 +150,20 @@ program
       await addUser(name, options)
     }),
   )
+
+/** Help and version end well; all else that commander ends for is a mistake in the command line. */
+function endWith({ exitCode }: CommanderError): never {
+  process.exit(exitCode === 0 ? 0 : STATUS_USAGE)
+}
+
+/** The npm package is for those who ask a gateway: it has no native code. */
+function refuseWithoutEngine(command: Command): void {
+  const name = command.parent === program ? command.name() : (command.parent?.name() ?? '')
+  if (!ENGINE_COMMANDS.includes(name) || existsSync(new URL('../native', import.meta.url))) return
+  program.error(
+    `error: ${name} needs the native engine, which is not in this package; run it from the repository or the image of capfleet, after npm start or npm test has built it there`,
+  )
+}
 
 /** A server program: says on stdout where it answers, then runs until it is told to stop. */
 interface RunningProgram {

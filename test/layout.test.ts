@@ -83,6 +83,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/serve',
     'src/export',
   ],
+  // Shared with a page: nothing of Node.js. Of the contract it takes types.
+  'src/client': ['src/base/error.ts', 'src/query', 'src/contract/export-answers.ts'],
+  'src/command/client': [
+    'src/base',
+    'src/query',
+    'src/contract',
+    'src/client',
+    'src/pcap/pcap-header.ts',
+    'src/pcap/record-boundary.ts',
+    'src/command/password-prompt.ts',
+    'src/command/progress-bar.ts',
+  ],
   'src/demo-traffic': [],
   'src/command': ['src/base', 'src/auth', 'src/demo-traffic', 'appliance'],
   src: ['src', 'appliance'],
@@ -244,6 +256,8 @@ describe('a planted mistake is seen', () => {
     ['appliance/answers/x.ts', 'appliance/recorder/store-writer.ts'],
     ['appliance/x.ts', 'appliance/recorder/store-writer.ts'],
     ['native/x.ts', 'src/base/log.ts'],
+    ['src/client/x.ts', 'src/http/http-app.ts'],
+    ['src/command/client/x.ts', 'src/fetch/body.ts'],
   ] as const) {
     test(`${from} imports ${to}`, () => {
       const planted = new Map([[from, ['src/base/error.ts', to]]])

@@ -6,12 +6,22 @@ const SAME_SIGNAL_MS = 1_000
 /** As a shell reports an interrupted command. */
 const EXIT_FORCED = 130
 
+export interface ProgramEnd {
+  /** The line that tells of an error; undefined: none. */
+  readonly describe?: (error: unknown) => string | undefined
+  /** The exit status of an error; default: 1. */
+  readonly statusOf?: (error: unknown) => number
+}
+
 /**
  * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel
  * abort `signal`; who asks again a second later ends the process at once. An error is printed as
  * one line.
  */
-export async function runProgram(main: (signal: AbortSignal) => Promise<void>): Promise<void> {
+export async function runProgram(
+  main: (signal: AbortSignal) => Promise<void>,
+  { describe = describeError, statusOf = () => 1 }: ProgramEnd = {},
+): Promise<void> {
   const stop = new AbortController()
   let stoppedMs: number | undefined
   const onSignal = (): void => {
@@ -27,8 +37,9 @@ export async function runProgram(main: (signal: AbortSignal) => Promise<void>): 
     await main(stop.signal)
     process.exitCode = 0
   } catch (error) {
-    process.stderr.write(`capfleet: ${describeError(error)}\n`)
-    process.exitCode = 1
+    const line = describe(error)
+    if (line !== undefined) process.stderr.write(`capfleet: ${line}\n`)
+    process.exitCode = statusOf(error)
   } finally {
     if (process.connected) process.disconnect()
   }

@@ -3,14 +3,20 @@ import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { CapfleetError } from '../base/error.ts'
 
-/** A password from the terminal (asked twice, not shown) or, when stdin is a pipe, its first line. */
-export async function readPassword(user: string): Promise<string> {
-  if (!process.stdin.isTTY) return refuseShort((await text(process.stdin)).split(/\r?\n/)[0] ?? '')
-  const first = await askHidden(`Password for ${user}: `)
+/** A new password from the terminal (asked twice, not shown) or, when stdin is a pipe, its first line. */
+export async function readNewPassword(user: string): Promise<string> {
+  const first = await readPassword(user)
+  if (!process.stdin.isTTY) return refuseShort(first)
   const second = await askHidden('Again: ')
   if (first !== second)
     throw new CapfleetError('bad-parameter', 'the two passwords differ; nothing was changed')
   return refuseShort(first)
+}
+
+/** A password from the terminal (not shown) or, when stdin is a pipe, its first line. */
+export async function readPassword(user: string): Promise<string> {
+  if (process.stdin.isTTY) return await askHidden(`Password for ${user}: `)
+  return (await text(process.stdin)).split(/\r?\n/)[0] ?? ''
 }
 
 /** NIST SP 800-63B asks for as many of a password that a person chooses. */

@@ -5,8 +5,10 @@
 import type { WriteStream } from 'node:tty'
 
 export interface ProgressBar {
-  /** `done` and `total` in bytes. Calls may come at any rate. */
-  update(done: number, total: number): void
+  /** `done` and `total` in bytes, undefined where nobody knows. Calls may come at any rate. */
+  update(done: number, total: number | undefined): void
+  /** Shows a text in the place of the bar, until the next update. */
+  tell(text: string): void
   /** Ends the line. */
   finish(summary: string): void
   /** Takes the line away, for a message that follows. */
@@ -16,9 +18,15 @@ export interface ProgressBar {
 const REDRAW_MS = 100
 const BAR_WIDTH = 24
 
+export interface ProgressOptions {
+  readonly out?: WriteStream | NodeJS.WriteStream
+  /** Bytes that were there before; they count for the share, not for the rate. */
+  readonly from?: number
+}
+
 export function createProgressBar(
   label: string,
-  out: WriteStream | NodeJS.WriteStream = process.stderr,
+  { out = process.stderr, from = 0 }: ProgressOptions = {},
 ): ProgressBar {
   const startedMs = performance.now()
   const emptyLine = out.isTTY ? '\r\u001b[K' : ''
@@ -28,7 +36,11 @@ export function createProgressBar(
       const nowMs = performance.now()
       if (!out.isTTY || nowMs - drawnMs < REDRAW_MS) return
       drawnMs = nowMs
-      out.write(`${emptyLine}${progressLine(label, { done, total, elapsedS: (nowMs - startedMs) / 1000 })}`)
+      const elapsedS = (nowMs - startedMs) / 1000
+      out.write(`${emptyLine}${progressLine(label, { done, total, elapsedS, from })}`)
+    },
+    tell(text) {
+      if (out.isTTY) out.write(`${emptyLine}${label}: ${text}`)
     },
     finish(summary) {
       out.write(`${emptyLine}${label}: ${summary}\n`)
@@ -39,14 +51,23 @@ export function createProgressBar(
   }
 }
 
-/** "import a.pcap [######------] 52% 210 MB 180 MB/s ETA 1 s" */
-export function progressLine(label: string, at: { done: number; total: number; elapsedS: number }): string {
-  const share = at.total > 0 ? Math.min(1, at.done / at.total) : 0
+export interface ProgressPlace {
+  readonly done: number
+  readonly total: number | undefined
+  readonly elapsedS: number
+  readonly from?: number
+}
+
+/** "import a.pcap [######------] 52% 210 MB 180 MB/s ETA 1 s"; without a total "import a.pcap 210 MB 180 MB/s" */
+export function progressLine(label: string, { done, total, elapsedS, from = 0 }: ProgressPlace): string {
+  const rate = elapsedS > 0 ? (done - from) / elapsedS : 0
+  const amount = `${formatBytes(done)} ${formatBytes(rate)}/s`
+  if (total === undefined) return `${label} ${amount}`
+  const share = total > 0 ? Math.min(1, done / total) : 0
   const filled = Math.round(share * BAR_WIDTH)
-  const rate = at.elapsedS > 0 ? at.done / at.elapsedS : 0
-  const eta = rate > 0 ? `ETA ${Math.ceil((at.total - at.done) / rate)} s` : ''
+  const eta = rate > 0 ? `ETA ${Math.ceil(Math.max(0, total - done) / rate)} s` : ''
   const bar = `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`
-  return `${label} ${bar} ${Math.floor(share * 100)}% ${formatBytes(at.done)} ${formatBytes(rate)}/s ${eta}`.trimEnd()
+  return `${label} ${bar} ${Math.floor(share * 100)}% ${amount} ${eta}`.trimEnd()
 }
 
 export function formatBytes(bytes: number): string {

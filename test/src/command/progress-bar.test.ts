@@ -16,6 +16,17 @@ test('nothing to do and nothing done yet are shown without division by zero', ()
   )
 })
 
+test('what was there before counts for the share, not for the rate', () => {
+  assert.equal(
+    progressLine('x', { done: 60_000_000, total: 80_000_000, elapsedS: 1, from: 40_000_000 }),
+    'x [##################------] 75% 60.0 MB 20.0 MB/s ETA 1 s',
+  )
+})
+
+test('without a total there is the amount and the rate', () => {
+  assert.equal(progressLine('x', { done: 60_000_000, total: undefined, elapsedS: 2 }), 'x 60.0 MB 30.0 MB/s')
+})
+
 test('bytes are shown with three digits at most', () => {
   assert.deepEqual([999, 1000, 123_456, 5_250_000_000].map(formatBytes), [
     '999 B',
@@ -28,9 +39,8 @@ test('bytes are shown with three digits at most', () => {
 test('on a terminal the line is taken away for what must be said', () => {
   const written: string[] = []
   const bar = createProgressBar('import', {
-    isTTY: true,
-    write: (text: string) => written.push(text) > 0,
-  } as never)
+    out: { isTTY: true, write: (text: string) => written.push(text) > 0 } as never,
+  })
   bar.update(1, 2)
   bar.clear()
   assert.ok(written[0]?.startsWith('\r\u001b[Kimport [####'), written[0])
@@ -40,9 +50,8 @@ test('on a terminal the line is taken away for what must be said', () => {
 test('off a terminal only the summary is written', () => {
   const written: string[] = []
   const bar = createProgressBar('import', {
-    isTTY: false,
-    write: (text: string) => written.push(text) > 0,
-  } as never)
+    out: { isTTY: false, write: (text: string) => written.push(text) > 0 } as never,
+  })
   bar.update(1, 2)
   bar.clear()
   bar.finish('done')

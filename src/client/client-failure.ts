@@ -1,0 +1,95 @@
+import { ERROR_KINDS } from '../base/error.ts'
+
+/** What went wrong, by what its caller can do about it. */
+export type FailureKind = 'usage' | 'access' | 'not-found' | 'busy' | 'device' | 'incomplete' | 'disk-full'
+
+interface FailureFacts {
+  /** A stable word: of the gateway's problem, or one of the client's own. */
+  readonly code: string
+  /** The parameter at fault. */
+  readonly param?: string | undefined
+  /** When to try again. */
+  readonly retryAfterS?: number | undefined
+  /** Whether the same request can succeed later. */
+  readonly canRetry?: boolean
+  /** The place in the queue when the wait for it was over. */
+  readonly position?: number | undefined
+  readonly cause?: unknown
+}
+
+/** A failure that its caller can see: told by the gateway, or met on the way to it. */
+export class ClientFailure extends Error {
+  readonly kind: FailureKind
+  readonly facts: FailureFacts
+
+  constructor(kind: FailureKind, message: string, facts: FailureFacts) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
+    this.name = 'ClientFailure'
+    this.kind = kind
+    this.facts = facts
+  }
+
+  get code(): string {
+    return this.facts.code
+  }
+
+  get canRetry(): boolean {
+    return this.facts.canRetry ?? false
+  }
+}
+
+const ACCESS_CODES: ReadonlySet<string> = new Set(['too-many-logins', 'unauthenticated'])
+const BUSY_CODES: ReadonlySet<string> = new Set([
+  'queue-timeout',
+  'download-slots-exhausted',
+  'compiler-busy',
+])
+
+/** The kind of an error that was answered with this status. */
+export function failureKindOf(status: number, code: string): FailureKind {
+  if (status === 401 || status === 403 || ACCESS_CODES.has(code)) return 'access'
+  if (status === 404 || status === 410) return 'not-found'
+  if (status === 429 || BUSY_CODES.has(code)) return 'busy'
+  return status >= 500 ? 'device' : 'usage'
+}
+
+/** The failure that an answer other than 2xx tells of. `text` is its body, which a proxy may have written. */
+export function problemFailure(status: number, headers: Headers, text: string): ClientFailure {
+  const problem = parseProblem(text)
+  const code = typeof problem.code === 'string' ? problem.code : `http-${status}`
+  const retryAfterS = Number(headers.get('retry-after') ?? Number.NaN)
+  return new ClientFailure(failureKindOf(status, code), detailOf(problem, status, headers), {
+    code,
+    param: textOf(problem.param),
+    position: typeof problem.position === 'number' ? problem.position : undefined,
+    canRetry: canRetry(status, code),
+    ...(Number.isFinite(retryAfterS) ? { retryAfterS } : {}),
+  })
+}
+
+function detailOf(problem: Record<string, unknown>, status: number, headers: Headers): string {
+  const detail = textOf(problem.detail)
+  if (detail !== undefined) return detail
+  const place = headers.get('location')
+  if (place !== null) return `the address leads to ${place} (status ${status}); use that one`
+  return `what answers there is no gateway of capfleet, or not in order (status ${status})`
+}
+
+/** A gateway that is newer than this program may know other codes. */
+function canRetry(status: number, code: string): boolean {
+  return code in ERROR_KINDS ? ERROR_KINDS[code as keyof typeof ERROR_KINDS].retry : status >= 502
+}
+
+function parseProblem(text: string): Record<string, unknown> {
+  try {
+    const problem: unknown = JSON.parse(text)
+    return typeof problem === 'object' && problem !== null ? (problem as Record<string, unknown>) : {}
+  } catch {
+    // A proxy answers in words of its own.
+    return {}
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,47 @@
+/** Where a download is asked for: a capture, a part of one, or a time range of many devices. */
+import { ClientFailure } from './client-failure.ts'
+import type { QueryPairs } from './gateway-client.ts'
+
+export interface DownloadTarget {
+  readonly path: string
+  readonly query: QueryPairs
+}
+
+const PATHS = {
+  single: '/api/v1/pcap/single',
+  splittime: '/api/v1/pcap/splittime',
+  timerange: '/api/v1/pcap/timerange',
+} as const
+
+/** Parameters that say which time is wanted. */
+const RANGE_NAMES: readonly string[] = ['TSBegin', 'TSEnd']
+const PART_NAMES: readonly string[] = ['Start', 'Stop']
+
+/** Fails with a ClientFailure where the parameters name no download, or two. */
+export function downloadTarget(captureName: string | undefined, query: QueryPairs): DownloadTarget {
+  return { path: PATHS[downloadKind(captureName, query)], query: downloadQuery(captureName, query) }
+}
+
+/** The parameters of a download where the path does not tell of which kind it is: in an estimate, an export. */
+export function downloadQuery(captureName: string | undefined, query: QueryPairs): QueryPairs {
+  downloadKind(captureName, query)
+  return captureName === undefined ? query : [['StreamName', captureName], ...query]
+}
+
+function downloadKind(captureName: string | undefined, query: QueryPairs): keyof typeof PATHS {
+  const has = (names: readonly string[]) => query.some(([name]) => names.includes(name))
+  if (captureName === undefined) {
+    if (has(RANGE_NAMES)) return 'timerange'
+    throw usage('name a capture, or the time that you want: --last 15m, or --begin and --end')
+  }
+  if (has(RANGE_NAMES)) {
+    throw usage(
+      'a capture takes --start and --stop, in nanoseconds; for --begin and --end leave out its name, and choose devices by --device',
+    )
+  }
+  return has(PART_NAMES) ? 'splittime' : 'single'
+}
+
+function usage(message: string): ClientFailure {
+  return new ClientFailure('usage', message, { code: 'usage' })
+}

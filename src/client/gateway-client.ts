@@ -1,0 +1,95 @@
+/** Asks a gateway, as one user. */
+import { problemFailure } from './client-failure.ts'
+import type { Received, Send, SentRequest } from './transport.ts'
+
+/** What proves who asks. */
+export type Credentials = { readonly user: string; readonly password: string } | { readonly token: string }
+
+export interface GatewayAccess {
+  /** May end with a path, below which the gateway answers. */
+  readonly url: string
+  /** Left out: only what needs none is answered. */
+  readonly credentials?: Credentials | undefined
+}
+
+/** Names and texts of parameters. */
+export type QueryPairs = readonly (readonly [name: string, value: string])[]
+
+export interface AskOptions {
+  readonly method?: SentRequest['method']
+  readonly query?: QueryPairs
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal | undefined
+}
+
+/** An answer of JSON, also as it came: reading it would change integers beyond 2^53. */
+export interface JsonAnswer<Value> {
+  readonly value: Value
+  readonly text: string
+  readonly headers: Headers
+}
+
+/** Longer texts of an error are not one of ours. */
+const PROBLEM_BYTES_MAX = 65_536
+
+export class GatewayClient {
+  readonly access: GatewayAccess
+  readonly #send: Send
+
+  constructor(access: GatewayAccess, send: Send) {
+    this.access = access
+    this.#send = send
+  }
+
+  /** An answer of status 2xx, its body unread; any other one is thrown as a ClientFailure. */
+  async open(
+    path: string,
+    { method = 'GET', query = [], headers = {}, signal }: AskOptions = {},
+  ): Promise<Received> {
+    const { credentials } = this.access
+    const answer = await this.#send({
+      method,
+      url: this.addressOf(path, query),
+      headers: {
+        ...headers,
+        ...(credentials === undefined ? {} : { authorization: authorizationOf(credentials) }),
+      },
+      signal,
+    })
+    if (answer.status >= 200 && answer.status < 300) return answer
+    throw problemFailure(answer.status, answer.headers, await readText(answer.body, PROBLEM_BYTES_MAX))
+  }
+
+  /** Fails with a ClientFailure. */
+  async json<Value>(path: string, options: AskOptions = {}): Promise<JsonAnswer<Value>> {
+    const { headers, body } = await this.open(path, options)
+    const text = await readText(body, Number.POSITIVE_INFINITY)
+    return { value: JSON.parse(text) as Value, text, headers }
+  }
+
+  /** The whole address of a path of the API. */
+  addressOf(path: string, query: QueryPairs = []): URL {
+    const { url } = this.access
+    const address = new URL(path.slice(1), url.endsWith('/') ? url : `${url}/`)
+    address.search = query
+      .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+      .join('&')
+    return address
+  }
+}
+
+function authorizationOf(credentials: Credentials): string {
+  if ('token' in credentials) return `Bearer ${credentials.token}`
+  const bytes = new TextEncoder().encode(`${credentials.user}:${credentials.password}`)
+  return `Basic ${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))}`
+}
+
+async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of body) {
+    text += decoder.decode(piece, { stream: true })
+    if (text.length > bytesMax) break
+  }
+  return text + decoder.decode()
+}

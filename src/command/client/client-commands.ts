@@ -1,0 +1,77 @@
+/** The commands that ask a gateway. Each is defined when it is needed: none waits for the code of another. */
+import type { Command } from 'commander'
+
+interface ClientCommand {
+  readonly says: string
+  /** Adds its arguments, flags, subcommands and what it does. */
+  readonly define: () => Promise<(command: Command) => void>
+}
+
+export const CLIENT_COMMANDS = {
+  login: {
+    says: 'log in to a gateway, for the commands below',
+    define: async () => (await import('./login-commands.ts')).defineLogin,
+  },
+  context: {
+    says: 'the gateways that were logged in to: list, use, remove',
+    define: async () => (await import('./login-commands.ts')).defineContext,
+  },
+  devices: {
+    says: 'list the devices: whether they answer, their streams, their clocks',
+    define: async () => (await import('./list-commands.ts')).defineDevices,
+  },
+  captures: {
+    says: 'list the captures of all devices, or of some',
+    define: async () => (await import('./list-commands.ts')).defineCaptures,
+  },
+  queue: {
+    says: 'list who downloads now, and who waits at which place',
+    define: async () => (await import('./list-commands.ts')).defineQueue,
+  },
+  status: {
+    says: 'what the devices capture now',
+    define: async () => (await import('./recording-commands.ts')).defineStatus,
+  },
+  start: {
+    says: 'start a capture on the devices that --device names',
+    define: async () => (await import('./recording-commands.ts')).defineStart,
+  },
+  stop: {
+    says: 'stop the capture on the devices that --device names',
+    define: async () => (await import('./recording-commands.ts')).defineStop,
+  },
+  estimate: {
+    says: 'how much a download would be; nothing is downloaded',
+    define: async () => (await import('./report-commands.ts')).defineEstimate,
+  },
+  get: {
+    says: 'download packets as a PCAP file: a capture, or a time range of many devices in one',
+    define: async () => (await import('./get-command.ts')).defineGet,
+  },
+  receipt: {
+    says: 'what became of a download of the last 24 hours',
+    define: async () => (await import('./report-commands.ts')).defineReceipt,
+  },
+  export: {
+    says: 'downloads that the gateway runs as jobs: create, list, watch, get, cancel, schedule',
+    define: async () => (await import('./export-commands.ts')).defineExport,
+  },
+  completion: {
+    says: 'print the script that completes commands in bash, zsh or fish',
+    define: async () => (await import('./completion-commands.ts')).defineCompletion,
+  },
+} as const satisfies Record<string, ClientCommand>
+
+/** What the scripts of `completion` ask; nobody types it. */
+const HIDDEN_COMMAND = '__complete'
+
+/** Adds all of them by name, and of those whose names are among `words` all there is. */
+export async function addClientCommands(program: Command, words: readonly string[]): Promise<void> {
+  for (const [name, { says, define }] of Object.entries(CLIENT_COMMANDS)) {
+    const command = program.command(name).description(says)
+    if (words.includes(name)) (await define())(command)
+  }
+  if (!words.includes(HIDDEN_COMMAND)) return
+  const { defineComplete } = await import('./completion-commands.ts')
+  defineComplete(program.command(HIDDEN_COMMAND, { hidden: true }))
+}

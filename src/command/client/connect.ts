@@ -1,0 +1,62 @@
+/** From the options and the environment of a command to the gateway that it asks. */
+import { readFile } from 'node:fs/promises'
+import { Option } from 'commander'
+import { type Credentials, type GatewayAccess, GatewayClient } from '../../client/gateway-client.ts'
+import { type ClientContext, chosenContext, readContexts } from './client-contexts.ts'
+import { nodeTransport } from './node-transport.ts'
+import { usageFailure } from './usage-failure.ts'
+
+export interface ConnectOptions {
+  readonly context?: string
+}
+
+export function contextOption(): Option {
+  return new Option(
+    '--context <name>',
+    'which gateway, of those that were logged in to; else the current one',
+  ).env('CAPFLEET_CONTEXT')
+}
+
+/** CAPFLEET_URL, CAPFLEET_USER and CAPFLEET_PASSWORD count before the contexts. */
+export async function connect({ context }: ConnectOptions): Promise<GatewayClient> {
+  const { CAPFLEET_URL: url = '', CAPFLEET_USER: user = '', CAPFLEET_PASSWORD: password = '' } = process.env
+  if (url !== '') {
+    // The password of a context is not for another address.
+    if (user === '' || password === '')
+      throw usageFailure('CAPFLEET_URL needs CAPFLEET_USER and CAPFLEET_PASSWORD beside it')
+    return new GatewayClient({ url: gatewayUrl(url), credentials: { user, password } }, nodeTransport())
+  }
+  const chosen = chosenContext(await readContexts(), context)
+  const own = user === '' || password === '' ? credentialsOf(chosen) : { user, password }
+  return clientOf({ url: chosen.url, credentials: own }, chosen.ca)
+}
+
+/** `caPath` is a file with a certificate to trust. */
+export async function clientOf(access: GatewayAccess, caPath: string | undefined): Promise<GatewayClient> {
+  return new GatewayClient(
+    access,
+    nodeTransport(caPath === undefined ? undefined : await readFile(caPath, 'utf8')),
+  )
+}
+
+/** The address of a gateway as it is kept. Fails with a ClientFailure. */
+export function gatewayUrl(text: string): string {
+  const url = URL.parse(text.includes('://') ? text : `https://${text}`)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw usageFailure(
+      `${JSON.stringify(text)} is no address of a gateway; it looks like https://capfleet.example.org`,
+    )
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw usageFailure(
+      'leave name and password out of the address; --user names the user, and the password is asked for',
+    )
+  }
+  url.search = ''
+  url.hash = ''
+  return url.href
+}
+
+function credentialsOf(context: ClientContext): Credentials {
+  return 'token' in context ? { token: context.token } : { user: context.user, password: context.password }
+}

@@ -1,0 +1,88 @@
+/** What a part needs so that a later run can go on with it: `<name>.part.json` beside it. */
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import type { DownloadTarget } from '../../client/download-target.ts'
+import { diskFailure, PART_ENDING } from './output-file.ts'
+import { usageFailure } from './usage-failure.ts'
+
+export interface AskedDownload extends DownloadTarget {
+  /** Of the gateway. */
+  readonly url: string
+  /** How a split cuts it. */
+  readonly split?: string | undefined
+}
+
+/** What is written: the request that is continued, and whether it can be. */
+export interface JournalEntry {
+  readonly requestId: string
+  /** A compressed body begins anew. */
+  readonly isCompressed: boolean
+}
+
+export interface DownloadJournal {
+  readonly entry: JournalEntry | undefined
+  save(entry: JournalEntry): Promise<void>
+  remove(): Promise<void>
+}
+
+/** Of a pipe nothing is kept. */
+export const NO_JOURNAL: DownloadJournal = {
+  entry: undefined,
+  save: async () => undefined,
+  remove: async () => undefined,
+}
+
+/** `isForced` passes over what was kept before. Fails with a ClientFailure when the part that is there is of another download. */
+export async function openJournal(
+  path: string,
+  asked: AskedDownload,
+  { isForced }: { readonly isForced: boolean },
+): Promise<DownloadJournal> {
+  const file = `${path}${PART_ENDING}.json`
+  const own = JSON.parse(JSON.stringify(asked)) as AskedDownload
+  const found = isForced ? undefined : await readJournal(file)
+  if (found !== undefined && !isSame(found.asked, own)) {
+    throw usageFailure(
+      `${path}${PART_ENDING} is the part of another download (${found.asked.path} of ${found.asked.url}); --force begins anew`,
+    )
+  }
+  return {
+    entry: found,
+    save: async (entry) => {
+      const { requestId, isCompressed } = entry
+      try {
+        await writeFile(
+          `${file}.new`,
+          `${JSON.stringify({ asked: own, requestId, isCompressed }, null, 2)}\n`,
+          {
+            mode: 0o600,
+            flush: true,
+          },
+        )
+        await rename(`${file}.new`, file)
+      } catch (cause) {
+        throw diskFailure(cause, `${path}${PART_ENDING}`)
+      }
+    },
+    remove: () => rm(file, { force: true }),
+  }
+}
+
+interface Journal extends JournalEntry {
+  readonly asked: AskedDownload
+}
+
+/** undefined when there is none, or none that can be read: then the part is nobody's. */
+async function readJournal(file: string): Promise<Journal | undefined> {
+  try {
+    const { asked, requestId, isCompressed } = JSON.parse(await readFile(file, 'utf8')) as Partial<Journal>
+    if (asked === undefined || typeof requestId !== 'string') return undefined
+    return { asked, requestId, isCompressed: isCompressed === true }
+  } catch {
+    return undefined
+  }
+}
+
+function isSame(one: AskedDownload, other: AskedDownload): boolean {
+  const textOf = ({ url, path, query, split }: AskedDownload) => JSON.stringify([url, path, query, split])
+  return textOf(one) === textOf(other)
+}

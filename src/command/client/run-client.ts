@@ -1,0 +1,64 @@
+/** Runs a command against a gateway, and ends with the status that tells a script what became of it. */
+import { CapfleetError } from '../../base/error.ts'
+import { describeError, runProgram } from '../../base/program.ts'
+import { ClientFailure, type FailureKind, failureKindOf } from '../../client/client-failure.ts'
+
+/** 0 complete, 1 a defect. */
+export const EXIT_STATUSES = {
+  usage: 2,
+  access: 3,
+  'not-found': 4,
+  busy: 5,
+  device: 6,
+  incomplete: 7,
+  'disk-full': 8,
+} as const satisfies Record<FailureKind, number>
+
+/** As a shell reports an interrupted command. */
+const STATUS_INTERRUPTED = 130
+
+/** `flagOf` names the flag of a parameter that the gateway complains about. */
+export async function runClient(
+  main: (signal: AbortSignal) => Promise<void>,
+  flagOf: (parameter: string) => string | undefined = () => undefined,
+): Promise<void> {
+  // Whoever reads us has seen enough.
+  process.stdout.on('error', endQuietly)
+  await runProgram(main, {
+    describe: (error) => describeFailure(error, flagOf),
+    statusOf,
+  })
+}
+
+function endQuietly(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(EXIT_STATUSES.incomplete)
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof ClientFailure) return EXIT_STATUSES[error.kind]
+  if (error instanceof CapfleetError) return EXIT_STATUSES[localKindOf(error)]
+  return isAbort(error) ? STATUS_INTERRUPTED : 1
+}
+
+/** Errors of parts that the client shares with the programs: a setting that it cannot use is its user's. */
+function localKindOf({ code, kind }: CapfleetError): FailureKind {
+  return code === 'bad-config' ? 'usage' : failureKindOf(kind.status, code)
+}
+
+/** "TSEnd must be ..., got "x" [bad-parameter, --end]" */
+function describeFailure(
+  error: unknown,
+  flagOf: (parameter: string) => string | undefined,
+): string | undefined {
+  if (isAbort(error)) return undefined
+  if (!(error instanceof ClientFailure)) return describeError(error)
+  const { code, param } = error.facts
+  if (code === 'usage') return error.message
+  const flag = param === undefined ? undefined : flagOf(param)
+  return `${error.message} [${[code, ...(flag === undefined ? [] : [flag])].join(', ')}]`
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError'
+}
