@@ -1,0 +1,210 @@
+// The commands that ask a gateway, as a user runs them: a real gateway over two appliances.
+import assert from 'node:assert/strict'
+import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type ClientEnd,
+  gatewayEnvironment,
+  type TempClient,
+  tempClient,
+} from '../../../support/processes/client-process.ts'
+import {
+  SMALL_FLEET_START_NS,
+  type SmallFleet,
+  startSmallFleet,
+} from '../../../support/processes/small-fleet.ts'
+import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
+import { shellPipeline } from '../../../support/shell-pipeline.ts'
+
+const PASSWORD = 'open sesame'
+const RANGE = [
+  '--begin',
+  String(SMALL_FLEET_START_NS),
+  '--end',
+  String(SMALL_FLEET_START_NS + 1_000_000_000n),
+]
+
+describe('the command line', { timeout: 120_000 }, () => {
+  const parts = new AsyncDisposableStack()
+  let fleet: SmallFleet
+  let client: TempClient
+
+  before(async () => {
+    fleet = parts.use(await startSmallFleet())
+    client = parts.use(await tempClient())
+  })
+  after(() => parts.disposeAsync())
+
+  const as = (user: string) => ({ environment: gatewayEnvironment(fleet.gateway.url, user, PASSWORD) })
+  const run = (args: readonly string[], user = 'full'): Promise<ClientEnd> => client.run(args, as(user))
+  const well = async (args: readonly string[], user?: string): Promise<string> => {
+    const { status, stdout, stderr } = await run(args, user)
+    assert.equal(status, 0, stderr)
+    return stdout.toString()
+  }
+  const contextsPath = () => join(client.home, 'capfleet', 'config.yaml')
+
+  describe('login', () => {
+    test('keeps what the gateway accepts, for nobody else to read', async () => {
+      const { url } = fleet.gateway
+      const login = ['login', url, '--user', 'user', '--name', 'lab']
+      const { status, stderr } = await client.run(login, { input: `${PASSWORD}\n` })
+      assert.equal(status, 0, stderr)
+      const [file, folder] = await Promise.all([stat(contextsPath()), stat(join(client.home, 'capfleet'))])
+      assert.deepEqual([file.mode & 0o777, folder.mode & 0o777], [0o600, 0o700])
+      assert.match((await client.run(['devices'])).stdout.toString(), /^east /m)
+      assert.match((await client.run(['context', 'list'])).stdout.toString(), /^\* +lab +http:\S+ +user$/m)
+      assert.ok(!(await client.run(['context', 'list', '-o', 'json'])).stdout.includes(PASSWORD))
+    })
+
+    test('keeps nothing that the gateway refuses', async () => {
+      const before = await readFile(contextsPath(), 'utf8')
+      const file = join(client.folder, 'password')
+      await writeFile(file, 'wrong\n')
+      const refused = await client.run([
+        'login',
+        fleet.gateway.url,
+        '--user',
+        'user',
+        '--password-file',
+        file,
+      ])
+      assert.equal(refused.status, 3, refused.stderr)
+      assert.equal(await readFile(contextsPath(), 'utf8'), before)
+    })
+
+    test('and contexts are chosen, and removed', async () => {
+      const second = ['login', fleet.gateway.url, '--user', 'viewer', '--name', 'second']
+      assert.equal((await client.run(second, { input: PASSWORD })).status, 0)
+      assert.equal((await client.run(['context', 'use', 'lab'])).status, 0)
+      assert.match((await client.run(['context', 'list'])).stdout.toString(), /^\* +lab/m)
+      const refused = await client.run(['get', 'east-first', '--context', 'second'])
+      assert.equal(refused.status, 3, refused.stderr)
+      assert.equal((await client.run(['context', 'remove', 'second'])).status, 0)
+      const unknown = await client.run(['devices', '--context', 'second'])
+      assert.equal(unknown.status, 2)
+      assert.match(unknown.stderr, /no context is called "second"; there are lab/)
+    })
+
+    test('a file that others may read is not used', async () => {
+      await chmod(contextsPath(), 0o644)
+      const refused = await client.run(['devices'])
+      await chmod(contextsPath(), 0o600)
+      assert.equal(refused.status, 3)
+      assert.match(refused.stderr, /run: chmod 600/)
+    })
+
+    test("a context's password goes to no other address", async () => {
+      const environment = { CAPFLEET_URL: 'http://127.0.0.1:9' }
+      const refused = await client.run(['devices'], { environment })
+      assert.equal(refused.status, 2)
+      assert.match(refused.stderr, /CAPFLEET_URL needs CAPFLEET_USER and CAPFLEET_PASSWORD/)
+    })
+  })
+
+  describe('lists', () => {
+    test('as a table, as lines of JSON, as CSV, and as the gateway gave them', async () => {
+      assert.match(await well(['captures']), /^DEVICE +CAPTURE .*\neast +east-first /)
+      const lines = (await well(['captures', '-o', 'jsonl'])).trimEnd().split('\n')
+      assert.deepEqual(
+        lines.map((line) => (JSON.parse(line) as { StreamName: string }).StreamName),
+        ['east-first', 'east-second', 'west-first', 'west-second'],
+      )
+      const csv = await well(['captures', '-o', 'csv', '--device', 'west'])
+      assert.match(csv, /^device,capture,begin,end,.*\nwest,west-first,1790000000000000000,/)
+      const given = await fetch(`${fleet.gateway.url}/stream/list`, { headers: fleet.gateway.as.full })
+      assert.equal(await well(['captures', '-o', 'json']), `${await given.text()}\n`)
+    })
+
+    test('end quietly when nobody reads on', async () => {
+      const program = `${process.execPath} ${REPOSITORY_ROOT}src/cli.ts captures -o json`
+      const { stderr } = await shellPipeline(`${program} | true`, as('full').environment)
+      assert.match(stderr, /^codes: 7 0\n$/)
+    })
+
+    test('a page says how to go on', async () => {
+      const { stderr } = await run(['captures', '--limit', '1'])
+      const [, after = ''] = /there are more; --after (\S+)/.exec(stderr) ?? []
+      assert.match(await well(['captures', '--limit', '1', '--after', after]), /east-second/)
+    })
+  })
+
+  test('a capture is started and stopped on the devices that are named, and no others', async () => {
+    const refused = await run(['start', 'incident'])
+    assert.equal(refused.status, 2)
+    assert.match(refused.stderr, /\[bad-parameter, --device\]/)
+    assert.match(
+      await well(['start', 'incident', '--device', 'east']),
+      /^east +incident_\d{8}_\d{4} +running/m,
+    )
+    assert.match(await well(['status']), /^east +running +incident.*\nwest +idle/m)
+    const again = await run(['start', 'incident', '-d', '*'])
+    assert.equal(again.status, 2)
+    assert.match(again.stdout.toString(), /^east .* is running; stop it first\nwest +incident_\S+ +running/m)
+    assert.match(again.stderr, /^capfleet: east: .*\[capture-running\]$/m)
+    assert.match(await well(['stop', '-d', '*']), /^east .* idle .*\nwest .* idle /ms)
+    assert.match(await well(['status', '-o', 'csv']), /^east,idle,.*\nwest,idle,/m)
+  })
+
+  test('an estimate sums up, and tells of a bad filter before anything is downloaded', async () => {
+    assert.match(await well(['estimate', ...RANGE]), /^in all: 80 packets, 7\.7 kB/m)
+    const refused = await run(['estimate', ...RANGE, '--bpf', 'tcp prot 443'])
+    assert.equal(refused.status, 2)
+    assert.match(refused.stderr, /\[bad-bpf, --bpf\]/)
+  })
+
+  describe('the exit status', () => {
+    for (const [status, what, args, said] of [
+      [2, 'an unknown flag', ['get', '--nonsense'], /unknown option/],
+      [2, 'no command', ['nonsense'], /unknown command/],
+      [2, 'nothing that is asked for', ['get'], /name a capture, or the time/],
+      [
+        2,
+        'a capture and a time',
+        ['get', 'east-first', '--last', '1m'],
+        /a capture takes --start and --stop/,
+      ],
+      [
+        2,
+        'a time that is none',
+        ['get', '--begin', 'yesterday', '--end', 'now'],
+        /TSBegin must be .*--begin\]/,
+      ],
+      [4, 'a capture that is not there', ['get', 'nothing'], /\[unknown-capture/],
+      [4, 'a device that is not there', ['captures', '-d', 'nowhere'], /\[unknown-device, --device\]/],
+      [
+        4,
+        'a receipt that is not there',
+        ['receipt', '00000000-0000-0000-0000-000000000000'],
+        /unknown-request/,
+      ],
+    ] as const) {
+      test(`${status}: ${what}`, async () => {
+        const ended = await run(args)
+        assert.equal(ended.status, status, ended.stderr)
+        assert.match(ended.stderr, said)
+        assert.equal(ended.stdout.length, 0)
+      })
+    }
+
+    test('3: wrong credentials, and what a user may not do', async () => {
+      const environment = gatewayEnvironment(fleet.gateway.url, 'user', 'wrong')
+      assert.equal((await client.run(['devices'], { environment })).status, 3)
+      const refused = await run(['stop', '-d', '*'], 'viewer')
+      assert.equal(refused.status, 3)
+      assert.match(refused.stderr, /\[insufficient-scope\]/)
+    })
+
+    test('6: nobody is there', async () => {
+      const environment = gatewayEnvironment('http://127.0.0.1:9', 'user', PASSWORD)
+      const ended = await client.run(['get', 'east-first', '-o', 'x.pcap'], { environment })
+      assert.equal(ended.status, 6)
+      assert.match(ended.stderr, /cannot be reached.*\[gateway-unreachable\]/)
+      assert.deepEqual(
+        await readdir(client.folder).then((names) => names.filter((name) => name === 'x.pcap')),
+        [],
+      )
+    })
+  })
+})

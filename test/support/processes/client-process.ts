@@ -1,0 +1,80 @@
+/** `capfleet` as a user runs it, in a process of its own, with contexts of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { buffer } from 'node:stream/consumers'
+import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
+import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { tempFolder } from '../temp-folder.ts'
+
+export interface ClientEnd {
+  /** null when a signal ended it. */
+  readonly status: number | null
+  readonly stdout: Buffer
+  readonly stderr: string
+}
+
+export interface ClientRun {
+  readonly child: ChildProcess
+  /** What it has said on stderr so far. */
+  readonly said: () => string
+  readonly ended: Promise<ClientEnd>
+}
+
+export interface TempClient extends AsyncDisposable {
+  /** Its working folder; the contexts are in `config` below `home`. */
+  readonly folder: string
+  readonly home: string
+  start(args: readonly string[], options?: ClientOptions): ClientRun
+  run(args: readonly string[], options?: ClientOptions): Promise<ClientEnd>
+}
+
+export interface ClientOptions {
+  readonly input?: string
+  readonly environment?: Readonly<Record<string, string>>
+  readonly cwd?: string
+}
+
+/** Not logged in to anything. */
+export async function tempClient(): Promise<TempClient> {
+  const folder = await tempFolder()
+  const home = await tempFolder()
+  const children = new Set<ChildProcess>()
+  const start = (
+    args: readonly string[],
+    { input = '', environment, cwd }: ClientOptions = {},
+  ): ClientRun => {
+    const child = spawn(process.execPath, [...NODE_OPTIONS, `${REPOSITORY_ROOT}src/cli.ts`, ...args], {
+      cwd: cwd ?? folder.path,
+      env: { PATH: process.env.PATH, XDG_CONFIG_HOME: home.path, ...environment },
+    })
+    children.add(child)
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(input)
+    let said = ''
+    child.stderr.on('data', (text: Buffer) => {
+      said += text.toString()
+    })
+    const closed = once(child, 'close')
+    const ended = buffer(child.stdout).then(async (stdout) => {
+      await closed
+      return { status: child.exitCode, stdout, stderr: said }
+    })
+    return { child, said: () => said, ended }
+  }
+  return {
+    folder: folder.path,
+    home: home.path,
+    start,
+    run: (args, options) => start(args, options).ended,
+    [Symbol.asyncDispose]: async () => {
+      for (const child of children) child.kill('SIGKILL')
+      await folder[Symbol.asyncDispose]()
+      await home[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** As the environment names a gateway and its user. */
+export function gatewayEnvironment(url: string, user: string, password: string): Record<string, string> {
+  return { CAPFLEET_URL: url, CAPFLEET_USER: user, CAPFLEET_PASSWORD: password }
+}
