@@ -15,7 +15,7 @@ useCompileCache()
 
 const DEFAULT_DEMO_PORT = 8080
 const STATUS_USAGE = 2
-const ENGINE_COMMANDS: readonly string[] = ['gateway', 'appliance', 'recorder', 'demo', 'import']
+const ENGINE_COMMANDS: readonly string[] = ['gateway', 'worker', 'appliance', 'recorder', 'demo', 'import']
 
 const program: Command = new Command('capfleet')
   .description('One URL in front of many packet-capture appliances, and the appliance too.')

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { downloadQuery } from '../../client/download-target.ts'
-import type { Export } from '../../client/export-events.ts'
+import type { Export } from '../../client/followed-export.ts'
 import type { EXPORTS } from '../../contract/export-answers.ts'
 import { EXPORT_LIST_PARAMETERS } from '../../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { ClientFailure } from '../../client/client-failure.ts'
-import type { Export } from '../../client/export-events.ts'
+import type { Export } from '../../client/followed-export.ts'
 import type { GatewayClient } from '../../client/gateway-client.ts'
 import type { DownloadOutput } from './output-file.ts'
 import type { Retries } from './retries.ts'

@@ -1,6 +1,6 @@
 /** An export as it goes on, on stderr, until it has ended. */
 import { ClientFailure } from '../../client/client-failure.ts'
-import { type Export, watchExport } from '../../client/export-events.ts'
+import { type Export, watchExport } from '../../client/followed-export.ts'
 import type { GatewayClient } from '../../client/gateway-client.ts'
 import { createProgressBar, formatBytes, type ProgressBar } from '../progress-bar.ts'
 import { shownNs } from './list-output.ts'

@@ -3,7 +3,6 @@ import type { Command } from 'commander'
 import type { z } from 'zod'
 import { downloadQuery } from '../../client/download-target.ts'
 import type { SCHEDULE, SCHEDULES } from '../../contract/export-answers.ts'
-import { SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
 import { type LastOption, lastOption, withLast } from './last-option.ts'
@@ -66,7 +65,7 @@ export function defineSchedule(command: Command): void {
 }
 
 function defineCreate(command: Command): void {
-  const flags = new QueryFlags([SCHEDULE_PARAMETERS, ...DOWNLOAD_TABLES.export])
+  const flags = new QueryFlags(DOWNLOAD_TABLES.schedule)
   command.argument('[capture]', 'the capture; left out: a time range of the chosen devices')
   flags
     .addTo(command)

@@ -1,0 +1,67 @@
+// `capfleet export` against a real gateway with a worker.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { gatewayEnvironment, type TempClient, tempClient } from '../../../support/processes/client-process.ts'
+import {
+  SMALL_FLEET_START_NS,
+  type SmallFleet,
+  startSmallFleet,
+} from '../../../support/processes/small-fleet.ts'
+import { startTempWorker } from '../../../support/processes/temp-worker.ts'
+
+const RANGE = [
+  '--begin',
+  String(SMALL_FLEET_START_NS),
+  '--end',
+  String(SMALL_FLEET_START_NS + 1_000_000_000n),
+]
+
+describe('capfleet export', { timeout: 120_000 }, () => {
+  const parts = new AsyncDisposableStack()
+  let fleet: SmallFleet
+  let client: TempClient
+
+  before(async () => {
+    fleet = parts.use(await startSmallFleet())
+    client = parts.use(await tempClient())
+    parts.use(await startTempWorker(fleet.gateway))
+  })
+  after(() => parts.disposeAsync())
+
+  const run = (...args: readonly string[]) =>
+    client.run(['export', ...args], {
+      environment: gatewayEnvironment(fleet.gateway.url, 'user', 'open sesame'),
+    })
+
+  test('an order prints its id, is followed to its end, listed and shown', async () => {
+    const ordered = await run('create', ...RANGE, '--reason', 'ticket 7', '--wait')
+    assert.equal(ordered.status, 0, ordered.stderr)
+    const id = ordered.stdout.toString().trim()
+    assert.match(ordered.stderr, new RegExp(`^export ${id}: complete, 1 file, 7\\.7 kB$`, 'm'))
+    const listed = await run('list')
+    assert.match(listed.stdout.toString(), new RegExp(`^${id} +complete +100% .* ticket 7$`, 'm'))
+    const shown = await run('show', id)
+    assert.match(shown.stdout.toString(), /^devices +east=complete west=complete$/m)
+    const again = await run('watch', id)
+    assert.deepEqual([again.status, again.stdout.length], [0, 0], again.stderr)
+    const kept = await run('list', '--state', 'failed', '-o', 'jsonl')
+    assert.deepEqual([kept.status, kept.stdout.toString()], [0, ''])
+  })
+
+  test('a cancelled one is gone', async () => {
+    const id = (await run('create', 'east-first')).stdout.toString().trim()
+    const cancelled = await run('cancel', id)
+    assert.equal(cancelled.status, 0, cancelled.stderr)
+    assert.match(cancelled.stderr, new RegExp(`^export ${id}: was \\w+$`, 'm'))
+  })
+
+  test('what is wrong with an order is told before anything is ordered', async () => {
+    const filter = await run('create', ...RANGE, '--bpf', 'tcp prot 1')
+    assert.deepEqual([filter.status, filter.stdout.length], [2, 0])
+    assert.match(filter.stderr, /\[bad-bpf, --bpf\]/)
+    const time = await run('create', ...RANGE, '--part-time', 'soon')
+    assert.equal(time.status, 2)
+    assert.match(time.stderr, /\[bad-parameter, --part-time\]/)
+    assert.equal((await run('show', 'nothing')).status, 4)
+  })
+})
