@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import { ClientFailure } from '../../client/client-failure.ts'
 import type { Export } from '../../client/followed-export.ts'
 import type { GatewayClient } from '../../client/gateway-client.ts'
@@ -24,54 +24,74 @@ export interface ExportFileOptions {
  * export tells. Fails with a ClientFailure, or the signal's reason.
  */
 export async function fetchExportFile(options: ExportFileOptions): Promise<void> {
-  const { file, output, retries } = options
-  if (output.bytes > Number(file.bytes)) await output.truncate(0)
-  for (let rounds = 1; ; rounds += 1) {
-    const hasOldBytes = output.bytes > 0
-    await receiveAll(options, retries)
-    if ((await sha256Of(output)) === file.sha256) return await output.finish()
-    if (!hasOldBytes || rounds > 1) throw wrongDigest(file)
-    // What was here was of another file.
-    await output.truncate(0)
-  }
+  await new ExportFile(options).fetch()
 }
 
-async function receiveAll(options: ExportFileOptions, retries: Retries): Promise<void> {
-  const { file, output } = options
-  while (output.bytes < Number(file.bytes)) {
-    const before = output.bytes
-    try {
-      await receiveRest(options)
-    } catch (error) {
-      if (!(error instanceof ClientFailure)) throw error
-      if (output.bytes > before) retries.progressed()
-      await retries.pause(error)
+class ExportFile {
+  readonly #options: ExportFileOptions
+  readonly #bytes: number
+  /** Of all that the output has. */
+  #hash: Hash = createHash('sha256')
+
+  constructor(options: ExportFileOptions) {
+    this.#options = options
+    this.#bytes = Number(options.file.bytes)
+  }
+
+  async fetch(): Promise<void> {
+    const { file, output } = this.#options
+    for await (const piece of output.kept()) this.#hash.update(piece)
+    const hasOldBytes = output.bytes > 0
+    await this.#receiveAll()
+    if (!this.#isWhole() && hasOldBytes) {
+      // What was here was of another file.
+      await this.#beginAnew()
+      await this.#receiveAll()
+    }
+    if (!this.#isWhole()) throw wrongDigest(file)
+    await output.finish()
+  }
+
+  #isWhole(): boolean {
+    const { file, output } = this.#options
+    return output.bytes === this.#bytes && this.#hash.copy().digest('hex') === file.sha256
+  }
+
+  async #beginAnew(): Promise<void> {
+    await this.#options.output.truncate(0)
+    this.#hash = createHash('sha256')
+  }
+
+  async #receiveAll(): Promise<void> {
+    const { output, retries } = this.#options
+    while (output.bytes < this.#bytes) {
+      const before = output.bytes
+      try {
+        await this.#receiveRest()
+      } catch (error) {
+        if (!(error instanceof ClientFailure)) throw error
+        if (output.bytes > before) retries.progressed()
+        await retries.pause(error)
+      }
     }
   }
-}
 
-async function receiveRest({
-  client,
-  exportId,
-  file,
-  part,
-  output,
-  signal,
-  onProgress,
-}: ExportFileOptions): Promise<void> {
-  const range = { range: `bytes=${output.bytes}-`, 'if-range': `"${file.sha256}"` }
-  const answer = await client.open(`/v1/exports/${encodeURIComponent(exportId)}/file`, {
-    query: [['Part', String(part)]],
-    headers: output.bytes === 0 ? {} : range,
-    signal,
-  })
-  if (answer.status !== 206) await output.truncate(0)
-  for await (const chunk of answer.body) {
-    await output.write([chunk])
-    onProgress(output.bytes)
-    if (output.bytes > Number(file.bytes)) throw wrongDigest(file)
-  }
-  if (output.bytes < Number(file.bytes)) {
+  async #receiveRest(): Promise<void> {
+    const { client, exportId, file, part, output, signal, onProgress } = this.#options
+    const range = { range: `bytes=${output.bytes}-`, 'if-range': `"${file.sha256}"` }
+    const answer = await client.open(`/v1/exports/${encodeURIComponent(exportId)}/file`, {
+      query: [['Part', String(part)]],
+      headers: output.bytes === 0 ? {} : range,
+      signal,
+    })
+    if (answer.status !== 206 && output.bytes > 0) await this.#beginAnew()
+    for await (const chunk of answer.body) {
+      await output.write([chunk])
+      this.#hash.update(chunk)
+      onProgress(output.bytes)
+      if (output.bytes > this.#bytes) throw wrongDigest(file)
+    }
+    if (output.bytes === this.#bytes) return
     throw new ClientFailure('incomplete', 'the answer ended before the end of the file', {
       code: 'connection-broken',
       canRetry: true,
@@ -79,18 +99,10 @@ async function receiveRest({
   }
 }
 
-async function sha256Of(output: DownloadOutput): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const piece of output.kept()) hash.update(piece)
-  return hash.digest('hex')
-}
-
 function wrongDigest({ name, bytes, sha256 }: ExportedFile): ClientFailure {
   return new ClientFailure(
     'incomplete',
     `${name} came otherwise than it is: it has ${bytes} bytes and the sha256 ${sha256}`,
-    {
-      code: 'wrong-digest',
-    },
+    { code: 'wrong-digest' },
   )
 }
