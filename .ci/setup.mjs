@@ -50,6 +50,8 @@ const TEST_PACKAGES = [
   'xfsprogs',
   'netsniff-ng',
   'python3-venv',
+  'zsh',
+  'fish',
 ]
 
 const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import { Command, type CommanderError, Option } from 'commander'
 import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
+import { CapfleetError } from './base/error.ts'
 import { productVersion } from './base/product-version.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
 import { ROLES, type Role } from './base/role.ts'
@@ -160,8 +161,9 @@ function endWith({ exitCode }: CommanderError): never {
 function refuseWithoutEngine(command: Command): void {
   const name = command.parent === program ? command.name() : (command.parent?.name() ?? '')
   if (!ENGINE_COMMANDS.includes(name) || existsSync(new URL('../native', import.meta.url))) return
-  program.error(
-    `error: ${name} needs the native engine, which is not in this package; run it from the repository or the image of capfleet, after npm start or npm test has built it there`,
+  throw new CapfleetError(
+    'not-implemented',
+    `${name} needs the native engine, which is not in this package; run it in a checkout of the repository, where npm start builds it`,
   )
 }
 

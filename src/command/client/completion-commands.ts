@@ -13,8 +13,11 @@ import { runClient } from './run-client.ts'
 
 const SCRIPTS = {
   bash: `_capfleet() {
-  local IFS=$'\\n'
-  COMPREPLY=($(compgen -W "$("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  local found
+  COMPREPLY=()
+  while IFS= read -r found; do
+    COMPREPLY+=("$found")
+  done < <("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _capfleet capfleet
 `,
@@ -33,6 +36,9 @@ end
 complete -c capfleet -a '(__capfleet_complete)'
 `,
 } as const
+
+/** What stands on a command line as it is: nobody's capture may be called after a command. */
+const SAFE_WORD = /^[\w.,:@%+/=-]+$/
 
 /** Somebody waits with a finger on the key. */
 const ANSWER_MS = 2_000
@@ -69,7 +75,7 @@ async function candidates(program: Command | null, words: readonly string[]): Pr
   const command = commandAt(program, words.slice(0, -1))
   const flag = flagOf(command, words.at(-2))
   const all = flag?.required === true ? await valuesOf(flag) : await wordsOf(command, current)
-  return all.filter((text) => text.startsWith(current))
+  return all.filter((text) => text.startsWith(current) && SAFE_WORD.test(text))
 }
 
 /** The command that the words lead to. REQUIRES: those that they name are defined. */
