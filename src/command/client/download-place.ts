@@ -1,7 +1,8 @@
 /** Where a download goes, with what an earlier run has left there. */
 import { type AskedDownload, type DownloadJournal, NO_JOURNAL, openJournal } from './download-journal.ts'
-import { type DownloadOutput, exists, OutputFile } from './output-file.ts'
+import { type DownloadOutput, exists, OutputFile, PART_ENDING } from './output-file.ts'
 import { OutputPipe } from './output-pipe.ts'
+import { lockPart } from './part-lock.ts'
 import { SplitFiles, splitBytes } from './split-files.ts'
 import { usageFailure } from './usage-failure.ts'
 
@@ -22,18 +23,23 @@ export async function openPlace(
   asked: AskedDownload,
   { split, isForced }: PlaceOptions,
 ): Promise<DownloadPlace> {
-  if (path === undefined) return placeOf(pipeOutput(), NO_JOURNAL)
+  if (path === undefined)
+    return { output: pipeOutput(), journal: NO_JOURNAL, [Symbol.asyncDispose]: async () => undefined }
   const bytesMax = split === undefined ? undefined : splitBytes(split)
   const isThere = await (bytesMax === undefined ? exists(path) : SplitFiles.areThere(path))
   if (isThere && !isForced) throw usageFailure(`${path} is there already; --force replaces it`)
-  const journal = await openJournal(path, { ...asked, split }, { isForced })
-  if (bytesMax === undefined) return placeOf(await OutputFile.open(path), journal)
-  if (asked.query.some(([name, value]) => name === 'Compression' && value !== 'none')) {
+  if (bytesMax !== undefined && isCompressed(asked)) {
     throw usageFailure(
       '--split cuts at packets, which a compressed file does not show; leave out --compression',
     )
   }
-  return placeOf(await SplitFiles.open(path, bytesMax), journal)
+  await using opening = new AsyncDisposableStack()
+  opening.use(await lockPart(`${path}${PART_ENDING}`))
+  const journal = await openJournal(path, { ...asked, split }, { isForced })
+  const open = bytesMax === undefined ? OutputFile.open(path) : SplitFiles.open(path, bytesMax)
+  const output = opening.use(await open)
+  const owned = opening.move()
+  return { output, journal, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 function pipeOutput(): OutputPipe {
@@ -42,6 +48,6 @@ function pipeOutput(): OutputPipe {
   return new OutputPipe()
 }
 
-function placeOf(output: DownloadOutput, journal: DownloadJournal): DownloadPlace {
-  return { output, journal, [Symbol.asyncDispose]: () => output[Symbol.asyncDispose]() }
+function isCompressed({ query }: AskedDownload): boolean {
+  return query.some(([name, value]) => name === 'Compression' && value !== 'none')
 }

@@ -10,6 +10,7 @@ import type { Received } from '../../client/transport.ts'
 import type { RECEIPT } from '../../contract/gateway-answers.ts'
 import { ENCODING_FILES, type Encoding, PARTIAL_ELEMENTS } from '../../query/query-values.ts'
 import type { AskedDownload, DownloadJournal } from './download-journal.ts'
+import { shownNs } from './list-output.ts'
 import type { DownloadOutput } from './output-file.ts'
 import type { Retries } from './retries.ts'
 import { WholeRecords } from './whole-records.ts'
@@ -145,7 +146,7 @@ export class DownloadSession {
   }
 
   async #ask(): Promise<DownloadEnd> {
-    const { client, asked, output, journal, signal } = this.#options
+    const { client, asked, output, journal, watch, signal } = this.#options
     const resumes = this.#requestId !== undefined
     const answer = await this.#open(() =>
       client.open(asked.path, { query: [...asked.query, ...this.#ownPairs()], signal }),
@@ -154,6 +155,7 @@ export class DownloadSession {
     const encoding = encodingOf(answer)
     this.#hasBegun = true
     this.#encoding = encoding
+    for (const note of notesOf(answer)) watch.say(note)
     // The next session needs it before there is anything to go on with.
     await journal.save({ requestId, isCompressed: encoding !== 'none' })
     if (encoding === 'none') this.#requestId = requestId
@@ -241,6 +243,20 @@ interface ReceivedBody {
 
 function brokenOff(message: string): ClientFailure {
   return new ClientFailure('incomplete', message, { code: 'connection-broken', canRetry: true })
+}
+
+/** What the head tells that a user should know. */
+function notesOf({ headers }: Received): readonly string[] {
+  const ignored = headers.get('capfleet-ignored')
+  const goneBeforeNs = headers.get('capfleet-aged-out-before')
+  const missing = headers.get('capfleet-missing')
+  return [
+    ...(ignored === null ? [] : [`the gateway ignores ${decodeURIComponent(ignored)}`]),
+    ...(goneBeforeNs === null
+      ? []
+      : [`packets before ${shownNs(goneBeforeNs)} were overwritten; from then on it is whole`]),
+    ...(missing === null ? [] : [`devices are left out: ${missing}`]),
+  ]
 }
 
 function encodingOf({ headers }: Received): Encoding {

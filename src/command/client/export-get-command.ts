@@ -9,8 +9,9 @@ import { PARTIAL_ELEMENTS } from '../../query/query-values.ts'
 import { createProgressBar, formatBytes } from '../progress-bar.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
 import { type ExportedFile, fetchExportFile } from './export-file.ts'
-import { type DownloadOutput, exists, OutputFile } from './output-file.ts'
+import { type DownloadOutput, exists, OutputFile, PART_ENDING } from './output-file.ts'
 import { OutputPipe } from './output-pipe.ts'
+import { lockPart } from './part-lock.ts'
 import { Retries } from './retries.ts'
 import { runClient } from './run-client.ts'
 import { usageFailure } from './usage-failure.ts'
@@ -74,7 +75,8 @@ async function getFile(
   client: GatewayClient,
   { options, signal, exportId, file, part }: FileRun,
 ): Promise<void> {
-  await using output = await outputOf(file, options)
+  await using opened = new AsyncDisposableStack()
+  const output = await openOutput(file, options, opened)
   const bar = createProgressBar(output.name, { from: output.bytes })
   const say = (text: string): void => {
     bar.clear()
@@ -99,16 +101,18 @@ async function getFile(
   bar.finish(`complete, ${formatBytes(output.bytes)}, sha256 ${file.sha256}`)
 }
 
-async function outputOf(
+async function openOutput(
   file: ExportedFile,
   { output, folder, force }: ExportGetOptions,
+  opened: AsyncDisposableStack,
 ): Promise<DownloadOutput> {
   if (output === '-') return new OutputPipe()
   // The name is the gateway's: it may not lead out of the folder.
   const path = resolve(output ?? join(folder, basename(file.name)))
   if (force !== true && (await exists(path)))
     throw usageFailure(`${path} is there already; --force replaces it`)
-  return await OutputFile.open(path)
+  opened.use(await lockPart(`${path}${PART_ENDING}`))
+  return opened.use(await OutputFile.open(path))
 }
 
 function manifestPath(id: string, { output, folder }: ExportGetOptions): string {

@@ -91,16 +91,17 @@ async function get(
     waitS,
     retries: new Retries({ max: retriesMax, signal, say: (text) => talk.say(text) }),
   })
+  let isFinished = false
   try {
     const end = await session.run()
+    isFinished = true
     talk.finish(summaryOf(end))
     refuseIncomplete(end)
   } catch (error) {
     talk.clear()
-    if (signal.aborted && path !== undefined && place.output.bytes > 0) {
-      process.stderr.write(
-        `${basename(path)}${PART_ENDING} has ${formatBytes(place.output.bytes)}; the same command goes on with it\n`,
-      )
+    if (path !== undefined && place.output.bytes > 0 && !isFinished) {
+      const kept = `${basename(path)}${PART_ENDING} has ${formatBytes(place.output.bytes)}`
+      process.stderr.write(`capfleet: ${kept}; the same command goes on with it\n`)
     }
     throw error
   }

@@ -121,17 +121,17 @@ function behind(pieces: readonly Uint8Array[], bytes: number): readonly Uint8Arr
   })
 }
 
-const FULL_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
+/** Of the system, where no more bytes fit. */
+export const FULL_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
 /** Any other error of the disk stays what it is. */
 export function diskFailure(cause: unknown, path: string): unknown {
   const { code = '', message = '' } = (cause ?? {}) as NodeJS.ErrnoException
   if (!FULL_CODES.has(code)) return cause
-  return new ClientFailure(
-    'disk-full',
-    `${dirname(path)} has no space left (${message}); ${basename(path)} stays: make room, and the same command goes on`,
-    { code: 'disk-full', cause },
-  )
+  return new ClientFailure('disk-full', `${dirname(path)} has no space left (${message}); make room`, {
+    code: 'disk-full',
+    cause,
+  })
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -2,6 +2,7 @@
 import { CapfleetError } from '../../base/error.ts'
 import { describeError, runProgram } from '../../base/program.ts'
 import { ClientFailure, type FailureKind, failureKindOf } from '../../client/client-failure.ts'
+import { FULL_CODES } from './output-file.ts'
 
 /** 0 complete, 1 a defect. */
 export const EXIT_STATUSES = {
@@ -38,6 +39,7 @@ function endQuietly(error: NodeJS.ErrnoException): void {
 function statusOf(error: unknown): number {
   if (error instanceof ClientFailure) return EXIT_STATUSES[error.kind]
   if (error instanceof CapfleetError) return EXIT_STATUSES[localKindOf(error)]
+  if (isSystemError(error)) return FULL_CODES.has(error.code ?? '') ? EXIT_STATUSES['disk-full'] : 1
   return isAbort(error) ? STATUS_INTERRUPTED : 1
 }
 
@@ -52,11 +54,17 @@ function describeFailure(
   flagOf: (parameter: string) => string | undefined,
 ): string | undefined {
   if (isAbort(error)) return undefined
+  // A file that cannot be read or written; the message names it.
+  if (isSystemError(error)) return error.message
   if (!(error instanceof ClientFailure)) return describeError(error)
   const { code, param } = error.facts
   if (code === 'usage') return error.message
   const flag = param === undefined ? undefined : flagOf(param)
   return `${error.message} [${[code, ...(flag === undefined ? [] : [flag])].join(', ')}]`
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error
 }
 
 function isAbort(error: unknown): boolean {

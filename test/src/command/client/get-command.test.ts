@@ -1,7 +1,9 @@
 // `capfleet get`: what ends up in the file, and what the exit status says of it.
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { eventually } from '../../../support/eventually.ts'
@@ -121,7 +123,10 @@ describe('capfleet get', { timeout: 180_000 }, () => {
     await writeFile(join(disk.path, 'other'), Buffer.alloc(2_000_000))
     const full = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
     assert.equal(full.status, 8, full.stderr)
-    assert.match(full.stderr, /has no space left .*big\.pcap\.part stays: make room/)
+    assert.match(
+      full.stderr,
+      /big\.pcap\.part has \d\.\d MB; the same command goes on with it\ncapfleet: .* has no space left .*make room/,
+    )
     await writeFile(join(disk.path, 'other'), '')
     const again = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
     assert.equal(again.status, 0, again.stderr)
@@ -162,6 +167,31 @@ describe('capfleet get', { timeout: 180_000 }, () => {
     assert.match(refused.stderr, /is the part of another download/)
     assert.equal((await run(['east-first', '-o', 'a.pcap', '--force'], cwd)).status, 0)
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
+  })
+
+  test('two at once do not write to one part; that of a killed one is taken over', async () => {
+    const cwd = await folder('twice')
+    await writeFile(join(cwd, 'a.pcap.part.lock'), `${process.pid} ${hostname()}`)
+    const refused = await run(['east-first', '-o', 'a.pcap'], cwd)
+    assert.equal(refused.status, 2)
+    assert.match(refused.stderr, new RegExp(`another capfleet \\(process ${process.pid} on `))
+    const dead = spawnSync('true')
+    await writeFile(join(cwd, 'a.pcap.part.lock'), `${dead.pid} ${hostname()}`)
+    assert.equal((await run(['east-first', '-o', 'a.pcap'], cwd)).status, 0)
+    assert.deepEqual(await readdir(cwd), ['a.pcap'])
+  })
+
+  test('what the gateway ignores is told', async () => {
+    const cwd = await folder('ignored')
+    const { status, stderr } = await run(['east-first', '--dedup', '1000', '-o', 'a.pcap'], cwd)
+    assert.equal(status, 0, stderr)
+    assert.match(stderr, /^a\.pcap: the gateway ignores Dedup$/m)
+  })
+
+  test('a folder that is not there is told in one line', async () => {
+    const { status, stderr } = await run(['east-first', '-o', 'nowhere/a.pcap'])
+    assert.equal(status, 1)
+    assert.match(stderr, /^capfleet: ENOENT: .*nowhere\/a\.pcap.*\n$/)
   })
 
   test('a part whose receipt is gone begins anew', async () => {
