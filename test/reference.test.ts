@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { commandTables } from './support/command-tables.ts'
 import { startTempAppliance } from './support/processes/temp-appliance.ts'
 import { startTempGateway } from './support/processes/temp-gateway.ts'
 import { TempRedis } from './support/processes/temp-redis.ts'
@@ -31,8 +32,9 @@ async function metrics(): Promise<readonly [string, string]> {
   return [await ofGateway.text(), (await appliance.get('/metrics')).body.toString()]
 }
 
-test('REFERENCE.md has every path, parameter, header, error, metric and setting', async () => {
+test('REFERENCE.md has every command, path, parameter, header, error, metric and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
+    commands: await commandTables(),
     paths: pathTables(),
     parameters: parameterTables(),
     headers: headerTables(),

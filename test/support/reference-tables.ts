@@ -165,11 +165,12 @@ function shownPath(path: string): string {
   return path.replace('{*path}', '{path}').replaceAll(/:(\w+)/g, '{$1}')
 }
 
-function code(text: string): string {
+/** In the style of code. */
+export function code(text: string): string {
   return `\`${text}\``
 }
 
-function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
   return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')

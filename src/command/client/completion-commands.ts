@@ -53,7 +53,7 @@ export function defineCompletion(command: Command): void {
   for (const [shell, script] of Object.entries(SCRIPTS)) {
     command
       .command(shell)
-      .description(`for ${shell}`)
+      .description(`print it for ${shell}`)
       .action(() => runClient(() => print(script)))
   }
   command.addHelpText('after', HELP)

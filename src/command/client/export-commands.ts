@@ -8,9 +8,9 @@ import { EXPORT_LIST_PARAMETERS } from '../../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import { formatBytes } from '../progress-bar.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
+import { addDownloadFlags, type LastOption, withLast } from './download-flags.ts'
 import { defineExportGet } from './export-get-command.ts'
 import { watchToEnd } from './export-watch.ts'
-import { type LastOption, lastOption, withLast } from './last-option.ts'
 import {
   type Column,
   type FormatOptions,
@@ -93,21 +93,19 @@ export function defineExport(command: Command): void {
 
 function defineCreate(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.export)
-  command.argument('[capture]', 'the capture; left out: a time range of the chosen devices')
-  flags
-    .addTo(command)
-    .addOption(lastOption())
-    .option('--wait', 'follow it until it has ended')
+  command
+    .option('--watch', 'follow it until it has ended')
     .addOption(contextOption())
-    .action((capture: string | undefined, options: ExportOptions & { readonly wait?: boolean }) =>
+    .action((capture: string | undefined, options: ExportOptions & { readonly watch?: boolean }) =>
       runClient(async (signal) => {
         const query = downloadQuery(capture, withLast(flags.query(options), options))
         const client = await connect(options)
         const value = await placeOrder<Export>(client, '/v1/exports', { query, signal })
         await print(`${value.id}\n`)
-        if (options.wait === true) await watchToEnd(client, value.id, signal)
+        if (options.watch === true) await watchToEnd(client, value.id, signal)
       }, flags.flagOf),
     )
+  addDownloadFlags(command, flags)
 }
 
 function defineList(command: Command): void {

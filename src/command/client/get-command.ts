@@ -9,10 +9,10 @@ import type { FLEET_ESTIMATE } from '../../contract/gateway-answers.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import { formatBytes } from '../progress-bar.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
+import { addDownloadFlags, type LastOption, withLast } from './download-flags.ts'
 import { openPlace } from './download-place.ts'
 import { type DownloadEnd, DownloadSession } from './download-session.ts'
 import { DownloadTalk } from './download-talk.ts'
-import { type LastOption, lastOption, withLast } from './last-option.ts'
 import { shownNs } from './list-output.ts'
 import { PART_ENDING } from './output-file.ts'
 import { type GivenOptions, QueryFlags } from './query-flags.ts'
@@ -33,10 +33,7 @@ const STANDARD_OUTPUT = '-'
 
 export function defineGet(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
-  command.argument('[capture]', 'the capture; left out: a time range of the chosen devices')
-  flags
-    .addTo(command)
-    .addOption(lastOption())
+  command
     .option('-o, --output <file>', 'where to; "-": standard output; else the name that the gateway gives')
     .option('--split <size>', 'files of at most this size, such as 500MB: name-0001.pcap and so on')
     .option('--force', 'replace a file that is there, and begin a part anew')
@@ -51,6 +48,7 @@ export function defineGet(command: Command): void {
         await get(await connect(options), target, { options, signal })
       }, flags.flagOf),
     )
+  addDownloadFlags(command, flags)
 }
 
 const GET_EXAMPLES = `

@@ -12,7 +12,6 @@ const SHORT_FLAGS: Readonly<Record<string, string>> = {
   TSZone: '--zone',
   FilterBPF: '--bpf',
   FilterRE: '--regex',
-  CronZone: '--zone-of-cron',
 }
 
 /** Old spellings, what nobody types, and what commands say by themselves. */
@@ -90,9 +89,9 @@ function optionOf(parameter: Parameter): Option {
   return new Option(`${flags} <${placeholderOf(parameter)}>`, helpOf(parameter))
 }
 
-/** A parameter that is true or not given. */
-function isSwitch({ default: normal }: Parameter): boolean {
-  return normal === false
+/** A parameter that is true or not given. One that takes a single word of its own is written with it: `--until next`. */
+function isSwitch({ default: normal, type: { schema } }: Parameter): boolean {
+  return normal === false && schema.enum?.length !== 1
 }
 
 function placeholderOf({ type: { schema, unit } }: Parameter): string {

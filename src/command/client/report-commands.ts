@@ -6,7 +6,7 @@ import type { FLEET_ESTIMATE, RECEIPT } from '../../contract/gateway-answers.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import { formatBytes } from '../progress-bar.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
-import { type LastOption, lastOption, withLast } from './last-option.ts'
+import { addDownloadFlags, type LastOption, withLast } from './download-flags.ts'
 import {
   type Column,
   type FormatOptions,
@@ -62,10 +62,7 @@ const RECEIPT_COLUMNS: readonly Column<Receipt>[] = [
 
 export function defineEstimate(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
-  command.argument('[capture]', 'the capture; left out: a time range of the chosen devices')
-  flags
-    .addTo(command)
-    .addOption(lastOption())
+  command
     .addOption(formatOption())
     .addOption(contextOption())
     .action((capture: string | undefined, options: ReportOptions) =>
@@ -77,6 +74,7 @@ export function defineEstimate(command: Command): void {
         if (options.output === 'table') await print(`${sumText(value)}\n`)
       }, flags.flagOf),
     )
+  addDownloadFlags(command, flags)
 }
 
 export function defineReceipt(command: Command): void {

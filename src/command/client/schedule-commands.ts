@@ -5,7 +5,7 @@ import { downloadQuery } from '../../client/download-target.ts'
 import type { SCHEDULE, SCHEDULES } from '../../contract/export-answers.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
-import { type LastOption, lastOption, withLast } from './last-option.ts'
+import { addDownloadFlags, type LastOption, withLast } from './download-flags.ts'
 import {
   type Column,
   type FormatOptions,
@@ -66,17 +66,13 @@ export function defineSchedule(command: Command): void {
 
 function defineCreate(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.schedule)
-  command.argument('[capture]', 'the capture; left out: a time range of the chosen devices')
-  flags
-    .addTo(command)
-    .addOption(lastOption())
-    .addOption(contextOption())
-    .action((capture: string | undefined, options: ScheduleOptions) =>
-      runClient(async (signal) => {
-        const query = downloadQuery(capture, withLast(flags.query(options), options))
-        const client = await connect(options)
-        const value = await placeOrder<Schedule>(client, '/v1/schedules', { query, signal })
-        await print(`${value.id}\n`)
-      }, flags.flagOf),
-    )
+  command.addOption(contextOption()).action((capture: string | undefined, options: ScheduleOptions) =>
+    runClient(async (signal) => {
+      const query = downloadQuery(capture, withLast(flags.query(options), options))
+      const client = await connect(options)
+      const value = await placeOrder<Schedule>(client, '/v1/schedules', { query, signal })
+      await print(`${value.id}\n`)
+    }, flags.flagOf),
+  )
+  addDownloadFlags(command, flags)
 }

@@ -34,7 +34,7 @@ describe('capfleet export', { timeout: 120_000 }, () => {
     })
 
   test('an order prints its id, is followed to its end, listed and shown', async () => {
-    const ordered = await run('create', ...RANGE, '--reason', 'ticket 7', '--wait')
+    const ordered = await run('create', ...RANGE, '--reason', 'ticket 7', '--watch')
     assert.equal(ordered.status, 0, ordered.stderr)
     const id = ordered.stdout.toString().trim()
     assert.match(ordered.stderr, new RegExp(`^export ${id}: complete, 1 file, 7\\.7 kB$`, 'm'))

@@ -1,13 +1,21 @@
-/** `--last 15m`: the time until now. */
-import { Option } from 'commander'
+/** The flags of a download: those of its parameters, and `--last 15m` for the time until now. */
+import { type Command, Option } from 'commander'
 import type { QueryPairs } from '../../client/gateway-client.ts'
+import type { QueryFlags } from './query-flags.ts'
 import { usageFailure } from './usage-failure.ts'
 
 export interface LastOption {
   readonly last?: string
 }
 
-export function lastOption(): Option {
+/** Adds what says which packets are wanted, behind the flags that the command has. */
+export function addDownloadFlags(command: Command, flags: QueryFlags): void {
+  command.argument('[capture]', 'the capture; left out: a time range of the chosen devices')
+  command.optionsGroup('Which packets:').addOption(lastOption())
+  flags.addTo(command)
+}
+
+function lastOption(): Option {
   return new Option(
     '--last <time>',
     'the time until now, such as 90s, 15m, 2h or 1d: --begin -<time> --end now',
