@@ -1,6 +1,6 @@
 /** An export as it goes on, on stderr, until it has ended. */
 import { ClientFailure } from '../../client/client-failure.ts'
-import { type Export, watchExport } from '../../client/followed-export.ts'
+import { type Export, hasEnded, watchExport } from '../../client/followed-export.ts'
 import type { GatewayClient } from '../../client/gateway-client.ts'
 import { createProgressBar, formatBytes, type ProgressBar } from '../progress-bar.ts'
 import { shownNs } from './list-output.ts'
@@ -23,7 +23,7 @@ export async function watchToEnd(client: GatewayClient, id: string, signal: Abor
   let last: Export | undefined
   for await (const state of watchExport(client, id, { signal, pause: (failure) => retries.pause(failure) })) {
     retries.progressed()
-    show(bar, state)
+    if (!hasEnded(state)) show(bar, state)
     last = state
   }
   if (last !== undefined) end(bar, last)

@@ -61,19 +61,20 @@ function csvText<Entry>(entries: readonly Entry[], columns: readonly Column<Entr
 
 const GAP = '  '
 
+/** A number with its unit, or none: such columns end at one place. */
+const AMOUNT = /^(-|-?\d+(\.\d+)?( ?[a-zA-Z%]{1,3})?)$/
+
 export function tableText<Entry>(entries: readonly Entry[], columns: readonly Column<Entry>[]): string {
   const rows = [
     columns.map(({ title }) => title.toUpperCase()),
     ...entries.map((entry) => columns.map((column) => shownOf(column, entry))),
   ]
   const widths = columns.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
-  const isNumber = columns.map(
-    ({ value }) => entries.length > 0 && entries.every((entry) => isCount(value(entry))),
-  )
+  const isAmount = columns.map((_, index) => rows.slice(1).every((row) => AMOUNT.test(row[index] ?? '')))
   const lines = rows.map((row) =>
     row
       .map((cell, index) =>
-        isNumber[index] === true ? cell.padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0),
+        isAmount[index] === true ? cell.padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0),
       )
       .join(GAP)
       .trimEnd(),
@@ -85,12 +86,6 @@ function shownOf<Entry>({ value, shown }: Column<Entry>, entry: Entry): string {
   const cell = shown === undefined ? value(entry) : shown(entry)
   // What a device calls its captures must not move the cursor.
   return cell === undefined || cell === null ? '-' : String(cell).replaceAll(/\p{Cc}/gu, '?')
-}
-
-function isCount(value: unknown): boolean {
-  return (
-    typeof value === 'number' || (typeof value === 'string' && /^-?\d{1,18}$/.test(value)) || value == null
-  )
 }
 
 function withLineEnd(text: string): string {

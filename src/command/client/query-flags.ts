@@ -100,7 +100,7 @@ function placeholderOf({ type: { schema, unit } }: Parameter): string {
   return schema.type === 'integer' ? 'number' : 'text'
 }
 
-/** Names of parameters in the text are those of flags here. */
+/** Names of parameters in the text are those of flags here; headers are for those who write requests. */
 function helpOf(parameter: Parameter): string {
   const { says, type, example, defaultSays } = parameter
   const words = isSwitch(parameter) ? undefined : type.schema.enum
@@ -109,7 +109,8 @@ function helpOf(parameter: Parameter): string {
     ...(example === undefined ? [] : [`such as ${example}`]),
     ...(defaultSays === undefined ? [] : [`without it: ${defaultSays}`]),
   ]
-  return `${inFlags(says)}${notes.length === 0 ? '' : ` (${inFlags(notes.join('; '))})`}`
+  const sentences = says.split(/(?<=\.) /).filter((sentence) => !sentence.includes(' header Capfleet-'))
+  return `${inFlags(sentences.join(' '))}${notes.length === 0 ? '' : ` (${inFlags(notes.join('; '))})`}`
 }
 
 /** A word of the API has two capitals, or one behind a small letter. */

@@ -86,7 +86,7 @@ export class SplitFiles implements DownloadOutput {
       if (last === undefined) return
       const tooMany = this.bytes - bytes
       const own = last.bytes - (this.#files.length === 1 ? 0 : PCAP_HEADER_BYTES)
-      if (tooMany < own || this.#files.length === 1) return await last.truncate(last.bytes - tooMany)
+      if (tooMany < own) return await last.truncate(last.bytes - tooMany)
       await last.discard()
       this.#files.pop()
     }

@@ -1,5 +1,7 @@
 // `capfleet export` against a real gateway with a worker.
 import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gatewayEnvironment, type TempClient, tempClient } from '../../../support/processes/client-process.ts'
 import {
@@ -46,6 +48,24 @@ describe('capfleet export', { timeout: 120_000 }, () => {
     assert.deepEqual([again.status, again.stdout.length], [0, 0], again.stderr)
     const kept = await run('list', '--state', 'failed', '-o', 'jsonl')
     assert.deepEqual([kept.status, kept.stdout.toString()], [0, ''])
+  })
+
+  test('its files come as the download would be, in parts of a time, with the manifest', async () => {
+    const half = ['--part-time', '1s', '--device', 'east']
+    const id = (await run('create', ...RANGE, ...half, '--watch')).stdout.toString().trim()
+    const got = await run('get', id, '--folder', 'files')
+    assert.equal(got.status, 0, got.stderr)
+    const names = await readdir(join(client.folder, 'files'))
+    assert.deepEqual(names.length, 2, names.join())
+    const range = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 1_000_000_000n}&Device=east`
+    const answer = await fetch(`${fleet.gateway.url}/api/v1/pcap/timerange?${range}`, {
+      headers: fleet.gateway.as.user,
+    })
+    const [name = ''] = names.filter((one) => one.endsWith('.pcap'))
+    const file = await readFile(join(client.folder, 'files', name))
+    assert.ok(file.equals(Buffer.from(await answer.arrayBuffer())))
+    const manifest = await readFile(join(client.folder, 'files', `${id}.manifest.json`), 'utf8')
+    assert.equal((JSON.parse(manifest) as { id: string }).id, id)
   })
 
   test('a cancelled one is gone', async () => {
