@@ -1,6 +1,6 @@
 // `capfleet get` over gateways that are killed while they send: real processes, a real Redis, real appliances.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -116,6 +116,24 @@ describe('a gateway is killed while capfleet get downloads', { timeout: 240_000 
     const { status, stdout, stderr } = await run.ended
     assert.equal(status, 0, stderr)
     assert.equal(createHash('sha256').update(stdout).digest('hex'), whole)
+  })
+
+  test('7: what cannot go on ends inside a packet, for the program behind the pipe', async () => {
+    front.targetPort = portOf(gateway.url)
+    front.limitBytes = STEP_BYTES
+    const command = ['get', ...rangeFlags, '-o', '-', '--retries', '0']
+    const run = client.start(command, { environment: environment() })
+    let came = 0
+    run.child.stdout?.on('data', (chunk: Buffer) => {
+      came += chunk.length
+    })
+    await eventually(() => came > STEP_BYTES - 100_000, { limitMs: 30_000, message: 'the first step' })
+    front.limitBytes = Number.POSITIVE_INFINITY
+    await killAndStart()
+    const { status, stdout, stderr } = await run.ended
+    assert.equal(status, 7, stderr)
+    const read = spawnSync('tcpdump', ['-nr', '-', '-w', '/dev/null'], { input: stdout, encoding: 'utf8' })
+    assert.match(read.stderr, /truncated dump file/)
   })
 
   for (const signal of ['SIGKILL', 'SIGINT'] as const) {

@@ -1,5 +1,6 @@
 /** What a part needs so that a later run can go on with it: `<name>.part.json` beside it. */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { uptime } from 'node:os'
 import type { DownloadTarget } from '../../client/download-target.ts'
 import { diskFailure, PART_ENDING } from './output-file.ts'
 import { usageFailure } from './usage-failure.ts'
@@ -16,10 +17,14 @@ export interface JournalEntry {
   readonly requestId: string
   /** A compressed body begins anew. */
   readonly isCompressed: boolean
+  /** How many bytes of the body are on the disk for sure, whatever became of the machine. */
+  readonly syncedBytes: number
 }
 
 export interface DownloadJournal {
   readonly entry: JournalEntry | undefined
+  /** Whether the machine has started since: what was not synced may be lost, or hold zeros. */
+  readonly isOfEarlierBoot: boolean
   save(entry: JournalEntry): Promise<void>
   remove(): Promise<void>
 }
@@ -27,6 +32,7 @@ export interface DownloadJournal {
 /** Of a pipe nothing is kept. */
 export const NO_JOURNAL: DownloadJournal = {
   entry: undefined,
+  isOfEarlierBoot: false,
   save: async () => undefined,
   remove: async () => undefined,
 }
@@ -47,17 +53,11 @@ export async function openJournal(
   }
   return {
     entry: found,
+    isOfEarlierBoot: found !== undefined && Math.abs(found.bootMs - bootMs()) > SAME_BOOT_MS,
     save: async (entry) => {
-      const { requestId, isCompressed } = entry
+      const written: Journal = { ...entry, asked: own, bootMs: bootMs() }
       try {
-        await writeFile(
-          `${file}.new`,
-          `${JSON.stringify({ asked: own, requestId, isCompressed }, null, 2)}\n`,
-          {
-            mode: 0o600,
-            flush: true,
-          },
-        )
+        await writeFile(`${file}.new`, `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600, flush: true })
         await rename(`${file}.new`, file)
       } catch (cause) {
         throw diskFailure(cause, `${path}${PART_ENDING}`)
@@ -69,14 +69,24 @@ export async function openJournal(
 
 interface Journal extends JournalEntry {
   readonly asked: AskedDownload
+  /** When the machine was started. */
+  readonly bootMs: number
+}
+
+/** A clock that was set by more looks like another start, which costs a download that begins anew. */
+const SAME_BOOT_MS = 60_000
+
+function bootMs(): number {
+  return Math.round(Date.now() - uptime() * 1_000)
 }
 
 /** undefined when there is none, or none that can be read: then the part is nobody's. */
 async function readJournal(file: string): Promise<Journal | undefined> {
   try {
-    const { asked, requestId, isCompressed } = JSON.parse(await readFile(file, 'utf8')) as Partial<Journal>
-    if (asked === undefined || typeof requestId !== 'string') return undefined
-    return { asked, requestId, isCompressed: isCompressed === true }
+    const found = JSON.parse(await readFile(file, 'utf8')) as Partial<Journal>
+    const { asked, requestId, isCompressed = false, syncedBytes = 0, bootMs: startedMs = 0 } = found
+    if (asked === undefined || requestId === undefined) return undefined
+    return { asked, requestId, isCompressed, syncedBytes, bootMs: startedMs }
   } catch {
     return undefined
   }

@@ -4,6 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto'
 import type { z } from 'zod'
+import { CapfleetError } from '../../base/error.ts'
 import { ClientFailure } from '../../client/client-failure.ts'
 import type { GatewayClient, QueryPairs } from '../../client/gateway-client.ts'
 import type { Received } from '../../client/transport.ts'
@@ -79,28 +80,52 @@ export class DownloadSession {
       }
     } catch (error) {
       await output.fail(PARTIAL_ELEMENTS[this.#encoding]).catch(() => undefined)
+      // Where even that fails, what is kept is still there while the machine runs.
+      await this.#settle().catch(() => undefined)
       throw error
     }
+  }
+
+  /** What is kept survives the machine's end. */
+  async #settle(): Promise<void> {
+    const { output, journal } = this.#options
+    if (this.#requestId === undefined || this.#encoding !== 'none') return
+    await output.sync()
+    await journal.save({ requestId: this.#requestId, isCompressed: false, syncedBytes: output.bytes })
   }
 
   /** Goes on with what an earlier session has kept. */
   async #takeOver(): Promise<void> {
     const { output, journal, watch } = this.#options
-    const { entry } = journal
+    const { entry, isOfEarlierBoot } = journal
     if (entry === undefined || entry.isCompressed) return await output.truncate(0)
-    const records = new WholeRecords(false)
-    let bytes = 0
-    for await (const chunk of output.kept()) {
-      for (const piece of records.take(chunk)) {
-        this.#hash.update(piece)
-        bytes += piece.length
-      }
-    }
+    if (isOfEarlierBoot && output.bytes > entry.syncedBytes) await output.truncate(entry.syncedBytes)
     // A process that was killed may have left a packet unfinished.
+    const bytes = await this.#readKept()
     await output.truncate(bytes)
+    if (bytes === 0) this.#hash = createHash('sha256')
     this.#requestId = entry.requestId
     this.#hasBegun = bytes > 0
     if (bytes > 0) watch.say(`goes on with the ${bytes} bytes of request ${entry.requestId} that are here`)
+  }
+
+  /** The length of the whole packets of the part, which go into the hash; 0 when it is no capture file. */
+  async #readKept(): Promise<number> {
+    const records = new WholeRecords(false)
+    let bytes = 0
+    try {
+      for await (const chunk of this.#options.output.kept()) {
+        for (const piece of records.take(chunk)) {
+          this.#hash.update(piece)
+          bytes += piece.length
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof CapfleetError)) throw error
+      this.#options.watch.say('the part that is here is damaged: begins anew')
+      return 0
+    }
+    return bytes
   }
 
   /** undefined: it is worth another try, and the time for it has come. */
@@ -157,7 +182,8 @@ export class DownloadSession {
     this.#encoding = encoding
     for (const note of notesOf(answer)) watch.say(note)
     // The next session needs it before there is anything to go on with.
-    await journal.save({ requestId, isCompressed: encoding !== 'none' })
+    const syncedBytes = journal.entry?.syncedBytes ?? 0
+    await journal.save({ requestId, isCompressed: encoding !== 'none', syncedBytes })
     if (encoding === 'none') this.#requestId = requestId
     const received = await this.#receive(answer, resumes && output.bytes > 0)
     const receipt = await this.#verified(requestId, received)

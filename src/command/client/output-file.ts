@@ -18,6 +18,8 @@ export interface DownloadOutput extends AsyncDisposable {
   truncate(bytes: number): Promise<void>
   /** Fails with disk-full; then it has as much as before. */
   write(pieces: readonly Uint8Array[]): Promise<void>
+  /** What it has survives a power loss. */
+  sync(): Promise<void>
   /** The body is whole: it stays, under its name. */
   finish(): Promise<void>
   /** The body will not become whole here; `mark` leaves its format inside an element, for whoever reads it already. */
@@ -81,12 +83,16 @@ export class OutputFile implements DownloadOutput {
     this.#bytes += bytesOf(pieces)
   }
 
-  async finish(): Promise<void> {
+  async sync(): Promise<void> {
     try {
       await this.#file.sync()
     } catch (cause) {
       throw diskFailure(cause, `${this.#path}${PART_ENDING}`)
     }
+  }
+
+  async finish(): Promise<void> {
+    await this.sync()
     await rename(`${this.#path}${PART_ENDING}`, this.#path)
     await syncFolder(dirname(this.#path))
   }

@@ -34,6 +34,10 @@ export class OutputPipe implements DownloadOutput {
     this.#bytes += bytesOf(pieces)
   }
 
+  async sync(): Promise<void> {
+    // What went down the pipe is its reader's.
+  }
+
   async finish(): Promise<void> {
     // Its end is that of the process.
   }

@@ -69,7 +69,7 @@ export class SplitFiles implements DownloadOutput {
   /** Each file but the first has a header that is not of the body. */
   get bytes(): number {
     const headers = Math.max(0, this.#files.length - 1) * PCAP_HEADER_BYTES
-    return this.#files.reduce((sum, file) => sum + file.bytes, -headers)
+    return this.#files.reduce((sum, file) => sum + file.bytes, 0) - headers
   }
 
   get name(): string {
@@ -116,6 +116,10 @@ export class SplitFiles implements DownloadOutput {
       at += record
     }
     await this.#last().write([bytes.subarray(from)])
+  }
+
+  async sync(): Promise<void> {
+    for (const file of this.#files) await file.sync()
   }
 
   async finish(): Promise<void> {

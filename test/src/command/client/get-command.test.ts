@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { hostname } from 'node:os'
+import { hostname, uptime } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { eventually } from '../../../support/eventually.ts'
@@ -169,6 +169,64 @@ describe('capfleet get', { timeout: 180_000 }, () => {
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
   })
 
+  describe('a part', () => {
+    const journalOf = (more: object) => ({
+      asked: {
+        url: `${fleet.gateway.url}/`,
+        path: '/api/v1/pcap/single',
+        query: [['StreamName', 'east-first']],
+      },
+      isCompressed: false,
+      syncedBytes: 0,
+      ...more,
+    })
+    /** The part of a download that this gateway knows. */
+    const partOf = async (cwd: string, content: (body: Buffer) => Buffer, more: object = {}) => {
+      const url = `${fleet.gateway.url}/api/v1/pcap/single?StreamName=east-first`
+      const answer = await fetch(url, { headers: fleet.gateway.as.user })
+      const body = Buffer.from(await answer.arrayBuffer())
+      const requestId = answer.headers.get('capfleet-request-id')
+      await writeFile(join(cwd, 'a.pcap.part'), content(body))
+      await writeFile(join(cwd, 'a.pcap.part.json'), JSON.stringify(journalOf({ requestId, ...more })))
+      return body
+    }
+    const thisBootMs = Date.now() - uptime() * 1_000
+
+    test('is gone on with behind its last whole packet', async () => {
+      const cwd = await folder('unfinished')
+      const body = await partOf(cwd, (whole) => whole.subarray(0, 1_000), { bootMs: thisBootMs })
+      const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
+      assert.equal(status, 0, stderr)
+      assert.match(stderr, /goes on with the 984 bytes/)
+      assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+    })
+
+    test('is trusted as far as it was synced when the machine has started since', async () => {
+      for (const [name, synced] of [
+        ['lost', 0],
+        ['synced', 504],
+      ] as const) {
+        const cwd = await folder(name)
+        // As some file systems leave it after a power loss: the length is there, the bytes are not.
+        const zeroed = (whole: Buffer) => Buffer.concat([whole.subarray(0, 504), Buffer.alloc(480)])
+        const body = await partOf(cwd, zeroed, { bootMs: thisBootMs - 3_600_000, syncedBytes: synced })
+        const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
+        assert.equal(status, 0, stderr)
+        assert.equal(stderr.includes('goes on with the 504 bytes'), synced > 0)
+        assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+      }
+    })
+
+    test('that is no capture file begins anew', async () => {
+      const cwd = await folder('damaged')
+      const body = await partOf(cwd, () => Buffer.alloc(1_000, 0xee), { bootMs: thisBootMs })
+      const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
+      assert.equal(status, 0, stderr)
+      assert.match(stderr, /is damaged: begins anew/)
+      assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+    })
+  })
+
   test('two at once do not write to one part; that of a killed one is taken over', async () => {
     const cwd = await folder('twice')
     await writeFile(join(cwd, 'a.pcap.part.lock'), `${process.pid} ${hostname()}`)
@@ -204,7 +262,10 @@ describe('capfleet get', { timeout: 180_000 }, () => {
       query: [['StreamName', 'east-first']],
     }
     const requestId = '00000000-0000-0000-0000-000000000000'
-    await writeFile(join(cwd, 'a.pcap.part.json'), JSON.stringify({ asked, requestId, isCompressed: false }))
+    await writeFile(
+      join(cwd, 'a.pcap.part.json'),
+      JSON.stringify({ asked, requestId, bootMs: Date.now() - uptime() * 1_000 }),
+    )
     const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
     assert.equal(status, 0, stderr)
     assert.match(stderr, /has no receipt of the part any more: begins anew/)
