@@ -52,14 +52,14 @@ async function* events(
   id: string,
   { lastEventId, signal }: { readonly lastEventId: string; readonly signal: AbortSignal },
 ): AsyncGenerator<EventSourceMessage, void> {
-  const { body } = await client.open(`/v1/exports/${encodeURIComponent(id)}/events`, {
+  using answer = await client.open(`/v1/exports/${encodeURIComponent(id)}/events`, {
     headers: { accept: 'text/event-stream', ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }) },
     signal,
   })
   const arrived: EventSourceMessage[] = []
   const parser = createParser({ onEvent: (event) => void arrived.push(event) })
   const decoder = new TextDecoder()
-  for await (const piece of body) {
+  for await (const piece of answer.body) {
     parser.feed(decoder.decode(piece, { stream: true }))
     for (const event of arrived.splice(0)) if (event.event === 'export') yield event
   }

@@ -57,12 +57,14 @@ export class GatewayClient {
       signal,
     })
     if (answer.status >= 200 && answer.status < 300) return answer
-    throw problemFailure(answer.status, answer.headers, await readText(answer.body, PROBLEM_BYTES_MAX))
+    using refused = answer
+    throw problemFailure(refused.status, refused.headers, await readText(refused.body, PROBLEM_BYTES_MAX))
   }
 
   /** Fails with a ClientFailure. */
   async json<Value>(path: string, options: AskOptions = {}): Promise<JsonAnswer<Value>> {
-    const { headers, body } = await this.open(path, options)
+    using answer = await this.open(path, options)
+    const { headers, body } = answer
     const text = await readText(body, Number.POSITIVE_INFINITY)
     return { value: JSON.parse(text) as Value, text, headers }
   }

@@ -6,13 +6,11 @@ export interface SentRequest {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface Received {
+/** Dispose closes the connection, where the body has not been read to its end. */
+export interface Received extends Disposable {
   readonly status: number
   readonly headers: Headers
-  /**
-   * Throws a ClientFailure when the body is cut; comes no faster than it is read. REQUIRES: it is read to its end,
-   * or left by `return` or `break`, which closes the connection.
-   */
+  /** Throws a ClientFailure when the body is cut; comes no faster than it is read. */
   readonly body: AsyncIterable<Uint8Array>
 }
 

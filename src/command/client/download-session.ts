@@ -3,6 +3,7 @@
  * continued behind the last packet that is kept, and only what the gateway's receipts confirm is called complete.
  */
 import { createHash, type Hash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { z } from 'zod'
 import { CapfleetError } from '../../base/error.ts'
 import { ClientFailure } from '../../client/client-failure.ts'
@@ -52,6 +53,8 @@ export interface DownloadEnd {
 const WAIT_MAX_S = 600
 /** A gateway whose receipts vanish again and again is no help. */
 const NEW_BEGINS_MAX = 3
+const RECEIPT_EVERY_MS = 500
+const RECEIPT_ASKED_MAX = 10
 
 export class DownloadSession {
   readonly #options: SessionOptions
@@ -173,7 +176,9 @@ export class DownloadSession {
   async #ask(): Promise<DownloadEnd> {
     const { client, asked, output, journal, watch, signal } = this.#options
     const resumes = this.#requestId !== undefined
-    const answer = await this.#open(() =>
+    // A compressor need not make the same bytes twice.
+    if (!resumes && output.bytes > 0) await this.#reset()
+    using answer = await this.#open(() =>
       client.open(asked.path, { query: [...asked.query, ...this.#ownPairs()], signal }),
     )
     const requestId = answer.headers.get('capfleet-request-id') ?? ''
@@ -227,30 +232,23 @@ export class DownloadSession {
     const records = this.#encoding === 'none' ? new WholeRecords(isRest) : undefined
     const hash = isRest ? createHash('sha256') : this.#hash
     let bytes = 0
-    try {
-      for await (const chunk of body) {
-        bytes += chunk.length
-        if (isRest) hash.update(chunk)
-        const pieces = records?.take(chunk) ?? [chunk]
-        await output.write(pieces)
-        for (const piece of pieces) this.#hash.update(piece)
-        watch.progress(output.bytes)
-      }
-      if (records?.isWhole === false) throw brokenOff('the answer ended inside a packet')
-    } catch (error) {
-      // A compressor need not make the same bytes twice.
-      if (records === undefined && error instanceof ClientFailure && error.canRetry) await this.#reset()
-      throw error
+    for await (const chunk of body) {
+      bytes += chunk.length
+      if (isRest) hash.update(chunk)
+      const pieces = records?.take(chunk) ?? [chunk]
+      await output.write(pieces)
+      for (const piece of pieces) this.#hash.update(piece)
+      watch.progress(output.bytes)
     }
+    if (records?.isWhole === false) throw brokenOff('the answer ended inside a packet')
     return { bytes, sha256: hash.copy().digest('hex') }
   }
 
   /** The receipt says what the answer held; each part that broke off ends where the next begins, at a whole packet. */
   async #verified(requestId: string, { bytes, sha256 }: ReceivedBody): Promise<Receipt> {
-    const { client, signal } = this.#options
-    const path = `/v1/requests/${encodeURIComponent(requestId)}`
-    const { value: receipt } = await client.json<Receipt>(path, { signal })
-    if (receipt.status === 'streaming') throw brokenOff('the gateway has not written its receipt yet')
+    const receipt = await this.#receiptOf(requestId)
+    // The gateway died behind its last byte: as with any other answer that broke off, the next one goes on behind it.
+    if (receipt.sha256 === null) throw brokenOff(`the gateway has not seen the end of request ${requestId}`)
     if (receipt.bytes === String(bytes) && receipt.sha256 === sha256) return receipt
     throw new ClientFailure(
       'incomplete',
@@ -258,6 +256,18 @@ export class DownloadSession {
         `${receipt.bytes} with ${receipt.sha256}; ask again with --force`,
       { code: 'wrong-digest' },
     )
+  }
+
+  /** Another gateway may hear of the end a moment later. */
+  async #receiptOf(requestId: string): Promise<Receipt> {
+    const { client, signal } = this.#options
+    for (let asked = 1; ; asked += 1) {
+      const { value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(requestId)}`, {
+        signal,
+      })
+      if (value.status !== 'streaming' || asked === RECEIPT_ASKED_MAX) return value
+      await delay(RECEIPT_EVERY_MS, undefined, { signal })
+    }
   }
 }
 
@@ -277,7 +287,7 @@ function notesOf({ headers }: Received): readonly string[] {
   const goneBeforeNs = headers.get('capfleet-aged-out-before')
   const missing = headers.get('capfleet-missing')
   return [
-    ...(ignored === null ? [] : [`the gateway ignores ${decodeURIComponent(ignored)}`]),
+    ...(ignored === null ? [] : [`the gateway ignores ${ignored}`]),
     ...(goneBeforeNs === null
       ? []
       : [`packets before ${shownNs(goneBeforeNs)} were overwritten; from then on it is whole`]),

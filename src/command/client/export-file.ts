@@ -79,7 +79,7 @@ class ExportFile {
   async #receiveRest(): Promise<void> {
     const { client, exportId, file, part, output, signal, onProgress } = this.#options
     const range = { range: `bytes=${output.bytes}-`, 'if-range': `"${file.sha256}"` }
-    const answer = await client.open(`/v1/exports/${encodeURIComponent(exportId)}/file`, {
+    using answer = await client.open(`/v1/exports/${encodeURIComponent(exportId)}/file`, {
       query: [['Part', String(part)]],
       headers: output.bytes === 0 ? {} : range,
       signal,

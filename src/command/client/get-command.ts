@@ -111,15 +111,12 @@ async function nameOf(
   { path, query }: DownloadTarget,
   signal: AbortSignal,
 ): Promise<string> {
-  const { headers, body } = await client
-    .open(path, { method: 'HEAD', query, signal })
-    .catch(async (error) => {
-      // An answer to HEAD has no body that says why. GET is refused for the same reason, and tells it.
-      for await (const _ of (await client.open(path, { query, signal })).body) break
-      throw error
-    })
-  for await (const _ of body) break
-  const [, name = ''] = /filename="([^"/\\]+)"/.exec(headers.get('content-disposition') ?? '') ?? []
+  using head = await client.open(path, { method: 'HEAD', query, signal }).catch(async (error: unknown) => {
+    // An answer to HEAD has no body that says why. GET is refused for the same reason, and tells it.
+    using _answered = await client.open(path, { query, signal })
+    throw error
+  })
+  const [, name = ''] = /filename="([^"/\\]+)"/.exec(head.headers.get('content-disposition') ?? '') ?? []
   if (name === '' || name.startsWith('.'))
     throw usageFailure('the gateway gives the download no name; say -o <file>')
   return name

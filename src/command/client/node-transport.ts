@@ -15,6 +15,7 @@ export function nodeTransport(ca?: string): Send {
       status: response.statusCode ?? 0,
       headers: new Headers(Object.entries(response.headersDistinct).flatMap(headerPairs)),
       body: bodyOf(response, sent),
+      [Symbol.dispose]: () => void response.destroy(),
     }
   }
 }

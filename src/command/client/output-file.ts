@@ -8,8 +8,6 @@ import { ClientFailure } from '../../client/client-failure.ts'
 export interface DownloadOutput extends AsyncDisposable {
   /** Bytes of the body that it has. */
   readonly bytes: number
-  /** Whether what was written can be taken back. */
-  readonly canBeginAnew: boolean
   /** For messages. */
   readonly name: string
   /** What it has of the body, from an earlier run too. */
@@ -30,7 +28,6 @@ export const PART_ENDING = '.part'
 
 /** `<name>.part` until it is whole. */
 export class OutputFile implements DownloadOutput {
-  readonly canBeginAnew = true
   readonly #path: string
   readonly #file: FileHandle
   #bytes: number

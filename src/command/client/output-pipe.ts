@@ -10,10 +10,6 @@ export class OutputPipe implements DownloadOutput {
     return this.#bytes
   }
 
-  get canBeginAnew(): boolean {
-    return this.#bytes === 0
-  }
-
   async *kept(): AsyncGenerator<Uint8Array, void> {
     // A pipe gives nothing back.
   }

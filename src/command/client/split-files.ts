@@ -33,7 +33,6 @@ export function splitBytes(text: string): number {
 }
 
 export class SplitFiles implements DownloadOutput {
-  readonly canBeginAnew = true
   readonly #path: string
   readonly #bytesMax: number
   readonly #files: OutputFile[]
