@@ -3,21 +3,17 @@
  * continued behind the last packet that is kept, and only what the gateway's receipts confirm is called complete.
  */
 import { createHash, type Hash } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
-import type { z } from 'zod'
 import { CapfleetError } from '../../base/error.ts'
 import { ClientFailure } from '../../client/client-failure.ts'
 import type { GatewayClient, QueryPairs } from '../../client/gateway-client.ts'
 import type { Received } from '../../client/transport.ts'
-import type { RECEIPT } from '../../contract/gateway-answers.ts'
-import { ENCODING_FILES, type Encoding, PARTIAL_ELEMENTS } from '../../query/query-values.ts'
+import { type Encoding, PARTIAL_ELEMENTS } from '../../query/query-values.ts'
+import { brokenOff, encodingOf, notesOf } from './download-answer.ts'
 import type { AskedDownload, DownloadJournal } from './download-journal.ts'
-import { shownNs } from './list-output.ts'
 import type { DownloadOutput } from './output-file.ts'
 import type { Retries } from './retries.ts'
+import { type Receipt, type ReceivedBody, verifiedReceipt } from './verified-receipt.ts'
 import { WholeRecords } from './whole-records.ts'
-
-export type Receipt = z.infer<typeof RECEIPT>
 
 /** What the session tells while it runs. */
 export interface DownloadWatch {
@@ -53,8 +49,6 @@ export interface DownloadEnd {
 const WAIT_MAX_S = 600
 /** A gateway whose receipts vanish again and again is no help. */
 const NEW_BEGINS_MAX = 3
-const RECEIPT_EVERY_MS = 500
-const RECEIPT_ASKED_MAX = 10
 
 export class DownloadSession {
   readonly #options: SessionOptions
@@ -191,7 +185,7 @@ export class DownloadSession {
     await journal.save({ requestId, isCompressed: encoding !== 'none', syncedBytes })
     if (encoding === 'none') this.#requestId = requestId
     const received = await this.#receive(answer, resumes && output.bytes > 0)
-    const receipt = await this.#verified(requestId, received)
+    const receipt = await verifiedReceipt(client, { requestId, received, signal })
     await output.finish()
     await journal.remove()
     return { receipt, sha256: this.#hash.copy().digest('hex'), bytes: output.bytes }
@@ -243,64 +237,4 @@ export class DownloadSession {
     if (records?.isWhole === false) throw brokenOff('the answer ended inside a packet')
     return { bytes, sha256: hash.copy().digest('hex') }
   }
-
-  /** The receipt says what the answer held; each part that broke off ends where the next begins, at a whole packet. */
-  async #verified(requestId: string, { bytes, sha256 }: ReceivedBody): Promise<Receipt> {
-    const receipt = await this.#receiptOf(requestId)
-    // The gateway died behind its last byte: as with any other answer that broke off, the next one goes on behind it.
-    if (receipt.sha256 === null) throw brokenOff(`the gateway has not seen the end of request ${requestId}`)
-    if (receipt.bytes === String(bytes) && receipt.sha256 === sha256) return receipt
-    throw new ClientFailure(
-      'incomplete',
-      `the answer is not what the gateway sent: ${bytes} bytes with the sha256 ${sha256} came, its receipt ${requestId} has ` +
-        `${receipt.bytes} with ${receipt.sha256}; ask again with --force`,
-      { code: 'wrong-digest' },
-    )
-  }
-
-  /** Another gateway may hear of the end a moment later. */
-  async #receiptOf(requestId: string): Promise<Receipt> {
-    const { client, signal } = this.#options
-    for (let asked = 1; ; asked += 1) {
-      const { value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(requestId)}`, {
-        signal,
-      })
-      if (value.status !== 'streaming' || asked === RECEIPT_ASKED_MAX) return value
-      await delay(RECEIPT_EVERY_MS, undefined, { signal })
-    }
-  }
-}
-
-interface ReceivedBody {
-  readonly bytes: number
-  /** Of the answer alone. */
-  readonly sha256: string
-}
-
-function brokenOff(message: string): ClientFailure {
-  return new ClientFailure('incomplete', message, { code: 'connection-broken', canRetry: true })
-}
-
-/** What the head tells that a user should know. */
-function notesOf({ headers }: Received): readonly string[] {
-  const ignored = headers.get('capfleet-ignored')
-  const goneBeforeNs = headers.get('capfleet-aged-out-before')
-  const missing = headers.get('capfleet-missing')
-  return [
-    ...(ignored === null ? [] : [`the gateway ignores ${ignored}`]),
-    ...(goneBeforeNs === null
-      ? []
-      : [`packets before ${shownNs(goneBeforeNs)} were overwritten; from then on it is whole`]),
-    ...(missing === null ? [] : [`devices are left out: ${missing}`]),
-  ]
-}
-
-function encodingOf({ headers }: Received): Encoding {
-  const mediaType = headers.get('content-type') ?? ''
-  const [encoding] =
-    Object.entries(ENCODING_FILES).find(([, file]) => mediaType.startsWith(file.mediaType)) ?? []
-  if (encoding !== undefined) return encoding as Encoding
-  throw new ClientFailure('device', `the answer is no capture file but ${mediaType || 'of no type'}`, {
-    code: 'no-capture-file',
-  })
 }
