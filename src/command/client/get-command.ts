@@ -43,10 +43,13 @@ export function defineGet(command: Command): void {
     .addOption(contextOption())
     .addHelpText('after', GET_EXAMPLES)
     .action((capture: string | undefined, options: GetOptions & GivenOptions) =>
-      runClient(async (signal) => {
-        const target = downloadTarget(capture, withLast(flags.query(options), options))
-        await get(await connect(options), target, { options, signal })
-      }, flags.flagOf),
+      runClient(
+        async (signal) => {
+          const target = downloadTarget(capture, withLast(flags.query(options), options))
+          await get(await connect(options), target, { options, signal })
+        },
+        (name) => (name === 'Wait' ? '--wait' : flags.flagOf(name)),
+      ),
     )
   addDownloadFlags(command, flags)
 }

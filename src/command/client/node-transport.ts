@@ -7,7 +7,7 @@ import type { Send, SentRequest } from '../../client/transport.ts'
 /** A machine that lost its power says nothing: after so long the system asks whether it is there. */
 const KEEP_ALIVE_MS = 20_000
 
-/** `ca` is a certificate (PEM) to trust beside those of the system. */
+/** `ca` is a certificate (PEM) that alone vouches for the gateway; without it, those of the system do. */
 export function nodeTransport(ca?: string): Send {
   return async (sent) => {
     const response = await headOf(sent, ca)

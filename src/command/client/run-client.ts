@@ -48,7 +48,7 @@ function localKindOf({ code, kind }: CapfleetError): FailureKind {
   return code === 'bad-config' ? 'usage' : failureKindOf(kind.status, code)
 }
 
-/** "TSEnd must be ..., got "x" [bad-parameter, --end]" */
+/** "TSEnd must be ..., got "x" [bad-parameter, --end]": with the flags of the parameters that the message names. */
 function describeFailure(
   error: unknown,
   flagOf: (parameter: string) => string | undefined,
@@ -59,8 +59,11 @@ function describeFailure(
   if (!(error instanceof ClientFailure)) return describeError(error)
   const { code, param } = error.facts
   if (code === 'usage') return error.message
-  const flag = param === undefined ? undefined : flagOf(param)
-  return `${error.message} [${[code, ...(flag === undefined ? [] : [flag])].join(', ')}]`
+  const named = [...error.message.matchAll(/\b([A-Z]\w+)=/g)].map(([, name = '']) => name)
+  const flags = new Set(
+    [...(param === undefined ? [] : [param]), ...named].flatMap((name) => flagOf(name) ?? []),
+  )
+  return `${error.message} [${[code, ...flags].join(', ')}]`
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {

@@ -133,7 +133,7 @@ describe('the command line', { timeout: 120_000 }, () => {
   test('a capture is started and stopped on the devices that are named, and no others', async () => {
     const refused = await run(['start', 'incident'])
     assert.equal(refused.status, 2)
-    assert.match(refused.stderr, /\[bad-parameter, --device\]/)
+    assert.match(refused.stderr, /\[bad-parameter, --device\]$/m)
     assert.match(
       await well(['start', 'incident', '--device', 'east']),
       /^east +incident_\d{8}_\d{4} +running/m,

@@ -144,7 +144,7 @@ describe('capfleet get', { timeout: 180_000 }, () => {
     const { status, stderr } = await run(['east-first', '-o', 'late.pcap', '--wait', '3'])
     assert.equal(status, 5, stderr)
     assert.match(stderr, /waits for east at place 1 of the queue/)
-    assert.match(stderr, /\[queue-timeout\]/)
+    assert.match(stderr, /\[queue-timeout, --wait\]/)
     const run2 = client.start(['get', 'east-first', '-o', 'late.pcap', '--wait', '60'], {
       environment: environment(),
     })
