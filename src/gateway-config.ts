@@ -60,7 +60,7 @@ const exportsSchema = z
     keepBytes: wholeNumber(1_048_576, Number.MAX_SAFE_INTEGER).optional(),
     worker: z
       .strictObject({
-        listen: listenSchema(8081),
+        listen: listenSchema(8082),
         fetches: wholeNumber(1, 1_000).default(64),
         writes: wholeNumber(1, 64).default(8),
       })
