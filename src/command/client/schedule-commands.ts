@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { z } from 'zod'
 import { downloadQuery } from '../../client/download-target.ts'
 import type { SCHEDULE, SCHEDULES } from '../../contract/export-answers.ts'
+import { SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
 import { addDownloadFlags, type LastOption, withLast } from './download-flags.ts'
@@ -65,14 +66,22 @@ export function defineSchedule(command: Command): void {
 }
 
 function defineCreate(command: Command): void {
-  const flags = new QueryFlags(DOWNLOAD_TABLES.schedule)
-  command.addOption(contextOption()).action((capture: string | undefined, options: ScheduleOptions) =>
-    runClient(async (signal) => {
-      const query = downloadQuery(capture, withLast(flags.query(options), options))
-      const client = await connect(options)
-      const value = await placeOrder<Schedule>(client, '/v1/schedules', { query, signal })
-      await print(`${value.id}\n`)
-    }, flags.flagOf),
-  )
-  addDownloadFlags(command, flags)
+  const when = new QueryFlags([SCHEDULE_PARAMETERS])
+  const what = new QueryFlags(DOWNLOAD_TABLES.export)
+  when
+    .addTo(command)
+    .addOption(contextOption())
+    .action((capture: string | undefined, options: ScheduleOptions) =>
+      runClient(
+        async (signal) => {
+          const asked = downloadQuery(capture, withLast(what.query(options), options))
+          const query = [...when.query(options), ...asked]
+          const client = await connect(options)
+          const value = await placeOrder<Schedule>(client, '/v1/schedules', { query, signal })
+          await print(`${value.id}\n`)
+        },
+        (name) => when.flagOf(name) ?? what.flagOf(name),
+      ),
+    )
+  addDownloadFlags(command, what)
 }

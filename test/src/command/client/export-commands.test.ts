@@ -75,6 +75,33 @@ describe('capfleet export', { timeout: 120_000 }, () => {
     assert.match(cancelled.stderr, new RegExp(`^export ${id}: was \\w+$`, 'm'))
   })
 
+  test('a schedule is made, listed and removed', async () => {
+    const made = await run(
+      'schedule',
+      'create',
+      '--cron',
+      '5 4 * * *',
+      '--cron-zone',
+      'UTC',
+      '--last',
+      '1d',
+      '-d',
+      'east',
+    )
+    assert.equal(made.status, 0, made.stderr)
+    const id = made.stdout.toString().trim()
+    const listed = await run('schedule', 'list')
+    assert.match(
+      listed.stdout.toString(),
+      new RegExp(`^${id} +5 4 \\* \\* \\* +UTC +\\d{4}-\\d\\d-\\d\\d 04:05:00Z `, 'm'),
+    )
+    assert.equal((await run('schedule', 'remove', id)).status, 0)
+    assert.equal((await run('schedule', 'remove', id)).status, 4)
+    const wrong = await run('schedule', 'create', '--cron', 'daily', '--last', '1d')
+    assert.equal(wrong.status, 2)
+    assert.match(wrong.stderr, /\[bad-parameter, --cron\]/)
+  })
+
   test('what is wrong with an order is told before anything is ordered', async () => {
     const filter = await run('create', ...RANGE, '--bpf', 'tcp prot 1')
     assert.deepEqual([filter.status, filter.stdout.length], [2, 0])

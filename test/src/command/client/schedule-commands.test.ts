@@ -33,7 +33,7 @@ test('a schedule is ordered once over a broken connection, listed and removed', 
   const [, asked] = gateway.asked
   assert.equal(
     asked,
-    'POST /v1/schedules?TSBegin=-1h&TSEnd=now&Cron=5%20*%20*%20*%20*&Device=lon*&PartTime=15m',
+    'POST /v1/schedules?Cron=5%20*%20*%20*%20*&TSBegin=-1h&TSEnd=now&Device=lon*&PartTime=15m',
   )
   assert.match((await run('list')).stdout.toString(), /^s1 +5 \* \* \* \* +UTC/m)
   assert.equal((await run('remove', 's1')).status, 0)
