@@ -18,7 +18,10 @@ export interface Deaths {
   readonly seen: number
   /** How far the job was. */
   readonly marker: string
+  /** A death while the job waited counts less than one. */
   readonly strikes: number
+  /** It does more than wait. */
+  readonly isAtWork: boolean
 }
 
 export interface WriteJob {

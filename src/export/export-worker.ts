@@ -16,10 +16,10 @@ import {
 import type { ExportParts } from './export-parts.ts'
 import { LIVE_STATES } from './export-record.ts'
 import { failExport, runExport } from './run-export.ts'
-import { runSpan } from './run-span.ts'
+import { type RunningJob, runSpan } from './run-span.ts'
 import { runUpkeep } from './upkeep.ts'
 import { WorkerCanary } from './worker-canary.ts'
-import { isPoison } from './worker-deaths.ts'
+import { beginWork, isPoison } from './worker-deaths.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 import { type JobTurn, pauseAfter, WorkingQueue } from './working-queue.ts'
 
@@ -108,9 +108,9 @@ export class ExportWorker implements AsyncDisposable {
     const { exportId, window, device } = job.data
     const record = await this.#parts.store.find(exportId)
     if (record === undefined || !LIVE_STATES.includes(record.state)) return 'done'
-    const files = this.#parts.spool.span(exportId, window.index, record.order.plan.devices.indexOf(device))
+    const files = this.#parts.spool.span(exportId, window, record.order.plan.devices.indexOf(device))
     const marker = String((await files.checkpoint())?.bytes ?? 0)
-    await this.#orPark(job, marker, () => runSpan(this.#parts, job.data, this.#running()))
+    await this.#orPark(job, marker, () => runSpan(this.#parts, job.data, this.#running(job, marker)))
     return 'done'
   }
 
@@ -118,12 +118,15 @@ export class ExportWorker implements AsyncDisposable {
     const record = await this.#parts.store.find(job.data.exportId)
     const { nextIndex = 0, ordered = [], files = [] } = record?.checkpoint ?? {}
     const marker = `${nextIndex}/${ordered.length}/${files.length}/${record?.files.length ?? 0}`
-    const turn = await this.#orPark(job, marker, () => runExport(this.#parts, job, this.#running()))
+    const turn = await this.#orPark(job, marker, () =>
+      runExport(this.#parts, job, this.#running(job, marker)),
+    )
     return turn === 'waits-for-spans' ? 'waits-for-children' : 'done'
   }
 
-  #running() {
-    return { attempt: randomUUID(), stopping: this.#stopping.signal }
+  #running(job: Job<WriteJob>, marker: string): RunningJob {
+    const onWork = () => void beginWork(job, marker)
+    return { attempt: randomUUID(), stopping: this.#stopping.signal, onWork }
   }
 
   /** Runs the job, or ends its export when it harms others, or has met a defect for the last time. */

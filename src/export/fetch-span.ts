@@ -24,6 +24,8 @@ export interface SpanRequest {
   readonly waitMs: number
   readonly checkpointBytes: number
   readonly signal: AbortSignal
+  /** Hears that the stream of the device is the span's. */
+  readonly onStream: () => void
   /** Hears how many bytes of the span are in the spool, and how many of them have just come. */
   readonly onProgress: (bytes: number, comeBytes: number) => void
 }
@@ -86,7 +88,7 @@ async function fetchFrom(
       from: kept && { bytes: kept.bytes, places: kept.places, first: NOTHING },
       signal: ending.signal,
       onPosition: () => undefined,
-      onWaited: () => undefined,
+      onWaited: request.onStream,
       onLost: (reason) => ending.abort(reason),
     })
     signal.throwIfAborted()

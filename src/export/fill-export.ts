@@ -153,7 +153,7 @@ async function fillPiece(
   const inputs = [await PcapInput.open('the export', keptRecords(target, order, old))]
   for (const { window, outcome } of came) {
     const device = deviceOf(order, window)
-    const span = parts.spool.span(order.id, window.index, order.plan.devices.indexOf(device))
+    const span = parts.spool.span(order.id, window, order.plan.devices.indexOf(device))
     const file: FileHandle = opened.use(await open(span.pathOf(outcome?.file ?? ''), 'r'))
     const alignNs = order.align ? parts.fleet.clockOf(device)?.offsetNs : undefined
     inputs.push(await PcapInput.open(device, new FileChunks(file), alignNs === undefined ? {} : { alignNs }))

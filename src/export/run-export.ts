@@ -57,8 +57,7 @@ export async function runExport(
   await using turn = new Turn(parts, job, fresh, {
     writer,
     isHandedOver: claimed.writer === '',
-    stopping: running.stopping,
-    attempt: running.attempt,
+    ...running,
   })
   return await turn.run()
 }
@@ -101,11 +100,24 @@ class Turn implements AsyncDisposable {
       if ([error, reason].includes(NOT_WANTED)) return await this.#leave()
       const isFinal = error instanceof CapfleetError && !NOT_FINAL.has(error.code)
       if (isFinal && !this.#options.stopping.aborted) return await this.#fail(reported(error))
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') await this.#beginAnew()
       await this.#handOver()
       if (this.#options.stopping.aborted) throw new Later(0)
       if (!(error instanceof CapfleetError)) throw error
       if (WAITS_FOR_STORE.has(error.code)) return await pause(this.#parts, this.#order, error)
       throw error
+    }
+  }
+
+  /** A file is missing: Redis was set back to what named it, by its last second or to a backup. */
+  async #beginAnew(): Promise<void> {
+    if (this.#record.base !== undefined) return
+    this.#parts.log.warn('export.begun-anew', { exportId: this.#order.id })
+    try {
+      await this.#keep({ checkpoint: firstCheckpoint(this.#order), files: [] })
+      await this.#parts.spool.remove(this.#order.id)
+    } catch {
+      // Somebody else will see to it, or this worker when it has the job again.
     }
   }
 
@@ -229,7 +241,7 @@ class Turn implements AsyncDisposable {
   async #outcomes(window: ExportWindow): Promise<readonly SpanOutcome[] | undefined> {
     const { spool } = this.#parts
     const outcomes = await Promise.all(
-      this.#spansOf(window).map(({ index }) => spool.span(this.#order.id, window.index, index).outcome()),
+      this.#spansOf(window).map(({ index }) => spool.span(this.#order.id, window, index).outcome()),
     )
     const told = outcomes.filter((outcome) => outcome !== undefined)
     const isFatal = told.some(({ fatal }) => fatal !== null)
@@ -263,6 +275,7 @@ class Turn implements AsyncDisposable {
   }
 
   async #join(window: ExportWindow, outcomes: readonly SpanOutcome[]): Promise<void> {
+    this.#options.onWork()
     const { spool, fleet } = this.#parts
     const order = this.#order
     const query = windowQuery(order, window)
@@ -270,7 +283,7 @@ class Turn implements AsyncDisposable {
     const spans = came.flatMap(({ device, index, outcome }): Span[] => {
       const file = outcome?.file ?? null
       if (file === null) return []
-      const path = spool.span(order.id, window.index, index).pathOf(file)
+      const path = spool.span(order.id, window, index).pathOf(file)
       return [{ device, path, alignNs: order.align ? fleet.clockOf(device)?.offsetNs : undefined }]
     })
     if (spans.length === 0 && window.header === null)
@@ -302,7 +315,7 @@ class Turn implements AsyncDisposable {
     this.#parts.outcomes.written(inputs.reduce((sum, { bytes }) => sum + bytes, 0))
     for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
     await removeReplaced(before, result.files)
-    await spool.removeWindow(order.id, window.index)
+    await spool.removeWindow(order.id, window)
   }
 
   async #openResult(query: { readonly compression: Parameters<typeof ResultFiles.open>[0]['compression'] }) {
@@ -320,6 +333,7 @@ class Turn implements AsyncDisposable {
   }
 
   async #publish(): Promise<WriterTurn> {
+    this.#options.onWork()
     const gone = this.#order.onMissing === 'fail' ? goneDevice(this.#order, this.#checkpoint) : undefined
     if (gone !== undefined) return await this.#fail(gone)
     await this.#keep({ stage: 'publishing' })

@@ -20,6 +20,8 @@ export interface RunningJob {
   readonly attempt: string
   /** The worker stops. */
   readonly stopping: AbortSignal
+  /** The job does more than wait from now on. */
+  readonly onWork: () => void
 }
 
 /**
@@ -31,7 +33,7 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
   const record = await parts.store.find(exportId)
   if (record === undefined || !isAwaited(record, window)) return
   const { order } = record
-  const files = parts.spool.span(exportId, window.index, order.plan.devices.indexOf(device))
+  const files = parts.spool.span(exportId, window, order.plan.devices.indexOf(device))
   let bytes = 0
   await using watch = new JobWatch({
     store: parts.store,
@@ -49,6 +51,7 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
       waitMs: parts.limits.leaseWaitMs,
       checkpointBytes: parts.limits.checkpointBytes,
       signal: watch.signal,
+      onStream: running.onWork,
       onProgress: (now, chunkBytes) => {
         bytes = now
         parts.outcomes.fetched(chunkBytes)

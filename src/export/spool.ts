@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BodyPlaces } from '../fetch/position.ts'
-import type { Hole, ReportedFailure } from './export-record.ts'
+import type { ExportWindow, Hole, ReportedFailure } from './export-record.ts'
 import { FileWriter, storing } from './file-writer.ts'
 
 /** What became of a span. */
@@ -28,6 +28,9 @@ export interface SpanCheckpoint {
 }
 
 const NAME_FILE = '.spool'
+
+/** What tells a window from all others of its export. */
+export type SpooledWindow = Pick<ExportWindow, 'index' | 'beginNs' | 'endNs'>
 
 /** Where things lie. */
 export class Spool {
@@ -64,13 +67,18 @@ export class Spool {
     return join(this.#root, exportId)
   }
 
-  /** What one device has of one window; both are numbers, so that no name of a device is part of a path. */
-  span(exportId: string, window: number, device: number): SpanFiles {
-    return new SpanFiles(join(this.folderOf(exportId), String(window)), String(device))
+  /** What one device has of one window. The device is a number, so that no name is part of a path. */
+  span(exportId: string, window: SpooledWindow, device: number): SpanFiles {
+    return new SpanFiles(this.#windowFolder(exportId, window), String(device))
   }
 
-  async removeWindow(exportId: string, window: number): Promise<void> {
-    await rm(join(this.folderOf(exportId), String(window)), { recursive: true, force: true })
+  async removeWindow(exportId: string, window: SpooledWindow): Promise<void> {
+    await rm(this.#windowFolder(exportId, window), { recursive: true, force: true })
+  }
+
+  /** Redis may be set back, and a window get another time: what was fetched for the old one is none of its. */
+  #windowFolder(exportId: string, { index, beginNs, endNs }: SpooledWindow): string {
+    return join(this.folderOf(exportId), `${index}-${beginNs}-${endNs}`)
   }
 
   async remove(exportId: string): Promise<void> {
