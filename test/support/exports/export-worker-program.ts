@@ -2,7 +2,6 @@
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { createLog } from '../../../src/base/log.ts'
 import { FileWriter } from '../../../src/export/file-writer.ts'
-import { SpanFiles } from '../../../src/export/spool.ts'
 import { startWorker } from '../../../src/worker.ts'
 import { FAST_TIMINGS } from '../processes/temp-worker.ts'
 import type { WorkerSettings } from './export-worker-process.ts'
@@ -16,9 +15,9 @@ if (fault?.kind === 'end-of-file') {
   FileWriter.open = (path, bytes = 0) => open.call(FileWriter, path, bytes === 0 ? 0 : statSync(path).size)
 }
 if (fault?.kind === 'poison') {
-  const { prepare } = SpanFiles.prototype
-  SpanFiles.prototype.prepare = function () {
-    if (!this.pathOf('').includes(readFileSync(fault.idPath, 'utf8'))) return prepare.call(this)
+  const { write } = FileWriter.prototype
+  FileWriter.prototype.write = function (chunk) {
+    if (!this.path.includes(readFileSync(fault.idPath, 'utf8'))) return write.call(this, chunk)
     appendFileSync(fault.deathsPath, 'x')
     process.kill(process.pid, 'SIGKILL')
     return new Promise(() => undefined)
