@@ -43,6 +43,12 @@ export class BenchFleet implements AsyncDisposable {
     return this.#gateway
   }
 
+  /** A worker of the gateway, which is started before it. */
+  async worker(): Promise<void> {
+    await this.gateway()
+    await this.#start('worker', ['worker', '--config', this.#gatewayConfig])
+  }
+
   /** Imports a file into a device's store, unless this or an earlier run has. */
   async importFile(index: number, name: string, path: string): Promise<void> {
     await this.device(index)
@@ -69,7 +75,7 @@ export class BenchFleet implements AsyncDisposable {
   }
 
   async #startGateway(): Promise<BenchServer> {
-    const path = join(this.#home.folder, 'gateway.yaml')
+    const path = this.#gatewayConfig
     const devices: unknown[] = []
     for (const [index, { name, site, user }] of this.#home.devices.entries()) {
       const { url } = await this.device(index)
@@ -80,6 +86,7 @@ export class BenchFleet implements AsyncDisposable {
       listen: { host: '127.0.0.1', port: 0 },
       home: join(this.#home.folder, 'gateway'),
       auth: { users: this.#home.gatewayUsersPath },
+      exports: { worker: { listen: { port: 0 } } },
       devices,
     }
     await writeFile(path, stringify(config))
@@ -94,6 +101,10 @@ export class BenchFleet implements AsyncDisposable {
     })
     this.#children.defer(() => child.stop(STOP_GRACE_MS))
     return child
+  }
+
+  get #gatewayConfig(): string {
+    return join(this.#home.folder, 'gateway.yaml')
   }
 
   #deviceHome(index: number) {

@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- [name ...] [--size-mib N] [--rounds N] [--keep]`: each workload prints our figure,
  * the peer's in the same run (in turn, medians) and the ratios of time and, where it is measured, of
- * processor time; names may be beginnings ("merge"). `queue` and `capture` have figures of their own and
- * run alone.
+ * processor time; names may be beginnings ("merge"). `queue`, `capture` and `exports` have figures of their
+ * own and run alone.
  * No figure counts unless both sides gave the same number of packets. Figures per second and per GB are
  * of the input's bytes; memory is the largest resident size of the working process. Control rows, first
  * and last, show how fast the machine was meanwhile. Results stay out of git.
@@ -19,6 +19,7 @@ import { compare, printControl, printHeading } from './compare.ts'
 import { compressions } from './compress.bench.ts'
 import { startConstantServer } from './constant-server.ts'
 import { controls } from './control.bench.ts'
+import { printExportFigures } from './exports.bench.ts'
 import { measureCommand } from './measure-command.ts'
 import { merges } from './merge.bench.ts'
 import { ProxyWorld } from './proxy-world.ts'
@@ -51,6 +52,8 @@ const ALONE: Readonly<Record<string, () => Promise<void>>> = {
   queue: () => runProgram(printQueueFigures),
   // Packets of a wire.
   capture: printCaptureFigures,
+  // How long people wait beside exports.
+  exports: () => runProgram(printExportFigures),
 }
 const alone = positionals.find((name) => Object.hasOwn(ALONE, name))
 if (alone !== undefined) {
