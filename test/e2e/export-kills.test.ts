@@ -129,7 +129,9 @@ class KillRun implements AsyncDisposable {
   static async start(random: SeededRandom, fault?: WorkerFault): Promise<KillRun> {
     await using building = new AsyncDisposableStack()
     const folder = building.use(await tempFolder())
-    const world = building.use(await ExportWorld.create({ captureBytes: CAPTURE_BYTES }))
+    const world = building.use(
+      await ExportWorld.create({ captureBytes: CAPTURE_BYTES, exports: { perUserMax: 10_000 } }),
+    )
     const hashes = new Map<string, string>()
     for (const [, ...paths] of ORDERS)
       for (const path of paths) hashes.set(path, sha256(await world.direct(path)))
