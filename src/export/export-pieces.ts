@@ -45,9 +45,16 @@ export function firstCheckpoint(order: ExportOrder): Checkpoint {
     files: [],
     isFileOpen: false,
     devices: order.plan.devices.map((device) => ({ device, ...nothing })),
+    offsetsNs: null,
     fetchedBytes: '0',
     estimatedBytes: null,
   }
+}
+
+/** What is subtracted from the timestamps of a device; undefined: nothing. */
+export function offsetOf({ offsetsNs }: Checkpoint, device: string): bigint | undefined {
+  const offsetNs = offsetsNs?.[device]
+  return offsetNs === undefined ? undefined : BigInt(offsetNs)
 }
 
 /** Whether all windows have been ordered. */

@@ -116,6 +116,8 @@ export interface Checkpoint {
   readonly files: readonly ResultFile[]
   readonly isFileOpen: boolean
   readonly devices: readonly DeviceTally[]
+  /** What is subtracted from timestamps, by device: the same in all files. null: nothing is, or not yet known. */
+  readonly offsetsNs: Readonly<Record<string, string>> | null
   readonly fetchedBytes: string
   readonly estimatedBytes: string | null
 }

@@ -13,7 +13,7 @@ import { type ChunkStream, PcapInput } from '../pcap/pcap-input.ts'
 import { encodingOf } from '../query/query-values.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import type { ExportParts } from './export-parts.ts'
-import { pieceCount, pieceQuery, resultName } from './export-pieces.ts'
+import { offsetOf, pieceCount, pieceQuery, resultName } from './export-pieces.ts'
 import type {
   Checkpoint,
   DeviceTally,
@@ -155,7 +155,8 @@ async function fillPiece(
     const device = deviceOf(order, window)
     const span = parts.spool.span(order.id, window, order.plan.devices.indexOf(device))
     const file: FileHandle = opened.use(await open(span.pathOf(outcome?.file ?? ''), 'r'))
-    const alignNs = order.align ? parts.fleet.clockOf(device)?.offsetNs : undefined
+    const nowNs = order.align ? parts.fleet.clockOf(device)?.offsetNs : undefined
+    const alignNs = offsetOf(base.checkpoint, device) ?? nowNs
     inputs.push(await PcapInput.open(device, new FileChunks(file), alignNs === undefined ? {} : { alignNs }))
   }
   const header = await agreedHeader(inputs)

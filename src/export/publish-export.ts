@@ -7,6 +7,7 @@ import { CapfleetError } from '../base/error.ts'
 import { productVersion } from '../base/product-version.ts'
 import { type ExportOrder, shownQuery } from './export-order.ts'
 import type { ExportParts } from './export-parts.ts'
+import { offsetOf } from './export-pieces.ts'
 import type { Checkpoint, ExportedFile, ExportRecord, ResultFile } from './export-record.ts'
 import type { ExportChange } from './export-store.ts'
 import type { ExportTarget } from './export-target.ts'
@@ -176,7 +177,8 @@ function manifestOf(
       ...tally,
       retries: retries[index] ?? 0,
       clockOffsetNs: decimal(
-        fleet.find(tally.device) === undefined ? undefined : fleet.clockOf(tally.device)?.offsetNs,
+        offsetOf(checkpoint, tally.device) ??
+          (fleet.find(tally.device) === undefined ? undefined : fleet.clockOf(tally.device)?.offsetNs),
       ),
       missing: holes,
     })),

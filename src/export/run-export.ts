@@ -10,7 +10,14 @@ import { judgeFailure } from './device-trouble.ts'
 import type { SpanOf, WriteJob } from './export-jobs.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import { type ExportParts, Later } from './export-parts.ts'
-import { firstCheckpoint, isAllOrdered, orderWindow, pieceQuery, resultName } from './export-pieces.ts'
+import {
+  firstCheckpoint,
+  isAllOrdered,
+  offsetOf,
+  orderWindow,
+  pieceQuery,
+  resultName,
+} from './export-pieces.ts'
 import {
   type Checkpoint,
   type ExportRecord,
@@ -186,7 +193,8 @@ class Turn implements AsyncDisposable {
           bytes === undefined || (known === null && piece > 0) ? null : String(BigInt(known ?? 0) + bytes)
         if (bytes !== undefined) await this.#reserve(bytes, isExact)
         const measured = { leftOut, header, stepNs }
-        await this.#keep({ checkpoint: { ...this.#checkpoint, measured, estimatedBytes } })
+        const offsetsNs = this.#checkpoint.offsetsNs ?? this.#offsetsNow()
+        await this.#keep({ checkpoint: { ...this.#checkpoint, measured, estimatedBytes, offsetsNs } })
         return true
       } catch (error) {
         leftOut.push(await this.#deviceToLeaveOut(error, asked))
@@ -207,6 +215,18 @@ class Turn implements AsyncDisposable {
     }
     const waits = await Promise.all(devices.map((device) => flushWaitMs(fleet.get(device), question)))
     return Math.max(0, ...waits)
+  }
+
+  /** Clocks are measured again and again: the first measure counts for all files, and for the manifest. */
+  #offsetsNow(): Checkpoint['offsetsNs'] {
+    const { plan, align } = this.#order
+    if (!align) return null
+    const { fleet } = this.#parts
+    const offsets = plan.devices.flatMap((device): [string, string][] => {
+      const clock = fleet.clockOf(device)
+      return clock === undefined ? [] : [[device, String(clock.offsetNs)]]
+    })
+    return Object.fromEntries(offsets)
   }
 
   /** A filter may leave little of what is there: then only the spool is known to need room. */
@@ -276,7 +296,7 @@ class Turn implements AsyncDisposable {
 
   async #join(window: ExportWindow, outcomes: readonly SpanOutcome[]): Promise<void> {
     this.#options.onWork()
-    const { spool, fleet } = this.#parts
+    const { spool } = this.#parts
     const order = this.#order
     const query = windowQuery(order, window)
     const came = this.#spansOf(window).map((span, at) => ({ ...span, outcome: outcomes[at] }))
@@ -284,7 +304,7 @@ class Turn implements AsyncDisposable {
       const file = outcome?.file ?? null
       if (file === null) return []
       const path = spool.span(order.id, window, index).pathOf(file)
-      return [{ device, path, alignNs: order.align ? fleet.clockOf(device)?.offsetNs : undefined }]
+      return [{ device, path, alignNs: offsetOf(this.#checkpoint, device) }]
     })
     if (spans.length === 0 && window.header === null)
       throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
