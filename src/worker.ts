@@ -1,22 +1,18 @@
 /** The worker program: runs exports. It reads the gateway's configuration, and shares its Redis and its devices. */
+import { fork } from 'node:child_process'
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { ConfigWatch } from './base/config-watch.ts'
-import { CapfleetError } from './base/error.ts'
 import { createLog, type Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
-import { ExportOutcomes } from './export/export-outcomes.ts'
-import type { OrderingRules } from './export/export-parts.ts'
 import { ExportWorker } from './export/export-worker.ts'
+import { runIsolated } from './export/isolated-job.ts'
 import { WORKER_TIMINGS, type WorkerTimings } from './export/worker-timings.ts'
-import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { createHttpApp } from './http/http-app.ts'
 import { listen } from './http/http-server.ts'
-import { openExports, type SharedExports } from './open-exports.ts'
-import { openFleet, planRoster } from './open-fleet.ts'
-import { joinScheduler, redisOfConfig } from './parts.ts'
-import { checkRedisServer, connectRedis } from './redis/redis-connection.ts'
-import { privateRedisSocket } from './redis/redis-server.ts'
+import { planRoster } from './open-fleet.ts'
+import { openWorker } from './open-worker.ts'
 
 export interface RunningWorker {
   /** Where it tells of itself: /livez, /readyz, /metrics. */
@@ -34,38 +30,34 @@ export interface WorkerOptions {
   readonly timings?: WorkerTimings
 }
 
+/** Runs a job that may have ended its worker. */
+const JOB_PROGRAM = fileURLToPath(new URL('worker-job.ts', import.meta.url))
+
 /** Takes jobs when it resolves. Fails with bad-config or scheduler-unavailable. */
 export async function startWorker(config: GatewayConfig, options: WorkerOptions): Promise<RunningWorker> {
   const { configPath, timings = WORKER_TIMINGS } = options
   const log = options.log ?? createLog('worker', config.logLevel)
   await using building = new AsyncDisposableStack()
   const metrics = new Metrics()
-  const redis = (await redisOfConfig(config, configPath)) ?? { url: await privateRedisSocket(config.home) }
-  const checking = connectRedis(redis, 'commands', log)
-  await checkRedisServer(checking).finally(() => checking.disconnect())
-  const fleet = openFleet(config, metrics, log)
-  const leases = await joinScheduler(config, { redis, fleet, log, sole: false })
-  building.defer(() => leases.close())
-  building.use(fleet)
-  const busyOf = async () => new Set<string>()
-  const roster = building.use(new FleetRoster({ fleet, busyOf, log }))
-  await roster.configure(await planRoster(config, configPath))
-  const shared = await openExports(config, configPath, { redis, log }, building)
-  for (const target of shared.targets.values()) await target.check()
-  await checkSpool(shared)
-  const { startTimeoutMs, retryPauseMs } = config.downloads
-  const outcomes = new ExportOutcomes(metrics)
-  const ordering = orderingRules(config)
-  const parts = { ...shared, ordering, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
+  const { parts, redis, roster } = await openWorker(config, { configPath, log, metrics }, building)
   const { keyPrefix } = config.redis
   const { fetches, writes } = config.exports.worker
   const worker = building.use(
-    new ExportWorker(parts, { redis, keyPrefix, metrics, fetches, writes, timings }),
+    new ExportWorker(parts, {
+      redis,
+      keyPrefix,
+      metrics,
+      fetches,
+      writes,
+      timings,
+      isolate: (request, stopping) =>
+        runIsolated(fork(JOB_PROGRAM), { config, configPath, request }, stopping),
+    }),
   )
   await worker.start()
   const server = await listen(tellOfItself(metrics, log), config.exports.worker.listen, metrics)
   building.defer(() => server.close(0))
-  log.info('worker.ready', { url: server.url, devices: fleet.devices.length })
+  log.info('worker.ready', { url: server.url, devices: parts.fleet.devices.length })
   const owned = building.move()
   let ending: Promise<void> | undefined
   return {
@@ -76,28 +68,6 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
       return ending
     },
   }
-}
-
-/** Fails with bad-config when this worker would look for packets elsewhere than others put them. */
-async function checkSpool({ spool, store }: SharedExports): Promise<void> {
-  let name: string
-  try {
-    name = await spool.prepare()
-  } catch (cause) {
-    throw new CapfleetError('bad-config', `exports.spool cannot be used: ${(cause as Error).message}`, {
-      cause,
-    })
-  }
-  if (await store.sharesSpool(name)) return
-  throw new CapfleetError(
-    'bad-config',
-    `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,
-  )
-}
-
-function orderingRules({ auth, exports, timeZone, tsModeAliases }: GatewayConfig): OrderingRules {
-  const { perUserMax, devicesMax } = exports
-  return { users: auth.users, timeZone, tsModeAliases, perUserMax, devicesMax }
 }
 
 /** For the command line: `address` is printed when ready. */

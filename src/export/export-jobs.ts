@@ -12,22 +12,27 @@ import { askRedis } from './ask-redis.ts'
 import type { ExportOrder } from './export-order.ts'
 import type { ExportWindow } from './export-record.ts'
 
-/** How often a job ended its worker since it last got any further. */
+/** How often a job was there when its worker died, since it last got any further. */
 export interface Deaths {
   /** What BullMQ had counted. */
   readonly seen: number
   /** How far the job was. */
   readonly marker: string
   /** A death while the job waited counts less than one. */
-  readonly strikes: number
+  readonly count: number
   /** It does more than wait. */
   readonly isAtWork: boolean
+  /** How often it ended a process that it had for itself. */
+  readonly crashes: number
 }
 
 export interface WriteJob {
   readonly exportId: string
   readonly deaths?: Deaths
 }
+
+/** What a job that writes an export is for the jobs that it waits for. */
+export type WritingJob = Pick<Job<WriteJob>, 'id' | 'data' | 'priority' | 'queueQualifiedName'>
 
 export interface SpanJob extends WriteJob {
   readonly window: ExportWindow
@@ -85,7 +90,7 @@ export class ExportJobs implements AsyncDisposable {
   }
 
   /** Has the spans of a window fetched, for the job that writes the export. Harmless for those that are on their way. */
-  async fetchWindow(parent: Job<WriteJob>, window: ExportWindow, devices: readonly SpanOf[]): Promise<void> {
+  async fetchWindow(parent: WritingJob, window: ExportWindow, devices: readonly SpanOf[]): Promise<void> {
     const { exportId } = parent.data
     const spans = devices.map(({ device, index }) => ({
       name: 'span',

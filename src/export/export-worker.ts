@@ -13,13 +13,14 @@ import {
   WRITE_QUEUE,
   type WriteJob,
 } from './export-jobs.ts'
-import type { ExportParts } from './export-parts.ts'
+import { type ExportParts, Later } from './export-parts.ts'
 import { LIVE_STATES } from './export-record.ts'
-import { failExport, runExport } from './run-export.ts'
+import { type IsolatedAnswer, type IsolatedRequest, writingJob } from './isolated-job.ts'
+import { failExport, runExport, type WriterTurn } from './run-export.ts'
 import { type RunningJob, runSpan } from './run-span.ts'
 import { runUpkeep } from './upkeep.ts'
 import { WorkerCanary } from './worker-canary.ts'
-import { beginWork, isPoison } from './worker-deaths.ts'
+import { beginWork, isPoison, isSuspect } from './worker-deaths.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 import { type JobTurn, pauseAfter, WorkingQueue } from './working-queue.ts'
 
@@ -32,6 +33,8 @@ export interface ExportWorkerOptions {
   /** How many exports are written at the same time. */
   readonly writes: number
   readonly timings: WorkerTimings
+  /** Runs a job in a process of its own, as runIsolated does. */
+  readonly isolate: (request: IsolatedRequest, stopping: AbortSignal) => Promise<IsolatedAnswer | undefined>
 }
 
 /** BullMQ would park a job that stalls more often; here it is decided by how far the job got. */
@@ -110,7 +113,11 @@ export class ExportWorker implements AsyncDisposable {
     if (record === undefined || !LIVE_STATES.includes(record.state)) return 'done'
     const files = this.#parts.spool.span(exportId, window, record.order.plan.devices.indexOf(device))
     const marker = String((await files.checkpoint())?.bytes ?? 0)
-    await this.#orPark(job, marker, () => runSpan(this.#parts, job.data, this.#running(job, marker)))
+    const run = () => runSpan(this.#parts, job.data, this.#running(job, marker))
+    await this.#orPark(job, async () => {
+      if (await isSuspect(job, marker)) await this.#isolate(job, { kind: 'span', job: job.data })
+      else await run()
+    })
     return 'done'
   }
 
@@ -118,9 +125,11 @@ export class ExportWorker implements AsyncDisposable {
     const record = await this.#parts.store.find(job.data.exportId)
     const { nextIndex = 0, ordered = [], files = [] } = record?.checkpoint ?? {}
     const marker = `${nextIndex}/${ordered.length}/${files.length}/${record?.files.length ?? 0}`
-    const turn = await this.#orPark(job, marker, () =>
-      runExport(this.#parts, job, this.#running(job, marker)),
-    )
+    const turn = await this.#orPark(job, async () => {
+      if (await isSuspect(job, marker))
+        return await this.#isolate(job, { kind: 'write', job: writingJob(job) })
+      return await runExport(this.#parts, job, this.#running(job, marker))
+    })
     return turn === 'waits-for-spans' ? 'waits-for-children' : 'done'
   }
 
@@ -129,13 +138,24 @@ export class ExportWorker implements AsyncDisposable {
     return { attempt: randomUUID(), stopping: this.#stopping.signal, onWork }
   }
 
-  /** Runs the job, or ends its export when it harms others, or has met a defect for the last time. */
-  async #orPark<Data extends WriteJob, Result>(
-    job: Job<Data>,
-    marker: string,
-    run: () => Promise<Result>,
-  ): Promise<Result | undefined> {
-    if (await isPoison(job, marker)) return await this.#park(job, 'it ended the workers that ran it')
+  /** A job that was there when workers died does no harm where it is alone. */
+  async #isolate(job: Job<WriteJob>, request: IsolatedRequest): Promise<WriterTurn> {
+    const { exportId } = job.data
+    this.#parts.log.warn('export.job-isolated', { exportId, job: job.id })
+    const answer = await this.#options.isolate(request, this.#stopping.signal)
+    if (answer === undefined) {
+      if (this.#stopping.signal.aborted) throw new Later(0)
+      this.#parts.log.error('export.job-crashed', { exportId, job: job.id })
+      if (await isPoison(job)) await this.#park(job, 'it ended the process that ran it')
+      return 'done'
+    }
+    if ('laterMs' in answer) throw new Later(answer.laterMs)
+    if ('defect' in answer) throw new Error(answer.defect)
+    return answer.turn
+  }
+
+  /** Runs the job, or ends its export when it has met a defect for the last time. */
+  async #orPark<Result>(job: Job<WriteJob>, run: () => Promise<Result>): Promise<Result | undefined> {
     try {
       return await run()
     } catch (error) {

@@ -4,10 +4,9 @@
  * worker that was thought dead and comes back changes nothing.
  */
 import { randomUUID } from 'node:crypto'
-import type { Job } from 'bullmq'
 import { CapfleetError } from '../base/error.ts'
 import { judgeFailure } from './device-trouble.ts'
-import type { SpanOf, WriteJob } from './export-jobs.ts'
+import type { SpanOf, WritingJob } from './export-jobs.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import { type ExportParts, Later } from './export-parts.ts'
 import {
@@ -47,7 +46,7 @@ export type WriterTurn = 'done' | 'waits-for-spans'
 /** Does what can be done now. Throws Later, or what is a defect. */
 export async function runExport(
   parts: ExportParts,
-  job: Job<WriteJob>,
+  job: WritingJob,
   running: RunningJob,
 ): Promise<WriterTurn> {
   const record = await parts.store.find(job.data.exportId)
@@ -76,7 +75,7 @@ interface TurnOptions extends RunningJob {
 
 class Turn implements AsyncDisposable {
   readonly #parts: ExportParts
-  readonly #job: Job<WriteJob>
+  readonly #job: WritingJob
   readonly #order: ExportOrder
   readonly #record: ExportRecord
   readonly #options: TurnOptions
@@ -85,7 +84,7 @@ class Turn implements AsyncDisposable {
   #result: ResultFiles | undefined
   #isHandedOver: boolean
 
-  constructor(parts: ExportParts, job: Job<WriteJob>, record: ExportRecord, options: TurnOptions) {
+  constructor(parts: ExportParts, job: WritingJob, record: ExportRecord, options: TurnOptions) {
     this.#parts = parts
     this.#job = job
     this.#order = record.order

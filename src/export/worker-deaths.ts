@@ -1,39 +1,53 @@
 /**
- * A job that ends its worker again and again, and never gets further, is parked: it must not take all workers away from
- * the others. Most of those that a worker has in hand when it dies have done it no harm: they waited for a stream, or
- * for the answer of a device. So what counts is a death while the job was at work.
+ * A job that ends its worker takes all others away that run there. Nobody can tell such a job from those that were only
+ * there when a worker died: so a job that was there more than once runs in a process of its own from then on, and is
+ * given up when that process dies while its worker lives. A worker's death costs no job more than that.
  */
 import type { Job } from 'bullmq'
-import type { WriteJob } from './export-jobs.ts'
+import type { Deaths, WriteJob } from './export-jobs.ts'
 import { Later } from './export-parts.ts'
 
-/** So often at the same place: others' deaths do not hit one job at work so often. */
-const STRIKES_MAX = 5
-/** What a death counts that came while the job waited. */
-const WAITING_STRIKE = 0.1
-/** From then on the job comes behind those that harm nobody. */
-const STRIKES_PAUSING = 2
+/** So many deaths of workers, at the same place of the job, and it runs by itself. */
+const DEATHS_MAX = 2
+/** What a death counts that came while the job waited, for a stream or a device. */
+const WAITING_DEATH = 0.5
+/** So many deaths of a process that it had for itself, and it is given up. */
+const CRASHES_MAX = 3
 const PAUSE_MS = 1_000
 
-/** Whether the job is to be parked. Throws Later for one that is to let others go first. `marker`: how far it is. */
-export async function isPoison(job: Job<WriteJob>, marker: string): Promise<boolean> {
+const NONE: Deaths = { seen: 0, marker: '', count: 0, isAtWork: false, crashes: 0 }
+
+type CountedJob = Pick<Job<WriteJob>, 'data' | 'stalledCounter' | 'updateData'>
+
+/** Whether the job is to run in a process of its own. To be asked before each turn. `marker`: how far the job is. */
+export async function isSuspect(job: CountedJob, marker: string): Promise<boolean> {
+  const known = job.data.deaths ?? NONE
   const seen = job.stalledCounter
-  const { deaths } = job.data
-  const wasAtWork = deaths?.isAtWork ?? false
-  const isNew = seen > (deaths?.seen ?? 0)
-  if (!isNew && !wasAtWork) return false
-  const known = deaths?.marker === marker ? deaths.strikes : 0
-  const strikes = known + (isNew ? (wasAtWork ? 1 : WAITING_STRIKE) : 0)
-  if (strikes >= STRIKES_MAX) return true
-  await job.updateData({ ...job.data, deaths: { seen, marker, strikes, isAtWork: false } })
-  if (isNew && wasAtWork && strikes >= STRIKES_PAUSING) throw new Later(PAUSE_MS * 2 ** Math.floor(strikes))
-  return false
+  const before = known.marker === marker ? known : { ...NONE, isAtWork: known.isAtWork }
+  const death = known.isAtWork ? 1 : WAITING_DEATH
+  const count = before.count + (seen > known.seen ? death : 0)
+  if (seen > known.seen || known.isAtWork)
+    await keep(job, { ...before, seen, marker, count, isAtWork: false })
+  return count >= DEATHS_MAX
 }
 
 /** The job does more than wait from now on. */
-export async function beginWork(job: Job<WriteJob>, marker: string): Promise<void> {
-  const { deaths = { seen: job.stalledCounter, strikes: 0 } } = job.data
-  if ('isAtWork' in deaths && deaths.isAtWork) return
+export async function beginWork(job: CountedJob, marker: string): Promise<void> {
+  const known = job.data.deaths ?? { ...NONE, seen: job.stalledCounter }
+  if (known.isAtWork) return
   // Nothing is lost when Redis is away: a death counts less then.
-  await job.updateData({ ...job.data, deaths: { ...deaths, marker, isAtWork: true } }).catch(() => undefined)
+  await keep(job, { ...known, marker, isAtWork: true }).catch(() => undefined)
+}
+
+/** The process that the job had for itself has died. Whether the job is to be given up; throws Later otherwise. */
+export async function isPoison(job: CountedJob): Promise<boolean> {
+  const known = job.data.deaths ?? NONE
+  const crashes = known.crashes + 1
+  if (crashes >= CRASHES_MAX) return true
+  await keep(job, { ...known, crashes })
+  throw new Later(PAUSE_MS * 2 ** crashes)
+}
+
+function keep(job: CountedJob, deaths: Deaths): Promise<void> {
+  return job.updateData({ ...job.data, deaths })
 }

@@ -59,7 +59,7 @@ describe('a full disk', { timeout: 180_000 }, () => {
 })
 
 describe('a worker', { timeout: 240_000 }, () => {
-  test('that dies of an export again and again is parked with it, and others end meanwhile', async (t) => {
+  test('that dies of an export has it run by itself, where it is parked, and others end meanwhile', async (t) => {
     await using world = await ExportWorld.create({ captureBytes: 1_500_000 })
     await using folder = await tempFolder()
     const fault = {

@@ -1,10 +1,9 @@
-// Which job is to blame when workers die, with jobs as BullMQ would give them.
+// Which job is to run by itself after workers died, and which one is given up, with jobs as BullMQ would give them.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Job } from 'bullmq'
 import type { WriteJob } from '../../../src/export/export-jobs.ts'
 import { Later } from '../../../src/export/export-parts.ts'
-import { beginWork, isPoison } from '../../../src/export/worker-deaths.ts'
+import { beginWork, isPoison, isSuspect } from '../../../src/export/worker-deaths.ts'
 
 /** Of a job, only what counts deaths. */
 function someJob() {
@@ -20,55 +19,64 @@ function someJob() {
 
 type SomeJob = ReturnType<typeof someJob>
 
-/** Runs the job until its worker dies: whether it was parked instead. A job that is to wait is asked again. */
+/** The job begins, and its worker dies: whether it had begun in a process of its own. */
 async function dies(job: SomeJob, marker: string, isAtWork: boolean): Promise<boolean> {
-  const asked = job as unknown as Job<WriteJob>
-  const again = (error: unknown) => {
-    if (error instanceof Later) return isPoison(asked, marker)
-    throw error
-  }
-  if (await isPoison(asked, marker).catch(again)) return true
-  if (isAtWork) await beginWork(asked, marker)
+  const isAlone = await isSuspect(job, marker)
+  if (isAtWork) await beginWork(job, marker)
   job.stalledCounter += 1
-  return false
+  return isAlone
 }
 
 describe('a job whose workers die', () => {
-  test('at work, at the same place, is parked after five deaths', async () => {
+  test('at work, at the same place, runs by itself after two deaths', async () => {
     const job = someJob()
-    const parked: boolean[] = []
-    for (let death = 0; death < 6; death += 1) parked.push(await dies(job, 'same', true))
-    assert.deepEqual(parked, [false, false, false, false, false, true])
+    const alone: boolean[] = []
+    for (let death = 0; death < 4; death += 1) alone.push(await dies(job, 'same', true))
+    assert.deepEqual(alone, [false, false, true, true])
   })
 
-  test('lets others go first from its second death on', async () => {
+  test('while it waits runs by itself after four', async () => {
     const job = someJob()
-    await dies(job, 'same', true)
-    await dies(job, 'same', true)
-    await assert.rejects(isPoison(job as unknown as Job<WriteJob>, 'same'), Later)
+    const alone: boolean[] = []
+    for (let death = 0; death < 5; death += 1) alone.push(await dies(job, 'same', false))
+    assert.deepEqual(alone, [false, false, false, false, true])
   })
 
-  test('gets further each time and is never parked', async () => {
+  test('gets further each time and never runs by itself', async () => {
     const job = someJob()
     for (let death = 0; death < 50; death += 1) assert.equal(await dies(job, `at ${death}`, true), false)
   })
 
-  test('while it waits is parked much later', async () => {
+  test('is not given up, however many workers die', async () => {
     const job = someJob()
-    let deaths = 0
-    while (!(await dies(job, 'same', false))) deaths += 1
-    assert.ok(deaths >= 40 && deaths <= 60, `${deaths}`)
+    for (let death = 0; death < 300; death += 1) await dies(job, 'same', true)
+    assert.equal(job.data.deaths?.crashes, 0)
   })
 
   test('after work that ended well is not blamed for a death while it waits', async () => {
     const job = someJob()
-    const asked = job as unknown as Job<WriteJob>
-    for (let turn = 0; turn < 20; turn += 1) {
-      assert.equal(await isPoison(asked, 'same'), false)
-      await beginWork(asked, 'same')
-      // It ends, and waits at its next turn when its worker dies.
-      assert.equal(await isPoison(asked, 'same'), false)
-      job.stalledCounter += 1
+    await isSuspect(job, 'same')
+    await beginWork(job, 'same')
+    // It ends, and waits at its next turn when its worker dies.
+    assert.equal(await isSuspect(job, 'same'), false)
+    job.stalledCounter += 1
+    await isSuspect(job, 'same')
+    assert.equal(job.data.deaths?.count, 0.5)
+  })
+})
+
+describe('a job whose own process dies', () => {
+  test('is tried again after a growing pause, and given up at the third time', async () => {
+    const job = someJob()
+    const pauses: number[] = []
+    for (let crash = 0; crash < 2; crash += 1) {
+      await assert.rejects(isPoison(job), (error) => {
+        assert.ok(error instanceof Later)
+        pauses.push(error.delayMs)
+        return true
+      })
     }
+    assert.deepEqual(pauses, [2_000, 4_000])
+    assert.equal(await isPoison(job), true)
   })
 })

@@ -10,6 +10,7 @@ import type { GatewayConfig } from '../../../src/gateway-config.ts'
 import type { TempGateway } from '../processes/temp-gateway.ts'
 
 const PROGRAM = fileURLToPath(new URL('export-worker-program.ts', import.meta.url))
+const FAULT = fileURLToPath(new URL('planted-fault.ts', import.meta.url))
 
 /** end-of-file: it goes on where a file ends, not where the checkpoint says. poison: it dies of an export whose id is in a file. */
 export type WorkerFault =
@@ -19,7 +20,6 @@ export type WorkerFault =
 export interface WorkerSettings {
   readonly config: GatewayConfig
   readonly configPath: string
-  readonly fault?: WorkerFault | undefined
 }
 
 export interface WorkerProcessOptions {
@@ -45,14 +45,12 @@ export class ExportWorkerProcess implements AsyncDisposable {
 
   static async start(options: WorkerProcessOptions): Promise<ExportWorkerProcess> {
     const worker = new ExportWorkerProcess(options)
-    const { gateway, fault } = options
-    const { config, configPath } = gateway
+    const { config, configPath } = options.gateway
     const { worker: own } = config.exports
     const listening = { ...own, listen: { ...own.listen, port: 0 } }
     const settings: WorkerSettings = {
       config: { ...config, exports: { ...config.exports, worker: listening } },
       configPath,
-      fault,
     }
     await writeFile(worker.#path('json'), JSON.stringify(settings))
     await worker.start()
@@ -109,8 +107,11 @@ export class ExportWorkerProcess implements AsyncDisposable {
   }
 
   async #startOnce(): Promise<boolean> {
-    const child = spawn(process.execPath, [...NODE_OPTIONS, PROGRAM, this.#path('json')], {
+    const { fault = null } = this.#options
+    const faulty = fault === null ? [] : ['--import', FAULT]
+    const child = spawn(process.execPath, [...NODE_OPTIONS, ...faulty, PROGRAM, this.#path('json')], {
       stdio: ['ignore', this.#log, this.#log, 'ipc'],
+      env: { ...process.env, EXPORT_WORKER_FAULT: JSON.stringify(fault) },
     })
     this.#child = child
     const message = once(child, 'message').then(([url]) => String(url))

@@ -1,0 +1,74 @@
+/** Makes a worker's parts from the gateway's configuration: for the worker program, and for a job by itself. */
+import { CapfleetError } from './base/error.ts'
+import type { Log } from './base/log.ts'
+import type { Metrics } from './base/metrics.ts'
+import { ExportOutcomes } from './export/export-outcomes.ts'
+import type { ExportParts, OrderingRules } from './export/export-parts.ts'
+import { FleetRoster } from './fleet/roster/fleet-roster.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import { openExports, type SharedExports } from './open-exports.ts'
+import { openFleet, planRoster } from './open-fleet.ts'
+import { joinScheduler, redisOfConfig } from './parts.ts'
+import { checkRedisServer, connectRedis, type RedisTarget } from './redis/redis-connection.ts'
+import { privateRedisSocket } from './redis/redis-server.ts'
+
+export interface WorkerParts {
+  readonly parts: ExportParts
+  readonly redis: RedisTarget
+  readonly roster: FleetRoster
+}
+
+export interface WorkerContext {
+  /** Secrets' files are relative to its folder. */
+  readonly configPath: string
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** `owner` ends what is opened. Fails with bad-config or scheduler-unavailable. */
+export async function openWorker(
+  config: GatewayConfig,
+  { configPath, log, metrics }: WorkerContext,
+  owner: AsyncDisposableStack,
+): Promise<WorkerParts> {
+  const redis = (await redisOfConfig(config, configPath)) ?? { url: await privateRedisSocket(config.home) }
+  const checking = connectRedis(redis, 'commands', log)
+  await checkRedisServer(checking).finally(() => checking.disconnect())
+  const fleet = openFleet(config, metrics, log)
+  const leases = await joinScheduler(config, { redis, fleet, log, sole: false })
+  owner.defer(() => leases.close())
+  owner.use(fleet)
+  const busyOf = async () => new Set<string>()
+  const roster = owner.use(new FleetRoster({ fleet, busyOf, log }))
+  await roster.configure(await planRoster(config, configPath))
+  const shared = await openExports(config, configPath, { redis, log }, owner)
+  for (const target of shared.targets.values()) await target.check()
+  await checkSpool(shared)
+  const { startTimeoutMs, retryPauseMs } = config.downloads
+  const outcomes = new ExportOutcomes(metrics)
+  const ordering = orderingRules(config)
+  const parts = { ...shared, ordering, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
+  return { parts, redis, roster }
+}
+
+/** Fails with bad-config when this worker would look for packets elsewhere than others put them. */
+async function checkSpool({ spool, store }: SharedExports): Promise<void> {
+  let name: string
+  try {
+    name = await spool.prepare()
+  } catch (cause) {
+    throw new CapfleetError('bad-config', `exports.spool cannot be used: ${(cause as Error).message}`, {
+      cause,
+    })
+  }
+  if (await store.sharesSpool(name)) return
+  throw new CapfleetError(
+    'bad-config',
+    `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,
+  )
+}
+
+function orderingRules({ auth, exports, timeZone, tsModeAliases }: GatewayConfig): OrderingRules {
+  const { perUserMax, devicesMax } = exports
+  return { users: auth.users, timeZone, tsModeAliases, perUserMax, devicesMax }
+}
