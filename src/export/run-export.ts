@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { CapfleetError } from '../base/error.ts'
+import { MAX_CAPTURED_LENGTH } from '../pcap/pcap-header.ts'
 import { judgeFailure } from './device-trouble.ts'
 import type { SpanOf, WritingJob } from './export-jobs.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
@@ -14,6 +15,7 @@ import {
   isAllOrdered,
   offsetOf,
   orderWindow,
+  pieceCount,
   pieceQuery,
   resultName,
 } from './export-pieces.ts'
@@ -305,7 +307,8 @@ class Turn implements AsyncDisposable {
       const path = spool.span(order.id, window, index).pathOf(file)
       return [{ device, path, alignNs: offsetOf(this.#checkpoint, device) }]
     })
-    if (spans.length === 0 && window.header === null)
+    const isNothing = spans.length === 0 && window.header === null
+    if (isNothing && pieceCount(order) === 1)
       throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
     const result = await this.#openResult(query)
     const before = this.#checkpoint.files
@@ -314,7 +317,7 @@ class Turn implements AsyncDisposable {
         order,
         query,
         spans,
-        header: window.header ?? undefined,
+        header: window.header ?? (isNothing ? HEADER_OF_NOTHING : undefined),
         nameOf: (part) => resultName(order, window.piece, part),
         signal: this.#watch.signal,
       },
@@ -353,7 +356,7 @@ class Turn implements AsyncDisposable {
 
   async #publish(): Promise<WriterTurn> {
     this.#options.onWork()
-    const gone = this.#order.onMissing === 'fail' ? goneDevice(this.#order, this.#checkpoint) : undefined
+    const gone = goneFor(this.#order, this.#checkpoint)
     if (gone !== undefined) return await this.#fail(gone)
     await this.#keep({ stage: 'publishing' })
     await publishExport(this.#parts, {
@@ -426,11 +429,16 @@ export async function failExport(
   await jobs.clean(order.id)
 }
 
-/** Why nothing at all came of a device, whose packets are gone for good. */
-function goneDevice(order: ExportOrder, { devices }: Checkpoint): ReportedFailure | undefined {
+/** Of the file of a part of which no device has anything any more: the other parts have packets. */
+const HEADER_OF_NOTHING = { linkType: 1, snaplen: MAX_CAPTURED_LENGTH, nanoseconds: true }
+
+/** Why there is no file: nothing at all came of any device, or of one whose packets are gone for good (OnMissing=fail). */
+function goneFor(order: ExportOrder, { devices }: Checkpoint): ReportedFailure | undefined {
   const { beginNs, endNs } = orderedQuery(order)
-  const isAll = ({ fromNs, toNs, final }: Hole) => final && BigInt(fromNs) <= beginNs && BigInt(toNs) >= endNs
-  return devices.flatMap(({ holes }) => holes).find(isAll)?.error
+  const isAll = ({ fromNs, toNs }: Hole) => BigInt(fromNs) <= beginNs && BigInt(toNs) >= endNs
+  const empty = devices.flatMap(({ holes }) => holes.find(isAll) ?? [])
+  if (empty.length === devices.length) return empty[0]?.error
+  return order.onMissing === 'fail' ? empty.find(({ final }) => final)?.error : undefined
 }
 
 function nothingCame(holes: SpanOutcome['holes']): CapfleetError {

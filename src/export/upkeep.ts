@@ -69,9 +69,18 @@ async function sweep(parts: ExportParts): Promise<void> {
   const spooled = await parts.spool.exports()
   for (const id of new Set([...spooled, ...(await exportsInWork(parts))])) {
     const record = await parts.store.find(id)
-    if (record !== undefined && ENDED_STATES.includes(record.state)) await clean(parts, id)
+    if (record !== undefined && ENDED_STATES.includes(record.state)) await cleanSoon(parts, id)
     // The spool is ours alone; others may keep files in the same target.
     if (record === undefined) await parts.spool.remove(id)
+  }
+}
+
+/** One of which a job still runs has its turn later, the others now. */
+async function cleanSoon(parts: ExportParts, id: string): Promise<void> {
+  try {
+    await clean(parts, id)
+  } catch (error) {
+    if (!(error instanceof Later)) throw error
   }
 }
 

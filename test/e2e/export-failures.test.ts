@@ -9,7 +9,7 @@ import { addAgedOut } from '../../appliance/store/aged-out-list.ts'
 import { storePaths } from '../../appliance/store/store-paths.ts'
 import { eventually } from '../support/eventually.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS, writeExportCapture } from '../support/exports/export-captures.ts'
-import { ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
+import { EXPORT_DEVICES, ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
 import { leaseKeys } from '../support/lease/lease-dump.ts'
 import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { startTempWorker } from '../support/processes/temp-worker.ts'
@@ -87,6 +87,25 @@ describe('packets that a device has no longer', { timeout: 120_000 }, () => {
     assert.equal(first?.fromNs, String(EXPORT_BEGIN_NS - EARLIER_NS))
     const [file] = await world.files(shown)
     assert.equal(sha256(file), sha256(await world.directRange(range)))
+  })
+
+  test('leave the file of their part without a packet, and the other parts whole; alone they are no export', async () => {
+    await using world = await agedOutWorld(EXPORT_DEVICES)
+    await using _worker = await startTempWorker(world.gateway)
+    const parts = await world.ended(await world.ordered(`${range}&PartTime=20s`))
+    assert.equal(parts.state, 'partial', JSON.stringify(parts.error))
+    const [first, ...others] = await world.files(parts)
+    assert.equal(first?.length, 24)
+    for (const [index, bytes] of others.entries()) {
+      const fromNs = EXPORT_BEGIN_NS + BigInt(index) * EARLIER_NS
+      const direct = await world.directRange(`TSBegin=${fromNs}&TSEnd=${fromNs + EARLIER_NS}`)
+      assert.equal(sha256(bytes), sha256(direct))
+    }
+    const gone = `TSBegin=${EXPORT_BEGIN_NS - EARLIER_NS}&TSEnd=${EXPORT_BEGIN_NS}&OnMissing=partial`
+    for (const query of [gone, `${gone}&PartTime=5s`]) {
+      const nothing = await world.ended(await world.ordered(query))
+      assert.deepEqual([nothing.state, nothing.error?.code], ['failed', 'aged-out'])
+    }
   })
 })
 
