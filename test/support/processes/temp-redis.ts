@@ -73,7 +73,10 @@ export class TempRedis implements AsyncDisposable {
     try {
       const keys = await redis.keys('*')
       const lasting = new Set(['g', 'hb', 'hold'].map((name) => `{${keyPrefix}}:${name}`))
-      return keys.filter((key) => !lasting.has(key) && !key.startsWith(`{${keyPrefix}}:req:`)).sort()
+      // BullMQ writes one for each queue that is opened.
+      const isMeta = (key: string) => key.startsWith(`{${keyPrefix}:jobs}:`) && key.endsWith(':meta')
+      const isReceipt = (key: string) => key.startsWith(`{${keyPrefix}}:req:`)
+      return keys.filter((key) => !lasting.has(key) && !isReceipt(key) && !isMeta(key)).sort()
     } finally {
       redis.disconnect()
     }
