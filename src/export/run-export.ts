@@ -84,7 +84,8 @@ class Turn implements AsyncDisposable {
   readonly #watch: JobWatch
   #checkpoint: Checkpoint
   #result: ResultFiles | undefined
-  #isHandedOver: boolean
+  /** Nobody else may still write to the files of the checkpoint. */
+  #isOurs: boolean
 
   constructor(parts: ExportParts, job: WritingJob, record: ExportRecord, options: TurnOptions) {
     this.#parts = parts
@@ -92,8 +93,8 @@ class Turn implements AsyncDisposable {
     this.#order = record.order
     this.#record = record
     this.#options = options
-    this.#isHandedOver = options.isHandedOver
     this.#checkpoint = record.checkpoint ?? firstCheckpoint(record.order)
+    this.#isOurs = options.isHandedOver || !this.#checkpoint.isFileOpen
     const { store } = parts
     const { writer, stopping } = options
     this.#watch = new JobWatch({ store, order: record.order, stopping, writer, progress: () => ({}) })
@@ -334,6 +335,7 @@ class Turn implements AsyncDisposable {
         ...tallied(this.#checkpoint, { window, inputs, came }),
       },
     })
+    this.#isOurs = true
     this.#parts.outcomes.written(inputs.reduce((sum, { bytes }) => sum + bytes, 0))
     for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
     await removeReplaced(before, result.files)
@@ -349,7 +351,7 @@ class Turn implements AsyncDisposable {
       signal: this.#watch.signal,
       files: this.#checkpoint.files,
       isFileOpen: this.#checkpoint.isFileOpen,
-      isHandedOver: this.#isHandedOver,
+      isHandedOver: this.#isOurs,
     })
     return this.#result
   }
@@ -380,10 +382,11 @@ class Turn implements AsyncDisposable {
     if (change.checkpoint !== undefined) this.#checkpoint = change.checkpoint
   }
 
-  /** The next turn may go on with the very files. */
+  /** The next turn may go on with the very files, unless they are of somebody who was not seen to stop. */
   async #handOver(): Promise<void> {
     await this.#result?.[Symbol.asyncDispose]()
     this.#result = undefined
+    if (!this.#isOurs) return
     const { writer } = this.#options
     await this.#parts.store.change(this.#order, { writer: '' }, { writer }).catch(() => undefined)
   }

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { Redis } from 'ioredis'
+import { jobPrefix, WRITE_QUEUE } from '../../src/export/export-jobs.ts'
 import { eventually } from '../support/eventually.ts'
 import { ExportWorkerProcess, type WorkerFault } from '../support/exports/export-worker-process.ts'
 import { ExportWorld, type ShownExport, WHOLE_RANGE } from '../support/exports/export-world.ts'
@@ -81,6 +82,59 @@ describe('a worker', { timeout: 240_000 }, () => {
     const deaths = (await readFile(fault.deathsPath, 'utf8')).length
     t.diagnostic(`${deaths} deaths`)
     assert.ok(deaths <= 5, `${deaths} deaths`)
+  })
+})
+
+describe('a writer that nobody saw stop', { timeout: 120_000 }, () => {
+  test('keeps its file for itself, also when the next writer finds nothing to write', async () => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    await using folder = await tempFolder()
+    const direct = sha256(await world.directRange(WHOLE_RANGE))
+    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
+    const id = await world.ordered(WHOLE_RANGE)
+    const redis = new Redis(world.redis.url)
+    try {
+      const key = `{capfleet}:export:job:${id}`
+      const options = { gateway: world.gateway, folder: folder.path, name: 'w' }
+      await using worker = await ExportWorkerProcess.start(options)
+      let file = ''
+      await eventually(
+        async () => {
+          const { files = [], isFileOpen } = JSON.parse((await redis.hget(key, 'checkpoint')) ?? '{}')
+          file = isFileOpen === true ? files[0].path : ''
+          return file !== ''
+        },
+        { limitMs: 30_000, message: 'a file is begun' },
+      )
+      await worker.signal('SIGKILL')
+      await redis.hset(key, 'writer', 'stopped for a while')
+      await rm(join(world.spool, id), { recursive: true })
+      for (const { line } of world.devices) line.isDown = true
+      await worker.start()
+      // The next writer has had its turn when its job waits for the devices.
+      const waiting = `${jobPrefix('capfleet')}:${WRITE_QUEUE}:waiting-children`
+      await eventually(
+        async () =>
+          (await redis.hget(key, 'writer')) !== 'stopped for a while' &&
+          (await redis.zscore(waiting, id)) !== null,
+        { limitMs: 30_000, message: 'the next writer waits' },
+      )
+      const [writer, checkpoint] = await redis.hmget(key, 'writer', 'checkpoint')
+      const isReplaced = JSON.parse(checkpoint ?? '{}').files[0].path !== file
+      assert.ok(writer !== '' || isReplaced, 'the file of the one that may come back is handed over')
+      for (const { line } of world.devices) {
+        line.isDown = false
+        line.bytesPerSecond = undefined
+      }
+      const shown = await world.ended(id, 60_000)
+      assert.deepEqual(
+        [shown.state, shown.files[0]?.sha256],
+        ['complete', direct],
+        JSON.stringify(shown.error),
+      )
+    } finally {
+      redis.disconnect()
+    }
   })
 })
 
