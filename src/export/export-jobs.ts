@@ -18,7 +18,7 @@ export interface Deaths {
   readonly seen: number
   /** How far the job was. */
   readonly marker: string
-  /** A death while the job waited counts less than one. */
+  /** What they count together: one while the job waited counts less. */
   readonly count: number
   /** It does more than wait. */
   readonly isAtWork: boolean

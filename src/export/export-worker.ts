@@ -40,6 +40,10 @@ export interface ExportWorkerOptions {
 /** BullMQ would park a job that stalls more often; here it is decided by how far the job got. */
 const STALLED_MAX = 1_000_000
 
+/** A process takes as much memory as a worker, and as long to start: where all workers die often, many jobs want one. */
+const ISOLATED_MAX = 2
+const ISOLATED_PAUSE_MS = 1_000
+
 export class ExportWorker implements AsyncDisposable {
   readonly name = randomUUID()
   readonly #parts: ExportParts
@@ -48,6 +52,8 @@ export class ExportWorker implements AsyncDisposable {
   readonly #stopping = new AbortController()
   readonly #queues: readonly Pick<WorkingQueue, 'start' | 'close'>[]
   readonly #canary: WorkerCanary
+  /** Jobs that run in processes of their own now. */
+  #isolated = 0
 
   constructor(parts: ExportParts, options: ExportWorkerOptions) {
     const { log, store, jobs } = parts
@@ -141,8 +147,12 @@ export class ExportWorker implements AsyncDisposable {
   /** A job that was there when workers died does no harm where it is alone. */
   async #isolate(job: Job<WriteJob>, request: IsolatedRequest): Promise<WriterTurn> {
     const { exportId } = job.data
+    if (this.#isolated >= ISOLATED_MAX) throw new Later(ISOLATED_PAUSE_MS)
     this.#parts.log.warn('export.job-isolated', { exportId, job: job.id })
-    const answer = await this.#options.isolate(request, this.#stopping.signal)
+    this.#isolated += 1
+    const answer = await this.#options.isolate(request, this.#stopping.signal).finally(() => {
+      this.#isolated -= 1
+    })
     if (answer === undefined) {
       if (this.#stopping.signal.aborted) throw new Later(0)
       this.#parts.log.error('export.job-crashed', { exportId, job: job.id })

@@ -7,10 +7,11 @@ import type { Job } from 'bullmq'
 import type { Deaths, WriteJob } from './export-jobs.ts'
 import { Later } from './export-parts.ts'
 
-/** So many deaths of workers, at the same place of the job, and it runs by itself. */
-const DEATHS_MAX = 2
-/** What a death counts that came while the job waited, for a stream or a device. */
-const WAITING_DEATH = 0.5
+/** What a worker's death counts for a job that was at work, and for one that waited, for a stream or a device. */
+const DEATH_AT_WORK = 5
+const DEATH_WHILE_WAITING = 1
+/** From so much on, at the same place of the job, it runs by itself. */
+const SUSPECT_FROM = 10
 /** So many deaths of a process that it had for itself, and it is given up. */
 const CRASHES_MAX = 3
 const PAUSE_MS = 1_000
@@ -24,11 +25,11 @@ export async function isSuspect(job: CountedJob, marker: string): Promise<boolea
   const known = job.data.deaths ?? NONE
   const seen = job.stalledCounter
   const before = known.marker === marker ? known : { ...NONE, isAtWork: known.isAtWork }
-  const death = known.isAtWork ? 1 : WAITING_DEATH
+  const death = known.isAtWork ? DEATH_AT_WORK : DEATH_WHILE_WAITING
   const count = before.count + (seen > known.seen ? death : 0)
   if (seen > known.seen || known.isAtWork)
     await keep(job, { ...before, seen, marker, count, isAtWork: false })
-  return count >= DEATHS_MAX
+  return count >= SUSPECT_FROM
 }
 
 /** The job does more than wait from now on. */

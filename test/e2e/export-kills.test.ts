@@ -227,7 +227,8 @@ class KillRun implements AsyncDisposable {
         one.id = String(answer.json().id)
         return
       }
-      assert.ok(answer === undefined || answer.status === 503, answer?.body.toString())
+      // A device that is asked whether a filter compiles may be late where so much dies and begins.
+      assert.ok(answer === undefined || [503, 504].includes(answer.status), answer?.body.toString())
       await delay(ORDER_RETRY_MS)
     }
   }
