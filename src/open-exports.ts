@@ -18,7 +18,7 @@ const OWN_TARGET = 'local'
 /** How much a worker that dies may have fetched for nothing. */
 const CHECKPOINT_BYTES = 32 * 1_048_576
 const LEASE_WAIT_MS = 20_000
-const FULL_PAUSE_MS = 15_000
+const FULL_PAUSE_MS = 5_000
 
 /** `owner` ends what is opened. Fails with bad-config. */
 export async function openExports(
