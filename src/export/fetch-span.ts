@@ -93,6 +93,9 @@ async function fetchFrom(
     })
     signal.throwIfAborted()
     await pourInto(writer, fetched, name, request)
+    // Others need not wait for our disk.
+    await fetched[Symbol.asyncDispose]()
+    await writer.flush()
     const holes = agedOutHoles(fetched, query)
     await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
   } finally {
@@ -122,7 +125,6 @@ async function pourInto(
     await writer.flush()
     await files.setCheckpoint({ file: name, bytes: writer.bytes, places })
   }
-  await writer.flush()
 }
 
 /** A device that breaks off again and again must not fill the spool. */
