@@ -153,21 +153,16 @@ export class ExportStore implements AsyncDisposable {
   ): Promise<Changed> {
     const { id, user } = order
     const keys = [this.#key(id), `${this.#prefix}:live:${user}`, `${this.#prefix}:live`]
-    const ends = change.state !== undefined && ENDED_STATES.includes(change.state) ? 'ends' : ''
+    const isEnd = change.state !== undefined && ENDED_STATES.includes(change.state)
+    // An export that is queued again counts for its user as one that has not ended.
+    const turn = isEnd ? 'ends' : change.state === 'queued' ? 'begins' : ''
     const allowed = states === undefined ? '*' : `,${states.join(',')},`
     const scripts = this.#redis as Scripts
     const [isChanged, state, writerBefore = ''] = await askRedis(() =>
-      scripts.changeExport(...keys, id, writer, allowed, this.channel, ends, ...fieldsOf(change)),
+      scripts.changeExport(...keys, id, writer, allowed, this.channel, turn, ...fieldsOf(change)),
     )
     const known = state === '' ? undefined : (state as ExportState)
     return { isChanged: Number(isChanged) === 1, state: known, writer: writerBefore }
-  }
-
-  /** An ended export runs again: it counts for its user as one that has not ended. */
-  async revive({ id, user }: ExportOrder): Promise<void> {
-    await askRedis(() =>
-      this.#redis.multi().sadd(`${this.#prefix}:live:${user}`, id).sadd(`${this.#prefix}:live`, id).exec(),
-    )
   }
 
   async troubleOf(id: string, device: string): Promise<Trouble> {

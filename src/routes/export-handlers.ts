@@ -148,7 +148,6 @@ export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promis
     await store.setTrouble(order.id, device, { retries, sinceMs: null, isGivenUp: false })
   }
   await store.change(order, fillingOf(record), { states: ['partial'] })
-  await store.revive(order)
   await jobs.start(order, await store.liveOf(order.user))
   ctx.set('Location', `/v1/exports/${order.id}`)
   show(ctx, await ownExport(ctx, parts, order.id), 202)
