@@ -6,7 +6,7 @@ import { diskFailure, PART_ENDING } from './output-file.ts'
 import { usageFailure } from './usage-failure.ts'
 
 export interface AskedDownload extends DownloadTarget {
-  /** Of the gateway. */
+  /** The address of the gateway. */
   readonly url: string
   /** How a split cuts it. */
   readonly split?: string | undefined
@@ -29,7 +29,7 @@ export interface DownloadJournal {
   remove(): Promise<void>
 }
 
-/** Of a pipe nothing is kept. */
+/** Keeps nothing: a download into a pipe cannot go on later. */
 export const NO_JOURNAL: DownloadJournal = {
   entry: undefined,
   isOfEarlierBoot: false,
