@@ -1,5 +1,6 @@
 /** The worker program: runs exports. It reads the gateway's configuration, and shares its Redis and its devices. */
 import { fork } from 'node:child_process'
+import { constants, setPriority } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ConfigWatch } from './base/config-watch.ts'
@@ -72,6 +73,8 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
 
 /** For the command line: `address` is printed when ready. */
 export async function startWorkerFromFile(path: string) {
+  // Nobody waits at a screen for an export; where it shares processors with downloads, they go first.
+  setPriority(constants.priority.PRIORITY_LOW)
   const config = await loadGatewayConfig(path)
   const configPath = resolve(path)
   const log = createLog('worker', config.logLevel)

@@ -26,34 +26,47 @@ local nowText
 -- How many asks are left, the present one included.
 local asksLeft
 
--- Devices of streams that ended, and how long each took, ms.
-local heldDevices, heldMs = {}, {}
+-- The most that a bulk stream costs for the time that it takes: a download that follows may go on for ever.
+local BULK_COST_MOST = 8
 
--- Bulk work says nothing about the time that the others take: a download that follows may go on for ever.
+-- Streams that ended, by class: their devices, and how long each took, ms.
+local held = { interactive = { devices = {}, ms = {} }, bulk = { devices = {}, ms = {} } }
+
 local function noteHold(request)
-  if request.class == 'bulk' then return end
+  local ended = held[request.class]
   for _, device in ipairs(request.devices) do
-    heldDevices[#heldDevices + 1] = device
-    heldMs[#heldMs + 1] = math.max(0, now - request.granted)
+    ended.devices[#ended.devices + 1] = device
+    ended.ms[#ended.ms + 1] = math.max(0, now - request.granted)
   end
 end
 
-local function writeHolds()
-  if #heldDevices == 0 then return end
-  local known, averages, fields = readFields(P .. 'hold', heldDevices), {}, {}
-  for i, device in ipairs(heldDevices) do
+local function writeHolds(key, ended)
+  if #ended.devices == 0 then return end
+  local known, averages, fields = readFields(key, ended.devices), {}, {}
+  for i, device in ipairs(ended.devices) do
     local average = averages[device] or known[i] and tonumber(known[i])
-    averages[device] = average and average + (heldMs[i] - average) / HOLD_SHARE or heldMs[i]
+    averages[device] = average and average + (ended.ms[i] - average) / HOLD_SHARE or ended.ms[i]
   end
   for device, average in pairs(averages) do
     fields[#fields + 1] = device
     fields[#fields + 1] = wholeNumber(average)
   end
-  send('HSET', P .. 'hold', fields)
+  send('HSET', key, fields)
+end
+
+-- How many times as long as others' a stream of bulk work takes, so that its share is one of time.
+local function bulkCost(uses)
+  local names, cost = {}, 1
+  for i = 1, #uses do names[i] = uses[i].device end
+  local others, bulk = readFields(P .. 'hold', names), readFields(P .. 'holdb', names)
+  for i = 1, #names do
+    if others[i] and bulk[i] then cost = math.max(cost, bulk[i] / math.max(1, others[i])) end
+  end
+  return math.min(BULK_COST_MOST, cost)
 end
 
 local function chooseTag(uses, class, flow)
-  local start = floor
+  local start, times = floor, class == 'bulk' and bulkCost(uses) or 1
   for i = 1, #uses do
     local use = uses[i]
     if not use.idle then
@@ -62,7 +75,7 @@ local function chooseTag(uses, class, flow)
       start = math.max(start, tonumber(f[1] or 0), tonumber(f[2] or 0))
     end
   end
-  return start + COST * #uses / WEIGHTS[class]
+  return start + math.floor(COST * #uses / WEIGHTS[class] * times)
 end
 
 local function giveBack(request)
@@ -151,6 +164,7 @@ for i, ask in ipairs(asks) do
   if ask.devices then answers[i] = enqueue(ask.id, ask.devices, ask.class, ask.user, ask.attempt)
   else answers[i] = release(ask.id, ask.attempt) end
 end
-writeHolds()
+writeHolds(P .. 'hold', held.interactive)
+writeHolds(P .. 'holdb', held.bulk)
 writeBack()
 return table.concat(answers, ',')

@@ -38,13 +38,15 @@ Keys:
   :lapsed        ZSET   replica that lost its lease -> sequence number up to which it was worked off
   :sus:<device>  ZSET   suspects, grants whose owner lost its lease -> since when, ms; still in use
   :susd          ZSET   device with suspects -> when its readers were last asked for, ms
-  :hold          HASH   device -> how long its streams take (those of bulk work apart), moving average, ms
+  :hold          HASH   device -> how long its interactive streams take, moving average, ms
+  :holdb         HASH   device -> how long its bulk streams take, moving average, ms
 
 Order. Requests of the same class and user are a flow. tag = start + 840 * devices / weight, where
 start is the largest of: the flow's last tag on a device, the largest tag granted on a device, and
 the floor (the largest tag granted anywhere half a minute to a minute ago, so that nobody is
 overtaken for ever where many newcomers come). Smaller tags go first; of equal ones interactive,
-then the older.
+then the older. Bulk streams cost as many times more as they take longer than the device's interactive
+ones, eight times at most: the weights share the time of the streams, not their number.
 
 Who may start. A device serves `limit` streams, of which bulk may use `bulkLimit`. Every earlier waiter
 reserves a stream on each of its devices without holding it; bulk waiters together never reserve more

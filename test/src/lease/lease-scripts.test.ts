@@ -113,4 +113,54 @@ describe('the scripts of the scheduler', { timeout: 60_000 }, () => {
     await scripts.tidy()
     assert.equal(await newcomer(), waiting.length + newcomers)
   })
+
+  test('bulk streams that take longer than others come less often, so that their share is one of time', async () => {
+    await enqueue('a', 'holder')
+    // Both wait, so that what lies between them is what the second costs.
+    const costs = async (requestClass: 'interactive' | 'bulk', user: string) => {
+      const asked = { devices: ['a'], class: requestClass, user, attempt: 0 } as const
+      const first = await scripts.enqueue({ ...asked, id: `${user} first` })
+      const second = await scripts.enqueue({ ...asked, id: `${user} second` })
+      return second.tag - first.tag
+    }
+    const heldFor = async (interactiveMs: number, bulkMs: number) => {
+      await redis.hset(keyOf('hold'), 'a', interactiveMs)
+      await redis.hset(keyOf('holdb'), 'a', bulkMs)
+    }
+    await redis.del(keyOf('hold'), keyOf('holdb'))
+    assert.equal(await costs('interactive', 'a person'), 105)
+    assert.equal(await costs('bulk', 'not known'), 840)
+    await heldFor(1_000, 2_500)
+    assert.equal(await costs('interactive', 'another person'), 105)
+    assert.equal(await costs('bulk', 'longer'), 2_100)
+    await heldFor(1_000, 10)
+    assert.equal(await costs('bulk', 'shorter'), 840)
+    await heldFor(1, 36_000_000)
+    assert.equal(await costs('bulk', 'endless'), 8 * 840)
+  })
+
+  test('how long the streams of a device take is known of each class by itself', async () => {
+    const held = async () => [await redis.hget(keyOf('hold'), 'h'), await redis.hget(keyOf('holdb'), 'h')]
+    const stream = async (requestClass: 'interactive' | 'bulk') => {
+      await scripts.enqueue({
+        id: requestClass,
+        devices: ['h'],
+        class: requestClass,
+        user: 'ann',
+        attempt: 0,
+      })
+      await scripts.release(requestClass, 0)
+    }
+    await stream('bulk')
+    const [none, bulkMs] = await held()
+    assert.equal(none, null)
+    assert.ok(Number(bulkMs) >= 0)
+    await redis.hset(keyOf('holdb'), 'h', 8_000_000)
+    await stream('interactive')
+    await stream('bulk')
+    const [interactiveMs, laterMs] = await held()
+    assert.ok(Number(interactiveMs) < 1_000_000, 'an average of interactive streams alone')
+    const eighth = 7_000_000
+    assert.ok(Number(laterMs) >= eighth && Number(laterMs) < eighth + 100_000, `${laterMs} ms`)
+  })
 })

@@ -43,6 +43,9 @@ export interface ModelRules {
   readonly keepsAttempts?: boolean
 }
 
+/** Of exchange.lua. */
+const BULK_COST_MOST = 8
+
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
 
 export class LeaseModel {
@@ -85,10 +88,14 @@ export class LeaseModel {
     return 'lapsed'
   }
 
-  /** `seq`: of the request, larger than all before. */
+  /**
+   * `seq`: of the request, larger than all before. `told`: its tag, which depends on how long streams took where it
+   * is of bulk work, and so on the clock.
+   */
   enqueue(
     wanted: Omit<ModelRequest, 'tag' | 'seq' | 'state' | 'begun'>,
     seq = this.#seq + 1,
+    told?: number,
   ): ModelRequest | 'lapsed' {
     const known = this.requests.get(wanted.id)
     if (known !== undefined && known.attempt >= wanted.attempt) return known
@@ -101,7 +108,7 @@ export class LeaseModel {
       const time = this.times.get(device)
       start = Math.max(start, time?.top ?? 0, time?.flows.get(flow) ?? 0)
     }
-    const tag = start + costOf(wanted)
+    const tag = wanted.class === 'bulk' ? withinBulkCost(start, costOf(wanted), told) : start + costOf(wanted)
     const request: ModelRequest = { ...wanted, tag, seq, state: 'w', begun: false }
     this.#seq = seq
     this.requests.set(request.id, request)
@@ -380,6 +387,14 @@ function flowOf(request: Pick<ModelRequest, 'class' | 'user'>): string {
 
 function costOf(request: Pick<ModelRequest, 'class' | 'devices'>): number {
   return (840 * request.devices.length) / WEIGHTS[request.class]
+}
+
+/** The tag of bulk work that was told, if it is one that such a request may have. */
+function withinBulkCost(start: number, cost: number, told = start + cost): number {
+  const cheapest = start + cost
+  const dearest = start + BULK_COST_MOST * cost
+  if (told < cheapest || told > dearest) throw new RangeError(`${told} is not in ${cheapest} to ${dearest}`)
+  return told
 }
 
 function ownedFields({ id, devices, class: requestClass, user, tag, seq, attempt }: ModelOwned) {

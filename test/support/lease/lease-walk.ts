@@ -118,7 +118,7 @@ export class LeaseWalk {
         if (this.#known.get(ask.id)?.attempt === ask.attempt) this.#known.delete(ask.id)
         continue
       }
-      const request = this.#model.enqueue({ ...ask, owner }, seq)
+      const request = this.#model.enqueue({ ...ask, owner }, seq, tag)
       if (request === 'lapsed') {
         assert.equal(state, 'lapsed')
         this.#known.delete(ask.id)
