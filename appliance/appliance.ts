@@ -1,6 +1,6 @@
 /** The appliance: a device's HTTP API over its store. */
 import type { RequestListener } from 'node:http'
-import { authenticate, recognize } from '../src/auth/basic-auth.ts'
+import { authenticate, recognize } from '../src/auth/authenticate.ts'
 import { LoginGate } from '../src/auth/login-gate.ts'
 import { UsersFile } from '../src/auth/users-file.ts'
 import { ConfigWatch } from '../src/base/config-watch.ts'
@@ -46,7 +46,9 @@ export async function startAppliance(
 ): Promise<RunningAppliance> {
   const log = options.log ?? createLog('appliance', config.logLevel)
   const metrics = new Metrics()
-  const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics))
+  const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics), {
+    bounds: false,
+  })
   const draining = new AbortController()
   const parts = await createParts(config, { log, metrics, draining: draining.signal })
   using starting = new DisposableStack()
@@ -120,20 +122,20 @@ async function createParts(
   }
 }
 
-/** What opens the rows of a role to callers without credentials. */
+/** What opens rows to callers without credentials. */
 const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as const
 
 async function admit(
   ctx: ApplianceContext,
-  { role }: ApplianceRoute,
+  { scope }: ApplianceRoute,
   users: UsersFile,
   auth: ApplianceConfig['auth'],
 ): Promise<void> {
-  if (role === 'anyone') return recognize(ctx, users)
-  if (role !== 'system' && role !== 'metrics') return authenticate(ctx, role, users)
-  const setting = OPENED_BY[role]
-  if (auth[setting]) return recognize(ctx, users)
-  await authenticate(ctx, 'viewer', users, `auth.${setting}`)
+  if (scope === 'anyone') return recognize(ctx, { users })
+  if (scope !== 'system' && scope !== 'metrics') return authenticate(ctx, scope, { users })
+  const setting = OPENED_BY[scope]
+  if (auth[setting]) return recognize(ctx, { users })
+  await authenticate(ctx, 'device:read', { users }, `auth.${setting}`)
 }
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {

@@ -8,7 +8,7 @@ import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
 import { CapfleetError } from './base/error.ts'
 import { productVersion } from './base/product-version.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
-import { ROLES, type Role } from './base/role.ts'
+import { ROLES, type Role } from './base/scopes.ts'
 import { addClientCommands } from './command/client/client-commands.ts'
 import type { ImportCommandOptions } from './command/import-command.ts'
 

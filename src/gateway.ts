@@ -48,7 +48,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
     return {
       url: server.url,
       reload: owned.reload,
-      reloadUsers: () => owned.parts.users.reload(),
+      reloadUsers: () => owned.parts.vouchers.users.reload(),
       close: (drainMs) => {
         ending ??= end(drainMs)
         return ending

@@ -38,7 +38,9 @@ export interface OwnedParts extends AsyncDisposable {
 export async function buildParts(config: GatewayConfig, configPath: string, log: Log): Promise<OwnedParts> {
   await using building = new AsyncDisposableStack()
   const metrics = new Metrics()
-  const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics))
+  const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics), {
+    bounds: true,
+  })
   const roster = await planRoster(config, configPath)
   const fleet = openFleet(config, metrics, log)
   const redis = await openRedis(config, configPath, log, building)
@@ -57,7 +59,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     fleet,
     proxy: new DeviceProxy(config.control),
     callLimits: new CallLimits(config.control, metrics),
-    users,
+    vouchers: { users },
     metrics,
     log,
     draining: draining.signal,

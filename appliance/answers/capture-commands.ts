@@ -19,7 +19,7 @@ export async function startCapture(ctx: ApplianceContext, parts: ApplianceParts)
   )
   await parts.sensors.captureChanged()
   ctx.set('Cache-Control', 'no-store')
-  parts.log.info('capture.started', { name: report.name, user: ctx.state.user })
+  parts.log.info('capture.started', { name: report.name, user: ctx.state.caller?.name })
   ctx.body = {
     Status: true,
     Str: `[${ctime(new Date(), parts.config.timeZone)}] successfully started capture [${baseName}]`,
@@ -41,7 +41,7 @@ export async function stopCapture(ctx: ApplianceContext, parts: ApplianceParts):
   )
   await parts.sensors.captureChanged()
   ctx.set('Cache-Control', 'no-store')
-  parts.log.info('capture.stopped', { name: stopped.name, user: ctx.state.user })
+  parts.log.info('capture.stopped', { name: stopped.name, user: ctx.state.caller?.name })
   ctx.type = 'json'
   ctx.body = toExactJson({
     Status: true,

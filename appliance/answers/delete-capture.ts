@@ -20,7 +20,7 @@ export async function deleteCapture(ctx: ApplianceContext, parts: ApplianceParts
   const readers = [...parts.slots.readers].filter((reader) => reader.captures.includes(name))
   if (readers.length > 0 && !isForced) throw inUse(name, readers.length)
   const { bytesFreed } = await parts.recorder.deleteCapture(name)
-  parts.log.info('capture.deleted', { name, user: ctx.state.user, bytesFreed: String(bytesFreed) })
+  parts.log.info('capture.deleted', { name, user: ctx.state.caller?.name, bytesFreed: String(bytesFreed) })
   ctx.body = {
     Status: true,
     Str: `[${ctime(new Date(), parts.config.timeZone)}] deleted capture [${name}]`,

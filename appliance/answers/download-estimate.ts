@@ -10,8 +10,8 @@ import { estimatedKind, parseDownloadQuery } from '../../src/query/parse-downloa
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
-import { callerOf } from '../request/caller.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import { callerOf } from '../request/labelled-caller.ts'
 
 const FILE_HEADER_BYTES = 24n
 const RECORD_HEADER_BYTES = 16n

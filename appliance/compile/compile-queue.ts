@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { CapfleetError, secondsText } from '../../src/base/error.ts'
-import type { Caller } from '../request/caller.ts'
+import type { LabelledCaller } from '../request/labelled-caller.ts'
 import { type CompileHelper, type CompileOutcome, runHelper } from './compile-process.ts'
 
 export interface CompileSettings {
@@ -28,7 +28,7 @@ export interface CompileJob {
 }
 
 export interface CompileRequest {
-  readonly caller: Caller
+  readonly caller: LabelledCaller
   /** Aborted when nobody waits for the outcome any more. */
   readonly signal: AbortSignal
 }
@@ -54,13 +54,13 @@ const USER_SHARE = 2
 interface Ticket {
   readonly key: string
   readonly job: CompileJob
-  readonly caller: Caller
+  readonly caller: LabelledCaller
   readonly settle: PromiseWithResolvers<CompileOutcome>
 }
 
 /** One helper at work. */
 interface Run {
-  readonly caller: Caller
+  readonly caller: LabelledCaller
   /** Those who wait for its outcome. */
   readonly tickets: Set<Ticket>
   readonly abort: AbortController
@@ -187,13 +187,13 @@ export class CompileQueue {
   }
 
   /** The last helper is kept for other users, unless there is just one. */
-  #mayRun({ id, user }: Caller): boolean {
+  #mayRun({ id, user }: LabelledCaller): boolean {
     const callers = [...this.#running].map(({ caller }) => caller)
     if (callers.some((caller) => caller.id === id)) return false
     return callers.filter((caller) => caller.user === user).length < Math.max(1, this.#settings.compilers - 1)
   }
 
-  #goesBefore(a: Caller, b: Caller): boolean {
+  #goesBefore(a: LabelledCaller, b: LabelledCaller): boolean {
     const served = (name: string): number => this.#servedAt.get(name) ?? 0
     if (a.user !== b.user) return served(a.user) < served(b.user)
     return served(a.id) < served(b.id)

@@ -11,8 +11,8 @@ import { encodingOf, PARTIAL_ELEMENTS } from '../../src/query/query-values.ts'
 import type { GivenParameters } from '../../src/query/read-parameters.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
-import { callerOf } from '../request/caller.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import { callerOf } from '../request/labelled-caller.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
 import { onHeld } from './on-held.ts'
@@ -63,7 +63,7 @@ async function download(
   prepared: PreparedDownload & CompileRequest,
 ): Promise<void> {
   const { query, signal } = prepared
-  const { revoked } = ctx.state
+  const revoked = ctx.state.caller?.revoked
   const reader = readerOf(prepared, ctx)
   using held = new DisposableStack()
   const waiting = AbortSignal.any([signal, parts.draining, ...(revoked === undefined ? [] : [revoked])])
@@ -102,7 +102,7 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
     captures: selection.captures,
     filter: query.filterBpf,
     sliceBytes: query.sliceBytes,
-    user: ctx.state.user ?? '',
+    user: ctx.state.caller?.name ?? '',
     follows: query.follow,
     startedAt: new Date().toISOString(),
     bytes: 0n,
@@ -219,7 +219,7 @@ function report(
   parts.downloads.ended({ kind: query.kind, outcome: outcome.kind, totals })
   const fields = {
     requestId: ctx.state.requestId,
-    user: ctx.state.user,
+    user: ctx.state.caller?.name,
     kind: query.kind,
     outcome: outcome.kind,
     packets: String(totals.packets),

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { callerOf } from '../request/caller.ts'
+import { callerOf } from '../request/labelled-caller.ts'
 
 export interface LiveAnswer {
   readonly contentType: string
@@ -33,7 +33,10 @@ export async function answerLive(
     // Else nginx keeps lines back.
     'X-Accel-Buffering': 'no',
   })
-  const ends = [parts.draining, ...(ctx.state.revoked === undefined ? [] : [ctx.state.revoked])]
+  const ends = [
+    parts.draining,
+    ...(ctx.state.caller?.revoked === undefined ? [] : [ctx.state.caller?.revoked]),
+  ]
   if (ctx.method !== 'HEAD') await sendAll(res, texts, ends)
   res.end()
 }

@@ -1,5 +1,5 @@
 import { CapfleetError } from '../../src/base/error.ts'
-import type { Caller } from '../request/caller.ts'
+import type { LabelledCaller } from '../request/labelled-caller.ts'
 
 export interface LiveSettings {
   /** How many clients follow at once. Each costs a little memory and, with telemetry, a little time every second. */
@@ -17,7 +17,7 @@ const USER_SHARE = 2
 /** How many clients may follow events and telemetry at once, so that nobody keeps others from it. */
 export class LiveLimit {
   readonly #settings: LiveSettings
-  readonly #places = new Set<{ readonly caller: Caller }>()
+  readonly #places = new Set<{ readonly caller: LabelledCaller }>()
 
   constructor(settings: LiveSettings = LIVE_DEFAULTS) {
     this.#settings = settings
@@ -28,7 +28,7 @@ export class LiveLimit {
   }
 
   /** A place until dispose. Fails with event-streams-exhausted when none is free, or none for this caller. */
-  take(caller: Caller): Disposable {
+  take(caller: LabelledCaller): Disposable {
     const { clientsMax, callerClientsMax } = this.#settings
     if (this.#places.size >= clientsMax) throw exhausted(`${clientsMax} clients follow`)
     const mine = [...this.#places].filter((place) => place.caller.id === caller.id)

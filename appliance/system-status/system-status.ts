@@ -12,6 +12,6 @@ export async function answerStatus(ctx: ApplianceContext, parts: ApplianceParts)
   ctx.body = toExactJson({
     timestamp,
     ver,
-    ...(ctx.state.user === undefined ? withoutPrivate(groups) : groups),
+    ...(ctx.state.caller?.name === undefined ? withoutPrivate(groups) : groups),
   })
 }

@@ -6,6 +6,9 @@
  *     - name: analyst
  *       role: user
  *       password: $argon2id$v=19$...
+ *       devices: lon*
+ *
+ * Of a user, the file may also say bounds (bounds.ts), where the program knows any.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
@@ -13,9 +16,11 @@ import { parse } from 'basic-auth'
 import { LRUCache } from 'lru-cache'
 import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml'
 import { z } from 'zod'
+import { type Caller, UNBOUNDED } from '../base/caller.ts'
 import { loadConfig } from '../base/config-file.ts'
 import { CapfleetError } from '../base/error.ts'
-import { ROLES, type Role } from '../base/role.ts'
+import { ROLES, type Role, SCOPES_OF_ROLE } from '../base/scopes.ts'
+import { boundsOf, boundsSchema, sameBounds, type WrittenBounds } from './bounds.ts'
 import type { LoginGate } from './login-gate.ts'
 import { hashPassword, isPasswordHash, verifyPassword } from './password-hash.ts'
 
@@ -24,19 +29,13 @@ export interface User {
   readonly role: Role
 }
 
-/** A user who has shown who they are. */
-export interface KnownUser extends User {
-  /** Aborts, with an error for them as its reason, when they are removed or may do less than before. */
-  readonly revoked: AbortSignal
-}
-
 /** No colon: HTTP Basic ends the name there. */
 const USER_NAME = /^[^\s:\p{Cc}]{1,64}$/u
 
 const usersSchema = z.strictObject({
   users: z
     .array(
-      z.strictObject({
+      boundsSchema.extend({
         name: z.string().regex(USER_NAME, 'must be 1 to 64 characters without spaces and colons'),
         role: z.enum(ROLES),
         password: z
@@ -55,12 +54,19 @@ const VERIFIED_MAX = 1_000
 /** What the file says of a user, for as long as it says so. */
 interface Entry {
   readonly stored: StoredUser
-  readonly user: KnownUser
+  /** With a password. */
+  readonly caller: Caller
   readonly revoke: AbortController
+}
+
+export interface UsersOptions {
+  /** Whether users may have bounds. */
+  readonly bounds: boolean
 }
 
 export class UsersFile {
   readonly #path: string
+  readonly #options: UsersOptions
   readonly #gate: LoginGate
   readonly #decoyHash: string
   #entries: ReadonlyMap<string, Entry>
@@ -69,19 +75,26 @@ export class UsersFile {
   /** Whose credentials were right; an entry that the file has no more is no longer valid. */
   readonly #verified = new LRUCache<string, Entry>({ max: VERIFIED_MAX })
   /** Clients come together when a program has just started; one look will do for all of the same user. */
-  readonly #running = new Map<string, Promise<KnownUser | undefined>>()
+  readonly #running = new Map<string, Promise<Caller | undefined>>()
 
-  private constructor(path: string, entries: ReadonlyMap<string, Entry>, gate: LoginGate, decoyHash: string) {
+  private constructor(
+    path: string,
+    options: UsersOptions,
+    entries: ReadonlyMap<string, Entry>,
+    gate: LoginGate,
+    decoyHash: string,
+  ) {
     this.#path = path
+    this.#options = options
     this.#entries = entries
     this.#gate = gate
     this.#decoyHash = decoyHash
   }
 
   /** Fails with bad-config when the file is missing, malformed or names no user. */
-  static async load(path: string, gate: LoginGate): Promise<UsersFile> {
-    const entries = new Map((await readUsers(path)).map((stored) => [stored.name, newEntry(stored)]))
-    return new UsersFile(path, entries, gate, await hashPassword(randomBytes(16).toString('hex')))
+  static async load(path: string, gate: LoginGate, options: UsersOptions): Promise<UsersFile> {
+    const entries = new Map((await readUsers(path, options)).map((stored) => [stored.name, newEntry(stored)]))
+    return new UsersFile(path, options, entries, gate, await hashPassword(randomBytes(16).toString('hex')))
   }
 
   /**
@@ -89,13 +102,13 @@ export class UsersFile {
    * password must log in with it from now on. Fails with bad-config; nothing has changed then.
    */
   async reload(): Promise<void> {
-    const stored = await readUsers(this.#path)
+    const stored = await readUsers(this.#path, this.#options)
     const before = this.#entries
     this.#entries = new Map(stored.map((user) => [user.name, nextEntry(before.get(user.name), user)]))
-    for (const [name, { user, revoke }] of before) {
-      const now = this.#entries.get(name)?.user
+    for (const [name, { stored: was, revoke }] of before) {
+      const now = this.#entries.get(name)?.stored
       if (now === undefined) revoke.abort(unauthenticated(`the user ${name} has been removed`))
-      else if (isLess(now.role, user.role)) revoke.abort(roleTaken(now))
+      else if (mayLess(now, was)) revoke.abort(rightsTaken(now))
     }
   }
 
@@ -104,10 +117,10 @@ export class UsersFile {
    * when it is not HTTP Basic or the name or the password is wrong; the last two take the same time.
    * Fails with too-many-logins.
    */
-  verify(authorization: string, address: string): Promise<KnownUser | undefined> {
+  verify(authorization: string, address: string): Promise<Caller | undefined> {
     const cacheKey = hash('sha256', this.#cacheSecret + authorization, 'base64')
     const cached = this.#verified.get(cacheKey)
-    if (cached !== undefined && this.#isCurrent(cached)) return Promise.resolve(cached.user)
+    if (cached !== undefined && this.#isCurrent(cached)) return Promise.resolve(cached.caller)
     const running = this.#running.get(cacheKey)
     if (running !== undefined) return running
     const started = this.#check(authorization, address, cacheKey).finally(() =>
@@ -121,7 +134,7 @@ export class UsersFile {
     return this.#entries.get(entry.stored.name) === entry
   }
 
-  async #check(authorization: string, address: string, cacheKey: string): Promise<KnownUser | undefined> {
+  async #check(authorization: string, address: string, cacheKey: string): Promise<Caller | undefined> {
     const credentials = parse(authorization)
     if (credentials === undefined) return undefined
     const entry = this.#entries.get(credentials.name)
@@ -130,46 +143,76 @@ export class UsersFile {
     )
     if (!right || entry === undefined || !this.#isCurrent(entry)) return undefined
     this.#verified.set(cacheKey, entry)
-    return entry.user
+    return entry.caller
   }
 }
 
-async function readUsers(path: string): Promise<readonly StoredUser[]> {
-  return (await loadConfig(path, usersSchema)).users
+async function readUsers(path: string, { bounds }: UsersOptions): Promise<readonly StoredUser[]> {
+  const { users } = await loadConfig(path, usersSchema)
+  const bounded = bounds
+    ? undefined
+    : users.find((user) => !sameBounds(boundsOf(writtenBounds(user)), UNBOUNDED))
+  if (bounded === undefined) return users
+  throw new CapfleetError(
+    'bad-config',
+    `${path}: user ${bounded.name} has bounds (devices, filter, spanMaxS, bytesPerDay, streamsMax), which only a gateway knows`,
+  )
 }
 
-/** The user of this name, as the file has them now. Fails with bad-config. */
-export async function findUser(path: string, name: string): Promise<User | undefined> {
-  const stored = (await readUsers(path)).find((user) => user.name === name)
-  return stored && { name, role: stored.role }
+/** What the user of this name may have, as the file says now. Fails with bad-config. */
+export async function findUser(
+  path: string,
+  name: string,
+): Promise<Pick<Caller, 'name' | 'scopes' | 'bounds'> | undefined> {
+  const stored = (await readUsers(path, { bounds: true })).find((user) => user.name === name)
+  return stored && newEntry(stored).caller
+}
+
+function writtenBounds({
+  name: _name,
+  role: _role,
+  password: _password,
+  ...written
+}: StoredUser): WrittenBounds {
+  return written
 }
 
 function newEntry(stored: StoredUser, revoke = new AbortController()): Entry {
   const { name, role } = stored
-  return { stored, user: { name, role, revoked: revoke.signal }, revoke }
+  const credential = { kind: 'password' } as const
+  const bounds = boundsOf(writtenBounds(stored))
+  const caller = { name, scopes: SCOPES_OF_ROLE[role], bounds, credential }
+  return { stored, caller: { ...caller, revoked: revoke.signal }, revoke }
 }
 
-/** Streams that run go on under the user's new role, or password, unless the role is less. */
+/** Streams that run go on under the user's new role, or password, unless they may have less. */
 function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
-  if (before === undefined || isLess(stored.role, before.stored.role)) return newEntry(stored)
+  if (before === undefined || mayLess(stored, before.stored)) return newEntry(stored)
   const { role, password } = before.stored
   if (role === stored.role && password === stored.password) return before
   return newEntry(stored, before.revoke)
 }
 
-function isLess(role: Role, than: Role): boolean {
-  return ROLES.indexOf(role) < ROLES.indexOf(than)
+/** Other bounds may be narrower ones: whether they are, only a device could tell of filters. */
+function mayLess(now: StoredUser, was: StoredUser): boolean {
+  return (
+    ROLES.indexOf(now.role) < ROLES.indexOf(was.role) ||
+    !sameBounds(boundsOf(writtenBounds(now)), boundsOf(writtenBounds(was)))
+  )
 }
 
 function unauthenticated(message: string): CapfleetError {
   return new CapfleetError('unauthenticated', message)
 }
 
-function roleTaken({ name, role }: User): CapfleetError {
-  return new CapfleetError('insufficient-scope', `the user ${name} has the role ${role} only from now on`)
+function rightsTaken({ name, role }: User): CapfleetError {
+  return new CapfleetError(
+    'insufficient-scope',
+    `the user ${name} may do less from now on; the role is ${role}`,
+  )
 }
 
-/** Adds or replaces a user; other lines and comments of the file stay. Makes the file when missing. */
+/** Adds a user, or gives one another password and role; other lines and comments of the file stay. Makes the file when missing. */
 export async function putUser(path: string, user: User, password: string): Promise<'added' | 'replaced'> {
   if (!USER_NAME.test(user.name)) {
     throw new CapfleetError('bad-parameter', 'a user name has 1 to 64 characters without spaces and colons', {
@@ -183,14 +226,15 @@ export async function putUser(path: string, user: User, password: string): Promi
     document.contents = document.createNode({ users: [] }) as never
   if (!isSeq(document.get('users'))) document.set('users', document.createNode([]))
   const users = document.get('users') as { items: YAMLMap[]; add(item: unknown): void }
-  const entry = document.createNode({ ...user, password: await hashPassword(password) })
-  const index = users.items.findIndex((item) => isMap(item) && item.get('name') === user.name)
-  if (index >= 0) users.items[index] = entry as never
-  else users.add(entry)
+  const entry = { ...user, password: await hashPassword(password) }
+  const known = users.items.find((item) => isMap(item) && item.get('name') === user.name)
+  if (known === undefined) users.add(document.createNode(entry))
+  // Bounds and comments of theirs stay.
+  else for (const [key, value] of Object.entries(entry)) known.set(key, value)
   const hidden = `${path}.${process.pid}.new`
   await writeFile(hidden, document.toString({ lineWidth: 0 }), { mode: 0o600 })
   await rename(hidden, path)
-  return index >= 0 ? 'replaced' : 'added'
+  return known === undefined ? 'added' : 'replaced'
 }
 
 async function readOrEmpty(path: string): Promise<string> {

@@ -42,6 +42,12 @@ export const ERROR_KINDS = {
     blame: 'caller',
   },
   unauthenticated: { status: 401, title: 'Credentials are missing or wrong', retry: false, blame: 'caller' },
+  'out-of-bounds': {
+    status: 403,
+    title: 'Outside of the bounds of the caller',
+    retry: false,
+    blame: 'caller',
+  },
   'insufficient-scope': { status: 403, title: 'The user may not do this', retry: false, blame: 'caller' },
   'cross-site': {
     status: 403,

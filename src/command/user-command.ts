@@ -1,5 +1,5 @@
 import { putUser } from '../auth/users-file.ts'
-import type { Role } from '../base/role.ts'
+import type { Role } from '../base/scopes.ts'
 import { readNewPassword } from './password-prompt.ts'
 
 /** `capfleet user add`: puts a user with a hashed password into a users file. */

@@ -13,7 +13,7 @@ const DESCRIPTIONS = {
   openApi: {
     method: 'GET',
     path: '/openapi.json',
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Operation',
     says: 'This description, for programs: OpenAPI 3.1.',
     answers: [
@@ -28,7 +28,7 @@ const DESCRIPTIONS = {
   docs: {
     method: 'GET',
     path: '/docs',
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Operation',
     says: 'This description, for people: one page, which asks no other host for anything.',
     answers: [

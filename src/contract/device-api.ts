@@ -86,7 +86,7 @@ function download(path: string, kind: DownloadKind, says: string): DownloadEndpo
   return {
     method: 'GET',
     path,
-    role: 'user',
+    scope: 'capture:download',
     group: 'Downloads',
     says,
     parameters: downloadRows(path, kind, 'device'),
@@ -102,7 +102,7 @@ export const DEVICE_API = {
   startCapture: {
     method: 'GET',
     path: '/sysmaster/capture_start',
-    role: 'full',
+    scope: 'capture:control',
     isChange: true,
     group: 'Captures',
     says: 'Starts a capture. It answers before a packet has come.',
@@ -113,7 +113,7 @@ export const DEVICE_API = {
   stopCapture: {
     method: 'GET',
     path: '/sysmaster/capture_stop',
-    role: 'full',
+    scope: 'capture:control',
     isChange: true,
     group: 'Captures',
     says: 'Stops the capture that runs. One that a schedule has started needs Until=next.',
@@ -127,7 +127,7 @@ export const DEVICE_API = {
     ...READ,
     group: 'Captures',
     path: '/sysmaster/capture_status',
-    role: 'viewer',
+    scope: 'device:read',
     says: 'The state of the capture: its name, rates, packets, drops by cause, and up to when its packets can be downloaded.',
     parameters: [{}],
     answers: [json('CaptureStatus', CAPTURE_STATUS, 'The state of the capture.')],
@@ -137,7 +137,7 @@ export const DEVICE_API = {
     ...READ,
     group: 'Captures',
     path: '/sysmaster/status',
-    role: 'viewer',
+    scope: 'device:read',
     says: 'The capture and the ports as lines of "key,<padding>value".',
     parameters: [SYSMASTER_STATUS_PARAMETERS],
     answers: [
@@ -150,7 +150,7 @@ export const DEVICE_API = {
   statsSummary: {
     ...READ,
     path: '/sysmaster/stats_summary',
-    role: 'viewer',
+    scope: 'device:read',
     says: 'The machine in one flat object: uptime, packets, disks, links and clocks.',
     parameters: [{}],
     answers: [json('StatsSummary', STATS_SUMMARY, 'The machine.')],
@@ -158,7 +158,7 @@ export const DEVICE_API = {
   deleteCapture: {
     method: 'GET',
     path: '/pcap/del',
-    role: 'full',
+    scope: 'capture:delete',
     isChange: true,
     group: 'Captures',
     says: 'Deletes a capture.',
@@ -171,7 +171,7 @@ export const DEVICE_API = {
   time: {
     ...READ,
     path: '/api/v1/system/time_current',
-    role: 'system',
+    scope: 'system',
     says: 'The clock that stamps the packets, in epoch nanoseconds.',
     parameters: [{}],
     answers: [
@@ -184,7 +184,7 @@ export const DEVICE_API = {
   version: {
     ...READ,
     path: '/api/v1/system/version',
-    role: 'system',
+    scope: 'system',
     says: 'The version and the model.',
     parameters: [{}],
     answers: [json('Version', VERSION, 'The version and the model.')],
@@ -192,7 +192,7 @@ export const DEVICE_API = {
   portStatistics: {
     ...READ,
     path: '/api/v1/system/port_stats',
-    role: 'system',
+    scope: 'system',
     says: 'Packets of each capture port by size, and what became of every one that was seen.',
     parameters: [{}],
     answers: [json('PortStatistics', PORT_STATISTICS, 'Since the start of the running capture.')],
@@ -200,7 +200,7 @@ export const DEVICE_API = {
   ioStatistics: {
     ...READ,
     path: '/api/v1/system/io_stats',
-    role: 'system',
+    scope: 'system',
     says: 'How much the disks have to do.',
     parameters: [{}],
     answers: [json('IoStatistics', IO_STATISTICS, 'A reading of the last seconds.')],
@@ -208,7 +208,7 @@ export const DEVICE_API = {
   systemStatus: {
     ...READ,
     path: '/api/v1/system/status',
-    role: 'system',
+    scope: 'system',
     says:
       'The machine in groups: sensors, links, disks, capture, clocks and running downloads (cat_N). ' +
       'Without credentials command lines, filters and names of captures are empty.',
@@ -218,7 +218,7 @@ export const DEVICE_API = {
   events: {
     ...READ,
     path: '/api/v1/system/events',
-    role: 'viewer',
+    scope: 'device:read',
     says: 'What happens on the device, as server-sent events, until the client leaves.',
     parameters: [EVENT_PARAMETERS],
     requestHeaders: [LAST_EVENT_ID, CAPFLEET_CALLER],
@@ -233,7 +233,7 @@ export const DEVICE_API = {
   telemetry: {
     ...READ,
     path: '/api/v1/system/telemetry',
-    role: 'viewer',
+    scope: 'device:read',
     says: 'The groups of the system status again and again.',
     parameters: [TELEMETRY_PARAMETERS],
     requestHeaders: [CAPFLEET_CALLER],
@@ -244,7 +244,7 @@ export const DEVICE_API = {
     ...READ,
     group: 'Captures',
     path: '/api/v1/capture/schedule',
-    role: 'viewer',
+    scope: 'device:read',
     says: 'Captures that run by the clock, each with its state and its next times.',
     parameters: [{}],
     answers: [json('Schedule', SCHEDULE, 'The rows of the schedule.')],
@@ -261,7 +261,7 @@ export const DEVICE_API = {
   estimate: {
     method: 'GET',
     path: '/api/v1/pcap/estimate',
-    role: 'user',
+    scope: 'capture:download',
     group: 'Downloads',
     says:
       'What a download with this query would deliver, and whether its filters compile. Takes no stream. ' +
@@ -276,7 +276,7 @@ export const DEVICE_API = {
   captures: {
     method: 'GET',
     path: '/stream/list',
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Lists',
     says: 'The captures, newest first.',
     parameters: [LIST_PARAMETERS],
@@ -291,7 +291,7 @@ export const DEVICE_API = {
   sizeSplits: {
     method: 'GET',
     path: '/stream/ssize',
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Lists',
     says: 'The parts of a capture by size: half-open, with exact counts, together the whole capture.',
     parameters: [SIZE_SPLIT_PARAMETERS],
@@ -301,7 +301,7 @@ export const DEVICE_API = {
   timeSplits: {
     method: 'GET',
     path: '/stream/stime',
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Lists',
     says: 'The parts of a capture by time: half-open, with exact counts, together the whole capture.',
     parameters: [TIME_SPLIT_PARAMETERS],
@@ -326,7 +326,7 @@ export const OPERATIONS = {
   alive: {
     method: 'GET',
     path: '/livez',
-    role: 'anyone',
+    scope: 'anyone',
     group: 'Operation',
     says: 'Whether the program runs.',
     answers: [{ says: 'It runs.', bodies: { 'text/plain': 'text' } }],
@@ -335,7 +335,7 @@ export const OPERATIONS = {
   metrics: {
     method: 'GET',
     path: '/metrics',
-    role: 'metrics',
+    scope: 'metrics',
     group: 'Operation',
     says: 'Figures for Prometheus.',
     answers: [{ says: 'The text format of Prometheus.', bodies: { 'text/plain': 'text' } }],

@@ -14,7 +14,7 @@ import {
   type JsonBody,
   parametersOf,
 } from './endpoint.ts'
-import { ACCESS_WORDS, INTRODUCTION, isRequired, jsonSchema } from './openapi.ts'
+import { accessWords, INTRODUCTION, isRequired, jsonSchema } from './openapi.ts'
 import { errorsOf } from './problem.ts'
 
 const STYLE = `
@@ -66,11 +66,11 @@ ${sections.join('\n')}
 }
 
 function section(endpoint: Endpoint): string {
-  const { method, path, role, says } = endpoint
+  const { method, path, scope, says } = endpoint
   return `<details>
 <summary><code>${method} ${text(path)}</code> ${words(says)}</summary>
 <div>
-<p>${words(ACCESS_WORDS[role])}</p>
+<p>${words(accessWords(scope))}</p>
 ${parameterTable(endpoint)}
 ${headerTable('Headers of the request', endpoint.requestHeaders)}
 ${endpoint.answers.map(answerPart).join('\n')}

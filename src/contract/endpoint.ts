@@ -1,7 +1,7 @@
 /** What a row of a program's table says: where, who may, what is asked and answered, and the handler. */
 import type { z } from 'zod'
 import type { ErrorCode } from '../base/error.ts'
-import type { Role } from '../base/role.ts'
+import type { Scope } from '../base/scopes.ts'
 import type { Parameter, ParameterRows, ReadContext } from '../query/query-parameters.ts'
 import { COMMON_PARAMETERS, isHere } from '../query/read-parameters.ts'
 
@@ -11,7 +11,7 @@ export interface Endpoint {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
   readonly path: string
-  readonly role: Access
+  readonly scope: Access
   /** It changes something: not for HEAD, nor for pages of other sites. */
   readonly isChange?: true
   /** What descriptions of the API list it under: a name of GROUPS. */
@@ -43,10 +43,10 @@ export const GROUPS = {
 export type Group = keyof typeof GROUPS
 
 /**
- * The least role that may use it. anyone: without credentials. system, metrics: without credentials where
- * auth.anonymousSystem or auth.anonymousMetrics is true, else a viewer's; a known user is told more.
+ * What a caller needs to use it. anyone: without credentials. system, metrics: without credentials where
+ * auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; a known user is told more.
  */
-export type Access = Role | 'anyone' | 'system' | 'metrics'
+export type Access = Scope | 'anyone' | 'system' | 'metrics'
 
 export interface Route<Parts, Context> extends Endpoint {
   /** Answers a request, or throws a CapfleetError before the first byte. */

@@ -71,7 +71,7 @@ export const EXPORT_API = {
   order: {
     method: 'POST',
     path: '/v1/exports',
-    role: 'user',
+    scope: 'export:create',
     isChange: true,
     group: 'Exports',
     says:
@@ -86,9 +86,9 @@ export const EXPORT_API = {
   list: {
     method: 'GET',
     path: '/v1/exports',
-    role: 'viewer',
+    scope: 'export:read',
     group: 'Exports',
-    says: 'The exports of the user, newest first; for the role full those of all users.',
+    says: 'The exports of the user, newest first; for whoever has the scope audit:read those of all users.',
     parameters: [EXPORT_LIST_PARAMETERS],
     answers: [json('Exports', EXPORTS, 'A page of exports.')],
     errors: ['scheduler-unavailable'],
@@ -96,9 +96,9 @@ export const EXPORT_API = {
   show: {
     method: 'GET',
     path: '/v1/exports/:id',
-    role: 'viewer',
+    scope: 'export:read',
     group: 'Exports',
-    says: 'One export: for its user, and for the role full.',
+    says: 'One export: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
     answers: [json('Export', EXPORT, 'The export.')],
     errors: ['unknown-export', 'scheduler-unavailable'],
@@ -106,7 +106,7 @@ export const EXPORT_API = {
   cancel: {
     method: 'DELETE',
     path: '/v1/exports/:id',
-    role: 'user',
+    scope: 'export:create',
     isChange: true,
     group: 'Exports',
     says: 'Cancels an export that runs, and removes the files of one that has ended.',
@@ -117,7 +117,7 @@ export const EXPORT_API = {
   fill: {
     method: 'POST',
     path: '/v1/exports/:id/fill',
-    role: 'user',
+    scope: 'export:create',
     isChange: true,
     group: 'Exports',
     says: 'Fetches what is missing in a partial export, and makes its files anew. Until then the old ones stay.',
@@ -128,7 +128,7 @@ export const EXPORT_API = {
   events: {
     method: 'GET',
     path: '/v1/exports/:id/events',
-    role: 'viewer',
+    scope: 'export:read',
     group: 'Exports',
     says: 'How the export goes on, as it does, until it has ended: server-sent events "export", whose data is the export as GET shows it.',
     parameters: [{}],
@@ -139,7 +139,7 @@ export const EXPORT_API = {
   file: {
     method: 'GET',
     path: '/v1/exports/:id/file',
-    role: 'user',
+    scope: 'export:read',
     group: 'Exports',
     says: 'A file of an export that has ended well. Goes on where a client broke off, by Range.',
     parameters: [EXPORT_FILE_PARAMETERS],
@@ -154,7 +154,7 @@ export const EXPORT_API = {
   manifest: {
     method: 'GET',
     path: '/v1/exports/:id/manifest',
-    role: 'viewer',
+    scope: 'export:read',
     group: 'Exports',
     says: 'What is in the files of an export, with their hashes: the manifest that lies beside them.',
     parameters: [{}],
@@ -164,7 +164,7 @@ export const EXPORT_API = {
   schedule: {
     method: 'POST',
     path: '/v1/schedules',
-    role: 'user',
+    scope: 'export:create',
     isChange: true,
     group: 'Exports',
     says: 'Orders an export again and again. Relative times such as -1h count from each run, so that runs join without a gap.',
@@ -177,9 +177,9 @@ export const EXPORT_API = {
   schedules: {
     method: 'GET',
     path: '/v1/schedules',
-    role: 'viewer',
+    scope: 'export:read',
     group: 'Exports',
-    says: 'The schedules of the user; for the role full those of all users.',
+    says: 'The schedules of the user; for whoever has the scope audit:read those of all users.',
     parameters: [{}],
     answers: [json('Schedules', SCHEDULES, 'The schedules.')],
     errors: ['scheduler-unavailable'],
@@ -187,9 +187,9 @@ export const EXPORT_API = {
   showSchedule: {
     method: 'GET',
     path: '/v1/schedules/:id',
-    role: 'viewer',
+    scope: 'export:read',
     group: 'Exports',
-    says: 'One schedule: for its user, and for the role full.',
+    says: 'One schedule: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
     answers: [json('Schedule', SCHEDULE, 'The schedule.')],
     errors: ['unknown-schedule', 'scheduler-unavailable'],
@@ -197,7 +197,7 @@ export const EXPORT_API = {
   unschedule: {
     method: 'DELETE',
     path: '/v1/schedules/:id',
-    role: 'user',
+    scope: 'export:create',
     isChange: true,
     group: 'Exports',
     says: 'Ends a schedule. Its exports stay.',

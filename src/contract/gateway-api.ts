@@ -151,7 +151,7 @@ export const GATEWAY_API = {
   estimate: {
     method: 'GET',
     path: '/v1/estimate',
-    role: 'user',
+    scope: 'capture:download',
     group: 'Downloads',
     says:
       'What a download with this query would deliver, from the chosen devices or from the holder of StreamName. ' +
@@ -172,7 +172,7 @@ export const GATEWAY_API = {
   devices: {
     method: 'GET',
     path: '/v1/devices',
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Gateway',
     says: 'The devices, as their last probe found them; nobody is asked.',
     parameters: [{}],
@@ -182,7 +182,7 @@ export const GATEWAY_API = {
   device: {
     method: 'GET',
     path: '/v1/devices/:device',
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Gateway',
     says: 'One device, as its last probe found it.',
     parameters: [{}],
@@ -192,7 +192,7 @@ export const GATEWAY_API = {
   queue: {
     method: 'GET',
     path: '/v1/queue',
-    role: 'viewer',
+    scope: 'queue:read',
     group: 'Gateway',
     says: 'Who holds streams and who waits for them, over all gateways, the oldest requests first.',
     parameters: [{}],
@@ -202,7 +202,7 @@ export const GATEWAY_API = {
   queuePlace: {
     method: 'GET',
     path: '/v1/queue/:id',
-    role: 'viewer',
+    scope: 'queue:read',
     group: 'Gateway',
     says: 'One request while it waits or streams.',
     parameters: [{}],
@@ -212,9 +212,9 @@ export const GATEWAY_API = {
   receipt: {
     method: 'GET',
     path: '/v1/requests/:id',
-    role: 'viewer',
+    scope: 'queue:read',
     group: 'Gateway',
-    says: 'What became of a download, for 24 hours: for its user, and for the role full.',
+    says: 'What became of a download, for 24 hours: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
     answers: [json('Receipt', RECEIPT, 'The receipt.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
@@ -222,7 +222,7 @@ export const GATEWAY_API = {
   ready: {
     method: 'GET',
     path: '/readyz',
-    role: 'anyone',
+    scope: 'anyone',
     group: 'Operation',
     says: 'Whether new requests should come here. Redis being away does not make a gateway unready.',
     answers: [
@@ -238,7 +238,7 @@ export function readablePath(path: string): Endpoint {
   return belowDevice({
     method: 'GET',
     path,
-    role: 'viewer',
+    scope: 'device:read',
     group: 'Other',
     says: 'A path of devices that control.readablePaths names.',
     answers: [{ says: 'What the device answers.', bodies: { '*/*': 'bytes' } }],
@@ -249,7 +249,7 @@ export function readablePath(path: string): Endpoint {
 /** Any other path of a device: it might change something there. */
 export const OTHER_DEVICE_PATH: Endpoint = {
   ...readablePath('/{*path}'),
-  role: 'full',
+  scope: 'capture:control',
   says: 'Any other path of the device: it might change something there, so that pages of other sites are refused.',
   errors: [...DEVICE_ERRORS, 'unknown-device', 'not-found', 'cross-site'],
 }

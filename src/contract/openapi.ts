@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import { productVersion } from '../base/product-version.ts'
+import { roleWith } from '../base/scopes.ts'
 import type { Parameter } from '../query/query-parameters.ts'
 import {
   type Access,
@@ -66,24 +67,22 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
 }
 
 /** Who may use an endpoint, in words. */
-export const ACCESS_WORDS: Readonly<Record<Access, string>> = {
-  anyone: 'Needs no user.',
-  metrics: 'Needs a user, unless auth.anonymousMetrics is true.',
-  system: 'Needs a user, unless auth.anonymousSystem is true.',
-  viewer: 'Needs a user.',
-  user: 'Needs the role user.',
-  full: 'Needs the role full.',
+export function accessWords(scope: Access): string {
+  if (scope === 'anyone') return 'Needs no user.'
+  if (scope === 'metrics') return 'Needs the scope device:read, unless auth.anonymousMetrics is true.'
+  if (scope === 'system') return 'Needs the scope device:read, unless auth.anonymousSystem is true.'
+  return `Needs the scope ${scope}, which the role ${roleWith(scope)} has.`
 }
 
 function operation(endpoint: Endpoint, schemas: Map<string, object>): object {
-  const { method, path, role, group, says, requestHeaders = [] } = endpoint
+  const { method, path, scope, group, says, requestHeaders = [] } = endpoint
   const [summary = says] = /^.*?[.:](?= |$)/.exec(says) ?? []
   return {
     operationId: [method.toLowerCase(), ...path.split(/\W+/)].filter((word) => word !== '').join('_'),
     tags: [group],
     summary: summary.replace(/[.:]$/, ''),
-    description: `${says} ${ACCESS_WORDS[role]}`,
-    security: role === 'anyone' ? [] : [...(OPEN_AS_A_RULE.has(role) ? [{}] : []), { basic: [] }],
+    description: `${says} ${accessWords(scope)}`,
+    security: scope === 'anyone' ? [] : [...(OPEN_AS_A_RULE.has(scope) ? [{}] : []), { basic: [] }],
     parameters: [
       ...[...openApiPath(path).matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
         name,

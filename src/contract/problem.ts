@@ -22,7 +22,7 @@ export const PROBLEM = z.looseObject({
 })
 
 /** All codes that a request to the endpoint may be answered with. */
-export function errorsOf({ role, isChange, parameters, errors }: Endpoint): readonly ErrorCode[] {
+export function errorsOf({ scope, isChange, parameters, errors }: Endpoint): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([
     'too-many-requests',
     'connections-exhausted',
@@ -30,7 +30,7 @@ export function errorsOf({ role, isChange, parameters, errors }: Endpoint): read
     ...errors,
   ])
   if (parameters !== undefined) codes.add('bad-parameter')
-  if (role !== 'anyone') for (const code of LOGIN_ERRORS) codes.add(code)
+  if (scope !== 'anyone') for (const code of LOGIN_ERRORS) codes.add(code)
   if (isChange === true) codes.add('cross-site')
   return [...codes]
 }

@@ -3,11 +3,14 @@
  * worker: it does not matter who looks, how often, or how late. That a run has become an export is noted with the export.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { joinBounds } from '../auth/bounds.ts'
 import { findUser } from '../auth/users-file.ts'
+import type { Bounds } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
-import { ROLES } from '../base/role.ts'
 import { planDownload } from '../fleet/plan.ts'
 import { selectDevices } from '../fleet/select-devices.ts'
+import { VisibleFleet } from '../fleet/visible-fleet.ts'
+import { withinBounds } from '../fleet/within-bounds.ts'
 import { followingCronMs } from '../query/cron-times.ts'
 import { EXPORT_PARAMETERS } from '../query/export-options.ts'
 import { FLEET_PARAMETERS, parseGatewayOptions } from '../query/gateway-options.ts'
@@ -92,10 +95,10 @@ async function runOrder(
   schedule: Schedule,
   nominalMs: number,
 ): Promise<ExportOrder> {
-  const { user, query: asked } = schedule
-  await refuseFormerUser(user, ordering.users)
-  const given = parseQueryString(asked)
-  const query = parseDownloadQuery('timerange', given, {
+  const { user } = schedule
+  const bounds = joinBounds(schedule.bounds, await boundsOfUser(user, ordering.users))
+  const given = parseQueryString(schedule.query)
+  const asked = parseDownloadQuery('timerange', given, {
     zone: ordering.timeZone,
     timeSourceAliases: ordering.tsModeAliases,
     nowNs: BigInt(nominalMs) * 1_000_000n,
@@ -103,7 +106,9 @@ async function runOrder(
     table: 'export',
   })
   const { devices } = readParameters(FLEET_PARAMETERS, given)
-  const names = selectDevices(fleet.devices, devices).map(({ name }) => name)
+  const query = withinBounds(asked, bounds)
+  const visible = new VisibleFleet(fleet, bounds.devices).devices
+  const names = selectDevices(visible, devices).map(({ name }) => name)
   if (names.length === 0)
     throw new CapfleetError('device-unreachable', 'no device is known to the worker at present')
   const exported = readParameters(EXPORT_PARAMETERS, given)
@@ -118,13 +123,13 @@ async function runOrder(
 }
 
 /** A schedule may do what its user may do now. */
-async function refuseFormerUser(name: string, users: string): Promise<void> {
+async function boundsOfUser(name: string, users: string): Promise<Bounds> {
   const user = await findUser(users, name)
   if (user === undefined)
     throw new CapfleetError('unauthenticated', `the user ${name} of the schedule has been removed`)
-  if (ROLES.indexOf(user.role) < ROLES.indexOf('user'))
-    throw new CapfleetError(
-      'insufficient-scope',
-      `the user ${name} of the schedule has the role ${user.role}, which may not order exports`,
-    )
+  if (user.scopes.has('export:create')) return user.bounds
+  throw new CapfleetError(
+    'insufficient-scope',
+    `the user ${name} of the schedule may not order exports any more`,
+  )
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
+import type { Bounds } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { CronRule } from '../query/cron-times.ts'
 import { connectRedis } from '../redis/redis-connection.ts'
@@ -23,6 +24,8 @@ export interface Schedule extends CronRule {
   readonly missed: 'makeup' | 'skip'
   /** Of the exports, as it was given: its times count from each run, and its devices are chosen at each. */
   readonly query: string
+  /** Of whoever ordered it, at that time. */
+  readonly bounds: Bounds
   readonly createdMs: number
 }
 

@@ -33,7 +33,8 @@ export async function checkFilters(
 ): Promise<void> {
   using limit = new JoinedSignal([signal], timeoutMs)
   try {
-    const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
+    // A position in an error is one of the caller's own filter.
+    const target = `/api/v1/pcap/estimate?${formatDownloadQuery({ ...query, forcedFilters: [] })}`
     await client.getText(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal: limit.signal, caller })
   } catch (error) {
     signal.throwIfAborted()

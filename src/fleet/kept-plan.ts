@@ -11,6 +11,8 @@ export interface KeptPlan {
   /** formatDownloadQuery of what was asked: times are absolute. */
   readonly query: string
   readonly capturesMax: number | null
+  /** As DownloadQuery has them; they are not in the query. Default: none. */
+  readonly forcedFilters?: readonly string[]
   /** In the order of the plan. */
   readonly devices: readonly string[]
 }
@@ -18,14 +20,16 @@ export interface KeptPlan {
 export function keepPlan({ query, steps }: DownloadPlan): KeptPlan {
   return {
     kind: query.kind,
-    query: formatDownloadQuery(query),
+    query: formatDownloadQuery({ ...query, forcedFilters: [] }),
     capturesMax: query.capturesMax ?? null,
     devices: steps.map((step) => step.device),
+    ...(query.forcedFilters === undefined ? {} : { forcedFilters: query.forcedFilters }),
   }
 }
 
 /** The same query with absolute times. */
-export function queryAgain({ kind, query, capturesMax }: KeptPlan): DownloadQuery {
+export function queryAgain({ kind, query, capturesMax, forcedFilters }: KeptPlan): DownloadQuery {
   const parsed = parseDownloadQuery(kind, parseQueryString(query), { zone: undefined, nowNs: 0n })
-  return { ...parsed, timeUnit: undefined, capturesMax: capturesMax ?? undefined }
+  const again = { ...parsed, timeUnit: undefined, capturesMax: capturesMax ?? undefined }
+  return forcedFilters === undefined ? again : { ...again, forcedFilters }
 }

@@ -21,8 +21,7 @@ export function selectDevices<Entry extends Selectable>(
 ): readonly Entry[] {
   if (selection === undefined) return fleet
   refuseLong(selection, param)
-  const words = selection.split(',').map((word) => word.trim())
-  const wanted = words.filter((word) => word !== '')
+  const wanted = wordsOf(selection)
   if (wanted.length === 0)
     throw badParameter(param, `is empty; name devices, ${param}=* for all of them, or leave it out`)
   const chosen = new Set<Entry>()
@@ -32,6 +31,18 @@ export function selectDevices<Entry extends Selectable>(
     for (const device of matching) chosen.add(device)
   }
   return fleet.filter((device) => chosen.has(device))
+}
+
+/** Whether one of the words of `selection` chooses the device. */
+export function isSelected(device: Selectable, selection: string): boolean {
+  return wordsOf(selection).some((word) => matcherOf(word)(device))
+}
+
+function wordsOf(selection: string): readonly string[] {
+  return selection
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
 }
 
 const WORDS_MAX = 64

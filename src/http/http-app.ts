@@ -4,10 +4,10 @@
  */
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
+import type { Caller } from '../base/caller.ts'
 import { CapfleetError, ERROR_KINDS } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
-import type { Role } from '../base/role.ts'
 import { refusalOf } from './connection-limits.ts'
 
 export interface HttpAppOptions {
@@ -18,13 +18,10 @@ export interface HttpAppOptions {
 /** Set by the first middleware for all later ones. */
 export interface RequestState {
   requestId: string
-  /** Name of the authenticated user, for the access line; set by authentication. */
-  user?: string
-  role?: Role
+  /** Set by authentication; nobody when undefined. */
+  caller?: Caller
   /** The parameters of the query string, once they were decoded. */
   given?: ReadonlyMap<string, string>
-  /** Aborts when the user may no longer have what this request asks for; set by authentication. */
-  revoked?: AbortSignal
 }
 
 /** Paths whose clients expect `Status` and `Str` in every JSON answer. */
@@ -48,7 +45,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
         requestId: ctx.state.requestId,
         method: ctx.method,
         path: ctx.path,
-        user: ctx.state.user,
+        user: ctx.state.caller?.name,
         status: ctx.res.statusCode,
         complete: ctx.res.writableFinished,
         durationMs: Math.round(performance.now() - startedMs),

@@ -1,6 +1,7 @@
 import { DOWNLOAD_PARAMETERS } from './download-parameters.ts'
 import type { DownloadQuery } from './download-query.ts'
 import { GATEWAY_PARAMETERS, type GatewayOptions } from './gateway-options.ts'
+import { joinFilters } from './joined-filter.ts'
 import type { ParameterRows } from './query-parameters.ts'
 
 /**
@@ -9,11 +10,12 @@ import type { ParameterRows } from './query-parameters.ts'
  * `capturesMax` is said by the path (/pcap/ instead of /api/v1/pcap/).
  */
 export function formatDownloadQuery(query: DownloadQuery): string {
-  const { timeSourceWord } = query
+  const { timeSourceWord, forcedFilters = [], filterBpf } = query
+  const filtered = { ...query, filterBpf: joinFilters(forcedFilters, filterBpf) }
   const pairs = [
     ...formatRows(FIRST_ROWS, query),
     ...formatRange(query),
-    ...formatRows(OTHER_ROWS, query),
+    ...formatRows(OTHER_ROWS, filtered),
     ...(timeSourceWord === undefined ? [] : [[DOWNLOAD_PARAMETERS.timeSource.name, timeSourceWord] as const]),
   ]
   return joined(pairs)

@@ -44,14 +44,14 @@ export async function answerDownload(
 /** Of what the devices say of the bytes themselves, nothing is known. */
 async function answerHead(
   ctx: RouteContext,
-  { fleet, callLimits, downloads }: GatewayParts,
+  { callLimits, downloads }: GatewayParts,
   { plan, options: { onError } }: PlannedDownload,
 ): Promise<void> {
   using leaving = requestSignal(ctx)
   const facts = await foreseeDownload(
     plan,
-    { fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
-    { user: ctx.state.user ?? '', onError, signal: leaving.signal },
+    { fleet: downloads.fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
+    { user: ctx.state.caller?.name ?? '', onError, signal: leaving.signal },
   )
   ctx.respond = false
   ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))
@@ -69,8 +69,8 @@ async function serve(
       req: ctx.req,
       res: ctx.res,
       requestId: ctx.state.requestId,
-      user: ctx.state.user ?? '',
-      revoked: ctx.state.revoked,
+      user: ctx.state.caller?.name ?? '',
+      revoked: ctx.state.caller?.revoked,
       path: ctx.path,
       waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
       options,

@@ -90,7 +90,7 @@ async function sendPart(
   const { res, state } = ctx
   using leaving = requestSignal(ctx)
   const slow = new AbortController()
-  const ends = [leaving.signal, slow.signal, ...(state.revoked === undefined ? [] : [state.revoked])]
+  const ends = [leaving.signal, slow.signal, ...(state.caller === undefined ? [] : [state.caller.revoked])]
   const signal = AbortSignal.any(ends)
   const stream = await file.open(part.status === 206 ? part : undefined)
   try {

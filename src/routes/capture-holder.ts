@@ -46,7 +46,7 @@ async function refuseAgedOut(
   parts: GatewayParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const user = ctx.state.user ?? ''
+  const user = ctx.state.caller?.name ?? ''
   const limit = { caller: callerLabel(user), timeoutMs: parts.limits.probeTimeoutMs, signal }
   const target = `/api/v1/pcap/estimate?StreamName=${captureName}`
   const answers = await Promise.allSettled(

@@ -17,7 +17,7 @@ export async function refuseBadFilters(
   if (member === undefined) return
   using leaving = requestSignal(ctx)
   await checkFilters(plan.query, member.client, {
-    caller: callerLabel(ctx.state.user ?? ''),
+    caller: callerLabel(ctx.state.caller?.name ?? ''),
     timeoutMs: parts.limits.probeTimeoutMs,
     signal: leaving.signal,
   })

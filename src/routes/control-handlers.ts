@@ -60,7 +60,7 @@ async function answerFromAll(
   const query = withoutDevice(ctx.querystring)
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
   const timeoutMs = parts.limits.controlTimeoutMs
-  const { user } = ctx.state
+  const user = ctx.state.caller?.name
   // A device knows best what it tells everybody.
   const calls = { callLimits: parts.callLimits, user: user ?? '', isAnonymous: user === undefined }
   const replies = await fanOut(members, target, { timeoutMs, ...options, ...calls })

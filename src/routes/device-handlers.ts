@@ -1,14 +1,18 @@
 /** Everything below /devices/{device}/. */
 
 import { CapfleetError } from '../base/error.ts'
+import { givenParameters } from '../contract/request-parameters.ts'
 import { callerLabel } from '../device/device-request.ts'
 import { passRead } from '../device/passed-call.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import { planDownload } from '../fleet/plan.ts'
 import { refuseCrossSite } from '../http/cross-site.ts'
 import { resetConnection } from '../http/reset-connection.ts'
+import { formatDownloadQuery } from '../query/format-download-query.ts'
+import { estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import { answerDownload } from './answer-download.ts'
+import { refuseFiltered } from './caller-bounds.ts'
 import { selectedMembers, withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery, type RequestedDownload } from './parse-request-query.ts'
@@ -70,6 +74,7 @@ export async function followDevice(ctx: RouteContext, parts: GatewayParts): Prom
  */
 export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseCrossSite(ctx.req)
+  refuseFiltered(ctx)
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
   try {
@@ -77,6 +82,23 @@ export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promis
   } finally {
     member.captures.forget()
   }
+}
+
+/** What a download would deliver. The caller's filters are put into the question. */
+export function askEstimate(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const { member, path } = deviceOf(ctx, parts)
+  const { bounds } = ctx.state.caller ?? {}
+  const isBounded = bounds !== undefined && (bounds.filters.length > 0 || bounds.spanMaxS !== undefined)
+  if (!isBounded) return askDevice(ctx, parts)
+  const kind = estimatedKind(givenParameters(ctx))
+  const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'gateway' })
+  return pass(ctx, parts, member, { path, query: formatDownloadQuery(query), way: 'read' })
+}
+
+/** Splits tell how many packets there are in each part of a capture, whatever they are. */
+export function askSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseFiltered(ctx)
+  return askDevice(ctx, parts)
 }
 
 function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember; path: string } {
@@ -100,11 +122,11 @@ async function pass(
   refuseBody(ctx)
   ctx.respond = false
   const { req, res } = ctx
-  const user = ctx.state.user ?? ''
+  const user = ctx.state.caller?.name ?? ''
   const call = { target: query === '' ? path : `${path}?${query}`, caller: callerLabel(user) }
   const timeoutMs = parts.limits.controlTimeoutMs
   // A device knows best what it tells everybody.
-  const isAnonymous = ctx.state.user === undefined
+  const isAnonymous = ctx.state.caller?.name === undefined
   const forward = () =>
     way === 'read'
       ? passRead(client, { ...call, timeoutMs, isAnonymous }, req, res)
@@ -114,7 +136,8 @@ async function pass(
 }
 
 /** An answer that goes on, such as events, ends when its reader may not have it any more. */
-function cutWhenRevoked({ req, state: { revoked } }: RouteContext): Disposable {
+function cutWhenRevoked({ req, state }: RouteContext): Disposable {
+  const revoked = state.caller?.revoked
   const cut = () => resetConnection(req.socket)
   revoked?.addEventListener('abort', cut, { once: true })
   return { [Symbol.dispose]: () => revoked?.removeEventListener('abort', cut) }

@@ -32,7 +32,7 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
       : [parts.fleet.get(await captureHolder(query.captureName ?? '', ctx, parts))]
   using leaving = requestSignal(ctx)
   using limit = new JoinedSignal([leaving.signal], parts.limits.probeTimeoutMs)
-  const caller = callerLabel(ctx.state.user ?? '')
+  const caller = callerLabel(ctx.state.caller?.name ?? '')
   const answers = await Promise.all(
     members.map((member) => estimate(member, query, { caller, signal: limit.signal })),
   )

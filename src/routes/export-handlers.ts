@@ -13,6 +13,7 @@ import { ignoredNames } from '../query/ignored-names.ts'
 import { DOWNLOAD_TABLES, estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
 import type { ParameterValues } from '../query/query-parameters.ts'
 import { readParameters, refuseMiscased } from '../query/read-parameters.ts'
+import { madeOf, maySee, seesOthers } from './caller-bounds.ts'
 import { captureHolder } from './capture-holder.ts'
 import { refuseBadFilters } from './check-download.ts'
 import { selectedDevices } from './fleet-selection.ts'
@@ -75,7 +76,7 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
   const order = orderOf({
     ...asked,
     defaultTarget: targetName(parts.exports.targets, asked.exported),
-    user: ctx.state.user ?? '',
+    user: ctx.state.caller?.name ?? '',
   })
   const id = await store.create(order, perUserMax, idempotencyOf(ctx))
   await jobs.start({ id }, await store.liveOf(order.user))
@@ -86,16 +87,17 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
   show(ctx, await ownExport(ctx, parts, id), 202)
 }
 
-/** The exports of the user, newest first; those of all users for the role full. */
+/** The exports of the user, newest first; those of all users for whoever may see what others took. */
 export async function listExports(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { limit, after, state } = takeParameters(ctx, EXPORT_LIST_PARAMETERS)
   const { store } = parts.exports
-  const user = ctx.state.role === 'full' ? undefined : (ctx.state.user ?? '')
+  const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
   const found: ExportRecord[] = []
   let page = await store.page({ user, after, limit })
   for (;;) {
     for (const record of page.records)
-      if (isVisible(record) && (state ?? record.state) === record.state) found.push(record)
+      if (isThere(record) && (state ?? record.state) === record.state && maySeeExport(ctx, parts, record))
+        found.push(record)
     if (found.length >= limit || page.next === undefined) break
     page = await store.page({ user, after: page.next, limit })
   }
@@ -171,11 +173,10 @@ function refuseLimited(order: ExportOrder): void {
   )
 }
 
-/** The export, for its user and the role full. Fails with unknown-export. */
+/** The export, for whoever may see it. Fails with unknown-export. */
 export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ExportRecord> {
   const record = await parts.exports.store.find(id)
-  const mayRead = record?.order.user === ctx.state.user || ctx.state.role === 'full'
-  if (record !== undefined && mayRead && isVisible(record)) return record
+  if (record !== undefined && isThere(record) && maySeeExport(ctx, parts, record)) return record
   throw new CapfleetError(
     'unknown-export',
     `you have no export ${JSON.stringify(id.slice(0, 64))}; GET /v1/exports lists yours`,
@@ -183,8 +184,12 @@ export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: stri
 }
 
 /** Of what has expired, its files may be gone already. */
-function isVisible({ expiresMs }: ExportRecord): boolean {
+function isThere({ expiresMs }: ExportRecord): boolean {
   return expiresMs === undefined || expiresMs > Date.now()
+}
+
+function maySeeExport(ctx: RouteContext, parts: GatewayParts, { order }: ExportRecord): boolean {
+  return maySee(ctx, parts, madeOf(order.user, order.plan))
 }
 
 function show(ctx: RouteContext, record: ExportRecord, status = 200): void {

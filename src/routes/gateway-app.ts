@@ -1,6 +1,7 @@
 import type Koa from 'koa'
-import { authenticate, recognize } from '../auth/basic-auth.ts'
+import { authenticate, recognize } from '../auth/authenticate.ts'
 import { createHttpApp, type RequestState } from '../http/http-app.ts'
+import { visibleParts } from './caller-bounds.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
@@ -10,23 +11,23 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
   const app = createHttpApp({ log: parts.log, metrics: parts.metrics })
   const table = new RouteTable(routes, async (route, ctx) => {
     await admit(ctx, route, parts)
-    await route.handler(ctx, parts)
+    await route.handler(ctx, visibleParts(parts, ctx.state.caller))
   })
   app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))
   return app
 }
 
-/** What opens the rows of a role to callers without credentials. */
+/** What opens rows to callers without credentials. */
 const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as const
 
 async function admit(
   ctx: RouteContext,
-  { role }: GatewayRoute,
-  { users, limits }: GatewayParts,
+  { scope }: GatewayRoute,
+  { vouchers, limits }: GatewayParts,
 ): Promise<void> {
-  if (role === 'anyone') return
-  if (role !== 'system' && role !== 'metrics') return authenticate(ctx, role, users)
-  const setting = OPENED_BY[role]
-  if (limits[setting]) return recognize(ctx, users)
-  await authenticate(ctx, 'viewer', users, `auth.${setting}`)
+  if (scope === 'anyone') return
+  if (scope !== 'system' && scope !== 'metrics') return authenticate(ctx, scope, vouchers)
+  const setting = OPENED_BY[scope]
+  if (limits[setting]) return recognize(ctx, vouchers)
+  await authenticate(ctx, 'device:read', vouchers, `auth.${setting}`)
 }

@@ -1,22 +1,23 @@
-import type { UsersFile } from '../auth/users-file.ts'
+import type { Vouchers } from '../auth/authenticate.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
 import type { ExportChanges } from '../export/export-changes.ts'
 import type { ExportParts } from '../export/export-parts.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
-import type { Fleet } from '../fleet/fleet.ts'
+import type { FleetView } from '../fleet/visible-fleet.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 import type { DownloadParts } from '../serve/serve-download.ts'
 
 /** What the handlers work with; parts.ts makes it once. */
 export interface GatewayParts {
-  readonly fleet: Fleet
+  /** What the caller may see of the fleet. */
+  readonly fleet: FleetView
   readonly proxy: DeviceProxy
   readonly callLimits: CallLimits
   readonly downloads: DownloadParts
   readonly exports: ExportHandling
-  readonly users: UsersFile
+  readonly vouchers: Vouchers
   readonly metrics: Metrics
   readonly log: Log
   readonly limits: GatewayLimits

@@ -1,4 +1,6 @@
+import { UNBOUNDED } from '../base/caller.ts'
 import { givenParameters } from '../contract/request-parameters.ts'
+import { withinBounds } from '../fleet/within-bounds.ts'
 import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
 import type { ParseContext } from '../query/parse-download-query.ts'
 import type { GivenParameters } from '../query/read-parameters.ts'
@@ -20,7 +22,7 @@ export interface RequestedDownload {
   readonly table?: 'export' | 'schedule'
 }
 
-/** The download that the request's parameters ask for. */
+/** The download that the request's parameters ask for, within the bounds of the caller. */
 export function parseRequestQuery(
   ctx: RouteContext,
   parts: GatewayParts,
@@ -29,5 +31,6 @@ export function parseRequestQuery(
   const { timeZone, tsModeAliases } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
   const words = at === 'fleet' ? { zone: timeZone, timeSourceAliases: tsModeAliases } : { zone: undefined }
-  return parse(kind, givenParameters(ctx), { ...words, nowNs, at, ...(table === undefined ? {} : { table }) })
+  const context = { ...words, nowNs, at, ...(table === undefined ? {} : { table }) }
+  return withinBounds(parse(kind, givenParameters(ctx), context), ctx.state.caller?.bounds ?? UNBOUNDED)
 }

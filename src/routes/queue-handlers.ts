@@ -1,6 +1,7 @@
 /** Who holds streams and who waits for them, over all replicas. */
 import { takeNoParameters } from '../contract/request-parameters.ts'
 import type { QueueRow } from '../lease/lease.ts'
+import { seesAll } from './caller-bounds.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { unknownRequest } from './request-handlers.ts'
 import type { RouteContext } from './route.ts'
@@ -8,7 +9,7 @@ import type { RouteContext } from './route.ts'
 /** The oldest requests first; at most as many as the scheduler lists at once. */
 export async function showQueue(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
-  const rows = await parts.downloads.leases.queue()
+  const rows = (await parts.downloads.leases.queue()).filter(({ devices }) => seesAll(parts, devices))
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { requests: rows.map(shownRow) }
 }
@@ -18,7 +19,7 @@ export async function showQueuePlace(ctx: RouteContext, parts: GatewayParts): Pr
   takeNoParameters(ctx)
   const id = ctx.params.id ?? ''
   const row = await parts.downloads.leases.place(id)
-  if (row === undefined) throw unknownRequest(id)
+  if (row === undefined || !seesAll(parts, row.devices)) throw unknownRequest(id)
   ctx.set('Cache-Control', 'no-store')
   ctx.body = shownRow(row)
 }

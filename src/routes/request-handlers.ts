@@ -1,6 +1,7 @@
 import { CapfleetError } from '../base/error.ts'
 import { takeNoParameters } from '../contract/request-parameters.ts'
 import { type StoredReceipt, shownReceipt } from '../serve/receipt.ts'
+import { madeOf, maySee } from './caller-bounds.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
@@ -15,16 +16,15 @@ export async function showRequest(ctx: RouteContext, parts: GatewayParts): Promi
 
 /** The receipt, for the user whose request it was. Fails with unknown-request. */
 export async function ownReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
-  const receipt = await find(parts, id)
-  if (receipt !== undefined && receipt.user === ctx.state.user) return receipt
+  const receipt = await visibleReceipt(ctx, parts, id)
+  if (receipt.user === ctx.state.caller?.name) return receipt
   throw unknownRequest(id)
 }
 
-/** The receipt, for its user and the role full. Fails with unknown-request. */
+/** The receipt, for whoever may see it. Fails with unknown-request. */
 async function visibleReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
   const receipt = await find(parts, id)
-  const mayRead = receipt?.user === ctx.state.user || ctx.state.role === 'full'
-  if (receipt !== undefined && mayRead) return receipt
+  if (receipt !== undefined && maySee(ctx, parts, madeOf(receipt.user, receipt.resume))) return receipt
   throw unknownRequest(id)
 }
 

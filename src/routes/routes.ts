@@ -23,6 +23,8 @@ import { listFleetCaptures } from './capture-handlers.ts'
 import { askDevices, changeDevices, deleteFleetCapture } from './control-handlers.ts'
 import {
   askDevice,
+  askEstimate,
+  askSplits,
   callDevice,
   changeDevice,
   downloadFromDevice,
@@ -58,7 +60,8 @@ const SYSTEM_READS: readonly Endpoint[] = [
 /** What a device tells for as long as it is listened to. */
 const LIVE_READS: readonly Endpoint[] = [DEVICE_API.events, DEVICE_API.telemetry]
 
-const STREAM_READS: readonly Endpoint[] = [DEVICE_API.captures, DEVICE_API.sizeSplits, DEVICE_API.timeSplits]
+/** The parts of a capture. */
+const SPLIT_READS: readonly Endpoint[] = [DEVICE_API.sizeSplits, DEVICE_API.timeSplits]
 
 /** A change: by GET, as the API of the devices has it, and by the method that says so. */
 function bothWays(
@@ -155,10 +158,12 @@ export const ROUTES: readonly GatewayRoute[] = [
     handler: downloadFromDevice('splittime', parseLegacyQuery),
   },
   // What only reads and ends goes a shorter way than what changes something, goes on, or is not known.
-  ...[DEVICE_API.estimate, ...SYSTEM_READS, ...STREAM_READS].map((endpoint) => ({
+  ...[...SYSTEM_READS, DEVICE_API.captures].map((endpoint) => ({
     ...belowDevice(endpoint),
     handler: askDevice,
   })),
+  { ...belowDevice(DEVICE_API.estimate), handler: askEstimate },
+  ...SPLIT_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: askSplits })),
   ...bothWays('DELETE', belowDevice(DEVICE_API.deleteCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.startCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.stopCapture), changeDevice),

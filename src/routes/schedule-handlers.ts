@@ -1,5 +1,7 @@
 /** Schedules of exports: ordered, listed, shown, removed. */
 import { randomUUID } from 'node:crypto'
+import { joinBounds, sameBounds } from '../auth/bounds.ts'
+import { UNBOUNDED } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import { givenParameters, takeNoParameters } from '../contract/request-parameters.ts'
 import { orderOf, targetName } from '../export/export-order.ts'
@@ -13,6 +15,7 @@ import { parseQueryString } from '../query/parse-query-string.ts'
 import { badParameter, quote } from '../query/query-parameters.ts'
 import { isRelativeTime } from '../query/query-time.ts'
 import { type GivenParameters, readParameters, refuseMiscased } from '../query/read-parameters.ts'
+import { seesOthers } from './caller-bounds.ts'
 import { refuseBadFilters } from './check-download.ts'
 import { idempotencyOf, planExport } from './export-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
@@ -31,9 +34,10 @@ export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Pro
   const nextMs = nextCronMs({ cron, cronZone }, createdMs)
   await refuseBadOrder(ctx, parts)
   const { schedules, jobs } = parts.exports
-  const user = ctx.state.user ?? ''
+  const user = ctx.state.caller?.name ?? ''
   const query = keptQuery(ctx)
-  const schedule: Schedule = { id: randomUUID(), user, cron, cronZone, missed, query, createdMs }
+  const bounds = ctx.state.caller?.bounds ?? UNBOUNDED
+  const schedule: Schedule = { id: randomUUID(), user, cron, cronZone, missed, query, bounds, createdMs }
   const id = await schedules.create(schedule, nextMs, idempotencyOf(ctx))
   const record = await ownSchedule(ctx, parts, id)
   await jobs.keepSchedule(id, record.schedule)
@@ -41,11 +45,11 @@ export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Pro
   show(ctx, record, 201)
 }
 
-/** The schedules of the user, newest first; those of all users for the role full. */
+/** The schedules of the user, newest first; those of all users for whoever sees what others took. */
 export async function listSchedules(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
-  const user = ctx.state.role === 'full' ? undefined : (ctx.state.user ?? '')
-  const records = await parts.exports.schedules.list(user)
+  const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
+  const records = (await parts.exports.schedules.list(user)).filter((record) => maySeeSchedule(ctx, record))
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { schedules: records.map(shownSchedule) }
 }
@@ -67,15 +71,21 @@ export async function removeSchedule(ctx: RouteContext, parts: GatewayParts): Pr
   show(ctx, record)
 }
 
-/** The schedule, for its user and the role full. Fails with unknown-schedule. */
+/** The schedule, for whoever may see it. Fails with unknown-schedule. */
 async function ownSchedule(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ScheduleRecord> {
   const record = await parts.exports.schedules.find(id)
-  if (record !== undefined && (record.schedule.user === ctx.state.user || ctx.state.role === 'full'))
-    return record
+  if (record !== undefined && maySeeSchedule(ctx, record)) return record
   throw new CapfleetError(
     'unknown-schedule',
     `you have no schedule ${JSON.stringify(id.slice(0, 64))}; GET /v1/schedules lists yours`,
   )
+}
+
+/** What it orders lies within the caller's own bounds. */
+function maySeeSchedule(ctx: RouteContext, { schedule }: ScheduleRecord): boolean {
+  const { caller } = ctx.state
+  if (caller === undefined || (schedule.user !== caller.name && !seesOthers(ctx))) return false
+  return sameBounds(joinBounds(schedule.bounds, caller.bounds), schedule.bounds)
 }
 
 /** Packets that are the same at each run need no schedule. */
@@ -102,7 +112,13 @@ async function refuseBadOrder(ctx: RouteContext, parts: GatewayParts): Promise<v
   const exported = readParameters(EXPORT_PARAMETERS, given)
   const plan = await planExport(ctx, parts, 'schedule')
   const defaultTarget = targetName(parts.exports.targets, exported)
-  orderOf({ plan, options: parseGatewayOptions(given), exported, defaultTarget, user: ctx.state.user ?? '' })
+  orderOf({
+    plan,
+    options: parseGatewayOptions(given),
+    exported,
+    defaultTarget,
+    user: ctx.state.caller?.name ?? '',
+  })
   await refuseBadFilters(ctx, plan, parts)
   const { ignored } = plan.query
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
@@ -127,7 +143,7 @@ function show(ctx: RouteContext, record: ScheduleRecord, status = 200): void {
 }
 
 function shownSchedule({ schedule, nextMs, lastMs, lastExportId, error }: ScheduleRecord) {
-  const { createdMs, ...asked } = schedule
+  const { createdMs, bounds: _, ...asked } = schedule
   return {
     ...asked,
     kind: 'timerange',

@@ -5,6 +5,7 @@ import type { FleetMember } from '../fleet/fleet.ts'
 import { ignoredNames, parseIgnoredNames } from '../query/ignored-names.ts'
 import { requireParameter } from '../query/read-parameters.ts'
 import { answerList } from './answer-list.ts'
+import { refuseFiltered } from './caller-bounds.ts'
 import { captureHolder } from './capture-holder.ts'
 import { withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
@@ -19,6 +20,7 @@ const BYTES_MAX = 64 * 1_024 * 1_024
  * capture, with its name as `Device` and links that lead to it.
  */
 export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseFiltered(ctx)
   const name = requireParameter(givenParameters(ctx), 'StreamName')
   const device = await captureHolder(name, ctx, parts)
   using leaving = requestSignal(ctx)

@@ -37,8 +37,8 @@ describe('who may do what', () => {
   }
 
   test('every path but system, livez and metrics wants credentials', async () => {
-    for (const { path, role } of APPLIANCE_ROUTES) {
-      const isOpen = ['anyone', 'system', 'metrics'].includes(role)
+    for (const { path, scope } of APPLIANCE_ROUTES) {
+      const isOpen = ['anyone', 'system', 'metrics'].includes(scope)
       assert.equal(await statusFor(path), isOpen ? 200 : 401, path)
     }
     const answer = await appliance.get('/stream/list', { user: undefined })

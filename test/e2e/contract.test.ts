@@ -174,7 +174,7 @@ describe('the contract', { timeout: 120_000 }, () => {
         })
         // By default a device tells of its system to everybody, and the gateway to users only.
         const isOpen =
-          ['anyone', 'metrics'].includes(row.role) || (row.role === 'system' && !program.isGateway)
+          ['anyone', 'metrics'].includes(row.scope) || (row.scope === 'system' && !program.isGateway)
         assert.equal(answer.status === 401, !isOpen, `${row.method} ${row.path}: ${answer.status}`)
         if (!isOpen) checkProblem(row, answer, row.path)
       }

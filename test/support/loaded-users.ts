@@ -7,5 +7,5 @@ export function loadUsers(
   path: string,
   settings: LoginSettings = { waitingMax: 1_000, wrongMax: 1_000, pauseMaxS: 60 },
 ): Promise<UsersFile> {
-  return UsersFile.load(path, new LoginGate(settings, new Metrics()))
+  return UsersFile.load(path, new LoginGate(settings, new Metrics()), { bounds: true })
 }

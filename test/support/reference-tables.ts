@@ -35,13 +35,17 @@ export function pathTables(): string {
 function pathTable(endpoints: readonly Endpoint[]): string {
   const rows = [...Map.groupBy(endpoints, ({ path, says }) => `${path} ${says}`).values()]
   return table(
-    ['Path', 'Methods', 'Who', 'What', 'Parameters'],
+    ['Path', 'Methods', 'Scope', 'What', 'Parameters'],
     rows.map((same) => {
       const [first] = same as [Endpoint]
       const methods = same.map(({ method }) => method).join(', ')
-      return [code(shownPath(first.path)), methods, first.role, first.says, parameterNames(first)]
+      return [code(shownPath(first.path)), methods, accessOf(first), first.says, parameterNames(first)]
     }),
   )
+}
+
+function accessOf({ scope }: Endpoint): string {
+  return ['anyone', 'system', 'metrics'].includes(scope) ? scope : code(scope)
 }
 
 /** Those of a download are named in a table of their own. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { CompileOutcome } from '../../../appliance/compile/compile-process.ts'
 import { CompileQueue } from '../../../appliance/compile/compile-queue.ts'
-import type { Caller } from '../../../appliance/request/caller.ts'
+import type { LabelledCaller } from '../../../appliance/request/labelled-caller.ts'
 
 const never = new AbortController().signal
 const SETTINGS = { compilers: 3, waitingMax: 64, waitMs: 60_000, limitMs: 60_000 }
@@ -32,13 +32,13 @@ class QueueStage {
     })
   }
 
-  ask(caller: Caller, text: string, signal: AbortSignal = never): Promise<CompileOutcome> {
+  ask(caller: LabelledCaller, text: string, signal: AbortSignal = never): Promise<CompileOutcome> {
     const helper = { path: '/a/helper', cpuLimitMs: 1 }
     return this.queue.compile({ helper, input: Buffer.from(text) }, { caller, signal })
   }
 
   /** As ask, for what the test does not look at. */
-  wants(caller: Caller, text: string): void {
+  wants(caller: LabelledCaller, text: string): void {
     this.ask(caller, text).catch(() => undefined)
   }
 
@@ -52,10 +52,10 @@ class QueueStage {
   }
 }
 
-const ann: Caller = { user: 'ann', id: 'ann' }
-const bob: Caller = { user: 'bob', id: 'bob' }
+const ann: LabelledCaller = { user: 'ann', id: 'ann' }
+const bob: LabelledCaller = { user: 'bob', id: 'bob' }
 /** A caller behind a gateway. */
-const behind = (name: string): Caller => ({ user: 'gateway', id: `gateway/${name}` })
+const behind = (name: string): LabelledCaller => ({ user: 'gateway', id: `gateway/${name}` })
 
 test('one caller has one helper, however many there are', () => {
   const stage = new QueueStage()

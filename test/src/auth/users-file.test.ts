@@ -3,9 +3,11 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import type { LoginGate } from '../../../src/auth/login-gate.ts'
+import { parseDocument } from 'yaml'
+import { LoginGate } from '../../../src/auth/login-gate.ts'
 import { findUser, putUser, UsersFile } from '../../../src/auth/users-file.ts'
-import type { Role } from '../../../src/base/role.ts'
+import { Metrics } from '../../../src/base/metrics.ts'
+import { type Role, SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
 import { loadUsers } from '../../support/loaded-users.ts'
 
 const ADDRESS = '192.0.2.1'
@@ -30,7 +32,7 @@ test('a user that was added is verified with the right password only', async (t)
   assert.equal(await putUser(path, { name: 'ann', role: 'full' }, 'pässword'), 'added')
   const users = await loadUsers(path)
   const ann = await verify(users, basic('ann', 'pässword'))
-  assert.deepEqual([ann?.name, ann?.role], ['ann', 'full'])
+  assert.deepEqual([ann?.name, ann?.scopes], ['ann', SCOPES_OF_ROLE.full])
   assert.equal(await verify(users, basic('ann', 'pässword')), ann, 'from the cache too')
   assert.equal(await verify(users, basic('ann', 'wrong')), undefined)
   assert.equal(await verify(users, basic('bob', 'pässword')), undefined)
@@ -43,9 +45,9 @@ test('a user is found by name, with the role that the file says now', async (t) 
   const path = await usersPath(t)
   await assert.rejects(findUser(path, 'ann'), { code: 'bad-config' })
   await putUser(path, { name: 'ann', role: 'full' }, 'right')
-  assert.deepEqual(await findUser(path, 'ann'), { name: 'ann', role: 'full' })
+  assert.equal((await findUser(path, 'ann'))?.scopes, SCOPES_OF_ROLE.full)
   await putUser(path, { name: 'ann', role: 'viewer' }, 'right')
-  assert.deepEqual(await findUser(path, 'ann'), { name: 'ann', role: 'viewer' })
+  assert.equal((await findUser(path, 'ann'))?.scopes, SCOPES_OF_ROLE.viewer)
   assert.equal(await findUser(path, 'bob'), undefined)
 })
 
@@ -62,7 +64,7 @@ test('a user who is removed while the password is looked at does not get in', as
       return isRight
     },
   } as unknown as LoginGate
-  const users = await UsersFile.load(path, gate)
+  const users = await UsersFile.load(path, gate, { bounds: true })
   const [ann, bob] = [verify(users, basic('ann', 'right')), verify(users, basic('bob', 'right'))]
   await looked.promise
   const text = await readFile(path, 'utf8')
@@ -84,7 +86,7 @@ test('callers who come with the same credentials at once share one hash', async 
     const first = verify(users, basic('ann', password))
     assert.equal(verify(users, basic('ann', password)), first)
     assert.notEqual(verify(users, basic('ann', `${password}er`)), first)
-    assert.equal((await first)?.role, role)
+    assert.equal((await first)?.scopes, role && SCOPES_OF_ROLE[role])
   }
   assert.notEqual(verify(users, basic('ann', 'wrong')), verify(users, basic('ann', 'right')))
   const again = verify(users, basic('ann', 'wrong'))
@@ -107,8 +109,8 @@ test('adding a user again replaces it and keeps comments and other users', async
   assert.equal(await putUser(path, { name: 'ann', role: 'full' }, 'three'), 'replaced')
   const users = await loadUsers(path)
   assert.equal(await verify(users, basic('ann', 'one')), undefined)
-  assert.equal((await verify(users, basic('ann', 'three')))?.role, 'full')
-  assert.equal((await verify(users, basic('bob', 'two')))?.role, 'viewer')
+  assert.equal((await verify(users, basic('ann', 'three')))?.scopes, SCOPES_OF_ROLE.full)
+  assert.equal((await verify(users, basic('bob', 'two')))?.scopes, SCOPES_OF_ROLE.viewer)
   assert.match(await readFile(path, 'utf8'), /^# the SOC/)
 })
 
@@ -161,10 +163,38 @@ for (const [from, to, isRevoked] of [
     assert.equal(before?.revoked.aborted, isRevoked)
     assert.equal(await verify(users, basic('ann', 'one')), undefined, 'the old password is no more')
     const after = await verify(users, basic('ann', 'two'))
-    assert.equal(after?.role, to)
+    assert.equal(after?.scopes, SCOPES_OF_ROLE[to])
     assert.equal(after.revoked.aborted, false)
   })
 }
+
+test('a user may have bounds, which stay when the password changes, and cut what runs when they change', async (t) => {
+  const path = await usersPath(t)
+  await putUser(path, { name: 'ann', role: 'user' }, 'one')
+  const bound = async (filter: string) => {
+    const document = parseDocument(await readFile(path, 'utf8'))
+    document.setIn(['users', 0, 'filter'], filter)
+    document.setIn(['users', 0, 'streamsMax'], 2)
+    await writeFile(path, String(document))
+  }
+  await bound('port 53')
+  const users = await loadUsers(path)
+  const bounds = { devices: [], filters: ['port 53'], streamsMax: 2 }
+  const before = await verify(users, basic('ann', 'one'))
+  assert.deepEqual(before?.bounds, bounds)
+  await putUser(path, { name: 'ann', role: 'user' }, 'two')
+  await users.reload()
+  assert.deepEqual((await verify(users, basic('ann', 'two')))?.bounds, bounds)
+  assert.equal(before?.revoked.aborted, false)
+  await bound('port 80')
+  await users.reload()
+  assert.equal(before?.revoked.aborted, true)
+  await bound('port 53) or (port 80')
+  await assert.rejects(users.reload(), /users\[0\]\.filter/)
+  await bound('port 80')
+  const gate = new LoginGate({ waitingMax: 10, wrongMax: 10, pauseMaxS: 60 }, new Metrics())
+  await assert.rejects(UsersFile.load(path, gate, { bounds: false }), /only a gateway knows/)
+})
 
 test('a users file that is malformed changes nothing', async (t) => {
   const path = await usersPath(t)
@@ -172,5 +202,5 @@ test('a users file that is malformed changes nothing', async (t) => {
   const users = await loadUsers(path)
   await writeFile(path, 'users: [')
   await assert.rejects(users.reload(), { code: 'bad-config' })
-  assert.equal((await verify(users, basic('ann', 'one')))?.role, 'full')
+  assert.equal((await verify(users, basic('ann', 'one')))?.scopes, SCOPES_OF_ROLE.full)
 })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { putUser } from '../../../src/auth/users-file.ts'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import type { ExportRecord } from '../../../src/export/export-record.ts'
 import { runDueSchedules, runSchedule, type SchedulingParts } from '../../../src/export/run-schedule.ts'
 import type { Schedule } from '../../../src/export/schedule-store.ts'
@@ -32,6 +33,7 @@ describe('schedules', { timeout: 60_000 }, () => {
       cronZone: 'UTC',
       missed: 'makeup',
       query: LAST_HOUR,
+      bounds: UNBOUNDED,
       createdMs: FIRST_MS - HOUR_MS,
       ...more,
     }
@@ -225,6 +227,7 @@ describe('schedules', { timeout: 60_000 }, () => {
       cronZone: 'UTC',
       missed: 'skip',
       query: LAST_HOUR,
+      bounds: UNBOUNDED,
     } as const
     const made = (idempotency?: { readonly key: string; readonly asked: string }) =>
       worker.schedules.create({ ...schedule, id: randomUUID(), createdMs: 0 }, FIRST_MS, idempotency)
@@ -248,6 +251,7 @@ test('runs beyond the quota of their user wait until there is room', { timeout: 
     cronZone: 'UTC',
     missed: 'makeup',
     query: LAST_HOUR,
+    bounds: UNBOUNDED,
     createdMs: 0,
   }
   const id = await worker.schedules.create(schedule, FIRST_MS)

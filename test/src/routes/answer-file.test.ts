@@ -19,6 +19,7 @@ import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { shellPipeline } from '../../support/shell-pipeline.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
+import { callerNamed } from '../../support/test-caller.ts'
 
 const SILENT = createLog('test', 'silent')
 const CONTENT = randomBytes(300_000)
@@ -59,7 +60,7 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
   const log: Log = { ...SILENT, warn: (event, fields = {}) => stage.logged.push({ event, err: fields.err }) }
   const app = createHttpApp({ log: SILENT, metrics: new Metrics() })
   app.use(async (ctx) => {
-    ctx.state.revoked = stage.revoke.signal
+    ctx.state.caller = callerNamed('ann', { revoked: stage.revoke.signal })
     const file = {
       name,
       bytes,

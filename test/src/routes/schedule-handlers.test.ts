@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { ScheduleStore } from '../../../src/export/schedule-store.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -133,6 +134,7 @@ describe('schedules at the gateway', { timeout: 60_000 }, () => {
         cronZone: 'UTC',
         missed: 'makeup',
         query: 'TSBegin=-1h&TSEnd=now&Device=east&Reason=night',
+        bounds: UNBOUNDED,
         createdMs: dueMs - 1,
       },
       dueMs,

@@ -10,7 +10,7 @@ import { type RunningRecorder, startRecorder } from '../../../appliance/recorder
 import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
 import { putUser } from '../../../src/auth/users-file.ts'
 import { createLog } from '../../../src/base/log.ts'
-import type { Role } from '../../../src/base/role.ts'
+import type { Role } from '../../../src/base/scopes.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from '../http-get.ts'
 import { tempFolder } from '../temp-folder.ts'
 

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApplianceContext } from '../../../appliance/appliance-parts.ts'
-import { callerOf } from '../../../appliance/request/caller.ts'
+import { callerOf } from '../../../appliance/request/labelled-caller.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { callerNamed } from '../../support/test-caller.ts'
 
 const from = (user: string | undefined, label?: string) =>
   callerOf({
-    state: { user },
+    state: { caller: user === undefined ? undefined : callerNamed(user) },
     headers: label === undefined ? {} : { 'capfleet-caller': label },
   } as ApplianceContext)
 

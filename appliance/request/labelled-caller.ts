@@ -3,7 +3,7 @@ import type { RequestState } from '../../src/http/http-app.ts'
 import { badParameter, quote } from '../../src/query/query-parameters.ts'
 
 /** Who asks. What one caller could take away from others is shared out by this. */
-export interface Caller {
+export interface LabelledCaller {
   /** Whose credentials came with the request; empty: nobody's. */
   readonly user: string
   /**
@@ -20,8 +20,8 @@ const LABEL = /^[!-~]{1,64}$/
 export function callerOf({
   state,
   headers,
-}: Pick<IncomingMessage, 'headers'> & { state: RequestState }): Caller {
-  const { user = '' } = state
+}: Pick<IncomingMessage, 'headers'> & { state: RequestState }): LabelledCaller {
+  const user = state.caller?.name ?? ''
   const label = headers['capfleet-caller']
   if (label === undefined) return { user, id: `${user}\n` }
   if (typeof label === 'string' && LABEL.test(label)) return { user, id: `${user}\n${label}` }

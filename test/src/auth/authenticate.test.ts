@@ -3,10 +3,10 @@ import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { authenticate, recognize } from '../../../src/auth/basic-auth.ts'
+import { authenticate, recognize } from '../../../src/auth/authenticate.ts'
 import { putUser, type UsersFile } from '../../../src/auth/users-file.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
-import type { Role } from '../../../src/base/role.ts'
+import type { Scope } from '../../../src/base/scopes.ts'
 import type { RequestState } from '../../../src/http/http-app.ts'
 import { loadUsers } from '../../support/loaded-users.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -28,24 +28,28 @@ function requestOf(headers: { readonly authorization: string | undefined }): Inc
   return request
 }
 
-async function attempt(authorization: string | undefined, needed: Role) {
+async function attempt(authorization: string | undefined, needed: Scope) {
   const state: RequestState = { requestId: 'x' }
   const req = requestOf({ authorization })
-  const error = await authenticate({ req, state }, needed, users).catch((thrown: unknown) => thrown)
+  const error = await authenticate({ req, state }, needed, { users }).catch((thrown: unknown) => thrown)
   if (error !== undefined) assert.ok(error instanceof CapfleetError, String(error))
-  return { user: state.user, role: state.role, error }
+  return { user: state.caller?.name, error }
 }
 
 test('a user is admitted to what their role allows, and known', async () => {
-  for (const needed of ['viewer', 'user'] as const)
-    assert.deepEqual(await attempt(ANN, needed), { user: 'ann', role: 'user', error: undefined })
+  for (const needed of ['device:read', 'capture:download'] as const)
+    assert.deepEqual(await attempt(ANN, needed), { user: 'ann', error: undefined })
 })
 
-test('a user whose role is not enough is known too, and told which one is needed', async () => {
-  const { user, role, error } = await attempt(ANN, 'full')
-  assert.deepEqual([user, role, error?.code], ['ann', 'user', 'insufficient-scope'])
-  assert.deepEqual(error?.details.members, { role: 'user', needed: 'full' })
-  assert.match(error?.message ?? '', /ann has the role user; this needs full/)
+test('a user without the scope is known too, and told which one is needed', async () => {
+  const { user, error } = await attempt(ANN, 'capture:delete')
+  assert.deepEqual([user, error?.code], ['ann', 'insufficient-scope'])
+  const scopes = ['device:read', 'queue:read', 'capture:download', 'export:create', 'export:read']
+  assert.deepEqual(error?.details.members, { scopes, needed: 'capture:delete' })
+  assert.match(
+    error?.message ?? '',
+    /ann may not do this: it needs the scope capture:delete, which the role full has/,
+  )
 })
 
 for (const [authorization, message] of [
@@ -56,7 +60,7 @@ for (const [authorization, message] of [
   [`Basic ${btoa('bob:open sesame')}`, /the user name or the password is wrong/],
 ] as const) {
   test(`nobody is admitted by ${JSON.stringify(authorization)}`, async () => {
-    const { user, error } = await attempt(authorization, 'viewer')
+    const { user, error } = await attempt(authorization, 'device:read')
     assert.deepEqual([user, error?.code], [undefined, 'unauthenticated'])
     assert.match(error?.message ?? '', message)
   })
@@ -69,7 +73,7 @@ test('on an open path the right credentials make a caller known, and wrong ones 
     [undefined, undefined],
   ] as const) {
     const state: RequestState = { requestId: 'x' }
-    await recognize({ req: requestOf({ authorization }), state }, users)
-    assert.equal(state.user, user, String(authorization))
+    await recognize({ req: requestOf({ authorization }), state }, { users })
+    assert.equal(state.caller?.name, user, String(authorization))
   }
 })

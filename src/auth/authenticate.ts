@@ -1,0 +1,91 @@
+/** Who asks, for both HTTP programs: HTTP Basic (RFC 7617) and, where the program takes them, bearer tokens (RFC 6750). */
+import { parse } from 'basic-auth'
+import type Koa from 'koa'
+import type { Caller } from '../base/caller.ts'
+import { CapfleetError } from '../base/error.ts'
+import { roleWith, type Scope } from '../base/scopes.ts'
+import { addressOf } from '../http/connection-limits.ts'
+import type { RequestState } from '../http/http-app.ts'
+import { keepConnection } from '../http/http-server.ts'
+import type { UsersFile } from './users-file.ts'
+
+type AskedContext = Pick<Koa.ParameterizedContext<RequestState>, 'req' | 'state'>
+
+/** What vouches for callers. */
+export interface Vouchers {
+  readonly users: UsersFile
+  /** The caller of a bearer token; fails with unauthenticated. Default: the program takes none. */
+  readonly tokens?: { verify(token: string): Promise<Caller> } | undefined
+}
+
+/**
+ * Puts the caller whose credentials the request has into the context's state, also when they lack the scope
+ * `needed`. `openedBy` is a setting that would let everybody in. Fails with unauthenticated,
+ * insufficient-scope or too-many-logins.
+ */
+export async function authenticate(
+  ctx: AskedContext,
+  needed: Scope,
+  vouchers: Vouchers,
+  openedBy?: string,
+): Promise<void> {
+  const { authorization } = ctx.req.headers
+  if (authorization === undefined) throw withoutCredentials(vouchers, openedBy)
+  const caller = await callerOf(authorization, ctx, vouchers)
+  ctx.state.caller = caller
+  keepConnection(ctx.req.socket)
+  refuseWithout(needed, caller)
+}
+
+/**
+ * For a path that is open to everybody: who sends the right credentials is known all the same, who sends
+ * others is nobody.
+ */
+export async function recognize(ctx: AskedContext, vouchers: Vouchers): Promise<void> {
+  if (ctx.req.headers.authorization === undefined) return
+  try {
+    await authenticate(ctx, 'device:read', vouchers)
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+  }
+}
+
+/** Fails with insufficient-scope. */
+export function refuseWithout(needed: Scope, { name, scopes }: Caller): void {
+  if (scopes.has(needed)) return
+  throw new CapfleetError(
+    'insufficient-scope',
+    `${name} may not do this: it needs the scope ${needed}, which the role ${roleWith(needed)} has`,
+    { members: { scopes: [...scopes], needed } },
+  )
+}
+
+const BEARER = /^Bearer +([^ ]+)$/i
+
+async function callerOf(
+  authorization: string,
+  ctx: AskedContext,
+  { users, tokens }: Vouchers,
+): Promise<Caller> {
+  const token = BEARER.exec(authorization)?.[1]
+  if (token !== undefined && tokens !== undefined) return tokens.verify(token)
+  const caller = await users.verify(authorization, addressOf(ctx.req.socket))
+  if (caller !== undefined) return caller
+  if (parse(authorization) !== undefined) throw unauthenticated('the user name or the password is wrong')
+  throw unauthenticated(
+    tokens === undefined
+      ? 'the Authorization header is not HTTP Basic (base64 of "user:password")'
+      : 'the Authorization header is neither HTTP Basic (base64 of "user:password") nor "Bearer TOKEN"',
+  )
+}
+
+function withoutCredentials({ tokens }: Vouchers, openedBy: string | undefined): CapfleetError {
+  const ways = ['HTTP Basic credentials (curl -u NAME:PASSWORD)']
+  if (tokens !== undefined) ways.push('a token (curl -H "Authorization: Bearer TOKEN")')
+  const hint = openedBy === undefined ? '' : `; the setting ${openedBy}: true opens it to everybody`
+  return unauthenticated(`this path needs a user; send ${ways.join(' or ')}${hint}`)
+}
+
+function unauthenticated(message: string): CapfleetError {
+  return new CapfleetError('unauthenticated', message)
+}

@@ -1,0 +1,51 @@
+/** Bounds of callers: written in the users file and in tokens, joined, and compared. */
+import { z } from 'zod'
+import { type Bounds, UNBOUNDED } from '../base/caller.ts'
+import { isEnclosed } from '../query/joined-filter.ts'
+
+/** The longest text of a filter or of a choice of devices. */
+const TEXT_MAX = 4_096
+
+/** Bounds as a user of the users file, a role of an identity provider and a token have them. */
+export const boundsSchema = z.strictObject({
+  devices: z.string().min(1).max(TEXT_MAX).optional(),
+  filter: z
+    .string()
+    .min(1)
+    .max(TEXT_MAX)
+    .refine(isEnclosed, 'must have a closing parenthesis for each opening one')
+    .optional(),
+  spanMaxS: z.int().min(1).optional(),
+  bytesPerDay: z.int().min(1).optional(),
+  streamsMax: z.int().min(1).optional(),
+})
+export type WrittenBounds = z.infer<typeof boundsSchema>
+
+export function boundsOf({ devices, filter, ...numbers }: WrittenBounds): Bounds {
+  return {
+    devices: devices === undefined ? [] : [devices],
+    filters: filter === undefined ? [] : [filter],
+    ...numbers,
+  }
+}
+
+/** What lies within both. */
+export function joinBounds(one: Bounds, other: Bounds): Bounds {
+  return {
+    devices: [...new Set([...one.devices, ...other.devices])],
+    filters: [...new Set([...one.filters, ...other.filters])],
+    spanMaxS: least(one.spanMaxS, other.spanMaxS),
+    bytesPerDay: least(one.bytesPerDay, other.bytesPerDay),
+    streamsMax: least(one.streamsMax, other.streamsMax),
+  }
+}
+
+/** Whether the two say the same. */
+export function sameBounds(one: Bounds, other: Bounds): boolean {
+  return JSON.stringify(joinBounds(one, UNBOUNDED)) === JSON.stringify(joinBounds(other, UNBOUNDED))
+}
+
+function least(one: number | undefined, other: number | undefined): number | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return Math.min(one, other)
+}

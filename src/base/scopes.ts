@@ -1,0 +1,33 @@
+/** What callers may do. Each row of a program's table names one scope; a role is a named set of them. */
+export const SCOPES = [
+  'device:read',
+  'capture:download',
+  'capture:control',
+  'capture:delete',
+  'export:create',
+  'export:read',
+  'queue:read',
+  'audit:read',
+  'admin',
+] as const
+export type Scope = (typeof SCOPES)[number]
+
+/** From the least to the most powerful: each has what the one before has. */
+export const ROLES = ['viewer', 'user', 'full', 'admin'] as const
+export type Role = (typeof ROLES)[number]
+
+const VIEWER: readonly Scope[] = ['device:read', 'queue:read']
+const USER: readonly Scope[] = [...VIEWER, 'capture:download', 'export:create', 'export:read']
+const FULL: readonly Scope[] = [...USER, 'capture:control', 'capture:delete', 'audit:read']
+
+export const SCOPES_OF_ROLE: Readonly<Record<Role, ReadonlySet<Scope>>> = {
+  viewer: new Set(VIEWER),
+  user: new Set(USER),
+  full: new Set(FULL),
+  admin: new Set(SCOPES),
+}
+
+/** The least role that has the scope. */
+export function roleWith(scope: Scope): Role {
+  return ROLES.find((role) => SCOPES_OF_ROLE[role].has(scope)) ?? 'admin'
+}

@@ -1,0 +1,56 @@
+/** The fleet as one caller sees it: devices outside of their bounds are not there. */
+import type { Device } from '../device/device.ts'
+import type { Fleet, FleetMember } from './fleet.ts'
+import { isSelected } from './select-devices.ts'
+import { unknownDevice } from './unknown-device.ts'
+
+/** What there is to be seen of a fleet. */
+export type FleetView = Pick<Fleet, 'devices' | 'members' | 'find' | 'get' | 'choose' | 'suspect'>
+
+/** The devices of the fleet that each of `selections` has (in the form of selectDevices). */
+export class VisibleFleet implements FleetView {
+  readonly #fleet: Fleet
+  readonly #selections: readonly string[]
+
+  constructor(fleet: Fleet, selections: readonly string[]) {
+    this.#fleet = fleet
+    this.#selections = selections
+  }
+
+  get devices(): readonly Device[] {
+    return this.#fleet.devices.filter((device) => this.#isVisible(device))
+  }
+
+  get members(): readonly FleetMember[] {
+    return this.#fleet.members.filter(({ device }) => this.#isVisible(device))
+  }
+
+  find(name: string): FleetMember | undefined {
+    const member = this.#fleet.find(name)
+    return member !== undefined && this.#isVisible(member.device) ? member : undefined
+  }
+
+  get(name: string): FleetMember {
+    this.#refuseHidden(name)
+    return this.#fleet.get(name)
+  }
+
+  choose(name: string): FleetMember {
+    this.#refuseHidden(name)
+    return this.#fleet.choose(name)
+  }
+
+  suspect(error: unknown): void {
+    this.#fleet.suspect(error)
+  }
+
+  #isVisible(device: Device): boolean {
+    return this.#selections.every((selection) => isSelected(device, selection))
+  }
+
+  #refuseHidden(name: string): void {
+    if (this.find(name) !== undefined) return
+    const visible = this.devices.map((device) => device.name)
+    throw unknownDevice(name, visible, 'device')
+  }
+}

@@ -1,0 +1,44 @@
+/** What the bounds of a caller leave of a download. */
+import type { Bounds } from '../base/caller.ts'
+import { CapfleetError } from '../base/error.ts'
+import type { DownloadQuery } from '../query/download-query.ts'
+import { isEnclosed } from '../query/joined-filter.ts'
+
+/** The query with the caller's filters; fails with bad-bpf or out-of-bounds. */
+export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds): DownloadQuery {
+  if (spanMaxS !== undefined) refuseLongSpan(query, spanMaxS)
+  if (filters.length === 0) return query
+  const { filterBpf, filterDecap } = query
+  if (filterDecap)
+    throw outOfBounds(
+      'looks into tunnels, and your filter at packets as they were captured',
+      'FilterBPFDecap',
+    )
+  if (filterBpf !== undefined && !isEnclosed(filterBpf))
+    throw new CapfleetError('bad-bpf', 'FilterBPF has parentheses that do not match', { param: 'FilterBPF' })
+  return { ...query, forcedFilters: filters }
+}
+
+const NS_PER_S = 1_000_000_000n
+
+function refuseLongSpan({ kind, beginNs, endNs, localTimes, follow }: DownloadQuery, spanMaxS: number): void {
+  const ask = `you may have ${spanMaxS} s at once`
+  if (kind === 'single')
+    throw outOfBounds(`${ask}: give a part of the capture, with Start and Stop`, 'StreamName')
+  if (localTimes !== undefined)
+    throw outOfBounds(
+      `${ask}: give TSZone, or epoch times, so that it can be seen how long that is`,
+      'TSBegin',
+    )
+  if (follow) throw outOfBounds(`${ask}: leave out Follow, and give TSEnd`, 'Follow')
+  if (isLongerThan(endNs - beginNs, spanMaxS)) throw outOfBounds(`${ask}, ask for less`, 'TSEnd')
+}
+
+export function isLongerThan(spanNs: bigint, limitS: number): boolean {
+  return spanNs > BigInt(limitS) * NS_PER_S
+}
+
+export function outOfBounds(message: string, param?: string): CapfleetError {
+  const text = param === undefined ? message : `${param}: ${message}`
+  return new CapfleetError('out-of-bounds', text, param === undefined ? {} : { param })
+}

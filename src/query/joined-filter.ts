@@ -1,0 +1,25 @@
+/** BPF filters that are put together. */
+
+/**
+ * Whether a filter stays within the parentheses that are put around it. In the filter language of pcap-filter(7) nothing
+ * quotes a parenthesis.
+ */
+export function isEnclosed(filter: string): boolean {
+  let depth = 0
+  for (const character of filter) {
+    if (character === '(') depth += 1
+    if (character === ')') depth -= 1
+    if (depth < 0) return false
+  }
+  return depth === 0
+}
+
+/**
+ * The filter that lets pass what passes all of `forced` and `asked`. The forced ones come first: words such as vlan and
+ * mpls move where everything behind them looks. REQUIRES: each is enclosed.
+ */
+export function joinFilters(forced: readonly string[], asked: string | undefined): string | undefined {
+  const filters = asked === undefined ? forced : [...forced, asked]
+  if (filters.length <= 1) return filters[0]
+  return filters.map((filter) => `(${filter})`).join(' and ')
+}
