@@ -21,11 +21,15 @@ export const boundsSchema = z.strictObject({
 })
 export type WrittenBounds = z.infer<typeof boundsSchema>
 
-export function boundsOf({ devices, filter, ...numbers }: WrittenBounds): Bounds {
+/** `holder`: the user or the token that they are written for. */
+export function boundsOf(holder: string, written: WrittenBounds): Bounds {
+  const { devices, filter, spanMaxS, bytesPerDay, streamsMax } = written
+  const isLimited = bytesPerDay !== undefined || streamsMax !== undefined
   return {
     devices: devices === undefined ? [] : [devices],
     filters: filter === undefined ? [] : [filter],
-    ...numbers,
+    spanMaxS,
+    quotas: isLimited ? [{ holder, bytesPerDay, streamsMax }] : [],
   }
 }
 
@@ -35,8 +39,10 @@ export function joinBounds(one: Bounds, other: Bounds): Bounds {
     devices: [...new Set([...one.devices, ...other.devices])],
     filters: [...new Set([...one.filters, ...other.filters])],
     spanMaxS: least(one.spanMaxS, other.spanMaxS),
-    bytesPerDay: least(one.bytesPerDay, other.bytesPerDay),
-    streamsMax: least(one.streamsMax, other.streamsMax),
+    quotas: [
+      ...one.quotas,
+      ...other.quotas.filter(({ holder }) => !one.quotas.some((own) => own.holder === holder)),
+    ],
   }
 }
 

@@ -16,11 +16,11 @@ import { parse } from 'basic-auth'
 import { LRUCache } from 'lru-cache'
 import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml'
 import { z } from 'zod'
-import { type Caller, UNBOUNDED } from '../base/caller.ts'
+import { type Bounds, type Caller, UNBOUNDED } from '../base/caller.ts'
 import { loadConfig } from '../base/config-file.ts'
 import { CapfleetError } from '../base/error.ts'
 import { ROLES, type Role, SCOPES_OF_ROLE } from '../base/scopes.ts'
-import { boundsOf, boundsSchema, sameBounds, type WrittenBounds } from './bounds.ts'
+import { boundsOf, boundsSchema, sameBounds } from './bounds.ts'
 import type { LoginGate } from './login-gate.ts'
 import { hashPassword, isPasswordHash, verifyPassword } from './password-hash.ts'
 
@@ -149,9 +149,7 @@ export class UsersFile {
 
 async function readUsers(path: string, { bounds }: UsersOptions): Promise<readonly StoredUser[]> {
   const { users } = await loadConfig(path, usersSchema)
-  const bounded = bounds
-    ? undefined
-    : users.find((user) => !sameBounds(boundsOf(writtenBounds(user)), UNBOUNDED))
+  const bounded = bounds ? undefined : users.find((user) => !sameBounds(boundsOfStored(user), UNBOUNDED))
   if (bounded === undefined) return users
   throw new CapfleetError(
     'bad-config',
@@ -168,19 +166,14 @@ export async function findUser(
   return stored && newEntry(stored).caller
 }
 
-function writtenBounds({
-  name: _name,
-  role: _role,
-  password: _password,
-  ...written
-}: StoredUser): WrittenBounds {
-  return written
+function boundsOfStored({ name, role: _role, password: _password, ...written }: StoredUser): Bounds {
+  return boundsOf(name, written)
 }
 
 function newEntry(stored: StoredUser, revoke = new AbortController()): Entry {
   const { name, role } = stored
   const credential = { kind: 'password' } as const
-  const bounds = boundsOf(writtenBounds(stored))
+  const bounds = boundsOfStored(stored)
   const caller = { name, scopes: SCOPES_OF_ROLE[role], bounds, credential }
   return { stored, caller: { ...caller, revoked: revoke.signal }, revoke }
 }
@@ -196,8 +189,7 @@ function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
 /** Other bounds may be narrower ones: whether they are, only a device could tell of filters. */
 function mayLess(now: StoredUser, was: StoredUser): boolean {
   return (
-    ROLES.indexOf(now.role) < ROLES.indexOf(was.role) ||
-    !sameBounds(boundsOf(writtenBounds(now)), boundsOf(writtenBounds(was)))
+    ROLES.indexOf(now.role) < ROLES.indexOf(was.role) || !sameBounds(boundsOfStored(now), boundsOfStored(was))
   )
 }
 

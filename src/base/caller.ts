@@ -27,10 +27,18 @@ export interface Bounds {
   readonly filters: readonly string[]
   /** The longest time range of one download or export, s. */
   readonly spanMaxS?: number | undefined
+  /** Each must leave room. */
+  readonly quotas: readonly Quota[]
+}
+
+/** What a user, or a token, may use up; what is taken by a token counts for its minter, too. */
+export interface Quota {
+  /** Name of the user, or id of the token. */
+  readonly holder: string
   /** Bytes of downloads and of exports' files in a day of UTC. */
   readonly bytesPerDay?: number | undefined
   /** Downloads that run or wait at the same time. */
   readonly streamsMax?: number | undefined
 }
 
-export const UNBOUNDED: Bounds = { devices: [], filters: [] }
+export const UNBOUNDED: Bounds = { devices: [], filters: [], quotas: [] }

@@ -179,7 +179,12 @@ test('a user may have bounds, which stay when the password changes, and cut what
   }
   await bound('port 53')
   const users = await loadUsers(path)
-  const bounds = { devices: [], filters: ['port 53'], streamsMax: 2 }
+  const bounds = {
+    devices: [],
+    filters: ['port 53'],
+    spanMaxS: undefined,
+    quotas: [{ holder: 'ann', bytesPerDay: undefined, streamsMax: 2 }],
+  }
   const before = await verify(users, basic('ann', 'one'))
   assert.deepEqual(before?.bounds, bounds)
   await putUser(path, { name: 'ann', role: 'user' }, 'two')
