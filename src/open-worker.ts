@@ -1,4 +1,5 @@
 /** Makes a worker's parts from the gateway's configuration: for the worker program, and for a job by itself. */
+import { Quotas } from './auth/quotas.ts'
 import { CapfleetError } from './base/error.ts'
 import type { Log } from './base/log.ts'
 import type { Metrics } from './base/metrics.ts'
@@ -47,7 +48,8 @@ export async function openWorker(
   const { startTimeoutMs, retryPauseMs } = config.downloads
   const outcomes = new ExportOutcomes(metrics)
   const ordering = orderingRules(config)
-  const parts = { ...shared, ordering, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
+  const quotas = owner.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log }))
+  const parts = { ...shared, quotas, ordering, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
   return { parts, redis, roster }
 }
 

@@ -1,6 +1,7 @@
 /** Makes the gateway's parts from its configuration, once, and ends them in the right order. */
 import { mkdir } from 'node:fs/promises'
 import { LoginGate } from './auth/login-gate.ts'
+import { Quotas } from './auth/quotas.ts'
 import { UsersFile } from './auth/users-file.ts'
 import { readSecret } from './base/config-file.ts'
 import type { Log } from './base/log.ts'
@@ -60,6 +61,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     proxy: new DeviceProxy(config.control),
     callLimits: new CallLimits(config.control, metrics),
     vouchers: { users },
+    quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
     metrics,
     log,
     draining: draining.signal,

@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/base': [],
   'src/http': ['src/base'],
   'src/redis': ['src/base'],
-  'src/auth': ['src/base', 'src/http', 'src/query'],
+  'src/auth': ['src/base', 'src/http', 'src/redis', 'src/query'],
   'src/query': ['src/base/error.ts'],
   'src/contract': ['src/base', 'src/http', 'src/query'],
   'src/pcap': ['src/base/error.ts', 'native/record-merge.ts'],

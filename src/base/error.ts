@@ -121,6 +121,13 @@ export const ERROR_KINDS = {
     blame: 'caller',
   },
   'user-quota': { status: 429, title: 'The user has too many exports', retry: true, blame: 'caller' },
+  'stream-quota': { status: 429, title: 'The caller has too many downloads', retry: true, blame: 'caller' },
+  'byte-quota': {
+    status: 429,
+    title: 'The caller has had the bytes of the day',
+    retry: true,
+    blame: 'caller',
+  },
   'too-many-logins': { status: 429, title: 'Too many wrong or waiting logins', retry: true, blame: 'caller' },
   'too-many-requests': {
     status: 429,

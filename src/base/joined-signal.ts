@@ -1,5 +1,5 @@
 /**
- * One signal for several reasons to stop, and for a limit of time: it aborts with the first of its sources and has
+ * One signal for several reasons to stop, and perhaps for a limit of time: it aborts with the first of its sources and has
  * that one's reason, or with a TimeoutError. Dispose it when nobody needs it any more; it aborts no more then.
  *
  * AbortSignal.any() does the same of several sources and an AbortSignal.timeout(), but Node.js 24 never forgets a signal
@@ -8,14 +8,14 @@
 export class JoinedSignal implements Disposable {
   readonly #controller = new AbortController()
   readonly #sources: readonly AbortSignal[]
-  readonly #timer: NodeJS.Timeout
+  readonly #timer: NodeJS.Timeout | undefined
   readonly #onAbort = (event: Event): void => this.#abort((event.target as AbortSignal).reason)
 
   /** With a `timeoutMs` of 0 it is aborted from the beginning. */
-  constructor(sources: readonly AbortSignal[], timeoutMs: number) {
+  constructor(sources: readonly AbortSignal[], timeoutMs?: number) {
     this.#sources = sources
     for (const source of sources) source.addEventListener('abort', this.#onAbort, { once: true })
-    this.#timer = setTimeout(() => this.#abort(timedOut(timeoutMs)), timeoutMs)
+    if (timeoutMs !== undefined) this.#timer = setTimeout(() => this.#abort(timedOut(timeoutMs)), timeoutMs)
     const aborted = sources.find((source) => source.aborted)
     if (aborted !== undefined) this.#abort(aborted.reason)
     else if (timeoutMs === 0) this.#abort(timedOut(timeoutMs))

@@ -1,5 +1,6 @@
 /** What was ordered: everything that an export is made of, as plain JSON that a worker reads back. */
 import { randomUUID } from 'node:crypto'
+import type { Quota } from '../base/caller.ts'
 import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
@@ -22,6 +23,8 @@ export interface ExportOrder {
   readonly target: string
   readonly onMissing: 'fail' | 'partial'
   readonly reason: string | null
+  /** What its bytes count for as they are written; default: nothing. */
+  readonly quotas?: readonly Quota[]
   /** The schedule that ordered it. */
   readonly scheduleId: string | null
 }
@@ -33,11 +36,13 @@ export interface Ordering {
   /** The target where the order names none. */
   readonly defaultTarget: string
   readonly user: string
+  readonly quotas?: readonly Quota[] | undefined
   readonly scheduleId?: string
 }
 
 /** Fails with bad-parameter for what an export cannot be. */
-export function orderOf({ plan, options, exported, defaultTarget, user, scheduleId }: Ordering): ExportOrder {
+export function orderOf(ordering: Ordering): ExportOrder {
+  const { plan, options, exported, defaultTarget, user, quotas = [], scheduleId } = ordering
   refuseImpossible(plan.query, exported)
   const decimal = (value: bigint | undefined) => (value === undefined ? null : String(value))
   return {
@@ -52,6 +57,7 @@ export function orderOf({ plan, options, exported, defaultTarget, user, schedule
     target: exported.target ?? defaultTarget,
     onMissing: exported.onMissing,
     reason: exported.reason ?? null,
+    ...(quotas.length > 0 ? { quotas } : {}),
     scheduleId: scheduleId ?? null,
   }
 }

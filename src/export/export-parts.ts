@@ -1,4 +1,5 @@
 /** What a worker runs exports with, and the limits that it keeps. */
+import type { Quotas } from '../auth/quotas.ts'
 import type { FetchParts } from '../fetch/fetch-download.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 import type { ExportJobs } from './export-jobs.ts'
@@ -9,6 +10,7 @@ import type { ScheduleStore } from './schedule-store.ts'
 import type { Spool } from './spool.ts'
 
 export interface ExportParts extends FetchParts {
+  readonly quotas: Quotas
   readonly store: ExportStore
   readonly schedules: ScheduleStore
   readonly jobs: ExportJobs

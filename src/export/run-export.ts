@@ -27,6 +27,7 @@ import {
   type Hole,
   LIVE_STATES,
   type ReportedFailure,
+  type ResultFile,
 } from './export-record.ts'
 import { reserveSpace } from './export-space.ts'
 import type { ExportChange } from './export-store.ts'
@@ -336,6 +337,7 @@ class Turn implements AsyncDisposable {
       },
     })
     this.#isOurs = true
+    await this.#parts.quotas.add(order.id, order.quotas ?? [], bytesOf(result.files) - bytesOf(before))
     this.#parts.outcomes.written(inputs.reduce((sum, { bytes }) => sum + bytes, 0))
     for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
     await removeReplaced(before, result.files)
@@ -395,6 +397,10 @@ class Turn implements AsyncDisposable {
     await failExport(this.#parts, this.#record, error, this.#options.writer)
     return 'done'
   }
+}
+
+function bytesOf(files: readonly ResultFile[]): number {
+  return files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
 }
 
 /** The export goes on when the place for its files can take them. */

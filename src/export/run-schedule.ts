@@ -118,6 +118,7 @@ async function runOrder(
     exported,
     defaultTarget: targetName(targets, exported),
     user,
+    quotas: bounds.quotas,
     scheduleId: schedule.id,
   })
 }

@@ -21,7 +21,7 @@ export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds
 
 const NS_PER_S = 1_000_000_000n
 
-function refuseLongSpan({ kind, beginNs, endNs, localTimes, follow }: DownloadQuery, spanMaxS: number): void {
+function refuseLongSpan({ kind, beginNs, endNs, localTimes }: DownloadQuery, spanMaxS: number): void {
   const ask = `you may have ${spanMaxS} s at once`
   if (kind === 'single')
     throw outOfBounds(`${ask}: give a part of the capture, with Start and Stop`, 'StreamName')
@@ -30,7 +30,6 @@ function refuseLongSpan({ kind, beginNs, endNs, localTimes, follow }: DownloadQu
       `${ask}: give TSZone, or epoch times, so that it can be seen how long that is`,
       'TSBegin',
     )
-  if (follow) throw outOfBounds(`${ask}: leave out Follow, and give TSEnd`, 'Follow')
   if (isLongerThan(endNs - beginNs, spanMaxS)) throw outOfBounds(`${ask}, ask for less`, 'TSEnd')
 }
 

@@ -64,13 +64,16 @@ async function serve(
   { plan, options, resumed }: PlannedDownload,
 ): Promise<void> {
   const { waitS, waitMaxS } = parts.limits
+  const { caller } = ctx.state
+  using use = await parts.quotas.begin(ctx.state.requestId, caller?.bounds.quotas ?? [])
   try {
     await serveDownload(plan, parts.downloads, {
       req: ctx.req,
       res: ctx.res,
       requestId: ctx.state.requestId,
-      user: ctx.state.caller?.name ?? '',
-      revoked: ctx.state.caller?.revoked,
+      user: caller?.name ?? '',
+      revoked: [use.spent, ...(caller === undefined ? [] : [caller.revoked])],
+      onSent: (bytes) => use.sent(bytes),
       path: ctx.path,
       waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
       options,

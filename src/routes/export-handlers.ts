@@ -77,7 +77,9 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
     ...asked,
     defaultTarget: targetName(parts.exports.targets, asked.exported),
     user: ctx.state.caller?.name ?? '',
+    quotas: ctx.state.caller?.bounds.quotas,
   })
+  await parts.quotas.add(order.id, order.quotas ?? [], 0)
   const id = await store.create(order, perUserMax, idempotencyOf(ctx))
   await jobs.start({ id }, await store.liveOf(order.user))
   const { ignored, timeZone } = asked.plan.query

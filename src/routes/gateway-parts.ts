@@ -1,4 +1,5 @@
 import type { Vouchers } from '../auth/authenticate.ts'
+import type { Quotas } from '../auth/quotas.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
@@ -18,6 +19,7 @@ export interface GatewayParts {
   readonly downloads: DownloadParts
   readonly exports: ExportHandling
   readonly vouchers: Vouchers
+  readonly quotas: Quotas
   readonly metrics: Metrics
   readonly log: Log
   readonly limits: GatewayLimits

@@ -1,10 +1,23 @@
 /** The gateway about itself: metrics, health. */
+import { VisibleFleet } from '../fleet/visible-fleet.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
 export async function showMetrics(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   ctx.type = parts.metrics.contentType
-  ctx.body = await parts.metrics.text(parts.refreshLeaseGauges)
+  const text = await parts.metrics.text(parts.refreshLeaseGauges)
+  ctx.body = parts.fleet instanceof VisibleFleet ? seriesOf(parts.fleet, text) : text
+}
+
+const DEVICE_LABEL = /[{,]device="([^"]*)"/
+
+/** Without the series of devices that the caller does not see. */
+function seriesOf(fleet: VisibleFleet, text: string): string {
+  const isShown = (line: string) => {
+    const device = DEVICE_LABEL.exec(line)?.[1]
+    return device === undefined || fleet.find(device) !== undefined
+  }
+  return text.split('\n').filter(isShown).join('\n')
 }
 
 export async function live(ctx: RouteContext): Promise<void> {

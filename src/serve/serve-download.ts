@@ -6,6 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CapfleetError } from '../base/error.ts'
+import { JoinedSignal } from '../base/joined-signal.ts'
 import type { Body } from '../fetch/body.ts'
 import { FetchedDownload, type FetchParts } from '../fetch/fetch-download.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
@@ -35,8 +36,10 @@ export interface DownloadExchange {
   readonly res: ServerResponse
   readonly requestId: string
   readonly user: string
-  /** Aborts, with an error as its reason, when the user may not have the download any more. */
-  readonly revoked: AbortSignal | undefined
+  /** Each aborts, with an error as its reason, when the user may not have the download any more. */
+  readonly revoked: readonly AbortSignal[]
+  /** Called with the length of each piece that is sent. */
+  readonly onSent: (bytes: number) => void
   /** The path of the request. */
   readonly path: string
   /** How long to wait for a free stream. */
@@ -99,10 +102,10 @@ class Download {
     const { running, receipts } = this.#parts
     running.add(this.#abort)
     receipts.watch(requestId, () => this.#receipt.now())
-    const onRevoked = () => this.#abort.abort(revoked?.reason)
-    revoked?.addEventListener('abort', onRevoked, { once: true })
+    const ends = new JoinedSignal(revoked)
+    ends.signal.addEventListener('abort', () => this.#abort.abort(ends.signal.reason), { once: true })
     res.once('close', () => {
-      revoked?.removeEventListener('abort', onRevoked)
+      ends[Symbol.dispose]()
       this.#abort.abort(CLIENT_GONE)
       void this.#release()
     })
@@ -216,6 +219,7 @@ class Download {
 
   #sent(piece: Uint8Array): void {
     this.#receipt.sent(piece)
+    this.#exchange.onSent(piece.length)
     this.#parts.metrics.sent(piece.length)
   }
 

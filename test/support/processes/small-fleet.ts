@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'
 import { startTempAppliance, type TempAppliance } from './temp-appliance.ts'
-import { startTempGateway, type TempGateway } from './temp-gateway.ts'
+import { type BoundedUser, startTempGateway, type TempGateway } from './temp-gateway.ts'
 import { TempRedis } from './temp-redis.ts'
 
 export interface SmallFleet extends AsyncDisposable {
@@ -18,13 +18,17 @@ export const SMALL_FLEET_START_NS = 1_790_000_000_000_000_000n
 const DEVICES = ['east', 'west']
 const PACKETS = 20
 
-export async function startSmallFleet(): Promise<SmallFleet> {
+/** `captureOf`: the file of a capture, by its name; default: packets that say where they are from. */
+export async function startSmallFleet(
+  bounded: readonly BoundedUser[] = [],
+  captureOf: (name: string) => Buffer = smallCapture,
+): Promise<SmallFleet> {
   await using starting = new AsyncDisposableStack()
   const redis = starting.use(await TempRedis.create())
   const appliances: TempAppliance[] = []
   for (const name of DEVICES) {
     const appliance = starting.use(await startTempAppliance({ config: { deviceName: name } }))
-    for (const part of ['first', 'second']) await importCapture(appliance, `${name}-${part}`)
+    for (const part of ['first', 'second']) await importCapture(appliance, `${name}-${part}`, captureOf)
     appliances.push(appliance)
   }
   const [, password = ''] = (appliances[0]?.credentials('full') ?? '').split(':')
@@ -35,16 +39,24 @@ export async function startSmallFleet(): Promise<SmallFleet> {
     user: 'full',
     password: { env: 'SMALL_FLEET_PASSWORD' },
   }))
-  const gateway = starting.use(await startTempGateway([], redis.url, { devices }))
+  const gateway = starting.use(await startTempGateway([], redis.url, { devices }, bounded))
   const owned = starting.move()
   return { gateway, appliances, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-async function importCapture(appliance: TempAppliance, name: string): Promise<void> {
+function smallCapture(name: string): Buffer {
   const packets = Array.from({ length: PACKETS }, (_, index) =>
     makePacket(SMALL_FLEET_START_NS + BigInt(index) * 1_000_000n, `${name} ${index}`, 80),
   )
+  return makePcap(packets)
+}
+
+async function importCapture(
+  appliance: TempAppliance,
+  name: string,
+  captureOf: (name: string) => Buffer,
+): Promise<void> {
   const path = join(appliance.folder, `${name}.pcap`)
-  await writeFile(path, makePcap(packets))
+  await writeFile(path, captureOf(name))
   await appliance.importFiles(name, path)
 }

@@ -10,7 +10,7 @@ import { type RunningRecorder, startRecorder } from '../../../appliance/recorder
 import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
 import { putUser } from '../../../src/auth/users-file.ts'
 import { createLog } from '../../../src/base/log.ts'
-import type { Role } from '../../../src/base/scopes.ts'
+import { ROLES, type Role } from '../../../src/base/scopes.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from '../http-get.ts'
 import { tempFolder } from '../temp-folder.ts'
 
@@ -59,7 +59,7 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   const folder = parts.use(await tempFolder())
   const { storePath = join(folder.path, 'store'), segmentBytes, driver, retention } = options
   const users = join(folder.path, 'users.yaml')
-  for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
+  for (const role of ROLES) await putUser(users, { name: role, role }, PASSWORD)
   const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
   const config = applianceConfigSchema.parse({
     listen: { port: 0 },

@@ -1,8 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
+import type { WrittenBounds } from '../../../src/auth/bounds.ts'
 import { putUser } from '../../../src/auth/users-file.ts'
 import type { Log } from '../../../src/base/log.ts'
+import { ROLES, type Role } from '../../../src/base/scopes.ts'
 import { startGateway } from '../../../src/gateway.ts'
 import { type GatewayConfig, gatewayConfigSchema } from '../../../src/gateway-config.ts'
 import { settleFresh } from './temp-redis.ts'
@@ -12,10 +15,18 @@ export interface TempGateway extends AsyncDisposable {
   readonly config: GatewayConfig
   /** Where its configuration would be: paths are relative to its folder. */
   readonly configPath: string
+  /** The HTTP Basic header of any user. */
+  basic(name: string): { readonly authorization: string }
   /** HTTP Basic headers of the users "viewer", "user" and "full". */
   readonly as: Readonly<Record<'viewer' | 'user' | 'full', { readonly authorization: string }>>
   readonly logged: readonly { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[]
   close(drainMs: number): Promise<void>
+}
+
+/** A user with bounds beside those with the names of roles. */
+export interface BoundedUser extends WrittenBounds {
+  readonly name: string
+  readonly role: Role
 }
 
 const PASSWORD = 'open sesame'
@@ -25,11 +36,13 @@ export async function startTempGateway(
   devices: readonly { readonly config: object; readonly password: string }[],
   redisUrl: string | undefined,
   settings: Partial<Record<keyof GatewayConfig, unknown>> = {},
+  bounded: readonly BoundedUser[] = [],
 ): Promise<TempGateway> {
   process.env.FAKE_DEVICE_PASSWORD = devices[0]?.password ?? ''
   const folder = await mkdtemp(join(tmpdir(), 'capfleet-gateway-'))
   const users = join(folder, 'users.yaml')
-  for (const role of ['viewer', 'user', 'full'] as const) await putUser(users, { name: role, role }, PASSWORD)
+  for (const role of ROLES) await putUser(users, { name: role, role }, PASSWORD)
+  for (const user of bounded) await putBoundedUser(users, user)
   const config = gatewayConfigSchema.parse({
     listen: { port: 0 },
     home: join(folder, 'home'),
@@ -54,6 +67,7 @@ export async function startTempGateway(
     url: gateway.url,
     config,
     configPath,
+    basic,
     as: { viewer: basic('viewer'), user: basic('user'), full: basic('full') },
     logged,
     close: gateway.close,
@@ -62,4 +76,13 @@ export async function startTempGateway(
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+async function putBoundedUser(path: string, { name, role, ...bounds }: BoundedUser): Promise<void> {
+  await putUser(path, { name, role }, PASSWORD)
+  const document = parseDocument(await readFile(path, 'utf8'))
+  const users = document.get('users') as YAMLSeq<YAMLMap>
+  const user = users.items.find((item) => item.get('name') === name)
+  for (const [bound, value] of Object.entries(bounds)) user?.set(bound, value)
+  await writeFile(path, String(document))
 }

@@ -1,0 +1,108 @@
+// Every route of both programs, asked by everybody: who is let in is exactly what the rows and the roles say.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
+import { ROLES, SCOPES_OF_ROLE, type Scope } from '../../src/base/scopes.ts'
+import type { Access, Endpoint } from '../../src/contract/endpoint.ts'
+import { routesWith } from '../../src/routes/routes.ts'
+import { httpOpen } from '../support/http-get.ts'
+import { type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
+
+interface Asker {
+  readonly name: string
+  readonly headers: Readonly<Record<string, string>>
+  /** undefined: nobody is known by these credentials. */
+  readonly scopes: ReadonlySet<Scope> | undefined
+}
+
+interface Program {
+  readonly name: string
+  readonly table: readonly Endpoint[]
+  readonly url: string
+  /** Whether everybody may read what the system tells. */
+  readonly isSystemOpen: boolean
+  readonly askers: readonly Asker[]
+}
+
+const NOBODY: readonly Asker[] = [
+  { name: 'nobody', headers: {}, scopes: undefined },
+  { name: 'a token of nobody', headers: { authorization: 'Bearer e30.e30.e30' }, scopes: undefined },
+  { name: 'a scheme of its own', headers: { authorization: 'Digest username="full"' }, scopes: undefined },
+]
+
+describe('who may do what', { timeout: 300_000 }, () => {
+  let fleet: SmallFleet
+  const programs: Program[] = []
+
+  before(async () => {
+    fleet = await startSmallFleet()
+    const [appliance] = fleet.appliances
+    assert.ok(appliance)
+    const known = (headersOf: (role: (typeof ROLES)[number]) => Readonly<Record<string, string>>) =>
+      ROLES.map((role) => ({ name: role, headers: headersOf(role), scopes: SCOPES_OF_ROLE[role] }))
+    const basic = (role: (typeof ROLES)[number]) => ({
+      authorization: `Basic ${btoa(appliance.credentials(role))}`,
+    })
+    programs.push(
+      {
+        name: 'appliance',
+        table: APPLIANCE_ROUTES,
+        url: appliance.url,
+        isSystemOpen: true,
+        askers: [...NOBODY, ...known(basic)],
+      },
+      {
+        name: 'gateway',
+        table: routesWith([]),
+        url: fleet.gateway.url,
+        isSystemOpen: false,
+        askers: [...NOBODY, ...known((role) => fleet.gateway.basic(role))],
+      },
+    )
+  })
+  after(() => fleet?.[Symbol.asyncDispose]())
+
+  test('is what the rows of both tables say, for each role and for nobody', async (t) => {
+    let asked = 0
+    for (const program of programs) {
+      for (const row of program.table) {
+        for (const method of row.method === 'GET' && row.isChange !== true ? ['GET', 'HEAD'] : [row.method]) {
+          for (const asker of program.askers) {
+            const status = await statusOf(program, row, method, asker)
+            const isAllowed = status !== 401 && status !== 403
+            const expected = mayUse(row.scope, asker, program)
+            assert.equal(
+              isAllowed,
+              expected === 200,
+              `${program.name} ${method} ${row.path}, ${asker.name}: ${status}`,
+            )
+            if (!isAllowed) assert.equal(status, expected, `${method} ${row.path}, ${asker.name}`)
+            asked += 1
+          }
+        }
+      }
+    }
+    t.diagnostic(`${asked} requests`)
+  })
+})
+
+/** Of what is asked for, there is mostly nothing: whether it is let in shows all the same, and nothing is changed. */
+async function statusOf(
+  program: Program,
+  row: Endpoint,
+  method: string,
+  { headers }: Asker,
+): Promise<number> {
+  const path = row.path
+    .replace('/:device', '/east')
+    .replace(':id', '00000000-0000-4000-8000-000000000000')
+    .replace('{*path}', 'no/such/path')
+  using answer = await httpOpen(`${program.url}${path}?NoSuchParameter=1&Strict=1`, { method, headers })
+  return answer.response.statusCode ?? 0
+}
+
+function mayUse(access: Access, { scopes }: Asker, { isSystemOpen }: Program): 200 | 401 | 403 {
+  if (access === 'anyone' || access === 'metrics' || (access === 'system' && isSystemOpen)) return 200
+  if (scopes === undefined) return 401
+  return scopes.has(access === 'system' ? 'device:read' : access) ? 200 : 403
+}
