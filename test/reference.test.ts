@@ -15,6 +15,7 @@ import {
   metricTables,
   parameterTables,
   pathTables,
+  roleTable,
   settingBlocks,
 } from './support/reference-tables.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
@@ -34,6 +35,7 @@ async function metrics(): Promise<readonly [string, string]> {
 
 test('REFERENCE.md has every command, path, parameter, header, error, metric and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
+    roles: roleTable(),
     commands: await commandTables(),
     paths: pathTables(),
     parameters: parameterTables(),

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
 import { ERROR_KINDS } from '../../src/base/error.ts'
+import { ROLES, SCOPES_OF_ROLE } from '../../src/base/scopes.ts'
 import { type Endpoint, type HeaderRow, parametersOf } from '../../src/contract/endpoint.ts'
 import { parameterText } from '../../src/contract/openapi.ts'
 import type { Parameter } from '../../src/query/query-parameters.ts'
@@ -21,6 +22,13 @@ const OF_DOWNLOADS: ReadonlySet<string> = new Set(
 const GATEWAY_OWN: readonly Endpoint[] = GATEWAY_ROUTES.filter(
   ({ path }) => !path.startsWith(BELOW_DEVICE) || path.includes('*'),
 )
+
+export function roleTable(): string {
+  return table(
+    ['Role', 'Scopes'],
+    ROLES.map((role) => [code(role), [...SCOPES_OF_ROLE[role]].map(code).join(' ')]),
+  )
+}
 
 /** Of a device, then of the gateway: a row has all methods by which a path does the same. */
 export function pathTables(): string {
