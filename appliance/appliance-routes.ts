@@ -1,5 +1,6 @@
 /** THE TABLE of the appliance: what is at which path stands in src/contract/device-api.ts, what answers it here. */
 import { CapfleetError } from '../src/base/error.ts'
+import { isInsecure } from '../src/base/setting-schemas.ts'
 import { withDescription } from '../src/contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../src/contract/device-api.ts'
 import type { Route } from '../src/contract/endpoint.ts'
@@ -57,6 +58,7 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capf
     handler,
   })),
   { ...OPERATIONS.alive, handler: answerAlive },
+  { ...OPERATIONS.ready, handler: answerReady },
   { ...OPERATIONS.metrics, handler: answerMetrics },
 ])
 
@@ -79,6 +81,11 @@ export function routeOf(method: string, path: string): ApplianceRoute {
 async function answerAlive(ctx: ApplianceContext): Promise<void> {
   ctx.type = 'text/plain'
   ctx.body = 'alive\n'
+}
+
+async function answerReady(ctx: ApplianceContext, { config, draining }: ApplianceParts): Promise<void> {
+  ctx.status = draining.aborted ? 503 : 200
+  ctx.body = { ready: !draining.aborted, draining: draining.aborted, insecure: isInsecure(config.listen) }
 }
 
 async function answerMetrics(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {

@@ -7,8 +7,10 @@ import { ConfigWatch } from '../src/base/config-watch.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { Metrics } from '../src/base/metrics.ts'
+import { isInsecure } from '../src/base/setting-schemas.ts'
 import { createHttpApp } from '../src/http/http-app.ts'
 import { listen } from '../src/http/http-server.ts'
+import { pathsOf } from '../src/http/server-certificate.ts'
 import { registerCaptureMetrics } from './answers/capture-metrics.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
@@ -35,6 +37,8 @@ export interface RunningAppliance {
   readonly url: string
   /** As UsersFile.reload. */
   reloadUsers(): Promise<void>
+  /** As RunningServer.reloadCertificate. */
+  reloadCertificate(): Promise<void>
   /** Takes no new download, lets running ones end for `drainMs`, then cuts the rest. */
   close(drainMs: number): Promise<void>
 }
@@ -56,10 +60,12 @@ export async function startAppliance(
   starting.use(parts.events)
   const server = await listen(createHandler(parts, users), config.listen, metrics)
   const owned = starting.move()
+  if (isInsecure(config.listen)) log.warn('listen.insecure', { url: server.url })
   log.info('appliance.started', { url: server.url, store: config.store })
   return {
     url: server.url,
     reloadUsers: () => users.reload(),
+    reloadCertificate: server.reloadCertificate,
     async close(drainMs) {
       draining.abort(
         new CapfleetError('draining', 'the appliance is shutting down; try again', { retryAfterS: 5 }),
@@ -71,7 +77,7 @@ export async function startAppliance(
   }
 }
 
-/** The program as the command line starts it: users are read again when their file changes. */
+/** The program as the command line starts it: users and certificates are read again when their files change. */
 export async function startApplianceFromFile(
   configPath: string,
 ): Promise<RunningAppliance & { readonly address: string; readonly drainMs: number }> {
@@ -79,9 +85,13 @@ export async function startApplianceFromFile(
   if (config.priority.readers === 'low') await lowerPriority()
   const log = createLog('appliance', config.logLevel)
   const appliance = await startAppliance(config, { log })
-  const watch = await ConfigWatch.start({ path: config.auth.users, reload: appliance.reloadUsers, log })
+  const { tls } = config.listen
+  const watches = await Promise.all([
+    ConfigWatch.start({ paths: [config.auth.users], reload: appliance.reloadUsers, log }),
+    ...(tls ? [ConfigWatch.start({ paths: pathsOf(tls), reload: appliance.reloadCertificate, log })] : []),
+  ])
   const close = async (drainMs: number) => {
-    await watch.close()
+    await Promise.all(watches.map((watch) => watch.close()))
     await appliance.close(drainMs)
   }
   return { ...appliance, close, address: appliance.url, drainMs: config.downloads.drainMs }

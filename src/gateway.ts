@@ -5,6 +5,7 @@ import { CapfleetError } from './base/error.ts'
 import { createLog, type Log } from './base/log.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { listen } from './http/http-server.ts'
+import { pathsOf } from './http/server-certificate.ts'
 import { buildParts } from './parts.ts'
 import { createGatewayApp } from './routes/gateway-app.ts'
 import { routesWith } from './routes/routes.ts'
@@ -21,6 +22,8 @@ export interface RunningGateway {
   reload(changed: GatewayConfig): Promise<void>
   /** As UsersFile.reload. */
   reloadUsers(): Promise<void>
+  /** As RunningServer.reloadCertificate. */
+  reloadCertificate(): Promise<void>
 }
 
 export interface GatewayOptions {
@@ -36,6 +39,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
   try {
     const app = createGatewayApp(routesWith(config.control.readablePaths), owned.parts)
     const server = await listen(app.callback(), config.listen, owned.parts.metrics)
+    if (owned.parts.isInsecure) log.warn('listen.insecure', { url: server.url })
     log.info('gateway.ready', { url: server.url, devices: owned.parts.fleet.devices.length })
     const end = async (drainMs: number) => {
       owned.drain()
@@ -49,6 +53,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
       url: server.url,
       reload: owned.reload,
       reloadUsers: () => owned.parts.vouchers.users.reload(),
+      reloadCertificate: server.reloadCertificate,
       close: (drainMs) => {
         ending ??= end(drainMs)
         return ending
@@ -67,9 +72,11 @@ export async function startGatewayFromFile(path: string) {
   const log = createLog('gateway', config.logLevel)
   const gateway = await startGateway(config, { configPath, log })
   const reload = async () => gateway.reload(await loadGatewayConfig(configPath))
+  const { tls } = config.listen
   const watches = await Promise.all([
-    ConfigWatch.start({ path: configPath, reload, log }),
-    ConfigWatch.start({ path: config.auth.users, reload: gateway.reloadUsers, log }),
+    ConfigWatch.start({ paths: [configPath], reload, log }),
+    ConfigWatch.start({ paths: [config.auth.users], reload: gateway.reloadUsers, log }),
+    ...(tls ? [ConfigWatch.start({ paths: pathsOf(tls), reload: gateway.reloadCertificate, log })] : []),
   ])
   const close = async (drainMs: number) => {
     await Promise.all(watches.map((watch) => watch.close()))

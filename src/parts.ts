@@ -6,6 +6,7 @@ import { UsersFile } from './auth/users-file.ts'
 import { readSecret } from './base/config-file.ts'
 import type { Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
+import { isInsecure } from './base/setting-schemas.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges } from './export/export-changes.ts'
 import { CallLimits } from './fleet/call-limits.ts'
@@ -65,6 +66,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     metrics,
     log,
     draining: draining.signal,
+    isInsecure: isInsecure(config.listen),
     limits: {
       ...config.downloads,
       probeTimeoutMs: config.control.probeTimeoutMs,

@@ -6,12 +6,14 @@ import { fileURLToPath } from 'node:url'
 import { ConfigWatch } from './base/config-watch.ts'
 import { createLog, type Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
+import { isInsecure } from './base/setting-schemas.ts'
 import { ExportWorker } from './export/export-worker.ts'
 import { runIsolated } from './export/isolated-job.ts'
 import { WORKER_TIMINGS, type WorkerTimings } from './export/worker-timings.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { createHttpApp } from './http/http-app.ts'
 import { listen } from './http/http-server.ts'
+import { pathsOf } from './http/server-certificate.ts'
 import { planRoster } from './open-fleet.ts'
 import { openWorker } from './open-worker.ts'
 
@@ -20,6 +22,8 @@ export interface RunningWorker {
   readonly url: string
   /** Takes no job any more; those that run go on elsewhere. */
   close(): Promise<void>
+  /** As RunningServer.reloadCertificate. */
+  reloadCertificate(): Promise<void>
   /** Takes over the devices of a changed configuration. */
   reload(changed: GatewayConfig): Promise<void>
 }
@@ -58,11 +62,13 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
   await worker.start()
   const server = await listen(tellOfItself(metrics, log), config.exports.worker.listen, metrics)
   building.defer(() => server.close(0))
+  if (isInsecure(config.exports.worker.listen)) log.warn('listen.insecure', { url: server.url })
   log.info('worker.ready', { url: server.url, devices: parts.fleet.devices.length })
   const owned = building.move()
   let ending: Promise<void> | undefined
   return {
     url: server.url,
+    reloadCertificate: server.reloadCertificate,
     reload: async (changed) => roster.configure(await planRoster(changed, configPath)),
     close: () => {
       ending ??= owned.disposeAsync().then(() => log.info('worker.stopped'))
@@ -80,9 +86,13 @@ export async function startWorkerFromFile(path: string) {
   const log = createLog('worker', config.logLevel)
   const worker = await startWorker(config, { configPath, log })
   const reload = async () => worker.reload(await loadGatewayConfig(configPath))
-  const watch = await ConfigWatch.start({ path: configPath, reload, log })
+  const { tls } = config.exports.worker.listen
+  const watches = await Promise.all([
+    ConfigWatch.start({ paths: [configPath], reload, log }),
+    ...(tls ? [ConfigWatch.start({ paths: pathsOf(tls), reload: worker.reloadCertificate, log })] : []),
+  ])
   const close = async () => {
-    await watch.close()
+    await Promise.all(watches.map((watch) => watch.close()))
     await worker.close()
   }
   return { address: worker.url, drainMs: 0, close }

@@ -1,11 +1,13 @@
-import { watch } from 'node:fs'
+import { hash } from 'node:crypto'
+import { type FSWatcher, watch } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Log } from './log.ts'
 
 export interface ConfigWatchOptions {
-  readonly path: string
-  /** Called after a change of the file, and on SIGHUP, which may also mean new secrets. */
+  /** Files that are read together. */
+  readonly paths: readonly string[]
+  /** Called after a change of the files, and on SIGHUP, which may also mean new secrets. */
   readonly reload: () => Promise<void>
   readonly log: Log
 }
@@ -14,46 +16,48 @@ export interface ConfigWatchOptions {
 const SETTLE_MS = 200
 
 /**
- * Has a configuration read again when its file changes or the process gets SIGHUP. The folder is
- * watched, not the file: editors, and Kubernetes, put a new file in the old one's place.
+ * Has a configuration read again when its files change or the process gets SIGHUP. Their folders are
+ * watched, not the files: editors, and Kubernetes, put a new file in the old one's place.
  */
 export class ConfigWatch {
   readonly #options: ConfigWatchOptions
-  readonly #watcher: ReturnType<typeof watch> | undefined
+  readonly #watchers: readonly FSWatcher[]
   readonly #onHangup = () => this.#request('SIGHUP')
-  #text: string | undefined
+  /** Digests, because some of the files are secret. */
+  #digests: string
   #settling: NodeJS.Timeout | undefined
   #reloading: Promise<void> = Promise.resolve()
 
-  private constructor(options: ConfigWatchOptions, text: string | undefined) {
+  private constructor(options: ConfigWatchOptions, digests: string) {
     this.#options = options
-    this.#text = text
-    this.#watcher = this.#watchFolder()
+    this.#digests = digests
+    const folders = new Set(options.paths.map((path) => dirname(path)))
+    this.#watchers = [...folders].flatMap((folder) => this.#watchFolder(folder))
     process.on('SIGHUP', this.#onHangup)
   }
 
-  /** `path` has been read just now. */
+  /** The files have been read just now. */
   static async start(options: ConfigWatchOptions): Promise<ConfigWatch> {
-    return new ConfigWatch(options, await readOrNothing(options.path))
+    return new ConfigWatch(options, await digestsOf(options.paths))
   }
 
   async close(): Promise<void> {
     process.off('SIGHUP', this.#onHangup)
-    this.#watcher?.close()
+    for (const watcher of this.#watchers) watcher.close()
     clearTimeout(this.#settling)
     await this.#reloading
   }
 
-  #watchFolder(): ReturnType<typeof watch> | undefined {
-    const { path, log } = this.#options
+  #watchFolder(folder: string): FSWatcher[] {
+    const { log } = this.#options
     try {
-      const watcher = watch(dirname(path), { persistent: false }, () => this.#settle())
-      watcher.on('error', (err) => log.warn('config.watch-failed', { path, err }))
-      return watcher
+      const watcher = watch(folder, { persistent: false }, () => this.#settle())
+      watcher.on('error', (err) => log.warn('config.watch-failed', { folder, err }))
+      return [watcher]
     } catch (err) {
       // Out of watches, or a file system without them: SIGHUP still works.
-      log.warn('config.watch-failed', { path, err })
-      return undefined
+      log.warn('config.watch-failed', { folder, err })
+      return []
     }
   }
 
@@ -68,20 +72,21 @@ export class ConfigWatch {
   }
 
   async #reload(cause: 'SIGHUP' | 'file'): Promise<void> {
-    const { path, reload, log } = this.#options
-    const text = await readOrNothing(path)
-    if (cause === 'file' && text === this.#text) return
-    this.#text = text
+    const { paths, reload, log } = this.#options
+    const digests = await digestsOf(paths)
+    if (cause === 'file' && digests === this.#digests) return
+    this.#digests = digests
     try {
       await reload()
-      log.info('config.reloaded', { path, cause })
+      log.info('config.reloaded', { paths, cause })
     } catch (error) {
-      log.error('config.reload-refused', { path, cause, message: (error as Error).message })
+      log.error('config.reload-refused', { paths, cause, message: (error as Error).message })
     }
   }
 }
 
 /** A file that is away for a moment counts as changed when it is back. */
-async function readOrNothing(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch(() => undefined)
+async function digestsOf(paths: readonly string[]): Promise<string> {
+  const files = await Promise.all(paths.map((path) => readFile(path).catch(() => undefined)))
+  return files.map((file) => (file === undefined ? 'none' : hash('sha256', file))).join()
 }

@@ -10,18 +10,25 @@ export const timeZoneSchema = zoneNameSchema.default(() => Intl.DateTimeFormat()
 
 export const logLevelSchema = z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info')
 
+/** Paths of PEM files. */
+const tlsSchema = z.strictObject({
+  cert: z.string().min(1),
+  key: z.string().min(1),
+  clientCa: z.string().min(1).optional(),
+})
+
 /** Address and port of an HTTP server; port 0 = any free one. With `tls` it speaks HTTPS only. */
 export function listenSchema(defaultPort: number) {
   return z
     .strictObject({
       host: z.string().default('127.0.0.1'),
       port: z.int().min(0).max(65_535).default(defaultPort),
-      tls: z.strictObject({ cert: z.string().min(1), key: z.string().min(1) }).optional(),
+      tls: tlsSchema.optional(),
       allowInsecure: z.boolean().default(false),
       maxConnections: z.int().min(1).max(1_000_000).optional(),
       maxConnectionsPerAddress: z.int().min(1).max(1_000_000).optional(),
     })
-    .refine(({ host, tls, allowInsecure }) => tls !== undefined || allowInsecure || isLoopback(host), {
+    .refine((listen) => listen.allowInsecure || !isInsecure(listen), {
       path: ['host'],
       message:
         'is not of this machine alone, so passwords would cross the network readable: set listen.tls, or listen.allowInsecure: true where something in front encrypts',
@@ -61,7 +68,20 @@ type Listen = z.infer<ReturnType<typeof listenSchema>>
 /** The same with the paths of `tls` absolute, seen from the configuration's folder. */
 export function resolveListen(listen: Listen, folder: string): Listen {
   if (listen.tls === undefined) return listen
-  return { ...listen, tls: { cert: resolve(folder, listen.tls.cert), key: resolve(folder, listen.tls.key) } }
+  const { cert, key, clientCa } = listen.tls
+  return {
+    ...listen,
+    tls: {
+      cert: resolve(folder, cert),
+      key: resolve(folder, key),
+      clientCa: clientCa === undefined ? undefined : resolve(folder, clientCa),
+    },
+  }
+}
+
+/** Whether passwords cross the network readable on their way there. */
+export function isInsecure({ host, tls }: { readonly host: string; readonly tls?: unknown }): boolean {
+  return tls === undefined && !isLoopback(host)
 }
 
 function isLoopback(host: string): boolean {

@@ -34,6 +34,7 @@ import { CAPFLEET_CALLER, DOWNLOAD_HEADERS, DOWNLOAD_TRAILERS, LAST_EVENT_ID } f
 import {
   IO_STATISTICS,
   PORT_STATISTICS,
+  READINESS,
   STATS_SUMMARY,
   SYSTEM_STATUS,
   TIME_CURRENT,
@@ -330,6 +331,18 @@ export const OPERATIONS = {
     group: 'Operation',
     says: 'Whether the program runs.',
     answers: [{ says: 'It runs.', bodies: { 'text/plain': 'text' } }],
+    errors: [],
+  },
+  ready: {
+    method: 'GET',
+    path: '/readyz',
+    scope: 'anyone',
+    group: 'Operation',
+    says: 'Whether new requests should come here. Redis being away does not make a gateway unready.',
+    answers: [
+      json('Readiness', READINESS, 'They should.'),
+      { ...json('Readiness', READINESS, 'They should not: the program is shutting down.'), status: 503 },
+    ],
     errors: [],
   },
   metrics: {

@@ -116,5 +116,3 @@ export const FLEET_ESTIMATE = z.object({
     ]),
   ),
 })
-
-export const READINESS = z.object({ ready: boolean, draining: boolean, schedulerReachable: boolean })

@@ -16,7 +16,6 @@ import {
   FLEET_REPLIES,
   QUEUE,
   QUEUE_PLACE,
-  READINESS,
   RECEIPT,
 } from './gateway-answers.ts'
 import {
@@ -218,18 +217,6 @@ export const GATEWAY_API = {
     parameters: [{}],
     answers: [json('Receipt', RECEIPT, 'The receipt.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
-  },
-  ready: {
-    method: 'GET',
-    path: '/readyz',
-    scope: 'anyone',
-    group: 'Operation',
-    says: 'Whether new requests should come here. Redis being away does not make a gateway unready.',
-    answers: [
-      json('Readiness', READINESS, 'They should.'),
-      { ...json('Readiness', READINESS, 'They should not: the gateway is shutting down.'), status: 503 },
-    ],
-    errors: [],
   },
 } as const satisfies Record<string, Endpoint>
 

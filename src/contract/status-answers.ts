@@ -13,6 +13,16 @@ const DISKS = ['os0', ...numbered(8, (disk) => `ssd${disk}`), 'par0']
 
 export const TIME_CURRENT = z.object({ time_current: nanoseconds })
 
+/** Of a gateway, too. */
+export const READINESS = z.object({
+  ready: boolean,
+  draining: boolean,
+  insecure: boolean.describe(
+    'Whether passwords cross the network readable: no TLS beyond the machine itself',
+  ),
+  schedulerReachable: boolean.optional().describe('Of a gateway: whether Redis answers'),
+})
+
 export const VERSION = z.object({
   version: text,
   device: text.describe('The model'),

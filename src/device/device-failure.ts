@@ -3,6 +3,8 @@ import { CapfleetError, secondsText } from '../base/error.ts'
 
 /** The codes that Node gives to what its HTTP parser refuses. */
 const PROTOCOL_CODES = /^HPE_/
+/** The codes of a certificate that nobody vouches for, that has ended, or that is another one's. */
+const DISTRUST_CODES = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/
 
 /** An error of a connection, or of Node's HTTP client. An error that is ours already (a reason to abort) passes unchanged. */
 export function deviceFailure(device: string, error: unknown): CapfleetError {
@@ -13,7 +15,10 @@ export function deviceFailure(device: string, error: unknown): CapfleetError {
     return new CapfleetError('device-timeout', `device ${device} did not answer in time`, options)
   const text = error instanceof Error ? error.message : String(error)
   if (PROTOCOL_CODES.test(code)) return deviceProtocol(device, `broke the HTTP protocol (${text})`, error)
-  return new CapfleetError('device-unreachable', `device ${device} cannot be reached (${text})`, options)
+  const what = DISTRUST_CODES.test(code)
+    ? `shows a certificate that is not trusted (${text}); ca of the device names those that vouch for it`
+    : `cannot be reached (${text})`
+  return new CapfleetError('device-unreachable', `device ${device} ${what}`, options)
 }
 
 /** The device did something that the API does not allow; `what` continues "device X ...". */

@@ -1,4 +1,5 @@
 import type { LookupFunction } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
 
 /** How a device compresses what the gateway itself fetches of it for a merge. */
 export const FETCH_COMPRESSIONS = ['none', 'zstd', 'fast'] as const
@@ -9,20 +10,27 @@ export type DeviceCredentials =
   | { readonly user: string; readonly password: string }
   | { readonly token: string }
 
-export interface DeviceOptions {
+/** Texts in PEM. */
+export interface DeviceTls {
+  /** Certificates that alone vouch for the device; default: those of Node do. */
+  readonly ca?: string | undefined
+  /** The gateway's own certificate and its key, for a device that asks for one. */
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+}
+
+export interface DeviceOptions extends DeviceTls {
   readonly name: string
   readonly url: string
   readonly site?: string | undefined
   readonly fetchCompression?: FetchCompression | undefined
-  /** Certificates (PEM) that vouch for the device; default: those of Node. */
-  readonly ca?: string | undefined
   /** Connect to this address, whatever the URL's name resolves to. */
   readonly address?: string | undefined
 }
 
 /** For net.connect, tls.connect and whoever passes options on to them. */
 export interface DeviceConnectOptions {
-  readonly ca?: string
+  readonly secureContext?: SecureContext
   readonly lookup?: LookupFunction
 }
 
@@ -33,8 +41,7 @@ export class Device {
   readonly url: URL
   readonly site: string | undefined
   readonly fetchCompression: FetchCompression
-  /** What every connection to this device must be made with. */
-  readonly connectOptions: DeviceConnectOptions
+  #connectOptions: DeviceConnectOptions | undefined
   readonly #options: DeviceOptions
   readonly #basePath: string
   /** Private, so that no log line or JSON body can show it. */
@@ -46,11 +53,6 @@ export class Device {
     this.#basePath = this.url.pathname.replace(/\/+$/, '')
     this.site = options.site
     this.fetchCompression = options.fetchCompression ?? 'none'
-    const { ca, address } = options
-    this.connectOptions = {
-      ...(ca === undefined ? {} : { ca }),
-      ...(address === undefined ? {} : { lookup: always(address) }),
-    }
     this.#options = options
     this.#authorization = authorizationOf(options)
   }
@@ -60,6 +62,12 @@ export class Device {
     return this.#authorization
   }
 
+  /** What every connection to this device must be made with. */
+  get connectOptions(): DeviceConnectOptions {
+    this.#connectOptions ??= connectOptionsOf(this.#options)
+    return this.#connectOptions
+  }
+
   /** Path and query as this device wants them; `target` begins with a slash. */
   pathOf(target: string): string {
     return this.#basePath + target
@@ -67,7 +75,7 @@ export class Device {
 
   /** Whether both are the same in all that matters to a request. */
   equals(other: Device): boolean {
-    const names = ['name', 'url', 'site', 'fetchCompression', 'ca', 'address'] as const
+    const names = ['name', 'url', 'site', 'fetchCompression', 'ca', 'cert', 'key', 'address'] as const
     if (this.#authorization !== other.#authorization) return false
     return names.every((name) => this.#options[name] === other.#options[name])
   }
@@ -76,6 +84,16 @@ export class Device {
 function authorizationOf(credentials: DeviceCredentials): string {
   if ('token' in credentials) return `Bearer ${credentials.token}`
   return `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`
+}
+
+/** Certificates are parsed once, not for each connection. */
+function connectOptionsOf({ ca, cert, key, address }: DeviceOptions): DeviceConnectOptions {
+  return {
+    ...(ca === undefined && cert === undefined
+      ? {}
+      : { secureContext: createSecureContext({ ca, cert, key }) }),
+    ...(address === undefined ? {} : { lookup: always(address) }),
+  }
 }
 
 /** A name that was checked once must not lead elsewhere when it is looked up again. */

@@ -1,6 +1,5 @@
 /** Starting and stopping an HTTP server with limits that slow or hostile clients cannot exhaust. */
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -8,18 +7,24 @@ import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { type ConnectionLimitSettings, ConnectionLimits } from './connection-limits.ts'
 import { followConnections } from './reset-connection.ts'
+import { readServerCertificate, type ServerCertificate, type TlsFiles } from './server-certificate.ts'
 
 export interface ListenOptions extends ConnectionLimitSettings {
   readonly host: string
   /** 0 = any free port. */
   readonly port: number
-  /** Files in PEM; with them the server speaks HTTPS only. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  /** With it the server speaks HTTPS only. */
+  readonly tls?: TlsFiles | undefined
 }
 
 export interface RunningServer {
   /** With the real port, without a final slash. */
   readonly url: string
+  /**
+   * Reads the files of `tls` again: connections from now on are made with what is in them, those that there
+   * are go on. Fails with bad-config; nothing has changed then. Without `tls` there is nothing to do.
+   */
+  reloadCertificate(): Promise<void>
   /** Takes no new connection, lets running answers end for `drainMs`, then cuts the rest. */
   close(drainMs: number): Promise<void>
 }
@@ -55,7 +60,8 @@ export async function listen(
     if (!KNOWN.has(req.socket)) res.once('finish', () => hastenStranger(req.socket))
     handler(req, res)
   }
-  const server = await createListener(inTurn(onRequest, limits), options)
+  let certificate = options.tls && (await readServerCertificate(options.tls))
+  const server = createListener(inTurn(onRequest, limits), certificate)
   limits.guard(server, { isEncrypted: options.tls !== undefined })
   server.listen(options.port, options.host)
   try {
@@ -67,10 +73,19 @@ export async function listen(
       { cause },
     )
   }
-  return { url: urlOf(server), close: (drainMs) => closeServer(server, limits, drainMs) }
+  publishTls(server, () => certificate, metrics)
+  return {
+    url: urlOf(server),
+    reloadCertificate: async () => {
+      if (options.tls === undefined || !(server instanceof TlsServer)) return
+      certificate = await readServerCertificate(options.tls)
+      server.setSecureContext(certificate.context)
+    },
+    close: (drainMs) => closeServer(server, limits, drainMs),
+  }
 }
 
-async function createListener(handler: RequestListener, { tls }: ListenOptions): Promise<Server> {
+function createListener(handler: RequestListener, certificate: ServerCertificate | undefined): Server {
   const limits = {
     maxHeaderSize: HEADER_MAX_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -80,18 +95,35 @@ async function createListener(handler: RequestListener, { tls }: ListenOptions):
     // Nearly all requests have no body: nobody needs the events of an empty stream for each.
     optimizeEmptyRequests: true,
   }
-  if (tls === undefined) return createServer(limits, handler)
-  try {
-    const [cert, key] = await Promise.all([readFile(tls.cert), readFile(tls.key)])
-    // Alone, Node would refuse a client that offers HTTP/1.0 by name, as curl --http1.0 does.
-    const ALPNProtocols = ['http/1.1', 'http/1.0']
-    const agreed = { ALPNProtocols, minVersion: 'TLSv1.2', handshakeTimeout: HEADERS_TIMEOUT_MS } as const
-    const server = createTlsServer({ ...limits, ...agreed, cert, key }, handler)
-    followConnections(server)
-    return server
-  } catch (cause) {
-    throw new CapfleetError('bad-config', `cannot use listen.tls (${String(cause)})`, { cause })
+  if (certificate === undefined) return createServer(limits, handler)
+  const { context } = certificate
+  // Alone, Node would refuse a client that offers HTTP/1.0 by name, as curl --http1.0 does.
+  const ALPNProtocols = ['http/1.1', 'http/1.0']
+  const agreed = {
+    ALPNProtocols,
+    handshakeTimeout: HEADERS_TIMEOUT_MS,
+    requestCert: context.ca !== undefined,
   }
+  const server = createTlsServer({ ...limits, ...agreed, ...context }, handler)
+  followConnections(server)
+  return server
+}
+
+function publishTls(server: Server, current: () => ServerCertificate | undefined, metrics: Metrics): void {
+  metrics.figures(
+    'tls_certificate_expiry_timestamp_seconds',
+    'When the certificate of listen.tls ends, in seconds since 1970',
+    [],
+    (set) => {
+      const certificate = current()
+      if (certificate !== undefined) set(certificate.endS)
+    },
+  )
+  const failures = metrics.counter(
+    'tls_handshake_failures_total',
+    'Connections of clients that ended before they were encrypted, such as those without a certificate that listen.tls.clientCa asks for',
+  )
+  server.on('tlsClientError', () => failures.inc())
 }
 
 /**

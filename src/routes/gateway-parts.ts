@@ -25,6 +25,8 @@ export interface GatewayParts {
   readonly limits: GatewayLimits
   /** Set at the start of a shutdown. */
   readonly draining: AbortSignal
+  /** Whether passwords cross the network readable on their way here. */
+  readonly isInsecure: boolean
   /** Reads the use of all devices, for the gauges of /metrics. */
   readonly refreshLeaseGauges: () => Promise<void>
 }

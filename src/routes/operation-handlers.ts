@@ -31,5 +31,10 @@ export async function live(ctx: RouteContext): Promise<void> {
 export async function ready(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const draining = parts.draining.aborted
   ctx.status = draining ? 503 : 200
-  ctx.body = { ready: !draining, draining, schedulerReachable: parts.downloads.leases.reachable }
+  ctx.body = {
+    ready: !draining,
+    draining,
+    insecure: parts.isInsecure,
+    schedulerReachable: parts.downloads.leases.reachable,
+  }
 }

@@ -196,5 +196,5 @@ export const ROUTES: readonly GatewayRoute[] = [
   // For those who run it.
   { ...OPERATIONS.metrics, handler: showMetrics },
   { ...OPERATIONS.alive, handler: live },
-  { ...GATEWAY_API.ready, handler: ready },
+  { ...OPERATIONS.ready, handler: ready },
 ]

@@ -1,7 +1,9 @@
 /** A plain HTTP client for tests: whole answers with trailers, or an answer that is left unread. */
 import { once } from 'node:events'
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
+import { request as requestOverTls } from 'node:https'
 import { buffer } from 'node:stream/consumers'
+import type { SecureContextOptions } from 'node:tls'
 
 export interface HttpAnswer {
   readonly status: number
@@ -19,6 +21,8 @@ export interface HttpGetOptions {
   readonly user?: string | undefined
   /** The address to ask from; default: the machine's choice. */
   readonly localAddress?: string
+  /** Of an https address: who vouches for the server, and the client's own certificate. */
+  readonly tls?: SecureContextOptions
 }
 
 /** Rejects when the answer is cut. */
@@ -42,7 +46,9 @@ export interface OpenAnswer extends Disposable {
 
 /** Dispose breaks the connection. */
 export async function httpOpen(url: string, options: HttpGetOptions = {}): Promise<OpenAnswer> {
-  const sent = request(url, {
+  const send = url.startsWith('https:') ? requestOverTls : request
+  const sent = send(url, {
+    ...options.tls,
     agent: false,
     method: options.method ?? 'GET',
     headers: { ...options.headers },

@@ -18,6 +18,8 @@ const accessShape = {
   token: secretSchema.optional(),
   site: z.string().regex(SITE_NAME, 'must be 1 to 63 of letters, digits, . _ -').optional(),
   ca: z.string().min(1).optional(),
+  cert: z.string().min(1).optional(),
+  key: z.string().min(1).optional(),
   fetchCompression: z.enum(FETCH_COMPRESSIONS).default('none'),
 }
 
@@ -64,6 +66,8 @@ function checkCredentials(entry: AccessSettings, context: z.RefinementCtx): void
   const isBearer = entry.user === undefined && entry.password === undefined && entry.token !== undefined
   if (!isBasic && !isBearer)
     context.addIssue({ code: 'custom', message: 'must have user and password, or token alone' })
+  if ((entry.cert === undefined) !== (entry.key === undefined))
+    context.addIssue({ code: 'custom', message: 'must have both cert and key, or none of them' })
 }
 
 function httpUrl(message: string) {

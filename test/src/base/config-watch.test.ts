@@ -7,7 +7,7 @@ import type { Log } from '../../../src/base/log.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
-async function watchIn(folder: TempFolder) {
+async function watchIn(folder: TempFolder, others: readonly string[] = []) {
   const path = join(folder.path, 'gateway.yaml')
   const state = { reloads: 0, failure: undefined as Error | undefined }
   const logged: string[] = []
@@ -18,7 +18,7 @@ async function watchIn(folder: TempFolder) {
     state.reloads += 1
     if (state.failure !== undefined) throw state.failure
   }
-  const watch = await ConfigWatch.start({ path, reload, log })
+  const watch = await ConfigWatch.start({ paths: [path, ...others], reload, log })
   const until = (reloads: number) =>
     eventually(() => state.reloads === reloads, { limitMs: 5_000, message: `${reloads} reloads, ${logged}` })
   return { path, state, logged, until, [Symbol.asyncDispose]: () => watch.close() }
@@ -48,6 +48,19 @@ test('sees a mount that swaps a link to a folder, as Kubernetes does', async () 
   await symlink('v2', join(folder.path, '..new'))
   await rename(join(folder.path, '..new'), join(folder.path, '..data'))
   await watched.until(1)
+})
+
+test('files that are read together are read once when all of them change, wherever they are', async () => {
+  await using folder = await tempFolder()
+  await using elsewhere = await tempFolder()
+  const key = join(elsewhere.path, 'key.pem')
+  for (const path of [join(folder.path, 'gateway.yaml'), key]) await writeFile(path, 'a')
+  await using watched = await watchIn(folder, [key])
+  await writeFile(watched.path, 'b')
+  await writeFile(key, 'b')
+  await watched.until(1)
+  await writeFile(key, 'c')
+  await watched.until(2)
 })
 
 test('SIGHUP reloads an unchanged file too; a refused one is logged and the watch goes on', async () => {
