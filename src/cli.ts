@@ -10,7 +10,9 @@ import { productVersion } from './base/product-version.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
 import { ROLES, type Role } from './base/scopes.ts'
 import { addClientCommands } from './command/client/client-commands.ts'
+import { type FormatOptions, formatOption } from './command/client/list-output.ts'
 import type { ImportCommandOptions } from './command/import-command.ts'
+import type { FileOptions } from './command/user-command.ts'
 
 useCompileCache()
 
@@ -130,9 +132,11 @@ program
     }),
   )
 
-program
-  .command('user')
-  .description('manage the users file of an appliance or a gateway')
+const user = program.command('user').description('manage the users file of an appliance or a gateway')
+
+const USERS_FILE = ['--file <file>', 'the users file'] as const
+
+user
   .command('add')
   .description('add a user or change password and role; the password is asked for, or read from a pipe')
   .argument('<name>')
@@ -145,11 +149,35 @@ program
       .choices(ROLES)
       .default('user'),
   )
-  .action((name: string, options: { file: string; role: Role }) =>
-    runProgram(async () => {
-      const { addUser } = await import('./command/user-command.ts')
-      await addUser(name, options)
-    }),
+  .action((name: string, options: FileOptions & { role: Role }) =>
+    runProgram(async () => (await import('./command/user-command.ts')).addUser(name, options)),
+  )
+
+user
+  .command('list')
+  .description('list the users and their roles')
+  .requiredOption(...USERS_FILE)
+  .addOption(formatOption())
+  .action((options: FileOptions & FormatOptions) =>
+    runProgram(async () => (await import('./command/user-command.ts')).printUsers(options)),
+  )
+
+user
+  .command('remove')
+  .description('remove a user; what runs of theirs is cut')
+  .argument('<name>')
+  .requiredOption(...USERS_FILE)
+  .action((name: string, options: FileOptions) =>
+    runProgram(async () => (await import('./command/user-command.ts')).takeUserAway(name, options)),
+  )
+
+user
+  .command('password')
+  .description('change the password of a user; it is asked for, or read from a pipe')
+  .argument('<name>')
+  .requiredOption(...USERS_FILE)
+  .action((name: string, options: FileOptions) =>
+    runProgram(async () => (await import('./command/user-command.ts')).setPassword(name, options)),
   )
 
 /** Help and version end well; all else that commander ends for is a mistake in the command line. */

@@ -10,11 +10,9 @@
  *
  * Of a user, the file may also say bounds (bounds.ts), where the program knows any.
  */
-import { hash, randomBytes } from 'node:crypto'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { createHmac, randomBytes } from 'node:crypto'
 import { parse } from 'basic-auth'
 import { LRUCache } from 'lru-cache'
-import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml'
 import { z } from 'zod'
 import { type Bounds, type Caller, UNBOUNDED } from '../base/caller.ts'
 import { loadConfig } from '../base/config-file.ts'
@@ -30,13 +28,14 @@ export interface User {
 }
 
 /** No colon: HTTP Basic ends the name there. */
-const USER_NAME = /^[^\s:\p{Cc}]{1,64}$/u
+export const USER_NAME = /^[^\s:\p{Cc}]{1,64}$/u
+export const USER_NAME_RULE = 'must be 1 to 64 characters without spaces and colons'
 
 const usersSchema = z.strictObject({
   users: z
     .array(
       boundsSchema.extend({
-        name: z.string().regex(USER_NAME, 'must be 1 to 64 characters without spaces and colons'),
+        name: z.string().regex(USER_NAME, USER_NAME_RULE),
         role: z.enum(ROLES),
         password: z
           .string()
@@ -47,9 +46,13 @@ const usersSchema = z.strictObject({
 })
 
 type StoredUser = z.infer<typeof usersSchema>['users'][number]
+/** With their bounds as the file says them. */
+export type ListedUser = Omit<StoredUser, 'password'>
 
 /** Scripts send credentials with every request; a look at the password each time would cost 20 ms of a core. */
 const VERIFIED_MAX = 1_000
+/** After so long a password is looked at again, also when it is sent all the time. */
+const VERIFIED_MS = 60_000
 
 /** What the file says of a user, for as long as it says so. */
 interface Entry {
@@ -70,10 +73,13 @@ export class UsersFile {
   readonly #gate: LoginGate
   readonly #decoyHash: string
   #entries: ReadonlyMap<string, Entry>
-  /** Hashed with all credentials, so that how long a look-up takes tells nothing about one. */
-  readonly #cacheSecret = randomBytes(32).toString('hex')
+  /**
+   * Credentials are known by their HMAC under it: how long a look-up takes tells nothing about them, and no
+   * password can be guessed from what is kept.
+   */
+  readonly #cacheSecret = randomBytes(32)
   /** Whose credentials were right; an entry that the file has no more is no longer valid. */
-  readonly #verified = new LRUCache<string, Entry>({ max: VERIFIED_MAX })
+  readonly #verified = new LRUCache<string, Entry>({ max: VERIFIED_MAX, ttl: VERIFIED_MS })
   /** Clients come together when a program has just started; one look will do for all of the same user. */
   readonly #running = new Map<string, Promise<Caller | undefined>>()
 
@@ -118,7 +124,7 @@ export class UsersFile {
    * Fails with too-many-logins.
    */
   verify(authorization: string, address: string): Promise<Caller | undefined> {
-    const cacheKey = hash('sha256', this.#cacheSecret + authorization, 'base64')
+    const cacheKey = createHmac('sha256', this.#cacheSecret).update(authorization).digest('base64')
     const cached = this.#verified.get(cacheKey)
     if (cached !== undefined && this.#isCurrent(cached)) return Promise.resolve(cached.caller)
     const running = this.#running.get(cacheKey)
@@ -155,6 +161,12 @@ async function readUsers(path: string, { bounds }: UsersOptions): Promise<readon
     'bad-config',
     `${path}: user ${bounded.name} has bounds (devices, filter, spanMaxS, bytesPerDay, streamsMax), which only a gateway knows`,
   )
+}
+
+/** All users but their passwords, in the order of the file. Fails with bad-config. */
+export async function listUsers(path: string): Promise<readonly ListedUser[]> {
+  const stored = await readUsers(path, { bounds: true })
+  return stored.map(({ password: _password, ...user }) => user)
 }
 
 /** What the user of this name may have, as the file says now. Fails with bad-config. */
@@ -202,38 +214,4 @@ function rightsTaken({ name, role }: User): CapfleetError {
     'insufficient-scope',
     `the user ${name} may do less from now on; the role is ${role}`,
   )
-}
-
-/** Adds a user, or gives one another password and role; other lines and comments of the file stay. Makes the file when missing. */
-export async function putUser(path: string, user: User, password: string): Promise<'added' | 'replaced'> {
-  if (!USER_NAME.test(user.name)) {
-    throw new CapfleetError('bad-parameter', 'a user name has 1 to 64 characters without spaces and colons', {
-      param: 'name',
-    })
-  }
-  if (password === '')
-    throw new CapfleetError('bad-parameter', 'the password must not be empty', { param: 'password' })
-  const document = parseDocument(await readOrEmpty(path))
-  if (document.contents === null || !isMap(document.contents))
-    document.contents = document.createNode({ users: [] }) as never
-  if (!isSeq(document.get('users'))) document.set('users', document.createNode([]))
-  const users = document.get('users') as { items: YAMLMap[]; add(item: unknown): void }
-  const entry = { ...user, password: await hashPassword(password) }
-  const known = users.items.find((item) => isMap(item) && item.get('name') === user.name)
-  if (known === undefined) users.add(document.createNode(entry))
-  // Bounds and comments of theirs stay.
-  else for (const [key, value] of Object.entries(entry)) known.set(key, value)
-  const hidden = `${path}.${process.pid}.new`
-  await writeFile(hidden, document.toString({ lineWidth: 0 }), { mode: 0o600 })
-  await rename(hidden, path)
-  return known === undefined ? 'added' : 'replaced'
-}
-
-async function readOrEmpty(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
-    throw error
-  }
 }

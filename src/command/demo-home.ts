@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { putUser } from '../auth/users-file.ts'
+import { putUser } from '../auth/edit-users-file.ts'
 
 export const DEMO_USER = 'demo'
 /** The name under which the gateway logs in to the devices. */

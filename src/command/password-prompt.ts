@@ -19,8 +19,8 @@ export async function readPassword(user: string): Promise<string> {
   return (await text(process.stdin)).split(/\r?\n/)[0] ?? ''
 }
 
-/** NIST SP 800-63B asks for as many of a password that a person chooses. */
-const CHARACTERS_MIN = 8
+/** A program slows guesses down; whoever has stolen a users file guesses as fast as their machines can. */
+const CHARACTERS_MIN = 12
 
 function refuseShort(password: string): string {
   if ([...password].length >= CHARACTERS_MIN) return password

@@ -1,12 +1,47 @@
-import { putUser } from '../auth/users-file.ts'
+/** `capfleet user`: the users file of a gateway or an appliance. Programs that run read it again when it changes. */
+import { changePassword, putUser, removeUser } from '../auth/edit-users-file.ts'
+import { type ListedUser, listUsers } from '../auth/users-file.ts'
 import type { Role } from '../base/scopes.ts'
+import { type Column, type FormatOptions, printListing } from './client/list-output.ts'
 import { readNewPassword } from './password-prompt.ts'
 
-/** `capfleet user add`: puts a user with a hashed password into a users file. */
-export async function addUser(name: string, options: { file: string; role: Role }): Promise<void> {
+export interface FileOptions {
+  readonly file: string
+}
+
+export async function addUser(name: string, { file, role }: FileOptions & { role: Role }): Promise<void> {
   const password = await readNewPassword(name)
-  const outcome = await putUser(options.file, { name, role: options.role }, password)
-  process.stderr.write(
-    `${outcome} user ${name} (${options.role}) in ${options.file}; programs that run take it over by themselves\n`,
+  const outcome = await putUser(file, { name, role }, password)
+  tell(`${outcome} user ${name} (${role}) in ${file}; programs that run take it over by themselves`)
+}
+
+const COLUMNS: readonly Column<ListedUser>[] = [
+  { title: 'user', value: ({ name }) => name },
+  { title: 'role', value: ({ role }) => role },
+  { title: 'devices', value: ({ devices }) => devices },
+  { title: 'filter', value: ({ filter }) => filter },
+  { title: 'span s', value: ({ spanMaxS }) => spanMaxS },
+  { title: 'bytes/day', value: ({ bytesPerDay }) => bytesPerDay },
+  { title: 'streams', value: ({ streamsMax }) => streamsMax },
+]
+
+export async function printUsers({ file, output }: FileOptions & FormatOptions): Promise<void> {
+  const entries = await listUsers(file)
+  await printListing({ text: JSON.stringify(entries), entries, columns: COLUMNS }, { output })
+}
+
+export async function takeUserAway(name: string, { file }: FileOptions): Promise<void> {
+  await removeUser(file, name)
+  tell(`removed user ${name} from ${file}; programs that run refuse them at once, and cut their downloads`)
+}
+
+export async function setPassword(name: string, { file }: FileOptions): Promise<void> {
+  await changePassword(file, name, await readNewPassword(name))
+  tell(
+    `changed the password of ${name} in ${file}; programs that run ask for the new one at once, and let downloads go on`,
   )
+}
+
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`)
 }

@@ -1,6 +1,6 @@
 /** Schedules over a real Redis, ordered without a worker: the clock is whatever a test says. */
 import { join } from 'node:path'
-import { putUser } from '../../src/auth/users-file.ts'
+import { putUser } from '../../src/auth/edit-users-file.ts'
 import type { Log } from '../../src/base/log.ts'
 import { Device } from '../../src/device/device.ts'
 import { ExportJobs } from '../../src/export/export-jobs.ts'

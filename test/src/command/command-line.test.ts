@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
+import { loadUsers } from '../../support/loaded-users.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -57,12 +58,62 @@ test('an import into a store that is not there makes none, unless it is told to'
   assert.deepEqual(await readdir(folder.path), [])
 })
 
-test('a short password is refused and changes nothing', async () => {
-  await using folder = await tempFolder()
-  const file = join(folder.path, 'users.yaml')
-  const add = ['user', 'add', 'ann', '--file', file]
-  const refused = await run(CAPFLEET, add, { input: 'seven77\n' })
-  assert.deepEqual([refused.status, await readdir(folder.path)], [1, []])
-  assert.match(refused.stderr, /fewer than 8 characters/)
-  assert.equal((await run(CAPFLEET, add, { input: 'eight888\n' })).status, 0)
+describe('capfleet user', () => {
+  async function usersFile(t: TestContext) {
+    const folder = await tempFolder()
+    t.after(() => folder[Symbol.asyncDispose]())
+    const file = join(folder.path, 'users.yaml')
+    const user = (args: readonly string[], password = '') =>
+      run(CAPFLEET, ['user', ...args, '--file', file], { input: `${password}\n` })
+    return { folder: folder.path, file, user }
+  }
+
+  test('a short password is refused and changes nothing', async (t) => {
+    const { folder, user } = await usersFile(t)
+    const refused = await user(['add', 'ann'], 'eleven78901')
+    assert.deepEqual([refused.status, await readdir(folder)], [1, []])
+    assert.match(refused.stderr, /fewer than 12 characters/)
+    assert.equal((await user(['add', 'ann'], 'twelve789012')).status, 0)
+    const [before, short] = [(await user(['list'])).stdout, await user(['password', 'ann'], 'eleven78901')]
+    assert.equal(short.status, 1)
+    assert.equal((await user(['list'])).stdout, before)
+  })
+
+  test('users are added, listed, given another password and removed; each says what programs do', async (t) => {
+    const { file, user } = await usersFile(t)
+    await user(['add', 'ann', '--role', 'full'], 'the first password')
+    await user(['add', 'bob'], 'the first password')
+    assert.match((await user(['list'])).stdout, /^USER +ROLE.*\nann +full.*\nbob +user.*\n$/)
+    assert.deepEqual(JSON.parse((await user(['list', '-o', 'json'])).stdout), [
+      { name: 'ann', role: 'full' },
+      { name: 'bob', role: 'user' },
+    ])
+    const users = await loadUsers(file)
+    const changed = await user(['password', 'ann'], 'the second password')
+    assert.match(changed.stderr, /^changed the password of ann in .*; programs that run ask for the new one/)
+    await users.reload()
+    const login = (password: string) => users.verify(`Basic ${btoa(`ann:${password}`)}`, '192.0.2.1')
+    assert.equal(await login('the first password'), undefined)
+    assert.equal((await login('the second password'))?.name, 'ann')
+    const removed = await user(['remove', 'ann'])
+    assert.match(removed.stderr, /^removed user ann from .*; programs that run refuse them at once/)
+    assert.match((await user(['list'])).stdout, /^USER +ROLE.*\nbob +user.*\n$/)
+  })
+
+  test('what cannot be done is refused with a sentence, and changes nothing', async (t) => {
+    const { file, user } = await usersFile(t)
+    await user(['add', 'ann'], 'a long password')
+    const before = await readFile(file, 'utf8')
+    for (const [args, reason] of [
+      [['remove', 'ann'], /ann is the only user of .*; add another one first/],
+      [['remove', 'bob'], /has no user bob/],
+      [['password', 'bob'], /has no user bob/],
+      [['add', 'a:b'], /1 to 64 characters without spaces and colons/],
+    ] as const) {
+      const { status, stderr } = await user(args, 'another long password')
+      assert.equal(status, 1, args.join(' '))
+      assert.match(stderr, reason)
+    }
+    assert.equal(await readFile(file, 'utf8'), before)
+  })
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { putUser } from '../../../src/auth/users-file.ts'
+import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { UNBOUNDED } from '../../../src/base/caller.ts'
 import type { ExportRecord } from '../../../src/export/export-record.ts'
 import { runDueSchedules, runSchedule, type SchedulingParts } from '../../../src/export/run-schedule.ts'

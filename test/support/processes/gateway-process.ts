@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
-import { putUser } from '../../../src/auth/users-file.ts'
+import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 

@@ -1,0 +1,87 @@
+/** Changes of a users file, for the command line: other users, keys and comments stay as they are. */
+import { chown, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { type Document, isMap, isSeq, parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
+import { CapfleetError } from '../base/error.ts'
+import { hashPassword } from './password-hash.ts'
+import { USER_NAME, USER_NAME_RULE, type User } from './users-file.ts'
+
+/** Adds a user, or gives one another role and password. Makes the file when missing. */
+export async function putUser(path: string, user: User, password: string): Promise<'added' | 'replaced'> {
+  if (!USER_NAME.test(user.name))
+    throw new CapfleetError('bad-parameter', `the name ${USER_NAME_RULE}`, { param: 'name' })
+  const settings = { ...user, password: await hashOf(password) }
+  const document = parseDocument(await readOrEmpty(path))
+  const entry = entryOf(document, user.name)
+  if (entry === undefined) makeUsers(document).add(document.createNode(settings))
+  else for (const [key, value] of Object.entries(settings)) entry.set(key, value)
+  await replaceFile(path, document)
+  return entry === undefined ? 'added' : 'replaced'
+}
+
+/** Fails with bad-parameter when there is no such user. */
+export async function changePassword(path: string, name: string, password: string): Promise<void> {
+  const document = parseDocument(await readOrEmpty(path))
+  const entry = entryOf(document, name)
+  if (entry === undefined) throw noSuchUser(path, name)
+  entry.set('password', await hashOf(password))
+  await replaceFile(path, document)
+}
+
+/** Fails with bad-parameter when there is no such user, or no other one. */
+export async function removeUser(path: string, name: string): Promise<void> {
+  const document = parseDocument(await readOrEmpty(path))
+  const entry = entryOf(document, name)
+  const users = usersOf(document)
+  if (entry === undefined || users === undefined) throw noSuchUser(path, name)
+  // A program refuses a file without users, so that one that runs would go on with this one.
+  if (users.items.length === 1) {
+    const message = `${name} is the only user of ${path}; add another one first`
+    throw new CapfleetError('bad-parameter', message, { param: 'name' })
+  }
+  users.items = users.items.filter((item) => item !== entry)
+  await replaceFile(path, document)
+}
+
+async function hashOf(password: string): Promise<string> {
+  if (password !== '') return await hashPassword(password)
+  throw new CapfleetError('bad-parameter', 'the password must not be empty', { param: 'password' })
+}
+
+function noSuchUser(path: string, name: string): CapfleetError {
+  return new CapfleetError('bad-parameter', `${path} has no user ${name}`, { param: 'name' })
+}
+
+function usersOf(document: Document): YAMLSeq | undefined {
+  const users = isMap(document.contents) ? document.get('users') : undefined
+  return isSeq(users) ? users : undefined
+}
+
+function makeUsers(document: Document): YAMLSeq {
+  if (!isMap(document.contents)) document.contents = document.createNode({})
+  if (usersOf(document) === undefined) document.set('users', document.createNode([]))
+  return document.get('users') as YAMLSeq
+}
+
+function entryOf(document: Document, name: string): YAMLMap | undefined {
+  return usersOf(document)
+    ?.items.filter((item) => isMap(item))
+    .find((item) => item.get('name') === name)
+}
+
+/** The file belongs to the same user as before: a program that runs as another one than we must still read it. */
+async function replaceFile(path: string, document: Document): Promise<void> {
+  const before = await stat(path).catch(() => undefined)
+  const hidden = `${path}.${process.pid}.new`
+  await writeFile(hidden, document.toString({ lineWidth: 0 }), { mode: 0o600 })
+  if (before !== undefined && process.getuid?.() === 0) await chown(hidden, before.uid, before.gid)
+  await rename(hidden, path)
+}
+
+async function readOrEmpty(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+}
