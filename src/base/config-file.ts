@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path'
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { CapfleetError } from './error.ts'
+import { Secret } from './secret.ts'
 
 /** A secret is never in the configuration itself: it comes from a file or the environment. */
 export const secretSchema = z.union([
@@ -53,18 +54,18 @@ export function parseConfig<Schema extends z.ZodType>(
   return deepFreeze(parsed.data)
 }
 
-/** The secret's text without a final newline. File names are relative to the configuration's folder. */
-export async function readSecret(source: SecretSource, configPath: string, setting: string): Promise<string> {
+/** Without a final newline. File names are relative to the configuration's folder. */
+export async function readSecret(source: SecretSource, configPath: string, setting: string): Promise<Secret> {
   if ('env' in source) {
     const value = process.env[source.env]
     if (value === undefined) {
       throw new CapfleetError('bad-config', `${setting}: the environment variable ${source.env} is not set`)
     }
-    return value
+    return new Secret(value)
   }
   const file = resolve(dirname(configPath), source.file)
   try {
-    return (await readFile(file, 'utf8')).replace(/\r?\n$/, '')
+    return new Secret((await readFile(file, 'utf8')).replace(/\r?\n$/, ''))
   } catch (cause) {
     throw new CapfleetError('bad-config', `${setting}: cannot read ${file}: ${(cause as Error).message}`, {
       cause,

@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { GatheredLines } from './gathered-lines.ts'
+import { redacted } from './redact.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -15,7 +16,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Written in this thread: writes by others would lose lines, or their order, when the process exits. */
 const STDERR = pino.destination({ dest: 2, sync: true })
-const LINES = new GatheredLines((lines) => STDERR.write(lines))
+const LINES = new GatheredLines((lines) => STDERR.write(redacted(lines)))
 process.once('exit', () => LINES.flush())
 
 /**
@@ -26,7 +27,8 @@ const TEXT_MAX = 2_048
 
 /**
  * JSON lines on stderr, so that stdout stays free for data. `err` fields are written with stack.
- * Lines are written some at a time, the last ones when the process exits. Long texts are cut.
+ * Lines are written some at a time, the last ones when the process exits. Long texts are cut, and
+ * secrets taken out.
  */
 export function createLog(program: string, level: LogLevel): Log {
   const logger = pino(
@@ -35,7 +37,7 @@ export function createLog(program: string, level: LogLevel): Log {
       base: { program },
       messageKey: 'event',
       formatters: { log: withShortTexts },
-      serializers: { err: (error: Error) => withShortTexts({ ...pino.stdSerializers.err(error) }) },
+      serializers: { err: (error: Error) => withShortTexts(plainMembers(pino.stdSerializers.err(error))) },
     },
     LINES,
   )
@@ -45,6 +47,11 @@ export function createLog(program: string, level: LogLevel): Log {
     warn: (event, fields = {}) => logger.warn(fields, event),
     error: (event, fields = {}) => logger.error(fields, event),
   }
+}
+
+/** The clients of Redis and S3 hang what they have sent to their errors, passwords included. */
+function plainMembers(error: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(error).filter(([, value]) => Object(value) !== value))
 }
 
 /** The same object, when none of its texts is too long. */

@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
+import type { Secret } from '../base/secret.ts'
 
 /** How a device compresses what the gateway itself fetches of it for a merge. */
 export const FETCH_COMPRESSIONS = ['none', 'zstd', 'fast'] as const
@@ -7,8 +8,8 @@ export type FetchCompression = (typeof FETCH_COMPRESSIONS)[number]
 
 /** HTTP Basic, or a bearer token. */
 export type DeviceCredentials =
-  | { readonly user: string; readonly password: string }
-  | { readonly token: string }
+  | { readonly user: string; readonly password: Secret }
+  | { readonly token: Secret }
 
 /** Texts in PEM. */
 export interface DeviceTls {
@@ -16,7 +17,7 @@ export interface DeviceTls {
   readonly ca?: string | undefined
   /** The gateway's own certificate and its key, for a device that asks for one. */
   readonly cert?: string | undefined
-  readonly key?: string | undefined
+  readonly key?: Secret | undefined
 }
 
 export interface DeviceOptions extends DeviceTls {
@@ -75,15 +76,16 @@ export class Device {
 
   /** Whether both are the same in all that matters to a request. */
   equals(other: Device): boolean {
-    const names = ['name', 'url', 'site', 'fetchCompression', 'ca', 'cert', 'key', 'address'] as const
+    const names = ['name', 'url', 'site', 'fetchCompression', 'ca', 'cert', 'address'] as const
     if (this.#authorization !== other.#authorization) return false
+    if (this.#options.key?.reveal() !== other.#options.key?.reveal()) return false
     return names.every((name) => this.#options[name] === other.#options[name])
   }
 }
 
 function authorizationOf(credentials: DeviceCredentials): string {
-  if ('token' in credentials) return `Bearer ${credentials.token}`
-  return `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`
+  if ('token' in credentials) return `Bearer ${credentials.token.reveal()}`
+  return `Basic ${Buffer.from(`${credentials.user}:${credentials.password.reveal()}`).toString('base64')}`
 }
 
 /** Certificates are parsed once, not for each connection. */
@@ -91,7 +93,7 @@ function connectOptionsOf({ ca, cert, key, address }: DeviceOptions): DeviceConn
   return {
     ...(ca === undefined && cert === undefined
       ? {}
-      : { secureContext: createSecureContext({ ca, cert, key }) }),
+      : { secureContext: createSecureContext({ ca, cert, key: key?.reveal() }) }),
     ...(address === undefined ? {} : { lookup: always(address) }),
   }
 }

@@ -21,6 +21,7 @@ import {
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { CapfleetError } from '../base/error.ts'
+import type { Secret } from '../base/secret.ts'
 import type { ByteRange, ExportTarget, FilePlace, FinishedFile, PublishOptions } from './export-target.ts'
 import { assertExportId, assertPlace, fileIsLost, isStillThere } from './finished-file.ts'
 
@@ -32,7 +33,7 @@ export interface S3Settings {
   readonly endpoint?: string | undefined
   readonly region: string
   /** Default: what the SDK finds: its variables of the environment, a web identity, the role of the machine. */
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: Secret } | undefined
 }
 
 const CONNECT_LIMIT_MS = 10_000
@@ -45,6 +46,10 @@ const LOOKS_MAX = 5
 const LOOK_PAUSE_MS = 200
 const READ_PIECE_BYTES = 1_048_576
 const KEEP_CONNECTIONS = { keepAlive: true, maxSockets: Number.POSITIVE_INFINITY }
+
+function revealed({ accessKeyId, secretAccessKey }: NonNullable<S3Settings['credentials']>) {
+  return { accessKeyId, secretAccessKey: secretAccessKey.reveal() }
+}
 
 export class S3Target implements ExportTarget {
   readonly name: string
@@ -60,7 +65,7 @@ export class S3Target implements ExportTarget {
     this.#client = new S3Client({
       region,
       ...(endpoint === undefined ? {} : { endpoint }),
-      ...(credentials === undefined ? {} : { credentials }),
+      ...(credentials === undefined ? {} : { credentials: revealed(credentials) }),
       forcePathStyle: true,
       // A client compares the SHA-256. The SDK's own checksums would be computed in JavaScript.
       responseChecksumValidation: 'WHEN_REQUIRED',

@@ -1,12 +1,13 @@
 import { type CommonRedisOptions, Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import type { Secret } from '../base/secret.ts'
 
 /** Where Redis is. */
 export interface RedisTarget {
   /** redis://host:port/db, rediss://..., or the absolute path of a Unix socket. */
   readonly url: string
-  readonly password?: string | undefined
+  readonly password?: Secret | undefined
 }
 
 /**
@@ -32,7 +33,7 @@ export function connectRedis(target: RedisTarget, purpose: RedisPurpose, log: Lo
 
 function optionsFor(target: RedisTarget, purpose: RedisPurpose): Omit<CommonRedisOptions, 'replyMapping'> {
   return {
-    ...(target.password === undefined ? {} : { password: target.password }),
+    ...(target.password === undefined ? {} : { password: target.password.reveal() }),
     connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy: (attempts) => Math.min(RETRY_FIRST_MS * 2 ** Math.min(attempts, 10), RETRY_MOST_MS),
     ...(purpose === 'commands'

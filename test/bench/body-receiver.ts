@@ -6,6 +6,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Secret } from '../../src/base/secret.ts'
 import { Device } from '../../src/device/device.ts'
 import { DeviceClient } from '../../src/device/device-client.ts'
 import { openSource } from '../../src/fetch/source.ts'
@@ -17,7 +18,7 @@ const clients = process.argv
   .slice(2)
   .map(
     (url, index) =>
-      new DeviceClient(new Device({ name: `d${index}`, url, user: 'u', password: 'p' }), LIMITS),
+      new DeviceClient(new Device({ name: `d${index}`, url, user: 'u', password: new Secret('p') }), LIMITS),
   )
 const server = createServer(async (_req, res) => {
   const bytes = await Promise.all(clients.map(receive))

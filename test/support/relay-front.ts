@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { Secret } from '../../src/base/secret.ts'
 import { Device } from '../../src/device/device.ts'
 import { DeviceClient } from '../../src/device/device-client.ts'
 import type { ReopenStep } from '../../src/fetch/leased-streams.ts'
@@ -71,7 +72,7 @@ export async function startRelayFront(
     certificate,
     onRelay,
   } = options
-  const device = new Device({ name: 'd0', url: deviceUrl, user: 'u', password: 'p', ca })
+  const device = new Device({ name: 'd0', url: deviceUrl, user: 'u', password: new Secret('p'), ca })
   const client = new DeviceClient(device, { connectTimeoutMs: 5_000, idleTimeoutMs })
   const ends: (RelayEnd | Error)[] = []
   const waiting = new Set<() => void>()

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { putUser } from '../../src/auth/edit-users-file.ts'
 import type { Log } from '../../src/base/log.ts'
+import { Secret } from '../../src/base/secret.ts'
 import { Device } from '../../src/device/device.ts'
 import { ExportJobs } from '../../src/export/export-jobs.ts'
 import { ExportStore } from '../../src/export/export-store.ts'
@@ -51,7 +52,9 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
   const setDevices = (...names: readonly string[]) => {
     // Nobody listens there: an export is ordered without asking a device.
     fleet.replace(
-      names.map((name) => new Device({ name, url: 'http://127.0.0.1:9', user: 'u', password: 'p' })),
+      names.map(
+        (name) => new Device({ name, url: 'http://127.0.0.1:9', user: 'u', password: new Secret('p') }),
+      ),
     )
   }
   setDevices('d0')

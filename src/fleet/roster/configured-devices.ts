@@ -44,7 +44,11 @@ async function readTls(settings: AccessSettings, configPath: string, setting: st
     const file = settings[name]
     return file === undefined ? undefined : await readSecret({ file }, configPath, `${setting}.${name}`)
   }
-  const tls = { ca: await read('ca'), cert: await read('cert'), key: await read('key') }
+  const tls = {
+    ca: (await read('ca'))?.reveal(),
+    cert: (await read('cert'))?.reveal(),
+    key: await read('key'),
+  }
   try {
     refuseUnusable(tls)
   } catch (cause) {
@@ -59,7 +63,7 @@ async function readTls(settings: AccessSettings, configPath: string, setting: st
 function refuseUnusable({ ca, cert, key }: DeviceTls): void {
   if (ca !== undefined) new X509Certificate(ca)
   if (cert === undefined || key === undefined) return
-  if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) return
+  if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key.reveal()))) return
   throw new Error('the key is not that of the certificate')
 }
 
@@ -74,7 +78,7 @@ async function readCredentials(
   if (user !== undefined && password !== undefined)
     return { user, password: await readSecret(password, configPath, `${setting}.password`) }
   if (token === undefined) throw new Error('the schema lets no settings without credentials through')
-  const text = await readSecret(token, configPath, `${setting}.token`)
-  if (TOKEN.test(text)) return { token: text }
+  const secret = await readSecret(token, configPath, `${setting}.token`)
+  if (TOKEN.test(secret.reveal())) return { token: secret }
   throw new CapfleetError('bad-config', `${setting}.token: must be one line of printable characters`)
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../base/log.ts'
-import type { Device } from '../../device/device.ts'
+import { Device } from '../../device/device.ts'
 import type { Fleet } from '../fleet.ts'
 import type { DeviceAccess } from './configured-devices.ts'
 import { DeviceDiscovery } from './device-discovery.ts'
@@ -138,5 +139,9 @@ export class FleetRoster implements AsyncDisposable {
 
 /** Credentials are compared too, by what they would make of a device. */
 function isSamePlan(a: DiscoveryPlan, b: DiscoveryPlan): boolean {
-  return JSON.stringify(a) === JSON.stringify(b)
+  return isDeepStrictEqual(a.settings, b.settings) && sampleOf(a).equals(sampleOf(b))
+}
+
+function sampleOf({ access: { credentials, ...access } }: DiscoveryPlan): Device {
+  return new Device({ name: 'sample', url: 'https://sample', ...access, ...credentials })
 }

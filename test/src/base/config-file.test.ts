@@ -71,9 +71,9 @@ test('a secret comes from a file beside the configuration or from the environmen
   t.after(() => rm(folder, { recursive: true }))
   await writeFile(join(folder, 'pw'), 'top secret\n')
   const config = join(folder, 'gw.yaml')
-  assert.equal(await readSecret({ file: 'pw' }, config, 'devices[0].password'), 'top secret')
+  assert.equal((await readSecret({ file: 'pw' }, config, 'devices[0].password')).reveal(), 'top secret')
   process.env.CAPFLEET_TEST_SECRET = 'from env'
-  assert.equal(await readSecret({ env: 'CAPFLEET_TEST_SECRET' }, config, 'x'), 'from env')
+  assert.equal((await readSecret({ env: 'CAPFLEET_TEST_SECRET' }, config, 'x')).reveal(), 'from env')
   await assert.rejects(
     readSecret({ env: 'CAPFLEET_ABSENT' }, config, 'devices[0].password'),
     /devices\[0\]\.password: .*CAPFLEET_ABSENT/,

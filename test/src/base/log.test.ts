@@ -72,3 +72,23 @@ test('long texts are cut, those of errors too, and short ones stay', { timeout: 
   assert.equal(user, 'ann')
   assert.match(err.message, /^x{2048}\.\.\. \(60000 characters\)$/)
 })
+
+test('secrets are taken out, and so is what the clients of others hang to their errors', async () => {
+  const script = `
+    const { createLog } = await import(${LOG})
+    const err = Object.assign(new Error('WRONGPASS Bearer c4n4ry-1-value'), {
+      code: 'ERR',
+      command: { name: 'auth', args: ['c4n4ry-2-value'] },
+    })
+    createLog('test', 'info').info('test.line', { path: '/x?Ticket=c4n4ry-3-value', err })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const line = await text(child.stderr)
+  assert.ok(!line.includes('c4n4ry'), line)
+  const { path, err } = JSON.parse(line)
+  assert.deepEqual(
+    [path, err.message, err.code],
+    ['/x?Ticket=[redacted]', 'WRONGPASS Bearer [redacted]', 'ERR'],
+  )
+})

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { ANSWER_BYTES_MAX, DeviceClient } from '../../../src/device/device-client.ts'
 import { CaptureListCache } from '../../../src/fleet/capture-list-cache.ts'
@@ -31,7 +32,7 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
 
   beforeEach(async () => {
     raw = await RawDevice.start()
-    const device = new Device({ name: 'd0', url: raw.url, user: 'u', password: 'p' })
+    const device = new Device({ name: 'd0', url: raw.url, user: 'u', password: new Secret('p') })
     const onHiddenText = (text: string) => hidden.push(text)
     client = new DeviceClient(device, { connectTimeoutMs: 20_000, idleTimeoutMs: 20_000, onHiddenText })
     impatient = new DeviceClient(device, { connectTimeoutMs: 20_000, idleTimeoutMs: 400 })
@@ -170,7 +171,7 @@ describe('the connections of questions', { timeout: 30_000 }, () => {
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const device = new Device({ name: 'd0', url, user: 'u', password: 'p' })
+    const device = new Device({ name: 'd0', url, user: 'u', password: new Secret('p') })
     const client = new DeviceClient(device, { connectTimeoutMs: 5_000, idleTimeoutMs: 5_000 })
     const dispose = () => {
       client.close()

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceConnection } from '../../../src/device/device-connection.ts'
 import { MERGE_READ_SIZE } from '../../../src/device/read-size.ts'
@@ -28,7 +29,7 @@ async function stage(t: TestContext): Promise<Stage> {
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const device = new Device({ name: 'nyc1', url, user: 'gateway', password: 'secret' })
+  const device = new Device({ name: 'nyc1', url, user: 'gateway', password: new Secret('secret') })
   return {
     arrived,
     connect: (signal = new AbortController().signal) => {

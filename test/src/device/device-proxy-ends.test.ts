@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { CALLER, PASSING_WAYS, type PassCall } from '../../support/devices/passing-ways.ts'
 import { chunked, endless, pieces, RawDevice } from '../../support/devices/raw-device.ts'
@@ -23,7 +24,7 @@ for (const [name, open] of PASSING_WAYS)
 
     before(async () => {
       device = await RawDevice.start()
-      const target = new Device({ name: 'd0', url: device.url, user: 'u', password: 'p' })
+      const target = new Device({ name: 'd0', url: device.url, user: 'u', password: new Secret('p') })
       pass = open(target, 300)
       front = createServer((req, res) => {
         pass('/x', req, res).catch((error: unknown) => {
@@ -221,7 +222,12 @@ for (const [name, open] of PASSING_WAYS)
       kind.listen(0, '127.0.0.1')
       await once(kind, 'listening')
       const { port } = kind.address() as AddressInfo
-      const target = new Device({ name: 'd1', url: `http://127.0.0.1:${port}`, user: 'u', password: 'p' })
+      const target = new Device({
+        name: 'd1',
+        url: `http://127.0.0.1:${port}`,
+        user: 'u',
+        password: new Secret('p'),
+      })
       const passKind = open(target, 300)
       const passing = createServer((req, res) => void passKind(req.url ?? '', req, res))
       passing.listen(0, '127.0.0.1')

@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { PASSING_WAYS } from '../../support/devices/passing-ways.ts'
 import { httpGet } from '../../support/http-get.ts'
@@ -15,10 +16,11 @@ test('using http-proxy prints no deprecation warning and leaves util as it was',
     const before = util._extend
     const { DeviceProxy } = await import(${JSON.stringify(new URL('../../../src/device/device-proxy.ts', import.meta.url).href)})
     const { Device } = await import(${JSON.stringify(new URL('../../../src/device/device.ts', import.meta.url).href)})
+    const { Secret } = await import(${JSON.stringify(new URL('../../../src/base/secret.ts', import.meta.url).href)})
     import { createServer, get } from 'node:http'
     const listen = (handler) => new Promise((resolve) => { const s = createServer(handler).listen(0, () => resolve(s)) })
     const upstream = await listen((req, res) => res.end('answer'))
-    const device = new Device({ name: 'd', url: 'http://127.0.0.1:' + upstream.address().port, user: 'u', password: 'p' })
+    const device = new Device({ name: 'd', url: 'http://127.0.0.1:' + upstream.address().port, user: 'u', password: new Secret('p') })
     const proxy = new DeviceProxy({ timeoutMs: 1000 })
     const front = await listen((req, res) => proxy.forward(device, { target: '/x', caller: 'c' }, req, res))
     const answer = await fetch('http://127.0.0.1:' + front.address().port)
@@ -46,7 +48,7 @@ for (const [name, open] of PASSING_WAYS) {
     device.on('connection', () => connections++)
     await once(device.listen(0, '127.0.0.1'), 'listening')
     const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
-    const target = new Device({ name: 'd', url, user: 'u', password: 'p' })
+    const target = new Device({ name: 'd', url, user: 'u', password: new Secret('p') })
     const pass = open(target, 10_000)
     const front = createServer((req, res) => {
       pass(req.url ?? '', req, res).catch((error) => res.writeHead(504).end(String(error)))

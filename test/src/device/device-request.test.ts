@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { callerLabel, formatRequest } from '../../../src/device/device-request.ts'
 
@@ -12,7 +13,7 @@ test('a user has one label, whatever the name holds, and another user another', 
 })
 
 test('a request is one request, whatever its target and its headers hold', () => {
-  const device = new Device({ name: 'nyc1', url: 'http://nyc1/base/', user: 'u', password: 'p' })
+  const device = new Device({ name: 'nyc1', url: 'http://nyc1/base/', user: 'u', password: new Secret('p') })
   const text = formatRequest(device, { target: '/x?a=b', headers: { 'capfleet-caller': '1.red' } })
   assert.deepEqual(text.split('\r\n'), [
     'GET /base/x?a=b HTTP/1.1',

@@ -12,6 +12,7 @@ import {
 } from 'node:net'
 import { describe, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceClient } from '../../../src/device/device-client.ts'
 import { passRead } from '../../../src/device/passed-call.ts'
@@ -65,7 +66,12 @@ async function onStage(play: (stage: Stage) => Promise<void>, timeoutMs = TIMEOU
       res.writeHead(error instanceof CapfleetError ? error.kind.status : 500).end()
     })
   })
-  const target = new Device({ name: 'd', url: await listen(device.server), user: 'u', password: 'p' })
+  const target = new Device({
+    name: 'd',
+    url: await listen(device.server),
+    user: 'u',
+    password: new Secret('p'),
+  })
   client = new DeviceClient(target, { connectTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs })
   stage.url = await listen(front)
   try {
@@ -249,7 +255,7 @@ test('a device behind TLS is asked when its certificate is vouched for, else not
   const url = (await listen(server)).replace('http:', 'https:')
   const limits = { connectTimeoutMs: 5_000, idleTimeoutMs: 5_000 }
   const clientOf = (name: string, ca?: string) =>
-    new DeviceClient(new Device({ name, url, ca, user: 'u', password: 'p' }), limits)
+    new DeviceClient(new Device({ name, url, ca, user: 'u', password: new Secret('p') }), limits)
   const known = clientOf('known', certificate.ca)
   const unknown = clientOf('unknown')
   const front = createServer((req, res) => {

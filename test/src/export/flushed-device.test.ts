@@ -1,6 +1,7 @@
 // When a device has all packets of a time that has just ended.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { flushWaitMs } from '../../../src/export/flushed-device.ts'
 import { Fleet } from '../../../src/fleet/fleet.ts'
@@ -133,5 +134,5 @@ describe('what is asked of a device whose packets are wanted', { timeout: 30_000
 })
 
 function deviceOf({ name, url, user, password }: FakeDevice): Device {
-  return new Device({ name, url, user, password })
+  return new Device({ name, url, user, password: new Secret(password) })
 }

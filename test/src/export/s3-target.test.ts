@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { after, before, describe, test } from 'node:test'
+import { Secret } from '../../../src/base/secret.ts'
 import type { ExportTarget, FilePlace, FinishedFile } from '../../../src/export/export-target.ts'
 import { partBytesOf, type S3Settings, S3Target } from '../../../src/export/s3-target.ts'
 import {
@@ -51,7 +52,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
     const { target, folder } = stage
     const file = await madeFile(folder, UPLOAD_BYTES)
     for (let kill = 1; kill <= 3; kill++)
-      await killUpload({ settings: s3.settings, file, stopAfterBytes: (UPLOAD_BYTES * kill) / 4 })
+      await killUpload(s3, { file, stopAfterBytes: (UPLOAD_BYTES * kill) / 4 })
     assert.equal((await s3.uploads()).length, 3)
     const told: number[] = []
     await target.publish(file, {
@@ -109,7 +110,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
   test('what killed uploads have left of an export is removed with it', async () => {
     const { target, folder } = stage
     const file = await madeFile(folder, 32 * MIB)
-    await killUpload({ settings: s3.settings, file, stopAfterBytes: 1 })
+    await killUpload(s3, { file, stopAfterBytes: 1 })
     assert.equal((await s3.uploads()).length, 1)
     await target.remove(file.exportId)
     assert.deepEqual(await s3.uploads(), [])
@@ -117,7 +118,10 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
 
   for (const [what, change] of [
     ['a bucket that is not there', { bucket: 'elsewhere' }],
-    ['a wrong secret', { credentials: { accessKeyId: 'test-key', secretAccessKey: 'wrong-secret' } }],
+    [
+      'a wrong secret',
+      { credentials: { accessKeyId: 'test-key', secretAccessKey: new Secret('wrong-secret') } },
+    ],
     ['nobody at the endpoint', { endpoint: 'http://127.0.0.1:1' }],
   ] as const) {
     test(`${what} is a bad setting, and later an unavailable target`, async () => {
@@ -242,7 +246,7 @@ async function fakeS3(answer: RequestListener): Promise<AsyncDisposable & { read
       prefix: 'captures/',
       endpoint: `http://127.0.0.1:${port}`,
       region: 'us-east-1',
-      credentials: { accessKeyId: 'test-key', secretAccessKey: 'test-secret' },
+      credentials: { accessKeyId: 'test-key', secretAccessKey: new Secret('test-secret') },
     },
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
@@ -252,8 +256,10 @@ async function fakeS3(answer: RequestListener): Promise<AsyncDisposable & { read
 }
 
 /** Kills a process that uploads the file, when so many bytes are there. */
-async function killUpload(args: UploadingArguments): Promise<void> {
-  const child = spawn(process.execPath, [PROGRAM, JSON.stringify(args)], {
+async function killUpload(s3: TempS3, args: Omit<UploadingArguments, 'settings'>): Promise<void> {
+  const settings = { ...s3.settings, credentials: undefined }
+  const child = spawn(process.execPath, [PROGRAM, JSON.stringify({ ...args, settings })], {
+    env: { ...process.env, ...s3.environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const [said] = await once(child.stdout, 'data')

@@ -1,6 +1,7 @@
 // When the scheduler is told that all streams under a lease have begun: before, none vouches for a reader.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceClient } from '../../../src/device/device-client.ts'
 import { LeasedStreams, type StreamParts, type StreamRequest } from '../../../src/fetch/leased-streams.ts'
@@ -21,7 +22,7 @@ test('streams that are opened one by one are told of when the last one has begun
     parts.use(fake)
     const { name, url, user, password } = fake
     const limits = { connectTimeoutMs: 5_000, idleTimeoutMs: 5_000 }
-    const client = new DeviceClient(new Device({ name, url, user, password }), limits)
+    const client = new DeviceClient(new Device({ name, url, user, password: new Secret(password) }), limits)
     parts.defer(() => client.close())
     clients.set(name, client)
   }

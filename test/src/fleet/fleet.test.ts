@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
+import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { Fleet, type FleetOptions } from '../../../src/fleet/fleet.ts'
 import { publishFleet } from '../../../src/fleet/fleet-metrics.ts'
@@ -150,8 +151,13 @@ describe('the fleet', { timeout: 30_000 }, () => {
     await probed()
     const [d0, d1] = fakes.map(asDevice) as [Device, Device]
     const before = fleet.get('d0')
-    const changed = new Device({ name: 'd1', url: d1.url.href, user: 'gateway', password: 'new' })
-    const third = new Device({ name: 'd2', url: d1.url.href, user: 'gateway', password: 'device-secret' })
+    const changed = new Device({ name: 'd1', url: d1.url.href, user: 'gateway', password: new Secret('new') })
+    const third = new Device({
+      name: 'd2',
+      url: d1.url.href,
+      user: 'gateway',
+      password: new Secret('device-secret'),
+    })
     assert.deepEqual(fleet.replace([third, d0, changed]), { added: ['d2'], changed: ['d1'], removed: [] })
     assert.equal(fleet.get('d0'), before)
     assert.deepEqual(
@@ -244,5 +250,5 @@ describe('the fleet', { timeout: 30_000 }, () => {
 })
 
 function asDevice({ name, url, user, password }: FakeDevice): Device {
-  return new Device({ name, url, user, password })
+  return new Device({ name, url, user, password: new Secret(password) })
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
+import { Secret } from '../../../src/base/secret.ts'
 import { checkRedisServer, connectRedis } from '../../../src/redis/redis-connection.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 
@@ -26,7 +27,7 @@ test('logs in with the password that was given beside the address', async () => 
   const opened = connectRedis({ url: server.url }, 'commands', SILENT)
   await opened.config('SET', 'requirepass', 'secret')
   opened.disconnect()
-  const redis = connectRedis({ url: server.url, password: 'secret' }, 'commands', SILENT)
+  const redis = connectRedis({ url: server.url, password: new Secret('secret') }, 'commands', SILENT)
   await checkRedisServer(redis)
   redis.disconnect()
 })

@@ -5,6 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
+import { Secret } from '../../../src/base/secret.ts'
 import type { S3Settings } from '../../../src/export/s3-target.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { tempFolder } from '../temp-folder.ts'
@@ -23,12 +24,19 @@ const CREDENTIALS = { accessKeyId: 'test-key', secretAccessKey: 'test-secret' }
 /** A real S3 server on a free port, with an empty bucket. */
 export class TempS3 implements AsyncDisposable {
   readonly settings: S3Settings
+  /** The credentials, for a program that has none in its settings. */
+  readonly environment = {
+    AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
+  }
   readonly #parts: AsyncDisposableStack
   readonly #client: S3Client
 
   private constructor(endpoint: string, parts: AsyncDisposableStack) {
     const region = 'us-east-1'
-    this.settings = { bucket: BUCKET, prefix: 'captures/', endpoint, region, credentials: CREDENTIALS }
+    const { accessKeyId, secretAccessKey } = CREDENTIALS
+    const credentials = { accessKeyId, secretAccessKey: new Secret(secretAccessKey) }
+    this.settings = { bucket: BUCKET, prefix: 'captures/', endpoint, region, credentials }
     this.#parts = parts
     this.#client = new S3Client({ endpoint, region, credentials: CREDENTIALS, forcePathStyle: true })
   }

@@ -3,6 +3,7 @@ import type { FinishedFile } from '../../../src/export/export-target.ts'
 import { type S3Settings, S3Target } from '../../../src/export/s3-target.ts'
 
 export interface UploadingArguments {
+  /** Its credentials are in the environment. */
   readonly settings: S3Settings
   readonly file: FinishedFile
   readonly stopAfterBytes: number

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { Log } from '../../../../src/base/log.ts'
+import { Secret } from '../../../../src/base/secret.ts'
 import { DeviceDiscovery } from '../../../../src/fleet/roster/device-discovery.ts'
 import { discoverySchema } from '../../../../src/fleet/roster/device-settings.ts'
 import { eventually } from '../../../support/eventually.ts'
@@ -12,7 +13,7 @@ import { tempFolder } from '../../../support/temp-folder.ts'
 import { TinyDns } from '../../../support/tiny-dns.ts'
 
 const access = {
-  credentials: { token: 'secret' },
+  credentials: { token: new Secret('secret') },
   site: undefined,
   ca: undefined,
   fetchCompression: 'none',

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Secret } from '../../../../src/base/secret.ts'
 import { admitDevices } from '../../../../src/fleet/roster/discovered-devices.ts'
 
 const access = {
-  credentials: { user: 'gateway', password: 'secret' },
+  credentials: { user: 'gateway', password: new Secret('secret') },
   site: 'eu',
   ca: undefined,
   fetchCompression: 'none',

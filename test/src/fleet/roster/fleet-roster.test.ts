@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Log } from '../../../../src/base/log.ts'
+import { Secret } from '../../../../src/base/secret.ts'
 import { Device } from '../../../../src/device/device.ts'
 import { Fleet } from '../../../../src/fleet/fleet.ts'
 import { discoverySchema } from '../../../../src/fleet/roster/device-settings.ts'
@@ -11,14 +12,14 @@ import { TinyDns } from '../../../support/tiny-dns.ts'
 
 const SRV = '_capfleet._tcp.example.org'
 const access = {
-  credentials: { token: 'secret' },
+  credentials: { token: new Secret('secret') },
   site: undefined,
   ca: undefined,
   fetchCompression: 'none',
 } as const
 
 /** Nobody answers at these addresses (TEST-NET-1); only names matter here. */
-const device = (name: string) => new Device({ name, url: 'http://127.0.0.1:9', token: 'x' })
+const device = (name: string) => new Device({ name, url: 'http://127.0.0.1:9', token: new Secret('x') })
 
 function setUp() {
   const logged: string[] = []
@@ -80,6 +81,10 @@ test('configured devices come first, discovered ones beside them, and a name cou
   await made.roster.configure({ devices: [], discoveries: [{ settings: { ...settings }, access }] })
   assert.deepEqual(made.names(), ['lon1', 'nyc1'])
   assert.equal(made.fleet.get('nyc1'), nyc1, 'the same discovery goes on')
+  const other = { ...access, credentials: { token: new Secret('other') } }
+  await made.roster.configure({ devices: [], discoveries: [{ settings, access: other }] })
+  await eventually(() => made.names().length === 2, limit('the devices are found anew'))
+  assert.notEqual(made.fleet.get('nyc1').device, nyc1?.device, 'with another token')
   await made.roster.configure({ devices, discoveries: [] })
   assert.deepEqual(made.names(), ['zrh1', 'lon1'])
 })

@@ -1,0 +1,29 @@
+/**
+ * Takes secrets out of log lines: the last look at a line, whoever wrote it. What we hold ourselves is a Secret,
+ * which is never printed; this is for what came from elsewhere, in a header, a query or the text of an error.
+ */
+
+const REDACTED = '[redacted]'
+
+/** Of lines of JSON: each pattern ends at the quote that ends a text. */
+const PATTERNS: readonly (readonly [RegExp, string])[] = [
+  // Members by name, whatever is in them.
+  [
+    /("(?:authorization|proxy-authorization|cookie|password|token|ticket|secret\w*)":)"(?:[^"\\]|\\.)*"/gi,
+    `$1"${REDACTED}"`,
+  ],
+  // The value of an Authorization header inside a text.
+  [/\b(Bearer|Basic) [\w.~+/-]{8,}=*/gi, `$1 ${REDACTED}`],
+  // A parameter of a query.
+  [/([?&;"\s](?:ticket|token|access_token|password|secret)=)[^&;\s"\\]+/gi, `$1${REDACTED}`],
+  // User and password of an address.
+  [/(:\/\/)[^\s/@"\\]+@/g, `$1${REDACTED}@`],
+  // A signed token, wherever it is.
+  [/(?<![\w-])eyJ[\w-]+\.[\w-]+(?:\.[\w-]*)*/g, REDACTED],
+  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[^"]*/g, REDACTED],
+]
+
+/** REQUIRES: whole lines of JSON. They are lines of JSON again. */
+export function redacted(lines: string): string {
+  return PATTERNS.reduce((text, [pattern, shown]) => text.replace(pattern, shown), lines)
+}
