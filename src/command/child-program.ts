@@ -12,9 +12,12 @@ const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 /**
  * What Node is started with: at most 3 x 16 MiB of young objects. On a large machine Node takes several times
  * as much, and a gateway that reads long lists comes to use it. It cannot be said to a Node that runs; the
- * the launcher `src/capfleet` says the same.
+ * launcher `src/capfleet` says the same.
  */
 export const NODE_OPTIONS: readonly string[] = ['--max-semi-space-size=16']
+
+/** Node cannot set its own limits. `src/capfleet` says the same. */
+const WITHOUT_CORE_DUMPS: readonly string[] = ['-c', 'ulimit -c 0; exec "$@"', 'sh']
 
 export interface ChildProgram {
   readonly name: string
@@ -40,7 +43,7 @@ export async function startChildProgram(
 ): Promise<ChildProgram> {
   await mkdir(dirname(logPath), { recursive: true })
   await using log = await open(logPath, appends ? 'a' : 'w')
-  const child = spawn(process.execPath, [...NODE_OPTIONS, CLI, ...args], {
+  const child = spawn('/bin/sh', [...WITHOUT_CORE_DUMPS, process.execPath, ...NODE_OPTIONS, CLI, ...args], {
     stdio: ['ignore', 'pipe', log.fd, 'ipc'],
     detached: true,
   })

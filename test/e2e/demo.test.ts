@@ -1,6 +1,6 @@
 // The product as a user meets it: the demo from its command, curl and tcpdump at the other end.
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { mayCapture } from '../../src/command/live-traffic.ts'
@@ -9,6 +9,7 @@ import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import {
   type DemoProcess,
   processesNaming,
+  runningNaming,
   startDemo,
   temporaryHome,
 } from '../support/processes/demo-process.ts'
@@ -57,6 +58,16 @@ describe('the demo fleet', () => {
       times.length,
       counts.reduce((sum, { stdout }) => sum + Number(stdout), 0),
     )
+  })
+
+  test('no program can leave its memory on the disk', async () => {
+    const running = await runningNaming(home.path)
+    // Demo, gateway, its Redis, worker, three recorders and appliances.
+    assert.ok(running.length >= 10, `${running.map(({ commandLine }) => commandLine)}`)
+    for (const { pid, commandLine } of running) {
+      const limits = await readFile(`/proc/${pid}/limits`, 'utf8')
+      assert.match(limits, /^Max core file size +0 +0 /m, commandLine)
+    }
   })
 
   test("gives one device's capture, filtered and compressed", async () => {

@@ -27,7 +27,7 @@ export interface DemoProcess extends AsyncDisposable {
 }
 
 export async function startDemo(home: string, args: readonly string[] = []): Promise<DemoProcess> {
-  const child = spawn(process.execPath, ['src/cli.ts', 'demo', '--port', '0', '--home', home, ...args], {
+  const child = spawn('src/capfleet', ['demo', '--port', '0', '--home', home, ...args], {
     cwd: REPOSITORY_ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -91,11 +91,22 @@ export async function temporaryHome(): Promise<AsyncDisposable & { path: string 
 
 /** Command lines of the running processes that name `word`, this process aside. */
 export async function processesNaming(word: string): Promise<string[]> {
-  const found: string[] = []
+  return (await runningNaming(word)).map(({ commandLine }) => commandLine)
+}
+
+export interface RunningProcess {
+  readonly pid: number
+  readonly commandLine: string
+}
+
+/** The same with their numbers. */
+export async function runningNaming(word: string): Promise<RunningProcess[]> {
+  const found: RunningProcess[] = []
   for (const pid of await readdir('/proc')) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
-    if (commandLine.includes(word)) found.push(commandLine.replaceAll('\0', ' '))
+    if (commandLine.includes(word))
+      found.push({ pid: Number(pid), commandLine: commandLine.replaceAll('\0', ' ') })
   }
   return found
 }
