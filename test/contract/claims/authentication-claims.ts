@@ -81,9 +81,15 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     { get: '/v1/devices', as: 'nobody', problem: ['unauthenticated'], out: FLEET_ONLY },
   ),
   unchecked('the gateway takes HTTP Basic only so far', 'D5-12', 'POST /v1/tokens mints tokens.'),
-  unchecked('roles stand for scopes so far', 'D5-13', 'There is a scope for each kind of call.'),
-  unchecked(
-    'there are no claims without tokens',
+  heldBy(
+    'test/e2e/access-matrix.test.ts',
+    'is what the rows of both tables say, for each role and for nobody',
+    'D5-13',
+    'There is a scope for each kind of call.',
+  ),
+  heldBy(
+    'test/src/routes/caller-bounds.test.ts',
+    'get from all of theirs what the whole fleet would give of them',
     'D5-14',
     'Claims limit devices, filter, time span and bytes.',
   ),

@@ -14,7 +14,6 @@ import {
   row,
   STRING,
   THROUGH_GATEWAY,
-  unchecked,
 } from '../claim.ts'
 import { ALPHA, BIG, MIXED, MIXED_NS, RING, ringNs, TWIN } from '../contract-captures.ts'
 import {
@@ -226,7 +225,12 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     device: 'ring',
     head: { 'Capfleet-Aged-Out-Before': String(ringNs(26) + 1n) },
   }),
-  unchecked('quotas of users do not exist yet', 'D1-53', '429 user-quota.'),
+  heldBy(
+    'test/e2e/exports.test.ts',
+    'beyond the quota of its user is refused, until one has ended',
+    'D1-53',
+    '429 user-quota.',
+  ),
   row('D1-54', '502 device-unreachable, with the name of the device.', {
     act: (at) => failsWith(at, 'dead', 'device-unreachable', 502),
     out: THROUGH_GATEWAY,
@@ -267,7 +271,12 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     'D1-60',
     '507 store-full.',
   ),
-  unchecked('exports do not exist yet', 'D1-61', '507 export-store-full.'),
+  heldBy(
+    'test/e2e/export-outages.test.ts',
+    'pauses an export, which goes on when there is room',
+    'D1-61',
+    '507 export-store-full.',
+  ),
   row('D1-62', 'Documented pipelines use curl -f.', {
     out: DEVICE_ONLY,
     act: async () => {

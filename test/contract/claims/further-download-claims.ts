@@ -1,6 +1,6 @@
 /** Section 4 of the decisions: what downloads take beyond the reference. */
 import assert from 'node:assert/strict'
-import { type Claim, heldBy, packets, row, THROUGH_GATEWAY, unchecked } from '../claim.ts'
+import { type Claim, heldBy, packets, row, THROUGH_GATEWAY } from '../claim.ts'
 import { BIG, packetsOf, SECOND_NS } from '../contract-captures.ts'
 import {
   BEGIN_NS,
@@ -257,8 +257,9 @@ export const FURTHER_DOWNLOAD_CLAIMS: readonly Claim[] = [
       problem: ['bad-parameter', 'TSMode'],
     },
   ),
-  unchecked(
-    'users have no forceBPF yet',
+  heldBy(
+    'test/e2e/forced-filter.test.ts',
+    'holds for whatever is asked of downloads',
     'D4-26',
     'A user may carry a filter that is added to every other one.',
   ),
