@@ -27,7 +27,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     },
   ),
   heldBy(
-    'test/src/auth/users-file.test.ts',
+    'test/src/auth/edit-users-file.test.ts',
     'the file holds no password and is readable by its owner only',
     'D5-2',
     'Users are in a file of argon2id hashes.',
