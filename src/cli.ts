@@ -180,6 +180,33 @@ user
     runProgram(async () => (await import('./command/user-command.ts')).setPassword(name, options)),
   )
 
+program
+  .command('audit')
+  .description('look at the audit of a gateway and its workers')
+  .command('verify')
+  .description('check that no line of the audit was changed or removed, and say which; status 1 = some were')
+  .addOption(
+    new Option('--folder <folder>', 'the setting audit.folder, or a copy of it').conflicts('config'),
+  )
+  .addOption(new Option('--config <file>', 'the gateway whose audit it is').env('CAPFLEET_CONFIG'))
+  .option('--expect <ends...>', 'ends of chains that an earlier run has printed: CHAIN:LINE:HASH')
+  .action(async (options: { folder?: string; config?: string; expect?: string[] }, command: Command) => {
+    let isWhole = true
+    await runProgram(async () => {
+      const folder = options.folder ?? (await auditFolderOf(options.config ?? needFolder(command)))
+      isWhole = await (await import('./command/audit-verify.ts')).runAuditVerify(folder, options.expect ?? [])
+    })
+    if (!isWhole) process.exitCode = 1
+  })
+
+function needFolder(command: Command): never {
+  command.error("error: required option '--folder <folder>' or '--config <file>' not specified")
+}
+
+async function auditFolderOf(configPath: string): Promise<string> {
+  return (await (await import('./gateway-config.ts')).loadGatewayConfig(configPath)).audit.folder
+}
+
 /** Help and version end well; all else that commander ends for is a mistake in the command line. */
 function endWith({ exitCode }: CommanderError): never {
   process.exit(exitCode === 0 ? 0 : STATUS_USAGE)

@@ -30,6 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/redis': ['src/base'],
   'src/auth': ['src/base', 'src/http', 'src/redis', 'src/query'],
   'src/query': ['src/base/error.ts'],
+  'src/audit': ['src/base'],
   'src/contract': ['src/base', 'src/http', 'src/query'],
   'src/pcap': ['src/base/error.ts', 'native/record-merge.ts'],
   'src/device': ['src/base', 'src/http', 'src/query'],
@@ -46,6 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/serve': [
     'src/base',
+    'src/audit',
     'src/http',
     'src/redis',
     'src/query',
@@ -57,6 +59,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/export': [
     'src/base',
+    'src/audit',
     'src/http',
     'src/redis',
     'src/auth',
@@ -70,6 +73,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/routes': [
     'src/base',
+    'src/audit',
     'src/http',
     'src/redis',
     'src/auth',
@@ -99,6 +103,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/command': [
     'src/base',
     'src/auth',
+    'src/audit',
     'src/demo-traffic',
     'src/command/client/list-output.ts',
     'appliance',

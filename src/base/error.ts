@@ -202,6 +202,12 @@ export const ERROR_KINDS = {
     retry: true,
     blame: 'ours',
   },
+  'audit-unavailable': {
+    status: 503,
+    title: 'The audit cannot be written, and nothing may be done without it',
+    retry: true,
+    blame: 'ours',
+  },
   'export-target-unavailable': {
     status: 503,
     title: 'The place of exported files cannot be reached',

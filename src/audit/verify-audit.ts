@@ -1,0 +1,252 @@
+/**
+ * Whether the audit is as it was written. Each line holds to the one before by its hash, so that a changed line, one
+ * that is missing and one that was put in are seen, and where. Who may write the files can cut lines off at the end
+ * of a chain, or compute all hashes anew: that is only seen by who has noted an end before (`expected`).
+ */
+import { open, stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { type AuditFile, listChains } from './audit-files.ts'
+import { CHAIN_BEGIN, type ChainEnd, LINE_BYTES_MAX, type ReadLine, readLine } from './audit-line.ts'
+import type { PlacedLine } from './lines-backwards.ts'
+
+export interface AuditVerdict {
+  readonly chains: readonly ChainVerdict[]
+  /** Whether nothing is wrong. */
+  readonly isWhole: boolean
+}
+
+export interface ChainVerdict {
+  readonly chain: string
+  readonly files: number
+  /** That are as they were written. */
+  readonly lines: number
+  /** Its oldest file; those before are not there any more, which is no problem: old files are removed. */
+  readonly firstFile: number
+  readonly end: ChainEnd
+  /** Behind the last line: of a line that is being written, or whose process was killed. */
+  readonly tornBytes: number
+  /** At most PROBLEMS_MAX; `problemCount` has all. */
+  readonly problems: readonly AuditProblem[]
+  readonly problemCount: number
+}
+
+export interface AuditProblem {
+  /**
+   * altered: the line is not as it was written. missing: lines or files before it are not there. replaced: the line
+   * before it was another one. misplaced: it belongs further up. cut-off: the chain must have gone on.
+   */
+  readonly kind: 'altered' | 'missing' | 'replaced' | 'misplaced' | 'cut-off'
+  /** A name in the folder. */
+  readonly file: string
+  /** From 1; with the byte where it begins, from 0. */
+  readonly line: number
+  readonly offset: number
+  readonly says: string
+}
+
+export interface VerifyOptions {
+  /** Ends that somebody has noted, by chain. */
+  readonly expected?: ReadonlyMap<string, ChainEnd>
+  readonly onProgress?: (doneBytes: number, totalBytes: number) => void
+}
+
+const PROBLEMS_MAX = 100
+const BLOCK_BYTES = 1_048_576
+const LINE_END = 0x0a
+
+/** Looks at all files of all chains. Fails as reading them does. */
+export async function verifyAudit(
+  folder: string,
+  { expected = new Map(), onProgress = () => undefined }: VerifyOptions = {},
+): Promise<AuditVerdict> {
+  const chains: ChainVerdict[] = []
+  const found = await listChains(folder)
+  const totalBytes = await sizeOf([...found.values()].flat())
+  let doneBytes = 0
+  for (const chain of new Set([...found.keys(), ...expected.keys()])) {
+    const check = new ChainCheck(chain, expected.get(chain))
+    const files = found.get(chain) ?? []
+    for (const [index, file] of files.entries()) {
+      await check.file(file, {
+        isLast: index === files.length - 1,
+        onRead: (bytes) => {
+          doneBytes += bytes
+          onProgress(doneBytes, totalBytes)
+        },
+      })
+    }
+    chains.push(check.verdict())
+  }
+  return { chains, isWhole: chains.every(({ problemCount }) => problemCount === 0) }
+}
+
+async function sizeOf(files: readonly AuditFile[]): Promise<number> {
+  const sizes = await Promise.all(files.map(async ({ path }) => (await stat(path)).size))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+interface Place {
+  readonly file: string
+  readonly line: number
+  readonly offset: number
+}
+
+interface FileReading {
+  readonly isLast: boolean
+  readonly onRead: (bytes: number) => void
+}
+
+/** What the next line must say. */
+interface Expectation {
+  readonly seq: number
+  /** The hash of the line before it. */
+  readonly prev: string
+  /** So many lines before it are altered; in truth they may have been fewer. */
+  readonly altered: number
+}
+
+class ChainCheck {
+  readonly #chain: string
+  readonly #noted: ChainEnd | undefined
+  #files = 0
+  #lines = 0
+  #firstFile = 0
+  #number = 0
+  #next: Expectation | undefined
+  #end = CHAIN_BEGIN
+  #tornBytes = 0
+  readonly #problems: AuditProblem[] = []
+  #problemCount = 0
+
+  constructor(chain: string, noted: ChainEnd | undefined) {
+    this.#chain = chain
+    this.#noted = noted
+  }
+
+  async file(file: AuditFile, { isLast, onRead }: FileReading): Promise<void> {
+    const name = basename(file.path)
+    this.#enter(file, name)
+    const lines = readLines(file.path, onRead)
+    for (let line = 1; ; line += 1) {
+      const { value, done = false } = await lines.next()
+      const place = { file: name, line, offset: value.offset }
+      if (!done) this.#look(value.bytes, place)
+      else if (value.bytes.length > 0) this.#lookTorn(value.bytes, place, isLast)
+      if (done) return
+    }
+  }
+
+  verdict(): ChainVerdict {
+    this.#missNoted()
+    return {
+      chain: this.#chain,
+      files: this.#files,
+      lines: this.#lines,
+      firstFile: this.#firstFile,
+      end: this.#end,
+      tornBytes: this.#tornBytes,
+      problems: this.#problems,
+      problemCount: this.#problemCount,
+    }
+  }
+
+  #enter({ number }: AuditFile, file: string): void {
+    this.#files += 1
+    if (this.#files === 1) {
+      this.#firstFile = number
+      if (number === 1) this.#next = { seq: 1, prev: CHAIN_BEGIN.hash, altered: 0 }
+    } else if (number !== this.#number + 1) {
+      const gone = number - this.#number - 1
+      this.#tell(
+        'missing',
+        { file, line: 1, offset: 0 },
+        `${gone} file${gone > 1 ? 's' : ''} before this one`,
+      )
+      this.#next = undefined
+    }
+    this.#number = number
+  }
+
+  #look(bytes: Buffer, place: Place): void {
+    const read = readLine(bytes)
+    if (read === undefined) {
+      this.#tell('altered', place, 'the line is not as it was written')
+      if (this.#next !== undefined) this.#next = { ...this.#next, altered: this.#next.altered + 1 }
+      return
+    }
+    this.#lines += 1
+    const { seq, hash } = read
+    if (seq === this.#noted?.seq && hash !== this.#noted.hash)
+      this.#tell('replaced', place, `line ${seq} of the chain is another one than was noted`)
+    if (this.#next !== undefined && seq < this.#next.seq) {
+      this.#tell('misplaced', place, `line ${seq} of the chain stands where ${this.#next.seq} belongs`)
+      return
+    }
+    if (this.#next !== undefined) this.#compare(read, this.#next, place)
+    this.#next = { seq: seq + 1, prev: hash, altered: 0 }
+    this.#end = { seq, hash }
+  }
+
+  #compare({ seq, prev }: ReadLine, expected: Expectation, place: Place): void {
+    const missing = seq - expected.seq - expected.altered
+    if (missing > 0) this.#tell('missing', place, `${countOf(missing, 'line')} of the chain before this one`)
+    else if (expected.altered === 0 && expected.prev !== prev)
+      this.#tell('replaced', place, 'it goes on from another line than the one before it')
+  }
+
+  /** A killed process leaves the begin of a line at the end of its last file, and nothing else. */
+  #lookTorn(rest: Buffer, place: Place, isLast: boolean): void {
+    if (isLast && !hasWholeLine(rest)) this.#tornBytes = rest.length
+    else this.#tell('altered', place, 'the file does not end with a line')
+  }
+
+  /** What was noted was in the chain, so that the chain cannot end before it. */
+  #missNoted(): void {
+    const noted = this.#noted?.seq ?? 0
+    if (noted <= this.#end.seq) return
+    const place = { file: this.#chain, line: 0, offset: 0 }
+    this.#tell('cut-off', place, `the chain had a line ${noted}, and ends with ${this.#end.seq}`)
+  }
+
+  #tell(kind: AuditProblem['kind'], place: Place, says: string): void {
+    this.#problemCount += 1
+    if (this.#problems.length < PROBLEMS_MAX) this.#problems.push({ kind, ...place, says })
+  }
+}
+
+function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** The begin of a line never has its own hash in it. */
+function hasWholeLine(rest: Buffer): boolean {
+  return rest.length > LINE_BYTES_MAX || /,"hash":"[0-9a-f]{64}"\}./s.test(rest.toString('latin1'))
+}
+
+/** Each line without its line end; returns what is behind the last one. Lines that are too long come in pieces. */
+async function* readLines(
+  path: string,
+  onRead: (bytes: number) => void,
+): AsyncGenerator<PlacedLine, PlacedLine> {
+  await using file = await open(path, 'r')
+  const block = Buffer.allocUnsafe(BLOCK_BYTES)
+  let rest: Buffer = Buffer.alloc(0)
+  let offset = 0
+  for (;;) {
+    const { bytesRead } = await file.read(block, 0, block.length)
+    if (bytesRead === 0) return { bytes: rest, offset }
+    onRead(bytesRead)
+    const data = Buffer.concat([rest, block.subarray(0, bytesRead)])
+    let begin = 0
+    for (let end = data.indexOf(LINE_END); end >= 0; end = data.indexOf(LINE_END, begin)) {
+      yield { bytes: data.subarray(begin, end), offset: offset + begin }
+      begin = end + 1
+    }
+    if (data.length - begin > LINE_BYTES_MAX) {
+      yield { bytes: data.subarray(begin), offset: offset + begin }
+      begin = data.length
+    }
+    offset += begin
+    rest = data.subarray(begin)
+  }
+}

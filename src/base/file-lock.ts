@@ -1,0 +1,57 @@
+/** One process at a time, for as long as it lives. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+
+/** flock(1) says by this exit status that somebody else holds the lock. */
+const STATUS_TAKEN = 1
+
+/**
+ * Locks the file, which is made when it is missing, until dispose or the end of the process, however it
+ * ends. Node has no flock(2), but a lock belongs to the open file: flock(1) takes it on a descriptor that it
+ * inherits, exits, and the lock stays with our descriptor. The kernel gives it up when that closes, so there
+ * is no stale lock to judge. The file says whose the lock is, for people. undefined: another process has it.
+ */
+export async function lockFile(path: string): Promise<Disposable | undefined> {
+  const descriptor = openSync(path, 'a+', 0o600)
+  let held = false
+  try {
+    held = await takeLock(descriptor, path)
+  } finally {
+    if (!held) closeSync(descriptor)
+  }
+  if (!held) return undefined
+  tellHolder(descriptor)
+  return {
+    [Symbol.dispose]() {
+      if (held) closeSync(descriptor)
+      held = false
+    },
+  }
+}
+
+/** A full disk is no reason to go without the lock. */
+function tellHolder(descriptor: number): void {
+  try {
+    ftruncateSync(descriptor)
+    writeSync(descriptor, `${process.pid}\n`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+  }
+}
+
+async function takeLock(descriptor: number, path: string): Promise<boolean> {
+  const child = spawn('flock', ['--exclusive', '--nonblock', '3'], {
+    stdio: ['ignore', 'ignore', 'ignore', descriptor],
+  })
+  let status: unknown
+  try {
+    ;[status] = await once(child, 'exit')
+  } catch (cause) {
+    throw new Error(`${path} cannot be locked: the program flock (Debian package util-linux) cannot be run`, {
+      cause,
+    })
+  }
+  if (status === 0 || status === STATUS_TAKEN) return status === 0
+  throw new Error(`${path} cannot be locked: flock ended with ${String(status)}`)
+}
