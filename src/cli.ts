@@ -185,9 +185,7 @@ program
   .description('look at the audit of a gateway and its workers')
   .command('verify')
   .description('check that no line of the audit was changed or removed, and say which; status 1 = some were')
-  .addOption(
-    new Option('--folder <folder>', 'the setting audit.folder, or a copy of it').conflicts('config'),
-  )
+  .addOption(new Option('--folder <folder>', 'the setting audit.folder, or a copy of it').conflicts('config'))
   .addOption(new Option('--config <file>', 'the gateway whose audit it is').env('CAPFLEET_CONFIG'))
   .option('--expect <ends...>', 'ends of chains that an earlier run has printed: CHAIN:LINE:HASH')
   .action(async (options: { folder?: string; config?: string; expect?: string[] }, command: Command) => {
@@ -204,7 +202,11 @@ function needFolder(command: Command): never {
 }
 
 async function auditFolderOf(configPath: string): Promise<string> {
-  return (await (await import('./gateway-config.ts')).loadGatewayConfig(configPath)).audit.folder
+  const [{ auditFolder }, { loadGatewayConfig }] = await Promise.all([
+    import('./open-audit.ts'),
+    import('./gateway-config.ts'),
+  ])
+  return auditFolder(await loadGatewayConfig(configPath))
 }
 
 /** Help and version end well; all else that commander ends for is a mistake in the command line. */
@@ -215,7 +217,8 @@ function endWith({ exitCode }: CommanderError): never {
 /** The npm package is for those who ask a gateway: it has no native code. */
 function refuseWithoutEngine(command: Command): void {
   const name = command.parent === program ? command.name() : (command.parent?.name() ?? '')
-  if (!ENGINE_COMMANDS.includes(name) || existsSync(new URL('../native', import.meta.url))) return
+  const isEngines = ENGINE_COMMANDS.includes(name) || command.getOptionValue('config') !== undefined
+  if (!isEngines || existsSync(new URL('../native', import.meta.url))) return
   throw new CapfleetError(
     'not-implemented',
     `${name} needs the native engine, which is not in this package; run it in a checkout of the repository, where npm start builds it`,

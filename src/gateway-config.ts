@@ -2,6 +2,7 @@
  * Every setting of the gateway: name, default, unit and check (those of devices are in
  * fleet/device-settings.ts). config/gateway.example.yaml documents them.
  */
+import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { loadConfig, secretSchema } from './base/config-file.ts'
@@ -68,6 +69,20 @@ const exportsSchema = z
   })
   .prefault({})
 
+const auditSchema = z
+  .strictObject({
+    folder: z.string().optional(),
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'must be 1 to 64 letters, digits, _ and -')
+      .default(machineName),
+    required: z.boolean().default(true),
+    sync: z.enum(['each', 'second']).default('second'),
+    fileBytes: wholeNumber(65_536, 64 * GIB).default(268_435_456),
+    keepDays: wholeNumber(1, 36_500).default(400),
+  })
+  .prefault({})
+
 export const gatewayConfigSchema = z
   .strictObject({
     listen: listenSchema(8080),
@@ -117,6 +132,7 @@ export const gatewayConfigSchema = z
       })
       .prefault({}),
     exports: exportsSchema,
+    audit: auditSchema,
     timeZone: timeZoneSchema,
     tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
     logLevel: logLevelSchema,
@@ -134,17 +150,29 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const config = await loadConfig(path, gatewayConfigSchema)
   const folder = dirname(resolve(path))
   const { worker, spool } = config.exports
+  const { audit } = config
   return {
     ...config,
     listen: resolveListen(config.listen, folder),
     home: resolve(folder, config.home),
     auth: { ...config.auth, users: resolve(folder, config.auth.users) },
+    audit: { ...audit, folder: audit.folder === undefined ? undefined : resolve(folder, audit.folder) },
     exports: {
       ...config.exports,
       spool: spool === undefined ? undefined : resolve(folder, spool),
       worker: { ...worker, listen: resolveListen(worker.listen, folder) },
     },
   }
+}
+
+/** The host name, as far as it may be in the name of a file. */
+function machineName(): string {
+  return (
+    hostname()
+      .replaceAll(/[^A-Za-z0-9_-]/g, '-')
+      .replace(/^[_-]+/, '')
+      .slice(0, 64) || 'machine'
+  )
 }
 
 function isRedisUrl(text: string): boolean {

@@ -7,6 +7,7 @@ import { ExportOutcomes } from './export/export-outcomes.ts'
 import type { ExportParts, OrderingRules } from './export/export-parts.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
+import { openAudit } from './open-audit.ts'
 import { openExports, type SharedExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { joinScheduler, redisOfConfig } from './parts.ts'
@@ -32,6 +33,7 @@ export async function openWorker(
   { configPath, log, metrics }: WorkerContext,
   owner: AsyncDisposableStack,
 ): Promise<WorkerParts> {
+  const audit = await openAudit(config, { kind: 'worker', log, metrics }, owner)
   const redis = (await redisOfConfig(config, configPath)) ?? { url: await privateRedisSocket(config.home) }
   const checking = connectRedis(redis, 'commands', log)
   await checkRedisServer(checking).finally(() => checking.disconnect())
@@ -49,7 +51,18 @@ export async function openWorker(
   const outcomes = new ExportOutcomes(metrics)
   const ordering = orderingRules(config)
   const quotas = owner.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log }))
-  const parts = { ...shared, quotas, ordering, leases, fleet, log, outcomes, startTimeoutMs, retryPauseMs }
+  const parts = {
+    ...shared,
+    quotas,
+    ordering,
+    leases,
+    fleet,
+    audit,
+    log,
+    outcomes,
+    startTimeoutMs,
+    retryPauseMs,
+  }
   return { parts, redis, roster }
 }
 

@@ -16,6 +16,7 @@ import type { GatewayConfig } from './gateway-config.ts'
 import type { DeviceUse } from './lease/lease.ts'
 import type { ReadersOf } from './lease/lease-housekeeper.ts'
 import { forgetLeases, LeaseScheduler } from './lease/lease-scheduler.ts'
+import { openAudit } from './open-audit.ts'
 import { openExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './redis/redis-connection.ts'
@@ -45,6 +46,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   })
   const roster = await planRoster(config, configPath)
   const fleet = openFleet(config, metrics, log)
+  const audit = await openAudit(config, { kind: 'gateway', log, metrics }, building)
   const redis = await openRedis(config, configPath, log, building)
   const leases = await joinScheduler(config, { redis, fleet, log, sole: config.redis.url === undefined })
   building.defer(() => leases.close())
@@ -63,6 +65,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     callLimits: new CallLimits(config.control, metrics),
     vouchers: { users },
     quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
+    audit,
     metrics,
     log,
     draining: draining.signal,
@@ -83,6 +86,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
       metrics: new DownloadOutcomes(metrics),
       running: new RunningDownloads(),
       receipts,
+      audit,
       log,
       startTimeoutMs: config.downloads.startTimeoutMs,
       retryPauseMs: config.downloads.retryPauseMs,

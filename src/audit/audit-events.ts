@@ -4,28 +4,38 @@
 export const AUDIT_EVENTS = {
   'audit.opened': 'A process begins to write: `program`, `version`, `pid`.',
   'audit.recovered':
-    'The process before was killed in the middle of a line: `cutBytes` of `file` were cut off.',
-  'audit.lost': 'Events that could not be written in between: `events`, `since`.',
+    'The process before was killed in the middle of a line: `cutBytes` at the end of `file` were cut off.',
+  'audit.lost': 'Events could not be written before this line: `events`, from `since` on.',
   'audit.closed': 'The process ends in good order. Without it, it was killed.',
   'download.begin':
-    'A download is going to be opened: `path`, `query` as given, `devices`, `plan` as understood.',
+    'A download is going to be opened: `path`, `query`, `devices`; `resumed`, the one it continues.',
   'download.end':
-    'A download has ended: `outcome` as in its receipt, `packets`, `bytes`, `sha256` if asked for, `error`. ' +
+    'It has ended: `outcome` as in its receipt, `packets`, `bytes`, `devices`, `sha256` if asked for, `error`. ' +
     'Written before the client can see the end.',
-  'export.ordered': 'An export: `export`, `query`, `devices`.',
-  'export.cancelled': 'An export is cancelled, or its files are removed: `export`.',
-  'export.filled': 'What is missing in an export is to be fetched: `export`.',
-  'export.end':
-    'A worker has ended an export: `export`, `outcome`, `packets`, `bytes`, `error`. Twice, where a worker died meanwhile.',
-  'export-file.begin': 'A file of an export is sent: `export`, `file`, `range`.',
-  'export-file.end': 'No more of the file is sent: `bytes` were, `outcome`.',
-  'schedule.ordered': 'A schedule of exports: `schedule`, `query`.',
-  'schedule.removed': 'A schedule is ended: `schedule`.',
-  'control.begin': 'A call that changes devices, or may: `method`, `path`, `query`, `devices`.',
-  'control.end': 'It has ended: `status`.',
+  'control.begin':
+    'A call that changes devices, or may: `method`, `path`, `query`, `devices` or, of several, `selection`.',
+  'control.end': 'It has ended: `status`, `devices`, `error`.',
+  'export.change.begin': 'An export is going to be ordered, cancelled or filled: `method`, `path`, `query`.',
+  'export.change.end': 'It is: `status`, `devices`, `error`; `location` of a new one.',
+  'export.scheduled':
+    'A worker is going to order an export for a `schedule`: `export`, `devices`. Several workers may try, and one does.',
+  'export.ended':
+    'A worker ends an export: `export`, `outcome`, `devices`, `packets`, `bytes`, `error`. Again where one was killed then.',
+  'export.file.begin':
+    'A file of an export is going to be sent: `export`, `file`, `first` and `last` byte, `devices`.',
+  'export.file.end':
+    'No more of it is sent: `outcome` complete, failed or client-gone, `bytes`. Written before the client can see the end.',
+  'schedule.change.begin':
+    'A schedule of exports is going to be ordered or removed: `method`, `path`, `query`.',
+  'schedule.change.end': 'It is: `status`, `devices`, `error`; `location` of a new one.',
+  'token.change.begin': 'A token is going to be minted or revoked: `method`, `path`, `query`.',
+  'token.change.end': 'It is: `status`, `error`; `location` of a new one.',
+  'ticket.change.begin': 'A ticket is going to be made: `method`, `path`, `query`.',
+  'ticket.change.end': 'It is: `status`, `error`; `location` of a new one.',
   'login.failed':
-    'A password was wrong: `name` as given. Logins that are refused without a look are not told of.',
-  'access.refused': 'A known user asked for what they may not: `method`, `path`, `needed`.',
+    'A password or a token was wrong: `name` as given, `path`. Of more than 20 in a second the others are counted: ' +
+    '`others` before this one. Logins that are refused without a look are not told of.',
+  'access.refused': 'A known user asked for what they may not: `method`, `path`, `query`, `error`, `needed`.',
 } as const
 
 export type AuditEventName = keyof typeof AUDIT_EVENTS

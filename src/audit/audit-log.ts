@@ -30,6 +30,9 @@ export interface AuditProgram {
   readonly now?: () => Date
 }
 
+/** What those need who record. */
+export type Audit = Pick<AuditLog, 'record'>
+
 /** Events that wait while others are being written. */
 const WAITING_MAX = 10_000
 /** UTF-16 units of all of them. */

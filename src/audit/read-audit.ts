@@ -27,6 +27,8 @@ export interface AuditFilter {
 
 export interface AuditPageRequest extends AuditFilter {
   readonly limit: number
+  /** Whether the line is there for whoever asks. */
+  readonly isVisible: (line: ChainEntry) => boolean
   /** Where the page before ended. */
   readonly after?: AuditPlace | undefined
   /** Whether somebody still waits for it. */
@@ -76,7 +78,8 @@ export async function readAuditPage(folder: string, request: AuditPageRequest): 
     const { chain, head, headMs } = newest
     if (head === undefined) break
     place = { atMs: Math.min(place?.atMs ?? headMs, headMs), chain, seq: head.seq }
-    if (fits(head, headMs, request)) entries.push({ chain, entry: head })
+    const line = { chain, entry: head }
+    if (fits(head, headMs, request) && request.isVisible(line)) entries.push(line)
     await newest.advance()
   }
   return { entries, next: place }

@@ -12,11 +12,18 @@ export async function runAuditVerify(folder: string, expected: readonly string[]
   const bar = createProgressBar('verify')
   let verdict: AuditVerdict
   try {
-    verdict = await verifyAudit(folder, { expected: ends, onProgress: (done, total) => bar.update(done, total) })
-  } catch (cause) {
-    throw new CapfleetError('bad-parameter', `the audit in ${folder} cannot be read: ${(cause as Error).message}`, {
-      cause,
+    verdict = await verifyAudit(folder, {
+      expected: ends,
+      onProgress: (done, total) => bar.update(done, total),
     })
+  } catch (cause) {
+    throw new CapfleetError(
+      'bad-parameter',
+      `the audit in ${folder} cannot be read: ${(cause as Error).message}`,
+      {
+        cause,
+      },
+    )
   } finally {
     bar.clear()
   }
@@ -29,7 +36,10 @@ const END = /^(?<chain>.+):(?<seq>\d{1,15}):(?<hash>[0-9a-f]{64})$/
 function parseEnd(text: string): readonly [string, ChainEnd] {
   const { chain, seq, hash } = END.exec(text)?.groups ?? {}
   if (chain === undefined || hash === undefined)
-    throw new CapfleetError('bad-parameter', `--expect must be CHAIN:LINE:HASH as printed before, got "${text}"`)
+    throw new CapfleetError(
+      'bad-parameter',
+      `--expect must be CHAIN:LINE:HASH as printed before, got "${text}"`,
+    )
   return [chain, { seq: Number(seq), hash }]
 }
 

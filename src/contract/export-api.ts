@@ -33,6 +33,7 @@ const ORDER_ERRORS: readonly ErrorCode[] = [
   'device-timeout',
   'draining',
   'scheduler-unavailable',
+  'audit-unavailable',
   'export-store-full',
   'cross-site',
 ]
@@ -112,7 +113,7 @@ export const EXPORT_API = {
     says: 'Cancels an export that runs, and removes the files of one that has ended.',
     parameters: [{}],
     answers: [json('Export', EXPORT, 'The export as it was; workers remove what is left of it.')],
-    errors: ['unknown-export', 'scheduler-unavailable', 'cross-site'],
+    errors: ['unknown-export', 'scheduler-unavailable', 'audit-unavailable', 'cross-site'],
   },
   fill: {
     method: 'POST',
@@ -123,7 +124,13 @@ export const EXPORT_API = {
     says: 'Fetches what is missing in a partial export, and makes its files anew. Until then the old ones stay.',
     parameters: [{}],
     answers: [EXPORT_ORDERED],
-    errors: ['unknown-export', 'export-unfinished', 'scheduler-unavailable', 'cross-site'],
+    errors: [
+      'unknown-export',
+      'export-unfinished',
+      'scheduler-unavailable',
+      'audit-unavailable',
+      'cross-site',
+    ],
   },
   events: {
     method: 'GET',
@@ -149,7 +156,7 @@ export const EXPORT_API = {
       { status: 206, says: 'The part that Range names.', bodies: FILE_BODIES, headers: FILE_HEADERS },
       { status: 304, says: 'The client has it.', bodies: {} },
     ],
-    errors: [...EXPORT_FILE_ERRORS, 'range-not-satisfiable'],
+    errors: [...EXPORT_FILE_ERRORS, 'range-not-satisfiable', 'audit-unavailable'],
   },
   manifest: {
     method: 'GET',
@@ -203,6 +210,6 @@ export const EXPORT_API = {
     says: 'Ends a schedule. Its exports stay.',
     parameters: [{}],
     answers: [json('Schedule', SCHEDULE, 'The schedule as it was.')],
-    errors: ['unknown-schedule', 'scheduler-unavailable', 'cross-site'],
+    errors: ['unknown-schedule', 'scheduler-unavailable', 'audit-unavailable', 'cross-site'],
   },
 } as const satisfies Record<string, Endpoint>

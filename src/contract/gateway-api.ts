@@ -3,8 +3,10 @@
  * tells of itself.
  */
 import type { ErrorCode } from '../base/error.ts'
+import { AUDIT_PARAMETERS } from '../query/audit-parameters.ts'
 import { FLEET_PARAMETERS } from '../query/gateway-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
+import { AUDIT_PAGE } from './audit-answers.ts'
 import { FLEET_CAPTURE_LIST, FLEET_SPLIT_LIST } from './capture-answers.ts'
 import { DEVICE_API, DOWNLOAD_ANSWER, type DownloadEndpoint, downloadRows } from './device-api.ts'
 import { type Answer, type Endpoint, json } from './endpoint.ts'
@@ -38,6 +40,7 @@ const DEVICE_ERRORS: readonly ErrorCode[] = [
 
 /** What may go wrong before a download has its streams, or is an export (Queue=job). */
 const LEASE_ERRORS: readonly ErrorCode[] = [
+  'audit-unavailable',
   'unknown-request',
   'not-implemented',
   'queue-timeout',
@@ -53,6 +56,11 @@ const GATEWAY_DOWNLOAD_ANSWER: Answer = {
   trailers: [...DOWNLOAD_TRAILERS, ...GATEWAY_DOWNLOAD_TRAILERS],
 }
 
+/** What a change may meet before it is passed on. */
+function changeErrors({ isChange }: Endpoint): readonly ErrorCode[] {
+  return isChange === true ? ['audit-unavailable'] : []
+}
+
 /** A call that is passed on to a device. */
 export function belowDevice(endpoint: Endpoint): Endpoint {
   return {
@@ -61,7 +69,7 @@ export function belowDevice(endpoint: Endpoint): Endpoint {
     // What the gateway says of the caller, it says itself.
     requestHeaders: (endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
     parameters: endpoint.parameters ?? [],
-    errors: [...endpoint.errors, 'unknown-device', ...DEVICE_ERRORS],
+    errors: [...endpoint.errors, 'unknown-device', ...DEVICE_ERRORS, ...changeErrors(endpoint)],
   }
 }
 
@@ -117,7 +125,13 @@ function atRoot(endpoint: Endpoint): Endpoint {
       CAPFLEET_DEVICE,
       ...(endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
     ],
-    errors: [...endpoint.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS],
+    errors: [
+      ...endpoint.errors,
+      'unknown-device',
+      'ambiguous-capture',
+      ...DEVICE_ERRORS,
+      ...changeErrors(endpoint),
+    ],
   }
 }
 
@@ -218,6 +232,18 @@ export const GATEWAY_API = {
     answers: [json('Receipt', RECEIPT, 'The receipt.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
   },
+  audit: {
+    method: 'GET',
+    path: '/v1/audit',
+    scope: 'audit:read',
+    group: 'Gateway',
+    says:
+      'Who did what, the newest lines first: those of all gateways and workers that share the folder of the audit. ' +
+      'A page may have fewer lines than Limit, or none, although there are more: `next` tells.',
+    parameters: [AUDIT_PARAMETERS],
+    answers: [json('AuditPage', AUDIT_PAGE, 'A page of the audit.')],
+    errors: [],
+  },
 } as const satisfies Record<string, Endpoint>
 
 /** A path that only the device knows, and that the configuration says is for reading. */
@@ -238,5 +264,5 @@ export const OTHER_DEVICE_PATH: Endpoint = {
   ...readablePath('/{*path}'),
   scope: 'capture:control',
   says: 'Any other path of the device: it might change something there, so that pages of other sites are refused.',
-  errors: [...DEVICE_ERRORS, 'unknown-device', 'not-found', 'cross-site'],
+  errors: [...DEVICE_ERRORS, 'unknown-device', 'not-found', 'cross-site', 'audit-unavailable'],
 }

@@ -1,4 +1,5 @@
 /** What a worker runs exports with, and the limits that it keeps. */
+import type { Audit } from '../audit/audit-log.ts'
 import type { Quotas } from '../auth/quotas.ts'
 import type { FetchParts } from '../fetch/fetch-download.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
@@ -20,6 +21,7 @@ export interface ExportParts extends FetchParts {
   readonly limits: ExportLimits
   readonly ordering: OrderingRules
   readonly outcomes: ExportOutcomes
+  readonly audit: Audit
 }
 
 /** What the orders of schedules are read and judged by, as those that a gateway takes. */

@@ -5,6 +5,7 @@ import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CapfleetError } from '../base/error.ts'
 import { productVersion } from '../base/product-version.ts'
+import { recordEnd } from './export-audit.ts'
 import { type ExportOrder, shownQuery } from './export-order.ts'
 import type { ExportParts } from './export-parts.ts'
 import { offsetOf } from './export-pieces.ts'
@@ -88,6 +89,7 @@ export async function publishExport(parts: ExportParts, publishing: Publishing):
   await publishManifest(parts, order, target, manifest, signal)
   const expiresMs = endedMs + parts.limits.keepMs
   const fills = base?.count ?? record.fills
+  await recordEnd(parts.audit, order, { outcome: state, files: done })
   await keep({
     state,
     stage: 'ended',

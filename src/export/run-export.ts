@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { CapfleetError } from '../base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../pcap/pcap-header.ts'
 import { judgeFailure } from './device-trouble.ts'
+import { recordEnd } from './export-audit.ts'
 import type { SpanOf, WritingJob } from './export-jobs.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import { type ExportParts, Later } from './export-parts.ts'
@@ -403,8 +404,12 @@ function bytesOf(files: readonly ResultFile[]): number {
   return files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
 }
 
-/** The export goes on when the place for its files can take them. */
-const WAITS_FOR_STORE: ReadonlySet<string> = new Set(['export-store-full', 'export-target-unavailable'])
+/** The export goes on when the place for its files, or the audit, can be written. */
+const WAITS_FOR_STORE: ReadonlySet<string> = new Set([
+  'export-store-full',
+  'export-target-unavailable',
+  'audit-unavailable',
+])
 
 /** More than a device that is late is waited for before it counts as one that cannot be read. */
 const FLUSH_LATE_MS = 600_000
@@ -416,6 +421,7 @@ const WINDOWS_AHEAD = 2
 const NOT_FINAL: ReadonlySet<string> = new Set([
   'export-store-full',
   'export-target-unavailable',
+  'audit-unavailable',
   'scheduler-unavailable',
   'internal-error',
 ])
@@ -425,7 +431,7 @@ const NOT_FINAL: ReadonlySet<string> = new Set([
  * another writer than the one that is given.
  */
 export async function failExport(
-  { store, jobs, outcomes }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes'>,
+  { store, jobs, outcomes, audit }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit'>,
   { order, base }: ExportRecord,
   error: ReportedFailure,
   writer?: string,
@@ -433,6 +439,7 @@ export async function failExport(
   const ended = base === undefined ? ({ state: 'failed', endedMs: Date.now() } as const) : asBefore(base)
   const change = { ...ended, stage: 'ended', writer: '', error } as const
   const guard = { states: LIVE_STATES, ...(writer === undefined ? {} : { writer }) }
+  await recordEnd(audit, order, { outcome: 'failed', files: [], error })
   const { isChanged } = await store.change(order, change, guard)
   if (isChanged) outcomes.ended('failed')
   await jobs.clean(order.id)

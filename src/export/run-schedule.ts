@@ -17,13 +17,14 @@ import { FLEET_PARAMETERS, parseGatewayOptions } from '../query/gateway-options.
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'
 import { readParameters } from '../query/read-parameters.ts'
+import { recordRun } from './export-audit.ts'
 import { type ExportOrder, orderOf, targetName } from './export-order.ts'
 import type { ExportParts } from './export-parts.ts'
 import type { Schedule, ScheduledRun, ScheduleRecord } from './schedule-store.ts'
 
 export type SchedulingParts = Pick<
   ExportParts,
-  'schedules' | 'store' | 'jobs' | 'fleet' | 'targets' | 'ordering' | 'log'
+  'schedules' | 'store' | 'jobs' | 'fleet' | 'targets' | 'ordering' | 'audit' | 'log'
 >
 
 /** Runs of one schedule that are ordered at once; the others follow at the next look. */
@@ -73,6 +74,7 @@ async function orderRun(parts: SchedulingParts, schedule: Schedule, run: Schedul
   const told = { scheduleId: schedule.id, user: schedule.user, at: new Date(run.nominalMs).toISOString() }
   try {
     const order = await runOrder(parts, schedule, run.nominalMs)
+    await recordRun(parts.audit, order)
     const isOurs = await store.createRun(order, ordering.perUserMax, schedules.noteOf(run))
     if (!isOurs) return true
     log.info('schedule.ordered', { ...told, exportId: order.id })

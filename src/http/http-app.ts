@@ -20,6 +20,8 @@ export interface RequestState {
   requestId: string
   /** Set by authentication; nobody when undefined. */
   caller?: Caller
+  /** Names of the devices that it is about, where a change has found them out; for the audit. */
+  devices?: readonly string[]
   /** The parameters of the query string, once they were decoded. */
   given?: ReadonlyMap<string, string>
 }

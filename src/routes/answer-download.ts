@@ -9,6 +9,7 @@ import { COMMON_PARAMETERS, readParameters } from '../query/read-parameters.ts'
 import { downloadHead } from '../serve/download-head.ts'
 import { askedHash } from '../serve/resume-request.ts'
 import { serveDownload } from '../serve/serve-download.ts'
+import { actorOf, auditChange, shownQuery } from './audited.ts'
 import { refuseBadFilters } from './check-download.ts'
 import { continueRequest, type PlannedDownload } from './continue-request.ts'
 import { orderDownload } from './export-handlers.ts'
@@ -35,7 +36,10 @@ export async function answerDownload(
   refuseImpossible(plan, planned.options)
   const download = withoutVainDedup(ctx, { ...planned, plan })
   await refuseBadFilters(ctx, plan, parts)
-  if (options.queueJob) return await orderDownload(ctx, parts, planned.plan, options)
+  if (options.queueJob) {
+    const order = () => orderDownload(ctx, parts, planned.plan, options)
+    return await auditChange(ctx, parts.audit, order, 'export.change')
+  }
   if (ctx.method === 'HEAD') return await answerHead(ctx, parts, download)
   ctx.respond = false
   await serve(ctx, parts, download)
@@ -74,7 +78,9 @@ async function serve(
       user: caller?.name ?? '',
       revoked: [use.spent, ...(caller === undefined ? [] : [caller.revoked])],
       onSent: (bytes) => use.sent(bytes),
+      actor: actorOf(ctx),
       path: ctx.path,
+      shownQuery: shownQuery(ctx),
       waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
       options,
       askedHash: askedHash(ctx.path, givenParameters(ctx)),

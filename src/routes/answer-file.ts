@@ -8,6 +8,7 @@ import { watchSlowClient } from '../http/slow-client.ts'
 import { type WantedPart, wantedPart } from '../http/wanted-part.ts'
 import { ENCODING_FILES } from '../query/query-values.ts'
 import { endBody, sendBody } from '../serve/send-body.ts'
+import type { FileAudit } from './file-audit.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
 
@@ -24,6 +25,7 @@ export interface AnswerFileOptions {
   /** A client that takes in so long neither 1 MiB nor all that is there for it is cut off; it may go on by Range. */
   readonly clientIdleTimeoutMs: number
   readonly log: Log
+  readonly audit: Pick<FileAudit, 'begin' | 'end'>
 }
 
 /**
@@ -85,20 +87,21 @@ async function sendPart(
   ctx: RouteContext,
   file: OfferedFile,
   { part, head }: Answer,
-  { clientIdleTimeoutMs, log }: AnswerFileOptions,
+  { clientIdleTimeoutMs, log, audit }: AnswerFileOptions,
 ): Promise<void> {
   const { res, state } = ctx
   using leaving = requestSignal(ctx)
   const slow = new AbortController()
   const ends = [leaving.signal, slow.signal, ...(state.caller === undefined ? [] : [state.caller.revoked])]
   const signal = AbortSignal.any(ends)
-  const stream = await file.open(part.status === 206 ? part : undefined)
+  await audit.begin(part)
+  const length = new ExpectedLength(lengthOf(part, file.bytes))
+  const stream = await opened(file, part, audit)
   try {
     signal.throwIfAborted()
     addAbortSignal(signal, stream)
     ctx.respond = false
     res.writeHead(part.status, head)
-    const length = new ExpectedLength(lengthOf(part, file.bytes))
     using _watch = watchSlowClient({
       res,
       turnMs: clientIdleTimeoutMs,
@@ -106,10 +109,13 @@ async function sendPart(
       isWanted: () => true,
       onSlow: () => slow.abort(TOO_SLOW),
     })
-    await sendBody(stream, res, { signal, onChunk: (chunk) => length.see(chunk) })
+    // Its client knows the end by the length: what is last goes out when the audit has it.
+    const chunks = withBeforeEnd(stream, length, () => audit.end('complete', length.bytes))
+    await sendBody(chunks, res, { signal, onChunk: () => undefined })
     length.end()
     await endBody(res, {})
   } catch (error) {
+    audit.end(leaving.signal.aborted ? 'client-gone' : 'failed', length.seen).catch(() => undefined)
     if (leaving.signal.aborted) return
     const err = signal.aborted ? signal.reason : error
     if (!res.headersSent) throw err
@@ -125,22 +131,47 @@ const TOO_SLOW = new CapfleetError(
   'the client took less than 1 MiB for too long; it may go on by Range',
 )
 
+async function opened(
+  file: OfferedFile,
+  part: WantedPart,
+  audit: AnswerFileOptions['audit'],
+): Promise<Readable> {
+  try {
+    return await file.open(part.status === 206 ? part : undefined)
+  } catch (error) {
+    audit.end('failed', 0).catch(() => undefined)
+    throw error
+  }
+}
+
+async function* withBeforeEnd(
+  chunks: AsyncIterable<Uint8Array>,
+  length: ExpectedLength,
+  beforeEnd: () => Promise<void>,
+): AsyncGenerator<Uint8Array, void> {
+  for await (const chunk of chunks) {
+    length.see(chunk)
+    if (length.seen === length.bytes) await beforeEnd()
+    yield chunk
+  }
+}
+
 /** Refuses a body that is not as long as the head says. */
 class ExpectedLength {
-  readonly #bytes: number
+  readonly bytes: number
   seen = 0
 
   constructor(bytes: number) {
-    this.#bytes = bytes
+    this.bytes = bytes
   }
 
   see({ length }: Uint8Array): void {
-    if (this.seen + length > this.#bytes) throw wrongLength('more')
+    if (this.seen + length > this.bytes) throw wrongLength('more')
     this.seen += length
   }
 
   end(): void {
-    if (this.seen < this.#bytes) throw wrongLength('less')
+    if (this.seen < this.bytes) throw wrongLength('less')
   }
 }
 

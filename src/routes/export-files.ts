@@ -7,7 +7,9 @@ import { MANIFEST_NAME, targetOf } from '../export/publish-export.ts'
 import { EXPORT_FILE_PARAMETERS } from '../query/export-options.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import { answerFile } from './answer-file.ts'
+import { actorOf } from './audited.ts'
 import { ownExport } from './export-handlers.ts'
+import { FileAudit } from './file-audit.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
 
@@ -22,7 +24,10 @@ export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Pr
   const { name, bytes, sha256 } = file
   const open = (range: Parameters<ExportTarget['open']>[1]) =>
     target.open({ exportId: record.order.id, name }, range)
-  await answerFile(ctx, { name, bytes: Number(bytes), sha256, open }, { ...parts.downloads, log: parts.log })
+  const { id, plan } = record.order
+  const audit = new FileAudit(parts.audit, actorOf(ctx), { export: id, file: name, devices: plan.devices })
+  const options = { ...parts.downloads, log: parts.log, audit }
+  await answerFile(ctx, { name, bytes: Number(bytes), sha256, open }, options)
 }
 
 /** What is in the files. */

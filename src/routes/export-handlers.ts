@@ -71,6 +71,7 @@ interface AskedExport {
 
 async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedExport): Promise<void> {
   const { store, jobs, perUserMax } = parts.exports
+  ctx.state.devices = asked.plan.steps.map(({ device }) => device)
   if (parts.draining.aborted)
     throw new CapfleetError('draining', 'the gateway is shutting down', { retryAfterS: 1 })
   const order = orderOf({

@@ -1,6 +1,7 @@
 import type Koa from 'koa'
 import { authenticate, recognize } from '../auth/authenticate.ts'
 import { createHttpApp, type RequestState } from '../http/http-app.ts'
+import { auditChange, isAudited, RefusalAudit } from './audited.ts'
 import { visibleParts } from './caller-bounds.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
@@ -9,10 +10,14 @@ import { RouteTable } from './route-table.ts'
 /** The HTTP application over a route table. */
 export function createGatewayApp(routes: readonly GatewayRoute[], parts: GatewayParts): Koa<RequestState> {
   const app = createHttpApp({ log: parts.log, metrics: parts.metrics })
-  const table = new RouteTable(routes, async (route, ctx) => {
-    await admit(ctx, route, parts)
-    await route.handler(ctx, visibleParts(parts, ctx.state.caller))
-  })
+  const refusals = new RefusalAudit(parts.audit)
+  const table = new RouteTable(routes, (route, ctx) =>
+    refusals.watch(ctx, async () => {
+      await admit(ctx, route, parts, refusals)
+      const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
+      await (isAudited(route) ? auditChange(ctx, parts.audit, answer) : answer())
+    }),
+  )
   app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))
   return app
 }
@@ -24,10 +29,15 @@ async function admit(
   ctx: RouteContext,
   { scope }: GatewayRoute,
   { vouchers, limits }: GatewayParts,
+  refusals: RefusalAudit,
 ): Promise<void> {
   if (scope === 'anyone') return
   if (scope !== 'system' && scope !== 'metrics') return authenticate(ctx, scope, vouchers)
   const setting = OPENED_BY[scope]
-  if (limits[setting]) return recognize(ctx, vouchers)
+  if (limits[setting]) {
+    await recognize(ctx, vouchers)
+    const isNobody = ctx.state.caller === undefined && ctx.get('Authorization') !== ''
+    return isNobody ? refusals.failedLogin(ctx) : undefined
+  }
   await authenticate(ctx, 'device:read', vouchers, `auth.${setting}`)
 }

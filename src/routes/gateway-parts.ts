@@ -1,3 +1,4 @@
+import type { AuditLog } from '../audit/audit-log.ts'
 import type { Vouchers } from '../auth/authenticate.ts'
 import type { Quotas } from '../auth/quotas.ts'
 import type { Log } from '../base/log.ts'
@@ -20,6 +21,7 @@ export interface GatewayParts {
   readonly exports: ExportHandling
   readonly vouchers: Vouchers
   readonly quotas: Quotas
+  readonly audit: Pick<AuditLog, 'record' | 'folder'>
   readonly metrics: Metrics
   readonly log: Log
   readonly limits: GatewayLimits

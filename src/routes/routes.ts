@@ -19,6 +19,7 @@ import {
 } from '../contract/gateway-api.ts'
 import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
+import { listAudit } from './audit-handlers.ts'
 import { listFleetCaptures } from './capture-handlers.ts'
 import { askDevices, changeDevices, deleteFleetCapture } from './control-handlers.ts'
 import {
@@ -178,6 +179,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
   { ...GATEWAY_API.receipt, handler: showRequest },
   { ...GATEWAY_API.estimate, handler: estimateFleet },
+  { ...GATEWAY_API.audit, handler: listAudit() },
 
   // Exports.
   { ...EXPORT_API.order, handler: orderExport },

@@ -27,7 +27,7 @@ export interface RelayExchange {
   /** The device is needed no more; the client may take its time to read the rest. */
   readonly onRead: () => void
   /** Called when the body is whole, before the client can see its end; returns the trailers. */
-  readonly onWhole: () => Readonly<Record<string, string>>
+  readonly onWhole: () => Promise<Readonly<Record<string, string>>>
   /** Called when the download is going to be cut, before the client takes its time to read the rest. */
   readonly onCut: (reason: unknown) => void
 }
@@ -82,7 +82,7 @@ class Relay {
     await this.#body.pour((part) => this.#write(response, part))
     onRead()
     this.#closeChunk(response)
-    await response.end(onWhole())
+    await response.end(await onWhole())
   }
 
   /** Breaks the client's connection so that the cut is seen. */

@@ -2,9 +2,11 @@
  * A download from its plan to the last byte. Until the first byte a failure is thrown and becomes an
  * HTTP status; afterwards the connection is cut inside an element of the format. The response's
  * `close` owns leases and device streams: it comes in every case, also when nobody ever reads the
- * body. The receipt is written before the client can see the end.
+ * body. The receipt and the end in the audit are written before the client can see the end.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AuditActor } from '../audit/audit-events.ts'
+import type { Audit } from '../audit/audit-log.ts'
 import { CapfleetError } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
 import type { Body } from '../fetch/body.ts'
@@ -14,6 +16,7 @@ import { cutResponse } from '../http/cut-response.ts'
 import type { QueuePlace } from '../lease/lease.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
+import { DownloadAudit } from './download-audit.ts'
 import { downloadHead } from './download-head.ts'
 import type { DownloadOutcome, DownloadOutcomes } from './download-outcomes.ts'
 import { endTrailers, statusOf, TRAILER_NAMES } from './download-trailers.ts'
@@ -28,6 +31,7 @@ import { type SlowReaderParts, watchReader } from './slow-reader.ts'
 export interface DownloadParts extends FetchParts, SlowReaderParts {
   readonly running: RunningDownloads
   readonly receipts: ReceiptStore
+  readonly audit: Audit
   readonly metrics: DownloadOutcomes
 }
 
@@ -40,8 +44,11 @@ export interface DownloadExchange {
   readonly revoked: readonly AbortSignal[]
   /** Called with the length of each piece that is sent. */
   readonly onSent: (bytes: number) => void
+  readonly actor: AuditActor
   /** The path of the request. */
   readonly path: string
+  /** Its query string as the audit has it. */
+  readonly shownQuery: string
   /** How long to wait for a free stream. */
   readonly waitMs: number
   readonly options: GatewayOptions
@@ -67,6 +74,7 @@ class Download {
   readonly #parts: DownloadParts
   readonly #exchange: DownloadExchange
   readonly #receipt: RunningReceipt
+  readonly #audit: DownloadAudit
   readonly #abort = new AbortController()
   #place: QueuePlace | undefined
   #fetched: FetchedDownload | undefined
@@ -81,11 +89,15 @@ class Download {
     this.#exchange = exchange
     const { requestId, user, path, options, askedHash, resumed } = exchange
     this.#receipt = new RunningReceipt({ id: requestId, user, path, plan, options, askedHash, resumed })
+    const { actor, shownQuery: query } = exchange
+    const devices = plan.steps.map(({ device }) => device)
+    this.#audit = new DownloadAudit(parts.audit, { actor, path, query, devices, resumedId: resumed?.id })
   }
 
   async serve(): Promise<void> {
     this.#begin()
     try {
+      await this.#audit.begin()
       const fetched = await this.#fetch()
       const { body } = fetched
       if (isPoured(body)) await this.#relay(fetched, body)
@@ -194,7 +206,7 @@ class Download {
     using reading = this.#whileReading(fetched)
     const onRead = () => reading[Symbol.dispose]()
     await sendBody(body.chunks, res, { signal, onChunk: (chunk) => this.#sent(chunk), onRead })
-    await endBody(res, this.#whole(body))
+    await endBody(res, await this.#whole(body))
     if (!res.writableFinished) return this.#end('client-gone', { status: 'client-gone' })
     this.#count(statusOf(body.result()) === 'partial' ? 'partial' : 'complete')
   }
@@ -223,10 +235,12 @@ class Download {
     this.#parts.metrics.sent(piece.length)
   }
 
-  /** The body is whole: its receipt is written, and the trailers tell. */
-  #whole(body: Body): Readonly<Record<string, string>> {
+  /** The body is whole: audit and receipt are written, and the trailers tell. */
+  async #whole(body: Body): Promise<Readonly<Record<string, string>>> {
     const result = body.result()
-    this.#save({ status: statusOf(result), result })
+    const receipt = this.#receipt.end({ status: statusOf(result), result })
+    await this.#audit.end(receipt)
+    this.#parts.receipts.save(receipt)
     if (!wantsTrailers(this.#exchange.req)) return {}
     return endTrailers(result, { bytes: this.#receipt.bytes, sha256: this.#receipt.digest() })
   }
@@ -264,8 +278,11 @@ class Download {
     this.#count(outcome)
   }
 
+  /** Of a download that did not end well, nobody waits for the audit. */
   #save(end: ReceiptEnd): void {
-    this.#parts.receipts.save(this.#receipt.end(end))
+    const receipt = this.#receipt.end(end)
+    this.#parts.receipts.save(receipt)
+    this.#audit.end(receipt).catch(() => undefined)
   }
 
   #count(outcome: DownloadOutcome): void {

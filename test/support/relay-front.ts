@@ -101,7 +101,7 @@ export async function startRelayFront(
           hash.update(piece)
         },
         onRead: () => undefined,
-        onWhole: () => {
+        onWhole: async () => {
           const sha256 = digest ? hash.digest('hex') : undefined
           ends.push({ bytes, sha256 })
           return wantsTrailers ? endTrailers(body.result(), { bytes: BigInt(bytes), sha256 }) : {}

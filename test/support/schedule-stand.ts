@@ -11,6 +11,7 @@ import type { SchedulingParts } from '../../src/export/run-schedule.ts'
 import { ScheduleStore } from '../../src/export/schedule-store.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { TempRedis } from './processes/temp-redis.ts'
+import { UNAUDITED } from './temp-audit.ts'
 import { tempFolder } from './temp-folder.ts'
 
 export interface ScheduleStand extends AsyncDisposable {
@@ -70,6 +71,7 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
       fleet,
       targets,
       ordering,
+      audit: UNAUDITED,
       log,
     }),
     setDevices,

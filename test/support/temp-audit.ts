@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AuditEvent } from '../../src/audit/audit-events.ts'
 import { listChains } from '../../src/audit/audit-files.ts'
-import { AuditLog, type AuditSettings } from '../../src/audit/audit-log.ts'
+import { type Audit, AuditLog, type AuditSettings } from '../../src/audit/audit-log.ts'
 import { createLog } from '../../src/base/log.ts'
 import { Metrics } from '../../src/base/metrics.ts'
 import { type TempFolder, tempFolder } from './temp-folder.ts'
@@ -54,6 +54,9 @@ export async function auditEntries(folder: string): Promise<readonly AuditEntry[
       .map((line) => JSON.parse(line) as AuditEntry),
   )
 }
+
+/** For what is tested without an audit. */
+export const UNAUDITED: Audit = { record: async () => undefined }
 
 export const downloadBy = (user: string, details: Record<string, unknown> = {}): AuditEvent => ({
   event: 'download.begin',

@@ -10,6 +10,7 @@ import { seededRandom } from '../../support/seeded-random.ts'
 import { downloadBy, tempAudit } from '../../support/temp-audit.ts'
 
 const { signal } = new AbortController()
+const isVisible = () => true
 const START_MS = Date.UTC(2026, 10, 1, 12)
 
 /** All pages after each other. */
@@ -21,7 +22,7 @@ async function readAll(
   const found: ChainEntry[] = []
   let after: AuditPlace | undefined
   do {
-    const page = await readAuditPage(folder, { ...filter, limit, after, signal })
+    const page = await readAuditPage(folder, { ...filter, limit, after, isVisible, signal })
     assert.ok(page.entries.length <= limit)
     found.push(...page.entries)
     after = page.next
@@ -74,12 +75,12 @@ describe('pages of the audit', () => {
       nowMs += number === 100 ? -30_000 : 500
       await (number % 3 === 0 ? nyc : lon).record(downloadBy('ann', { number }))
     }
-    const first = await readAuditPage(audit.path, { limit: 50, signal })
+    const first = await readAuditPage(audit.path, { limit: 50, isVisible, signal })
     await nyc.record(downloadBy('ann', { number: 1_000 }))
     const found = [...first.entries]
     let { next } = first
     while (next !== undefined) {
-      const page = await readAuditPage(audit.path, { limit: 50, after: next, signal })
+      const page = await readAuditPage(audit.path, { limit: 50, after: next, isVisible, signal })
       found.push(...page.entries)
       next = page.next
     }
@@ -114,9 +115,15 @@ describe('pages of the audit', () => {
     await log.record(downloadBy('rare'))
     for (let turn = 0; turn < 25; turn += 1)
       await Promise.all(Array.from({ length: 5_000 }, () => log.record(downloadBy('ann'))))
-    const first = await readAuditPage(audit.path, { limit: 10, user: 'rare', signal })
+    const first = await readAuditPage(audit.path, { limit: 10, user: 'rare', isVisible, signal })
     assert.deepEqual(first.entries, [])
-    const second = await readAuditPage(audit.path, { limit: 10, user: 'rare', after: first.next, signal })
+    const second = await readAuditPage(audit.path, {
+      limit: 10,
+      user: 'rare',
+      after: first.next,
+      isVisible,
+      signal,
+    })
     assert.equal(second.entries.length, 1)
     assert.equal(second.next, undefined)
   })
@@ -125,7 +132,7 @@ describe('pages of the audit', () => {
     await using audit = await tempAudit()
     await using _log = await audit.open()
     await assert.rejects(
-      readAuditPage(audit.path, { limit: 1, signal: AbortSignal.abort(new Error('gone')) }),
+      readAuditPage(audit.path, { limit: 1, isVisible, signal: AbortSignal.abort(new Error('gone')) }),
       {
         message: 'gone',
       },

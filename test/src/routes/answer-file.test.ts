@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
+import { NOBODY } from '../../../src/audit/audit-events.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog, type Log } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
@@ -14,10 +15,12 @@ import type { ByteRange } from '../../../src/export/export-target.ts'
 import { createHttpApp } from '../../../src/http/http-app.ts'
 import { listen } from '../../../src/http/http-server.ts'
 import { answerFile } from '../../../src/routes/answer-file.ts'
+import { FileAudit } from '../../../src/routes/file-audit.ts'
 import type { RouteContext } from '../../../src/routes/route.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { shellPipeline } from '../../support/shell-pipeline.ts'
+import { UNAUDITED } from '../../support/temp-audit.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { callerNamed } from '../../support/test-caller.ts'
 
@@ -59,6 +62,7 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
   const stage: Omit<Stage, 'url'> = { opened: [], logged: [], revoke: new AbortController() }
   const log: Log = { ...SILENT, warn: (event, fields = {}) => stage.logged.push({ event, err: fields.err }) }
   const app = createHttpApp({ log: SILENT, metrics: new Metrics() })
+  const audit = new FileAudit(UNAUDITED, NOBODY, { export: 'e', file: name, devices: [] })
   app.use(async (ctx) => {
     ctx.state.caller = callerNamed('ann', { revoked: stage.revoke.signal })
     const file = {
@@ -71,7 +75,7 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
         return stream
       },
     }
-    await answerFile(ctx as unknown as RouteContext, file, { clientIdleTimeoutMs, log })
+    await answerFile(ctx as unknown as RouteContext, file, { clientIdleTimeoutMs, log, audit })
   })
   const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
   t.after(() => server.close(0))

@@ -1,0 +1,51 @@
+/** What a download leaves in the audit: a line before anything is taken, and one before its client can see the end. */
+import type { AuditActor, AuditEventName } from '../audit/audit-events.ts'
+import type { Audit } from '../audit/audit-log.ts'
+import type { StoredReceipt } from './receipt.ts'
+
+export interface DownloadAuditFacts {
+  readonly actor: AuditActor
+  readonly path: string
+  /** As it was asked, without secrets. */
+  readonly query: string
+  readonly devices: readonly string[]
+  /** The request that this one continues. */
+  readonly resumedId: string | undefined
+}
+
+export class DownloadAudit {
+  readonly #audit: Audit
+  readonly #facts: DownloadAuditFacts
+  #hasBegun = false
+  #hasEnded = false
+
+  constructor(audit: Audit, facts: DownloadAuditFacts) {
+    this.#audit = audit
+    this.#facts = facts
+  }
+
+  /** Fails with audit-unavailable: then nothing may be sent. */
+  async begin(): Promise<void> {
+    const { path, query, devices, resumedId } = this.#facts
+    await this.#record('download.begin', { path, query, devices, resumed: resumedId })
+    this.#hasBegun = true
+  }
+
+  /** The first end counts. Fails with audit-unavailable: then the client must not see a clean end. */
+  async end({ status, packets, bytes, sha256, error }: StoredReceipt): Promise<void> {
+    if (!this.#hasBegun || this.#hasEnded) return
+    this.#hasEnded = true
+    const { devices } = this.#facts
+    const told = { devices, outcome: status, packets, bytes, sha256: sha256 ?? undefined, error: error?.code }
+    try {
+      await this.#record('download.end', told)
+    } catch (failure) {
+      this.#hasEnded = false
+      throw failure
+    }
+  }
+
+  #record(event: AuditEventName, details: Readonly<Record<string, unknown>>): Promise<void> {
+    return this.#audit.record({ ...this.#facts.actor, event, details })
+  }
+}
