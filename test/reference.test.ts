@@ -10,6 +10,7 @@ import { startTempAppliance } from './support/processes/temp-appliance.ts'
 import { startTempGateway } from './support/processes/temp-gateway.ts'
 import { TempRedis } from './support/processes/temp-redis.ts'
 import {
+  auditTable,
   errorTable,
   headerTables,
   metricTables,
@@ -36,6 +37,7 @@ async function metrics(): Promise<readonly [string, string]> {
 test('REFERENCE.md has every command, path, parameter, header, error, metric and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
     roles: roleTable(),
+    audit: auditTable(),
     commands: await commandTables(),
     paths: pathTables(),
     parameters: parameterTables(),

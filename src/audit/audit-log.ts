@@ -151,9 +151,7 @@ export class AuditLog implements AsyncDisposable {
     }
     this.#waiting.push(entry)
     this.#waitingChars += entry.event.length
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined
-    })
+    this.#writing ??= this.#write()
     return done.promise
   }
 
@@ -176,6 +174,8 @@ export class AuditLog implements AsyncDisposable {
         this.#batch = []
       }
     }
+    // At once: whoever is told in this turn may record again in it.
+    this.#writing = undefined
   }
 
   #takeBatch(): readonly Waiting[] {

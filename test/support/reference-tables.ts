@@ -1,7 +1,9 @@
 /** The tables of REFERENCE.md, as Markdown, from what the programs themselves use. */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
+import { AUDIT_EVENTS } from '../../src/audit/audit-events.ts'
 import { ERROR_KINDS } from '../../src/base/error.ts'
 import { ROLES, SCOPES_OF_ROLE } from '../../src/base/scopes.ts'
 import { type Endpoint, type HeaderRow, parametersOf } from '../../src/contract/endpoint.ts'
@@ -126,6 +128,13 @@ export function headerTables(): string {
     return [...distinct.values()].map(({ name, says }) => [code(name), where, says])
   })
   return table(['Name', 'In', 'Meaning'], rows)
+}
+
+export function auditTable(): string {
+  return table(
+    ['Event', 'What'],
+    Object.entries(AUDIT_EVENTS).map(([name, says]) => [code(name), says]),
+  )
 }
 
 export function errorTable(): string {

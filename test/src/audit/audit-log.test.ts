@@ -16,7 +16,11 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import type { AuditChain } from '../../../src/audit/audit-chain.ts'
+import { AuditLog } from '../../../src/audit/audit-log.ts'
 import { verifyAudit } from '../../../src/audit/verify-audit.ts'
+import { createLog } from '../../../src/base/log.ts'
+import { Metrics } from '../../../src/base/metrics.ts'
 import { eventually } from '../../support/eventually.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
 import { downloadBy, tempAudit } from '../../support/temp-audit.ts'
@@ -324,6 +328,36 @@ test('a folder that is gone refuses within seconds, and is used again when it is
   // The file that was removed is missing for ever.
   assert.equal(isWhole, true)
   assert.equal(chains[0]?.firstFile, 2)
+})
+
+test('a disk that does not answer holds nobody up for long', async (t) => {
+  const stuck = Promise.withResolvers<void>()
+  const writes: (readonly string[])[] = []
+  const chain = {
+    cutBytes: 0,
+    fileName: '',
+    write: (events: readonly string[]) => writes.push(events) === 1 && stuck.promise,
+    sync: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
+  }
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const log = new AuditLog(
+    { folder: '', name: 'nyc1', required: true, sync: 'second', fileBytes: 1 << 28, keepDays: 400 },
+    { kind: 'gateway', log: createLog('test', 'silent'), metrics: new Metrics(), now: () => new Date() },
+    chain as unknown as AuditChain,
+  )
+  const waiting = log.record(downloadBy('ann'))
+  const late = log.record(downloadBy('ben'))
+  await new Promise(setImmediate)
+  t.mock.timers.tick(5_000)
+  await assert.rejects(waiting, { code: 'audit-unavailable' })
+  await assert.rejects(late, { code: 'audit-unavailable' })
+  await assert.rejects(log.record(downloadBy('cat')), { code: 'audit-unavailable' })
+  stuck.resolve()
+  await new Promise(setImmediate)
+  await log.record(downloadBy('dan'))
+  assert.match(writes.flat().join(), /audit\.lost.*download\.begin","user":"dan"/)
+  await log[Symbol.asyncDispose]()
 })
 
 test('with sync: each a line survives a power cut before it is acknowledged', async () => {

@@ -228,4 +228,25 @@ describe('the audit of a gateway', { timeout: 120_000 }, () => {
     await mkdir(folder, { mode: 0o700 })
     assert.equal((await download()).status, 200)
   })
+
+  test('keeps an export from ending while it cannot be written', async () => {
+    const query = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${new Date(Date.now() + 2_000).toISOString()}`
+    const ordered = await ask('user', `/v1/exports?${query}`, 'POST')
+    assert.equal(ordered.status, 202, ordered.body.toString())
+    const shown = async () => (await ask('user', String(ordered.headers.location))).json()
+    await rm(folder, { recursive: true })
+    const isPaused = async () => {
+      const { state, error } = await shown()
+      return state === 'paused' && (error as { code: string }).code === 'audit-unavailable'
+    }
+    await eventually(isPaused, { limitMs: 30_000, message: 'the pause' })
+    await mkdir(folder, { mode: 0o700 })
+    const isComplete = async () => (await shown()).state === 'complete'
+    await eventually(isComplete, { limitMs: 30_000, message: 'the export' })
+    const ended = (await auditEntries(folder)).filter(({ event }) => event === 'export.ended')
+    assert.deepEqual(
+      ended.map(({ outcome }) => outcome),
+      ['complete'],
+    )
+  })
 })

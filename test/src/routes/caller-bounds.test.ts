@@ -1,6 +1,7 @@
 // What callers with bounds see and get of a fleet of "east" and "west".
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { AUDIT_PAGE } from '../../../src/contract/audit-answers.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../support/http-get.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
@@ -56,6 +57,20 @@ describe('callers with bounds', { timeout: 120_000 }, () => {
         // What was asked for may be said back.
         assert.doesNotMatch(body.toString().replaceAll(/"wes[^"]*"|wes(t-firs)?\b/g, ''), /west/, path)
       }
+    })
+
+    test('find in the audit what they did themselves, and no device of others', async () => {
+      for (const user of ['full', 'eastern']) assert.equal((await ask(DOWNLOAD, user)).status, 200)
+      const listed = async (user: string) =>
+        AUDIT_PAGE.parse((await ask('/v1/audit?Event=download', user)).json()).entries
+      assert.ok(
+        (await listed('full')).some(
+          ({ user, devices }) => user === 'full' && String(devices) === 'east,west',
+        ),
+      )
+      const own = await listed('eastern')
+      assert.ok(own.length >= 2)
+      for (const { user, devices } of own) assert.deepEqual([user, devices], ['eastern', ['east']])
     })
 
     test('cannot reach the others by any path', async () => {
