@@ -4,6 +4,7 @@
  * hash is the SHA-256 of all of the line's bytes before `,"hash"`, so that anybody can compute it.
  */
 import { hash } from 'node:crypto'
+import { redacted } from '../base/redact.ts'
 import type { AuditEvent } from './audit-events.ts'
 
 /** Where a chain of lines has come to. */
@@ -28,10 +29,13 @@ export const LINE_BYTES_MAX = 1_048_576
 const TEXT_MAX = 4_096
 const LIST_MAX = 1_000
 
-/** The members of an event as JSON, without braces. Queries and filters come from callers: what is long is cut. */
+/**
+ * The members of an event as JSON, without braces. Queries and filters come from callers: what is long is cut, and
+ * secrets are taken out.
+ */
 export function formatEvent({ event, user, address, credential, requestId, details }: AuditEvent): string {
   const members = { event, user, address, credential, requestId, ...details }
-  return JSON.stringify(members, (_name, value: unknown) => shortened(value)).slice(1, -1)
+  return redacted(JSON.stringify(members, (_name, value: unknown) => shortened(value))).slice(1, -1)
 }
 
 function shortened(value: unknown): unknown {

@@ -9,7 +9,7 @@ import { COMMON_PARAMETERS, readParameters } from '../query/read-parameters.ts'
 import { downloadHead } from '../serve/download-head.ts'
 import { askedHash } from '../serve/resume-request.ts'
 import { serveDownload } from '../serve/serve-download.ts'
-import { actorOf, auditChange, shownQuery } from './audited.ts'
+import { actorOf, auditChange } from './audited.ts'
 import { refuseBadFilters } from './check-download.ts'
 import { continueRequest, type PlannedDownload } from './continue-request.ts'
 import { orderDownload } from './export-handlers.ts'
@@ -80,7 +80,7 @@ async function serve(
       onSent: (bytes) => use.sent(bytes),
       actor: actorOf(ctx),
       path: ctx.path,
-      shownQuery: shownQuery(ctx),
+      querystring: ctx.querystring,
       waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
       options,
       askedHash: askedHash(ctx.path, givenParameters(ctx)),

@@ -6,7 +6,7 @@ import type { StoredReceipt } from './receipt.ts'
 export interface DownloadAuditFacts {
   readonly actor: AuditActor
   readonly path: string
-  /** As it was asked, without secrets. */
+  /** As it was given. */
   readonly query: string
   readonly devices: readonly string[]
   /** The request that this one continues. */

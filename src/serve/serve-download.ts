@@ -47,8 +47,8 @@ export interface DownloadExchange {
   readonly actor: AuditActor
   /** The path of the request. */
   readonly path: string
-  /** Its query string as the audit has it. */
-  readonly shownQuery: string
+  /** As it was given, for the audit. */
+  readonly querystring: string
   /** How long to wait for a free stream. */
   readonly waitMs: number
   readonly options: GatewayOptions
@@ -89,7 +89,7 @@ class Download {
     this.#exchange = exchange
     const { requestId, user, path, options, askedHash, resumed } = exchange
     this.#receipt = new RunningReceipt({ id: requestId, user, path, plan, options, askedHash, resumed })
-    const { actor, shownQuery: query } = exchange
+    const { actor, querystring: query } = exchange
     const devices = plan.steps.map(({ device }) => device)
     this.#audit = new DownloadAudit(parts.audit, { actor, path, query, devices, resumedId: resumed?.id })
   }
