@@ -145,6 +145,7 @@ function randomDownload(): string {
     ['/api/v1/pcap/single', 'StreamName=east-second'],
     ['/pcap/single', 'StreamName=west-second'],
     ['/api/v1/pcap/splittime', `StreamName=east-first&Start=${SMALL_FLEET_START_NS}&Stop=${END_NS}`],
+    ['/devices/west/api/v1/pcap/timerange', `${RANGE}&Follow=1`],
     ['/devices/west/pcap/timerange', RANGE.replace('TSUnit', 'TSMode').replace('nanos', 'nsec')],
   ] as const)
   const query = [range]
