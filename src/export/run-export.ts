@@ -6,7 +6,6 @@
 import { randomUUID } from 'node:crypto'
 import { CapfleetError } from '../base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../pcap/pcap-header.ts'
-import { judgeFailure } from './device-trouble.ts'
 import { recordEnd } from './export-audit.ts'
 import type { SpanOf, WritingJob } from './export-jobs.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
@@ -17,7 +16,6 @@ import {
   offsetOf,
   orderWindow,
   pieceCount,
-  pieceQuery,
   resultName,
 } from './export-pieces.ts'
 import {
@@ -30,14 +28,12 @@ import {
   type ReportedFailure,
   type ResultFile,
 } from './export-record.ts'
-import { reserveSpace } from './export-space.ts'
 import type { ExportChange } from './export-store.ts'
 import { windowQuery } from './fetch-span.ts'
 import { asBefore, fillFiles } from './fill-export.ts'
-import { flushWaitMs } from './flushed-device.ts'
 import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
 import { joinWindow, type Span } from './join-window.ts'
-import { measurePiece } from './measure-piece.ts'
+import { measureNext } from './measure-next.ts'
 import { makeWorkFolder, publishExport } from './publish-export.ts'
 import { ResultFiles, removeReplaced } from './result-files.ts'
 import { pause, type RunningJob, reported } from './run-span.ts'
@@ -171,84 +167,17 @@ class Turn implements AsyncDisposable {
 
   /** Whether the next piece is measured; if not, its time is not over, and other pieces can be joined meanwhile. */
   async #measure(): Promise<boolean> {
-    const { piece } = this.#checkpoint
-    const { devices } = this.#order.plan
     await this.#keep({ stage: this.#checkpoint.nextIndex === 0 ? 'preparing' : 'fetching' })
-    const leftOut: string[] = []
-    for (;;) {
-      const asked = devices.filter((device) => !leftOut.includes(device))
-      try {
-        const query = pieceQuery(this.#order, piece)
-        const waitMs = await this.#flushWaitMs(asked, query.endNs)
-        if (waitMs > 0 && this.#checkpoint.ordered.length > 0) return false
-        if (waitMs > 0) throw new Later(waitMs)
-        const { header, stepNs, bytes, isExact } = await measurePiece(this.#parts, {
-          order: this.#order,
-          query,
-          devices: asked,
-          spanBytes: this.#parts.limits.spanBytes,
-          estimateTimeoutMs: this.#parts.limits.estimateTimeoutMs,
-          waitMs: this.#parts.limits.leaseWaitMs,
-          id: this.#options.attempt,
-          signal: this.#watch.signal,
-        })
-        const known = this.#checkpoint.estimatedBytes
-        const estimatedBytes =
-          bytes === undefined || (known === null && piece > 0) ? null : String(BigInt(known ?? 0) + bytes)
-        if (bytes !== undefined) await this.#reserve(bytes, isExact)
-        const measured = { leftOut, header, stepNs }
-        const offsetsNs = this.#checkpoint.offsetsNs ?? this.#offsetsNow()
-        await this.#keep({ checkpoint: { ...this.#checkpoint, measured, estimatedBytes, offsetsNs } })
-        return true
-      } catch (error) {
-        leftOut.push(await this.#deviceToLeaveOut(error, asked))
-      }
-    }
-  }
-
-  /** How long to wait before all devices may have their packets up to a time; 0: they have. */
-  async #flushWaitMs(devices: readonly string[], endNs: bigint): Promise<number> {
-    const { fleet, limits } = this.#parts
-    const question = {
-      endNs,
-      nowMs: Date.now(),
-      // Until then a device that is late has been given up.
-      recentMs: limits.deviceRetryMs + FLUSH_LATE_MS,
-      timeoutMs: limits.estimateTimeoutMs,
+    const found = await measureNext(this.#parts, {
+      order: this.#order,
+      checkpoint: this.#checkpoint,
+      windowsAhead: WINDOWS_AHEAD,
+      id: this.#options.attempt,
       signal: this.#watch.signal,
-    }
-    const waits = await Promise.all(devices.map((device) => flushWaitMs(fleet.get(device), question)))
-    return Math.max(0, ...waits)
-  }
-
-  /** Clocks are measured again and again: the first measure counts for all files, and for the manifest. */
-  #offsetsNow(): Checkpoint['offsetsNs'] {
-    const { plan, align } = this.#order
-    if (!align) return null
-    const { fleet } = this.#parts
-    const offsets = plan.devices.flatMap((device): [string, string][] => {
-      const clock = fleet.clockOf(device)
-      return clock === undefined ? [] : [[device, String(clock.offsetNs)]]
     })
-    return Object.fromEntries(offsets)
-  }
-
-  /** A filter may leave little of what is there: then only the spool is known to need room. */
-  async #reserve(bytes: bigint, isExact: boolean): Promise<void> {
-    const { devices } = this.#order.plan
-    const ahead = BigInt(WINDOWS_AHEAD * devices.length * this.#parts.limits.spanBytes)
-    const needed = { files: isExact ? bytes : 0n, spool: bytes < ahead ? bytes : ahead }
-    await reserveSpace(this.#parts, this.#order, needed)
-  }
-
-  /** The device without which the export goes on. Throws when it cannot, or not yet. */
-  async #deviceToLeaveOut(error: unknown, asked: readonly string[]): Promise<string> {
-    const named = error instanceof CapfleetError ? error.details.members?.devices : undefined
-    const [device] = Array.isArray(named) ? (named as string[]) : []
-    if (device === undefined || !asked.includes(device)) throw error
-    const failure = await judgeFailure(this.#parts, this.#order, device, error)
-    if (this.#order.onMissing === 'fail' || asked.length === 1) throw failure
-    return device
+    if (found === undefined) return false
+    await this.#keep({ checkpoint: { ...this.#checkpoint, ...found } })
+    return true
   }
 
   #spansOf(window: ExportWindow): readonly SpanOf[] {
@@ -410,9 +339,6 @@ const WAITS_FOR_STORE: ReadonlySet<string> = new Set([
   'export-target-unavailable',
   'audit-unavailable',
 ])
-
-/** More than a device that is late is waited for before it counts as one that cannot be read. */
-const FLUSH_LATE_MS = 600_000
 
 /** How many windows are fetched before they are joined: the spool needs so much room. */
 const WINDOWS_AHEAD = 2
