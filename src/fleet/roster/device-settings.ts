@@ -3,9 +3,13 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { secretSchema } from '../../base/config-file.ts'
 import { FETCH_COMPRESSIONS } from '../../device/device.ts'
+import { isPlainUrl } from './plain-host.ts'
 
 export const DEVICE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SITE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
+
+const PLAIN_URL_RULE =
+  'must be http://host:port or https://host:port, perhaps with a path; the host is a name or an address in its usual form, without user, query and fragment'
 
 /** How the gateway deals with a device, wherever its address comes from. */
 const accessShape = {
@@ -26,13 +30,13 @@ const accessShape = {
 export const deviceSchema = z
   .strictObject({
     name: z.string().regex(DEVICE_NAME, 'must be 1 to 63 of a-z 0-9 . _ - and begin with a letter or digit'),
-    url: httpUrl('must be http://host:port or https://host:port, without user and query'),
+    url: z.string().refine(isPlainUrl, PLAIN_URL_RULE),
     ...accessShape,
   })
   .superRefine(checkCredentials)
 
 const endpointSliceSchema = z.strictObject({
-  url: httpUrl('must be https://host:port of the Kubernetes API').default('https://kubernetes.default.svc'),
+  url: z.string().refine(isPlainUrl, PLAIN_URL_RULE).default('https://kubernetes.default.svc'),
   namespace: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be the name of a namespace'),
   labelSelector: z.string().max(1_000).default(''),
   port: z.string().max(63).optional(),
@@ -68,14 +72,6 @@ function checkCredentials(entry: AccessSettings, context: z.RefinementCtx): void
     context.addIssue({ code: 'custom', message: 'must have user and password, or token alone' })
   if ((entry.cert === undefined) !== (entry.key === undefined))
     context.addIssue({ code: 'custom', message: 'must have both cert and key, or none of them' })
-}
-
-function httpUrl(message: string) {
-  return z.string().refine((text) => {
-    const url = URL.parse(text)
-    if (url === null || !['http:', 'https:'].includes(url.protocol)) return false
-    return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
-  }, message)
 }
 
 function isServer(text: string): boolean {

@@ -3,6 +3,7 @@ import { Device } from '../../device/device.ts'
 import { AddressRule } from './address-rule.ts'
 import type { DeviceAccess } from './configured-devices.ts'
 import { DEVICE_NAME } from './device-settings.ts'
+import { isPlainHost } from './plain-host.ts'
 
 /** A device as a directory tells of it. */
 export interface FoundDevice {
@@ -31,8 +32,8 @@ export interface Admission {
 
 /**
  * The devices among what was found. Refused are a name that is none, a name that was found already,
- * a host that a URL would read as something else, and one of which any address is forbidden. Connections go to the address
- * that was checked, whatever the host resolves to later.
+ * a host that a URL would read as something else, and one of which any address is forbidden. Connections go to the
+ * address that was checked, whatever the host resolves to later.
  */
 export function admitDevices(found: readonly FoundDevice[], options: AdmissionOptions): Admission {
   const rule = new AddressRule(options.settings.allowCidrs)
@@ -55,17 +56,14 @@ function reasonToRefuse(
   if (admitted.has(name)) return 'the name was found twice'
   if (port < 1 || port > 65_535) return 'it has no port'
   if (addresses.length === 0) return 'it has no address'
-  if (!isPlainHost(host, addresses)) return 'its host is not a plain name or address'
+  if (!isPlainHost(host) || !standsFor(host, addresses)) return 'its host is not a plain name or address'
   const forbidden = addresses.find((address) => !rule.allows(address))
   return forbidden === undefined ? undefined : `the address ${forbidden} is forbidden; see allowCidrs`
 }
 
-const HOST_NAME = /^[A-Za-z0-9_]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
-
-/** "2130706433" and "x@127.0.0.1" are names to DNS, but lead elsewhere as part of a URL. */
-function isPlainHost(host: string, addresses: readonly string[]): boolean {
-  if (isIP(host) !== 0) return addresses.length === 1 && addresses[0] === host
-  return HOST_NAME.test(host) && URL.parse(`http://${host}/`)?.hostname === host.toLowerCase()
+/** An address stands for itself alone. */
+function standsFor(host: string, addresses: readonly string[]): boolean {
+  return isIP(host) === 0 || (addresses.length === 1 && addresses[0] === host)
 }
 
 function deviceOf({ name, host, port, addresses }: FoundDevice, options: AdmissionOptions): Device {
