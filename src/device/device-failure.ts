@@ -1,10 +1,9 @@
 /** The errors that say what went wrong with a device, and name it. */
+import { certificateTrouble } from '../base/certificate-trouble.ts'
 import { CapfleetError, secondsText } from '../base/error.ts'
 
 /** The codes that Node gives to what its HTTP parser refuses. */
 const PROTOCOL_CODES = /^HPE_/
-/** The codes of a certificate that nobody vouches for, that has ended, or that is another one's. */
-const DISTRUST_CODES = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/
 
 /** An error of a connection, or of Node's HTTP client. An error that is ours already (a reason to abort) passes unchanged. */
 export function deviceFailure(device: string, error: unknown): CapfleetError {
@@ -15,10 +14,15 @@ export function deviceFailure(device: string, error: unknown): CapfleetError {
     return new CapfleetError('device-timeout', `device ${device} did not answer in time`, options)
   const text = error instanceof Error ? error.message : String(error)
   if (PROTOCOL_CODES.test(code)) return deviceProtocol(device, `broke the HTTP protocol (${text})`, error)
-  const what = DISTRUST_CODES.test(code)
-    ? `shows a certificate that is not trusted (${text}); ca of the device names those that vouch for it`
-    : `cannot be reached (${text})`
-  return new CapfleetError('device-unreachable', `device ${device} ${what}`, options)
+  return new CapfleetError('device-unreachable', `device ${device} ${whyUnreachable(error, text)}`, options)
+}
+
+function whyUnreachable(error: unknown, text: string): string {
+  const trouble = certificateTrouble(error)
+  if (trouble === undefined) return `cannot be reached (${text})`
+  return trouble.whose === 'theirs'
+    ? `shows a certificate that is not trusted (${trouble.reason}); ca of the device names those that vouch for it`
+    : `does not take the gateway's certificate, or misses it (${trouble.reason}); cert and key of the device are what it is shown`
 }
 
 /** The device did something that the API does not allow; `what` continues "device X ...". */

@@ -70,6 +70,8 @@ describe('secrets', { timeout: 180_000 }, () => {
     for (const name of ['secrets', 'work']) await mkdir(path(name))
     const tls = await authority.issue('server')
     canaries.add('the key of listen.tls', (await readFile(tls.key, 'utf8')).split('\n')[1] ?? '')
+    const towards = await authority.issue('towards')
+    canaries.add('devices[].key', (await readFile(towards.key, 'utf8')).split('\n')[1] ?? '')
     const common = { timeZone: 'UTC', logLevel: 'debug' }
     const listen = { port: 0, tls }
 
@@ -101,7 +103,7 @@ describe('secrets', { timeout: 180_000 }, () => {
       auth: { users },
       health: { intervalS: 0.5 },
       devices: [
-        { name: 'up', url: appliance.address, ca: authority.ca, user: 'gateway', password },
+        { name: 'up', url: appliance.address, ca: authority.ca, ...towards, user: 'gateway', password },
         { name: 'distrusted', url: appliance.address, user: 'gateway', password },
         { name: 'refusing', url: refusing.url, token: await keep('token', canaries.make('devices[].token')) },
         { name: 'down', url: 'http://127.0.0.1:1', user: 'x', password },

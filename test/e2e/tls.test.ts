@@ -12,6 +12,7 @@ import { startGatewayFromFile } from '../../src/gateway.ts'
 import { eventually } from '../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../support/http-get.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { tempClient } from '../support/processes/client-process.ts'
 import { startTempAppliance } from '../support/processes/temp-appliance.ts'
 import { startTempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
@@ -126,6 +127,10 @@ describe('TLS', { timeout: 120_000 }, () => {
     assert.ok(download.body.equals(pcap))
     const refused = await ask(gateway, '/devices/unasked/api/v1/system/version')
     assert.equal(refused.status, 502, 'no certificate')
+    assert.match(
+      String(refused.json().detail),
+      /unasked .*does not take the gateway's certificate, or misses it/,
+    )
   })
 
   test('a device whose certificate is of another authority is told apart from one that is down', async () => {
@@ -137,6 +142,22 @@ describe('TLS', { timeout: 120_000 }, () => {
         /other-ca .*shows a certificate that is not trusted \(.*ca of the device/,
       )
     }
+  })
+
+  test('capfleet shows the certificate that it was told of when it logged in', async () => {
+    await using user = await tempClient()
+    const login = ['login', gateway.address, '--user', 'full', '--ca', ours.ca]
+    const options = { input: `${PASSWORD}\n` }
+    const without = await user.run(login, options)
+    assert.equal(without.status, 3, without.stderr)
+    assert.match(without.stderr, /alert certificate required.*log in with --cert and --key/)
+    const half = await user.run([...login, '--cert', client.cert], options)
+    assert.equal(half.status, 2, half.stderr)
+    const own = [...login, '--cert', client.cert, '--key', client.key]
+    const logged = await user.run(own, options)
+    assert.equal(logged.status, 0, logged.stderr)
+    const devices = await user.run(['devices', '-o', 'csv'])
+    assert.match(devices.stdout.toString(), /^known,/m)
   })
 
   for (const name of ['gateway', 'appliance'] as const) {

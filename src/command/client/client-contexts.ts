@@ -9,7 +9,9 @@ import { ClientFailure } from '../../client/client-failure.ts'
 import { usageFailure } from './usage-failure.ts'
 
 const text = z.string().min(1)
-const place = { url: z.url({ protocol: /^https?$/ }), ca: text.optional() }
+/** Files of PEM, by their absolute paths. */
+const tls = { ca: text.optional(), cert: text.optional(), key: text.optional() }
+const place = { url: z.url({ protocol: /^https?$/ }), ...tls }
 
 const CONTEXT = z.union([
   z.strictObject({ ...place, user: text, password: text }),

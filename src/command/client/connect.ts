@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { Option } from 'commander'
 import { type Credentials, type GatewayAccess, GatewayClient } from '../../client/gateway-client.ts'
 import { type ClientContext, chosenContext, readContexts } from './client-contexts.ts'
-import { nodeTransport } from './node-transport.ts'
+import { nodeTransport, type TransportTls } from './node-transport.ts'
 import { usageFailure } from './usage-failure.ts'
 
 export interface ConnectOptions {
@@ -28,16 +28,21 @@ export async function connect({ context }: ConnectOptions): Promise<GatewayClien
   }
   const chosen = chosenContext(await readContexts(), context)
   const own = user === '' || password === '' ? credentialsOf(chosen) : { user, password }
-  return clientOf({ url: chosen.url, credentials: own }, chosen.ca)
+  return clientOf({ url: chosen.url, credentials: own }, chosen)
 }
 
-/** `caPath` is a file with a certificate to trust. */
-export async function clientOf(access: GatewayAccess, caPath: string | undefined): Promise<GatewayClient> {
-  return new GatewayClient(
-    access,
-    nodeTransport(caPath === undefined ? undefined : await readFile(caPath, 'utf8')),
-  )
+/** `files` are the paths of what the transport needs. */
+export async function clientOf(access: GatewayAccess, files: TlsPaths): Promise<GatewayClient> {
+  const named = TLS_FILES.flatMap((name) => {
+    const path = files[name]
+    return path === undefined ? [] : [readFile(path, 'utf8').then((text) => [name, text] as const)]
+  })
+  const tls: TransportTls = Object.fromEntries(await Promise.all(named))
+  return new GatewayClient(access, nodeTransport(tls))
 }
+
+const TLS_FILES = ['ca', 'cert', 'key'] as const
+export type TlsPaths = Readonly<Partial<Record<(typeof TLS_FILES)[number], string | undefined>>>
 
 /** The address of a gateway as it is kept. Fails with a ClientFailure. */
 export function gatewayUrl(text: string): string {

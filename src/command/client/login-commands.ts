@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
 import { readPassword } from '../password-prompt.ts'
 import { chosenContext, contextsPath, readContexts, writeContexts } from './client-contexts.ts'
-import { clientOf, gatewayUrl } from './connect.ts'
+import { clientOf, gatewayUrl, type TlsPaths } from './connect.ts'
 import { type Column, type FormatOptions, formatOption, printListing } from './list-output.ts'
 import { runClient } from './run-client.ts'
 import { usageFailure } from './usage-failure.ts'
@@ -15,6 +15,8 @@ interface LoginOptions {
   readonly passwordFile?: string
   readonly name?: string
   readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
 }
 
 /** A context without its password. */
@@ -39,6 +41,8 @@ export function defineLogin(command: Command): void {
     .option('--password-file <file>', 'its first line; else the password is asked for, or read from a pipe')
     .option('--name <context>', 'what to call it; else the host of the address')
     .option('--ca <file>', 'a certificate (PEM) to trust, where the system does not')
+    .option('--cert <file>', 'your own certificate (PEM), for a gateway that asks for one')
+    .option('--key <file>', 'the key of --cert (PEM)')
     .action((url: string, options: LoginOptions) => runClient((signal) => login(url, options, signal)))
 }
 
@@ -46,15 +50,24 @@ async function login(text: string, options: LoginOptions, signal: AbortSignal): 
   const url = gatewayUrl(text)
   const user = options.user ?? (await askUser())
   const password = await passwordOf(user, options)
-  const ca = options.ca === undefined ? undefined : resolve(options.ca)
-  const client = await clientOf({ url, credentials: { user, password } }, ca)
+  const tls = tlsPathsOf(options)
+  const client = await clientOf({ url, credentials: { user, password } }, tls)
   await client.json('/v1/devices', { signal })
   const name = options.name ?? new URL(url).host
   const { contexts } = await readContexts()
-  const context = { url, ...(ca === undefined ? {} : { ca }), user, password }
+  const context = { url, ...tls, user, password }
   await writeContexts({ current: name, contexts: { ...contexts, [name]: context } })
   warnOfPlainText(new URL(url))
   process.stderr.write(`logged in to ${url} as ${user}; kept as context ${name} in ${contextsPath()}\n`)
+}
+
+/** Absolute, because commands run in any folder. */
+function tlsPathsOf({ ca, cert, key }: LoginOptions): TlsPaths {
+  if ((cert === undefined) !== (key === undefined)) throw usageFailure('--cert and --key belong together')
+  return {
+    ...(ca === undefined ? {} : { ca: resolve(ca) }),
+    ...(cert === undefined || key === undefined ? {} : { cert: resolve(cert), key: resolve(key) }),
+  }
 }
 
 async function askUser(): Promise<string> {

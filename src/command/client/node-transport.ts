@@ -1,16 +1,25 @@
 /** Requests by node:http and node:https: no limit on how long an answer may be in coming, none on a silent body. */
 import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
+import { certificateTrouble } from '../../base/certificate-trouble.ts'
 import { ClientFailure } from '../../client/client-failure.ts'
 import type { Send, SentRequest } from '../../client/transport.ts'
 
 /** A machine that lost its power says nothing: after so long the system asks whether it is there. */
 const KEEP_ALIVE_MS = 20_000
 
-/** `ca` is a certificate (PEM) that alone vouches for the gateway; without it, those of the system do. */
-export function nodeTransport(ca?: string): Send {
+/** Texts in PEM. */
+export interface TransportTls {
+  /** Certificates that alone vouch for the gateway; without them, those of the system do. */
+  readonly ca?: string
+  /** The user's own certificate and its key, for a gateway that asks for one. */
+  readonly cert?: string
+  readonly key?: string
+}
+
+export function nodeTransport(tls: TransportTls = {}): Send {
   return async (sent) => {
-    const response = await headOf(sent, ca)
+    const response = await headOf(sent, tls)
     return {
       status: response.statusCode ?? 0,
       headers: new Headers(Object.entries(response.headersDistinct).flatMap(headerPairs)),
@@ -24,10 +33,7 @@ function headerPairs([name, values = []]: [string, string[] | undefined]): [stri
   return values.map((value) => [name, value])
 }
 
-function headOf(
-  { method, url, headers, signal }: SentRequest,
-  ca: string | undefined,
-): Promise<IncomingMessage> {
+function headOf({ method, url, headers, signal }: SentRequest, tls: TransportTls): Promise<IncomingMessage> {
   const options: RequestOptions = {
     method,
     headers: { ...headers },
@@ -35,9 +41,7 @@ function headOf(
   }
   return new Promise((resolve, reject) => {
     const sent =
-      url.protocol === 'https:'
-        ? requestHttps(url, { ...options, ...(ca === undefined ? {} : { ca }) })
-        : requestHttp(url, options)
+      url.protocol === 'https:' ? requestHttps(url, { ...options, ...tls }) : requestHttp(url, options)
     sent.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS))
     sent.on('response', resolve)
     sent.on('error', (cause) => reject(signal?.aborted === true ? signal.reason : unreachable(url, cause)))
@@ -58,23 +62,19 @@ async function* bodyOf(response: IncomingMessage, { signal }: SentRequest): Asyn
   }
 }
 
-/** Of node:tls, when nobody whom we trust vouches for the other side. */
-const DISTRUST = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/
-
 function unreachable({ protocol, host }: URL, cause: Error): ClientFailure {
   const { code = '' } = cause as NodeJS.ErrnoException
   const where = `the gateway ${protocol}//${host}`
   // node:net tells of several addresses that it tried by an error without a text.
   const reason = cause.message === '' ? code : cause.message
-  if (DISTRUST.test(code)) {
-    return new ClientFailure(
-      'access',
-      `${where} is not trusted (${reason}); log in with --ca <its certificate>`,
-      {
-        code: 'gateway-untrusted',
-        cause,
-      },
-    )
+  const trouble = certificateTrouble(cause)
+  if (trouble?.whose === 'theirs') {
+    const message = `${where} is not trusted (${trouble.reason}); log in with --ca <its certificate>`
+    return new ClientFailure('access', message, { code: 'gateway-untrusted', cause })
+  }
+  if (trouble?.whose === 'ours') {
+    const message = `${where} lets in who has a certificate that it trusts (${trouble.reason}); log in with --cert and --key`
+    return new ClientFailure('access', message, { code: 'certificate-needed', cause })
   }
   return new ClientFailure('device', `${where} cannot be reached: ${reason}`, {
     code: 'gateway-unreachable',

@@ -49,7 +49,7 @@ test('a gateway with a certificate of its own is trusted when it is named', asyn
   await once(server, 'listening')
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
   try {
-    await new GatewayClient({ url }, nodeTransport(certificate.ca)).json('/v1/devices')
+    await new GatewayClient({ url }, nodeTransport({ ca: certificate.ca })).json('/v1/devices')
     await assert.rejects(
       new GatewayClient({ url }, nodeTransport()).json('/v1/devices'),
       (error) => error instanceof ClientFailure && error.kind === 'access' && /--ca/.test(error.message),
