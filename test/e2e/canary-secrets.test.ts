@@ -203,9 +203,10 @@ describe('secrets', { timeout: 180_000 }, () => {
     assert.ok(canaries.slots.length >= 12)
   })
 
-  test('are in no log, and in no file of a store, a spool or a home', async () => {
+  test('are in no log, in no audit, and in no file of a store, a spool or a home', async () => {
     for (const name of ['gateway', 'worker', 'appliance', 'recorder'])
       assert.match(await logOf(name), /"level":(20|30)/, `${name} has logged`)
+    assert.ok((await canaries.refuseBelow(path('work', 'home', 'audit'))) > 1_000)
     assert.ok((await canaries.refuseBelow(path('work'))) > 10_000)
   })
 
