@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Log } from './log.ts'
 
 export interface ConfigWatchOptions {
-  /** Files that are read together. */
+  /** Files, and folders of files, that are read together. */
   readonly paths: readonly string[]
   /** Called after a change of the files, and on SIGHUP, which may also mean new secrets. */
   readonly reload: () => Promise<void>
@@ -28,17 +28,18 @@ export class ConfigWatch {
   #settling: NodeJS.Timeout | undefined
   #reloading: Promise<void> = Promise.resolve()
 
-  private constructor(options: ConfigWatchOptions, digests: string) {
+  private constructor(options: ConfigWatchOptions, digests: string, folders: ReadonlySet<string>) {
     this.#options = options
     this.#digests = digests
-    const folders = new Set(options.paths.map((path) => dirname(path)))
     this.#watchers = [...folders].flatMap((folder) => this.#watchFolder(folder))
     process.on('SIGHUP', this.#onHangup)
   }
 
   /** The files have been read just now. */
   static async start(options: ConfigWatchOptions): Promise<ConfigWatch> {
-    return new ConfigWatch(options, await digestsOf(options.paths))
+    const folderOf = async (path: string) => ((await isFolder(path)) ? path : dirname(path))
+    const folders = new Set(await Promise.all(options.paths.map(folderOf)))
+    return new ConfigWatch(options, await digestsOf(options.paths), folders)
   }
 
   async close(): Promise<void> {
@@ -87,6 +88,20 @@ export class ConfigWatch {
 
 /** A file that is away for a moment counts as changed when it is back. */
 async function digestsOf(paths: readonly string[]): Promise<string> {
-  const files = await Promise.all(paths.map((path) => readFile(path).catch(() => undefined)))
-  return files.map((file) => (file === undefined ? 'none' : hash('sha256', file))).join()
+  return (await Promise.all(paths.map(digestOf))).join()
+}
+
+async function digestOf(path: string): Promise<string> {
+  if (!(await isFolder(path))) {
+    const file = await readFile(path).catch(() => undefined)
+    return file === undefined ? 'none' : hash('sha256', file)
+  }
+  const names = (await readdir(path)).sort()
+  const digests = await digestsOf(names.map((name) => join(path, name)))
+  return hash('sha256', [...names, digests].join('/'))
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined)
+  return found?.isDirectory() ?? false
 }

@@ -7,8 +7,8 @@ import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
-import { askRedis } from './ask-redis.ts'
 import type { ExportOrder } from './export-order.ts'
 import {
   type Checkpoint,

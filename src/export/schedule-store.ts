@@ -5,8 +5,8 @@ import type { Redis } from 'ioredis'
 import type { Bounds } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { CronRule } from '../query/cron-times.ts'
+import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis } from '../redis/redis-connection.ts'
-import { askRedis } from './ask-redis.ts'
 import type { ReportedFailure } from './export-record.ts'
 import {
   EXPORT_ID,

@@ -1,21 +1,20 @@
 /** What an export is told beside its query: which files it becomes, where they go, and when it is ordered again. */
-import { choiceType, integerType, numberType, patternType, TEXT } from './parameter-types.ts'
 import {
-  badParameter,
-  type ParameterRows,
-  type ParameterType,
-  type ParameterValues,
-  quote,
-} from './query-parameters.ts'
+  choiceType,
+  durationType,
+  integerType,
+  lineType,
+  NS_PER_DAY,
+  numberType,
+  patternType,
+  TEXT,
+} from './parameter-types.ts'
+import type { ParameterRows, ParameterValues } from './query-parameters.ts'
 import { zoneType } from './query-range.ts'
 
 const PART_BYTES_MIN = 1_048_576n
 const PART_BYTES_MAX = 2n ** 43n
-const REASON_CHARACTERS_MAX = 500
 const LIST_MAX = 1_000
-
-const NS_PER_UNIT = { s: 1_000_000_000n, m: 60_000_000_000n, h: 3_600_000_000_000n, d: 86_400_000_000_000n }
-type DurationUnit = keyof typeof NS_PER_UNIT
 
 /** Of the order of an export. */
 export const EXPORT_PARAMETERS = {
@@ -23,7 +22,7 @@ export const EXPORT_PARAMETERS = {
   partTimeNs: {
     name: 'PartTime',
     says: 'Cuts the export into files of so much time each, counted from its begin: 15m, 1h, 1d.',
-    type: durationType(1n, 366n * NS_PER_UNIT.d),
+    type: durationType(1n, 366n * NS_PER_DAY),
     defaultSays: 'one file',
     example: '1h',
   },
@@ -52,7 +51,7 @@ export const EXPORT_PARAMETERS = {
   reason: {
     name: 'Reason',
     says: 'Why the packets are taken; kept with the export and in its manifest.',
-    type: reasonType(),
+    type: lineType(),
     defaultSays: 'none',
   },
 } as const satisfies ParameterRows
@@ -124,39 +123,3 @@ export const EXPORT_FILE_PARAMETERS = {
     default: 1,
   },
 } as const satisfies ParameterRows
-
-/** "90s", "15m", "1h", "2d" in nanoseconds. */
-function durationType(minNs: bigint, maxNs: bigint): ParameterType<bigint> {
-  return {
-    schema: { type: 'string', pattern: '^[1-9][0-9]{0,8}[smhd]$' },
-    read: (text, name) => {
-      const [, count = '', unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? []
-      const ns = count === '' ? undefined : BigInt(count) * NS_PER_UNIT[unit as DurationUnit]
-      if (ns !== undefined && ns >= minNs && ns <= maxNs) return ns
-      throw badParameter(
-        name,
-        `must be a length of time up to 366d such as 15m, 1h or 1d, got ${quote(text)}`,
-      )
-    },
-    write: (ns) => {
-      const units = Object.entries(NS_PER_UNIT).toReversed()
-      const [unit = 's', unitNs = NS_PER_UNIT.s] = units.find(([, size]) => ns % size === 0n) ?? []
-      return `${ns / unitNs}${unit}`
-    },
-  }
-}
-
-/** It goes into logs and manifests as it is. */
-function reasonType(): ParameterType<string> {
-  return {
-    schema: { type: 'string', maxLength: REASON_CHARACTERS_MAX },
-    read: (text, name) => {
-      if (text.trim() === '') return undefined
-      if (text.length > REASON_CHARACTERS_MAX)
-        throw badParameter(name, `is longer than ${REASON_CHARACTERS_MAX} characters; shorten it`)
-      if (/\p{Cc}/u.test(text)) throw badParameter(name, 'holds a control character; remove it')
-      return text
-    },
-    write: (text) => text,
-  }
-}

@@ -3,6 +3,11 @@ import { CAPTURE_NAME, CAPTURE_NAME_RULE } from './capture-name-rule.ts'
 import { badParameter, type ParameterType, quote } from './query-parameters.ts'
 
 export const INTEGER_MAX = 2n ** 63n - 1n
+const LINE_CHARACTERS_MAX = 500
+
+const NS_PER_UNIT = { s: 1_000_000_000n, m: 60_000_000_000n, h: 3_600_000_000_000n, d: 86_400_000_000_000n }
+type DurationUnit = keyof typeof NS_PER_UNIT
+export const NS_PER_DAY = NS_PER_UNIT.d
 
 /** An integer `^\d+(ULL)?$` from `min` to `max`: scripts write the suffix of C. */
 export function integerType(min: bigint, max: bigint, unit?: string): ParameterType<bigint> {
@@ -83,3 +88,41 @@ export function patternType(pattern: RegExp, rule: string): ParameterType<string
 
 /** The name of a capture. */
 export const CAPTURE_NAME_TYPE = patternType(CAPTURE_NAME, CAPTURE_NAME_RULE)
+
+/** "90s", "15m", "1h", "2d" in nanoseconds. */
+export function durationType(minNs: bigint, maxNs: bigint): ParameterType<bigint> {
+  return {
+    schema: { type: 'string', pattern: '^[1-9][0-9]{0,8}[smhd]$' },
+    read: (text, name) => {
+      const [, count = '', unit = ''] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? []
+      const ns = count === '' ? undefined : BigInt(count) * NS_PER_UNIT[unit as DurationUnit]
+      if (ns !== undefined && ns >= minNs && ns <= maxNs) return ns
+      throw badParameter(
+        name,
+        `must be a length of time up to ${durationText(maxNs)}, such as 90s, 15m or 1h, got ${quote(text)}`,
+      )
+    },
+    write: durationText,
+  }
+}
+
+function durationText(ns: bigint): string {
+  const units = Object.entries(NS_PER_UNIT).toReversed()
+  const [unit = 's', unitNs = NS_PER_UNIT.s] = units.find(([, size]) => ns % size === 0n) ?? []
+  return `${ns / unitNs}${unit}`
+}
+
+/** A line of people, which goes into logs and manifests as it is. */
+export function lineType(): ParameterType<string> {
+  return {
+    schema: { type: 'string', maxLength: LINE_CHARACTERS_MAX },
+    read: (text, name) => {
+      if (text.trim() === '') return undefined
+      if (text.length > LINE_CHARACTERS_MAX)
+        throw badParameter(name, `is longer than ${LINE_CHARACTERS_MAX} characters; shorten it`)
+      if (/\p{Cc}/u.test(text)) throw badParameter(name, 'holds a control character; remove it')
+      return text
+    },
+    write: (text) => text,
+  }
+}

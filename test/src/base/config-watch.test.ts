@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { rename, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { ConfigWatch } from '../../../src/base/config-watch.ts'
@@ -61,6 +61,19 @@ test('files that are read together are read once when all of them change, wherev
   await watched.until(1)
   await writeFile(key, 'c')
   await watched.until(2)
+})
+
+test('sees files come, change and go in a folder', async () => {
+  await using folder = await tempFolder()
+  await mkdir(join(folder.path, 'gateway.yaml'))
+  await using watched = await watchIn(folder)
+  const file = join(watched.path, 'a.pem')
+  await writeFile(file, 'a')
+  await watched.until(1)
+  await writeFile(file, 'other')
+  await watched.until(2)
+  await rm(file)
+  await watched.until(3)
 })
 
 test('SIGHUP reloads an unchanged file too; a refused one is logged and the watch goes on', async () => {
