@@ -83,6 +83,20 @@ const auditSchema = z
   })
   .prefault({})
 
+const tokensSchema = z
+  .strictObject({
+    keys: z.string().optional(),
+    issuer: z.string().min(1).max(256).default('capfleet'),
+    audience: z.string().min(1).max(256).default('capfleet'),
+    lifetimeS: wholeNumber(60, 31_536_000).default(28_800),
+    lifetimeMaxS: wholeNumber(60, 31_536_000).default(7_776_000),
+  })
+  .refine((tokens) => tokens.lifetimeS <= tokens.lifetimeMaxS, {
+    path: ['lifetimeS'],
+    message: 'must not be larger than auth.tokens.lifetimeMaxS',
+  })
+  .prefault({})
+
 export const gatewayConfigSchema = z
   .strictObject({
     listen: listenSchema(8080),
@@ -110,6 +124,7 @@ export const gatewayConfigSchema = z
       anonymousSystem: z.boolean().default(false),
       anonymousMetrics: z.boolean().default(true),
       logins: loginsSchema,
+      tokens: tokensSchema,
     }),
     downloads: downloadsSchema.prefault({}),
     control: z
@@ -151,11 +166,16 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const folder = dirname(resolve(path))
   const { worker, spool } = config.exports
   const { audit } = config
+  const { tokens } = config.auth
   return {
     ...config,
     listen: resolveListen(config.listen, folder),
     home: resolve(folder, config.home),
-    auth: { ...config.auth, users: resolve(folder, config.auth.users) },
+    auth: {
+      ...config.auth,
+      users: resolve(folder, config.auth.users),
+      tokens: { ...tokens, keys: tokens.keys === undefined ? undefined : resolve(folder, tokens.keys) },
+    },
     audit: { ...audit, folder: audit.folder === undefined ? undefined : resolve(folder, audit.folder) },
     exports: {
       ...config.exports,

@@ -6,6 +6,7 @@ import { createLog, type Log } from './base/log.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
 import { listen } from './http/http-server.ts'
 import { pathsOf } from './http/server-certificate.ts'
+import { tokenKeysFolder } from './open-tokens.ts'
 import { buildParts } from './parts.ts'
 import { createGatewayApp } from './routes/gateway-app.ts'
 import { routesWith } from './routes/routes.ts'
@@ -24,6 +25,8 @@ export interface RunningGateway {
   reloadUsers(): Promise<void>
   /** As RunningServer.reloadCertificate. */
   reloadCertificate(): Promise<void>
+  /** As TokenKeys.reload. */
+  reloadTokenKeys(): Promise<void>
 }
 
 export interface GatewayOptions {
@@ -54,6 +57,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
       reload: owned.reload,
       reloadUsers: () => owned.parts.vouchers.users.reload(),
       reloadCertificate: server.reloadCertificate,
+      reloadTokenKeys: owned.reloadTokenKeys,
       close: (drainMs) => {
         ending ??= end(drainMs)
         return ending
@@ -77,6 +81,7 @@ export async function startGatewayFromFile(path: string) {
     ConfigWatch.start({ paths: [configPath], reload, log }),
     ConfigWatch.start({ paths: [config.auth.users], reload: gateway.reloadUsers, log }),
     ...(tls ? [ConfigWatch.start({ paths: pathsOf(tls), reload: gateway.reloadCertificate, log })] : []),
+    ConfigWatch.start({ paths: [tokenKeysFolder(config)], reload: gateway.reloadTokenKeys, log }),
   ])
   const close = async (drainMs: number) => {
     await Promise.all(watches.map((watch) => watch.close()))

@@ -19,6 +19,7 @@ import { forgetLeases, LeaseScheduler } from './lease/lease-scheduler.ts'
 import { openAudit } from './open-audit.ts'
 import { openExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
+import { openTokens } from './open-tokens.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './redis/redis-connection.ts'
 import { startPrivateRedis } from './redis/redis-server.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
@@ -35,6 +36,8 @@ export interface OwnedParts extends AsyncDisposable {
    * logs the names of the others. Fails with bad-config; nothing has changed then.
    */
   reload(changed: GatewayConfig): Promise<void>
+  /** As TokenKeys.reload. */
+  reloadTokenKeys(): Promise<void>
 }
 
 /** Fails with bad-config or scheduler-unavailable; nothing is left running then. */
@@ -48,6 +51,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const fleet = openFleet(config, metrics, log)
   const audit = await openAudit(config, { kind: 'gateway', log, metrics }, building)
   const redis = await openRedis(config, configPath, log, building)
+  const tokens = await openTokens(config, { users, redis, metrics, log }, building)
   const leases = await joinScheduler(config, { redis, fleet, log, sole: config.redis.url === undefined })
   building.defer(() => leases.close())
   // After the leases, so that it ends before them: no place is given back under an open stream.
@@ -63,9 +67,10 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     fleet,
     proxy: new DeviceProxy(config.control),
     callLimits: new CallLimits(config.control, metrics),
-    vouchers: { users },
     quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
     audit,
+    vouchers: { users, tokens: tokens.verifier },
+    tokens: tokens.handling,
     metrics,
     log,
     draining: draining.signal,
@@ -113,7 +118,8 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     const ignored = keysForRestart(config, changed)
     if (ignored.length > 0) log.warn('config.needs-restart', { keys: ignored })
   }
-  return { parts, drain, reload, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  const reloadTokenKeys = () => tokens.keys.reload()
+  return { parts, drain, reload, reloadTokenKeys, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 /** The rest of the configuration is read at the start only. */

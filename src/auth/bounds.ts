@@ -21,6 +21,20 @@ export const boundsSchema = z.strictObject({
 })
 export type WrittenBounds = z.infer<typeof boundsSchema>
 
+/** Bounds as they are kept with a token: those of its minter, and its own. */
+export const keptBoundsSchema = z.strictObject({
+  devices: z.array(z.string()),
+  filters: z.array(z.string().refine(isEnclosed)),
+  spanMaxS: z.int().min(1).optional(),
+  quotas: z.array(
+    z.strictObject({
+      holder: z.string(),
+      bytesPerDay: z.int().min(1).optional(),
+      streamsMax: z.int().min(1).optional(),
+    }),
+  ),
+})
+
 /** `holder`: the user or the token that they are written for. */
 export function boundsOf(holder: string, written: WrittenBounds): Bounds {
   const { devices, filter, spanMaxS, bytesPerDay, streamsMax } = written

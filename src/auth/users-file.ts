@@ -136,6 +136,11 @@ export class UsersFile {
     return started
   }
 
+  /** The user of this name as the file says now, as if they had come with their password. */
+  now(name: string): Caller | undefined {
+    return this.#entries.get(name)?.caller
+  }
+
   #isCurrent(entry: Entry): boolean {
     return this.#entries.get(entry.stored.name) === entry
   }

@@ -14,7 +14,16 @@ export interface Caller {
 /** By what a caller is known; the id is of the token or the ticket. */
 export type Credential =
   | { readonly kind: 'password' }
-  | { readonly kind: 'token' | 'ticket'; readonly id: string }
+  | TokenCredential
+  | { readonly kind: 'ticket'; readonly id: string }
+
+export interface TokenCredential {
+  readonly kind: 'token'
+  readonly id: string
+  /** Ids of our own tokens that it hangs on, oldest first, itself included; one of a provider hangs on none of ours. */
+  readonly chain: readonly string[]
+  readonly expiresMs: number
+}
 
 /**
  * What narrows everything that a caller may have; what lies outside is not there for them. Whoever gives some of their

@@ -65,6 +65,7 @@ export const ERROR_KINDS = {
     blame: 'caller',
   },
   'unknown-export': { status: 404, title: 'No export has this id', retry: false, blame: 'caller' },
+  'unknown-token': { status: 404, title: 'No token has this id', retry: false, blame: 'caller' },
   'unknown-schedule': { status: 404, title: 'No schedule has this id', retry: false, blame: 'caller' },
   'method-not-allowed': {
     status: 405,
@@ -120,7 +121,12 @@ export const ERROR_KINDS = {
     retry: false,
     blame: 'caller',
   },
-  'user-quota': { status: 429, title: 'The user has too many exports', retry: true, blame: 'caller' },
+  'user-quota': {
+    status: 429,
+    title: 'The user has too many exports or tokens',
+    retry: true,
+    blame: 'caller',
+  },
   'stream-quota': { status: 429, title: 'The caller has too many downloads', retry: true, blame: 'caller' },
   'byte-quota': {
     status: 429,
@@ -242,6 +248,8 @@ export interface ErrorDetails {
   readonly retryAfterS?: number | undefined
   /** The methods that the path takes, for the Allow header of a 405 (RFC 9110 section 15.5.6). */
   readonly allow?: readonly string[] | undefined
+  /** In a word, what is wrong with the bearer token that was sent. */
+  readonly tokenFlaw?: string | undefined
   /** Further members of the problem body, such as `readers` or `candidates`. */
   readonly members?: Readonly<Record<string, unknown>> | undefined
   readonly cause?: unknown

@@ -36,6 +36,7 @@ export const GROUPS = {
   System: 'The machine: sensors, ports, disks, clocks, events.',
   Other: 'Paths that only some devices have.',
   Exports: 'Downloads that run as jobs, and schedules of them.',
+  Tokens: 'Credentials that are made of others: tokens for programs, tickets for links.',
   Gateway: 'The gateway itself: devices, queue, receipts.',
   Operation: 'For those who run the program.',
 } as const
@@ -43,10 +44,10 @@ export const GROUPS = {
 export type Group = keyof typeof GROUPS
 
 /**
- * What a caller needs to use it. anyone: without credentials. system, metrics: without credentials where
+ * What a caller needs to use it. anyone: without credentials. known: credentials, whatever they are good for. system, metrics: without credentials where
  * auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; a known user is told more.
  */
-export type Access = Scope | 'anyone' | 'system' | 'metrics'
+export type Access = Scope | 'anyone' | 'known' | 'system' | 'metrics'
 
 export interface Route<Parts, Context> extends Endpoint {
   /** Answers a request, or throws a CapfleetError before the first byte. */

@@ -49,7 +49,7 @@ export function openApi(program: string, endpoints: readonly Endpoint[]): string
 
 /** What holds for all paths. */
 export const INTRODUCTION = [
-  'Integers of the query string may have the suffix ULL, and + is a space. An empty parameter means its default, save for Device, names of captures and times.',
+  'Integers of the query string may have the suffix ULL, and + is a space. An empty parameter means its default, save for Device, names of captures, times and the bounds of a token.',
   'A parameter that a path does not have is ignored and named in Capfleet-Ignored, and is an error with Strict=1; one that is given twice is an error.',
   'Integers of answers that a double would round are texts, or have an exact text "<name>Exact" beside them. Answers may get further members.',
   'Errors are application/problem+json with a stable `code`. HEAD gives the head of GET, save for what changes something.',
@@ -62,13 +62,14 @@ function openApiPath(path: string): string {
 
 const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   device: 'The name of a device.',
-  id: 'The Capfleet-Request-Id of an answer, or the id of an export or a schedule.',
+  id: 'The Capfleet-Request-Id of an answer, or the id of an export, a schedule or a token.',
   path: 'The rest of the path; it may hold slashes.',
 }
 
 /** Who may use an endpoint, in words. */
 export function accessWords(scope: Access): string {
   if (scope === 'anyone') return 'Needs no user.'
+  if (scope === 'known') return 'Needs credentials, whatever they are good for.'
   if (scope === 'metrics') return 'Needs the scope device:read, unless auth.anonymousMetrics is true.'
   if (scope === 'system') return 'Needs the scope device:read, unless auth.anonymousSystem is true.'
   return `Needs the scope ${scope}, which the role ${roleWith(scope)} has.`

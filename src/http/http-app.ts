@@ -11,6 +11,8 @@ import type { Metrics } from '../base/metrics.ts'
 import { refusalOf } from './connection-limits.ts'
 
 export interface HttpAppOptions {
+  /** Whether callers may come with bearer tokens (RFC 6750), beside HTTP Basic. */
+  readonly takesTokens?: boolean
   readonly log: Log
   readonly metrics: Metrics
 }
@@ -60,7 +62,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
       await next()
       if (ctx.status === 404 && ctx.body === undefined && ctx.respond !== false) throw noSuchPath(ctx.path)
     } catch (error) {
-      answerProblem(ctx, error, options.log)
+      answerProblem(ctx, error, options)
     }
   })
   return app
@@ -80,7 +82,11 @@ export function noSuchPath(path: string): CapfleetError {
   return new CapfleetError('not-found', `there is nothing at ${shown}; /docs and REFERENCE.md list the paths`)
 }
 
-function answerProblem(ctx: Koa.ParameterizedContext<RequestState>, thrown: unknown, log: Log): void {
+function answerProblem(
+  ctx: Koa.ParameterizedContext<RequestState>,
+  thrown: unknown,
+  { log, takesTokens = false }: HttpAppOptions,
+): void {
   const error = toCapfleetError(thrown)
   if (error.code === 'internal-error')
     log.error('http.internal-error', { requestId: ctx.state.requestId, err: thrown })
@@ -91,6 +97,7 @@ function answerProblem(ctx: Koa.ParameterizedContext<RequestState>, thrown: unkn
   }
   ctx.respond = true
   for (const [name, value] of Object.entries(problemHeaders(error))) ctx.set(name, value)
+  if (error.code === 'unauthenticated') ctx.set('WWW-Authenticate', challenges(error, takesTokens))
   ctx.status = error.kind.status
   ctx.body = JSON.stringify(problemBody(error, ctx.state.requestId, LEGACY_PATH.test(ctx.path)))
   ctx.type = 'application/problem+json'
@@ -121,12 +128,17 @@ const RETRY_AFTER_STATUSES: ReadonlySet<number> = new Set([429, 503])
 
 function problemHeaders(error: CapfleetError): Record<string, string> {
   const headers: Record<string, string> = { 'Cache-Control': 'no-store' }
-  if (error.code === 'unauthenticated')
-    headers['WWW-Authenticate'] = 'Basic realm="capfleet", charset="UTF-8"'
   if (RETRY_AFTER_STATUSES.has(error.kind.status))
     headers['Retry-After'] = String(error.details.retryAfterS ?? 1)
   if (error.details.allow !== undefined) headers.Allow = error.details.allow.join(', ')
   return headers
+}
+
+/** Ways to say who asks, each in a header of its own. */
+function challenges({ details: { tokenFlaw } }: CapfleetError, takesTokens: boolean): string[] {
+  const basic = 'Basic realm="capfleet", charset="UTF-8"'
+  if (!takesTokens) return [basic]
+  return [basic, `Bearer realm="capfleet"${tokenFlaw === undefined ? '' : ', error="invalid_token"'}`]
 }
 
 /** The JSON members of a problem; exported for the command line's and the tests' use of one shape. */

@@ -1,5 +1,6 @@
 /** Exports: ordered, listed, shown, cancelled. */
 
+import { refuseWithout } from '../auth/authenticate.ts'
 import { CapfleetError } from '../base/error.ts'
 import { givenParameters, takeNoParameters, takeParameters } from '../contract/request-parameters.ts'
 import { type ExportOrder, orderedQuery, orderOf, targetName } from '../export/export-order.ts'
@@ -59,6 +60,7 @@ export async function orderDownload(
   options: GatewayOptions,
 ): Promise<void> {
   refuseUnsafeChange(ctx)
+  if (ctx.state.caller !== undefined) refuseWithout('export:create', ctx.state.caller)
   const exported = { ...readParameters(EXPORT_PARAMETERS, new Map()), onMissing: options.onError }
   await answerOrder(ctx, parts, { plan, options, exported })
 }

@@ -9,7 +9,11 @@ import { RouteTable } from './route-table.ts'
 
 /** The HTTP application over a route table. */
 export function createGatewayApp(routes: readonly GatewayRoute[], parts: GatewayParts): Koa<RequestState> {
-  const app = createHttpApp({ log: parts.log, metrics: parts.metrics })
+  const app = createHttpApp({
+    log: parts.log,
+    metrics: parts.metrics,
+    takesTokens: parts.vouchers.tokens !== undefined,
+  })
   const refusals = new RefusalAudit(parts.audit)
   const table = new RouteTable(routes, (route, ctx) =>
     refusals.watch(ctx, async () => {

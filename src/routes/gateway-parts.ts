@@ -1,6 +1,9 @@
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { Vouchers } from '../auth/authenticate.ts'
+import type { OwnTokens } from '../auth/own-tokens.ts'
 import type { Quotas } from '../auth/quotas.ts'
+import type { Revocations } from '../auth/revocations.ts'
+import type { TokenStore } from '../auth/token-store.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
@@ -22,6 +25,7 @@ export interface GatewayParts {
   readonly vouchers: Vouchers
   readonly quotas: Quotas
   readonly audit: Pick<AuditLog, 'record' | 'folder'>
+  readonly tokens: TokenHandling
   readonly metrics: Metrics
   readonly log: Log
   readonly limits: GatewayLimits
@@ -40,6 +44,13 @@ export interface ExportHandling extends Pick<ExportParts, 'store' | 'schedules' 
   readonly perUserMax: number
   /** Devices of one export. */
   readonly devicesMax: number
+}
+
+/** What the handlers of tokens work with. */
+export interface TokenHandling {
+  readonly own: OwnTokens
+  readonly store: TokenStore
+  readonly revocations: Revocations
 }
 
 export interface GatewayLimits {

@@ -17,6 +17,7 @@ import {
   passedToOne,
   readablePath,
 } from '../contract/gateway-api.ts'
+import { TOKEN_API } from '../contract/token-api.ts'
 import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
 import { listAudit } from './audit-handlers.ts'
@@ -44,6 +45,7 @@ import { showRequest } from './request-handlers.ts'
 import type { GatewayRoute, RouteHandler } from './route.ts'
 import { listSchedules, orderSchedule, removeSchedule, showSchedule } from './schedule-handlers.ts'
 import { listFleetSplits } from './split-handlers.ts'
+import { issueToken, listTokens, revokeToken } from './token-handlers.ts'
 
 /** What a device tells of itself. */
 const SYSTEM_READS: readonly Endpoint[] = [
@@ -194,6 +196,11 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...EXPORT_API.schedules, handler: listSchedules },
   { ...EXPORT_API.showSchedule, handler: showSchedule },
   { ...EXPORT_API.unschedule, handler: removeSchedule },
+
+  // Credentials.
+  { ...TOKEN_API.issue, handler: issueToken },
+  { ...TOKEN_API.list, handler: listTokens },
+  { ...TOKEN_API.revoke, handler: revokeToken },
 
   // For those who run it.
   { ...OPERATIONS.metrics, handler: showMetrics },

@@ -55,7 +55,7 @@ function pathTable(endpoints: readonly Endpoint[]): string {
 }
 
 function accessOf({ scope }: Endpoint): string {
-  return ['anyone', 'system', 'metrics'].includes(scope) ? scope : code(scope)
+  return ['anyone', 'known', 'system', 'metrics'].includes(scope) ? scope : code(scope)
 }
 
 /** Those of a download are named in a table of their own. */

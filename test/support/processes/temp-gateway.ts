@@ -17,8 +17,8 @@ export interface TempGateway extends AsyncDisposable {
   readonly configPath: string
   /** The HTTP Basic header of any user. */
   basic(name: string): { readonly authorization: string }
-  /** HTTP Basic headers of the users "viewer", "user" and "full". */
-  readonly as: Readonly<Record<'viewer' | 'user' | 'full', { readonly authorization: string }>>
+  /** HTTP Basic headers of the users "viewer", "user", "full" and "admin". */
+  readonly as: Readonly<Record<Role, { readonly authorization: string }>>
   readonly logged: readonly { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[]
   close(drainMs: number): Promise<void>
 }
@@ -68,7 +68,7 @@ export async function startTempGateway(
     config,
     configPath,
     basic,
-    as: { viewer: basic('viewer'), user: basic('user'), full: basic('full') },
+    as: { viewer: basic('viewer'), user: basic('user'), full: basic('full'), admin: basic('admin') },
     logged,
     close: gateway.close,
     [Symbol.asyncDispose]: async () => {

@@ -1,0 +1,14 @@
+-- Notes a token that is about to be handed out, unless its user has too many. Forgets those that have expired.
+-- KEYS: the token; the user's by their expiry; all by their expiry
+-- ARGV: id, the token as JSON, its expiry in ms, now in ms, limit of the user
+-- Answers 1, or 0 when there are too many.
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', ARGV[4])
+if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[5]) then return 0 end
+redis.call('HSET', KEYS[1], 'token', ARGV[2])
+redis.call('PEXPIREAT', KEYS[1], ARGV[3])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+redis.call('PEXPIREAT', KEYS[2], ARGV[3], 'NX')
+redis.call('PEXPIREAT', KEYS[2], ARGV[3], 'GT')
+redis.call('ZADD', KEYS[3], ARGV[3], ARGV[1])
+return 1

@@ -1,0 +1,13 @@
+-- Revokes a token, for all who look from now on. Forgets revocations of tokens that have expired by themselves.
+-- KEYS: the token; the revoked ones by the number of their revocation; the same by their expiry; the last such number
+-- ARGV: id, its expiry in ms, now in ms
+-- Answers 1, or 0 when there is no such token, or it was revoked before.
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', ARGV[3])) do
+  redis.call('ZREM', KEYS[2], gone)
+  redis.call('ZREM', KEYS[3], gone)
+end
+if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HSETNX', KEYS[1], 'revokedMs', ARGV[3]) == 0 then return 0 end
+local revoked = ARGV[1] .. ' ' .. ARGV[2]
+redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), revoked)
+redis.call('ZADD', KEYS[3], ARGV[2], revoked)
+return 1

@@ -1,0 +1,11 @@
+-- The tokens that were revoked since somebody looked last, or all of them where Redis knows less than they do: it has
+-- lost what it had.
+-- KEYS: the revoked tokens by the number of their revocation; the last such number
+-- ARGV: that number at the last look
+-- Answers the number now, then "id expiryMs" of each.
+local last = tonumber(redis.call('GET', KEYS[2]) or '0')
+local since = tonumber(ARGV[1])
+if last < since then since = 0 end
+local revoked = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. since, '+inf')
+table.insert(revoked, 1, tostring(last))
+return revoked

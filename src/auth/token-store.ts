@@ -1,0 +1,142 @@
+/** The tokens that were issued, in Redis: what each is worth and whether it was revoked, but never the token itself. */
+import { readFileSync } from 'node:fs'
+import type { Redis } from 'ioredis'
+import type { Bounds } from '../base/caller.ts'
+import { CapfleetError } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { Scope } from '../base/scopes.ts'
+import { askRedis } from '../redis/ask-redis.ts'
+import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+
+/** A token as it was issued. */
+export interface IssuedToken {
+  readonly id: string
+  readonly user: string
+  readonly scopes: readonly Scope[]
+  readonly bounds: Bounds
+  /** Ids of the tokens that it hangs on, oldest first. */
+  readonly parents: readonly string[]
+  readonly note: string | undefined
+  readonly createdMs: number
+  readonly expiresMs: number
+}
+
+export interface TokenRecord extends IssuedToken {
+  readonly revokedMs: number | undefined
+}
+
+export interface RevokedToken {
+  readonly id: string
+  readonly expiresMs: number
+}
+
+export interface TokenStoreOptions {
+  readonly redis: RedisTarget
+  readonly keyPrefix: string
+  readonly log: Log
+}
+
+/** Whoever needs more wants one with a longer life. */
+const PER_USER_MAX = 1_000
+const TOKEN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+const script = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
+const KEEP = script('keep-token.lua')
+const REVOKE = script('revoke-token.lua')
+const REVOKED_SINCE = script('revoked-since.lua')
+
+export class TokenStore implements Disposable {
+  readonly #redis: Redis
+  readonly #prefix: string
+
+  constructor({ redis, keyPrefix, log }: TokenStoreOptions) {
+    this.#redis = connectRedis(redis, 'commands', log)
+    this.#prefix = `{${keyPrefix}}:token`
+    this.#redis.defineCommand('keepToken', { numberOfKeys: 3, lua: KEEP })
+    this.#redis.defineCommand('revokeToken', { numberOfKeys: 4, lua: REVOKE })
+    this.#redis.defineCommand('revokedSince', { numberOfKeys: 2, lua: REVOKED_SINCE })
+  }
+
+  /** Until it expires. Fails with user-quota or scheduler-unavailable. */
+  async keep(token: IssuedToken): Promise<void> {
+    const { id, user, expiresMs } = token
+    const keys = [this.#key(id), this.#ofUser(user), `${this.#prefix}:all`]
+    const values = [id, JSON.stringify(token), expiresMs, Date.now(), PER_USER_MAX]
+    if ((await this.#ask((redis) => redis.keepToken(...keys, ...values))) === 1) return
+    throw new CapfleetError(
+      'user-quota',
+      `you have ${PER_USER_MAX} tokens that have not expired; use one of them, or let new ones live shorter`,
+      { retryAfterS: 60 },
+    )
+  }
+
+  /** undefined: there is none, or it has expired. Fails with scheduler-unavailable. */
+  async find(id: string): Promise<TokenRecord | undefined> {
+    if (!TOKEN_ID.test(id)) return undefined
+    const { token, revokedMs } = await this.#ask((redis) => redis.hgetall(this.#key(id)))
+    if (token === undefined) return undefined
+    const issued = JSON.parse(token) as IssuedToken
+    return { ...issued, revokedMs: revokedMs === undefined ? undefined : Number(revokedMs) }
+  }
+
+  /** The tokens of a user, or of all, newest first. Fails with scheduler-unavailable. */
+  async list(user: string | undefined): Promise<readonly TokenRecord[]> {
+    const key = user === undefined ? `${this.#prefix}:all` : this.#ofUser(user)
+    const ids = await this.#ask((redis) => redis.zrangebyscore(key, Date.now(), '+inf'))
+    const records = await Promise.all(ids.map((id) => this.find(id)))
+    return records.filter((record) => record !== undefined).sort((a, b) => b.createdMs - a.createdMs)
+  }
+
+  /** For all gateways, at their next look. Idempotent. Fails with scheduler-unavailable. */
+  async revoke({ id, expiresMs }: RevokedToken): Promise<void> {
+    const { revoked, byExpiry, last } = this.#revokedKeys
+    const keys = [this.#key(id), revoked, byExpiry, last]
+    await this.#ask((redis) => redis.revokeToken(...keys, id, expiresMs, Date.now()))
+  }
+
+  /**
+   * What was revoked since a look that answered `look`; 0 for all that has not expired by itself. Fails with
+   * scheduler-unavailable.
+   */
+  async revokedSince(
+    look: number,
+  ): Promise<{ readonly look: number; readonly revoked: readonly RevokedToken[] }> {
+    const { revoked, last } = this.#revokedKeys
+    const [number = '0', ...texts] = await this.#ask((redis) => redis.revokedSince(revoked, last, look))
+    return {
+      look: Number(number),
+      revoked: texts.map((text) => {
+        const [id = '', expiresMs] = text.split(' ')
+        return { id, expiresMs: Number(expiresMs) }
+      }),
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#redis.disconnect()
+  }
+
+  #ask<Result>(ask: (redis: Scripts) => Promise<Result>): Promise<Result> {
+    return askRedis(() => ask(this.#redis as Scripts), 'tokens')
+  }
+
+  #key(id: string): string {
+    return `${this.#prefix}:is:${id}`
+  }
+
+  #ofUser(user: string): string {
+    return `${this.#prefix}:of:${user}`
+  }
+
+  get #revokedKeys() {
+    const revoked = `${this.#prefix}:revoked`
+    return { revoked, byExpiry: `${revoked}:expiry`, last: `${revoked}:last` }
+  }
+}
+
+/** defineCommand() cannot tell the types what it defined. */
+type Scripts = Redis & {
+  keepToken(...keysAndArguments: readonly (string | number)[]): Promise<number>
+  revokeToken(...keysAndArguments: readonly (string | number)[]): Promise<number>
+  revokedSince(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+}

@@ -1,0 +1,89 @@
+/** Credentials that callers make of those that they have: tokens and tickets. */
+import { z } from 'zod'
+import type { ErrorCode } from '../base/error.ts'
+import { SCOPES } from '../base/scopes.ts'
+import { type Endpoint, json } from './endpoint.ts'
+import { integer } from './schema-parts.ts'
+import { TOKEN_PARAMETERS } from './token-parameters.ts'
+
+const text = z.string()
+const instant = z.iso.datetime()
+
+export const TOKEN = z.object({
+  id: text,
+  user: text,
+  scopes: z.array(z.enum(SCOPES)),
+  bounds: z.object({
+    devices: z.array(text).describe('Selections as Device has them; a device must be in each'),
+    filters: z.array(text).describe('BPF filters; a packet must pass each'),
+    spanMaxS: integer.optional(),
+    quotas: z.array(
+      z.object({
+        holder: text.describe('The user, or the id of the token, by which it is counted'),
+        bytesPerDay: integer.optional(),
+        streamsMax: integer.optional(),
+      }),
+    ),
+  }),
+  note: text.nullable(),
+  parentId: text.nullable().describe('The token by which it was made, and with which it is revoked'),
+  createdAt: instant,
+  expiresAt: instant,
+  revokedAt: instant.nullable(),
+})
+
+export const NEW_TOKEN = TOKEN.extend({ token: text.describe('It is told here, and never again') })
+export const TOKENS = z.object({ tokens: z.array(TOKEN) })
+export const TICKET = z.object({
+  url: text.describe('Path and query of the link, below the address of the gateway'),
+  expiresAt: instant,
+})
+
+const CHANGE_ERRORS: readonly ErrorCode[] = ['cross-site', 'scheduler-unavailable']
+
+export const TOKEN_API = {
+  issue: {
+    method: 'POST',
+    path: '/v1/tokens',
+    scope: 'known',
+    isChange: true,
+    group: 'Tokens',
+    says: 'Makes a token of what the caller may do, or of less. What is asked beyond that is an error.',
+    parameters: [TOKEN_PARAMETERS],
+    answers: [{ ...json('NewToken', NEW_TOKEN, 'The token.'), status: 201 }],
+    errors: [
+      'bad-bpf',
+      'out-of-bounds',
+      'insufficient-scope',
+      'unknown-device',
+      'compiler-busy',
+      'user-quota',
+      ...CHANGE_ERRORS,
+    ],
+  },
+  list: {
+    method: 'GET',
+    path: '/v1/tokens',
+    scope: 'known',
+    group: 'Tokens',
+    says:
+      'The tokens of the user that have not expired, newest first: those of all users for whoever has the scope admin; ' +
+      'whoever comes with a token sees it and those that were made by it.',
+    parameters: [{}],
+    answers: [json('Tokens', TOKENS, 'The tokens, without what proves them.')],
+    errors: ['scheduler-unavailable'],
+  },
+  revoke: {
+    method: 'DELETE',
+    path: '/v1/tokens/:id',
+    scope: 'known',
+    isChange: true,
+    group: 'Tokens',
+    says:
+      'Revokes a token of those that the caller sees, with all that were made by it. What runs by them is cut, on all ' +
+      'gateways within 5 s.',
+    parameters: [{}],
+    answers: [json('Token', TOKEN, 'The token as it is from now on.')],
+    errors: ['unknown-token', ...CHANGE_ERRORS],
+  },
+} as const satisfies Record<string, Endpoint>

@@ -1,0 +1,123 @@
+/** What a token or a ticket is ordered with. */
+import { SCOPES, type Scope } from '../base/scopes.ts'
+import { isEnclosed } from '../query/joined-filter.ts'
+import { durationType, lineType, NS_PER_DAY, numberType, TEXT } from '../query/parameter-types.ts'
+import { badParameter, type ParameterRows, type ParameterType, quote } from '../query/query-parameters.ts'
+
+const TICKET_LIFETIME_MAX_S = 3_600
+const NS_PER_S = 1_000_000_000n
+
+export const TOKEN_PARAMETERS = {
+  lifetimeS: {
+    name: 'Lifetime',
+    says: 'How long the token is good: 8h, 30d, or a number of seconds.',
+    type: bound(lifetimeType(366n * NS_PER_DAY)),
+    defaultSays: 'auth.tokens.lifetimeS, or what is left of the token that asks',
+    example: '8h',
+  },
+  scopes: {
+    name: 'Scopes',
+    says: 'What the token is good for: scopes with commas between them, of those that you have.',
+    type: bound(scopesType()),
+    defaultSays: 'all that you have',
+    example: 'device:read,capture:download',
+  },
+  devices: {
+    name: 'Devices',
+    says: 'The devices that there are for the token, of those that you see, as Device has them.',
+    type: bound(TEXT),
+    defaultSays: 'all that you see',
+    example: 'nyc*',
+  },
+  filter: {
+    name: 'Filter',
+    says: 'A BPF filter that all packets must pass which the token is given, beside yours.',
+    type: bound(filterType()),
+    defaultSays: 'none but yours',
+    example: 'host 192.0.2.1',
+  },
+  spanMaxS: {
+    name: 'SpanMax',
+    says: 'The longest time range of one download or export.',
+    type: bound(numberType(1, Number.MAX_SAFE_INTEGER, 'seconds')),
+    defaultSays: 'as yours',
+  },
+  bytesPerDay: {
+    name: 'BytesPerDay',
+    says: 'Bytes of downloads and of files of exports in a day of UTC; they count for you, too.',
+    type: bound(numberType(1, Number.MAX_SAFE_INTEGER, 'bytes')),
+    defaultSays: 'as yours',
+  },
+  streamsMax: {
+    name: 'StreamsMax',
+    says: 'Downloads that run or wait at the same time; they count for you, too.',
+    type: bound(numberType(1, 1_000_000, 'downloads')),
+    defaultSays: 'as yours',
+  },
+  note: {
+    name: 'Note',
+    says: 'What the token is for; lists show it.',
+    type: lineType(),
+    defaultSays: 'none',
+  },
+} as const satisfies ParameterRows
+
+export const TICKET_PARAMETERS = {
+  for: {
+    name: 'For',
+    says: 'The path and the query of a download, as they would be asked for with credentials.',
+    type: TEXT,
+    required: true,
+    example: '/api/v1/pcap/timerange?TSBegin=-15m&TSEnd=now',
+  },
+  lifetimeS: {
+    name: 'Lifetime',
+    says: 'How long the link is good: 5m, or a number of seconds up to 3600.',
+    type: lifetimeType(BigInt(TICKET_LIFETIME_MAX_S) * NS_PER_S),
+    default: 300,
+  },
+} as const satisfies ParameterRows
+
+/** An unset variable of a script must not make a token that may do all. */
+function bound<Value>(type: ParameterType<Value>): ParameterType<Value> {
+  return { ...type, readsEmpty: true }
+}
+
+/** "8h" or a number of seconds, in seconds. */
+function lifetimeType(maxNs: bigint): ParameterType<number> {
+  const { schema, read, write } = durationType(NS_PER_S, maxNs)
+  return {
+    schema: { ...schema, pattern: '^[1-9][0-9]{0,8}[smhd]?$' },
+    read: (text, name, context) => {
+      const ns = read(/^\d+$/.test(text) ? `${text}s` : text, name, context)
+      return ns === undefined ? undefined : Number(ns / NS_PER_S)
+    },
+    write: (seconds) => write(BigInt(seconds) * NS_PER_S),
+  }
+}
+
+function scopesType(): ParameterType<readonly Scope[]> {
+  return {
+    schema: { type: 'string' },
+    read: (text, name) => {
+      const words = text.split(/[,\s]+/).filter((word) => word !== '')
+      const unknown = words.find((word) => !(SCOPES as readonly string[]).includes(word))
+      if (unknown !== undefined || words.length === 0)
+        throw badParameter(name, `must be scopes of ${SCOPES.join(', ')}, got ${quote(unknown ?? text)}`)
+      return SCOPES.filter((scope) => words.includes(scope))
+    },
+    write: (scopes) => scopes.join(','),
+  }
+}
+
+/** Whether it compiles, a device tells. */
+function filterType(): ParameterType<string> {
+  return {
+    ...TEXT,
+    read: (text, name) => {
+      if (text.trim() === '') throw badParameter(name, 'is empty; leave it out, or say what may pass')
+      if (isEnclosed(text)) return text
+      throw badParameter(name, 'must have a closing parenthesis for each opening one')
+    },
+  }
+}

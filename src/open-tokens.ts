@@ -1,0 +1,49 @@
+/** Makes what the gateway issues and verifies tokens with. */
+import { join } from 'node:path'
+import { Grants } from './auth/grants.ts'
+import { OwnTokens } from './auth/own-tokens.ts'
+import { Revocations } from './auth/revocations.ts'
+import { TokenKeys } from './auth/token-keys.ts'
+import { TokenStore } from './auth/token-store.ts'
+import { TokenVerifier } from './auth/token-verifier.ts'
+import type { UsersFile } from './auth/users-file.ts'
+import type { Log } from './base/log.ts'
+import type { Metrics } from './base/metrics.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import type { RedisTarget } from './redis/redis-connection.ts'
+import type { TokenHandling } from './routes/gateway-parts.ts'
+
+export interface OpenTokensParts {
+  readonly users: UsersFile
+  readonly redis: RedisTarget
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+export interface OpenedTokens {
+  readonly handling: TokenHandling
+  readonly verifier: TokenVerifier
+  readonly keys: TokenKeys
+}
+
+/** The folder of our own keys. */
+export function tokenKeysFolder({ home, auth: { tokens } }: GatewayConfig): string {
+  return tokens.keys ?? join(home, 'token-keys')
+}
+
+/** `owner` ends what is opened. Fails with bad-config or scheduler-unavailable. */
+export async function openTokens(
+  config: GatewayConfig,
+  { users, redis, metrics, log }: OpenTokensParts,
+  owner: AsyncDisposableStack,
+): Promise<OpenedTokens> {
+  const { tokens } = config.auth
+  const makesFirst = tokens.keys === undefined
+  const keys = await TokenKeys.open({ folder: tokenKeysFolder(config), makesFirst, log })
+  const store = owner.use(new TokenStore({ redis, keyPrefix: config.redis.keyPrefix, log }))
+  const revocations = owner.use(await Revocations.start({ store, metrics, log }))
+  const grants = new Grants(users, revocations, new Set())
+  const own = new OwnTokens(keys, store, tokens)
+  const verifier = new TokenVerifier({ issuers: [own], grants, metrics })
+  return { handling: { own, store, revocations }, verifier, keys }
+}
