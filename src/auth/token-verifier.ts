@@ -91,7 +91,8 @@ export class TokenVerifier {
   async #verify(token: string): Promise<Pick<VerifiedToken, 'by' | 'kid' | 'key' | 'granted'>> {
     const read = readCompactToken(token)
     const { kid } = read.head
-    const by = this.#issuers.get(String(read.claims.iss))
+    const { iss } = read.claims
+    const by = typeof iss === 'string' ? this.#issuers.get(iss) : undefined
     if (by === undefined) throw refusedToken('unknown-issuer', 'is of an issuer that is not trusted here')
     if (by.find(kid) === undefined) await by.refresh?.()
     const key = by.find(kid)

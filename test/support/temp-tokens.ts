@@ -1,0 +1,46 @@
+/** What a gateway verifies tokens with, without the gateway: a Redis, users, and a folder of keys. */
+import { join } from 'node:path'
+import { putUser, type UsersFile } from '../../src/auth/users-file.ts'
+import type { Log } from '../../src/base/log.ts'
+import { Metrics } from '../../src/base/metrics.ts'
+import { gatewayConfigSchema } from '../../src/gateway-config.ts'
+import { type OpenedTokens, openTokens } from '../../src/open-tokens.ts'
+import { loadUsers } from './loaded-users.ts'
+import { TempRedis } from './processes/temp-redis.ts'
+import { tempFolder } from './temp-folder.ts'
+
+export interface TempTokens extends OpenedTokens, AsyncDisposable {
+  readonly users: UsersFile
+  readonly usersPath: string
+  readonly metrics: Metrics
+  /** Names of the events, with their files. */
+  readonly logged: readonly string[]
+}
+
+/** `fill` puts keys into the folder. Its users are "ann" (full) and "admin". */
+export async function openTempTokens(
+  fill: (folder: string) => Promise<void>,
+  auth: object = {},
+): Promise<TempTokens> {
+  await using opening = new AsyncDisposableStack()
+  const redis = opening.use(await TempRedis.create())
+  const folder = opening.use(await tempFolder()).path
+  await fill(folder)
+  const usersFolder = opening.use(await tempFolder()).path
+  const usersPath = join(usersFolder, 'users.yaml')
+  await putUser(usersPath, { name: 'ann', role: 'full' }, 'open sesame')
+  await putUser(usersPath, { name: 'admin', role: 'admin' }, 'open sesame')
+  const users = await loadUsers(usersPath)
+  const logged: string[] = []
+  const record = (event: string, fields?: Readonly<Record<string, unknown>>) =>
+    void logged.push(`${event} ${fields?.file ?? ''}`.trim())
+  const log: Log = { debug: record, info: record, warn: record, error: record }
+  const metrics = new Metrics()
+  const config = gatewayConfigSchema.parse({
+    devices: [{ name: 'a', url: 'http://127.0.0.1', user: 'u', password: { env: 'X' } }],
+    auth: { users: usersPath, tokens: { keys: folder }, ...auth },
+  })
+  const opened = await openTokens(config, { users, redis: { url: redis.url }, metrics, log }, opening)
+  const owned = opening.move()
+  return { ...opened, users, usersPath, metrics, logged, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
