@@ -6,7 +6,9 @@ import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { aborted } from './base/program.ts'
+import { GatewayClient } from './client/gateway-client.ts'
 import { type ChildProgram, startChildProgram } from './command/child-program.ts'
+import { nodeTransport } from './command/client/node-transport.ts'
 import { loadGeneratedTraffic, loadImportedFiles } from './command/demo-captures.ts'
 import { demoGuide } from './command/demo-guide.ts'
 import { clearStores, DEMO_USER, type DemoHome, prepareDemoHome } from './command/demo-home.ts'
@@ -114,18 +116,19 @@ async function writeGatewayConfig(
   return path
 }
 
-/** demo.json for scripts, netrc for `curl --netrc-file`, whose path this gives. */
+/** demo.json for scripts, bearer for `curl -H @`, netrc for `curl --netrc-file`, whose path this gives. */
 async function writeDemoFiles(
   folder: string,
   home: DemoHome,
   gatewayUrl: string,
   appliances: readonly ChildProgram[],
 ): Promise<string> {
+  const token = await demoToken(gatewayUrl, home.password)
   const demo = {
     gatewayUrl,
     user: DEMO_USER,
     password: home.password,
-    token: null,
+    token,
     devices: home.devices.map(({ name, user, password }, index) => ({
       name,
       url: appliances[index]?.address,
@@ -136,8 +139,23 @@ async function writeDemoFiles(
   }
   const options = { mode: 0o600 }
   await writeFile(join(folder, 'demo.json'), `${JSON.stringify(demo, null, 2)}\n`, options)
+  await writeFile(join(folder, 'bearer'), `Authorization: Bearer ${token}\n`, options)
   const netrc = `machine ${new URL(gatewayUrl).hostname}\nlogin ${DEMO_USER}\npassword ${home.password}\n`
   const netrcPath = join(folder, 'netrc')
   await writeFile(netrcPath, netrc, options)
   return netrcPath
+}
+
+/** Of what the demo's user may do. */
+async function demoToken(gatewayUrl: string, password: string): Promise<string> {
+  const access = { url: gatewayUrl, credentials: { user: DEMO_USER, password } }
+  const client = new GatewayClient(access, nodeTransport())
+  const { value } = await client.json<{ readonly token: string }>('/v1/tokens', {
+    method: 'POST',
+    query: [
+      ['Lifetime', '30d'],
+      ['Note', 'demo.json'],
+    ],
+  })
+  return value.token
 }

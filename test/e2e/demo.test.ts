@@ -70,6 +70,15 @@ describe('the demo fleet', () => {
     }
   })
 
+  test('has a token that works, in demo.json and as a header for curl', async () => {
+    const { gatewayUrl, token } = demo.facts
+    for (const header of [`Authorization: Bearer ${token}`, `@${join(home.path, 'bearer')}`]) {
+      const { codes, stdout } = await shellPipeline(`curl -sSf -H "${header}" "${gatewayUrl}/v1/devices"`)
+      assert.deepEqual(codes, [0])
+      assert.equal(JSON.parse(stdout).devices.length, 3)
+    }
+  })
+
   test("gives one device's capture, filtered and compressed", async () => {
     const url = `${demo.facts.gatewayUrl}/devices/nyc1/api/v1/pcap/single?StreamName=demo&Compression=zstd`
     const filtered = await shellPipeline(

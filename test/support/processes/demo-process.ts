@@ -12,6 +12,7 @@ export interface DemoFacts {
   readonly gatewayUrl: string
   readonly user: string
   readonly password: string
+  readonly token: string
   readonly devices: readonly { name: string; url: string; user: string; password: string; pid: number }[]
 }
 
