@@ -1,6 +1,7 @@
 /** What a gateway verifies tokens with, without the gateway: a Redis, users, and a folder of keys. */
 import { join } from 'node:path'
-import { putUser, type UsersFile } from '../../src/auth/users-file.ts'
+import { putUser } from '../../src/auth/edit-users-file.ts'
+import type { UsersFile } from '../../src/auth/users-file.ts'
 import type { Log } from '../../src/base/log.ts'
 import { Metrics } from '../../src/base/metrics.ts'
 import { gatewayConfigSchema } from '../../src/gateway-config.ts'
