@@ -5,6 +5,7 @@
 import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
+import { type ProviderSettings, providersSchema } from './auth/provider-settings.ts'
 import { loadConfig, secretSchema } from './base/config-file.ts'
 import {
   listenSchema,
@@ -125,6 +126,7 @@ export const gatewayConfigSchema = z
       anonymousMetrics: z.boolean().default(true),
       logins: loginsSchema,
       tokens: tokensSchema,
+      providers: providersSchema.superRefine(refuseNameTwice('auth.providers')),
     }),
     downloads: downloadsSchema.prefault({}),
     control: z
@@ -153,6 +155,10 @@ export const gatewayConfigSchema = z
     logLevel: logLevelSchema,
     drainS: wholeNumber(0, 86_400).default(30),
   })
+  .refine(({ auth }) => hasOwnIssuers(auth), {
+    path: ['auth', 'providers'],
+    message: 'must each have an issuer of its own, which auth.tokens.issuer does not have either',
+  })
   .refine(({ devices, deviceDiscovery }) => devices.length + deviceDiscovery.length > 0, {
     path: ['devices'],
     message: 'must name a device, or deviceDiscovery a directory',
@@ -166,7 +172,7 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const folder = dirname(resolve(path))
   const { worker, spool } = config.exports
   const { audit } = config
-  const { tokens } = config.auth
+  const { tokens, providers } = config.auth
   return {
     ...config,
     listen: resolveListen(config.listen, folder),
@@ -175,6 +181,7 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
       ...config.auth,
       users: resolve(folder, config.auth.users),
       tokens: { ...tokens, keys: tokens.keys === undefined ? undefined : resolve(folder, tokens.keys) },
+      providers: providers.map((provider) => resolveProvider(provider, folder)),
     },
     audit: { ...audit, folder: audit.folder === undefined ? undefined : resolve(folder, audit.folder) },
     exports: {
@@ -193,6 +200,23 @@ function machineName(): string {
       .replace(/^[_-]+/, '')
       .slice(0, 64) || 'machine'
   )
+}
+
+interface Issuers {
+  readonly tokens: { readonly issuer: string }
+  readonly providers: readonly { readonly issuer: string }[]
+}
+
+function hasOwnIssuers({ tokens, providers }: Issuers): boolean {
+  const issuers = [tokens.issuer, ...providers.map(({ issuer }) => issuer)]
+  return new Set(issuers).size === issuers.length
+}
+
+/** With the paths of its key files absolute. */
+function resolveProvider(provider: ProviderSettings, folder: string): ProviderSettings {
+  const { jwks } = provider
+  if ('file' in jwks) return { ...provider, jwks: { file: resolve(folder, jwks.file) } }
+  return { ...provider, jwks: { ...jwks, ca: jwks.ca === undefined ? undefined : resolve(folder, jwks.ca) } }
 }
 
 function isRedisUrl(text: string): boolean {

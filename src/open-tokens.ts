@@ -1,7 +1,10 @@
 /** Makes what the gateway issues and verifies tokens with. */
 import { join } from 'node:path'
 import { Grants } from './auth/grants.ts'
+import { IdentityProvider } from './auth/identity-provider.ts'
 import { OwnTokens } from './auth/own-tokens.ts'
+import { ProviderKeys } from './auth/provider-keys.ts'
+import type { ProviderSettings } from './auth/provider-settings.ts'
 import { Revocations } from './auth/revocations.ts'
 import { TokenKeys } from './auth/token-keys.ts'
 import { TokenStore } from './auth/token-store.ts'
@@ -37,13 +40,32 @@ export async function openTokens(
   { users, redis, metrics, log }: OpenTokensParts,
   owner: AsyncDisposableStack,
 ): Promise<OpenedTokens> {
-  const { tokens } = config.auth
+  const { tokens, providers } = config.auth
   const makesFirst = tokens.keys === undefined
   const keys = await TokenKeys.open({ folder: tokenKeysFolder(config), makesFirst, log })
   const store = owner.use(new TokenStore({ redis, keyPrefix: config.redis.keyPrefix, log }))
   const revocations = owner.use(await Revocations.start({ store, metrics, log }))
-  const grants = new Grants(users, revocations, new Set())
+  const grants = new Grants(users, revocations, new Set(providers.map(({ name }) => name)))
   const own = new OwnTokens(keys, store, tokens)
-  const verifier = new TokenVerifier({ issuers: [own], grants, metrics })
+  const others = await openProviders(providers, { metrics, log }, owner)
+  const verifier = new TokenVerifier({ issuers: [own, ...others], grants, metrics })
   return { handling: { own, store, revocations }, verifier, keys }
+}
+
+async function openProviders(
+  providers: readonly ProviderSettings[],
+  { metrics, log }: Pick<OpenTokensParts, 'metrics' | 'log'>,
+  owner: AsyncDisposableStack,
+): Promise<readonly IdentityProvider[]> {
+  const reads = metrics.counter(
+    'provider_keys_reads_total',
+    'How often the keys of an identity provider were read, by provider and result',
+    ['provider', 'result'],
+  )
+  return Promise.all(
+    providers.map(async (settings) => {
+      const count = (result: string) => reads.inc({ provider: settings.name, result })
+      return new IdentityProvider(settings, owner.use(await ProviderKeys.open({ settings, log, count })))
+    }),
+  )
 }

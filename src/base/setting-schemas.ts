@@ -84,7 +84,7 @@ export function isInsecure({ host, tls }: { readonly host: string; readonly tls?
   return tls === undefined && !isLoopback(host)
 }
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 

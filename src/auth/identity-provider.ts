@@ -1,0 +1,95 @@
+/** An identity provider: its tokens tell who somebody is and in which groups, the configuration what these may do. */
+import { z } from 'zod'
+import { CapfleetError } from '../base/error.ts'
+import { SCOPES, SCOPES_OF_ROLE } from '../base/scopes.ts'
+import { boundsOf } from './bounds.ts'
+import { type CompactToken, refusedToken } from './compact-token.ts'
+import type { ProviderKeys } from './provider-keys.ts'
+import type { ProviderSettings } from './provider-settings.ts'
+import type { GrantedToken } from './token-claims.ts'
+import type { VerificationKey } from './token-keys.ts'
+import type { TrustedIssuer } from './token-verifier.ts'
+
+/** Access tokens, under the names that providers give them; many give them none. */
+const TOKEN_TYPES: ReadonlySet<string> = new Set(['at+jwt', 'application/at+jwt', 'jwt'])
+const USER_NAME = /^[^\p{Cc}\p{Zl}\p{Zp}]{1,128}$/u
+
+const claimsSchema = z.looseObject({
+  exp: z.number(),
+  iat: z.number().optional(),
+  jti: z.string().min(1).max(128).optional(),
+})
+const groupsSchema = z.union([z.array(z.string()), z.string().transform((group) => [group])])
+
+export class IdentityProvider implements TrustedIssuer {
+  readonly #settings: ProviderSettings
+  readonly #keys: ProviderKeys
+
+  constructor(settings: ProviderSettings, keys: ProviderKeys) {
+    this.#settings = settings
+    this.#keys = keys
+  }
+
+  get issuer(): string {
+    return this.#settings.issuer
+  }
+
+  get audience(): string {
+    return this.#settings.audience
+  }
+
+  find(kid: string): VerificationKey | undefined {
+    return this.#keys.find(kid)
+  }
+
+  refresh(): Promise<void> {
+    return this.#keys.refresh()
+  }
+
+  /** Somebody in several groups may do what one of them may; of the first one that the configuration names are the bounds. */
+  read({ head, claims }: CompactToken): GrantedToken {
+    const { success, data } = claimsSchema.safeParse(claims)
+    const isOfType = head.typ === undefined || TOKEN_TYPES.has(head.typ.toLowerCase())
+    if (!success || !isOfType) throw refusedToken('claims', 'is no access token')
+    const user = this.#userOf(claims)
+    const roles = this.#rolesOf(user, claims)
+    const [{ role: _, ...bounds }] = roles
+    const expiresMs = data.exp * 1_000
+    return {
+      grant: {
+        user,
+        scopes: SCOPES.filter((scope) => roles.some(({ role }) => SCOPES_OF_ROLE[role].has(scope))),
+        bounds: boundsOf(user, bounds),
+        chain: [],
+        expiresMs,
+      },
+      credential: {
+        kind: 'token',
+        id: `${this.#settings.name}:${data.jti ?? data.iat}`,
+        chain: [],
+        expiresMs,
+      },
+    }
+  }
+
+  #userOf(claims: CompactToken['claims']): string {
+    const { name, userClaim } = this.#settings
+    const user = claims[userClaim]
+    if (typeof user === 'string' && USER_NAME.test(user)) return `${name}:${user}`
+    throw refusedToken('claims', `names no user in its claim ${userClaim}`)
+  }
+
+  #rolesOf(user: string, claims: CompactToken['claims']): [Role, ...Role[]] {
+    const { groupsClaim, roles } = this.#settings
+    const groups = groupsSchema.safeParse(claims[groupsClaim] ?? []).data ?? []
+    const [first, ...others] = Object.entries(roles).filter(([group]) => groups.includes(group))
+    if (first !== undefined) return [first[1], ...others.map(([, role]) => role)]
+    throw new CapfleetError(
+      'insufficient-scope',
+      `${user} is in no group that may do something here; the claim ${groupsClaim} of the token names them`,
+      { tokenFlaw: 'no-rights', members: { scopes: [] } },
+    )
+  }
+}
+
+type Role = ProviderSettings['roles'][string]
