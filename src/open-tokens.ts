@@ -6,6 +6,7 @@ import { OwnTokens } from './auth/own-tokens.ts'
 import { ProviderKeys } from './auth/provider-keys.ts'
 import type { ProviderSettings } from './auth/provider-settings.ts'
 import { Revocations } from './auth/revocations.ts'
+import { Tickets } from './auth/tickets.ts'
 import { TokenKeys } from './auth/token-keys.ts'
 import { TokenStore } from './auth/token-store.ts'
 import { TokenVerifier } from './auth/token-verifier.ts'
@@ -27,6 +28,7 @@ export interface OpenedTokens {
   readonly handling: TokenHandling
   readonly verifier: TokenVerifier
   readonly keys: TokenKeys
+  readonly tickets: Tickets
 }
 
 /** The folder of our own keys. */
@@ -43,13 +45,15 @@ export async function openTokens(
   const { tokens, providers } = config.auth
   const makesFirst = tokens.keys === undefined
   const keys = await TokenKeys.open({ folder: tokenKeysFolder(config), makesFirst, log })
-  const store = owner.use(new TokenStore({ redis, keyPrefix: config.redis.keyPrefix, log }))
+  const kept = { redis, keyPrefix: config.redis.keyPrefix, log }
+  const store = owner.use(new TokenStore(kept))
   const revocations = owner.use(await Revocations.start({ store, metrics, log }))
   const grants = new Grants(users, revocations, new Set(providers.map(({ name }) => name)))
   const own = new OwnTokens(keys, store, tokens)
   const others = await openProviders(providers, { metrics, log }, owner)
   const verifier = new TokenVerifier({ issuers: [own, ...others], grants, metrics })
-  return { handling: { own, store, revocations }, verifier, keys }
+  const tickets = owner.use(new Tickets(kept, grants))
+  return { handling: { own, store, revocations }, verifier, keys, tickets }
 }
 
 async function openProviders(

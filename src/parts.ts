@@ -71,6 +71,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     audit,
     vouchers: { users, tokens: tokens.verifier },
     tokens: tokens.handling,
+    tickets: tokens.tickets,
     metrics,
     log,
     draining: draining.signal,

@@ -65,6 +65,12 @@ export const ERROR_KINDS = {
     blame: 'caller',
   },
   'unknown-export': { status: 404, title: 'No export has this id', retry: false, blame: 'caller' },
+  'bad-ticket': {
+    status: 403,
+    title: 'The link is used up, has expired or was changed',
+    retry: false,
+    blame: 'caller',
+  },
   'unknown-token': { status: 404, title: 'No token has this id', retry: false, blame: 'caller' },
   'unknown-schedule': { status: 404, title: 'No schedule has this id', retry: false, blame: 'caller' },
   'method-not-allowed': {

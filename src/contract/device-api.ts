@@ -4,6 +4,7 @@
  */
 import type { ErrorCode } from '../base/error.ts'
 import type { DownloadKind } from '../query/download-query.ts'
+import { LINK_PARAMETERS } from '../query/gateway-options.ts'
 import { legacyTables } from '../query/legacy-query.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import type { ParameterRows } from '../query/query-parameters.ts'
@@ -78,7 +79,8 @@ export function downloadRows(
   kind: DownloadKind,
   at: keyof typeof DOWNLOAD_TABLES,
 ): readonly ParameterRows[] {
-  return path.startsWith('/pcap/') ? legacyTables(kind, at) : DOWNLOAD_TABLES[at]
+  const tables = path.startsWith('/pcap/') ? legacyTables(kind, at) : DOWNLOAD_TABLES[at]
+  return at === 'device' ? tables : [...tables, LINK_PARAMETERS]
 }
 
 const READ = { method: 'GET', group: 'System', errors: [] } as const
@@ -321,6 +323,14 @@ export const DEVICE_API = {
     'The packets of a time range that reaches into two captures at most, by its old path. TSMode is the unit of its times.',
   ),
 } as const satisfies Record<string, Endpoint>
+
+/** Whether packets are downloaded there: at the root or below /devices/{device} of a gateway. */
+export function isDownloadPath(path: string): boolean {
+  const ofDevice = path.replace(/^\/devices\/[^/]+/, '')
+  return Object.values<Endpoint>(DEVICE_API).some(
+    (endpoint) => endpoint.path === ofDevice && endpoint.context?.kind !== undefined,
+  )
+}
 
 /** What every program answers about itself. */
 export const OPERATIONS = {

@@ -46,6 +46,7 @@ const LEASE_ERRORS: readonly ErrorCode[] = [
   'queue-timeout',
   'scheduler-unavailable',
   'user-quota',
+  'bad-ticket',
   'idempotency-conflict',
   'cross-site',
 ]

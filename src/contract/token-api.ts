@@ -4,7 +4,7 @@ import type { ErrorCode } from '../base/error.ts'
 import { SCOPES } from '../base/scopes.ts'
 import { type Endpoint, json } from './endpoint.ts'
 import { integer } from './schema-parts.ts'
-import { TOKEN_PARAMETERS } from './token-parameters.ts'
+import { TICKET_PARAMETERS, TOKEN_PARAMETERS } from './token-parameters.ts'
 
 const text = z.string()
 const instant = z.iso.datetime()
@@ -85,5 +85,16 @@ export const TOKEN_API = {
     parameters: [{}],
     answers: [json('Token', TOKEN, 'The token as it is from now on.')],
     errors: ['unknown-token', ...CHANGE_ERRORS],
+  },
+  ticket: {
+    method: 'POST',
+    path: '/v1/tickets',
+    scope: 'capture:download',
+    isChange: true,
+    group: 'Tokens',
+    says: 'Makes a link that lets one download in, once, with what the caller may have. HEAD does not use it up.',
+    parameters: [TICKET_PARAMETERS],
+    answers: [{ ...json('Ticket', TICKET, 'The link.'), status: 201 }],
+    errors: ['user-quota', ...CHANGE_ERRORS],
   },
 } as const satisfies Record<string, Endpoint>

@@ -73,6 +73,16 @@ export const GATEWAY_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
+/** What lets a download in; nothing behind that sees it. */
+export const LINK_PARAMETERS = {
+  ticket: {
+    name: 'Ticket',
+    says: 'Lets the download in once, without credentials: the end of a link that POST /v1/tickets gave.',
+    type: TEXT,
+    leavesBody: true,
+  },
+} as const satisfies ParameterRows
+
 /** What chooses devices at the root. */
 export const FLEET_PARAMETERS = {
   devices: {

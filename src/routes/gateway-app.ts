@@ -6,6 +6,7 @@ import { visibleParts } from './caller-bounds.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
+import { admitByTicket } from './ticket-handlers.ts'
 
 /** The HTTP application over a route table. */
 export function createGatewayApp(routes: readonly GatewayRoute[], parts: GatewayParts): Koa<RequestState> {
@@ -31,10 +32,13 @@ const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as 
 
 async function admit(
   ctx: RouteContext,
-  { scope }: GatewayRoute,
-  { vouchers, limits }: GatewayParts,
+  route: GatewayRoute,
+  parts: GatewayParts,
   refusals: RefusalAudit,
 ): Promise<void> {
+  const { scope } = route
+  const { vouchers, limits } = parts
+  if (await admitByTicket(ctx, route, parts)) return
   if (scope === 'anyone') return
   if (scope !== 'system' && scope !== 'metrics') return authenticate(ctx, scope, vouchers)
   const setting = OPENED_BY[scope]

@@ -3,6 +3,7 @@ import type { Vouchers } from '../auth/authenticate.ts'
 import type { OwnTokens } from '../auth/own-tokens.ts'
 import type { Quotas } from '../auth/quotas.ts'
 import type { Revocations } from '../auth/revocations.ts'
+import type { Tickets } from '../auth/tickets.ts'
 import type { TokenStore } from '../auth/token-store.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
@@ -26,6 +27,7 @@ export interface GatewayParts {
   readonly quotas: Quotas
   readonly audit: Pick<AuditLog, 'record' | 'folder'>
   readonly tokens: TokenHandling
+  readonly tickets: Tickets
   readonly metrics: Metrics
   readonly log: Log
   readonly limits: GatewayLimits

@@ -45,6 +45,7 @@ import { showRequest } from './request-handlers.ts'
 import type { GatewayRoute, RouteHandler } from './route.ts'
 import { listSchedules, orderSchedule, removeSchedule, showSchedule } from './schedule-handlers.ts'
 import { listFleetSplits } from './split-handlers.ts'
+import { issueTicket } from './ticket-handlers.ts'
 import { issueToken, listTokens, revokeToken } from './token-handlers.ts'
 
 /** What a device tells of itself. */
@@ -201,6 +202,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...TOKEN_API.issue, handler: issueToken },
   { ...TOKEN_API.list, handler: listTokens },
   { ...TOKEN_API.revoke, handler: revokeToken },
+  { ...TOKEN_API.ticket, handler: issueTicket },
 
   // For those who run it.
   { ...OPERATIONS.metrics, handler: showMetrics },
