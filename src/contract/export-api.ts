@@ -5,14 +5,12 @@ import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import { ENCODING_FILES } from '../query/query-values.ts'
 import { type Answer, type Endpoint, type HeaderRow, json } from './endpoint.ts'
 import { EXPORT, EXPORT_MANIFEST, EXPORTS, SCHEDULE, SCHEDULES } from './export-answers.ts'
-import { CAPFLEET_DEVICE, LAST_EVENT_ID } from './headers.ts'
+import { CAPFLEET_DEVICE, LAST_EVENT_ID, LOCATION } from './headers.ts'
 
 const IDEMPOTENCY_KEY: HeaderRow = {
   name: 'Idempotency-Key',
   says: 'A text of the client: the same one again, within 24 hours, is the same order and makes no second one.',
 }
-
-const LOCATION: HeaderRow = { name: 'Location', says: 'Where the export is from now on.' }
 
 /** What may be wrong with an order. */
 const ORDER_ERRORS: readonly ErrorCode[] = [

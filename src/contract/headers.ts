@@ -11,6 +11,11 @@ export const CAPFLEET_CALLER: HeaderRow = {
   says: 'How a gateway tells its callers apart: a label of 1 to 64 visible ASCII characters without meaning.',
 }
 
+export const LOCATION: HeaderRow = {
+  name: 'Location',
+  says: 'Where what was ordered is from now on: an export, a schedule, a token.',
+}
+
 export const LAST_EVENT_ID: HeaderRow = {
   name: 'Last-Event-ID',
   says: 'The number of the event that the client saw last; browsers send it when they come back.',

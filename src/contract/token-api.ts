@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { ErrorCode } from '../base/error.ts'
 import { SCOPES } from '../base/scopes.ts'
 import { type Endpoint, json } from './endpoint.ts'
+import { LOCATION } from './headers.ts'
 import { integer } from './schema-parts.ts'
 import { TICKET_PARAMETERS, TOKEN_PARAMETERS } from './token-parameters.ts'
 
@@ -50,7 +51,7 @@ export const TOKEN_API = {
     group: 'Tokens',
     says: 'Makes a token of what the caller may do, or of less. What is asked beyond that is an error.',
     parameters: [TOKEN_PARAMETERS],
-    answers: [{ ...json('NewToken', NEW_TOKEN, 'The token.'), status: 201 }],
+    answers: [{ ...json('NewToken', NEW_TOKEN, 'The token.'), status: 201, headers: [LOCATION] }],
     errors: [
       'bad-bpf',
       'out-of-bounds',

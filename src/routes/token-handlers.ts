@@ -19,6 +19,7 @@ export async function issueToken(ctx: RouteContext, parts: GatewayParts): Promis
   const { lifetimeS, scopes, note, ...bounds } = takeParametersOfChange(ctx, TOKEN_PARAMETERS)
   await refuseBadBounds(ctx, parts, bounds)
   const { token, issued } = await parts.tokens.own.issue(caller, { lifetimeS, scopes, bounds, note })
+  ctx.set('Location', `/v1/tokens/${issued.id}`)
   show(ctx, { ...shownToken({ ...issued, revokedMs: undefined }), token }, 201)
 }
 

@@ -1,5 +1,5 @@
 /** Section 5 of the decisions: who may do what. */
-import { type Claim, FLEET_ONLY, heldBy, row, THROUGH_GATEWAY, unchecked } from '../claim.ts'
+import { type Claim, FLEET_ONLY, heldBy, row, THROUGH_GATEWAY } from '../claim.ts'
 import { ALPHA } from '../contract-captures.ts'
 import { SINGLE, START_CAPTURE, STOP_CAPTURE } from '../contract-queries.ts'
 
@@ -69,8 +69,9 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     { get: '/stream/list', as: 'nobody', problem: ['unauthenticated'] },
     { get: SINGLE, as: 'nobody', problem: ['unauthenticated'] },
   ),
-  unchecked(
-    'the gateway takes HTTP Basic only so far',
+  heldBy(
+    'test/src/auth/token-verifier.test.ts',
+    'there are enough attacks',
     'D5-10',
     'The gateway takes a JWT as bearer, with pinned algorithms, iss, aud and exp.',
   ),
@@ -80,7 +81,12 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     { get: '/v1/devices', as: 'viewer', out: FLEET_ONLY },
     { get: '/v1/devices', as: 'nobody', problem: ['unauthenticated'], out: FLEET_ONLY },
   ),
-  unchecked('the gateway takes HTTP Basic only so far', 'D5-12', 'POST /v1/tokens mints tokens.'),
+  heldBy(
+    'test/src/routes/token-handlers.test.ts',
+    'are good for what they were made for, and no more',
+    'D5-12',
+    'POST /v1/tokens mints tokens.',
+  ),
   heldBy(
     'test/e2e/access-matrix.test.ts',
     'is what the rows of both tables say, for each role and for nobody',
@@ -93,7 +99,12 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     'D5-14',
     'Claims limit devices, filter, time span and bytes.',
   ),
-  unchecked('the gateway has no tickets yet', 'D5-15', 'One-time tickets serve links.'),
+  heldBy(
+    'test/src/routes/ticket-handlers.test.ts',
+    'let one download in, without credentials, and HEAD before it',
+    'D5-15',
+    'One-time tickets serve links.',
+  ),
   row(
     'D5-16',
     'The gateway has the credentials of each device; those of a caller reach none.',

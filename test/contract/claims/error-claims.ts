@@ -119,7 +119,9 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     as: 'nobody',
     status: 401,
     problem: ['unauthenticated'],
-    head: { 'WWW-Authenticate': 'Basic realm="capfleet", charset="UTF-8"' },
+    head: {
+      'WWW-Authenticate': /^Basic realm="capfleet", charset="UTF-8"(, Bearer realm="capfleet")?$/,
+    },
   }),
   row('D1-39', '403 insufficient-scope.', {
     get: SINGLE,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { httpGet } from '../../support/http-get.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
-import { type Claim, FLEET_ONLY, INTEGER, LIST, OBJECT, packets, row, STRING, unchecked } from '../claim.ts'
+import { type Claim, FLEET_ONLY, heldBy, INTEGER, LIST, OBJECT, packets, row, STRING } from '../claim.ts'
 import { BIG, DEVICES, GAMMA, packetsOf, TWIN } from '../contract-captures.ts'
 import {
   CAPTURE_STATUS,
@@ -257,8 +257,9 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
       assert.equal((await at.ask(export1)).status, 404)
     },
   }),
-  unchecked(
-    'the gateway has no tokens and tickets yet',
+  heldBy(
+    'test/src/routes/ticket-handlers.test.ts',
+    'go with the token by which they were made, and with the user',
     'D6-16',
     '/v1/tokens and /v1/tickets give credentials.',
   ),
