@@ -15,7 +15,12 @@ export async function readNewPassword(user: string): Promise<string> {
 
 /** A password from the terminal (not shown) or, when stdin is a pipe, its first line. */
 export async function readPassword(user: string): Promise<string> {
-  if (process.stdin.isTTY) return await askHidden(`Password for ${user}: `)
+  return await readHidden(`Password for ${user}: `)
+}
+
+/** A line from the terminal (not shown) or, when stdin is a pipe, its first one. */
+export async function readHidden(question: string): Promise<string> {
+  if (process.stdin.isTTY) return await askHidden(question)
   return (await text(process.stdin)).split(/\r?\n/)[0] ?? ''
 }
 

@@ -56,6 +56,10 @@ export const CLIENT_COMMANDS = {
     says: 'downloads that the gateway runs as jobs: create, list, watch, get, cancel, schedule',
     define: async () => (await import('./export-commands.ts')).defineExport,
   },
+  token: {
+    says: 'credentials for programs: create, list, revoke',
+    define: async () => (await import('./token-commands.ts')).defineToken,
+  },
   completion: {
     says: 'print the script that completes commands in bash, zsh or fish',
     define: async () => (await import('./completion-commands.ts')).defineCompletion,

@@ -17,18 +17,30 @@ export function contextOption(): Option {
   ).env('CAPFLEET_CONTEXT')
 }
 
-/** CAPFLEET_URL, CAPFLEET_USER and CAPFLEET_PASSWORD count before the contexts. */
+/** CAPFLEET_URL, and CAPFLEET_TOKEN or CAPFLEET_USER and CAPFLEET_PASSWORD, count before the contexts. */
 export async function connect({ context }: ConnectOptions): Promise<GatewayClient> {
-  const { CAPFLEET_URL: url = '', CAPFLEET_USER: user = '', CAPFLEET_PASSWORD: password = '' } = process.env
+  const { CAPFLEET_URL: url = '' } = process.env
+  const given = givenCredentials()
   if (url !== '') {
-    // The password of a context is not for another address.
-    if (user === '' || password === '')
-      throw usageFailure('CAPFLEET_URL needs CAPFLEET_USER and CAPFLEET_PASSWORD beside it')
-    return new GatewayClient({ url: gatewayUrl(url), credentials: { user, password } }, nodeTransport())
+    // The credentials of a context are not for another address.
+    if (given === undefined)
+      throw usageFailure(
+        'CAPFLEET_URL needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD, beside it',
+      )
+    return new GatewayClient({ url: gatewayUrl(url), credentials: given }, nodeTransport())
   }
   const chosen = chosenContext(await readContexts(), context)
-  const own = user === '' || password === '' ? credentialsOf(chosen) : { user, password }
-  return clientOf({ url: chosen.url, credentials: own }, chosen)
+  return clientOf({ url: chosen.url, credentials: given ?? credentialsOf(chosen) }, chosen)
+}
+
+function givenCredentials(): Credentials | undefined {
+  const {
+    CAPFLEET_TOKEN: token = '',
+    CAPFLEET_USER: user = '',
+    CAPFLEET_PASSWORD: password = '',
+  } = process.env
+  if (token !== '') return { token }
+  return user === '' || password === '' ? undefined : { user, password }
 }
 
 /** `files` are the paths of what the transport needs. */

@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
-import { readPassword } from '../password-prompt.ts'
+import type { Credentials } from '../../client/gateway-client.ts'
+import { readHidden, readPassword } from '../password-prompt.ts'
 import { chosenContext, contextsPath, readContexts, writeContexts } from './client-contexts.ts'
 import { clientOf, gatewayUrl, type TlsPaths } from './connect.ts'
 import { type Column, type FormatOptions, formatOption, printListing } from './list-output.ts'
@@ -13,6 +14,7 @@ import { usageFailure } from './usage-failure.ts'
 interface LoginOptions {
   readonly user?: string
   readonly passwordFile?: string
+  readonly token?: true
   readonly name?: string
   readonly ca?: string
   readonly cert?: string
@@ -39,6 +41,7 @@ export function defineLogin(command: Command): void {
     .argument('<url>', 'of the gateway, such as https://capfleet.example.org')
     .option('--user <name>', 'else it is asked for')
     .option('--password-file <file>', 'its first line; else the password is asked for, or read from a pipe')
+    .option('--token', 'log in with a token, which is asked for, or read from a pipe')
     .option('--name <context>', 'what to call it; else the host of the address')
     .option('--ca <file>', 'a certificate (PEM) to trust, where the system does not')
     .option('--cert <file>', 'your own certificate (PEM), for a gateway that asks for one')
@@ -48,17 +51,28 @@ export function defineLogin(command: Command): void {
 
 async function login(text: string, options: LoginOptions, signal: AbortSignal): Promise<void> {
   const url = gatewayUrl(text)
-  const user = options.user ?? (await askUser())
-  const password = await passwordOf(user, options)
+  const credentials = await credentialsOf(options)
   const tls = tlsPathsOf(options)
-  const client = await clientOf({ url, credentials: { user, password } }, tls)
-  await client.json('/v1/devices', { signal })
+  const client = await clientOf({ url, credentials }, tls)
+  // A token need not be good for anything else.
+  await client.json('token' in credentials ? '/v1/tokens' : '/v1/devices', { signal })
   const name = options.name ?? new URL(url).host
   const { contexts } = await readContexts()
-  const context = { url, ...tls, user, password }
+  const context = { url, ...tls, ...credentials }
   await writeContexts({ current: name, contexts: { ...contexts, [name]: context } })
   warnOfPlainText(new URL(url))
-  process.stderr.write(`logged in to ${url} as ${user}; kept as context ${name} in ${contextsPath()}\n`)
+  const whom = 'token' in credentials ? 'with a token' : `as ${credentials.user}`
+  process.stderr.write(`logged in to ${url} ${whom}; kept as context ${name} in ${contextsPath()}\n`)
+}
+
+async function credentialsOf(options: LoginOptions): Promise<Credentials> {
+  if (options.token === true) {
+    const token = await readHidden('Token: ')
+    if (token === '') throw usageFailure('the token is empty')
+    return { token }
+  }
+  const user = options.user ?? (await askUser())
+  return { user, password: await passwordOf(user, options) }
 }
 
 /** Absolute, because commands run in any folder. */
@@ -95,7 +109,7 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 function warnOfPlainText({ protocol, hostname }: URL): void {
   if (protocol === 'https:' || LOOPBACK.test(hostname)) return
   process.stderr.write(
-    'capfleet: the password goes over the network in plain text; a gateway with TLS has https://\n',
+    'capfleet: the credentials go over the network in plain text; a gateway with TLS has https://\n',
   )
 }
 

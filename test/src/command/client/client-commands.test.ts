@@ -99,7 +99,10 @@ describe('the command line', { timeout: 120_000 }, () => {
       const environment = { CAPFLEET_URL: 'http://127.0.0.1:9' }
       const refused = await client.run(['devices'], { environment })
       assert.equal(refused.status, 2)
-      assert.match(refused.stderr, /CAPFLEET_URL needs CAPFLEET_USER and CAPFLEET_PASSWORD/)
+      assert.match(
+        refused.stderr,
+        /CAPFLEET_URL needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD/,
+      )
     })
   })
 
