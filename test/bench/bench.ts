@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- [name ...] [--size-mib N] [--rounds N] [--keep]`: each workload prints our figure,
  * the peer's in the same run (in turn, medians) and the ratios of time and, where it is measured, of
- * processor time; names may be beginnings ("merge"). `queue`, `capture` and `exports` have figures of their
+ * processor time; names may be beginnings ("merge"). `queue`, `capture`, `exports` and `tokens` have figures of their
  * own and run alone.
  * No figure counts unless both sides gave the same number of packets. Figures per second and per GB are
  * of the input's bytes; memory is the largest resident size of the working process. Control rows, first
@@ -26,6 +26,7 @@ import { ProxyWorld } from './proxy-world.ts'
 import { printQueueFigures } from './queue.bench.ts'
 import { relays } from './relay.bench.ts'
 import { storedDownloads } from './stored-download.bench.ts'
+import { printTokenFigures } from './tokens.bench.ts'
 import type { WorkloadMaker } from './workload.ts'
 
 const WORKLOADS: Readonly<Record<string, WorkloadMaker>> = {
@@ -54,6 +55,8 @@ const ALONE: Readonly<Record<string, () => Promise<void>>> = {
   capture: printCaptureFigures,
   // How long people wait beside exports.
   exports: () => runProgram(printExportFigures),
+  // What it costs to know a caller.
+  tokens: () => runProgram(printTokenFigures),
 }
 const alone = positionals.find((name) => Object.hasOwn(ALONE, name))
 if (alone !== undefined) {
