@@ -122,7 +122,9 @@ async function printVerification(kind: string, file: string, bytes: string | Buf
     for (const token of all) await tokens.verifier.verify(token)
     return ((performance.now() - beganMs) / all.length) * 1_000
   }
-  const [first, again] = [await took(), await took()]
+  const first = await took()
+  let again = Number.POSITIVE_INFINITY
+  for (let round = 0; round < ROUNDS; round += 1) again = Math.min(again, await took())
   printCells([`${kind}, first time`, '', first.toFixed(1)], WIDTHS)
   printCells([`${kind}, again`, '', again.toFixed(1)], WIDTHS)
 }
