@@ -117,6 +117,26 @@ describe('what people come with', { timeout: 120_000 }, () => {
     assert.equal(manifest.reason, 'case-7')
   })
 
+  test('less for others', async () => {
+    const [device, token, ticket] = (await commands('**Less for others')).split(/(?<=\})\n?(?=\{"(?:id|url))/)
+    assert.equal(JSON.parse(device ?? '').name, 'lon1')
+    const { scopes, bounds, token: bearer } = JSON.parse(token ?? '')
+    assert.deepEqual(
+      [scopes, bounds.devices, bounds.filters],
+      [['capture:download'], ['lon*'], ['udp port 53']],
+    )
+    const { url } = JSON.parse(ticket ?? '')
+    const { gatewayUrl } = demo.facts
+    const get = (path: string, headers = {}) => fetch(`${gatewayUrl}${path}`, { headers })
+    const linked = await get(url)
+    assert.ok(readPcap(Buffer.from(await linked.arrayBuffer())).records.length > 1_000)
+    assert.equal((await get(url)).status, 403, 'a link is good once')
+    const other = await get('/devices/nyc1/api/v1/pcap/single?StreamName=demo', {
+      authorization: `Bearer ${bearer}`,
+    })
+    assert.equal(other.status, 404)
+  })
+
   test('the same without curl', async () => {
     const config = join(folder, 'config')
     const path = `${join(REPOSITORY_ROOT, 'src')}:${process.env.PATH}`
