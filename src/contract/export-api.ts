@@ -177,7 +177,7 @@ export const EXPORT_API = {
     context: { at: 'fleet' },
     requestHeaders: [CAPFLEET_DEVICE, IDEMPOTENCY_KEY],
     answers: [{ ...json('Schedule', SCHEDULE, 'The schedule is kept.'), status: 201, headers: [LOCATION] }],
-    errors: ORDER_ERRORS,
+    errors: [...ORDER_ERRORS, 'out-of-bounds'],
   },
   schedules: {
     method: 'GET',

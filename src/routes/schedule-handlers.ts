@@ -26,6 +26,7 @@ import type { RouteContext } from './route.ts'
 export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
+  refuseProvided(ctx)
   const given = givenParameters(ctx)
   refuseMiscased(DOWNLOAD_TABLES.schedule, given)
   refuseFixed(given)
@@ -86,6 +87,15 @@ function maySeeSchedule(ctx: RouteContext, { schedule }: ScheduleRecord): boolea
   const { caller } = ctx.state
   if (caller === undefined || (schedule.user !== caller.name && !seesOthers(ctx))) return false
   return sameBounds(joinBounds(schedule.bounds, caller.bounds), schedule.bounds)
+}
+
+/** At each run a worker looks into the users file what the user may do then; of users of others it can know nothing. */
+function refuseProvided({ state: { caller } }: RouteContext): void {
+  if (caller?.name.includes(':') !== true) return
+  throw new CapfleetError(
+    'out-of-bounds',
+    `a schedule outlives the token of ${caller.name}; users of identity providers can order exports, but no schedules`,
+  )
 }
 
 /** Packets that are the same at each run need no schedule. */

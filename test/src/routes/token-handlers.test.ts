@@ -6,6 +6,7 @@ import { Redis } from 'ioredis'
 import { FLEET_RANGE, startFakeFleet } from '../../support/devices/fake-fleet.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../support/http-get.ts'
+import { OidcServer } from '../../support/oidc-server.ts'
 import { type SmallFleet, startSmallFleet } from '../../support/processes/small-fleet.ts'
 import { startTempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
@@ -215,5 +216,38 @@ describe('tokens of two gateways that share keys and Redis', { timeout: 60_000 }
     await eventually(isRefused, { limitMs: 5_000, message: 'the other gateway knows' })
     await eventually(() => isCut, { limitMs: 5_000, message: 'the download is cut' })
     assert.ok(performance.now() - revokedMs < 5_000)
+  })
+})
+
+describe('users of an identity provider', { timeout: 60_000 }, () => {
+  test('use the gateway by its tokens, hand on what they have, and leave nothing that outlives them', async () => {
+    await using oidc = await OidcServer.start('ES256', 'one')
+    await using redis = await TempRedis.create()
+    const [device] = await startFakeFleet(10, ['d0'])
+    assert.ok(device !== undefined)
+    await using _device = device
+    const roles = { operators: { role: 'full' } }
+    const jwks = { url: oidc.keysUrl }
+    const provider = { name: 'corp', issuer: oidc.issuer, audience: oidc.audience, jwks, roles }
+    await using gateway = await startTempGateway([device], redis.url, { auth: { providers: [provider] } })
+    const ask = (method: string, path: string, token: string) =>
+      httpGet(gateway.url + path, { method, headers: bearer(token) })
+    oidc.groups = ['guests']
+    const refused = await ask('GET', '/v1/devices', await oidc.token())
+    assert.deepEqual([refused.status, refused.json().code], [403, 'insufficient-scope'])
+    oidc.groups = ['operators']
+    const token = await oidc.token()
+    const path = `/api/v1/pcap/timerange?${FLEET_RANGE}`
+    const downloaded = await ask('GET', path, token)
+    assert.deepEqual([downloaded.status, downloaded.body.length > 24], [200, true])
+    const child = shown(await ask('POST', '/v1/tokens?Scopes=device:read', token))
+    assert.deepEqual(
+      [child.user, (await ask('GET', '/v1/devices', child.token)).status],
+      ['corp:collector', 200],
+    )
+    const { url } = (await ask('POST', `/v1/tickets?For=${encodeURIComponent(path)}`, token)).json()
+    assert.equal((await httpGet(gateway.url + String(url))).status, 200)
+    const schedule = await ask('POST', '/v1/schedules?Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now', token)
+    assert.deepEqual([schedule.status, schedule.json().code], [403, 'out-of-bounds'])
   })
 })
