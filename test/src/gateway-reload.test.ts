@@ -1,7 +1,7 @@
 // A gateway as the command line starts it, while its configuration file changes under it.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer as createPlainServer } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -105,6 +105,31 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
     assert.equal((await fetch(`${gateway?.address}/metrics`)).status, 401)
     assert.equal((await ask('/metrics')).status, 200)
     assert.equal((await fetch(`${gateway?.address}/livez`)).status, 200)
+  })
+
+  test('a key that comes signs new tokens, and one that goes takes its tokens along', async () => {
+    const [d0] = devices as [FakeDevice]
+    await start({ devices: [entryOf(d0)], home: 'home' })
+    const issue = async () => {
+      const headers = { authorization: `Basic ${btoa('full:secret')}` }
+      const answer = await fetch(`${gateway?.address}/v1/tokens`, { method: 'POST', headers })
+      const { token } = (await answer.json()) as { token: string }
+      const { kid } = JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString())
+      return { token, kid }
+    }
+    const statusOf = async (token: string) =>
+      (await fetch(`${gateway?.address}/v1/devices`, { headers: { authorization: `Bearer ${token}` } }))
+        .status
+    const old = await issue()
+    const keys = join(folder.path, 'home', 'token-keys')
+    await writeFile(join(keys, 'second.secret'), Buffer.alloc(32, 1))
+    const signsAnew = async () => (await issue()).kid === 'second'
+    await eventually(signsAnew, { limitMs: LIMIT_MS, message: 'the new key signs' })
+    assert.deepEqual([old.kid, await statusOf(old.token)], ['first', 200])
+    await rm(join(keys, 'first.pem'))
+    const isRefused = async () => (await statusOf(old.token)) === 401
+    await eventually(isRefused, { limitMs: LIMIT_MS, message: 'the old key is gone' })
+    assert.equal(await statusOf((await issue()).token), 200)
   })
 
   test('events of a device end for a user who is removed', async () => {

@@ -601,14 +601,15 @@ describe('the gateway', () => {
 
   describe('users', () => {
     test('401 with a challenge without credentials or with wrong ones, 403 below the role', async () => {
-      for (const headers of [
-        {},
-        { authorization: 'Bearer x' },
-        { authorization: `Basic ${btoa('user:wrong')}` },
-      ]) {
+      const challenges = 'Basic realm="capfleet", charset="UTF-8", Bearer realm="capfleet"'
+      for (const [headers, expected] of [
+        [{}, challenges],
+        [{ authorization: 'Bearer x' }, `${challenges}, error="invalid_token"`],
+        [{ authorization: `Basic ${btoa('user:wrong')}` }, challenges],
+      ] as const) {
         const answer = await fetch(world.gateway.url + TIMERANGE, { headers })
         assert.equal(answer.status, 401)
-        assert.equal(answer.headers.get('www-authenticate'), 'Basic realm="capfleet", charset="UTF-8"')
+        assert.equal(answer.headers.get('www-authenticate'), expected)
         assert.equal((await problemOf(answer)).code, 'unauthenticated')
       }
       const answer = await get(TIMERANGE, world.gateway.as.viewer)
