@@ -67,7 +67,7 @@ describe('secrets', { timeout: 180_000 }, () => {
     folder = owned.use(await tempFolder())
     redis = owned.use(await TempRedis.create())
     authority = owned.use(await TempAuthority.create())
-    for (const name of ['secrets', 'work']) await mkdir(path(name))
+    for (const name of ['secrets', 'work', 'token-keys']) await mkdir(path(name))
     const tls = await authority.issue('server')
     canaries.add('the key of listen.tls', (await readFile(tls.key, 'utf8')).split('\n')[1] ?? '')
     const towards = await authority.issue('towards')
@@ -87,6 +87,8 @@ describe('secrets', { timeout: 180_000 }, () => {
     const userPassword = canaries.password('a right password', 'ann')
     const users = path('secrets', 'users.yaml')
     await putUser(users, { name: 'ann', role: 'full' }, userPassword)
+    const signing = [1, 2].map((half) => canaries.make(`half ${half} of a key in auth.tokens.keys`))
+    await writeFile(path('token-keys', 'shared.secret'), signing.join(''))
     const redisPassword = canaries.make('redis.password')
     admin = new Redis(redis.url)
     owned.defer(() => admin.disconnect())
@@ -100,7 +102,7 @@ describe('secrets', { timeout: 180_000 }, () => {
       listen,
       home: path('work', 'home'),
       redis: { url: redis.url, password: await keep('redis', redisPassword) },
-      auth: { users },
+      auth: { users, tokens: { keys: path('token-keys') } },
       health: { intervalS: 0.5 },
       devices: [
         { name: 'up', url: appliance.address, ca: authority.ca, ...towards, user: 'gateway', password },
@@ -138,6 +140,7 @@ describe('secrets', { timeout: 180_000 }, () => {
     for (const target of [`/devices/up${TIMERANGE}`, `${TIMERANGE}&Device=up`, '/v1/queue', '/stream/list'])
       assert.equal((await ask(gateway, target, { user })).status, 200, target)
     assert.equal((await ask(appliance, TIMERANGE, { user: `gateway:${devicePassword}` })).status, 200)
+    await useTokens(user)
     const order = { user, method: 'POST' }
     const ordered = await ask(
       gateway,
@@ -150,6 +153,24 @@ describe('secrets', { timeout: 180_000 }, () => {
       message: 'the bucket has refused the export',
     })
     await ask(gateway, `/v1/exports/${ordered.json().id}`, { user })
+  }
+
+  /** The answers that give them are left out: they are there for that. */
+  async function useTokens(user: string): Promise<void> {
+    const tls = { ca: await readFile(authority.ca) }
+    const given = async (target: string) =>
+      (await httpGet(`${gateway.address}${target}`, { tls, user, method: 'POST' })).json()
+    const { id, token } = await given('/v1/tokens?Note=canary')
+    canaries.add('a token', String(token))
+    canaries.add('the signature of a token', String(token).split('.')[2] ?? '')
+    const bearer = { authorization: `Bearer ${token}` }
+    assert.equal((await ask(gateway, `${TIMERANGE}&Device=up`, { headers: bearer })).status, 200)
+    const { url } = await given(`/v1/tickets?For=${encodeURIComponent(`${TIMERANGE}&Device=up`)}`)
+    canaries.add('a ticket', /Ticket=(.+)$/.exec(String(url))?.[1] ?? '')
+    for (const status of [200, 403]) assert.equal((await ask(gateway, String(url))).status, status)
+    const revoked = await ask(gateway, `/v1/tokens/${id}`, { user, method: 'DELETE' })
+    assert.equal(revoked.status, 200)
+    assert.equal((await ask(gateway, '/v1/devices', { headers: bearer })).status, 401)
   }
 
   async function fail(userPassword: string): Promise<void> {
@@ -200,7 +221,9 @@ describe('secrets', { timeout: 180_000 }, () => {
     )
     for (const slot of ['devices[].token', 'redis.password', 'exports.targets[].secretAccessKey'])
       assert.ok(found.flat().includes(slot), slot)
-    assert.ok(canaries.slots.length >= 12)
+    const key = await readFile(path('token-keys', 'shared.secret'))
+    assert.equal(canaries.in(key).length, 2)
+    assert.ok(canaries.slots.length >= 17)
   })
 
   test('are in no log, in no audit, and in no file of a store, a spool or a home', async () => {
