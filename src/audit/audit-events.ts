@@ -33,7 +33,7 @@ export const AUDIT_EVENTS = {
   'ticket.change.begin': 'A ticket is going to be made: `method`, `path`, `query`.',
   'ticket.change.end': 'It is: `status`, `error`; `location` of a new one.',
   'login.failed':
-    'A password or a token was wrong: `name` as given, `path`. Of more than 20 in a second the others are counted: ' +
+    'A password, a token or a ticket was wrong: `name` as given, `path`. Of more than 20 in a second the others are counted: ' +
     '`others` before this one. Logins that are refused without a look are not told of.',
   'access.refused': 'A known user asked for what they may not: `method`, `path`, `query`, `error`, `needed`.',
 } as const

@@ -119,7 +119,8 @@ export class RefusalAudit {
   }
 
   async #tell(ctx: RouteContext, { code, details: { members } }: CapfleetError): Promise<void> {
-    if (code === 'unauthenticated' && ctx.get('Authorization') !== '') return await this.failedLogin(ctx)
+    const isFailedLogin = code === 'unauthenticated' && ctx.get('Authorization') !== ''
+    if (isFailedLogin || code === 'bad-ticket') return await this.failedLogin(ctx)
     if (code !== 'insufficient-scope' && code !== 'out-of-bounds') return
     const asked = { method: ctx.method, path: ctx.path, query: ctx.querystring }
     const details = { ...asked, error: code, needed: members?.needed }

@@ -111,6 +111,19 @@ describe('the audit of a gateway', { timeout: 120_000 }, () => {
     assert.deepEqual([failed?.event, failed?.user, failed?.name], ['login.failed', null, 'full'])
   })
 
+  test('has a link that is good no more as a failed login, and one that is good with its ticket', async () => {
+    const target = encodeURIComponent(`/api/v1/pcap/timerange?${RANGE}`)
+    const made = await ask('user', `/v1/tickets?For=${target}`, 'POST')
+    assert.equal((await endOf(made, 'ticket.change.end')).status, 201)
+    const { url } = made.json()
+    const download = await httpGet(fleet.gateway.url + String(url))
+    assert.match(String((await endOf(download, 'download.end')).credential), /^ticket:[0-9a-f-]{36}$/)
+    const [failed] = await linesOf(await httpGet(fleet.gateway.url + String(url)))
+    assert.deepEqual([failed?.event, failed?.user], ['login.failed', null])
+    const ticket = String(url).split('Ticket=')[1] ?? ''
+    assert.ok(!JSON.stringify(await auditEntries(folder)).includes(ticket))
+  })
+
   test('counts what is more than 20 failed logins in a second', async () => {
     const headers = { authorization: 'Digest nonsense' }
     const before = (await auditEntries(folder)).length
