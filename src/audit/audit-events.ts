@@ -31,7 +31,7 @@ export const AUDIT_EVENTS = {
   'token.change.begin': 'A token is going to be minted or revoked: `method`, `path`, `query`.',
   'token.change.end': 'It is: `status`, `error`; `location` of a new one.',
   'ticket.change.begin': 'A ticket is going to be made: `method`, `path`, `query`.',
-  'ticket.change.end': 'It is: `status`, `error`; `location` of a new one.',
+  'ticket.change.end': 'It is: `status`, `error`. Its download has its user.',
   'login.failed':
     'A password, a token or a ticket was wrong: `name` as given, `path`. Of more than 20 in a second the others are counted: ' +
     '`others` before this one. Logins that are refused without a look are not told of.',
