@@ -1,6 +1,6 @@
 /**
  * The text of a bearer token (a JWT in its compact form, RFC 7519), read strictly before anybody verifies it: one
- * spelling for one token, no name twice, no key that the token brings along.
+ * spelling for one token, and no name twice.
  */
 import { z } from 'zod'
 import { CapfleetError } from '../base/error.ts'
@@ -26,10 +26,10 @@ export type TokenFlaw =
 export const TOKEN_BYTES_MAX = 8_192
 
 /**
- * Of other members of a header we know nothing, and need not; these change what the signature means or name a key
- * that the sender chose.
+ * These change what the signature means. Of other members of a header we know nothing, and need not: a key, or where
+ * there is one (jwk, jku, x5u, x5c), is never taken from the token that it should vouch for.
  */
-const REFUSED_MEMBERS = ['crit', 'b64', 'jwk', 'jku', 'x5u', 'x5c', 'zip', 'enc'] as const
+const REFUSED_MEMBERS = ['crit', 'b64', 'zip', 'enc'] as const
 
 const headSchema = z.object({
   alg: z.string().min(1).max(16),

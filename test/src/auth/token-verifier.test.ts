@@ -107,6 +107,22 @@ for (const kind of KINDS) {
       assert.deepEqual([caller.name, [...caller.scopes]], ['ann', ['device:read']])
     })
 
+    test('keys in the header of a token, and addresses of keys, change nothing', async () => {
+      const { header, claims, signs } = modelOf(kind)
+      const other = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
+      const jwk = other.publicKey.export({ format: 'jwk' })
+      const url = 'http://127.0.0.1:1/jwks.json'
+      const brought = part({ ...header, jwk, jku: url, x5u: url, x5c: ['MA=='] })
+      const good = tokenOf(brought, part(claims), signs)
+      assert.equal((await tokens.verifier.verify(good)).name, 'ann')
+      const forged = tokenOf(
+        part({ ...header, alg: 'ES256', jwk }),
+        part(claims),
+        SIGNERS.ES256(other.privateKey),
+      )
+      assertRefused(await tryOut(tokens, forged), forged)
+    })
+
     const attacks = attacksOn(modelOf(kind))
     test('there are enough attacks', () => assert.ok(attacks.length >= 60, String(attacks.length)))
     for (const { name, token } of attacks) {
