@@ -226,7 +226,7 @@ export const GATEWAY_API = {
   receipt: {
     method: 'GET',
     path: '/v1/requests/:id',
-    scope: 'queue:read',
+    scope: 'capture:download',
     group: 'Gateway',
     says: 'What became of a download, for 24 hours: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],

@@ -11,7 +11,7 @@ export const TOKEN_PARAMETERS = {
   lifetimeS: {
     name: 'Lifetime',
     says: 'How long the token is good: 8h, 30d, or a number of seconds.',
-    type: bound(lifetimeType(366n * NS_PER_DAY)),
+    type: bound(secondsType(366n * NS_PER_DAY)),
     defaultSays: 'auth.tokens.lifetimeS, or what is left of the token that asks',
     example: '8h',
   },
@@ -38,9 +38,10 @@ export const TOKEN_PARAMETERS = {
   },
   spanMaxS: {
     name: 'SpanMax',
-    says: 'The longest time range of one download or export.',
-    type: bound(numberType(1, Number.MAX_SAFE_INTEGER, 'seconds')),
+    says: 'The longest time range of one download or export: 1h, or a number of seconds.',
+    type: bound(secondsType(100n * 366n * NS_PER_DAY)),
     defaultSays: 'as yours',
+    example: '1h',
   },
   bytesPerDay: {
     name: 'BytesPerDay',
@@ -73,7 +74,7 @@ export const TICKET_PARAMETERS = {
   lifetimeS: {
     name: 'Lifetime',
     says: 'How long the link is good: 5m, or a number of seconds up to 3600.',
-    type: lifetimeType(BigInt(TICKET_LIFETIME_MAX_S) * NS_PER_S),
+    type: secondsType(BigInt(TICKET_LIFETIME_MAX_S) * NS_PER_S),
     default: 300,
   },
 } as const satisfies ParameterRows
@@ -84,7 +85,7 @@ function bound<Value>(type: ParameterType<Value>): ParameterType<Value> {
 }
 
 /** "8h" or a number of seconds, in seconds. */
-function lifetimeType(maxNs: bigint): ParameterType<number> {
+function secondsType(maxNs: bigint): ParameterType<number> {
   const { schema, read, write } = durationType(NS_PER_S, maxNs)
   return {
     schema: { ...schema, pattern: '^[1-9][0-9]{0,8}[smhd]?$' },

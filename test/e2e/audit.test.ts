@@ -16,7 +16,7 @@ import { seededRandom } from '../support/seeded-random.ts'
 import { type AuditEntry, auditEntries } from '../support/temp-audit.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-const KILLS = Number(process.env.AUDIT_KILLS ?? 6)
+const KILLS = Number(process.env.AUDIT_KILLS ?? 4)
 const CLIENTS = 6
 const PACKETS = 400
 const START_NS = 1_790_000_000_000_000_000n

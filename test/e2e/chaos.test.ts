@@ -1,7 +1,7 @@
 /**
  * Gateways, Redis and the network fail at random under load; the simulated devices count readers.
  *
- *   npm run chaos -- 10000     so many events (300 in npm test), about four a second
+ *   npm run chaos -- 10000     so many events (200 in npm test), about four a second
  *   SEED=<n>                   repeats the choice of events and downloads, not their exact timing
  *   CHAOS_EVENTS=<n>           the same as the argument
  *
@@ -25,8 +25,8 @@ import { simulatedCapture, simulatedRange } from '../support/live/simulated-capt
 import { GATEWAY_AUTHORIZATION } from '../support/processes/gateway-process.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
-const EVENTS = Number(process.env.CHAOS_EVENTS ?? 300)
-const EVERY_MS = EVENTS > 300 ? 150 : 100
+const EVENTS = Number(process.env.CHAOS_EVENTS ?? 200)
+const EVERY_MS = EVENTS > 200 ? 150 : 100
 const CLIENTS = 40
 /** The last downloads queue for the streams of all others; then each takes half a second. */
 const LAST_WAIT_S = 55
@@ -34,7 +34,7 @@ const LAST_WAIT_S = 55
 const LAPSE_MS = 9_000
 const LONG_PACKETS = 6_000
 const PACE = { packets: LONG_PACKETS + 10, packetsPerTick: 10, tickMs: 25 }
-const IS_LONG = EVENTS > 300
+const IS_LONG = EVENTS > 200
 const ROUNDS = IS_LONG ? 20 : 1
 /**
  * Lease 5 s, a probe and a heartbeat of 1 s each: within 8 s, and 1 s after a client left. The long run

@@ -1,6 +1,6 @@
 /** Tells where a request stands in the queue, while it waits for the head of its answer. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { GatewayClient } from '../../client/gateway-client.ts'
 import type { QUEUE } from '../../contract/gateway-answers.ts'
 import { shownDuration } from './list-output.ts'
@@ -43,10 +43,23 @@ function ownRequest(
   sinceMs: number,
 ): Queued | undefined {
   const { credentials } = access
-  const user = credentials !== undefined && 'user' in credentials ? credentials.user : undefined
+  const user =
+    credentials !== undefined && 'user' in credentials ? credentials.user : subjectOf(credentials?.token)
   return requests
     .filter((one) => one.state === 'waiting' && one.user === user && Date.parse(one.enqueuedAt) >= sinceMs)
     .toSorted((a, b) => Date.parse(a.enqueuedAt) - Date.parse(b.enqueuedAt))[0]
+}
+
+const CLAIMS = z.object({ sub: z.string() })
+
+/** The user of a token that a gateway has made, as the queue names them. */
+function subjectOf(token: string | undefined): string | undefined {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token?.split('.')[1] ?? '', 'base64url').toString())
+    return CLAIMS.safeParse(claims).data?.sub
+  } catch {
+    return undefined
+  }
 }
 
 function placeText({ position, etaMs, devices }: Queued): string {

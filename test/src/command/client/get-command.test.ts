@@ -154,6 +154,40 @@ describe('capfleet get', { timeout: 180_000 }, () => {
     assert.equal(ended.status, 0, ended.stderr)
   })
 
+  test('with a token that is good for downloads alone gives the same, verified', async () => {
+    const cwd = await folder('by-token')
+    const byToken = { CAPFLEET_URL: fleet.gateway.url, CAPFLEET_TOKEN: await tokenOf('capture:download') }
+    const ended = await client.run(['get', 'east-first'], { environment: byToken, cwd })
+    assert.equal(ended.status, 0, ended.stderr)
+    assert.match(ended.stderr, /sha256 [0-9a-f]{64}/)
+    const body = await bodyOf('/api/v1/pcap/single?StreamName=east-first')
+    assert.ok((await readFile(join(cwd, 'east-first.pcap'))).equals(body))
+  })
+
+  test('with a token tells the place in the queue, too', async () => {
+    const token = await tokenOf('capture:download,queue:read')
+    await using held = new AsyncDisposableStack()
+    for (let stream = 0; stream < 4; stream += 1) {
+      const path = '/devices/east/api/v1/pcap/single?StreamName=big'
+      const open = await httpOpen(fleet.gateway.url + path, { headers: fleet.gateway.as.full })
+      held.defer(() => open[Symbol.dispose]())
+    }
+    const waiting = client.start(['get', 'east-first', '-o', 'by-token.pcap', '--wait', '60'], {
+      environment: { CAPFLEET_URL: fleet.gateway.url, CAPFLEET_TOKEN: token },
+    })
+    await eventually(() => waiting.said().includes('at place 1'), { limitMs: 20_000, message: 'its place' })
+    await held.disposeAsync()
+    assert.equal((await waiting.ended).status, 0)
+  })
+
+  const tokenOf = async (scopes: string): Promise<string> => {
+    const answer = await fetch(`${fleet.gateway.url}/v1/tokens?Scopes=${scopes}`, {
+      method: 'POST',
+      headers: fleet.gateway.as.user,
+    })
+    return ((await answer.json()) as { readonly token: string }).token
+  }
+
   test('a part of another download is not gone on with', async () => {
     const cwd = await folder('other')
     await writeFile(join(cwd, 'a.pcap.part'), 'x')
