@@ -44,6 +44,9 @@ const PARTS_AT_ONCE = 2
 /** How often to look for a file that has just been sent. */
 const LOOKS_MAX = 5
 const LOOK_PAUSE_MS = 200
+/** Of one publish(), where other attempts get in its way. */
+const ATTEMPTS_MAX = 4
+const ATTEMPT_PAUSE_MS = 1_000
 const READ_PIECE_BYTES = 1_048_576
 const KEEP_CONNECTIONS = { keepAlive: true, maxSockets: Number.POSITIVE_INFINITY }
 
@@ -94,9 +97,7 @@ export class S3Target implements ExportTarget {
     const { signal, onProgress } = options
     signal.throwIfAborted()
     await this.#attempt(signal, async () => {
-      if (!(await this.#isKept(file))) await this.#upload(file, options)
-      // Attempts that were killed have left parts, which cost as much as files do.
-      await this.#abortUploads(this.#keyOf(file))
+      await this.#keep(file, options)
       await rm(file.path, { force: true })
     })
     onProgress?.(file.bytes)
@@ -141,6 +142,27 @@ export class S3Target implements ExportTarget {
     return `${this.#prefix}${exportId}/${name}`
   }
 
+  /**
+   * Uploads the file, and ends all other uploads of it: attempts that were killed have left parts, which cost as much
+   * as files do. Another attempt may end this one in the same way, and not every server keeps what is there when an
+   * upload ends while it is being completed: so the file is looked for last.
+   */
+  async #keep(file: FinishedFile, options: PublishOptions): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        if (!(await this.#isKept(file))) await this.#upload(file, options)
+        await this.#abortUploads(this.#keyOf(file))
+        await this.#see(file, options.signal)
+        return
+      } catch (error) {
+        options.signal.throwIfAborted()
+        const mayBeAnother = isNamed(error, 'NoSuchUpload') || isNotSeen(error)
+        if (!mayBeAnother || attempt === ATTEMPTS_MAX) throw error
+        await delay(Math.random() * ATTEMPT_PAUSE_MS, undefined, { signal: options.signal })
+      }
+    }
+  }
+
   /** Whether S3 has this very file. */
   async #isKept(file: FinishedFile): Promise<boolean> {
     const found = await this.#find(file)
@@ -180,7 +202,6 @@ export class S3Target implements ExportTarget {
       if (isFull(error)) await this.#abortUploads(this.#keyOf(file))
       throw error
     }
-    await this.#see(file, signal)
   }
 
   /** Waits until S3 shows the file with its length: not every server does at once, or while another attempt replaces it. */
@@ -256,6 +277,10 @@ export class S3Target implements ExportTarget {
       )
     }
   }
+}
+
+function isNotSeen(error: unknown): boolean {
+  return error instanceof CapfleetError && error.code === 'export-target-unavailable'
 }
 
 const MIB = 1_048_576

@@ -212,7 +212,6 @@ describe('receipts', { timeout: 120_000 }, () => {
     assert.equal((await get(`/v1/requests/${theirs}`, 'full')).status, 200)
     for (const [id, as] of [
       [theirs, 'user'],
-      [mine, 'viewer'],
       [UNKNOWN_ID, 'full'],
       ['x', 'full'],
     ] as const) {
