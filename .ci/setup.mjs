@@ -29,7 +29,7 @@ const RUN_PACKAGES = [
   process.arch === 'x64' ? 'libhyperscan-dev' : 'libvectorscan-dev',
   'redis-server',
   'netbase',
-  // For the lines that the demo prints.
+  // The lines that the demo prints use both.
   'curl',
   'tcpdump',
   'zstd',

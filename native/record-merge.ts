@@ -16,7 +16,7 @@ export interface RecordInputOptions {
 /** Packets at the end of those taken: how many, and the hash of all of them in order. */
 export interface RecordMark {
   readonly packets: number
-  /** Of their records. */
+  /** Bytes of the records of these packets, their headers included. */
   readonly bytes: number
   readonly hash: bigint
 }

@@ -28,7 +28,7 @@ interface ChainTail {
   readonly bytes: number
   /** What a killed process left behind them. */
   readonly tornBytes: number
-  /** Of the last line. */
+  /** The day (UTC) of the last line; undefined: there is none. */
   readonly day: string | undefined
 }
 

@@ -26,7 +26,7 @@ export interface AuditProgram {
   readonly kind: 'gateway' | 'worker'
   readonly log: Log
   readonly metrics: Metrics
-  /** For tests. */
+  /** The clock that lines are dated by; default: the machine's. */
   readonly now?: () => Date
 }
 

@@ -46,7 +46,7 @@ export interface ChainEntry {
   readonly entry: AuditEntry
 }
 
-/** Behind which line a page goes on. */
+/** The line behind which a page goes on. */
 export interface AuditPlace {
   /** The earliest time of all lines so far: a clock may have been set back between two lines of a chain. */
   readonly atMs: number

@@ -44,8 +44,8 @@ export const GROUPS = {
 export type Group = keyof typeof GROUPS
 
 /**
- * What a caller needs to use it. anyone: without credentials. known: credentials, whatever they are good for. system, metrics: without credentials where
- * auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; a known user is told more.
+ * What a caller needs to use it. anyone: no credentials. known: credentials, whatever they are good for. system, metrics:
+ * none where auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; a known user is told more.
  */
 export type Access = Scope | 'anyone' | 'known' | 'system' | 'metrics'
 

@@ -5,7 +5,7 @@ import { isSelected } from './select-devices.ts'
 import { unknownDevice } from './unknown-device.ts'
 
 /** What there is to be seen of a fleet. */
-export type FleetView = Pick<Fleet, 'devices' | 'members' | 'find' | 'get' | 'choose' | 'suspect'>
+export type FleetView = Pick<Fleet, 'devices' | 'members' | 'find' | 'get' | 'choose'>
 
 /** The devices of the fleet that each of `selections` has (in the form of selectDevices). */
 export class VisibleFleet implements FleetView {
@@ -38,10 +38,6 @@ export class VisibleFleet implements FleetView {
   choose(name: string): FleetMember {
     this.#refuseHidden(name)
     return this.#fleet.choose(name)
-  }
-
-  suspect(error: unknown): void {
-    this.#fleet.suspect(error)
   }
 
   #isVisible(device: Device): boolean {
