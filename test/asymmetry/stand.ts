@@ -1,4 +1,5 @@
 /** Where an attack happens: the programs that are attacked, and how to reach them. Crosses process borders as JSON. */
+import { USER_PASSWORD } from '../support/suite-secrets.ts'
 
 export type Target = 'gateway' | 'appliance'
 
@@ -35,7 +36,7 @@ export function controlPath(stand: Stand): string {
 
 export const HONEST_NAME = 'honest'
 export const ATTACKER_NAME = 'attacker'
-export const PASSWORD = 'open sesame'
+export const PASSWORD = USER_PASSWORD
 
 /** The value of the header Authorization. */
 export function basic(name: string, password: string): string {

@@ -75,7 +75,7 @@ describe('secrets', { timeout: 180_000 }, () => {
     const common = { timeZone: 'UTC', logLevel: 'debug' }
     const listen = { port: 0, tls }
 
-    const devicePassword = canaries.password('devices[].password, auth.users of the device', 'gateway')
+    const devicePassword = canaries.make('devices[].password, auth.users of the device')
     await putUser(path('secrets', 'device-users.yaml'), { name: 'gateway', role: 'full' }, devicePassword)
     const store = path('work', 'store')
     const device = { ...common, listen, store, auth: { users: path('secrets', 'device-users.yaml') } }
@@ -84,7 +84,7 @@ describe('secrets', { timeout: 180_000 }, () => {
     await new RecorderClient(store).importCapture({ name: 'capture', files: [path('capture.pcap')] })
     appliance = await start('appliance', device)
 
-    const userPassword = canaries.password('a right password', 'ann')
+    const userPassword = canaries.make('a right password')
     const users = path('secrets', 'users.yaml')
     await putUser(users, { name: 'ann', role: 'full' }, userPassword)
     const signing = [1, 2].map((half) => canaries.make(`half ${half} of a key in auth.tokens.keys`))
@@ -185,7 +185,7 @@ describe('secrets', { timeout: 180_000 }, () => {
     }
     await ask(gateway, TIMERANGE, { user })
     for (const program of [gateway, appliance]) {
-      const wrong = canaries.password(`a wrong password at the ${program.name}`, 'ann')
+      const wrong = canaries.make(`a wrong password at the ${program.name}`)
       assert.equal((await ask(program, TIMERANGE, { user: `ann:${wrong}` })).status, 401)
       const authorization = `Bearer ${canaries.make(`a bearer token at the ${program.name}`)}`
       assert.equal((await ask(program, TIMERANGE, { headers: { authorization } })).status, 401)

@@ -25,7 +25,7 @@ import { simulatedCapture, simulatedRange } from '../support/live/simulated-capt
 import { GATEWAY_AUTHORIZATION } from '../support/processes/gateway-process.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
-const EVENTS = Number(process.env.CHAOS_EVENTS ?? 200)
+const EVENTS = Number(process.env.CHAOS_EVENTS ?? 120)
 const EVERY_MS = EVENTS > 200 ? 150 : 100
 const CLIENTS = 40
 /** The last downloads queue for the streams of all others; then each takes half a second. */

@@ -22,9 +22,9 @@ import { leaseKeys } from '../support/lease/lease-dump.ts'
 import { type SeededRandom, seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-const EXPORTS = Number(process.env.EXPORTS ?? 60)
-const WORKER_KILLS = Number(process.env.WORKER_KILLS ?? 20)
-const REDIS_KILLS = Number(process.env.REDIS_KILLS ?? 5)
+const EXPORTS = Number(process.env.EXPORTS ?? 40)
+const WORKER_KILLS = Number(process.env.WORKER_KILLS ?? 12)
+const REDIS_KILLS = Number(process.env.REDIS_KILLS ?? 3)
 const WORKERS = 3
 const CAPTURE_BYTES = 4_000_000
 /** So that a span takes longer than it takes to kill somebody. */

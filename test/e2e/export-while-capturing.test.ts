@@ -13,12 +13,12 @@ import { RecorderProcess } from '../support/processes/recorder-process.ts'
 import { startTempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
 import { startTempWorker } from '../support/processes/temp-worker.ts'
+import { APPLIANCE_PASSWORD } from '../support/suite-secrets.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const PACKETS_PER_TICK = 10
 /** Packets stay in memory for so long: an export that did not wait would lack them. */
 const SYNC_MS = 3_000
-const PASSWORD = 'correct horse'
 
 test('an export up to now, and one that ends in a second, are what a download gives later', {
   skip: WITHOUT_WIRE,
@@ -26,14 +26,14 @@ test('an export up to now, and one that ends in a second, are what a download gi
 }, async () => {
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
-  await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, PASSWORD)
+  await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, APPLIANCE_PASSWORD)
   const wire = parts.use(await captureWire())
   const recorder = parts.use(
     await RecorderProcess.start({ wire, folder: folder.path, capture: { syncIntervalMs: SYNC_MS } }),
   )
   const appliance = parts.use(await ApplianceProcess.start(recorder.configPath))
   const redis = parts.use(await TempRedis.create())
-  process.env.LIVE_DEVICE_PASSWORD = PASSWORD
+  process.env.LIVE_DEVICE_PASSWORD = APPLIANCE_PASSWORD
   const device = { name: 'live', url: appliance.url, user: 'full', password: { env: 'LIVE_DEVICE_PASSWORD' } }
   const gateway = parts.use(await startTempGateway([], redis.url, { devices: [device] }))
   parts.use(await startTempWorker(gateway))

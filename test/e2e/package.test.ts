@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { USER_PASSWORD } from '../support/suite-secrets.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 /** Of all that package.json names, what these commands load. */
@@ -68,7 +69,7 @@ describe('the npm package', { timeout: 120_000 }, () => {
       readonly version: string
     }
     assert.equal((await run(['--version'])).stdout, `capfleet ${version}\n`)
-    const login = await run(['login', fleet.gateway.url, '--user', 'user'], { input: 'open sesame\n' })
+    const login = await run(['login', fleet.gateway.url, '--user', 'user'], { input: `${USER_PASSWORD}\n` })
     assert.equal(login.status, 0, login.stderr)
     assert.match((await run(['devices'])).stdout, /^east .*\nwest /m)
     const got = await run(['get', 'east-first'])

@@ -20,6 +20,7 @@ import { storedNumbers } from '../support/packets/stored-numbers.ts'
 import { ApplianceProcess } from '../support/processes/appliance-process.ts'
 import { RecorderProcess } from '../support/processes/recorder-process.ts'
 import { seededRandom } from '../support/seeded-random.ts'
+import { APPLIANCE_PASSWORD } from '../support/suite-secrets.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const RECORDER_KILLS = Number(process.env.RECORDER_KILLS ?? 10)
@@ -75,7 +76,7 @@ describe('kill -9', {
   test(`of the appliance, ${APPLIANCE_KILLS} times: the capture loses no packet`, async (t) => {
     await using folder = await tempFolder()
     await using wire = await captureWire()
-    await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, 'correct horse')
+    await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, APPLIANCE_PASSWORD)
     await using recorder = await RecorderProcess.start({ wire, folder: folder.path })
     const { name } = await recorder.client.startCapture('whole')
     await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
@@ -120,7 +121,7 @@ async function stopAfter(recorder: RecorderProcess, sender: NumberedSender): Pro
 /** Starts it, and kills it in the middle of a download. */
 async function killAppliance(configPath: string): Promise<void> {
   await using appliance = await ApplianceProcess.start(configPath)
-  const headers = { authorization: `Basic ${btoa('full:correct horse')}` }
+  const headers = { authorization: `Basic ${btoa(`full:${APPLIANCE_PASSWORD}`)}` }
   const answer = await fetch(`${appliance.url}/api/v1/pcap/single?StreamName=whole`, { headers })
   assert.equal(answer.status, 200)
   await appliance[Symbol.asyncDispose]()

@@ -16,10 +16,10 @@ import { tempClient } from '../support/processes/client-process.ts'
 import { startTempAppliance } from '../support/processes/temp-appliance.ts'
 import { startTempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
+import { APPLIANCE_PASSWORD } from '../support/suite-secrets.ts'
 import { type IssuedCertificate, TempAuthority } from '../support/temp-authority.ts'
 import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
 
-const PASSWORD = 'correct horse'
 const LIMIT_MS = 10_000
 /** More than the buffers of a connection hold: a download that nobody reads does not end. */
 const PACKETS = 40_000
@@ -55,7 +55,7 @@ describe('TLS', { timeout: 120_000 }, () => {
     ...tls,
   })
   const ask = async (program: Program, target: string, from: IssuedCertificate | undefined = client) =>
-    httpGet(`${program.address}${target}`, { user: `full:${PASSWORD}`, tls: await clientTls(from) })
+    httpGet(`${program.address}${target}`, { user: `full:${APPLIANCE_PASSWORD}`, tls: await clientTls(from) })
   const clientTls = async (from?: IssuedCertificate) => ({
     ca: await readFile(ours.ca),
     ...(from === undefined ? {} : { cert: await readFile(from.cert), key: await readFile(from.key) }),
@@ -77,8 +77,8 @@ describe('TLS', { timeout: 120_000 }, () => {
     client = await ours.issue('client')
     for (const name of ['appliance', 'gateway']) await replace(await ours.issue(name), name)
     await replace(await others.issue('stranger'), 'towards-device')
-    await putUser(path('users.yaml'), { name: 'full', role: 'full' }, PASSWORD)
-    await writeFile(path('password'), PASSWORD)
+    await putUser(path('users.yaml'), { name: 'full', role: 'full' }, APPLIANCE_PASSWORD)
+    await writeFile(path('password'), APPLIANCE_PASSWORD)
     const packets = Array.from({ length: PACKETS }, (_, index) =>
       makePacket(BEGIN_NS + BigInt(index) * 1_000_000n, `packet ${index}`, PACKET_BYTES),
     )
@@ -147,7 +147,7 @@ describe('TLS', { timeout: 120_000 }, () => {
   test('capfleet shows the certificate that it was told of when it logged in', async () => {
     await using user = await tempClient()
     const login = ['login', gateway.address, '--user', 'full', '--ca', ours.ca]
-    const options = { input: `${PASSWORD}\n` }
+    const options = { input: `${APPLIANCE_PASSWORD}\n` }
     const without = await user.run(login, options)
     assert.equal(without.status, 3, without.stderr)
     assert.match(without.stderr, /alert certificate required.*log in with --cert and --key/)
@@ -182,7 +182,7 @@ describe('TLS', { timeout: 120_000 }, () => {
     test(`${name}: a new certificate is shown from then on, and a running download goes on`, async () => {
       assert.equal(await subjectOf(program()), name)
       const url = `${program().address}${DOWNLOAD[name]}/api/v1/pcap/single?StreamName=capture`
-      const options = { user: `full:${PASSWORD}`, tls: await clientTls(client) }
+      const options = { user: `full:${APPLIANCE_PASSWORD}`, tls: await clientTls(client) }
       using running = await httpOpen(url, options)
       assert.equal(running.response.statusCode, 200)
       await replace(await ours.issue(`${name}-2`, 2), name)

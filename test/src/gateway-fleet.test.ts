@@ -10,6 +10,7 @@ import { httpGet } from '../support/http-get.ts'
 import { gatewayWorld } from '../support/processes/gateway-world.ts'
 import { startTempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
+import { DEVICE_PASSWORD } from '../support/suite-secrets.ts'
 
 const PACKETS = 200
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
@@ -234,7 +235,7 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
       const text = JSON.stringify(headers)
       assert.ok(!text.includes(canary) && !text.includes(own), `${url} ${text}`)
       assert.deepEqual([headers.origin, headers.referer], [undefined, undefined])
-      assert.equal(headers.authorization, `Basic ${btoa('gateway:device-secret')}`)
+      assert.equal(headers.authorization, `Basic ${btoa(`gateway:${DEVICE_PASSWORD}`)}`)
     }
   })
 

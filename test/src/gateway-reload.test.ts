@@ -14,6 +14,7 @@ import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/devices/fake-
 import { eventually } from '../support/eventually.ts'
 import { FakeKubernetes, makeSlice } from '../support/fake-kubernetes.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
+import { DEVICE_PASSWORD } from '../support/suite-secrets.ts'
 import { createTempCertificate, type TempCertificate } from '../support/temp-certificate.ts'
 import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
 
@@ -34,7 +35,7 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
     devices = await startFakeFleet(PACKETS)
     certificate = await createTempCertificate()
     await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, 'secret')
-    await writeFile(join(folder.path, 'password'), 'device-secret\n')
+    await writeFile(join(folder.path, 'password'), `${DEVICE_PASSWORD}\n`)
     await writeFile(join(folder.path, 'token'), 'device-token\n')
   })
   after(async () => {
@@ -196,7 +197,7 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
       (await reports()).map(({ reachable, error }) => [reachable, (error as { code: string } | null)?.code]),
       [[false, 'device-rejected']],
     )
-    await writeFile(join(folder.path, 'rotating'), 'device-secret')
+    await writeFile(join(folder.path, 'rotating'), DEVICE_PASSWORD)
     process.kill(process.pid, 'SIGHUP')
     await eventually(async () => (await reports())[0]?.reachable === true, {
       limitMs: LIMIT_MS,

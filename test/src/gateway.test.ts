@@ -12,6 +12,7 @@ import { FLEET_RANGE, fleetPcap } from '../support/devices/fake-fleet.ts'
 import { httpOpen } from '../support/http-get.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { gatewayWorld } from '../support/processes/gateway-world.ts'
+import { DEVICE_PASSWORD } from '../support/suite-secrets.ts'
 
 const run = promisify(execFile)
 const PACKETS = 2_000
@@ -510,7 +511,7 @@ describe('the gateway', () => {
       assert.equal(answer.headers.get('set-cookie'), null)
       const [seen] = first().requests
       assert.equal(seen?.url, '/api/v1/system/version?a=b//c&d=%2F')
-      assert.equal(seen?.headers.authorization, `Basic ${btoa('gateway:device-secret')}`)
+      assert.equal(seen?.headers.authorization, `Basic ${btoa(`gateway:${DEVICE_PASSWORD}`)}`)
       assert.equal(seen?.headers.cookie, undefined)
       assert.equal(seen?.headers['x-secret'], undefined)
     })
@@ -660,7 +661,7 @@ describe('the gateway', () => {
       // The last probe may have met what an earlier test made of the device.
       while (d0?.reachable !== true) {
         const text = await (await get('/v1/devices')).text()
-        assert.doesNotMatch(text, /device-secret|authorization/i)
+        assert.doesNotMatch(text, /c4n4ry|authorization/i)
         d0 = (JSON.parse(text) as { devices: Record<string, unknown>[] }).devices[0]
       }
       assert.deepEqual(

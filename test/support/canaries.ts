@@ -9,21 +9,13 @@ export class Canaries {
 
   /** A new one; `slot` says where it is used, for the message of a failure. */
   make(slot: string): string {
-    const text = `c4n4ry-${randomBytes(12).toString('hex')}`
-    this.#texts.set(slot, [text, btoa(text)])
-    return text
-  }
-
-  /** A password, which HTTP Basic sends in another form. */
-  password(slot: string, user: string): string {
-    const text = this.make(slot)
-    this.#texts.set(slot, [text, btoa(text), btoa(`${user}:${text}`)])
-    return text
+    return this.add(slot, `c4n4ry-${randomBytes(12).toString('hex')}`)
   }
 
   /** A secret that somebody else has made. */
-  add(slot: string, text: string): void {
-    this.#texts.set(slot, [text])
+  add(slot: string, text: string): string {
+    this.#texts.set(slot, [text, ...insideBase64(text)])
+    return text
   }
 
   /** The slots whose secrets are in `bytes`. */
@@ -33,18 +25,24 @@ export class Canaries {
       .map(([slot]) => slot)
   }
 
+  /** Whether `text` is a secret and nothing else. */
+  isOne(text: string): boolean {
+    return [...this.#texts.values()].some(([secret]) => secret === text)
+  }
+
   /** Fails when a secret is in `bytes`. */
   refuseIn(what: string, bytes: Buffer | string): void {
     assert.deepEqual(this.in(Buffer.from(bytes)), [], `in ${what}`)
   }
 
-  /** Fails when a secret is in a file below `folder`; returns how many bytes were looked at. */
-  async refuseBelow(folder: string): Promise<number> {
+  /** Fails when a secret is in a file below `folder` that `isSearched`; returns how many bytes were looked at. */
+  async refuseBelow(folder: string, isSearched: (file: FoundFile) => boolean = () => true): Promise<number> {
     let bytes = 0
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
       if (!entry.isFile()) continue
       const path = join(entry.parentPath, entry.name)
       const content = await readFile(path)
+      if (!isSearched({ path, content })) continue
       this.refuseIn(path, content)
       bytes += content.length
     }
@@ -54,4 +52,21 @@ export class Canaries {
   get slots(): readonly string[] {
     return [...this.#texts.keys()]
   }
+}
+
+export interface FoundFile {
+  readonly path: string
+  readonly content: Buffer
+}
+
+/**
+ * How the text looks inside of something longer in base64, such as "user:password" of HTTP Basic: one form for each of
+ * the three places where it may begin within three bytes, without the characters that also tell of what is around it.
+ */
+function insideBase64(text: string): readonly string[] {
+  const { length } = Buffer.from(text)
+  return [0, 1, 2].map((before) => {
+    const encoded = Buffer.from(`${'x'.repeat(before)}${text}`).toString('base64')
+    return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + length) * 8) / 6))
+  })
 }

@@ -11,6 +11,7 @@ import type { SchedulingParts } from '../../src/export/run-schedule.ts'
 import { ScheduleStore } from '../../src/export/schedule-store.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { TempRedis } from './processes/temp-redis.ts'
+import { USER_PASSWORD } from './suite-secrets.ts'
 import { UNAUDITED } from './temp-audit.ts'
 import { tempFolder } from './temp-folder.ts'
 
@@ -28,8 +29,8 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
   const users = join(folder.path, 'users.yaml')
-  await putUser(users, { name: 'ann', role: 'user' }, 'open sesame')
-  await putUser(users, { name: 'bob', role: 'full' }, 'open sesame')
+  await putUser(users, { name: 'ann', role: 'user' }, USER_PASSWORD)
+  await putUser(users, { name: 'bob', role: 'full' }, USER_PASSWORD)
   const redis = parts.use(await TempRedis.create())
   const nothing = () => undefined
   const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing }

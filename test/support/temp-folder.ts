@@ -1,16 +1,20 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { refuseSecretsBelow } from './suite-secrets.ts'
 
 export interface TempFolder extends AsyncDisposable {
   readonly path: string
 }
 
-/** An empty folder that goes with everything in it on dispose. */
+/** An empty folder that goes with everything in it on dispose, when nothing has left a secret there. */
 export async function tempFolder(): Promise<TempFolder> {
   const path = await mkdtemp(join(tmpdir(), 'capfleet-test-'))
   return {
     path,
-    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
+    [Symbol.asyncDispose]: async () => {
+      await refuseSecretsBelow(path)
+      await rm(path, { recursive: true, force: true })
+    },
   }
 }

@@ -8,6 +8,7 @@ import { gatewayConfigSchema } from '../../src/gateway-config.ts'
 import { type OpenedTokens, openTokens } from '../../src/open-tokens.ts'
 import { loadUsers } from './loaded-users.ts'
 import { TempRedis } from './processes/temp-redis.ts'
+import { USER_PASSWORD } from './suite-secrets.ts'
 import { tempFolder } from './temp-folder.ts'
 
 export interface TempTokens extends OpenedTokens, AsyncDisposable {
@@ -29,8 +30,8 @@ export async function openTempTokens(
   await fill(folder)
   const usersFolder = opening.use(await tempFolder()).path
   const usersPath = join(usersFolder, 'users.yaml')
-  await putUser(usersPath, { name: 'ann', role: 'full' }, 'open sesame')
-  await putUser(usersPath, { name: 'admin', role: 'admin' }, 'open sesame')
+  await putUser(usersPath, { name: 'ann', role: 'full' }, USER_PASSWORD)
+  await putUser(usersPath, { name: 'admin', role: 'admin' }, USER_PASSWORD)
   const users = await loadUsers(usersPath)
   const logged: string[] = []
   const record = (event: string, fields?: Readonly<Record<string, unknown>>) =>

@@ -10,6 +10,7 @@ import { stringify } from 'yaml'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
+import { APPLIANCE_PASSWORD } from '../../support/suite-secrets.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 interface User {
@@ -22,8 +23,7 @@ const GROUP = 60_101
 const RECORDER: User = { uid: 60_102, gid: GROUP }
 const APPLIANCE: User = { uid: 60_103, gid: GROUP }
 const STRANGER: User = { uid: 60_104, gid: 60_104 }
-const PASSWORD = 'correct horse'
-const AUTHORIZATION = { authorization: `Basic ${btoa(`full:${PASSWORD}`)}` }
+const AUTHORIZATION = { authorization: `Basic ${btoa(`full:${APPLIANCE_PASSWORD}`)}` }
 
 /** Why the test cannot run here; false when it can. */
 function whyNot(): string | false {
@@ -70,7 +70,7 @@ test('an appliance of another user of its group commands the recorder, and a str
   await mkdir(store, { mode: 0o750 })
   await chown(store, RECORDER.uid, GROUP)
   const users = join(folder.path, 'users.yaml')
-  await putUser(users, { name: 'full', role: 'full' }, PASSWORD)
+  await putUser(users, { name: 'full', role: 'full' }, APPLIANCE_PASSWORD)
   await chown(users, APPLIANCE.uid, APPLIANCE.gid)
   const config = join(folder.path, 'appliance.yaml')
   await writeFile(config, stringify({ store, listen: { port: 0 }, auth: { users }, logLevel: 'warn' }))

@@ -1,4 +1,6 @@
 /** Section 5 of the decisions: who may do what. */
+
+import { APPLIANCE_PASSWORD } from '../../support/suite-secrets.ts'
 import { type Claim, FLEET_ONLY, heldBy, row, THROUGH_GATEWAY } from '../claim.ts'
 import { ALPHA } from '../contract-captures.ts'
 import { SINGLE, START_CAPTURE, STOP_CAPTURE } from '../contract-queries.ts'
@@ -111,7 +113,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     {
       get: '/stream/list',
       as: 'nobody',
-      headers: { authorization: `Basic ${btoa('full:correct horse')}` },
+      headers: { authorization: `Basic ${btoa(`full:${APPLIANCE_PASSWORD}`)}` },
       problem: ['unauthenticated'],
       out: THROUGH_GATEWAY,
     },

@@ -9,6 +9,7 @@ import { runDueSchedules, runSchedule, type SchedulingParts } from '../../../src
 import type { Schedule } from '../../../src/export/schedule-store.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type ScheduleStand, scheduleStand } from '../../support/schedule-stand.ts'
+import { USER_PASSWORD } from '../../support/suite-secrets.ts'
 
 const HOUR_MS = 3_600_000
 const FIRST_MS = Date.parse('2026-11-23T10:00:00Z')
@@ -156,12 +157,12 @@ describe('schedules', { timeout: 60_000 }, () => {
   test('a user who may not order any more has no runs', async () => {
     const id = await hourly()
     const ofNobody = await hourly({ user: 'nobody' })
-    await putUser(stand.users, { name: 'ann', role: 'viewer' }, 'open sesame')
+    await putUser(stand.users, { name: 'ann', role: 'viewer' }, USER_PASSWORD)
     await runDueSchedules(worker, FIRST_MS)
     assert.deepEqual(await exports(), [])
     assert.equal((await worker.schedules.find(id))?.error?.code, 'insufficient-scope')
     assert.equal((await worker.schedules.find(ofNobody))?.error?.code, 'unauthenticated')
-    await putUser(stand.users, { name: 'ann', role: 'user' }, 'open sesame')
+    await putUser(stand.users, { name: 'ann', role: 'user' }, USER_PASSWORD)
     await runDueSchedules(worker, FIRST_MS + HOUR_MS)
     assert.deepEqual(
       (await exports()).map(({ order }) => order.scheduleId),

@@ -10,6 +10,7 @@ import { Fleet, type FleetOptions } from '../../../src/fleet/fleet.ts'
 import { publishFleet } from '../../../src/fleet/fleet-metrics.ts'
 import { FakeDevice } from '../../support/devices/fake-device.ts'
 import { eventually } from '../../support/eventually.ts'
+import { DEVICE_PASSWORD } from '../../support/suite-secrets.ts'
 
 const PROBE_MS = 100
 
@@ -156,7 +157,7 @@ describe('the fleet', { timeout: 30_000 }, () => {
       name: 'd2',
       url: d1.url.href,
       user: 'gateway',
-      password: new Secret('device-secret'),
+      password: new Secret(DEVICE_PASSWORD),
     })
     assert.deepEqual(fleet.replace([third, d0, changed]), { added: ['d2'], changed: ['d1'], removed: [] })
     assert.equal(fleet.get('d0'), before)

@@ -14,10 +14,10 @@ import {
   startSmallFleet,
 } from '../../support/processes/small-fleet.ts'
 import { startTempWorker, type TempWorker } from '../../support/processes/temp-worker.ts'
+import { USER_PASSWORD } from '../../support/suite-secrets.ts'
 import { type AuditEntry, auditEntries } from '../../support/temp-audit.ts'
 
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 1_000_000_000n}`
-const PASSWORD = 'open sesame'
 
 type Role = 'viewer' | 'user' | 'full'
 
@@ -216,7 +216,7 @@ describe('the audit of a gateway', { timeout: 120_000 }, () => {
     for (const { event } of await auditEntries(folder)) assert.ok(event in AUDIT_EVENTS, event)
     const names = (await readdir(folder)).filter((name) => name.endsWith('.jsonl'))
     const text = (await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))).join('')
-    for (const secret of [PASSWORD, btoa(`user:${PASSWORD}`), 'wrong horse', 'canary', 'nonsense'])
+    for (const secret of [USER_PASSWORD, btoa(`user:${USER_PASSWORD}`), 'wrong horse', 'canary', 'nonsense'])
       assert.ok(!text.includes(secret), secret)
   })
 

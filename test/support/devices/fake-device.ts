@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { NotedChanges } from '../noted-changes.ts'
+import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 
 /** What a simulated device does with the next requests; each member is a fault or a pace. */
 export interface FakeBehaviour {
@@ -42,7 +43,6 @@ interface SeenRequest {
 }
 
 const USER = 'gateway'
-const PASSWORD = 'device-secret'
 /** As a real device; a fifth reader is refused and remembered in `overruns`. */
 const SLOTS = 4
 const PROBED_PATHS: ReadonlySet<string> = new Set([
@@ -59,7 +59,7 @@ const PROBED_PATHS: ReadonlySet<string> = new Set([
 export class FakeDevice implements AsyncDisposable {
   readonly name: string
   readonly user = USER
-  readonly password = PASSWORD
+  readonly password = DEVICE_PASSWORD
   /** All but probes. */
   readonly requests: SeenRequest[] = []
   readonly probes: SeenRequest[] = []
@@ -131,7 +131,7 @@ export class FakeDevice implements AsyncDisposable {
     ;(isProbe ? this.probes : this.requests).push({ method, url, headers })
     this.#changes.note()
     res.on('error', () => undefined)
-    const expected = `Basic ${btoa(`${USER}:${PASSWORD}`)}`
+    const expected = `Basic ${btoa(`${USER}:${DEVICE_PASSWORD}`)}`
     if (headers.authorization !== expected) return this.#problem(res, 401, { code: 'unauthenticated' })
     const { silent, silentBelow, estimateProblem } = this.behaviour
     if (silent || (silentBelow !== undefined && url.startsWith(silentBelow))) return

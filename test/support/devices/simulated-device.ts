@@ -8,9 +8,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type SimulatedCapture, simulatedCapture } from '../live/simulated-capture.ts'
+import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 
 export const SIMULATED_USER = 'gateway'
-export const SIMULATED_PASSWORD = 'device-secret'
+export const SIMULATED_PASSWORD = DEVICE_PASSWORD
 const SLOTS = 4
 
 export interface SimulatedDeviceOptions {

@@ -5,6 +5,7 @@ import { GreedyReaders } from '../greedy-readers.ts'
 import { sendPackets } from '../packets/packet-sender.ts'
 import { ApplianceProcess } from '../processes/appliance-process.ts'
 import { RecorderProcess } from '../processes/recorder-process.ts'
+import { APPLIANCE_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
 import type { CaptureWire } from './capture-wire.ts'
 
@@ -31,13 +32,12 @@ export interface BusyCapture {
 }
 
 const MIB = 2 ** 20
-const PASSWORD = 'correct horse'
 
 /** Fails when a download does. */
 export async function captureWhileReading(options: BusyCaptureOptions): Promise<BusyCapture> {
   const { wire, traffic, rounds, packetsPerSecond, readers } = options
   await using folder = await tempFolder()
-  await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, PASSWORD)
+  await putUser(join(folder.path, 'users.yaml'), { name: 'full', role: 'full' }, APPLIANCE_PASSWORD)
   const port = { port: 0, interface: wire.interfaceName, ringBytes: 128 * MIB }
   const capture = { ports: [port], segmentBytes: 256 * MIB, syncIntervalMs: 1_000 }
   await using recorder = await RecorderProcess.start({ wire, folder: folder.path, capture })
@@ -46,7 +46,7 @@ export async function captureWhileReading(options: BusyCaptureOptions): Promise<
   const path = `${appliance.url}/api/v1/pcap/single?StreamName=stored`
   const urls = readers.map((compression) => `${path}&Compression=${compression}`)
   await recorder.client.startCapture('busy')
-  await using clients = await GreedyReaders.start({ urls, user: `full:${PASSWORD}` })
+  await using clients = await GreedyReaders.start({ urls, user: `full:${APPLIANCE_PASSWORD}` })
   const [before, beganMs] = [clients.downloaded, performance.now()]
   const sent = await sendPackets('tx0', traffic, { rounds, packetsPerSecond, namespace: wire.sender })
   const [after, endedMs] = [clients.downloaded, performance.now()]

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
 import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { refuseSecretsIn } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface ClientEnd {
@@ -57,6 +58,7 @@ export async function tempClient(): Promise<TempClient> {
     const closed = once(child, 'close')
     const ended = buffer(child.stdout).then(async (stdout) => {
       await closed
+      refuseSecretsIn('what capfleet says', said)
       return { status: child.exitCode, stdout, stderr: said }
     })
     return { child, said: () => said, ended }

@@ -10,14 +10,14 @@ import { stringify } from 'yaml'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { refuseSecretsOnCommandLine, USER_PASSWORD } from '../suite-secrets.ts'
 
 const USER = 'user'
-const PASSWORD = 'open sesame'
 
 /** What a client sends to be let in. */
-export const GATEWAY_AUTHORIZATION = `Basic ${btoa(`${USER}:${PASSWORD}`)}`
+export const GATEWAY_AUTHORIZATION = `Basic ${btoa(`${USER}:${USER_PASSWORD}`)}`
 /** The same for curl --user. */
-export const GATEWAY_CREDENTIALS = `${USER}:${PASSWORD}`
+export const GATEWAY_CREDENTIALS = `${USER}:${USER_PASSWORD}`
 
 export interface GatewayProcessOptions {
   /** Holds configuration and log; the caller removes it. */
@@ -45,7 +45,7 @@ export class GatewayProcess implements AsyncDisposable {
 
   static async start(options: GatewayProcessOptions): Promise<GatewayProcess> {
     const users = join(options.folder, 'users.yaml')
-    await putUser(users, { name: USER, role: 'user' }, PASSWORD)
+    await putUser(users, { name: USER, role: 'user' }, USER_PASSWORD)
     const gateway = new GatewayProcess(options)
     await writeFile(gateway.#configPath, stringify({ ...gateway.#fixedSettings(users), ...options.config }))
     await gateway.start()
@@ -93,6 +93,7 @@ export class GatewayProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended = true
+    await refuseSecretsOnCommandLine(this.pid)
     await this.signal('SIGKILL')
     closeSync(this.#logFile)
   }

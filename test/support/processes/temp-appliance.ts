@@ -9,9 +9,9 @@ import type { CaptureDriver } from '../../../appliance/recorder/capture-driver.t
 import { type RunningRecorder, startRecorder } from '../../../appliance/recorder.ts'
 import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
-import { createLog } from '../../../src/base/log.ts'
 import { ROLES, type Role } from '../../../src/base/scopes.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from '../http-get.ts'
+import { APPLIANCE_PASSWORD, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface TempAppliance extends AsyncDisposable {
@@ -52,15 +52,14 @@ export interface TempApplianceOptions {
   readonly storePath?: string
 }
 
-const PASSWORD = 'correct horse'
-
 export async function startTempAppliance(options: TempApplianceOptions = {}): Promise<TempAppliance> {
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
   const { storePath = join(folder.path, 'store'), segmentBytes, driver, retention } = options
   const users = join(folder.path, 'users.yaml')
-  for (const role of ROLES) await putUser(users, { name: role, role }, PASSWORD)
-  const log = createLog('test', process.env.CAPFLEET_TEST_LOG === '1' ? 'debug' : 'silent')
+  for (const role of ROLES) await putUser(users, { name: role, role }, APPLIANCE_PASSWORD)
+  const log = searchedLog()
+  parts.defer(log.refuseSecrets)
   const config = applianceConfigSchema.parse({
     listen: { port: 0 },
     store: storePath,
@@ -80,19 +79,20 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   const appliance = await startAppliance(config, { log })
   let isOpen = true
   const closeAppliance = async (drainMs: number): Promise<void> => {
+    if (isOpen) await refuseSecretsInMetrics(appliance.url)
     if (isOpen) await appliance.close(drainMs)
     isOpen = false
   }
   parts.defer(() => closeAppliance(0))
   const client = new RecorderClient(storePath)
-  const asFull = { user: `full:${PASSWORD}` }
+  const asFull = { user: `full:${APPLIANCE_PASSWORD}` }
   const owner = parts.move()
   return {
     url: appliance.url,
     storePath,
     folder: folder.path,
     recorder: client,
-    credentials: (role) => `${role}:${PASSWORD}`,
+    credentials: (role) => `${role}:${APPLIANCE_PASSWORD}`,
     importFiles: (name, ...files) => client.importCapture({ name, files }),
     get: (path, get) => httpGet(`${appliance.url}${path}`, { ...asFull, ...get }),
     ask: (path) => ask(`${appliance.url}${path}`, asFull),

@@ -4,10 +4,16 @@ import { join } from 'node:path'
 import { parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
 import type { WrittenBounds } from '../../../src/auth/bounds.ts'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
-import type { Log } from '../../../src/base/log.ts'
 import { ROLES, type Role } from '../../../src/base/scopes.ts'
 import { startGateway } from '../../../src/gateway.ts'
 import { type GatewayConfig, gatewayConfigSchema } from '../../../src/gateway-config.ts'
+import {
+  type LoggedLine,
+  refuseSecretsBelow,
+  refuseSecretsInMetrics,
+  searchedLog,
+  USER_PASSWORD,
+} from '../suite-secrets.ts'
 import { settleFresh } from './temp-redis.ts'
 
 export interface TempGateway extends AsyncDisposable {
@@ -19,7 +25,7 @@ export interface TempGateway extends AsyncDisposable {
   basic(name: string): { readonly authorization: string }
   /** HTTP Basic headers of the users "viewer", "user", "full" and "admin". */
   readonly as: Readonly<Record<Role, { readonly authorization: string }>>
-  readonly logged: readonly { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[]
+  readonly logged: readonly LoggedLine[]
   close(drainMs: number): Promise<void>
 }
 
@@ -28,8 +34,6 @@ export interface BoundedUser extends WrittenBounds {
   readonly name: string
   readonly role: Role
 }
-
-const PASSWORD = 'open sesame'
 
 /** A real gateway on a free port over the given devices; `settings` replaces parts of its configuration. */
 export async function startTempGateway(
@@ -41,7 +45,7 @@ export async function startTempGateway(
   process.env.FAKE_DEVICE_PASSWORD = devices[0]?.password ?? ''
   const folder = await mkdtemp(join(tmpdir(), 'capfleet-gateway-'))
   const users = join(folder, 'users.yaml')
-  for (const role of ROLES) await putUser(users, { name: role, role }, PASSWORD)
+  for (const role of ROLES) await putUser(users, { name: role, role }, USER_PASSWORD)
   for (const user of bounded) await putBoundedUser(users, user)
   const config = gatewayConfigSchema.parse({
     listen: { port: 0 },
@@ -55,31 +59,30 @@ export async function startTempGateway(
     auth: { users, ...(settings.auth as object | undefined) },
   })
   if (redisUrl !== undefined) await settleFresh(redisUrl, config.redis.keyPrefix)
-  const logged: { event: string; fields: Readonly<Record<string, unknown>> }[] = []
-  const record = (event: string, fields: Readonly<Record<string, unknown>> = {}) => {
-    logged.push({ event, fields })
-  }
-  const log: Log = { debug: record, info: record, warn: record, error: record }
+  const log = searchedLog()
   const configPath = join(folder, 'gateway.yaml')
   const gateway = await startGateway(config, { configPath, log })
-  const basic = (user: string) => ({ authorization: `Basic ${btoa(`${user}:${PASSWORD}`)}` })
+  const basic = (user: string) => ({ authorization: `Basic ${btoa(`${user}:${USER_PASSWORD}`)}` })
   return {
     url: gateway.url,
     config,
     configPath,
     basic,
     as: { viewer: basic('viewer'), user: basic('user'), full: basic('full'), admin: basic('admin') },
-    logged,
+    logged: log.lines,
     close: gateway.close,
     [Symbol.asyncDispose]: async () => {
+      await refuseSecretsInMetrics(gateway.url)
       await gateway.close(0)
+      log.refuseSecrets()
+      await refuseSecretsBelow(folder)
       await rm(folder, { recursive: true, force: true })
     },
   }
 }
 
 async function putBoundedUser(path: string, { name, role, ...bounds }: BoundedUser): Promise<void> {
-  await putUser(path, { name, role }, PASSWORD)
+  await putUser(path, { name, role }, USER_PASSWORD)
   const document = parseDocument(await readFile(path, 'utf8'))
   const users = document.get('users') as YAMLSeq<YAMLMap>
   const user = users.items.find((item) => item.get('name') === name)

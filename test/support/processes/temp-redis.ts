@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { NotedChanges } from '../noted-changes.ts'
+import { refuseSecretsBelow } from '../suite-secrets.ts'
 
 /** A real Redis on a Unix socket in a temporary folder, with its data kept over stop and start. */
 export class TempRedis implements AsyncDisposable {
@@ -84,6 +85,7 @@ export class TempRedis implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop('SIGKILL')
+    await refuseSecretsBelow(this.#folder)
     await rm(this.#folder, { recursive: true, force: true })
   }
 }

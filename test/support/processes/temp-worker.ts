@@ -1,6 +1,7 @@
 /** A real worker in this process, beside a gateway whose configuration it has. */
 import type { WorkerTimings } from '../../../src/export/worker-timings.ts'
 import { type RunningWorker, startWorker } from '../../../src/worker.ts'
+import { type LoggedLine, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
 import type { TempGateway } from './temp-gateway.ts'
 
 /** A worker that dies is missed soon. */
@@ -13,21 +14,23 @@ export const FAST_TIMINGS: WorkerTimings = {
 }
 
 export interface TempWorker extends RunningWorker, AsyncDisposable {
-  readonly logged: readonly { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[]
+  readonly logged: readonly LoggedLine[]
 }
 
 export async function startTempWorker({
   config,
   configPath,
 }: Pick<TempGateway, 'config' | 'configPath'>): Promise<TempWorker> {
-  const logged: { event: string; fields: Readonly<Record<string, unknown>> }[] = []
-  const record = (event: string, fields: Readonly<Record<string, unknown>> = {}) => {
-    logged.push({ event, fields })
-  }
+  const log = searchedLog()
   const worker = { ...config.exports.worker, listen: { ...config.exports.worker.listen, port: 0 } }
   const running = await startWorker(
     { ...config, exports: { ...config.exports, worker } },
-    { configPath, timings: FAST_TIMINGS, log: { debug: record, info: record, warn: record, error: record } },
+    { configPath, timings: FAST_TIMINGS, log },
   )
-  return { ...running, logged, [Symbol.asyncDispose]: () => running.close() }
+  const end = async () => {
+    await refuseSecretsInMetrics(running.url)
+    await running.close()
+    log.refuseSecrets()
+  }
+  return { ...running, logged: log.lines, [Symbol.asyncDispose]: end }
 }

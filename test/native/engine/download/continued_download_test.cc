@@ -95,7 +95,7 @@ void damageSome(const StoredStreams& store, std::mt19937_64& random) {
 
 TEST(ContinuedDownload, IsTheTailOfTheWholeForAnyQueryAndPosition) {
   auto random = seededRandom();
-  for (int i = 0; i < 60; i++) {
+  for (int i = 0; i < turns(60); i++) {
     StoredStreams store;
     fillStore(store, random);
     if (oneOf(random, 3)) damageSome(store, random);

@@ -19,7 +19,7 @@ void expectSame(const std::vector<StoredPacket>& got, const std::vector<StoredPa
 
 TEST(Download, DeliversEveryPacketOnceInOrder) {
   auto random = seededRandom();
-  for (int i = 0; i < 120; i++) {
+  for (int i = 0; i < turns(120); i++) {
     StoredStreams store;
     store.packetsPerBlock = 1 + randomBelow(random, 60);
     store.segmentBytes = 2000 + randomBelow(random, 60000);
@@ -59,7 +59,7 @@ TEST(Download, PartsOfARangeConcatenateToTheWhole) {
   store.packetsPerBlock = 40;
   for (const Clock clock : kClocks) store.addStream(randomPackets(random, clock, 3000, 100));
   const auto expected = store.inRange(0, INT64_MAX);
-  for (int i = 0; i < 30; i++) {
+  for (int i = 0; i < turns(30); i++) {
     std::set<int64_t> cuts{0, INT64_MAX};
     for (int j = 0; j < 5; j++)
       cuts.insert(expected[randomBelow(random, expected.size())].timestampNs);
@@ -364,7 +364,7 @@ TEST(Download, StopsAtAnyMomentAndLosesNoSlab) {
   store.addStream(randomPackets(random, Clock::kSteady, 4000, 6000));
   store.addStream(randomPackets(random, Clock::kJitter, 4000, 6000));
   const Compression compressions[] = {{}, {Codec::kGzip, 1}, {Codec::kZstd, 1}};
-  for (int i = 0; i < 60; i++) {
+  for (int i = 0; i < turns(60); i++) {
     DownloadBench bench;
     DownloadOptions options = store.options();
     options.compression = compressions[i % 3];

@@ -16,8 +16,8 @@ import {
 } from '../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
 import { shellPipeline } from '../../../support/shell-pipeline.ts'
+import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
-const PASSWORD = 'open sesame'
 const RANGE = [
   '--begin',
   String(SMALL_FLEET_START_NS),
@@ -36,7 +36,7 @@ describe('the command line', { timeout: 120_000 }, () => {
   })
   after(() => parts.disposeAsync())
 
-  const as = (user: string) => ({ environment: gatewayEnvironment(fleet.gateway.url, user, PASSWORD) })
+  const as = (user: string) => ({ environment: gatewayEnvironment(fleet.gateway.url, user, USER_PASSWORD) })
   const run = (args: readonly string[], user = 'full'): Promise<ClientEnd> => client.run(args, as(user))
   const well = async (args: readonly string[], user?: string): Promise<string> => {
     const { status, stdout, stderr } = await run(args, user)
@@ -49,13 +49,13 @@ describe('the command line', { timeout: 120_000 }, () => {
     test('keeps what the gateway accepts, for nobody else to read', async () => {
       const { url } = fleet.gateway
       const login = ['login', url, '--user', 'user', '--name', 'lab']
-      const { status, stderr } = await client.run(login, { input: `${PASSWORD}\n` })
+      const { status, stderr } = await client.run(login, { input: `${USER_PASSWORD}\n` })
       assert.equal(status, 0, stderr)
       const [file, folder] = await Promise.all([stat(contextsPath()), stat(join(client.home, 'capfleet'))])
       assert.deepEqual([file.mode & 0o777, folder.mode & 0o777], [0o600, 0o700])
       assert.match((await client.run(['devices'])).stdout.toString(), /^east /m)
       assert.match((await client.run(['context', 'list'])).stdout.toString(), /^\* +lab +http:\S+ +user$/m)
-      assert.ok(!(await client.run(['context', 'list', '-o', 'json'])).stdout.includes(PASSWORD))
+      assert.ok(!(await client.run(['context', 'list', '-o', 'json'])).stdout.includes(USER_PASSWORD))
     })
 
     test('keeps nothing that the gateway refuses', async () => {
@@ -76,7 +76,7 @@ describe('the command line', { timeout: 120_000 }, () => {
 
     test('and contexts are chosen, and removed', async () => {
       const second = ['login', fleet.gateway.url, '--user', 'viewer', '--name', 'second']
-      assert.equal((await client.run(second, { input: PASSWORD })).status, 0)
+      assert.equal((await client.run(second, { input: USER_PASSWORD })).status, 0)
       assert.equal((await client.run(['context', 'use', 'lab'])).status, 0)
       assert.match((await client.run(['context', 'list'])).stdout.toString(), /^\* +lab/m)
       const refused = await client.run(['get', 'east-first', '--context', 'second'])
@@ -200,7 +200,7 @@ describe('the command line', { timeout: 120_000 }, () => {
     })
 
     test('6: nobody is there', async () => {
-      const environment = gatewayEnvironment('http://127.0.0.1:9', 'user', PASSWORD)
+      const environment = gatewayEnvironment('http://127.0.0.1:9', 'user', USER_PASSWORD)
       const ended = await client.run(['get', 'east-first', '-o', 'x.pcap'], { environment })
       assert.equal(ended.status, 6)
       assert.match(ended.stderr, /cannot be reached.*\[gateway-unreachable\]/)

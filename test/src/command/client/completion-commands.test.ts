@@ -8,6 +8,7 @@ import { gatewayEnvironment, type TempClient, tempClient } from '../../../suppor
 import { type SmallFleet, startSmallFleet } from '../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
 import { startStubGateway } from '../../../support/stub-gateway.ts'
+import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 /** What a shell is told to run, with the script sourced and these words on its command line. */
 const ASKING = {
@@ -52,7 +53,7 @@ describe('completion', { timeout: 120_000 }, () => {
   const ask = (shell: keyof typeof ASKING, words: readonly string[]): Promise<readonly string[]> =>
     new Promise((resolve) => {
       const env = {
-        ...gatewayEnvironment(fleet.gateway.url, 'user', 'open sesame'),
+        ...gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD),
         PATH: path,
         HOME: client.home,
         XDG_CONFIG_HOME: client.home,

@@ -10,6 +10,7 @@ import {
   startSmallFleet,
 } from '../../../support/processes/small-fleet.ts'
 import { startTempWorker } from '../../../support/processes/temp-worker.ts'
+import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 const RANGE = [
   '--begin',
@@ -32,7 +33,7 @@ describe('capfleet export', { timeout: 120_000 }, () => {
 
   const run = (...args: readonly string[]) =>
     client.run(['export', ...args], {
-      environment: gatewayEnvironment(fleet.gateway.url, 'user', 'open sesame'),
+      environment: gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD),
     })
 
   test('an order prints its id, is followed to its end, listed and shown', async () => {

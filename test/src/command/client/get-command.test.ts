@@ -18,8 +18,8 @@ import {
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
 import { shellPipeline } from '../../../support/shell-pipeline.ts'
 import { mountSmallDisk } from '../../../support/small-disk.ts'
+import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
-const PASSWORD = 'open sesame'
 const BIG_PACKETS = 20_000
 const RANGE = [
   '--begin',
@@ -44,7 +44,7 @@ describe('capfleet get', { timeout: 180_000 }, () => {
   })
   after(() => parts.disposeAsync())
 
-  const environment = () => gatewayEnvironment(fleet.gateway.url, 'user', PASSWORD)
+  const environment = () => gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD)
   const run = (args: readonly string[], cwd?: string) =>
     client.run(['get', ...args], { environment: environment(), ...(cwd === undefined ? {} : { cwd }) })
   const folder = async (name: string) => {

@@ -7,9 +7,9 @@ import { writeBigCapture } from '../../../support/packets/big-capture.ts'
 import { gatewayEnvironment, type TempClient, tempClient } from '../../../support/processes/client-process.ts'
 import { type SmallFleet, startSmallFleet } from '../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
+import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 import { onTerminal } from '../../../support/terminal.ts'
 
-const PASSWORD = 'open sesame'
 const CAPFLEET = join(REPOSITORY_ROOT, 'src/capfleet')
 
 describe('at a terminal', { timeout: 60_000 }, () => {
@@ -28,12 +28,12 @@ describe('at a terminal', { timeout: 60_000 }, () => {
       `${CAPFLEET} login ${fleet.gateway.url} --name lab`,
       [
         ['User: ', 'user'],
-        ['Password for user: ', PASSWORD],
+        ['Password for user: ', USER_PASSWORD],
       ],
       { XDG_CONFIG_HOME: client.home },
     )
     assert.equal(status, 0, shown)
-    assert.ok(!shown.includes(PASSWORD), shown)
+    assert.ok(!shown.includes(USER_PASSWORD), shown)
     assert.match(await readFile(join(client.home, 'capfleet/config.yaml'), 'utf8'), /current: lab/)
   })
 
@@ -42,7 +42,7 @@ describe('at a terminal', { timeout: 60_000 }, () => {
     const path = join(east?.folder ?? '', 'big.pcap')
     await writeBigCapture(path)
     await east?.importFiles('big', path)
-    const environment = gatewayEnvironment(fleet.gateway.url, 'user', PASSWORD)
+    const environment = gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD)
     const { status, shown } = await onTerminal(
       `${CAPFLEET} get big -o ${client.folder}/big.pcap`,
       [],
@@ -63,7 +63,7 @@ describe('at a terminal', { timeout: 60_000 }, () => {
   })
 
   test('a capture file is not poured over it', async () => {
-    const environment = gatewayEnvironment(fleet.gateway.url, 'user', PASSWORD)
+    const environment = gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD)
     const { status, shown } = await onTerminal(`${CAPFLEET} get east-first -o -`, [], environment)
     assert.equal(status, 2)
     assert.match(shown, /nothing for a terminal; pipe it/)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gatewayEnvironment, type TempClient, tempClient } from '../../../support/processes/client-process.ts'
 import { gatewayWorld } from '../../../support/processes/gateway-world.ts'
+import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 describe('capfleet token', { timeout: 60_000 }, () => {
   const world = gatewayWorld(10)
@@ -14,7 +15,7 @@ describe('capfleet token', { timeout: 60_000 }, () => {
   })
   after(() => client[Symbol.asyncDispose]())
 
-  const asUser = () => gatewayEnvironment(world.gateway.url, 'user', 'open sesame')
+  const asUser = () => gatewayEnvironment(world.gateway.url, 'user', USER_PASSWORD)
   const asToken = (token: string) => ({ CAPFLEET_URL: world.gateway.url, CAPFLEET_TOKEN: token })
   const run = (environment: Readonly<Record<string, string>>, ...args: readonly string[]) =>
     client.run(args, { environment })
