@@ -52,6 +52,7 @@ const GIB = 1_073_741_824
 
 const exportsSchema = z
   .strictObject({
+    enabled: z.boolean().default(true),
     targets: exportTargetsSchema.default([]),
     spool: z.string().optional(),
     devicesMax: wholeNumber(1, 100_000).default(1_000),

@@ -104,6 +104,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
     exports: {
       ...exports,
       changes,
+      isEnabled: config.exports.enabled,
       perUserMax: config.exports.perUserMax,
       devicesMax: config.exports.devicesMax,
     },

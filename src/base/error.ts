@@ -155,6 +155,7 @@ export const ERROR_KINDS = {
     blame: 'ours',
   },
   'not-implemented': { status: 501, title: 'This version cannot do that', retry: false, blame: 'ours' },
+  'exports-off': { status: 501, title: 'This gateway makes no exports', retry: false, blame: 'ours' },
   'store-corrupt': { status: 500, title: 'A file of the store is damaged', retry: false, blame: 'ours' },
   'device-unreachable': { status: 502, title: 'A device cannot be reached', retry: true, blame: 'device' },
   'device-protocol': {

@@ -24,6 +24,7 @@ const ORDER_ERRORS: readonly ErrorCode[] = [
   'unknown-capture',
   'ambiguous-capture',
   'idempotency-conflict',
+  'exports-off',
   'user-quota',
   'device-unreachable',
   'device-protocol',
@@ -124,6 +125,7 @@ export const EXPORT_API = {
     answers: [EXPORT_ORDERED],
     errors: [
       'unknown-export',
+      'exports-off',
       'export-unfinished',
       'scheduler-unavailable',
       'audit-unavailable',

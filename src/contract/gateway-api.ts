@@ -45,6 +45,7 @@ const LEASE_ERRORS: readonly ErrorCode[] = [
   'not-implemented',
   'queue-timeout',
   'scheduler-unavailable',
+  'exports-off',
   'user-quota',
   'bad-ticket',
   'idempotency-conflict',

@@ -43,6 +43,7 @@ export async function planExport(
   parts: GatewayParts,
   table: 'export' | 'schedule',
 ): Promise<DownloadPlan> {
+  refuseWithoutExports(parts)
   const kind = estimatedKind(givenParameters(ctx))
   const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet', table })
   const devices =
@@ -60,9 +61,19 @@ export async function orderDownload(
   options: GatewayOptions,
 ): Promise<void> {
   refuseUnsafeChange(ctx)
+  refuseWithoutExports(parts)
   if (ctx.state.caller !== undefined) refuseWithout('export:create', ctx.state.caller)
   const exported = { ...readParameters(EXPORT_PARAMETERS, new Map()), onMissing: options.onError }
   await answerOrder(ctx, parts, { plan, options, exported })
+}
+
+/** Fails with exports-off. */
+function refuseWithoutExports({ exports }: GatewayParts): void {
+  if (exports.isEnabled) return
+  throw new CapfleetError(
+    'exports-off',
+    'this gateway makes no exports (its setting exports.enabled); download directly, or ask its operator for a place for them',
+  )
 }
 
 interface AskedExport {
@@ -127,6 +138,7 @@ export async function showExport(ctx: RouteContext, parts: GatewayParts): Promis
 export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
+  refuseWithoutExports(parts)
   const { store, jobs } = parts.exports
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
   const { order, base } = record

@@ -42,6 +42,8 @@ export interface GatewayParts {
 /** What the handlers of exports work with. */
 export interface ExportHandling extends Pick<ExportParts, 'store' | 'schedules' | 'jobs' | 'targets'> {
   readonly changes: ExportChanges
+  /** Whether there is anybody to make them. */
+  readonly isEnabled: boolean
   /** Exports of one user that have not ended. */
   readonly perUserMax: number
   /** Devices of one export. */

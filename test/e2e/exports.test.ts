@@ -305,6 +305,20 @@ describe('an order', { timeout: 120_000 }, () => {
   })
 })
 
+describe('a gateway that makes no exports', { timeout: 60_000 }, () => {
+  test('refuses orders, schedules and Queue=job at once, and says why', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 200_000, exports: { enabled: false } })
+    const answers = [
+      await world.order(WHOLE_RANGE),
+      await world.call('/v1/schedules?Cron=0+*+*+*+*&TSBegin=-1h&TSEnd=now', { method: 'POST' }),
+      await world.call(`/api/v1/pcap/timerange?${WHOLE_RANGE}&Queue=job`),
+    ]
+    for (const answer of answers)
+      assert.deepEqual([answer.status, answer.json().code], [501, 'exports-off'], answer.body.toString())
+    assert.equal((await world.call('/v1/exports')).status, 200)
+  })
+})
+
 describe('lists of exports', { timeout: 120_000 }, () => {
   test('come in pages, newest first, each export once', async () => {
     await using world = await ExportWorld.create({ captureBytes: 0 })
