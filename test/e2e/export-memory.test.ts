@@ -24,8 +24,8 @@ const DEVICE_BYTES = EXPORT_BYTES / EXPORT_DEVICES.length
 const CHECKPOINT_BYTES = Math.min(33_554_432, SPAN_BYTES)
 /** One window is fetched while the one before it is. */
 const WINDOWS_AHEAD = 2
-/** Heads of answers, lists, probes, and what was on the way to a process that is gone. */
-const ELSE_BYTES = 1_000_000
+/** Heads of answers, lists, probes, and what was on the way to a process that is gone: as much as the sockets hold. */
+const ELSE_BYTES = 3_000_000
 /** What a worker may grow by over a whole export, whatever its size. */
 const GROWTH_BYTES = 400_000_000
 const SAMPLE_MS = 100
