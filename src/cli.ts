@@ -42,7 +42,7 @@ program
   .description('serve the fleet: routes, queues and merges downloads of many devices')
   .addOption(configOption('config/gateway.example.yaml'))
   .action(({ config }: { config: string }) =>
-    serve('gateway', async () => (await import('./gateway.ts')).startGatewayFromFile(config)),
+    serve('gateway', async (signal) => (await import('./gateway.ts')).startGatewayFromFile(config, signal)),
   )
 
 program
@@ -50,7 +50,7 @@ program
   .description('run exports: any number of workers, on any machines, share the work of a gateway')
   .addOption(configOption('config/gateway.example.yaml'))
   .action(({ config }: { config: string }) =>
-    serve('worker', async () => (await import('./worker.ts')).startWorkerFromFile(config)),
+    serve('worker', async (signal) => (await import('./worker.ts')).startWorkerFromFile(config, signal)),
   )
 
 const appliance = program
@@ -233,9 +233,14 @@ interface RunningProgram {
   close(drainMs: number): Promise<void>
 }
 
-function serve(name: string, start: () => Promise<RunningProgram>): Promise<void> {
+/** `start` may fail when its signal aborts: the program is told to stop before it has begun. */
+function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProgram>): Promise<void> {
   return runProgram(async (signal) => {
-    const running = await start()
+    const running = await start(signal).catch((error: unknown) => {
+      if (signal.aborted) return undefined
+      throw error
+    })
+    if (running === undefined) return
     process.stdout.write(`capfleet ${name} ready ${running.address}\n`)
     keepCompiled()
     await aborted(signal)

@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { type ProviderSettings, providersSchema } from './auth/provider-settings.ts'
-import { loadConfig, secretSchema } from './base/config-file.ts'
+import { loadConfig } from './base/config-file.ts'
 import {
   listenSchema,
   loginsSchema,
@@ -18,6 +18,7 @@ import {
 import { exportTargetsSchema } from './export/export-targets.ts'
 import { deviceSchema, discoverySchema } from './fleet/roster/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
+import { redisSchema } from './redis/redis-settings.ts'
 
 /** A device serves four downloads at once; a smaller number leaves some to others. */
 const STREAMS_PER_DEVICE_MAX = 4
@@ -103,22 +104,7 @@ export const gatewayConfigSchema = z
   .strictObject({
     listen: listenSchema(8080),
     home: z.string().default('.capfleet/gateway'),
-    redis: z
-      .strictObject({
-        url: z
-          .string()
-          .refine(
-            isRedisUrl,
-            'must be redis://, rediss:// or the absolute path of a Unix socket, without password',
-          )
-          .optional(),
-        password: secretSchema.optional(),
-        keyPrefix: z
-          .string()
-          .regex(/^[A-Za-z0-9_-]{1,32}$/, 'must be 1 to 32 letters, digits, _ and -')
-          .default('capfleet'),
-      })
-      .prefault({}),
+    redis: redisSchema,
     devices: z.array(deviceSchema).default([]).superRefine(refuseNameTwice('devices')),
     deviceDiscovery: z.array(discoverySchema).default([]),
     auth: z.strictObject({
@@ -218,10 +204,4 @@ function resolveProvider(provider: ProviderSettings, folder: string): ProviderSe
   const { jwks } = provider
   if ('file' in jwks) return { ...provider, jwks: { file: resolve(folder, jwks.file) } }
   return { ...provider, jwks: { ...jwks, ca: jwks.ca === undefined ? undefined : resolve(folder, jwks.ca) } }
-}
-
-function isRedisUrl(text: string): boolean {
-  if (text.startsWith('/')) return true
-  const url = URL.parse(text)
-  return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.password === ''
 }

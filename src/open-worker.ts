@@ -10,9 +10,9 @@ import type { GatewayConfig } from './gateway-config.ts'
 import { openAudit } from './open-audit.ts'
 import { openExports, type SharedExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
-import { joinScheduler, redisOfConfig } from './parts.ts'
-import { checkRedisServer, connectRedis, type RedisTarget } from './redis/redis-connection.ts'
-import { privateRedisSocket } from './redis/redis-server.ts'
+import { openWorkerRedis } from './open-redis.ts'
+import { joinScheduler } from './parts.ts'
+import type { RedisTarget } from './redis/redis-connection.ts'
 
 export interface WorkerParts {
   readonly parts: ExportParts
@@ -25,18 +25,18 @@ export interface WorkerContext {
   readonly configPath: string
   readonly log: Log
   readonly metrics: Metrics
+  /** Ends the wait for a Redis that is away. */
+  readonly signal: AbortSignal
 }
 
-/** `owner` ends what is opened. Fails with bad-config or scheduler-unavailable. */
+/** Waits for Redis. `owner` ends what is opened. Fails with bad-config or scheduler-unavailable. */
 export async function openWorker(
   config: GatewayConfig,
-  { configPath, log, metrics }: WorkerContext,
+  { configPath, log, metrics, signal }: WorkerContext,
   owner: AsyncDisposableStack,
 ): Promise<WorkerParts> {
   const audit = await openAudit(config, { kind: 'worker', log, metrics }, owner)
-  const redis = (await redisOfConfig(config, configPath)) ?? { url: await privateRedisSocket(config.home) }
-  const checking = connectRedis(redis, 'commands', log)
-  await checkRedisServer(checking).finally(() => checking.disconnect())
+  const redis = await openWorkerRedis(config, { configPath, log, signal })
   const fleet = openFleet(config, metrics, log)
   const leases = await joinScheduler(config, { redis, fleet, log, sole: false })
   owner.defer(() => leases.close())

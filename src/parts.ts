@@ -1,11 +1,9 @@
 /** Makes the gateway's parts from its configuration, once, and ends them in the right order. */
-import { mkdir } from 'node:fs/promises'
 import { LoginGate } from './auth/login-gate.ts'
 import { Quotas } from './auth/quotas.ts'
 import { UsersFile } from './auth/users-file.ts'
-import { readSecret } from './base/config-file.ts'
 import type { Log } from './base/log.ts'
-import { Metrics } from './base/metrics.ts'
+import type { Metrics } from './base/metrics.ts'
 import { isInsecure } from './base/setting-schemas.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges } from './export/export-changes.ts'
@@ -14,14 +12,16 @@ import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { DeviceUse } from './lease/lease.ts'
+import { shuttingDown } from './lease/lease-failure.ts'
 import type { ReadersOf } from './lease/lease-housekeeper.ts'
-import { forgetLeases, LeaseScheduler } from './lease/lease-scheduler.ts'
+import { LeaseScheduler } from './lease/lease-scheduler.ts'
 import { openAudit } from './open-audit.ts'
 import { openExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
+import { openGatewayRedis } from './open-redis.ts'
 import { openTokens } from './open-tokens.ts'
-import { checkRedisServer, connectRedis, type RedisTarget } from './redis/redis-connection.ts'
-import { startPrivateRedis } from './redis/redis-server.ts'
+import type { RedisTarget } from './redis/redis-connection.ts'
+import { isPrivate } from './redis/redis-settings.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import { DownloadOutcomes } from './serve/download-outcomes.ts'
 import { ReceiptStore } from './serve/receipt-store.ts'
@@ -29,7 +29,7 @@ import { RunningDownloads } from './serve/running-downloads.ts'
 
 export interface OwnedParts extends AsyncDisposable {
   readonly parts: GatewayParts
-  /** Refuses new downloads from now on. */
+  /** Refuses what may last long from now on, and ends what waits or would never end by itself. */
   drain(): void
   /**
    * Takes over those parts of a changed configuration that can change while the gateway runs, and
@@ -40,19 +40,28 @@ export interface OwnedParts extends AsyncDisposable {
   reloadTokenKeys(): Promise<void>
 }
 
-/** Fails with bad-config or scheduler-unavailable; nothing is left running then. */
-export async function buildParts(config: GatewayConfig, configPath: string, log: Log): Promise<OwnedParts> {
+export interface BuildContext {
+  /** Secrets' files are relative to its folder. */
+  readonly configPath: string
+  readonly log: Log
+  readonly metrics: Metrics
+  /** Ends the wait for a Redis that is away. */
+  readonly signal: AbortSignal
+}
+
+/** Waits for Redis. Fails with bad-config or scheduler-unavailable; nothing is left running then. */
+export async function buildParts(config: GatewayConfig, context: BuildContext): Promise<OwnedParts> {
+  const { configPath, log, metrics, signal } = context
   await using building = new AsyncDisposableStack()
-  const metrics = new Metrics()
   const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics), {
     bounds: true,
   })
   const roster = await planRoster(config, configPath)
   const fleet = openFleet(config, metrics, log)
   const audit = await openAudit(config, { kind: 'gateway', log, metrics }, building)
-  const redis = await openRedis(config, configPath, log, building)
+  const redis = await openGatewayRedis(config, { configPath, log, signal }, building)
   const tokens = await openTokens(config, { users, redis, metrics, log }, building)
-  const leases = await joinScheduler(config, { redis, fleet, log, sole: config.redis.url === undefined })
+  const leases = await joinScheduler(config, { redis, fleet, log, sole: isPrivate(config.redis) })
   building.defer(() => leases.close())
   // After the leases, so that it ends before them: no place is given back under an open stream.
   building.use(fleet)
@@ -65,7 +74,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   const draining = new AbortController()
   const parts: GatewayParts = {
     fleet,
-    proxy: new DeviceProxy(config.control),
+    proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
     callLimits: new CallLimits(config.control, metrics),
     quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
     audit,
@@ -112,7 +121,7 @@ export async function buildParts(config: GatewayConfig, configPath: string, log:
   }
   const owned = building.move()
   const drain = () => {
-    draining.abort()
+    draining.abort(shuttingDown())
     leases.drain()
   }
   const reload = async (changed: GatewayConfig) => {
@@ -152,24 +161,6 @@ async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): P
   return new Set(names.filter((_, index) => (use[index]?.used ?? 0) + (use[index]?.waiting ?? 0) > 0))
 }
 
-/** The configured Redis, or a private one that ends with the gateway. */
-async function openRedis(
-  config: GatewayConfig,
-  configPath: string,
-  log: Log,
-  building: AsyncDisposableStack,
-): Promise<RedisTarget> {
-  const target = await redisTarget(config, configPath, log, building)
-  const redis = connectRedis(target, 'commands', log)
-  try {
-    await checkRedisServer(redis)
-    if (config.redis.url === undefined) await forgetLeases(redis, config.redis.keyPrefix)
-  } finally {
-    redis.disconnect()
-  }
-  return target
-}
-
 export interface SchedulerParts {
   readonly redis: RedisTarget
   readonly fleet: Fleet
@@ -187,29 +178,6 @@ export function joinScheduler(
   const { keyPrefix } = config.redis
   const readersOf: ReadersOf = (name) => fleet.readersOf(name)
   return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole })
-}
-
-async function redisTarget(
-  config: GatewayConfig,
-  configPath: string,
-  log: Log,
-  building: AsyncDisposableStack,
-): Promise<RedisTarget> {
-  const configured = await redisOfConfig(config, configPath)
-  if (configured !== undefined) return configured
-  await mkdir(config.home, { recursive: true, mode: 0o700 })
-  const server = await startPrivateRedis(config.home, log)
-  building.defer(() => server.close())
-  return { url: server.socketPath }
-}
-
-/** undefined: there is none, and the gateway has a private one. Fails with bad-config. */
-export async function redisOfConfig(
-  { redis: { url, password } }: GatewayConfig,
-  configPath: string,
-): Promise<RedisTarget | undefined> {
-  if (url === undefined) return undefined
-  return { url, password: password && (await readSecret(password, configPath, 'redis.password')) }
 }
 
 function leaseGauges(metrics: Metrics, leases: LeaseScheduler, fleet: Fleet): () => Promise<void> {

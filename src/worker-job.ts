@@ -38,8 +38,9 @@ async function answer(message: Message): Promise<void> {
 
 async function run({ config, configPath, request }: Message, log: Log): Promise<IsolatedAnswer> {
   await using owned = new AsyncDisposableStack()
-  const { parts } = await openWorker(config, { configPath, log, metrics: new Metrics() }, owned)
-  const running = { attempt: randomUUID(), stopping: stopping.signal, onWork: () => undefined }
+  const { signal } = stopping
+  const { parts } = await openWorker(config, { configPath, log, metrics: new Metrics(), signal }, owned)
+  const running = { attempt: randomUUID(), stopping: signal, onWork: () => undefined }
   if (request.kind === 'write') return { turn: await runExport(parts, request.job, running) }
   await runSpan(parts, request.job, running)
   return { turn: 'done' }

@@ -16,6 +16,7 @@ import { listen } from './http/http-server.ts'
 import { pathsOf } from './http/server-certificate.ts'
 import { planRoster } from './open-fleet.ts'
 import { openWorker } from './open-worker.ts'
+import { startingApp } from './starting-app.ts'
 
 export interface RunningWorker {
   /** Where it tells of itself: /livez, /readyz, /metrics. */
@@ -33,18 +34,24 @@ export interface WorkerOptions {
   readonly configPath: string
   readonly log?: Log
   readonly timings?: WorkerTimings
+  /** Ends a start that waits for Redis; it fails with the signal's reason then. */
+  readonly signal?: AbortSignal
 }
 
 /** Runs a job that may have ended its worker. */
 const JOB_PROGRAM = fileURLToPath(new URL('worker-job.ts', import.meta.url))
 
-/** Takes jobs when it resolves. Fails with bad-config or scheduler-unavailable. */
+/** Takes jobs when it resolves. Until Redis has answered it only tells that it lives. Fails with bad-config or scheduler-unavailable. */
 export async function startWorker(config: GatewayConfig, options: WorkerOptions): Promise<RunningWorker> {
-  const { configPath, timings = WORKER_TIMINGS } = options
+  const { configPath, timings = WORKER_TIMINGS, signal = NEVER } = options
   const log = options.log ?? createLog('worker', config.logLevel)
   await using building = new AsyncDisposableStack()
   const metrics = new Metrics()
-  const { parts, redis, roster } = await openWorker(config, { configPath, log, metrics }, building)
+  const { listen: listenOptions } = config.exports.worker
+  let answer = startingApp({ log, listen: listenOptions })
+  const server = await listen((req, res) => answer(req, res), listenOptions, metrics)
+  building.defer(() => server.close(0))
+  const { parts, redis, roster } = await openWorker(config, { configPath, log, metrics, signal }, building)
   const { keyPrefix } = config.redis
   const { fetches, writes } = config.exports.worker
   const worker = building.use(
@@ -60,9 +67,9 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
     }),
   )
   await worker.start()
-  const server = await listen(tellOfItself(metrics, log), config.exports.worker.listen, metrics)
-  building.defer(() => server.close(0))
-  if (isInsecure(config.exports.worker.listen)) log.warn('listen.insecure', { url: server.url })
+  const draining = new AbortController()
+  answer = tellOfItself(metrics, log, draining.signal)
+  if (isInsecure(listenOptions)) log.warn('listen.insecure', { url: server.url })
   log.info('worker.ready', { url: server.url, devices: parts.fleet.devices.length })
   const owned = building.move()
   let ending: Promise<void> | undefined
@@ -71,6 +78,7 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
     reloadCertificate: server.reloadCertificate,
     reload: async (changed) => roster.configure(await planRoster(changed, configPath)),
     close: () => {
+      draining.abort()
       ending ??= owned.disposeAsync().then(() => log.info('worker.stopped'))
       return ending
     },
@@ -78,13 +86,13 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
 }
 
 /** For the command line: `address` is printed when ready. */
-export async function startWorkerFromFile(path: string) {
+export async function startWorkerFromFile(path: string, signal?: AbortSignal) {
   // Nobody waits at a screen for an export; where it shares processors with downloads, they go first.
   setPriority(constants.priority.PRIORITY_LOW)
   const config = await loadGatewayConfig(path)
   const configPath = resolve(path)
   const log = createLog('worker', config.logLevel)
-  const worker = await startWorker(config, { configPath, log })
+  const worker = await startWorker(config, { configPath, log, ...(signal === undefined ? {} : { signal }) })
   const reload = async () => worker.reload(await loadGatewayConfig(configPath))
   const { tls } = config.exports.worker.listen
   const watches = await Promise.all([
@@ -98,11 +106,17 @@ export async function startWorkerFromFile(path: string) {
   return { address: worker.url, drainMs: 0, close }
 }
 
+const NEVER = new AbortController().signal
+
 /** For whoever runs it. What it tells is no secret, and it listens on this machine alone unless told otherwise. */
-function tellOfItself(metrics: Metrics, log: Log) {
+function tellOfItself(metrics: Metrics, log: Log, draining: AbortSignal) {
   const app = createHttpApp({ log, metrics })
   app.use(async (ctx) => {
-    if (ctx.path === '/livez' || ctx.path === '/readyz') ctx.body = 'ok\n'
+    if (ctx.path === '/livez') ctx.body = 'ok\n'
+    if (ctx.path === '/readyz') {
+      ctx.status = draining.aborted ? 503 : 200
+      ctx.body = draining.aborted ? 'draining\n' : 'ok\n'
+    }
     if (ctx.path !== '/metrics') return
     ctx.type = metrics.contentType
     ctx.body = await metrics.text(async () => undefined)

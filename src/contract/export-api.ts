@@ -141,7 +141,7 @@ export const EXPORT_API = {
     parameters: [{}],
     requestHeaders: [LAST_EVENT_ID],
     answers: [{ says: 'Events, until the export has ended.', bodies: { 'text/event-stream': 'text' } }],
-    errors: ['unknown-export', 'scheduler-unavailable'],
+    errors: ['unknown-export', 'scheduler-unavailable', 'draining'],
   },
   file: {
     method: 'GET',
@@ -156,7 +156,7 @@ export const EXPORT_API = {
       { status: 206, says: 'The part that Range names.', bodies: FILE_BODIES, headers: FILE_HEADERS },
       { status: 304, says: 'The client has it.', bodies: {} },
     ],
-    errors: [...EXPORT_FILE_ERRORS, 'range-not-satisfiable', 'audit-unavailable'],
+    errors: [...EXPORT_FILE_ERRORS, 'range-not-satisfiable', 'audit-unavailable', 'draining'],
   },
   manifest: {
     method: 'GET',

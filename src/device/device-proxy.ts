@@ -18,17 +18,21 @@ import { deviceBrokeOff, deviceFailure, deviceLate, deviceProtocol } from './dev
 import { methodOf, type PassedCall, passHead, requestHeaders } from './passed-call.ts'
 import { HEAD_BYTES_MAX } from './response-head.ts'
 
-export interface DeviceProxyLimits {
+export interface DeviceProxyOptions {
   /** A device that sends nothing for so long has failed. */
   readonly timeoutMs: number
+  /** Ends answers that would go on until the caller leaves; their caller sees a clean end. */
+  readonly ending: AbortSignal
 }
 
 export class DeviceProxy {
   readonly #timeoutMs: number
+  readonly #ending: AbortSignal
   readonly #proxies = new WeakMap<Device, HttpProxy>()
 
-  constructor(limits: DeviceProxyLimits) {
-    this.#timeoutMs = limits.timeoutMs
+  constructor({ timeoutMs, ending }: DeviceProxyOptions) {
+    this.#timeoutMs = timeoutMs
+    this.#ending = ending
   }
 
   /**
@@ -46,6 +50,7 @@ export class DeviceProxy {
       answer.destroy()
       throw error
     }
+    using _ending = endLive(answer, res, this.#ending)
     await pipeBody(answer, res)
   }
 
@@ -103,6 +108,20 @@ function pipeBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
     if (answer.destroyed) res.destroy()
     answer.pipe(res)
   })
+}
+
+/** Ends a live answer when `ending` aborts. */
+function endLive(answer: IncomingMessage, res: ServerResponse, ending: AbortSignal): Disposable {
+  const end = (): void => {
+    answer.unpipe(res)
+    // The device's end of it must not cut what is being ended.
+    answer.removeAllListeners('close')
+    res.end()
+    answer.destroy()
+  }
+  if (LIVE_TYPES.test(answer.headers['content-type'] ?? ''))
+    ending.addEventListener('abort', end, { once: true })
+  return { [Symbol.dispose]: () => ending.removeEventListener('abort', end) }
 }
 
 /** Answers that go on until the caller leaves: events and telemetry. */

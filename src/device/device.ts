@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
+import type { ClientTls } from '../base/client-tls.ts'
 import type { Secret } from '../base/secret.ts'
 
 /** How a device compresses what the gateway itself fetches of it for a merge. */
@@ -11,16 +12,7 @@ export type DeviceCredentials =
   | { readonly user: string; readonly password: Secret }
   | { readonly token: Secret }
 
-/** Texts in PEM. */
-export interface DeviceTls {
-  /** Certificates that alone vouch for the device; default: those of Node do. */
-  readonly ca?: string | undefined
-  /** The gateway's own certificate and its key, for a device that asks for one. */
-  readonly cert?: string | undefined
-  readonly key?: Secret | undefined
-}
-
-export interface DeviceOptions extends DeviceTls {
+export interface DeviceOptions extends ClientTls {
   readonly name: string
   readonly url: string
   readonly site?: string | undefined

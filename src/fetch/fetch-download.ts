@@ -90,7 +90,7 @@ export class FetchedDownload implements AsyncDisposable {
 
   /** Waits for a lease, for `waitMs` at most, and goes on where the body stopped. */
   async goOn(waitMs: number): Promise<void> {
-    const request = { ...this.#request, waitMs, onPosition: () => undefined }
+    const request = { ...this.#request, waitMs, hasBegun: true, onPosition: () => undefined }
     const streams = await LeasedStreams.acquire(this.#plan, this.#parts, request)
     if (request.signal.aborted) return streams[Symbol.asyncDispose]()
     this.#hold(streams)

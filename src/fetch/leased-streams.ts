@@ -24,6 +24,8 @@ export interface StreamRequest {
   readonly class: LeaseClass
   /** How long to wait for a free stream on every device. */
   readonly waitMs: number
+  /** As LeaseRequest.hasBegun. */
+  readonly hasBegun?: boolean
   readonly signal: AbortSignal
   readonly onPosition: (place: QueuePlace) => void
   /** Called when the lease is granted, with how long that took. */

@@ -7,6 +7,7 @@ import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { type ConnectionLimitSettings, ConnectionLimits } from './connection-limits.ts'
 import { followConnections } from './reset-connection.ts'
+import { RunningAnswers } from './running-answers.ts'
 import { readServerCertificate, type ServerCertificate, type TlsFiles } from './server-certificate.ts'
 
 export interface ListenOptions extends ConnectionLimitSettings {
@@ -25,7 +26,12 @@ export interface RunningServer {
    * are go on. Fails with bad-config; nothing has changed then. Without `tls` there is nothing to do.
    */
   reloadCertificate(): Promise<void>
-  /** Takes no new connection, lets running answers end for `drainMs`, then cuts the rest. */
+  /** From now on each connection ends with its next answer. */
+  drain(): void
+  /**
+   * Takes no new connection, lets running answers end for `drainMs`, then cuts the rest. Connections without an answer
+   * hold nothing up.
+   */
   close(drainMs: number): Promise<void>
 }
 
@@ -40,6 +46,11 @@ const KEEP_ALIVE_MS = 65_000
 const STRANGER_KEEP_ALIVE_MS = 5_000
 /** Scripts and browsers wait for an answer before they ask again; what sends far ahead only costs memory. */
 const REQUESTS_WAITING_MAX = 32
+
+/** The same for one whose last answer could not say that it is the last, while the server drains. */
+const LAST_KEEP_ALIVE_MS = 100
+/** When no answer is under way, clients have so long to close connections that they leave open. */
+const LINGER_MS = 250
 
 /** Connections that have carried a request with the right credentials. */
 const KNOWN = new WeakSet<Socket>()
@@ -56,8 +67,10 @@ export async function listen(
   metrics: Metrics,
 ): Promise<RunningServer> {
   const limits = new ConnectionLimits(options, metrics)
+  const answers = new RunningAnswers()
   const onRequest: RequestListener = (req, res) => {
-    if (!KNOWN.has(req.socket)) res.once('finish', () => hastenStranger(req.socket))
+    answers.add(res)
+    if (!KNOWN.has(req.socket)) res.once('finish', () => hastenStranger(req.socket, server))
     handler(req, res)
   }
   let certificate = options.tls && (await readServerCertificate(options.tls))
@@ -81,7 +94,11 @@ export async function listen(
       certificate = await readServerCertificate(options.tls)
       server.setSecureContext(certificate.context)
     },
-    close: (drainMs) => closeServer(server, limits, drainMs),
+    drain: () => {
+      server.keepAliveTimeout = LAST_KEEP_ALIVE_MS
+      answers.drain()
+    },
+    close: (drainMs) => closeServer(server, { answers, limits, drainMs }),
   }
 }
 
@@ -156,8 +173,9 @@ function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestList
 }
 
 /** Node has just set the time-out of an idle connection; it is called behind that. */
-function hastenStranger(socket: Socket): void {
-  if (!KNOWN.has(socket) && !socket.destroyed) socket.setTimeout(STRANGER_KEEP_ALIVE_MS)
+function hastenStranger(socket: Socket, { keepAliveTimeout }: Server): void {
+  if (KNOWN.has(socket) || socket.destroyed) return
+  socket.setTimeout(Math.min(STRANGER_KEEP_ALIVE_MS, keepAliveTimeout))
 }
 
 function urlOf(server: Server): string {
@@ -166,11 +184,17 @@ function urlOf(server: Server): string {
   return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-async function closeServer(server: Server, limits: ConnectionLimits, drainMs: number): Promise<void> {
+async function closeServer(
+  server: Server,
+  parts: { readonly answers: RunningAnswers; readonly limits: ConnectionLimits; readonly drainMs: number },
+): Promise<void> {
+  const { answers, limits, drainMs } = parts
   const closed = once(server, 'close')
+  answers.drain()
   server.close()
   server.closeIdleConnections()
   const cut = setTimeout(() => limits.closeAll(), drainMs)
+  void answers.idle().then(() => setTimeout(() => limits.closeAll(), LINGER_MS).unref())
   await closed
   clearTimeout(cut)
 }

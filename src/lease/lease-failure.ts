@@ -41,9 +41,12 @@ export function asUnavailable(cause: unknown): never {
   throw schedulerUnavailable(cause)
 }
 
+/** Another replica is there now, or this one again soon. */
+const DRAINING_RETRY_S = 1
+
 /** The error when the gateway takes no new work. */
 export function shuttingDown(): CapfleetError {
   return new CapfleetError('draining', 'the gateway is shutting down; ask another replica or try again', {
-    retryAfterS: RETRY_S,
+    retryAfterS: DRAINING_RETRY_S,
   })
 }

@@ -125,7 +125,7 @@ export class LeaseScheduler {
    */
   async acquire(request: LeaseRequest): Promise<Lease> {
     request.signal.throwIfAborted()
-    if (this.#draining) throw shuttingDown()
+    this.#refuseWhileDraining(request)
     const { id } = request
     if (this.#entries.has(id)) throw new Error(`the request ${id} has a lease already`)
     const entry = new LeaseEntry(request, ++this.#attempt)
@@ -161,18 +161,19 @@ export class LeaseScheduler {
     return this.#heartbeat.silentMs < this.#timings.unavailableMs
   }
 
-  /** No lease is granted any more; whoever waits gets draining. Leases that are held stay. */
+  /** No lease is granted any more, but to what has begun; whoever else waits gets draining. Leases that are held stay. */
   drain(): void {
     this.#draining = true
-    this.#failWaiters(shuttingDown())
+    this.#failWaiters(shuttingDown(), ({ hasBegun }) => hasBegun !== true)
   }
 
   /** Gives everything back and leaves. */
   async close(): Promise<void> {
-    this.drain()
+    this.#draining = true
+    this.#failWaiters(shuttingDown())
     clearInterval(this.#ticking)
-    for (const entry of this.#entries.values()) entry.lost.abort(shuttingDown())
     this.#closing.abort()
+    for (const entry of this.#entries.values()) entry.lost.abort(shuttingDown())
     await this.#inbox
     await this.#heartbeat.beat().catch(() => undefined)
     await this.#housekeeper.run()
@@ -232,7 +233,7 @@ export class LeaseScheduler {
     const { id } = entry.request
     try {
       options.signal.throwIfAborted()
-      if (this.#draining) throw shuttingDown()
+      this.#refuseWhileDraining(entry.request)
       this.#heartbeat.forget(id)
       const attempt = ++this.#attempt
       entry.rewait(attempt)
@@ -272,8 +273,13 @@ export class LeaseScheduler {
     )
   }
 
-  #failWaiters(failure: CapfleetError): void {
-    for (const entry of this.#entries.values()) if (entry.state === 'waiting') entry.wake(failure)
+  #refuseWhileDraining({ hasBegun }: LeaseRequest): void {
+    if (this.#closing.signal.aborted || (this.#draining && hasBegun !== true)) throw shuttingDown()
+  }
+
+  #failWaiters(failure: CapfleetError, isMeant: (request: LeaseRequest) => boolean = () => true): void {
+    for (const entry of this.#entries.values())
+      if (entry.state === 'waiting' && isMeant(entry.request)) entry.wake(failure)
   }
 }
 

@@ -12,6 +12,8 @@ export interface LeaseRequest {
   readonly signal: AbortSignal
   /** Longest time in the queue; 0 = now or never. */
   readonly waitMs: number
+  /** Bytes of it are with its client already: it is not handed back when the replica drains. */
+  readonly hasBegun?: boolean
   /** Called when the request has to wait, and may be called again as it moves up. */
   readonly onPosition?: (place: QueuePlace) => void
 }

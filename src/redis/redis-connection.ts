@@ -1,12 +1,25 @@
-import { type CommonRedisOptions, Redis } from 'ioredis'
+/** Connections to Redis: to one server, or to the one that Sentinels name. */
+import type { ConnectionOptions } from 'node:tls'
+import { Redis, type RedisOptions } from 'ioredis'
+import type { ClientTls } from '../base/client-tls.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Secret } from '../base/secret.ts'
 
-/** Where Redis is. */
+/** Where Redis is: `url` or `sentinels`. */
 export interface RedisTarget {
   /** redis://host:port/db, rediss://..., or the absolute path of a Unix socket. */
-  readonly url: string
+  readonly url?: string | undefined
+  readonly sentinels?: SentinelGroup | undefined
+  readonly password?: Secret | undefined
+  /** With Sentinels, `ca` says that they and Redis are asked over TLS. */
+  readonly tls?: ClientTls | undefined
+}
+
+export interface SentinelGroup {
+  readonly addresses: readonly { readonly host: string; readonly port: number }[]
+  /** What the Sentinels call the Redis. */
+  readonly name: string
   readonly password?: Secret | undefined
 }
 
@@ -21,36 +34,78 @@ const CONNECT_TIMEOUT_MS = 2_000
 const COMMAND_TIMEOUT_MS = 3_000
 const RETRY_FIRST_MS = 50
 const RETRY_MOST_MS = 1_000
-/** Longer than a BLMPOP of the inbox waits, or BullMQ for a job: a silent socket is then a dead one. */
-const SOCKET_TIMEOUTS_MS = { blocking: 10_000, jobs: 20_000 }
+/**
+ * A socket that is silent for so long after a command is a dead one, as that of a machine that lost its power. Longer
+ * than a BLMPOP of the inbox waits, or BullMQ for a job.
+ */
+const SOCKET_TIMEOUTS_MS = { commands: 6_000, blocking: 10_000, jobs: 20_000, messages: undefined }
 
 /** A connection that reconnects for ever. The caller ends it with `disconnect()`. */
 export function connectRedis(target: RedisTarget, purpose: RedisPurpose, log: Log): Redis {
-  const redis = new Redis(target.url, optionsFor(target, purpose))
+  const options = { ...optionsFor(purpose), ...accessOptions(target) }
+  const redis = target.url === undefined ? new Redis(options) : new Redis(target.url, options)
   redis.on('error', (err: Error) => log.warn('redis.connection-error', { purpose, message: err.message }))
   return redis
 }
 
-function optionsFor(target: RedisTarget, purpose: RedisPurpose): Omit<CommonRedisOptions, 'replyMapping'> {
+function optionsFor(purpose: RedisPurpose): Omit<RedisOptions, 'replyMapping'> {
+  const socketTimeout = SOCKET_TIMEOUTS_MS[purpose]
   return {
-    ...(target.password === undefined ? {} : { password: target.password.reveal() }),
     connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: (attempts) => Math.min(RETRY_FIRST_MS * 2 ** Math.min(attempts, 10), RETRY_MOST_MS),
+    retryStrategy: retryAfterMs,
+    // A server that was made a replica behind our back: the next connection finds the one that writes.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
     ...(purpose === 'commands'
       ? { commandTimeout: COMMAND_TIMEOUT_MS, maxRetriesPerRequest: 2 }
       : { maxRetriesPerRequest: null }),
-    ...(purpose in SOCKET_TIMEOUTS_MS
-      ? { socketTimeout: SOCKET_TIMEOUTS_MS[purpose as 'blocking' | 'jobs'] }
-      : {}),
+    ...(socketTimeout === undefined ? {} : { socketTimeout }),
   }
+}
+
+function accessOptions({ sentinels, password, tls }: RedisTarget): Omit<RedisOptions, 'replyMapping'> {
+  const encrypted = tlsOptions(tls)
+  return {
+    ...(password === undefined ? {} : { password: password.reveal() }),
+    ...(encrypted === undefined ? {} : { tls: encrypted }),
+    ...(sentinels === undefined ? {} : sentinelOptions(sentinels, encrypted)),
+  }
+}
+
+/** undefined: the address says whether there is TLS, and Node knows whom to trust. */
+function tlsOptions({ ca, cert, key }: ClientTls = {}): ConnectionOptions | undefined {
+  if (ca === undefined && cert === undefined) return undefined
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key: key.reveal() }),
+  }
+}
+
+function sentinelOptions(
+  { addresses, name, password }: SentinelGroup,
+  tls: ConnectionOptions | undefined,
+): Omit<RedisOptions, 'replyMapping'> {
+  return {
+    sentinels: addresses.map((address) => ({ ...address })),
+    name,
+    // Without it, who is connected to a server that was cut off from its Sentinels stays there.
+    failoverDetector: true,
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelRetryStrategy: retryAfterMs,
+    ...(password === undefined ? {} : { sentinelPassword: password.reveal() }),
+    ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+  }
+}
+
+function retryAfterMs(attempts: number): number {
+  return Math.min(RETRY_FIRST_MS * 2 ** Math.min(attempts, 10), RETRY_MOST_MS)
 }
 
 /** BLMPOP, by which replicas are woken, came with 7.0. */
 const VERSION_NEEDED = 7
 
 /**
- * Fails with bad-config when the server is too old or may throw keys away: a forgotten lease is a
- * fifth stream on a device. Fails with scheduler-unavailable when it does not answer.
+ * Fails with bad-config when the server is too old, refuses our password or may throw keys away: a forgotten lease
+ * is a fifth stream on a device. Fails with scheduler-unavailable when it does not answer.
  */
 export async function checkRedisServer(redis: Redis): Promise<void> {
   const info = await readServerInfo(redis)
@@ -70,11 +125,21 @@ export async function checkRedisServer(redis: Redis): Promise<void> {
   }
 }
 
+/** What Redis says to who comes without its password, with another one, or as a user who may not ask this. */
+const REFUSAL = /^(NOAUTH|WRONGPASS|NOPERM)\b/
+
 async function readServerInfo(redis: Redis): Promise<string> {
   try {
     return await redis.info()
   } catch (cause) {
-    throw new CapfleetError('scheduler-unavailable', 'Redis does not answer; check redis.url', {
+    const { message } = cause as Error
+    if (REFUSAL.test(message)) {
+      throw new CapfleetError('bad-config', `redis.password: Redis lets us not in (${message})`, {
+        cause,
+        param: 'redis.password',
+      })
+    }
+    throw new CapfleetError('scheduler-unavailable', `Redis does not answer (${message}); check redis.url`, {
       cause,
       param: 'redis.url',
     })

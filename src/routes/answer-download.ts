@@ -14,6 +14,7 @@ import { refuseBadFilters } from './check-download.ts'
 import { continueRequest, type PlannedDownload } from './continue-request.ts'
 import { orderDownload } from './export-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { refuseWhileDraining } from './refuse-request.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
 
@@ -26,6 +27,7 @@ export async function answerDownload(
   parts: GatewayParts,
   makePlan: () => DownloadPlan | Promise<DownloadPlan>,
 ): Promise<void> {
+  refuseWhileDraining(parts)
   const options = parseGatewayOptions(givenParameters(ctx))
   const planned =
     options.resumeId === undefined

@@ -24,6 +24,8 @@ export interface OfferedFile {
 export interface AnswerFileOptions {
   /** A client that takes in so long neither 1 MiB nor all that is there for it is cut off; it may go on by Range. */
   readonly clientIdleTimeoutMs: number
+  /** Ends the answer, with its reason. */
+  readonly cut: AbortSignal
   readonly log: Log
   readonly audit: Pick<FileAudit, 'begin' | 'end'>
 }
@@ -87,13 +89,18 @@ async function sendPart(
   ctx: RouteContext,
   file: OfferedFile,
   { part, head }: Answer,
-  { clientIdleTimeoutMs, log, audit }: AnswerFileOptions,
+  { clientIdleTimeoutMs, cut, log, audit }: AnswerFileOptions,
 ): Promise<void> {
   const { res, state } = ctx
   using leaving = requestSignal(ctx)
   const slow = new AbortController()
-  const ends = [leaving.signal, slow.signal, ...(state.caller === undefined ? [] : [state.caller.revoked])]
-  const signal = AbortSignal.any(ends)
+  const { caller } = state
+  const signal = AbortSignal.any([
+    leaving.signal,
+    slow.signal,
+    cut,
+    ...(caller === undefined ? [] : [caller.revoked]),
+  ])
   await audit.begin(part)
   const length = new ExpectedLength(lengthOf(part, file.bytes))
   const stream = await opened(file, part, audit)

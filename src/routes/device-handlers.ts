@@ -16,7 +16,7 @@ import { refuseFiltered } from './caller-bounds.ts'
 import { selectedMembers, withoutDevice } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery, type RequestedDownload } from './parse-request-query.ts'
-import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
+import { refuseBody, refuseUnsafeChange, refuseWhileDraining } from './refuse-request.ts'
 import type { RouteContext, RouteHandler } from './route.ts'
 
 /**
@@ -37,6 +37,7 @@ export function downloadFromDevice(
 
 /** A call at the root whose answer cannot be put together from several devices'. */
 export async function passToChosenDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseWhileDraining(parts)
   const [member, ...others] = selectedMembers(ctx, parts)
   if (member === undefined || others.length > 0) {
     throw badParameter('Device', `must name one device here; or ask /devices/{device}${ctx.path}`)
@@ -63,6 +64,7 @@ export function askDevice(ctx: RouteContext, parts: GatewayParts): Promise<void>
 
 /** A call that only reads, and may go on until the caller leaves. */
 export async function followDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseWhileDraining(parts)
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
   await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })

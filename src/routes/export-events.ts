@@ -5,6 +5,7 @@ import { takeNoParameters } from '../contract/request-parameters.ts'
 import { ENDED_STATES, type ExportRecord, shownExport } from '../export/export-record.ts'
 import { ownExport } from './export-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { refuseWhileDraining } from './refuse-request.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
 
@@ -15,6 +16,7 @@ const EVENT_EVERY_MS = 250
 
 /** Ends when the export has, the client leaves or the gateway stops; clients come back with Last-Event-ID then. */
 export async function followExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseWhileDraining(parts)
   takeNoParameters(ctx)
   const first = await ownExport(ctx, parts, ctx.params.id ?? '')
   const seen = Number(ctx.get('Last-Event-ID') || 0)

@@ -11,10 +11,12 @@ import { actorOf } from './audited.ts'
 import { ownExport } from './export-handlers.ts'
 import { FileAudit } from './file-audit.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { refuseWhileDraining } from './refuse-request.ts'
 import type { RouteContext } from './route.ts'
 
 /** A file, or a part of it. */
 export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseWhileDraining(parts)
   const { part } = takeParameters(ctx, EXPORT_FILE_PARAMETERS)
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
   const target = targetWithFiles(parts, record)
@@ -26,8 +28,15 @@ export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Pr
     target.open({ exportId: record.order.id, name }, range)
   const { id, plan } = record.order
   const audit = new FileAudit(parts.audit, actorOf(ctx), { export: id, file: name, devices: plan.devices })
-  const options = { ...parts.downloads, log: parts.log, audit }
-  await answerFile(ctx, { name, bytes: Number(bytes), sha256, open }, options)
+  const cutting = new AbortController()
+  const { running, clientIdleTimeoutMs } = parts.downloads
+  running.add(cutting)
+  try {
+    const options = { clientIdleTimeoutMs, log: parts.log, audit, cut: cutting.signal }
+    await answerFile(ctx, { name, bytes: Number(bytes), sha256, open }, options)
+  } finally {
+    running.delete(cutting)
+  }
 }
 
 /** What is in the files. */

@@ -20,7 +20,7 @@ import { refuseBadFilters } from './check-download.ts'
 import { selectedDevices } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery } from './parse-request-query.ts'
-import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
+import { refuseBody, refuseUnsafeChange, refuseWhileDraining } from './refuse-request.ts'
 import type { RouteContext } from './route.ts'
 
 type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
@@ -85,8 +85,7 @@ interface AskedExport {
 async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedExport): Promise<void> {
   const { store, jobs, perUserMax } = parts.exports
   ctx.state.devices = asked.plan.steps.map(({ device }) => device)
-  if (parts.draining.aborted)
-    throw new CapfleetError('draining', 'the gateway is shutting down', { retryAfterS: 1 })
+  refuseWhileDraining(parts)
   const order = orderOf({
     ...asked,
     defaultTarget: targetName(parts.exports.targets, asked.exported),

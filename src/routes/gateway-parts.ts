@@ -31,7 +31,7 @@ export interface GatewayParts {
   readonly metrics: Metrics
   readonly log: Log
   readonly limits: GatewayLimits
-  /** Set at the start of a shutdown. */
+  /** Aborts at the start of a shutdown, with the error draining as its reason. */
   readonly draining: AbortSignal
   /** Whether passwords cross the network readable on their way here. */
   readonly isInsecure: boolean

@@ -1,6 +1,12 @@
 import { CapfleetError } from '../base/error.ts'
 import { refuseCrossSite } from '../http/cross-site.ts'
+import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
+
+/** For what may last longer than the gateway: whoever asks for it is better off elsewhere. Fails with draining. */
+export function refuseWhileDraining({ draining }: Pick<GatewayParts, 'draining'>): void {
+  draining.throwIfAborted()
+}
 
 /** For what changes something on a device: a page of another site must not send it, nor HEAD do it. */
 export function refuseUnsafeChange(ctx: RouteContext): void {

@@ -1,4 +1,4 @@
-/** The downloads of this process, so that a shutdown can wait for them and cut what is left. */
+/** The downloads of this process, and the files of exports that it sends, so that a shutdown can wait for them and cut what is left. */
 export class RunningDownloads {
   readonly #running = new Set<AbortController>()
   #idle: (() => void) | undefined

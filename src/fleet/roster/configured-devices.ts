@@ -1,11 +1,11 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { type ClientTls, readClientTls } from '../../base/client-tls.ts'
 import { readSecret } from '../../base/config-file.ts'
 import { CapfleetError } from '../../base/error.ts'
-import { Device, type DeviceCredentials, type DeviceTls, type FetchCompression } from '../../device/device.ts'
+import { Device, type DeviceCredentials, type FetchCompression } from '../../device/device.ts'
 import type { AccessSettings, DeviceSettings } from './device-settings.ts'
 
 /** AccessSettings with the contents of the files that they name. */
-export interface DeviceAccess extends DeviceTls {
+export interface DeviceAccess extends ClientTls {
   readonly credentials: DeviceCredentials
   readonly site: string | undefined
   readonly fetchCompression: FetchCompression
@@ -33,38 +33,10 @@ export async function readAccess(
   const { site, fetchCompression } = settings
   return {
     credentials: await readCredentials(settings, configPath, setting),
-    ...(await readTls(settings, configPath, setting)),
+    ...(await readClientTls(settings, configPath, setting)),
     site,
     fetchCompression,
   }
-}
-
-async function readTls(settings: AccessSettings, configPath: string, setting: string): Promise<DeviceTls> {
-  const read = async (name: 'ca' | 'cert' | 'key') => {
-    const file = settings[name]
-    return file === undefined ? undefined : await readSecret({ file }, configPath, `${setting}.${name}`)
-  }
-  const tls = {
-    ca: (await read('ca'))?.reveal(),
-    cert: (await read('cert'))?.reveal(),
-    key: await read('key'),
-  }
-  try {
-    refuseUnusable(tls)
-  } catch (cause) {
-    throw new CapfleetError('bad-config', `${setting}: cannot use ca, cert and key (${String(cause)})`, {
-      cause,
-    })
-  }
-  return tls
-}
-
-/** Node would take a text without any certificate silently: as ca it has all those trusted that Node knows. */
-function refuseUnusable({ ca, cert, key }: DeviceTls): void {
-  if (ca !== undefined) new X509Certificate(ca)
-  if (cert === undefined || key === undefined) return
-  if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key.reveal()))) return
-  throw new Error('the key is not that of the certificate')
 }
 
 /** A text that a header value can carry. */

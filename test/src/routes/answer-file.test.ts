@@ -34,6 +34,8 @@ interface Stage {
   /** Events of the log, with what went wrong. */
   readonly logged: { readonly event: string; readonly err: unknown }[]
   readonly revoke: AbortController
+  /** Ends the answers of a gateway that stops. */
+  readonly cut: AbortController
 }
 
 interface StageOptions {
@@ -59,7 +61,12 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
   const { content = CONTENT, name = 'x.pcap', clientIdleTimeoutMs = 60_000 } = options
   const { bytes = content.length } = options
   const read = options.read ?? ((range) => piecesOf(part(content, range)))
-  const stage: Omit<Stage, 'url'> = { opened: [], logged: [], revoke: new AbortController() }
+  const stage: Omit<Stage, 'url'> = {
+    opened: [],
+    logged: [],
+    revoke: new AbortController(),
+    cut: new AbortController(),
+  }
   const log: Log = { ...SILENT, warn: (event, fields = {}) => stage.logged.push({ event, err: fields.err }) }
   const app = createHttpApp({ log: SILENT, metrics: new Metrics() })
   const audit = new FileAudit(UNAUDITED, NOBODY, { export: 'e', file: name, devices: [] })
@@ -75,7 +82,12 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
         return stream
       },
     }
-    await answerFile(ctx as unknown as RouteContext, file, { clientIdleTimeoutMs, log, audit })
+    await answerFile(ctx as unknown as RouteContext, file, {
+      clientIdleTimeoutMs,
+      cut: stage.cut.signal,
+      log,
+      audit,
+    })
   })
   const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
   t.after(() => server.close(0))
@@ -280,6 +292,17 @@ test('a user who may not have it any more is cut off', async (t) => {
   await once(answer.response, 'readable')
   const reason = new CapfleetError('insufficient-scope', 'the user is gone')
   revoke.abort(reason)
+  await assert.rejects(buffer(answer.response), { code: 'ECONNRESET' })
+  await endOf(opened)
+  assert.deepEqual(logged, [{ event: 'file.cut', err: reason }])
+})
+
+test('a gateway that stops cuts what has not ended in its time', async (t) => {
+  const { url, opened, logged, cut } = await serve(t, ENDLESS)
+  using answer = await httpOpen(url)
+  await once(answer.response, 'readable')
+  const reason = new CapfleetError('draining', 'the gateway was shut down')
+  cut.abort(reason)
   await assert.rejects(buffer(answer.response), { code: 'ECONNRESET' })
   await endOf(opened)
   assert.deepEqual(logged, [{ event: 'file.cut', err: reason }])

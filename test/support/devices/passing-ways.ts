@@ -17,7 +17,8 @@ export const PASSING_WAYS: readonly (readonly [
   [
     'http-proxy',
     (device, timeoutMs) => {
-      const proxy = new DeviceProxy({ timeoutMs })
+      const { signal: ending } = new AbortController()
+      const proxy = new DeviceProxy({ timeoutMs, ending })
       return (target, req, res) => proxy.forward(device, { target, caller: CALLER }, req, res)
     },
   ],

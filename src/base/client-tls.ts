@@ -1,0 +1,54 @@
+/** What a program shows, and whom it trusts, when it asks others over TLS: from PEM files. */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readSecret } from './config-file.ts'
+import { CapfleetError } from './error.ts'
+import type { Secret } from './secret.ts'
+
+/** Paths, relative to the configuration's folder. */
+export interface ClientTlsFiles {
+  /** Certificates that alone vouch for the other side. Default: those that Node knows. */
+  readonly ca?: string | undefined
+  /** Our own certificate and its key, for who asks for one. */
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+}
+
+/** The contents of the files. */
+export interface ClientTls {
+  readonly ca?: string | undefined
+  readonly cert?: string | undefined
+  readonly key?: Secret | undefined
+}
+
+/** `setting` is where the files are named in the configuration. Fails with bad-config. */
+export async function readClientTls(
+  files: ClientTlsFiles,
+  configPath: string,
+  setting: string,
+): Promise<ClientTls> {
+  const read = async (name: 'ca' | 'cert' | 'key') => {
+    const file = files[name]
+    return file === undefined ? undefined : await readSecret({ file }, configPath, `${setting}.${name}`)
+  }
+  const tls = {
+    ca: (await read('ca'))?.reveal(),
+    cert: (await read('cert'))?.reveal(),
+    key: await read('key'),
+  }
+  try {
+    refuseUnusable(tls)
+  } catch (cause) {
+    throw new CapfleetError('bad-config', `${setting}: cannot use ca, cert and key (${String(cause)})`, {
+      cause,
+    })
+  }
+  return tls
+}
+
+/** Node would take a text without any certificate silently: as ca it has all those trusted that Node knows. */
+function refuseUnusable({ ca, cert, key }: ClientTls): void {
+  if (ca !== undefined) new X509Certificate(ca)
+  if (cert === undefined || key === undefined) return
+  if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key.reveal()))) return
+  throw new Error('the key is not that of the certificate')
+}
