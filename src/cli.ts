@@ -18,6 +18,7 @@ useCompileCache()
 
 const DEFAULT_DEMO_PORT = 8080
 const STATUS_USAGE = 2
+const LINGER_MS = 2_000
 const ENGINE_COMMANDS: readonly string[] = ['gateway', 'worker', 'appliance', 'recorder', 'demo', 'import']
 
 const program: Command = new Command('capfleet')
@@ -37,30 +38,53 @@ const configOption = (example: string): Option =>
     .env('CAPFLEET_CONFIG')
     .makeOptionMandatory()
 
+const checkOption = (): Option =>
+  new Option(
+    '--check',
+    'check the configuration and the files that it names, and start nothing; status 1 = something is wrong',
+  )
+
+/** Of each program: with --check it only looks at its configuration. */
+interface ProgramOptions {
+  readonly config: string
+  readonly check?: boolean
+}
+
 program
   .command('gateway')
   .description('serve the fleet: routes, queues and merges downloads of many devices')
   .addOption(configOption('config/gateway.example.yaml'))
-  .action(({ config }: { config: string }) =>
-    serve('gateway', async (signal) => (await import('./gateway.ts')).startGatewayFromFile(config, signal)),
+  .addOption(checkOption())
+  .action(({ config, check }: ProgramOptions) =>
+    check
+      ? checkConfig(config, 'checkGatewayConfig')
+      : serve('gateway', async (signal) =>
+          (await import('./gateway.ts')).startGatewayFromFile(config, signal),
+        ),
   )
 
 program
   .command('worker')
   .description('run exports: any number of workers, on any machines, share the work of a gateway')
   .addOption(configOption('config/gateway.example.yaml'))
-  .action(({ config }: { config: string }) =>
-    serve('worker', async (signal) => (await import('./worker.ts')).startWorkerFromFile(config, signal)),
+  .addOption(checkOption())
+  .action(({ config, check }: ProgramOptions) =>
+    check
+      ? checkConfig(config, 'checkGatewayConfig')
+      : serve('worker', async (signal) => (await import('./worker.ts')).startWorkerFromFile(config, signal)),
   )
 
 const appliance = program
   .command('appliance')
   .description("serve a device's HTTP API over its store")
   .addOption(configOption('config/appliance.example.yaml'))
-  .action(({ config }: { config: string }) =>
-    serve('appliance', async () =>
-      (await import('../appliance/appliance.ts')).startApplianceFromFile(config),
-    ),
+  .addOption(checkOption())
+  .action(({ config, check }: ProgramOptions) =>
+    check
+      ? checkConfig(config, 'checkApplianceConfig')
+      : serve('appliance', async () =>
+          (await import('../appliance/appliance.ts')).startApplianceFromFile(config),
+        ),
   )
 
 appliance
@@ -82,8 +106,13 @@ program
   .command('recorder')
   .description("run the only writer of a device's store; the appliance and `import` talk to it")
   .addOption(configOption('config/appliance.example.yaml'))
-  .action(({ config }: { config: string }) =>
-    serve('recorder', async () => (await import('../appliance/recorder.ts')).startRecorderFromFile(config)),
+  .addOption(checkOption())
+  .action(({ config, check }: ProgramOptions) =>
+    check
+      ? checkConfig(config, 'checkRecorderConfig')
+      : serve('recorder', async () =>
+          (await import('../appliance/recorder.ts')).startRecorderFromFile(config),
+        ),
   )
 
 program
@@ -245,6 +274,16 @@ function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProg
     keepCompiled()
     await aborted(signal)
     await running.close(running.drainMs)
+    // What is left by then, such as a connection that is being opened, holds nobody up.
+    setTimeout(() => process.exit(), LINGER_MS).unref()
+  })
+}
+
+function checkConfig(path: string, check: keyof typeof import('./check-config.ts')): Promise<void> {
+  return runProgram(async () => {
+    const checks = await import('./check-config.ts')
+    await checks[check](path)
+    process.stderr.write(`${path}: fine\n`)
   })
 }
 

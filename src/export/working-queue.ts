@@ -56,14 +56,16 @@ export class WorkingQueue<Data = unknown> {
 
   /** Waits for the jobs that run, but not for a Redis that is away: what it was not told, other workers find out. */
   async close(): Promise<void> {
-    const closed = this.#worker.close().catch(() => undefined)
+    const closed = this.#worker.close().then(
+      () => true,
+      () => true,
+    )
     const late = new AbortController()
-    await Promise.race([
-      closed,
-      delay(CLOSE_LIMIT_MS, undefined, { signal: late.signal }).catch(() => undefined),
-    ])
+    const isLate = delay(CLOSE_LIMIT_MS, false, { signal: late.signal }).catch(() => true)
+    const isClosed = await Promise.race([closed, isLate])
     late.abort()
-    await this.#worker.close(true).catch(() => undefined)
+    // It would wait for ever, and so would who waits for it: only its connection is ended.
+    if (!isClosed) void this.#worker.disconnect().catch(() => undefined)
   }
 
   #open(): Worker<Data> {

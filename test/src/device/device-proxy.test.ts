@@ -21,7 +21,7 @@ test('using http-proxy prints no deprecation warning and leaves util as it was',
     const listen = (handler) => new Promise((resolve) => { const s = createServer(handler).listen(0, () => resolve(s)) })
     const upstream = await listen((req, res) => res.end('answer'))
     const device = new Device({ name: 'd', url: 'http://127.0.0.1:' + upstream.address().port, user: 'u', password: new Secret('p') })
-    const proxy = new DeviceProxy({ timeoutMs: 1000 })
+    const proxy = new DeviceProxy({ timeoutMs: 1000, ending: new AbortController().signal })
     const front = await listen((req, res) => proxy.forward(device, { target: '/x', caller: 'c' }, req, res))
     const answer = await fetch('http://127.0.0.1:' + front.address().port)
     console.log(await answer.text(), util._extend === before)

@@ -74,6 +74,7 @@ describe('the lease scheduler', { timeout: 60_000 }, () => {
     readonly signal?: AbortSignal
     readonly waitMs?: number
     readonly class?: LeaseClass
+    readonly hasBegun?: boolean
   }
   function ask(scheduler: LeaseScheduler, devices: readonly string[], options: Ask = {}): Promise<Lease> {
     return scheduler.acquire({
@@ -83,6 +84,7 @@ describe('the lease scheduler', { timeout: 60_000 }, () => {
       user: 'tester',
       signal: options.signal ?? NEVER,
       waitMs: options.waitMs ?? 20_000,
+      hasBegun: options.hasBegun ?? false,
     })
   }
 
@@ -396,6 +398,24 @@ describe('the lease scheduler', { timeout: 60_000 }, () => {
     assert.equal((await scheduler.use(['a']))[0]?.used, 4)
     for (const lease of four) await give(lease)
     await close(scheduler)
+  })
+
+  test('while it drains what has begun goes on waiting and is granted, until the end; all else is handed back', async () => {
+    const scheduler = await start()
+    const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
+    const begun = ask(scheduler, ['a'], { hasBegun: true })
+    const never = ask(scheduler, ['a'], { hasBegun: true })
+    const waits = assert.rejects(ask(scheduler, ['a']), isCode('draining'))
+    await untilWaiting(scheduler, 'a', 3)
+    scheduler.drain()
+    await waits
+    await assert.rejects(ask(scheduler, ['b']), isCode('draining'))
+    await give(await ask(scheduler, ['b'], { hasBegun: true }))
+    await give(four[0] as Lease)
+    await begun
+    const isLast = assert.rejects(never, isCode('draining'))
+    await close(scheduler)
+    await isLast
   })
 
   test('random requests over three replicas: never five on a device, nobody forgotten, nothing left', async (t) => {

@@ -125,7 +125,8 @@ export class ChaosEvents {
     if (kind === 'gateway-stop') {
       await process.signal('SIGSTOP')
       await this.#last(lastsMs)
-      return process.signal('SIGCONT')
+      await process.signal('SIGCONT')
+      return
     }
     const part = kind === 'redis-partition' ? 'redis' : 'devices'
     await fleet.cut(part, gateway)

@@ -69,17 +69,20 @@ export class GatewayProcess implements AsyncDisposable {
     return `${child?.exitCode} ${child?.signalCode}: ${log.slice(-LOG_TAIL)}`
   }
 
-  /** Starts it, as often as it takes: it ends by itself while Redis is away. */
+  /** Starts it, as often as it takes: it ends by itself when Redis goes away while it starts. */
   async start(): Promise<void> {
     while (!this.#ended && !(await this.#startOnce())) await delay(START_RETRY_MS)
   }
 
-  /** Sends a signal; SIGKILL and SIGTERM wait for the end of the process. */
-  async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<void> {
+  /** Sends a signal; SIGKILL and SIGTERM wait for the end of the process, and return its status. */
+  async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<number | null> {
     const child = this.#child
-    if (child === undefined || hasEnded(child)) return
-    child.kill(signal)
-    if (signal === 'SIGKILL' || signal === 'SIGTERM') await once(child, 'exit')
+    if (child === undefined) return null
+    if (!hasEnded(child)) {
+      child.kill(signal)
+      if (signal === 'SIGKILL' || signal === 'SIGTERM') await once(child, 'exit')
+    }
+    return child.exitCode
   }
 
   /** Open file descriptors by kind, and the memory in use. */

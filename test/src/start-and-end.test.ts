@@ -1,0 +1,143 @@
+// Gateway and worker as processes: a Redis that is away at the start or at the end holds up neither probes nor the end.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { describe, test } from 'node:test'
+import { stringify } from 'yaml'
+import { putUser } from '../../src/auth/edit-users-file.ts'
+import { NODE_OPTIONS } from '../../src/command/child-program.ts'
+import { eventually } from '../support/eventually.ts'
+import { httpGet } from '../support/http-get.ts'
+import { freePort, RedisNode } from '../support/processes/redis-node.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
+
+type Program = 'gateway' | 'worker'
+
+interface Started extends AsyncDisposable {
+  readonly url: string
+  readonly ready: Promise<void>
+  /** Sends SIGTERM and resolves to the exit status. */
+  end(): Promise<number | null>
+  readonly said: () => string
+}
+
+async function start(folder: TempFolder, program: Program, redisUrl: string): Promise<Started> {
+  const users = join(folder.path, 'users.yaml')
+  await putUser(users, { name: 'user', role: 'user' }, 'open sesame')
+  const port = await freePort()
+  const listen = { port }
+  const config = {
+    listen: program === 'gateway' ? listen : {},
+    exports: program === 'worker' ? { worker: { listen } } : {},
+    auth: { users },
+    home: folder.path,
+    redis: { url: redisUrl },
+    devices: [{ name: 'd0', url: 'http://127.0.0.1:1', user: 'u', password: { env: 'HOME' } }],
+  }
+  const path = join(folder.path, 'gateway.yaml')
+  await writeFile(path, stringify(config))
+  const args = [...NODE_OPTIONS, 'src/cli.ts', program, '--config', path]
+  const child = spawn(process.execPath, args, { cwd: REPOSITORY_ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', (text: Buffer) => {
+    said += text.toString()
+  })
+  return {
+    url: `http://127.0.0.1:${port}`,
+    ready: readyLine(child),
+    said: () => said,
+    end: async () => {
+      child.kill('SIGTERM')
+      if (child.exitCode === null) await once(child, 'exit')
+      return child.exitCode
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    },
+  }
+}
+
+async function readyLine(child: ChildProcess): Promise<void> {
+  if (child.stdout === null) throw new Error('a piped stdout is there')
+  for await (const line of createInterface({ input: child.stdout })) if (/ ready /.test(line)) return
+  throw new Error('it ended before it was ready')
+}
+
+const statusOf = async (url: string) => (await httpGet(url).catch(() => undefined))?.status
+
+describe('Redis is away', { timeout: 120_000, concurrency: true }, () => {
+  for (const program of ['gateway', 'worker'] as const) {
+    test(`at the start: a ${program} lives, is not ready, and begins when Redis is there`, async () => {
+      await using folder = await tempFolder()
+      await using redis = await TempRedis.create()
+      await redis.stop()
+      await using started = await start(folder, program, redis.url)
+      await eventually(async () => (await statusOf(`${started.url}/livez`)) === 200, {
+        limitMs: 20_000,
+        message: 'it lives',
+      })
+      assert.equal(await statusOf(`${started.url}/readyz`), 503)
+      const other = await httpGet(`${started.url}/v1/devices`)
+      assert.deepEqual([other.status, other.json().code], [503, 'scheduler-unavailable'])
+      assert.equal(other.headers['retry-after'], '5')
+      await eventually(() => /redis\.awaited/.test(started.said()), {
+        limitMs: 10_000,
+        message: 'the log says what it waits for',
+      })
+      await redis.start()
+      await started.ready
+      assert.equal(await statusOf(`${started.url}/readyz`), 200)
+      assert.equal(await started.end(), 0)
+    })
+
+    test(`at the start: a ${program} that is told to end meanwhile ends well`, async () => {
+      await using folder = await tempFolder()
+      await using started = await start(folder, program, '/nonexistent/redis.sock')
+      started.ready.catch(() => undefined)
+      await eventually(async () => (await statusOf(`${started.url}/readyz`)) === 503, {
+        limitMs: 20_000,
+        message: 'it listens',
+      })
+      assert.equal(await started.end(), 0)
+      assert.doesNotMatch(started.said(), /capfleet:/)
+    })
+
+    test(`at the end: a ${program} ends well and soon, and its audit is whole`, async () => {
+      await using folder = await tempFolder()
+      await using redis = await TempRedis.create()
+      await using started = await start(folder, program, redis.url)
+      await started.ready
+      await redis.stop('SIGKILL')
+      const startedMs = performance.now()
+      assert.equal(await started.end(), 0)
+      assert.ok(performance.now() - startedMs < 25_000, `${performance.now() - startedMs} ms`)
+      const audit = join(folder.path, 'audit')
+      const [file = ''] = (await readdir(audit)).filter((name) => name.includes(`.${program}.`))
+      assert.match(await readFile(join(audit, file), 'utf8'), /"audit\.closed"[^\n]*\n$/)
+    })
+  }
+
+  test('but one that may forget leases, or does not know us, is refused at once', async () => {
+    await using folder = await tempFolder()
+    for (const [name, settings, message] of [
+      ['evicts', ['maxmemory-policy allkeys-lru'], /noeviction.*\[bad-config\]/],
+      ['locked', ['requirepass secret'], /redis\.password.*\[bad-config\]/],
+    ] as const) {
+      const access = { password: 'secret' }
+      await using redis = await RedisNode.start({ folder: folder.path, name, settings, access })
+      for (const program of ['gateway', 'worker'] as const) {
+        await using started = await start(folder, program, `redis://127.0.0.1:${redis.port}`)
+        await assert.rejects(started.ready)
+        assert.equal(await started.end(), 1)
+        assert.match(started.said(), message)
+      }
+    }
+  })
+})
