@@ -1,0 +1,18 @@
+{{/* How the gateway's Service is reached. */}}
+
+{{- define "capfleet.gatewayScheme" -}}
+{{- if (include "capfleet.gatewayDocument" . | fromYaml).listen.tls -}}https{{- else -}}http{{- end -}}
+{{- end -}}
+
+{{- define "capfleet.servicePort" -}}
+{{- if .Values.service.port -}}
+{{- .Values.service.port -}}
+{{- else -}}
+{{- ternary 443 80 (eq (include "capfleet.gatewayScheme" .) "https") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* As pods of the cluster see it. */}}
+{{- define "capfleet.gatewayUrl" -}}
+{{- printf "%s://%s-gateway.%s.svc:%s" (include "capfleet.gatewayScheme" .) (include "capfleet.fullname" .) .Release.Namespace (include "capfleet.servicePort" .) -}}
+{{- end -}}

@@ -1,0 +1,80 @@
+{{/*
+The gateway's document, which gateway and worker read: what the chart wires, and over it values.config. The
+programs check it; the chart reads from it what its own objects depend on, such as the port.
+*/}}
+{{- define "capfleet.gatewayDocument" -}}
+{{- $wired := include "capfleet.wiredGateway" . | fromYaml -}}
+{{- mergeOverwrite $wired (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{- define "capfleet.wiredGateway" -}}
+listen:
+  host: 0.0.0.0
+  port: 8080
+  {{- include "capfleet.listenSecurity" (dict "tls" .Values.gateway.tls.existingSecret "listen" .Values.config.listen) | nindent 2 }}
+home: /var/lib/capfleet
+redis: {{- include "capfleet.redisSettings" . | nindent 2 }}
+auth:
+  users: /etc/capfleet/users/users.yaml
+  tokens:
+    keys: /etc/capfleet/secrets/token-keys
+exports:
+  worker:
+    listen:
+      host: 0.0.0.0
+      port: 8082
+      {{- include "capfleet.listenSecurity" (dict "tls" "" "listen" (dig "exports" "worker" "listen" dict .Values.config)) | nindent 6 }}
+  {{- if .Values.storage.enabled }}
+  targets:
+    - name: shared
+      type: directory
+      path: /srv/capfleet/exports
+  spool: /srv/capfleet/spool
+audit:
+  folder: /srv/capfleet/audit
+  {{- end }}
+{{- if include "capfleet.discovers" . }}
+deviceDiscovery:
+  - endpointSlice:
+      namespace: {{ include "capfleet.discoveryNamespace" . }}
+      labelSelector: kubernetes.io/service-name={{ include "capfleet.discoveryService" . }}
+      port: http
+    scheme: {{ ternary "https" "http" (include "capfleet.applianceSpeaksTls" . | not | not) }}
+    {{- if .Values.discovery.caSecret }}
+    ca: /etc/capfleet/secrets/appliance-ca/ca.crt
+    {{- end }}
+    user: {{ .Values.fleetLogin.user | quote }}
+    password:
+      file: /etc/capfleet/secrets/fleet/password
+{{- end }}
+# What is left of the grace after the pause before SIGTERM, with time for the last answers and leases.
+drainS: {{ max 0 (sub (sub .Values.gateway.terminationGracePeriodSeconds .Values.gateway.preStopSleepSeconds) 20) }}
+{{- end -}}
+
+{{/* "tls" when a Secret has the certificate; else plain HTTP, unless the document has a certificate itself. */}}
+{{- define "capfleet.listenSecurity" -}}
+{{- if .tls -}}
+tls:
+  cert: /etc/capfleet/secrets/tls/tls.crt
+  key: /etc/capfleet/secrets/tls/tls.key
+{{- else if not (dig "tls" false (default dict .listen)) -}}
+allowInsecure: true
+{{- end -}}
+{{- end -}}
+
+{{/* Not empty when the gateway finds appliances by their EndpointSlices. */}}
+{{- define "capfleet.discovers" -}}
+{{- if and .Values.gateway.enabled (or .Values.discovery.enabled .Values.appliance.enabled) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Not empty when the appliances speak HTTPS. */}}
+{{- define "capfleet.applianceSpeaksTls" -}}
+{{- if .Values.appliance.enabled -}}
+{{- if dig "listen" "tls" false (include "capfleet.applianceDocument" . | fromYaml) -}}true{{- end -}}
+{{- else if .Values.discovery.tls -}}true{{- end -}}
+{{- end -}}
+
+{{/* Not empty when workers run: exports need a place that they and the gateways reach. */}}
+{{- define "capfleet.hasWorkers" -}}
+{{- if and .Values.gateway.enabled .Values.worker.enabled (or .Values.storage.enabled (dig "exports" "targets" list .Values.config)) -}}true{{- end -}}
+{{- end -}}

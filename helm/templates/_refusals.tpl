@@ -1,0 +1,34 @@
+{{/* Values that fit the schema one by one, but not together: each refusal names the key and says how to mend it. */}}
+{{- define "capfleet.refuse" -}}
+{{- if not (or .Values.gateway.enabled .Values.appliance.enabled) -}}
+{{- fail "gateway.enabled and appliance.enabled are both false, so there is nothing to install; set one of them" -}}
+{{- end -}}
+{{- if .Values.gateway.enabled -}}
+{{- include "capfleet.refuseGateway" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "capfleet.refuseGateway" -}}
+{{- $document := include "capfleet.gatewayDocument" . | fromYaml -}}
+{{- if not (or $document.devices $document.deviceDiscovery) -}}
+{{- fail "config.devices: the gateway has no device; name some, or set appliance.enabled or discovery.enabled" -}}
+{{- end -}}
+{{- if not (or (dig "redis" "url" "" $document) (dig "redis" "sentinels" list $document)) -}}
+{{- fail "redis.external.url: gateways and workers share a Redis; set redis.enabled, or say where another one is" -}}
+{{- end -}}
+{{- if and .Values.redis.enabled .Values.redis.external.url -}}
+{{- fail "redis.external.url: is set while redis.enabled is true; set redis.enabled: false to use it" -}}
+{{- end -}}
+{{- if and (include "capfleet.hasWorkers" .) (gt (int .Values.worker.replicas) 1) (not (dig "exports" "spool" "" $document)) -}}
+{{- fail "worker.replicas: more than one worker share what they fetch; set storage.enabled, or worker.replicas: 1" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- fail "httpRoute.parentRefs: name the Gateway that the route belongs to" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
+{{- fail "ingress.host: say by which name the gateway is reached" -}}
+{{- end -}}
+{{- if le (int .Values.gateway.terminationGracePeriodSeconds) (int .Values.gateway.preStopSleepSeconds) -}}
+{{- fail "gateway.preStopSleepSeconds: must be less than gateway.terminationGracePeriodSeconds" -}}
+{{- end -}}
+{{- end -}}
