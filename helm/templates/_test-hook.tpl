@@ -1,0 +1,11 @@
+{{/* Annotations of what `helm test` makes; the context is its place in the order. */}}
+{{- define "capfleet.testHook" -}}
+helm.sh/hook: test
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{/* Not empty when `helm test` can log in: as the first user, or as the one of test.existingSecret. */}}
+{{- define "capfleet.hasTest" -}}
+{{- if and .Values.gateway.enabled (or .Values.test.existingSecret (not .Values.auth.existingSecret)) -}}true{{- end -}}
+{{- end -}}
