@@ -13,7 +13,7 @@ listen:
   port: 8080
   {{- include "capfleet.listenSecurity" (dict "tls" .Values.gateway.tls.existingSecret "listen" .Values.config.listen) | nindent 2 }}
 home: /var/lib/capfleet
-redis: {{- include "capfleet.redisSettings" . | nindent 2 }}
+redis: {{- include "capfleet.redisSettings" . | default "{}" | nindent 2 }}
 auth:
   users: /etc/capfleet/users/users.yaml
   tokens:

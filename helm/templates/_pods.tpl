@@ -87,7 +87,7 @@ httpGet:
 {{- end -}}
 
 {{/*
-An init container that makes a users file of one user: dict "root" $ "image" IMAGE "user" NAME. Its password is in the
+An init container that makes a users file of one user: dict "root" $ "image" IMAGE "user" NAME "role" ROLE. Its password is in the
 volume "login", the file goes into the volume "users".
 */}}
 {{- define "capfleet.makeUsers" -}}
@@ -98,8 +98,9 @@ imagePullPolicy: {{ .image.pullPolicy }}
 command:
   - sh
   - -c
-  - exec capfleet user add "$0" --role full --file /etc/capfleet/users/users.yaml < /etc/capfleet/secrets/login/password
+  - exec capfleet user add "$0" --role "$1" --file /etc/capfleet/users/users.yaml < /etc/capfleet/secrets/login/password
   - {{ .user | quote }}
+  - {{ .role }}
 securityContext: {{- include "capfleet.applianceSecurity" . | nindent 2 }}
 resources: {{- toYaml .root.Values.initResources | nindent 2 }}
 volumeMounts:

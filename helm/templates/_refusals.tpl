@@ -22,6 +22,11 @@
 {{- if and (include "capfleet.hasWorkers" .) (gt (int .Values.worker.replicas) 1) (not (dig "exports" "spool" "" $document)) -}}
 {{- fail "worker.replicas: more than one worker share what they fetch; set storage.enabled, or worker.replicas: 1" -}}
 {{- end -}}
+{{- range $name, $_ := .Values.secrets -}}
+{{- if or (has $name (list "redis" "sentinel" "redis-tls" "fleet" "appliance-ca" "token-keys" "tls" "login")) (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$" $name)) -}}
+{{- fail (printf "secrets.%s: choose another name: the chart has one of its own, or it is not of a-z, 0-9 and -" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs: name the Gateway that the route belongs to" -}}
 {{- end -}}

@@ -1,0 +1,86 @@
+/** The chart in `helm`, as Helm itself sees it. */
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { parseAllDocuments } from 'yaml'
+import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { type TempFolder, tempFolder } from '../temp-folder.ts'
+
+export const CHART = join(REPOSITORY_ROOT, 'helm')
+
+const TOOLS = join(REPOSITORY_ROOT, '.tools')
+const NEEDED = ['helm', 'helm-unittest', 'kubeconform', 'kubernetes-schemas']
+
+/** For `skip`. In the continuous integration nothing is skipped: it has Go. */
+export const WITHOUT_HELM =
+  NEEDED.every((tool) => existsSync(join(TOOLS, tool))) || process.env.CI === 'true'
+    ? false
+    : 'there is no Helm for tests: install Go 1.26 or later, then run npm test without arguments once'
+
+/** The files of values that the chart comes with, by what they are for. */
+export const CI_VALUES: Readonly<Record<string, string>> = Object.fromEntries(
+  readdirSync(join(CHART, 'ci')).map((file) => [file.replace(/-values\.yaml$/, ''), join(CHART, 'ci', file)]),
+)
+
+/** As the API takes them; of what the chart renders tests look at a little. */
+export interface Manifest {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly data?: Readonly<Record<string, string>>
+}
+
+export interface ToolResult {
+  readonly status: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a tool of `.tools` until it ends, whatever its status. */
+export async function runTool(name: string, args: readonly string[]): Promise<ToolResult> {
+  const command = promisify(execFile)(join(TOOLS, name), args, { maxBuffer: 64 << 20 })
+  return command.then(
+    ({ stdout, stderr }) => ({ status: 0, stdout, stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => {
+      if (typeof error.code !== 'number') throw error
+      return { status: error.code, stdout: error.stdout, stderr: error.stderr }
+    },
+  )
+}
+
+export interface Rendering {
+  /** A folder; default: the chart itself. */
+  readonly chart?: string
+  /** Paths of files. */
+  readonly values?: readonly string[]
+  /** As Helm's --set takes them. */
+  readonly set?: readonly string[]
+}
+
+/** What `helm template` answers. */
+export function renderText({ chart = CHART, values = [], set = [] }: Rendering = {}): Promise<ToolResult> {
+  const files = values.flatMap((path) => ['--values', path])
+  const settings = set.flatMap((setting) => ['--set', setting])
+  return runTool('helm', ['template', 'fleet', chart, '--namespace', 'captures', ...files, ...settings])
+}
+
+/** All objects; fails with what Helm says. */
+export async function render(rendering: Rendering = {}): Promise<readonly Manifest[]> {
+  const { status, stdout, stderr } = await renderText(rendering)
+  if (status !== 0) throw new Error(stderr)
+  return parseManifests(stdout)
+}
+
+export function parseManifests(text: string): readonly Manifest[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as Manifest | null)
+    .filter((manifest) => manifest !== null)
+}
+
+/** A copy of the chart, in which a test may plant a mistake. */
+export async function copyChart(): Promise<TempFolder> {
+  const folder = await tempFolder()
+  await cp(CHART, folder.path, { recursive: true })
+  return folder
+}
