@@ -1,0 +1,125 @@
+// Debian packages: which there must be, and how those that are missing come.
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fail, ROOT, run, say } from './console.mjs'
+
+export const RUN_PACKAGES = [
+  'cmake',
+  'g++',
+  'make',
+  'libpcap-dev',
+  'libzstd-dev',
+  'libisal-dev',
+  'libdeflate-dev',
+  'zlib1g-dev',
+  'libxxhash-dev',
+  // Vectorscan is Hyperscan for processors other than Intel's, with the same names.
+  process.arch === 'x64' ? 'libhyperscan-dev' : 'libvectorscan-dev',
+  'redis-server',
+  'netbase',
+  // The lines that the demo prints use both.
+  'curl',
+  'tcpdump',
+  'zstd',
+]
+
+export const ENGINE_TEST_PACKAGES = ['libgtest-dev']
+
+export const TEST_PACKAGES = [
+  ...ENGINE_TEST_PACKAGES,
+  'clang-format',
+  'tshark',
+  'wireshark-common',
+  'gzip',
+  'pigz',
+  'nginx-light',
+  'haproxy',
+  'wrk',
+  'ethtool',
+  'iproute2',
+  'e2fsprogs',
+  'xfsprogs',
+  'netsniff-ng',
+  'python3-venv',
+  'zsh',
+  'fish',
+]
+
+/** What builds and runs images, and a node of Kubernetes. */
+export const KUBERNETES_PACKAGES = [
+  'buildah',
+  'podman',
+  'runc',
+  'containerd',
+  'containernetworking-plugins',
+  'mmdebstrap',
+  'iptables',
+  'iproute2',
+  'conntrack',
+  'openssl',
+  'util-linux',
+]
+
+export const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']
+
+function missingPackages(names) {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own placeholders
+  const format = '${Package} ${db:Status-Status}\n'
+  const installed = spawnSync('dpkg-query', ['-W', '-f', format, ...names], {
+    encoding: 'utf8',
+  })
+  if (installed.error)
+    fail(`this set-up knows Debian 12 only (no dpkg-query); install by hand: ${names.join(' ')}`)
+  const present = new Set(
+    installed.stdout
+      .split('\n')
+      .filter((line) => line.endsWith(' installed'))
+      .map((line) => line.split(' ')[0]),
+  )
+  return names.filter((name) => !present.has(name))
+}
+
+export function installPackages(names) {
+  const missing = missingPackages(names)
+  if (missing.length === 0) return
+  const root = process.getuid() === 0
+  if (!root && spawnSync('sudo', ['-n', 'true']).status !== 0) {
+    fail(
+      `Debian packages are missing; run this, then try again:\n  sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`,
+    )
+  }
+  say(`installing Debian packages: ${missing.join(' ')}`)
+  const apt = (args) => {
+    const command = [
+      'env',
+      'DEBIAN_FRONTEND=noninteractive',
+      'apt-get',
+      '-qq',
+      '-o',
+      'Dpkg::Use-Pty=0',
+      ...args,
+    ]
+    return root ? run(command[0], command.slice(1)) : run('sudo', ['-n', ...command])
+  }
+  const install = () => apt(['install', '-y', '--no-install-recommends', ...missing])
+  apt(['update'])
+  if (!install()) fail('apt-get failed; its message is above')
+}
+
+/** promtool without the package that it comes in, whose service would start. */
+export function unpackPromtool() {
+  const tool = join(ROOT, '.tools', 'promtool')
+  if (existsSync(tool)) return
+  say('unpacking promtool of Debian')
+  mkdirSync(join(ROOT, '.tools'), { recursive: true })
+  const folder = mkdtempSync(join(ROOT, '.tools', 'prometheus-'))
+  // Without it, apt complains that its own user may not write there.
+  const asMe = ['-o', 'APT::Sandbox::User=root']
+  const downloaded = run('apt-get', ['-qq', ...asMe, 'download', 'prometheus'], { cwd: folder })
+  const archive = readdirSync(folder).find((name) => name.endsWith('.deb'))
+  if (!downloaded || !archive || !run('dpkg', ['-x', archive, '.'], { cwd: folder }))
+    fail('apt-get download failed; its message is above (after apt-get update it may go)')
+  copyFileSync(join(folder, 'usr', 'bin', 'promtool'), tool)
+  rmSync(folder, { recursive: true })
+}
