@@ -19,7 +19,15 @@ useCompileCache()
 const DEFAULT_DEMO_PORT = 8080
 const STATUS_USAGE = 2
 const LINGER_MS = 2_000
-const ENGINE_COMMANDS: readonly string[] = ['gateway', 'worker', 'appliance', 'recorder', 'demo', 'import']
+/** The part of the engine (native/build) that commands need. */
+const ENGINE_OF: Readonly<Record<string, string>> = {
+  gateway: 'capfleet-gateway.node',
+  worker: 'capfleet-gateway.node',
+  appliance: 'capfleet.node',
+  recorder: 'capfleet.node',
+  demo: 'capfleet.node',
+  import: 'capfleet.node',
+}
 
 const program: Command = new Command('capfleet')
   .description('One URL in front of many packet-capture appliances, and the appliance too.')
@@ -243,14 +251,17 @@ function endWith({ exitCode }: CommanderError): never {
   process.exit(exitCode === 0 ? 0 : STATUS_USAGE)
 }
 
-/** The npm package is for those who ask a gateway: it has no native code. */
+/** The npm package is for those who ask a gateway, and each image for some of the programs; a checkout builds the engine. */
 function refuseWithoutEngine(command: Command): void {
   const name = command.parent === program ? command.name() : (command.parent?.name() ?? '')
-  const isEngines = ENGINE_COMMANDS.includes(name) || command.getOptionValue('config') !== undefined
-  if (!isEngines || existsSync(new URL('../native', import.meta.url))) return
+  const readsConfig = command.getOptionValue('config') !== undefined
+  const engine = ENGINE_OF[name] ?? (readsConfig ? 'capfleet-gateway.node' : undefined)
+  if (engine === undefined) return
+  const places = [`../native/build/${engine}`, '../native/CMakeLists.txt']
+  if (places.some((place) => existsSync(new URL(place, import.meta.url)))) return
   throw new CapfleetError(
     'not-implemented',
-    `${name} needs the native engine, which is not in this package; run it in a checkout of the repository, where npm start builds it`,
+    `${name} needs the native engine (${engine}), which is not in this package; run it in a checkout of the repository, where npm start builds it, or in the image that is made for it`,
   )
 }
 

@@ -91,7 +91,10 @@ describe('the npm package', { timeout: 120_000 }, () => {
     for (const args of [['gateway', '--config', 'x'], ['import', 'x', '--store', 'y'], ['demo']]) {
       const { status, stderr } = await run(args)
       assert.equal(status, 1)
-      assert.match(stderr, /^capfleet: \w+ needs the native engine, which is not in this package; .*\n$/)
+      assert.match(
+        stderr,
+        /^capfleet: \w+ needs the native engine \(capfleet(-gateway)?\.node\), which is not in this package; .*\n$/,
+      )
     }
   })
 

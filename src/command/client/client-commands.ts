@@ -60,6 +60,10 @@ export const CLIENT_COMMANDS = {
     says: 'credentials for programs: create, list, revoke',
     define: async () => (await import('./token-commands.ts')).defineToken,
   },
+  health: {
+    says: 'ask a gateway, worker or appliance whether it runs; status 0 or 1',
+    define: async () => (await import('./health-command.ts')).defineHealth,
+  },
   completion: {
     says: 'print the script that completes commands in bash, zsh or fish',
     define: async () => (await import('./completion-commands.ts')).defineCompletion,

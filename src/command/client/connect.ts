@@ -45,12 +45,15 @@ function givenCredentials(): Credentials | undefined {
 
 /** `files` are the paths of what the transport needs. */
 export async function clientOf(access: GatewayAccess, files: TlsPaths): Promise<GatewayClient> {
+  return new GatewayClient(access, nodeTransport(await readTls(files)))
+}
+
+export async function readTls(files: TlsPaths): Promise<TransportTls> {
   const named = TLS_FILES.flatMap((name) => {
     const path = files[name]
     return path === undefined ? [] : [readFile(path, 'utf8').then((text) => [name, text] as const)]
   })
-  const tls: TransportTls = Object.fromEntries(await Promise.all(named))
-  return new GatewayClient(access, nodeTransport(tls))
+  return Object.fromEntries(await Promise.all(named))
 }
 
 const TLS_FILES = ['ca', 'cert', 'key'] as const

@@ -1,0 +1,75 @@
+// `capfleet health`, as the health check of a container runs it.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer as createHttpServer, type RequestListener } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { type TempClient, tempClient } from '../../../support/processes/client-process.ts'
+import { startTempAppliance } from '../../../support/processes/temp-appliance.ts'
+import { createTempCertificate } from '../../../support/temp-certificate.ts'
+
+describe('capfleet health', { timeout: 60_000 }, () => {
+  const parts = new AsyncDisposableStack()
+  let client: TempClient
+
+  before(async () => {
+    client = parts.use(await tempClient())
+  })
+  after(() => parts.disposeAsync())
+
+  const listen = async (server: Server): Promise<number> => {
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    parts.defer(() => void server.close())
+    return (server.address() as AddressInfo).port
+  }
+  const answer: RequestListener = (request, response) =>
+    response.writeHead(request.url === '/livez' ? 200 : 404).end()
+
+  test('ends well, and silently, when the program answers', async () => {
+    await using appliance = await startTempAppliance()
+    const { status, stdout, stderr } = await client.run(['health', appliance.url])
+    assert.deepEqual([status, stdout.toString(), stderr], [0, '', ''])
+  })
+
+  test('takes the address from the environment of its container', async () => {
+    const port = await listen(createHttpServer(answer))
+    const environment = { CAPFLEET_HEALTH_URL: `http://127.0.0.1:${port}/` }
+    assert.equal((await client.run(['health'], { environment })).status, 0)
+  })
+
+  test('ends with 1 and says where nobody answers', async () => {
+    const server = createServer()
+    const port = await listen(server)
+    await new Promise((resolve) => server.close(resolve))
+    const { status, stderr } = await client.run(['health', `http://127.0.0.1:${port}`])
+    assert.equal(status, 1)
+    assert.match(stderr, new RegExp(`127\\.0\\.0\\.1:${port} cannot be reached: .*ECONNREFUSED`))
+  })
+
+  test('ends with 1 when something else answers', async () => {
+    const port = await listen(createHttpServer((_request, response) => response.writeHead(404).end()))
+    const { status, stderr } = await client.run(['health', `http://127.0.0.1:${port}`])
+    assert.equal(status, 1)
+    assert.equal(stderr, `capfleet: http://127.0.0.1:${port}/livez answers with status 404\n`)
+  })
+
+  test('ends with 1 when the program takes connections and says nothing', async () => {
+    const port = await listen(createServer((socket) => socket.resume()))
+    const { status, stderr } = await client.run(['health', `http://127.0.0.1:${port}`])
+    assert.equal(status, 1)
+    assert.match(stderr, /does not answer within 5 s\n$/)
+  })
+
+  test('asks by https with the certificate that vouches for the program, and not without it', async () => {
+    await using certificate = await createTempCertificate()
+    const [cert, key] = await Promise.all([readFile(certificate.cert), readFile(certificate.key)])
+    const url = `https://localhost:${await listen(createHttpsServer({ cert, key }, answer))}`
+    assert.equal((await client.run(['health', url, '--ca', certificate.cert])).status, 0)
+    const { status, stderr } = await client.run(['health', url])
+    assert.equal(status, 1)
+    assert.match(stderr, /is not trusted/)
+  })
+})
