@@ -1,13 +1,14 @@
 /**
  * A device that plays a computed capture at a steady pace, truthful about TSBegin and TSEnd. It
  * serves four readers, answers the fifth with 503, and counts readers exactly: a reader is one from
- * its request until its connection or answer has closed. It can lose its power and come back.
+ * its request until its connection or answer has closed. It can lose its power and come back, and fall
+ * silent: then it takes connections and requests, and says nothing more.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type SimulatedCapture, simulatedCapture } from '../live/simulated-capture.ts'
+import { SIMULATED_BEGIN_NS, type SimulatedCapture, simulatedCapture } from '../live/simulated-capture.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 
 export const SIMULATED_USER = 'gateway'
@@ -19,6 +20,8 @@ export interface SimulatedDeviceOptions {
   readonly packets: number
   readonly packetsPerTick: number
   readonly tickMs: number
+  /** How many captures its list has. Default: none. */
+  readonly captures?: number
   /** Told as cat_EnableCnt instead of the truth: a planted fault. */
   readonly claimedReaders?: number | undefined
   /**
@@ -38,7 +41,11 @@ export class SimulatedDevice implements AsyncDisposable {
   readonly name: string
   readonly fifths: FifthReader[] = []
   mostReaders = 0
+  /** Downloads sent to their end. */
   served = 0
+  /** Answers that are no downloads. */
+  answered = 0
+  isSilent = false
   /** Downloads answered with 503, fifth readers and those who met stranded ones. */
   refused = 0
   readonly #options: SimulatedDeviceOptions
@@ -103,12 +110,14 @@ export class SimulatedDevice implements AsyncDisposable {
 
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined)
+    if (this.isSilent) return
     const { pathname, searchParams } = new URL(req.url ?? '', 'http://device')
     if (pathname === '/api/v1/pcap/timerange') {
       if (req.method !== 'HEAD') return await this.#download(req, res, searchParams)
       res.writeHead(200, { 'Capfleet-Order': 'time' }).end()
       return
     }
+    this.answered += 1
     const answer = this.#status(pathname)
     res.writeHead(answer === undefined ? 404 : 200, { 'Content-Type': 'application/json' })
     res.end(typeof answer === 'string' ? answer : JSON.stringify(answer ?? { code: 'not-found' }))
@@ -128,9 +137,17 @@ export class SimulatedDevice implements AsyncDisposable {
           cat_EnableCnt: this.#options.claimedReaders ?? this.#readers.size,
         },
       },
-      '/stream/list': { Path: '/capture/', StreamList: true, List: [] },
+      '/stream/list': { Path: '/capture/', StreamList: true, List: this.#captures() },
     }
     return answers[path]
+  }
+
+  #captures(): readonly unknown[] {
+    return Array.from({ length: this.#options.captures ?? 0 }, (_, number) => ({
+      StreamName: `${this.name}_${number}`,
+      StartTS: String(SIMULATED_BEGIN_NS + BigInt(number) * 1_000_000_000n),
+      EndTS: String(SIMULATED_BEGIN_NS + BigInt(number + 1) * 1_000_000_000n),
+    }))
   }
 
   async #download(req: IncomingMessage, res: ServerResponse, query: URLSearchParams): Promise<void> {
@@ -175,7 +192,8 @@ export class SimulatedDevice implements AsyncDisposable {
     for (let at = 0; at < chosen.length && !res.destroyed; at += packetsPerTick) {
       const piece = Buffer.concat(chosen.slice(at, at + packetsPerTick).map(({ bytes }) => bytes))
       await Promise.race([send(piece), closed])
-      await delay(tickMs)
+      do await delay(tickMs)
+      while (this.isSilent && !res.destroyed)
     }
     if (res.destroyed) return
     this.served += 1

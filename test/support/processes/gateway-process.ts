@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -44,12 +44,18 @@ export class GatewayProcess implements AsyncDisposable {
   }
 
   static async start(options: GatewayProcessOptions): Promise<GatewayProcess> {
-    const users = join(options.folder, 'users.yaml')
-    await putUser(users, { name: USER, role: 'user' }, USER_PASSWORD)
+    await putUser(join(options.folder, 'users.yaml'), { name: USER, role: 'user' }, USER_PASSWORD)
     const gateway = new GatewayProcess(options)
-    await writeFile(gateway.#configPath, stringify({ ...gateway.#fixedSettings(users), ...options.config }))
+    await gateway.reconfigure(options.config)
     await gateway.start()
     return gateway
+  }
+
+  /** Another configuration takes the place of the file; a process that runs notices by itself. */
+  async reconfigure(config: Readonly<Record<string, unknown>>): Promise<void> {
+    const path = this.#configPath
+    await writeFile(`${path}.new`, stringify({ ...this.#fixedSettings(), ...config }))
+    await rename(`${path}.new`, path)
   }
 
   /** Of the present process; another after a restart. */
@@ -105,8 +111,9 @@ export class GatewayProcess implements AsyncDisposable {
     return join(this.#options.folder, `${this.#options.name}.yaml`)
   }
 
-  #fixedSettings(users: string): Record<string, unknown> {
-    const home = join(this.#options.folder, this.#options.name)
+  #fixedSettings(): Record<string, unknown> {
+    const { folder, name } = this.#options
+    const [users, home] = [join(folder, 'users.yaml'), join(folder, name)]
     return { listen: { port: 0 }, auth: { users }, home, timeZone: 'UTC', logLevel: 'warn' }
   }
 

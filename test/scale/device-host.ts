@@ -1,0 +1,89 @@
+/** Many simulated devices in one process of their own. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+
+export interface HostSettings {
+  /** Number of its first device. */
+  readonly first: number
+  readonly devices: number
+  readonly captures: number
+  readonly pace: { readonly packets: number; readonly packetsPerTick: number; readonly tickMs: number }
+}
+
+/** What devices do from now on: answer, refuse connections, or take them and say nothing. */
+export type DeviceMood = 'well' | 'refusing' | 'silent'
+
+export interface HostState {
+  /** Answers that are no downloads, over all devices. */
+  readonly answered: number
+  /** Downloads sent to their end. */
+  readonly served: number
+  /** Downloads that came while four others ran. */
+  readonly fifths: number
+  readonly mostReaders: number
+}
+
+export type HostCommand =
+  | { readonly id: number; readonly kind: 'state' }
+  | {
+      readonly id: number
+      readonly kind: 'mood'
+      readonly devices: readonly number[]
+      readonly mood: DeviceMood
+    }
+
+export class DeviceHost implements AsyncDisposable {
+  readonly first: number
+  readonly ports: readonly number[]
+  readonly #child: ChildProcess
+  readonly #answers = new Map<number, (state: HostState) => void>()
+  #lastId = 0
+
+  private constructor(child: ChildProcess, first: number, ports: readonly number[]) {
+    this.#child = child
+    this.first = first
+    this.ports = ports
+    child.on('message', ({ id, state }: { id: number; state: HostState }) => {
+      this.#answers.get(id)?.(state)
+      this.#answers.delete(id)
+    })
+  }
+
+  static async start(settings: HostSettings): Promise<DeviceHost> {
+    const program = join(REPOSITORY_ROOT, 'test/scale/device-host-program.ts')
+    const child = fork(program, [JSON.stringify(settings)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    const [ports] = (await once(child, 'message')) as [readonly number[]]
+    return new DeviceHost(child, settings.first, ports)
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  state(): Promise<HostState> {
+    return this.#ask((id) => ({ id, kind: 'state' }))
+  }
+
+  /** Resolves when it is so. Devices of other hosts are left out. */
+  async setMood(devices: readonly number[], mood: DeviceMood): Promise<void> {
+    const mine = devices.filter((device) => device >= this.first && device < this.first + this.ports.length)
+    await this.#ask((id) => ({ id, kind: 'mood', devices: mine, mood }))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const exited = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await exited
+  }
+
+  #ask(command: (id: number) => HostCommand): Promise<HostState> {
+    this.#lastId += 1
+    const id = this.#lastId
+    return new Promise((resolve) => {
+      this.#answers.set(id, resolve)
+      this.#child.send(command(id))
+    })
+  }
+}

@@ -1,0 +1,116 @@
+/** One merge over many devices, judged: whether what its client got is what these devices can have given. */
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import {
+  SIMULATED_BEGIN_NS,
+  type SimulatedCapture,
+  simulatedCapture,
+  simulatedRange,
+} from '../support/live/simulated-capture.ts'
+import { GATEWAY_AUTHORIZATION } from '../support/processes/gateway-process.ts'
+import { PACKETS } from './scale-world.ts'
+
+export interface MergeOrder {
+  /** Of a gateway. */
+  readonly url: string
+  /** Numbers of the devices, in the order of the fleet. */
+  readonly devices: readonly number[]
+  readonly onError: 'fail' | 'partial'
+}
+
+/**
+ * complete, partial: ended well, and every byte is right. cut: broke off, and is right as far as it goes. refused:
+ * another status, in `what`. WRONG: something else came than was asked for, in `what`.
+ */
+export interface MergeResult {
+  readonly end: 'complete' | 'partial' | 'cut' | 'refused' | 'WRONG'
+  readonly what: string
+  readonly bytes: number
+  readonly tookMs: number
+  readonly headMs: number
+}
+
+/** Of a record that was cut, with the mark behind it. */
+const CUT_BYTES_MAX = 2_048
+const END_NS = SIMULATED_BEGIN_NS + BigInt(PACKETS) * 10_000_000n
+
+export async function judgedMerge(order: MergeOrder): Promise<MergeResult> {
+  const startMs = performance.now()
+  const names = order.devices.map((device) => `d${device}`).join()
+  const path = `/api/v1/pcap/timerange?Device=${names}&${simulatedRange(PACKETS)}&Wait=50&OnError=${order.onError}`
+  const asked = request(order.url + path, { headers: { authorization: GATEWAY_AUTHORIZATION }, agent: false })
+  asked.end()
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  const headMs = performance.now() - startMs
+  const { body, isWhole } = await bodyOf(answer)
+  const give = (end: MergeResult['end'], what = ''): MergeResult => ({
+    end,
+    what,
+    bytes: body.length,
+    tookMs: performance.now() - startMs,
+    headMs,
+  })
+  if (answer.statusCode !== 200) return give('refused', `${answer.statusCode} ${codeIn(body)}`)
+  const missing = missingIn(answer)
+  const found = compare(body, order.devices, missing)
+  if (!isWhole)
+    return found.leftBytes <= CUT_BYTES_MAX ? give('cut') : give('WRONG', `cut, and ${found.what}`)
+  if (found.leftBytes > 0 || !found.isAll) return give('WRONG', found.what)
+  return give(missing.size > 0 ? 'partial' : 'complete', [...missing.keys()].join())
+}
+
+async function bodyOf(
+  answer: IncomingMessage,
+): Promise<{ readonly body: Buffer; readonly isWhole: boolean }> {
+  const pieces: Buffer[] = []
+  try {
+    for await (const piece of answer) pieces.push(piece)
+    return { body: Buffer.concat(pieces), isWhole: true }
+  } catch {
+    return { body: Buffer.concat(pieces), isWhole: false }
+  }
+}
+
+function codeIn(body: Buffer): string {
+  const { code, devices } = JSON.parse(body.toString()) as { code?: string; devices?: readonly string[] }
+  return `${code ?? ''} ${devices?.join() ?? ''}`
+}
+
+/** From when on packets of a device may be missing, by its number: as the head says, or the trailers. */
+function missingIn({ headers, trailers }: IncomingMessage): ReadonlyMap<number, bigint> {
+  const text = trailers['capfleet-missing'] ?? String(headers['capfleet-missing'] ?? '')
+  return new Map(
+    [...text.matchAll(/d(\d+);from=(\d+)/g)].map(([, device, ns]) => [Number(device), BigInt(ns ?? 0)]),
+  )
+}
+
+const captures = new Map<number, SimulatedCapture>()
+
+function captureOf(device: number): SimulatedCapture {
+  const capture = captures.get(device) ?? simulatedCapture(device, PACKETS + 1)
+  captures.set(device, capture)
+  return capture
+}
+
+/** Walks over the body record by record; one that may be missing may be there too. */
+function compare(body: Buffer, devices: readonly number[], missing: ReadonlyMap<number, bigint>) {
+  const expected = devices.flatMap((device, order) =>
+    captureOf(device).records.map(({ ns, bytes }) => ({ ns, bytes, device, order })),
+  )
+  const records = expected.filter(({ ns }) => ns < END_NS)
+  // The sort is stable: records of equal time stay in the order of devices, then of arrival.
+  records.sort((a, b) => (a.ns < b.ns ? -1 : a.ns > b.ns ? 1 : a.order - b.order))
+  const { header } = captureOf(devices[0] ?? 0)
+  let at = header.length
+  for (const { ns, bytes, device } of records) {
+    if (bytes.equals(body.subarray(at, at + bytes.length))) at += bytes.length
+    else if (ns < (missing.get(device) ?? END_NS))
+      return {
+        isAll: false,
+        leftBytes: body.length - at,
+        what: `at byte ${at} of ${body.length} is no packet of d${device}`,
+      }
+  }
+  const isAll = header.equals(body.subarray(0, header.length))
+  return { isAll, leftBytes: body.length - at, what: `behind its last packet are ${body.length - at} bytes` }
+}
