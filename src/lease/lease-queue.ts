@@ -6,6 +6,7 @@ import type { LeaseScripts } from './lease-scripts.ts'
 /** Longest list that queue() gives. */
 const ROWS_MOST = 1_000
 const ROWS_A_SCRIPT = 100
+const DEVICES_A_SCRIPT = 250
 const IDS_A_PAGE = 1_000
 
 /** Who holds and who waits, over all replicas: questions only, no script of which runs long. */
@@ -29,13 +30,11 @@ export class LeaseQueue {
 
   /** Streams in use and waiters of each device, in the order given. */
   use(devices: readonly string[]): Promise<readonly DeviceUse[]> {
-    if (devices.length === 0) return Promise.resolve([])
     return available(async () => {
-      const [used, ...waiting] = await Promise.all([
-        this.#redis.hmget(`${this.#prefix}:use`, ...devices),
-        ...devices.map((device) => this.#waiting(device)),
-      ])
-      return devices.map((_, i) => ({ used: Number(used[i]?.split(' ')[0] ?? 0), waiting: waiting[i] ?? 0 }))
+      const parts: Promise<readonly DeviceUse[]>[] = []
+      for (let from = 0; from < devices.length; from += DEVICES_A_SCRIPT)
+        parts.push(this.#scripts.counts(devices.slice(from, from + DEVICES_A_SCRIPT)))
+      return (await Promise.all(parts)).flat()
     })
   }
 
@@ -81,14 +80,6 @@ export class LeaseQueue {
       .sort((a, b) => a.seq - b.seq)
       .slice(0, ROWS_MOST)
       .map(({ id }) => id)
-  }
-
-  async #waiting(device: string): Promise<number> {
-    const [interactive, bulk] = await Promise.all([
-      this.#redis.zcard(`${this.#prefix}:q:${device}`),
-      this.#redis.zcard(`${this.#prefix}:qb:${device}`),
-    ])
-    return interactive + bulk
   }
 
   #ownPage(replica: string, from: number): Promise<string[]> {

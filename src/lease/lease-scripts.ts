@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import { GatheredCalls } from './gathered-calls.ts'
-import type { LeaseClass, QueueRow } from './lease.ts'
+import type { DeviceUse, LeaseClass, QueueRow } from './lease.ts'
 import type { LeaseTimings } from './lease-timings.ts'
 
 /** The scheduler's Lua scripts as typed calls. Each Lua file tells what it does and returns. */
@@ -18,6 +18,7 @@ const SCRIPTS = {
   reassert: CHANGES,
   leave: CHANGES,
   places: ASKS,
+  counts: ['lease-rules'],
 } as const
 type ScriptName = keyof typeof SCRIPTS
 type ScriptCall = (key: string, ...args: readonly (string | number)[]) => Promise<unknown>
@@ -163,6 +164,12 @@ export class LeaseScripts {
 
   async places(ids: readonly string[]): Promise<readonly QueueRow[]> {
     return ((await this.#call('places', ...ids)) as PlaceReply[]).map(rowOf)
+  }
+
+  /** Streams in use and waiters of each device, in the order given. */
+  async counts(devices: readonly string[]): Promise<readonly DeviceUse[]> {
+    const counts = (await this.#call('counts', ...devices)) as number[]
+    return devices.map((_, i) => ({ used: counts[2 * i] ?? 0, waiting: counts[2 * i + 1] ?? 0 }))
   }
 
   #call(name: ScriptName, ...args: readonly (string | number)[]): Promise<unknown> {
