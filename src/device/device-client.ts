@@ -21,6 +21,8 @@ export interface DeviceClientLimits {
    * is not whole by then.
    */
   readonly idleTimeoutMs: number
+  /** How long a connection may rest between two questions. Default: idleTimeoutMs. */
+  readonly restMs?: number
   /** Called with the texts of a device that callers do not get to see. */
   readonly onHiddenText?: ((text: string) => void) | undefined
 }
@@ -94,7 +96,7 @@ export class DeviceClient {
     this.#limits = limits
     this.#pool = new ConnectionPool(device, {
       connectTimeoutMs: limits.connectTimeoutMs,
-      idleMs: limits.idleTimeoutMs,
+      idleMs: limits.restMs ?? limits.idleTimeoutMs,
     })
   }
 

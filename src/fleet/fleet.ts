@@ -114,7 +114,8 @@ export class Fleet implements AsyncDisposable {
     this.#members = new Map(members.map((member) => [member.device.name, member]))
     this.#devices = members.slice(0, devices.length).map((member) => member.device)
     this.#present = new Set(namesOf(this.#devices))
-    const gone = [...before.values()].filter((member) => !members.includes(member))
+    const kept = new Set(members)
+    const gone = [...before.values()].filter((member) => !kept.has(member))
     // The client of a member that is gone may be in use; it closes its idle connections by itself.
     for (const { device, health } of gone)
       health
@@ -148,7 +149,12 @@ export class Fleet implements AsyncDisposable {
       onSuspicion: () => health.probeSoon(),
     })
     const health = new DeviceHealth({
-      client: new DeviceClient(device, { connectTimeoutMs: probeTimeoutMs, idleTimeoutMs: probeTimeoutMs }),
+      client: new DeviceClient(device, {
+        connectTimeoutMs: probeTimeoutMs,
+        idleTimeoutMs: probeTimeoutMs,
+        // The next probe takes the connection of this one, which may have cost a TLS handshake.
+        restMs: 2 * probeIntervalMs,
+      }),
       breaker,
       settings: { intervalMs: probeIntervalMs, timeoutMs: probeTimeoutMs },
       log,

@@ -61,6 +61,19 @@ describe('the fleet', { timeout: 30_000 }, () => {
     assert.ok(report.since !== undefined && report.probeMs !== undefined && report.probeMs > 0)
   })
 
+  test('probes over the connection of the probe before, however short its patience is', async () => {
+    await using patient = new Fleet({ ...options, probeTimeoutMs: 200, probeIntervalMs: 600 })
+    const device = await FakeDevice.start('d9', Buffer.alloc(24))
+    try {
+      patient.replace([asDevice(device)])
+      await eventually(() => device.probes.length >= 10, { limitMs: 10_000, message: 'three probes' })
+      // The first probe asks two questions at the same time.
+      assert.equal(device.connections, 2)
+    } finally {
+      await device[Symbol.asyncDispose]()
+    }
+  })
+
   test("tells a device's clock with a bound that holds the truth", async () => {
     for (const aheadNs of [0n, 3_600_000_000_000n, -250_000_000n]) {
       first().clockAheadNs = aheadNs

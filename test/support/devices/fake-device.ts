@@ -71,6 +71,8 @@ export class FakeDevice implements AsyncDisposable {
   oldestPacketNs = 0n
   behaviour: FakeBehaviour = {}
   captures: readonly Readonly<Record<string, unknown>>[] = []
+  /** That were ever opened. */
+  connections = 0
   readers = 0
   mostReaders = 0
   overruns = 0
@@ -85,6 +87,9 @@ export class FakeDevice implements AsyncDisposable {
     this.#pcap = pcap
     // As an appliance, which takes long filters.
     this.#server = createServer({ maxHeaderSize: 65_536 }, (req, res) => void this.#answer(req, res))
+    this.#server.on('connection', () => {
+      this.connections += 1
+    })
   }
 
   static async start(name: string, pcap: Buffer, port = 0): Promise<FakeDevice> {
