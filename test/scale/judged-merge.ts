@@ -1,6 +1,9 @@
 /** One merge over many devices, judged: whether what its client got is what these devices can have given. */
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import {
   SIMULATED_BEGIN_NS,
   type SimulatedCapture,
@@ -55,8 +58,19 @@ export async function judgedMerge(order: MergeOrder): Promise<MergeResult> {
   const found = compare(body, order.devices, missing)
   if (!isWhole)
     return found.leftBytes <= CUT_BYTES_MAX ? give('cut') : give('WRONG', `cut, and ${found.what}`)
-  if (found.leftBytes > 0 || !found.isAll) return give('WRONG', found.what)
+  if (found.leftBytes > 0 || !found.isAll) return give('WRONG', `${found.what}; ${await keep(answer, body)}`)
   return give(missing.size > 0 ? 'partial' : 'complete', [...missing.keys()].join())
+}
+
+let kept = 0
+
+/** For whoever looks into it: a file with what came, and what was said of it. Resolves with its name. */
+async function keep({ headers, trailers }: IncomingMessage, body: Buffer): Promise<string> {
+  kept += 1
+  const path = join(tmpdir(), `capfleet-scale-${process.pid}-${kept}.pcap`)
+  await writeFile(path, body)
+  await writeFile(`${path}.json`, JSON.stringify({ headers, trailers }))
+  return path
 }
 
 async function bodyOf(

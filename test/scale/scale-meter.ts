@@ -45,6 +45,7 @@ export class ScaleMeter implements AsyncDisposable {
   readonly #world: ScaleWorld
   readonly #redis: Redis
   readonly #timer: NodeJS.Timeout
+  #sampling: Promise<void> = Promise.resolve()
   #gatewayMiB: number[] = []
   #gatewayFds: number[] = []
   #redisMiB = 0
@@ -52,7 +53,9 @@ export class ScaleMeter implements AsyncDisposable {
   constructor(world: ScaleWorld) {
     this.#world = world
     this.#redis = new Redis(world.redis.url)
-    this.#timer = setInterval(() => void this.#sample(), SAMPLE_MS)
+    this.#timer = setInterval(() => {
+      this.#sampling = this.#sample()
+    }, SAMPLE_MS)
   }
 
   /** Measures while `work` runs. */
@@ -86,6 +89,7 @@ export class ScaleMeter implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
+    await this.#sampling
     this.#redis.disconnect()
   }
 

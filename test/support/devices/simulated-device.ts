@@ -77,7 +77,8 @@ export class SimulatedDevice implements AsyncDisposable {
 
   /** Listens, on the same port as before. */
   async powerOn(): Promise<void> {
-    const server = createServer((req, res) => void this.#answer(req, res))
+    // As an appliance.
+    const server = createServer({ keepAliveTimeout: 65_000 }, (req, res) => void this.#answer(req, res))
     server.on('connection', (socket) => {
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
