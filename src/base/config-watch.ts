@@ -14,6 +14,8 @@ export interface ConfigWatchOptions {
 
 /** An editor or a mount writes in several steps; the last one counts. */
 const SETTLE_MS = 200
+/** Something else in the folder, such as a log, may be written all the time. */
+const SETTLE_MAX_MS = 2_000
 
 /**
  * Has a configuration read again when its files change or the process gets SIGHUP. Their folders are
@@ -26,6 +28,8 @@ export class ConfigWatch {
   /** Digests, because some of the files are secret. */
   #digests: string
   #settling: NodeJS.Timeout | undefined
+  /** The first change that has not been looked at (performance.now()). */
+  #unsettledMs: number | undefined
   #reloading: Promise<void> = Promise.resolve()
 
   private constructor(options: ConfigWatchOptions, digests: string, folders: ReadonlySet<string>) {
@@ -63,8 +67,17 @@ export class ConfigWatch {
   }
 
   #settle(): void {
+    const nowMs = performance.now()
+    this.#unsettledMs ??= nowMs
+    const leftMs = Math.max(0, this.#unsettledMs + SETTLE_MAX_MS - nowMs)
     clearTimeout(this.#settling)
-    this.#settling = setTimeout(() => this.#request('file'), SETTLE_MS)
+    this.#settling = setTimeout(
+      () => {
+        this.#unsettledMs = undefined
+        this.#request('file')
+      },
+      Math.min(SETTLE_MS, leftMs),
+    )
   }
 
   /** One reload after the other. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -37,6 +38,20 @@ test('reloads after a write and after a new file took the place, once each, not 
   await watched.until(2)
   await eventually(() => watched.logged.length === 2, { limitMs: 5_000, message: 'both are logged' })
   assert.deepEqual(watched.logged, ['config.reloaded file', 'config.reloaded file'])
+})
+
+test('reloads in time although another file of the folder is written all the time', async () => {
+  await using folder = await tempFolder()
+  await writeFile(join(folder.path, 'gateway.yaml'), 'a')
+  await using watched = await watchIn(folder)
+  await writeFile(watched.path, 'b')
+  // More often than the watch waits for the last step of an editor.
+  const writing = setInterval(() => writeFileSync(join(folder.path, 'other.log'), 'x'), 50)
+  try {
+    await watched.until(1)
+  } finally {
+    clearInterval(writing)
+  }
 })
 
 test('sees a mount that swaps a link to a folder, as Kubernetes does', async () => {
