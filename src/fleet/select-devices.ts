@@ -24,9 +24,12 @@ export function selectDevices<Entry extends Selectable>(
   const wanted = wordsOf(selection)
   if (wanted.length === 0)
     throw badParameter(param, `is empty; name devices, ${param}=* for all of them, or leave it out`)
+  const named = new Map(fleet.map((device) => [device.name, device]))
   const chosen = new Set<Entry>()
   for (const word of wanted) {
-    const matching = fleet.filter(matcherOf(word))
+    // A name has none of the characters of globs and sites: such a word needs no look at each device.
+    const exact = named.get(word)
+    const matching = exact === undefined ? fleet.filter(matcherOf(word)) : [exact]
     if (matching.length === 0) throw nothingMatches(fleet, word, param)
     for (const device of matching) chosen.add(device)
   }
