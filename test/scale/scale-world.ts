@@ -1,5 +1,6 @@
 /** A thousand devices in a few processes, one Redis, gateways as in production, and the file that names the devices. */
 import { once } from 'node:events'
+import { mkdir } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -49,6 +50,7 @@ export class ScaleWorld implements AsyncDisposable {
   static async start(options: ScaleOptions): Promise<ScaleWorld> {
     await using building = new AsyncDisposableStack()
     const folder = building.use(await tempFolder()).path
+    await mkdir(join(folder, 'delays'))
     const redis = building.use(await TempRedis.create())
     await redis.settle('capfleet')
     const all = options.devices + options.spareDevices
@@ -116,7 +118,8 @@ function configOf(
 }
 
 function delaysPath(folder: string, name: string): string {
-  return join(folder, `${name}.delays`)
+  // Apart from the configuration, whose folder the gateways watch.
+  return join(folder, 'delays', name)
 }
 
 function environmentOf(folder: string, name: string, { profiles }: ScaleOptions): Record<string, string> {
