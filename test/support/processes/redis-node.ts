@@ -2,11 +2,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
+import { freePort } from './temp-proxy.ts'
 
 interface Access {
   readonly tls?: ConnectionOptions
@@ -75,16 +75,6 @@ export class RedisNode implements AsyncDisposable {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     await this.signal('SIGKILL')
   }
-}
-
-/** Three servers cannot be given a port 0 and be told of each other's. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** A primary, a replica and as many Sentinels as are wanted, which take its death for true within a second. */

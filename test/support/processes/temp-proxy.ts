@@ -46,6 +46,19 @@ export function startTempHaproxy(upstream: string): Promise<TempProxy> {
   })
 }
 
+/** For a test's `skip`: a sentence when haproxy is absent, else false. */
+export const WITHOUT_HAPROXY: string | false =
+  spawnSync('haproxy', ['-v']).status === 0 ? false : 'haproxy is not installed (apt-get install haproxy)'
+
+/** haproxy before several gateways, which asks each whether it is ready. */
+export function startTempBalancer(upstreams: readonly string[]): Promise<TempProxy> {
+  return startProxy('', {
+    program: 'haproxy',
+    argumentsOf: (path) => ['-db', '-f', path],
+    configuration: ({ port }) => balancerConfiguration(port, upstreams),
+  })
+}
+
 interface ProxyProgram {
   readonly program: string
   readonly argumentsOf: (configurationPath: string) => readonly string[]
@@ -114,6 +127,30 @@ defaults
 listen relay
   bind 127.0.0.1:${port}
   server device ${new URL(upstream).host}
+`
+}
+
+/** What REFERENCE.md says of haproxy. A download that waits in the queue says nothing for up to a minute. */
+function balancerConfiguration(port: number, upstreams: readonly string[]): string {
+  const servers = upstreams.map((upstream, index) => `  server g${index} ${new URL(upstream).host}`)
+  return `global
+  nbthread 1
+  hard-stop-after 1s
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 1h
+  timeout server 1h
+frontend clients
+  bind 127.0.0.1:${port}
+  default_backend gateways
+backend gateways
+  balance leastconn
+  option redispatch 1
+  retries 3
+  option httpchk GET /readyz
+  default-server check inter 500ms fall 1 rise 1
+${servers.join('\n')}
 `
 }
 
