@@ -54,7 +54,7 @@ test('helm test says what a gateway refuses', async () => {
   await using fleet = await startSmallFleet()
   const { code, stderr } = await runTest(fleet.gateway.url, `Basic ${btoa('user:wrong password')}`)
   assert.equal(code, 1)
-  assert.match(stderr, /\/stream\/list\? answered 401: .*unauthorized/)
+  assert.match(stderr, /\/stream\/list\? answered 401: .*unauthenticated/)
 })
 
 test('helm test sees a packet that is another one on its way', async () => {
