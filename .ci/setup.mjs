@@ -43,7 +43,7 @@ function installPythonTools() {
   const lock = join(ROOT, '.ci', 'python-lock.txt')
   const folder = join(ROOT, '.venv')
   whenChanged(join(folder, '.capfleet-lock'), [lock], () => {
-    say('installing schemathesis and hadolint (pip)')
+    say('installing Python packages of the tests (pip)')
     const made = run('/usr/bin/python3', ['-m', 'venv', '--clear', folder])
     const args = [
       'install',

@@ -1,4 +1,4 @@
-/** A real DNS server on a free UDP port of the loopback that answers from a table. */
+/** A real DNS server that answers from a table; without `place` on a free UDP port of the loopback. */
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 
@@ -24,16 +24,17 @@ export class TinyDns implements AsyncDisposable {
     this.#socket.on('message', (query, from) => this.#answer(query, from))
   }
 
-  static async start(table: DnsTable): Promise<TinyDns> {
+  static async start(table: DnsTable, place = { port: 0, address: '127.0.0.1' }): Promise<TinyDns> {
     const dns = new TinyDns(table)
-    dns.#socket.bind(0, '127.0.0.1')
+    dns.#socket.bind(place)
     await once(dns.#socket, 'listening')
     return dns
   }
 
   /** For dnsServers. */
   get address(): string {
-    return `127.0.0.1:${this.#socket.address().port}`
+    const { address, port } = this.#socket.address()
+    return `${address}:${port}`
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

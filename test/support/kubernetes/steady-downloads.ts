@@ -1,0 +1,76 @@
+/** Clients that download the same bytes again and again, each time by a new connection. */
+import { createHash } from 'node:crypto'
+import { request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface SteadyDownloads {
+  /** Transfers that were whole. */
+  done(): number
+  /** Lets those that run end. */
+  end(): Promise<{
+    readonly transfers: number
+    readonly handedBack: number
+    readonly failures: readonly string[]
+  }>
+}
+
+interface Load {
+  readonly url: string
+  readonly authorization: string
+  readonly sha256: string
+  readonly clients: number
+}
+
+export function downloadAllTheTime(load: Load): SteadyDownloads {
+  let isEnding = false
+  let transfers = 0
+  let handedBack = 0
+  const failures: string[] = []
+  const client = async (): Promise<void> => {
+    while (!isEnding) {
+      try {
+        const { status, retryAfterS, sha256 } = await download(load)
+        if (status === 503 && retryAfterS !== undefined) {
+          handedBack += 1
+          await delay(retryAfterS * 1_000)
+        } else if (status === 200 && sha256 === load.sha256) transfers += 1
+        else failures.push(`status ${status}, sha256 ${sha256}`)
+      } catch (error) {
+        failures.push(String(error))
+      }
+    }
+  }
+  const running = Promise.all(Array.from({ length: load.clients }, client))
+  return {
+    done: () => transfers,
+    async end() {
+      isEnding = true
+      await running
+      return { transfers, handedBack, failures }
+    },
+  }
+}
+
+interface Downloaded {
+  readonly status: number | undefined
+  readonly retryAfterS: number | undefined
+  readonly sha256: string
+}
+
+/** Fails when the answer breaks off. */
+function download({ url, authorization }: Load): Promise<Downloaded> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { headers: { authorization }, agent: false }, (response) => {
+      const hash = createHash('sha256')
+      response.on('data', (bytes: Buffer) => hash.update(bytes))
+      response.on('error', reject)
+      response.on('end', () => {
+        const retryAfter = response.headers['retry-after']
+        const retryAfterS = retryAfter === undefined ? undefined : Number(retryAfter)
+        resolve({ status: response.statusCode, retryAfterS, sha256: hash.digest('hex') })
+      })
+    })
+    sent.on('error', reject)
+    sent.end()
+  })
+}
