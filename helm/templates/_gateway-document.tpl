@@ -39,6 +39,8 @@ deviceDiscovery:
       namespace: {{ include "capfleet.discoveryNamespace" . }}
       labelSelector: kubernetes.io/service-name={{ include "capfleet.discoveryService" . }}
       port: http
+      # A DaemonSet's pod has another name after each upgrade, and schedules and users name devices.
+      nameBy: node
     scheme: {{ ternary "https" "http" (include "capfleet.applianceSpeaksTls" . | not | not) }}
     {{- if .Values.discovery.caSecret }}
     ca: /etc/capfleet/secrets/appliance-ca/ca.crt

@@ -87,8 +87,7 @@ describe('the life of a release', () => {
     const { status } = await askJson('get', '-n', CAPTURE, 'daemonset', 'fleet-capfleet-appliance')
     assert.deepEqual([status.desiredNumberScheduled, status.numberReady], [3, 3])
     const found = await devicesFoundBy('fleet-capfleet-gateway')
-    const pods = await askJson('get', '-n', CAPTURE, 'pods')
-    assert.deepEqual(found, namesOf(pods, 'name'))
+    assert.deepEqual(found, ['node-0', 'node-1', 'node-2'])
   })
 
   test('the gateway may read nothing else', async () => {
@@ -162,11 +161,19 @@ describe('the life of a release', () => {
     await writeFile(tokenFile, await ask('create', 'token', account, '-n', NAMESPACE))
     const { apiUrl: url, caFile } = cluster
     const labelSelector = 'kubernetes.io/service-name=fleet-capfleet-appliance'
-    const settings = { url, namespace: CAPTURE, labelSelector, port: 'http', tokenFile, caFile }
+    const settings = {
+      url,
+      namespace: CAPTURE,
+      labelSelector,
+      port: 'http',
+      nameBy: 'node',
+      tokenFile,
+      caFile,
+    } as const
     const end = new AbortController()
     const found = new Promise<readonly string[]>((resolve, reject) => {
       const onSlices = (slices: Iterable<EndpointSlice>) => {
-        const names = devicesOfSlices(slices, 'http').map(({ name }) => name)
+        const names = devicesOfSlices(slices, settings).map(({ name }) => name)
         if (names.length === 3) resolve(names)
       }
       watchEndpointSlices(settings, onSlices, end.signal).catch(reject)

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 export interface FakePod {
   readonly name: string
   readonly address: string
+  readonly node?: string
   readonly ready?: boolean
 }
 
@@ -19,6 +20,7 @@ export function makeSlice(name: string, pods: readonly FakePod[], port = 8081) {
       addresses: [pod.address],
       conditions: { ready: pod.ready ?? true },
       targetRef: { kind: 'Pod', name: pod.name },
+      nodeName: pod.node ?? null,
     })),
     ports: [
       { name: 'metrics', port: 9_090 },

@@ -57,10 +57,9 @@ export class DeviceDiscovery {
     try {
       if (srv !== undefined) this.#found(await lookUpSrv({ srv, dnsServers }, signal))
       if (endpointSlice !== undefined) {
-        const { port } = endpointSlice
         await watchEndpointSlices(
           endpointSlice,
-          (slices) => this.#found(devicesOfSlices(slices, port)),
+          (slices) => this.#found(devicesOfSlices(slices, endpointSlice)),
           signal,
         )
       }

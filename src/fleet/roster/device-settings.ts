@@ -40,6 +40,7 @@ const endpointSliceSchema = z.strictObject({
   namespace: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be the name of a namespace'),
   labelSelector: z.string().max(1_000).default(''),
   port: z.string().max(63).optional(),
+  nameBy: z.enum(['pod', 'node']).default('pod'),
   tokenFile: z.string().default('/var/run/secrets/kubernetes.io/serviceaccount/token'),
   caFile: z.string().default('/var/run/secrets/kubernetes.io/serviceaccount/ca.crt'),
 })

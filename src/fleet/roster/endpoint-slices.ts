@@ -7,6 +7,7 @@ const endpointSchema = z.object({
   addresses: z.array(z.string()).min(1),
   conditions: z.object({ ready: z.boolean().nullish() }).nullish(),
   hostname: z.string().nullish(),
+  nodeName: z.string().nullish(),
   targetRef: z.object({ name: z.string() }).nullish(),
 })
 
@@ -18,21 +19,25 @@ export const endpointSliceSchema = z.object({
 
 export type EndpointSlice = z.infer<typeof endpointSliceSchema>
 
-/**
- * The devices of all slices, sorted by name. A device is called after the pod, or the host name, of
- * its endpoint. `wantedPort` is the name or the number of a port; undefined = the first.
- */
+export interface SliceReading {
+  /** The name or the number of a port; undefined = the first. */
+  readonly port?: string | undefined
+  /** What a device is called after: the pod, or the host name, of its endpoint, or the node that this runs on. */
+  readonly nameBy: 'pod' | 'node'
+}
+
+/** The devices of all slices, sorted by name. */
 export function devicesOfSlices(
   slices: Iterable<EndpointSlice>,
-  wantedPort: string | undefined,
+  reading: SliceReading,
 ): readonly FoundDevice[] {
-  const found = [...slices].flatMap((slice) => devicesOfSlice(slice, wantedPort))
+  const found = [...slices].flatMap((slice) => devicesOfSlice(slice, reading))
   // A pod with two address families is in a slice of each; the IPv4 address comes first and stays.
   found.sort((a, b) => a.name.localeCompare(b.name, 'en') || isIP(a.host) - isIP(b.host))
   return found.filter((device, index) => !isSamePod(device, found[index - 1]))
 }
 
-function devicesOfSlice(slice: EndpointSlice, wantedPort: string | undefined): FoundDevice[] {
+function devicesOfSlice(slice: EndpointSlice, { port: wantedPort, nameBy }: SliceReading): FoundDevice[] {
   const ports = slice.ports ?? []
   const chosen = ports.find(
     ({ name, port }) => wantedPort === undefined || [name, String(port)].includes(wantedPort),
@@ -42,7 +47,8 @@ function devicesOfSlice(slice: EndpointSlice, wantedPort: string | undefined): F
     if (endpoint === undefined || endpoint.conditions?.ready === false) return []
     // Only the first address counts, says the documentation of the type.
     const [host = ''] = endpoint.addresses
-    const name = endpoint.targetRef?.name ?? endpoint.hostname ?? ''
+    const ofPod = endpoint.targetRef?.name ?? endpoint.hostname ?? ''
+    const name = nameBy === 'node' ? (endpoint.nodeName ?? '') : ofPod
     return [{ name, host, port: chosen?.port ?? 0, addresses: [host] }]
   })
 }

@@ -129,6 +129,26 @@ describe('discovery by EndpointSlices', { timeout: 30_000 }, () => {
     assert.match(watch, /watch=1&resourceVersion=\d+&allowWatchBookmarks=true&timeoutSeconds=\d+$/)
   })
 
+  test('a device that is called after its node keeps its name when another pod comes there', async () => {
+    await using folder = await tempFolder()
+    await using kubernetes = await FakeKubernetes.start()
+    const old = { name: 'pod-1', address: '10.0.0.1', node: 'lon1' }
+    kubernetes.put(makeSlice('a', [old]))
+    await using running = discover({
+      endpointSlice: {
+        url: kubernetes.url,
+        namespace: 'capture',
+        nameBy: 'node',
+        tokenFile: await tokenFile(folder.path),
+      },
+    })
+    await running.until(['lon1 10.0.0.1:9090'])
+    await eventually(() => kubernetes.watchers === 1, { limitMs: 8_000, message: 'it watches' })
+    const fresh = { name: 'pod-2', address: '10.0.0.2', node: 'lon1' }
+    kubernetes.put(makeSlice('a', [{ ...old, ready: false }, fresh]))
+    await running.until(['lon1 10.0.0.2:9090'])
+  })
+
   test('lists anew when the watch ends, when its version expired, and with a new token', async () => {
     await using folder = await tempFolder()
     await using kubernetes = await FakeKubernetes.start()
