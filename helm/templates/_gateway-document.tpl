@@ -19,6 +19,8 @@ auth:
   tokens:
     keys: /etc/capfleet/secrets/token-keys
 exports:
+  # Orders that nobody would carry out are refused.
+  enabled: {{ include "capfleet.hasWorkers" . | not | not }}
   worker:
     listen:
       host: 0.0.0.0
