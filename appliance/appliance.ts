@@ -12,6 +12,7 @@ import { createHttpApp } from '../src/http/http-app.ts'
 import { listen } from '../src/http/http-server.ts'
 import { pathsOf } from '../src/http/server-certificate.ts'
 import { registerCaptureMetrics } from './answers/capture-metrics.ts'
+import { registerMachineMetrics } from './answers/machine-metrics.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { type ApplianceRoute, routeOf } from './appliance-routes.ts'
@@ -108,6 +109,7 @@ async function createParts(
   const live = new LiveLimit(config.events)
   const compiles = new CompileQueue(config.filters)
   registerCaptureMetrics(metrics, sensors)
+  registerMachineMetrics(metrics, sensors)
   registerCompileMetrics(metrics, compiles)
   const eventMetrics = new EventMetrics(metrics, live)
   return {

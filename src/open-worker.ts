@@ -3,6 +3,7 @@ import { Quotas } from './auth/quotas.ts'
 import { CapfleetError } from './base/error.ts'
 import type { Log } from './base/log.ts'
 import type { Metrics } from './base/metrics.ts'
+import { publishRoom } from './export/export-metrics.ts'
 import { ExportOutcomes } from './export/export-outcomes.ts'
 import type { ExportParts, OrderingRules } from './export/export-parts.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
@@ -38,7 +39,7 @@ export async function openWorker(
   const audit = await openAudit(config, { kind: 'worker', log, metrics }, owner)
   const redis = await openWorkerRedis(config, { configPath, log, signal })
   const fleet = openFleet(config, metrics, log)
-  const leases = await joinScheduler(config, { redis, fleet, log, sole: false })
+  const leases = await joinScheduler(config, { redis, fleet, metrics, log, sole: false })
   owner.defer(() => leases.close())
   owner.use(fleet)
   const busyOf = async () => new Set<string>()
@@ -47,6 +48,7 @@ export async function openWorker(
   const shared = await openExports(config, configPath, { redis, log }, owner)
   for (const target of shared.targets.values()) await target.check()
   await checkSpool(shared)
+  publishRoom(shared, metrics)
   const { startTimeoutMs, retryPauseMs } = config.downloads
   const outcomes = new ExportOutcomes(metrics)
   const ordering = orderingRules(config)

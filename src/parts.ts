@@ -7,13 +7,14 @@ import type { Metrics } from './base/metrics.ts'
 import { isInsecure } from './base/setting-schemas.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges } from './export/export-changes.ts'
+import { publishExports } from './export/export-metrics.ts'
 import { CallLimits } from './fleet/call-limits.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import type { DeviceUse } from './lease/lease.ts'
 import { shuttingDown } from './lease/lease-failure.ts'
 import type { ReadersOf } from './lease/lease-housekeeper.ts'
+import { publishDeviceUse, publishLeases } from './lease/lease-metrics.ts'
 import { LeaseScheduler } from './lease/lease-scheduler.ts'
 import { openAudit } from './open-audit.ts'
 import { openExports } from './open-exports.ts'
@@ -61,21 +62,30 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const audit = await openAudit(config, { kind: 'gateway', log, metrics }, building)
   const redis = await openGatewayRedis(config, { configPath, log, signal }, building)
   const tokens = await openTokens(config, { users, redis, metrics, log }, building)
-  const leases = await joinScheduler(config, { redis, fleet, log, sole: isPrivate(config.redis) })
+  const leases = await joinScheduler(config, {
+    redis,
+    fleet,
+    metrics,
+    log,
+    sole: isPrivate(config.redis),
+  })
   building.defer(() => leases.close())
+  publishDeviceUse(leases, () => fleet.devices.map(({ name }) => name), metrics)
   // After the leases, so that it ends before them: no place is given back under an open stream.
   building.use(fleet)
   const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
   await owner.configure(roster)
   const exports = await openExports(config, configPath, { redis, log }, building)
+  publishExports(exports.store, () => leases.reachable, metrics)
   const changes = building.use(new ExportChanges({ redis, store: exports.store, log }))
   const receipts = building.use(openReceipts(config, redis, metrics, log))
+  const running = new RunningDownloads()
   const draining = new AbortController()
   const parts: GatewayParts = {
     fleet,
     proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
-    callLimits: new CallLimits(config.control, metrics),
+    callLimits: new CallLimits(config.control, metrics, fleet),
     quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
     audit,
     vouchers: { users, tokens: tokens.verifier },
@@ -98,8 +108,8 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     downloads: {
       leases,
       fleet,
-      metrics: new DownloadOutcomes(metrics),
-      running: new RunningDownloads(),
+      metrics: new DownloadOutcomes(metrics, () => running.count - leases.own.waiting),
+      running,
       receipts,
       audit,
       log,
@@ -117,7 +127,6 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
       perUserMax: config.exports.perUserMax,
       devicesMax: config.exports.devicesMax,
     },
-    refreshLeaseGauges: leaseGauges(metrics, leases, fleet),
   }
   const owned = building.move()
   const drain = () => {
@@ -164,46 +173,21 @@ async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): P
 export interface SchedulerParts {
   readonly redis: RedisTarget
   readonly fleet: Fleet
+  readonly metrics: Metrics
   readonly log: Log
   /** No other gateway uses this Redis. */
   readonly sole: boolean
 }
 
 /** Fails with scheduler-unavailable. */
-export function joinScheduler(
+export async function joinScheduler(
   config: GatewayConfig,
-  { redis, fleet, log, sole }: SchedulerParts,
+  { redis, fleet, metrics, log, sole }: SchedulerParts,
 ): Promise<LeaseScheduler> {
   const { streamsPerDevice } = config.downloads
   const { keyPrefix } = config.redis
   const readersOf: ReadersOf = (name) => fleet.readersOf(name)
-  return LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole })
-}
-
-function leaseGauges(metrics: Metrics, leases: LeaseScheduler, fleet: Fleet): () => Promise<void> {
-  let use: readonly (DeviceUse & { readonly device: string })[] = []
-  metrics.gauge(
-    'lease_streams',
-    'Streams in use and requests waiting by device',
-    ['device', 'state'],
-    (gauge) => {
-      gauge.reset()
-      for (const { device, used, waiting } of use) {
-        gauge.set({ device, state: 'used' }, used)
-        gauge.set({ device, state: 'waiting' }, waiting)
-      }
-    },
-  )
-  metrics.gauge('scheduler_reachable', 'Whether Redis acknowledges heartbeats', [], (gauge) =>
-    gauge.set(leases.reachable ? 1 : 0),
-  )
-  return async () => {
-    const names = fleet.devices.map((device) => device.name)
-    try {
-      const found = await leases.use(names)
-      use = found.map((entry, index) => ({ ...entry, device: names[index] ?? '' }))
-    } catch {
-      // While Redis is away the last figures stand; scheduler_reachable tells.
-    }
-  }
+  const leases = await LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole })
+  publishLeases(leases, metrics)
+  return leases
 }

@@ -119,7 +119,7 @@ function tellOfItself(metrics: Metrics, log: Log, draining: AbortSignal) {
     }
     if (ctx.path !== '/metrics') return
     ctx.type = metrics.contentType
-    ctx.body = await metrics.text(async () => undefined)
+    ctx.body = await metrics.text()
   })
   return app.callback()
 }

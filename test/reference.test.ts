@@ -6,9 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { commandTables } from './support/command-tables.ts'
-import { startTempAppliance } from './support/processes/temp-appliance.ts'
-import { startTempGateway } from './support/processes/temp-gateway.ts'
-import { TempRedis } from './support/processes/temp-redis.ts'
+import { metricTexts } from './support/metric-texts.ts'
 import {
   auditTable,
   errorTable,
@@ -23,17 +21,6 @@ import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
 const PATH = join(REPOSITORY_ROOT, 'REFERENCE.md')
 
-/** The texts of /metrics of a gateway and of the appliance behind it. */
-async function metrics(): Promise<readonly [string, string]> {
-  await using redis = await TempRedis.create()
-  await using appliance = await startTempAppliance()
-  const [user = '', password = ''] = appliance.credentials('user').split(':')
-  const config = { name: 'a', url: appliance.url, user, password: { env: 'FAKE_DEVICE_PASSWORD' } }
-  await using gateway = await startTempGateway([{ config, password }], redis.url)
-  const ofGateway = await fetch(`${gateway.url}/metrics`, { headers: gateway.as.viewer })
-  return [await ofGateway.text(), (await appliance.get('/metrics')).body.toString()]
-}
-
 test('REFERENCE.md has every command, path, parameter, header, error, metric and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
     roles: roleTable(),
@@ -43,7 +30,7 @@ test('REFERENCE.md has every command, path, parameter, header, error, metric and
     parameters: parameterTables(),
     headers: headerTables(),
     errors: errorTable(),
-    metrics: metricTables(...(await metrics())),
+    metrics: metricTables(await metricTexts()),
     settings: settingBlocks(),
   }
   const text = await readFile(PATH, 'utf8')

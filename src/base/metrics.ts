@@ -1,15 +1,25 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { productVersion } from './product-version.ts'
 
 /** How much time may go into the text: so much at the start, and this part of each moment is added. */
 const TEXT_TIME_MAX_MS = 500
 const TEXT_TIME_SHARE = 1 / 20
 
+/** Gauges of prom-client that are called like counters. Each is the sum of another one, which stays. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+]
+
 /**
  * The metrics of one program, in the Prometheus text format. The only file that knows prom-client.
- * Names are given without the prefix "capfleet_".
+ * Names are given without the prefix "capfleet_". Labels have few values: never what callers say, such as names of
+ * captures, and names of devices only in metrics that forget those that are gone.
  */
 export class Metrics {
   readonly #registry = new Registry()
+  readonly #refreshes: (() => Promise<void>)[] = []
   #text = ''
   /** How much time may go into the text now, and since when (performance.now()). */
   #textTimeMs = TEXT_TIME_MAX_MS
@@ -17,10 +27,22 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry })
+    for (const name of MISNAMED) this.#registry.removeSingleMetric(name)
+    this.figures('build_info', 'The version that runs; always 1', ['version'], (set) =>
+      set(1, { version: productVersion() }),
+    )
   }
 
-  counter(name: string, help: string, labelNames: readonly string[] = []): Counter {
-    return new Counter(this.#described(name, help, labelNames))
+  /** `known`: series that are told from the start on, for nobody would see the first step of one that begins with 1. */
+  counter(
+    name: string,
+    help: string,
+    labelNames: readonly string[] = [],
+    known: readonly Labels[] = [],
+  ): Counter {
+    const counter = new Counter(this.#described(name, help, labelNames))
+    for (const labels of known) counter.inc(labels, 0)
+    return counter
   }
 
   /** `read` is called at each scrape and sets the gauge's values. */
@@ -64,21 +86,26 @@ export class Metrics {
     return new Histogram({ ...this.#described(name, help, labelNames), buckets: [...bucketsS] })
   }
 
+  /** `refresh` is called before each text, and reads what is not in this process. It must not fail. */
+  beforeText(refresh: () => Promise<void>): void {
+    this.#refreshes.push(refresh)
+  }
+
   get contentType(): string {
     return this.#registry.contentType
   }
 
   /**
-   * All metrics as of now. `refresh` reads what they cannot read by themselves. To make the text takes some of
-   * everybody's time: who asks without a pause gets the last one again, so that it is a twentieth at most.
+   * All metrics as of now. To make the text takes some of everybody's time: who asks without a pause gets the last
+   * one again, so that it is a twentieth at most.
    */
-  async text(refresh?: () => Promise<void>): Promise<string> {
+  async text(): Promise<string> {
     const nowMs = performance.now()
     const addedMs = (nowMs - this.#textTimeSinceMs) * TEXT_TIME_SHARE
     this.#textTimeMs = Math.min(TEXT_TIME_MAX_MS, this.#textTimeMs + addedMs)
     this.#textTimeSinceMs = nowMs
     if (this.#textTimeMs <= 0) return this.#text
-    await refresh?.()
+    await Promise.all(this.#refreshes.map((refresh) => refresh()))
     const beganMs = performance.now()
     this.#text = await this.#registry.metrics()
     this.#textTimeMs -= performance.now() - beganMs
@@ -90,8 +117,10 @@ export class Metrics {
   }
 }
 
+export type Labels = Readonly<Record<string, string>>
+
 /** Tells the values of a metric that there are at this moment. */
-export type ReadSeries = (set: (value: number, labels?: Readonly<Record<string, string>>) => void) => void
+export type ReadSeries = (set: (value: number, labels?: Labels) => void) => void
 
 /** A metric without labels would keep a 0. */
 function forgetSeries(metric: Counter | Gauge, labelNames: readonly string[]): void {

@@ -2,8 +2,8 @@
  * Room for exports: each keeps what it will still need, so that exports that begin together do not fill a disk that each
  * of them alone would have found large enough. A disk that fills up all the same pauses them.
  */
-import { statfs } from 'node:fs/promises'
 import { CapfleetError } from '../base/error.ts'
+import { freeBytesOf } from './export-metrics.ts'
 import type { ExportOrder } from './export-order.ts'
 import type { ExportParts } from './export-parts.ts'
 import { targetOf } from './publish-export.ts'
@@ -31,7 +31,7 @@ export async function reserveSpace(
   await reserveAt(parts, order, {
     place: SPOOL,
     needed: needed.spool,
-    free: await freeBytes(parts.spool.path),
+    free: await freeBytesOf(parts.spool.path),
   })
 }
 
@@ -68,9 +68,4 @@ async function reserveAt(
     'export-store-full',
     `the export needs ${needed} bytes of ${where}, where ${free} are free and ${others} kept for other exports; remove exports, or wait`,
   )
-}
-
-async function freeBytes(folder: string): Promise<bigint> {
-  const { bavail, bsize } = await statfs(folder, { bigint: true })
-  return bavail * bsize
 }

@@ -201,6 +201,19 @@ export class ExportStore implements AsyncDisposable {
     return askRedis(() => this.#redis.smembers(`${this.#prefix}:live`))
   }
 
+  /** State and time of order of all exports that have not ended. */
+  async liveStates(): Promise<readonly { readonly state: ExportState; readonly createdMs: number }[]> {
+    const ids = await this.live()
+    const [states, created] = await Promise.all([
+      Promise.all(ids.map((id) => askRedis(() => this.#redis.hget(this.#key(id), 'state')))),
+      ids.length === 0 ? [] : askRedis(() => this.#redis.zmscore(`${this.#prefix}:all`, ...ids)),
+    ])
+    return states.flatMap((state, at) =>
+      // It has been forgotten meanwhile.
+      state === null ? [] : { state: state as ExportState, createdMs: Number(created[at]) },
+    )
+  }
+
   /** How many exports of the user have not ended. */
   liveOf(user: string): Promise<number> {
     return askRedis(() => this.#redis.scard(`${this.#prefix}:live:${user}`))

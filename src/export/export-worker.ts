@@ -65,6 +65,14 @@ export class ExportWorker implements AsyncDisposable {
     const write = this.#take<WriteJob>(WRITE_QUEUE, writes, (job) => this.#runExport(job))
     const upkeep = this.#take<UpkeepJob>(UPKEEP_QUEUE, 1, (job) => runUpkeep(parts, job))
     this.#queues = [fetch, write, upkeep]
+    metrics.figures(
+      'export_jobs_running',
+      'Jobs of exports that this worker runs, by queue',
+      ['queue'],
+      (set) => {
+        for (const { name, running } of [fetch, write, upkeep]) set(running, { queue: name })
+      },
+    )
     const watched = [
       { queue: jobs.fetch, taken: fetch },
       { queue: jobs.write, taken: write },
@@ -156,6 +164,7 @@ export class ExportWorker implements AsyncDisposable {
     if (answer === undefined) {
       if (this.#stopping.signal.aborted) throw new Later(0)
       this.#parts.log.error('export.job-crashed', { exportId, job: job.id })
+      this.#parts.outcomes.died()
       if (await isPoison(job)) await this.#park(job, 'it ended the process that ran it')
       return 'done'
     }

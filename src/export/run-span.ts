@@ -57,6 +57,7 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
         parts.outcomes.fetched(chunkBytes)
       },
     })
+    parts.outcomes.span('fetched')
     await endTrouble(parts, order, device)
     if (record.state === 'paused')
       await parts.store.change(order, { state: 'running', error: null }, { states: ['paused'] })
@@ -86,6 +87,10 @@ async function meetFailure(
   { stopping }: RunningJob,
 ): Promise<void> {
   const { order, window, device, files } = span
+  const finish = async (outcome: Partial<SpanOutcome>) => {
+    await files.finish({ ...NOTHING, ...outcome })
+    parts.outcomes.span('missing')
+  }
   if (error === NOT_WANTED) return
   if (stopping.aborted) throw new Later(0)
   if (!(error instanceof CapfleetError)) throw error
@@ -93,16 +98,16 @@ async function meetFailure(
   const whole = { fromNs: window.beginNs, toNs: window.endNs }
   if (error.code === 'aged-out') {
     const hole: Hole = { ...whole, final: true, error: reported(error) }
-    return await files.finish({ ...NOTHING, holes: [hole] })
+    return await finish({ holes: [hole] })
   }
   const failure = await judgeFailure(parts, order, device, error).catch((thrown: unknown) => thrown)
   if (!(failure instanceof CapfleetError) || isOurs(failure)) throw failure
   const isMissing = failure.kind.blame === 'device' || failure.code === 'device-rejected'
   if (isMissing && order.onMissing === 'partial') {
     const hole: Hole = { ...whole, final: false, error: reported(failure) }
-    return await files.finish({ ...NOTHING, holes: [hole] })
+    return await finish({ holes: [hole] })
   }
-  await files.finish({ ...NOTHING, fatal: reported(failure) })
+  await finish({ fatal: reported(failure) })
 }
 
 const NOTHING: SpanOutcome = { file: null, bytes: 0, holes: [], fatal: null }

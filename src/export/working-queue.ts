@@ -35,6 +35,11 @@ export class WorkingQueue<Data = unknown> {
     this.#worker = this.#open()
   }
 
+  /** Jobs that run now. */
+  get running(): number {
+    return this.#running
+  }
+
   /** For how long it could have taken a job and took none. */
   get idleMs(): number {
     return this.#running < this.#options.worker.concurrency ? performance.now() - this.#tookMs : 0

@@ -1,5 +1,6 @@
-import { CapfleetError } from '../base/error.ts'
+import { type Blame, CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
+import type { Fleet } from './fleet.ts'
 
 /** How many calls may run at a time on one device. Each takes one of the device's connections. */
 export interface CallLimitSettings {
@@ -16,23 +17,34 @@ export interface DeviceCall {
 
 const RETRY_AFTER_S = 1
 
+/** How a call ended: well, or whose fault it was that it did not. Each error would be too many series of each device. */
+type CallResult = 'ok' | Blame
+const RESULTS: readonly CallResult[] = ['ok', 'caller', 'device', 'ours']
+
 /**
- * The calls to devices that are not downloads: counted by how they ended ("ok" or an error code), and
- * limited, so that nobody can take all the connections of a device, which its probes need too.
+ * The calls to devices that are not downloads: counted by how they ended, and limited, so that nobody can take all
+ * the connections of a device, which its probes need too.
  */
 export class CallLimits {
   readonly #limits: CallLimitSettings
-  readonly #count: (device: string, result: string) => void
+  /** Ended calls by device; one that is no more of the fleet has none. */
+  readonly #ended = new Map<string, Record<CallResult, number>>()
   /** Running calls by device, and by device and user; there is no entry for 0. */
   readonly #running = new Map<string, number>()
 
-  constructor(limits: CallLimitSettings, metrics: Metrics) {
+  constructor(limits: CallLimitSettings, metrics: Metrics, fleet: Pick<Fleet, 'find'>) {
     this.#limits = limits
-    const counter = metrics.counter('control_calls_total', 'Calls to devices, without downloads and probes', [
-      'device',
-      'result',
-    ])
-    this.#count = (device, result) => counter.inc({ device, result })
+    metrics.totals(
+      'control_calls_total',
+      'Calls to devices, without downloads and probes, by result: ok, or whose fault it was',
+      ['device', 'result'],
+      (set) => {
+        for (const [device, ended] of this.#ended) {
+          if (fleet.find(device) === undefined) this.#ended.delete(device)
+          else for (const result of RESULTS) set(ended[result], { device, result })
+        }
+      },
+    )
   }
 
   /** Does `work`, which is a call to a device. Fails with too-many-requests when it would be one too many. */
@@ -44,9 +56,15 @@ export class CallLimits {
       this.#count(device, 'ok')
       return result
     } catch (error) {
-      this.#count(device, error instanceof CapfleetError ? error.code : 'internal-error')
+      this.#count(device, error instanceof CapfleetError ? error.kind.blame : 'ours')
       throw error
     }
+  }
+
+  #count(device: string, result: CallResult): void {
+    const ended = this.#ended.get(device) ?? { ok: 0, caller: 0, device: 0, ours: 0 }
+    ended[result] += 1
+    this.#ended.set(device, ended)
   }
 
   #take({ device, user }: DeviceCall): Disposable {

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
 import type { Caller } from '../base/caller.ts'
-import { CapfleetError, ERROR_KINDS } from '../base/error.ts'
+import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { refusalOf } from './connection-limits.ts'
@@ -36,7 +36,7 @@ const PATH_SHOWN_MAX = 200
 
 export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   const app = new Koa<RequestState>()
-  const requests = options.metrics.counter('http_requests_total', 'Requests by status', ['method', 'status'])
+  const count = requestCounts(options.metrics)
   // Koa reports here what it cannot turn into an answer, such as a client that left.
   app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
   app.use(async (ctx, next) => {
@@ -44,7 +44,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     ctx.res.setHeader('Capfleet-Request-Id', ctx.state.requestId)
     const startedMs = performance.now()
     ctx.res.on('close', () => {
-      requests.inc({ method: ctx.method, status: ctx.res.statusCode })
+      count.ended(ctx)
       options.log.info('http.request', {
         requestId: ctx.state.requestId,
         method: ctx.method,
@@ -62,10 +62,25 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
       await next()
       if (ctx.status === 404 && ctx.body === undefined && ctx.respond !== false) throw noSuchPath(ctx.path)
     } catch (error) {
-      answerProblem(ctx, error, options)
+      count.problem(answerProblem(ctx, error, options))
     }
   })
   return app
+}
+
+/** Callers may come with any of the methods that Node knows. */
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'DELETE'])
+
+function requestCounts(metrics: Metrics) {
+  const requests = metrics.counter('http_requests_total', 'Requests by status', ['method', 'status'])
+  const problems = metrics.counter('http_problems_total', 'Requests that ended with an error, by its code', [
+    'code',
+  ])
+  return {
+    ended: ({ method, res }: Koa.ParameterizedContext<RequestState>) =>
+      requests.inc({ method: METHODS.has(method) ? method : 'other', status: res.statusCode }),
+    problem: (code: ErrorCode) => problems.inc({ code }),
+  }
 }
 
 /** The connection itself may be one too many. */
@@ -82,18 +97,19 @@ export function noSuchPath(path: string): CapfleetError {
   return new CapfleetError('not-found', `there is nothing at ${shown}; /docs and REFERENCE.md list the paths`)
 }
 
+/** Returns the code of the error. */
 function answerProblem(
   ctx: Koa.ParameterizedContext<RequestState>,
   thrown: unknown,
   { log, takesTokens = false }: HttpAppOptions,
-): void {
+): ErrorCode {
   const error = toCapfleetError(thrown)
   if (error.code === 'internal-error')
     log.error('http.internal-error', { requestId: ctx.state.requestId, err: thrown })
   if (ctx.res.headersSent) {
     // No status is possible any more; whoever streams has cut the body already.
     ctx.res.destroy()
-    return
+    return error.code
   }
   ctx.respond = true
   for (const [name, value] of Object.entries(problemHeaders(error))) ctx.set(name, value)
@@ -101,6 +117,7 @@ function answerProblem(
   ctx.status = error.kind.status
   ctx.body = JSON.stringify(problemBody(error, ctx.state.requestId, LEGACY_PATH.test(ctx.path)))
   ctx.type = 'application/problem+json'
+  return error.code
 }
 
 function toCapfleetError(thrown: unknown): CapfleetError {

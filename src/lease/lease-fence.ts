@@ -5,12 +5,12 @@ import type { ReadersOf } from './lease-housekeeper.ts'
 
 /**
  * Cuts the streams on devices that cannot tell their readers: after a long silence of Redis others
- * may soon have theirs. Where a device counts, they stay in use as long as they run.
+ * may soon have theirs. Where a device counts, they stay in use as long as they run. `onCut` hears of each lease.
  */
 export async function fenceEntries(
   entries: Iterable<LeaseEntry>,
   readersOf: ReadersOf,
-  log: Log,
+  { log, onCut }: { readonly log: Log; readonly onCut: () => void },
 ): Promise<void> {
   const asked = new Map<string, Promise<boolean>>()
   const isSilent = (device: string): Promise<boolean> => {
@@ -25,6 +25,7 @@ export async function fenceEntries(
       const silent = await Promise.all(request.devices.map(isSilent))
       if (!silent.includes(true) || lost.signal.aborted) return
       log.error('lease.fenced', { id: request.id, devices: request.devices })
+      onCut()
       lost.abort(schedulerUnavailable(new Error('Redis has been away for too long')))
     }),
   )

@@ -33,6 +33,7 @@ export class LeaseHeartbeat {
   #mustReassert = false
   #recoverUntil: string | undefined
   #acknowledgedMs = performance.now()
+  #roundTripMs = 0
   #beating: Promise<void> | undefined
 
   constructor(options: HeartbeatOptions) {
@@ -42,6 +43,11 @@ export class LeaseHeartbeat {
   /** How long ago the last heartbeat was sent that Redis acknowledged. */
   get silentMs(): number {
     return performance.now() - this.#acknowledgedMs
+  }
+
+  /** How long the last heartbeat took that Redis acknowledged. */
+  get roundTripMs(): number {
+    return this.#roundTripMs
   }
 
   /** One heartbeat at a time: a slow Redis must not collect a heap of them. */
@@ -124,6 +130,7 @@ export class LeaseHeartbeat {
       opened: idsOf('opened'),
       reopening: idsOf('reopening'),
     })
+    this.#roundTripMs = performance.now() - sentMs
     for (const message of received) this.#received.delete(message)
     for (const [id, told] of streams) if (this.#streams.get(id) === told) this.#streams.delete(id)
     this.#acknowledgedMs = sentMs

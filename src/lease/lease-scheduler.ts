@@ -71,6 +71,7 @@ export class LeaseScheduler {
   #draining = false
   /** The number of the last attempt. */
   #attempt = 0
+  #lost = 0
 
   private constructor(options: LeaseSchedulerOptions) {
     const { log, keyPrefix, sole = false } = options
@@ -159,6 +160,28 @@ export class LeaseScheduler {
   /** Whether Redis acknowledged a heartbeat lately. */
   get reachable(): boolean {
     return this.#heartbeat.silentMs < this.#timings.unavailableMs
+  }
+
+  /** How long Redis took to acknowledge the last heartbeat. */
+  get roundTripMs(): number {
+    return this.#heartbeat.roundTripMs
+  }
+
+  /** Leases that were cut because Redis was away, since the start. */
+  get lost(): number {
+    return this.#lost
+  }
+
+  /** What this replica has now; `streams`: one for each device of what is held. */
+  get own(): { readonly held: number; readonly waiting: number; readonly streams: number } {
+    const own = { held: 0, waiting: 0, streams: 0 }
+    for (const { state, request } of this.#entries.values()) {
+      if (state === 'waiting') own.waiting += 1
+      if (state !== 'held') continue
+      own.held += 1
+      own.streams += request.devices.length
+    }
+    return own
   }
 
   /** No lease is granted any more, but to what has begun; whoever else waits gets draining. Leases that are held stay. */
@@ -266,7 +289,12 @@ export class LeaseScheduler {
     const { unavailableMs, fenceMs } = this.#timings
     if (this.#heartbeat.silentMs > unavailableMs) this.#failWaiters(schedulerUnavailable(undefined))
     if (this.#heartbeat.silentMs > fenceMs && !this.#sole)
-      void fenceEntries(this.#entries.values(), this.#readersOf, this.#log)
+      void fenceEntries(this.#entries.values(), this.#readersOf, {
+        log: this.#log,
+        onCut: () => {
+          this.#lost += 1
+        },
+      })
     this.#heartbeat.beat().then(
       () => this.#housekeeper.run(),
       (error: Error) => this.#log.warn('lease.heartbeat-failed', { message: error.message }),

@@ -7,6 +7,7 @@ import { cutResponse } from '../http/cut-response.ts'
 import { watchSlowClient } from '../http/slow-client.ts'
 import { type WantedPart, wantedPart } from '../http/wanted-part.ts'
 import { ENCODING_FILES } from '../query/query-values.ts'
+import type { DownloadOutcomes } from '../serve/download-outcomes.ts'
 import { endBody, sendBody } from '../serve/send-body.ts'
 import type { FileAudit } from './file-audit.ts'
 import { requestSignal } from './request-signal.ts'
@@ -27,6 +28,7 @@ export interface AnswerFileOptions {
   /** Ends the answer, with its reason. */
   readonly cut: AbortSignal
   readonly log: Log
+  readonly metrics: Pick<DownloadOutcomes, 'fileSent'>
   readonly audit: Pick<FileAudit, 'begin' | 'end'>
 }
 
@@ -89,7 +91,7 @@ async function sendPart(
   ctx: RouteContext,
   file: OfferedFile,
   { part, head }: Answer,
-  { clientIdleTimeoutMs, cut, log, audit }: AnswerFileOptions,
+  { clientIdleTimeoutMs, cut, log, metrics, audit }: AnswerFileOptions,
 ): Promise<void> {
   const { res, state } = ctx
   using leaving = requestSignal(ctx)
@@ -118,7 +120,7 @@ async function sendPart(
     })
     // Its client knows the end by the length: what is last goes out when the audit has it.
     const chunks = withBeforeEnd(stream, length, () => audit.end('complete', length.bytes))
-    await sendBody(chunks, res, { signal, onChunk: () => undefined })
+    await sendBody(chunks, res, { signal, onChunk: (chunk) => metrics.fileSent(chunk.length) })
     length.end()
     await endBody(res, {})
   } catch (error) {

@@ -29,10 +29,10 @@ export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Pr
   const { id, plan } = record.order
   const audit = new FileAudit(parts.audit, actorOf(ctx), { export: id, file: name, devices: plan.devices })
   const cutting = new AbortController()
-  const { running, clientIdleTimeoutMs } = parts.downloads
+  const { running, metrics, clientIdleTimeoutMs } = parts.downloads
   running.add(cutting)
   try {
-    const options = { clientIdleTimeoutMs, log: parts.log, audit, cut: cutting.signal }
+    const options = { clientIdleTimeoutMs, log: parts.log, metrics, audit, cut: cutting.signal }
     await answerFile(ctx, { name, bytes: Number(bytes), sha256, open }, options)
   } finally {
     running.delete(cutting)

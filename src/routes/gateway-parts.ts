@@ -35,8 +35,6 @@ export interface GatewayParts {
   readonly draining: AbortSignal
   /** Whether passwords cross the network readable on their way here. */
   readonly isInsecure: boolean
-  /** Reads the use of all devices, for the gauges of /metrics. */
-  readonly refreshLeaseGauges: () => Promise<void>
 }
 
 /** What the handlers of exports work with. */

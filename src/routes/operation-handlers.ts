@@ -5,7 +5,7 @@ import type { RouteContext } from './route.ts'
 
 export async function showMetrics(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   ctx.type = parts.metrics.contentType
-  const text = await parts.metrics.text(parts.refreshLeaseGauges)
+  const text = await parts.metrics.text()
   ctx.body = parts.fleet instanceof VisibleFleet ? seriesOf(parts.fleet, text) : text
 }
 

@@ -266,6 +266,7 @@ class Download {
     }
     this.#parts.fleet.suspect(reason)
     this.#parts.log.warn('download.cut', { requestId, ...failureFields(reason) })
+    this.#parts.metrics.cut(end.error.code)
     if (this.#isCut) return this.#count('cut')
     this.#end('cut', end)
     // The devices' streams are free at once; the client may take its time to read what was sent.

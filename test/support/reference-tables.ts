@@ -11,6 +11,7 @@ import { parameterText } from '../../src/contract/openapi.ts'
 import type { Parameter } from '../../src/query/query-parameters.ts'
 import { COMMON_PARAMETERS } from '../../src/query/read-parameters.ts'
 import { routesWith } from '../../src/routes/routes.ts'
+import type { MetricTexts } from './metric-texts.ts'
 import { REPOSITORY_ROOT } from './repository-files.ts'
 
 const BELOW_DEVICE = '/devices/:device'
@@ -150,16 +151,24 @@ export function errorTable(): string {
   )
 }
 
-/** From the texts of /metrics of gateway and appliance; those of Node itself are left out. */
-export function metricTables(gateway: string, appliance: string): string {
-  return [metricTable(gateway), metricTable(appliance)].join('\n\n')
+/** Those of Node itself are left out. */
+export function metricTables({ gateway, worker, appliance }: MetricTexts): string {
+  return [
+    'The gateway:',
+    metricTable(gateway),
+    'A worker:',
+    metricTable(worker),
+    'The appliance:',
+    metricTable(appliance),
+  ].join('\n\n')
 }
 
 function metricTable(text: string): string {
   const helps = [...text.matchAll(/^# HELP (capfleet_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)]
+  const sorted = helps.toSorted(([, a = ''], [, b = '']) => (a < b ? -1 : 1))
   return table(
     ['Metric', 'Type', 'Meaning'],
-    helps.map(([, name = '', help = '', type = '']) => [code(name), type, help]),
+    sorted.map(([, name = '', help = '', type = '']) => [code(name), type, help]),
   )
 }
 

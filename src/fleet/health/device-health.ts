@@ -36,6 +36,8 @@ export interface HealthReport {
   readonly ptp: PtpState | undefined
   /** Downloads that the device itself counts; those of others are among them. */
   readonly readers: number | undefined
+  /** Packets that the running capture has lost, as the device tells it. */
+  readonly drops: number | undefined
   readonly oldestPacketNs: bigint | undefined
 }
 
@@ -64,6 +66,7 @@ const NOTHING_KNOWN: HealthReport = {
   clock: undefined,
   ptp: undefined,
   readers: undefined,
+  drops: undefined,
   oldestPacketNs: undefined,
 }
 
@@ -149,7 +152,7 @@ export class DeviceHealth {
     } catch (error) {
       if (this.#closing.signal.aborted || !(error instanceof CapfleetError)) return false
       this.#options.breaker.probeFailed(error)
-      this.#change(false, { error, probeMs: undefined, readers: undefined })
+      this.#change(false, { error, probeMs: undefined, readers: undefined, drops: undefined })
       return false
     }
   }
@@ -181,6 +184,7 @@ export class DeviceHealth {
       ...this.#report,
       clock: offset && this.#clock.best(performance.now()),
       readers: foundOf(status)?.readers,
+      drops: foundOf(status)?.drops,
       ptp: foundOf(status)?.ptp,
       oldestPacketNs: foundOf(oldest),
     }

@@ -20,6 +20,8 @@ export interface PtpState {
 /** What `status` told; undefined where the device said nothing or nothing of the right type. */
 export interface DeviceStatus {
   readonly readers: number | undefined
+  /** Packets that the running capture has lost. */
+  readonly drops: number | undefined
   readonly ptp: PtpState | undefined
 }
 
@@ -36,10 +38,11 @@ export async function probeVersion(client: DeviceClient, limit: TimeLimit): Prom
 
 /** The device's status. A device without this path tells nothing, which is no failure. */
 export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promise<DeviceStatus> {
-  const { cat, ptp } = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
+  const { cat, ptp, capture } = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
   const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
   return {
-    readers: readersIn(cat),
+    readers: countOf(membersOf(cat).cat_EnableCnt),
+    drops: countOf(membersOf(capture).CaptureDrop),
     ptp:
       typeof sync === 'boolean'
         ? { sync, offsetNs: typeof offsetNs === 'number' ? offsetNs : undefined }
@@ -47,9 +50,8 @@ export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promi
   }
 }
 
-function readersIn(cat: unknown): number | undefined {
-  const { cat_EnableCnt: readers } = membersOf(cat)
-  return typeof readers === 'number' && Number.isSafeInteger(readers) && readers >= 0 ? readers : undefined
+function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 }
 
 /** Time of the oldest packet that the device still holds; undefined when it does not tell. */

@@ -32,8 +32,19 @@ test('what the metrics cannot read by themselves is read before each text that i
   const metrics = new Metrics()
   let known = 0
   metrics.figures('known', 'What was refreshed', [], (set) => set(known))
-  const text = await metrics.text(async () => {
-    known = 7
+  metrics.beforeText(async () => {
+    known += 7
   })
-  assert.match(text, /^capfleet_known 7$/m)
+  assert.match(await metrics.text(), /^capfleet_known 7$/m)
+  assert.match(await metrics.text(), /^capfleet_known 14$/m)
+})
+
+test('series that are known begin with 0, and no gauge is called like a counter', async () => {
+  const metrics = new Metrics()
+  const ended = metrics.counter('ended_total', 'What ended', ['how'], [{ how: 'well' }, { how: 'badly' }])
+  ended.inc({ how: 'well' })
+  const text = await metrics.text()
+  assert.match(text, /^capfleet_ended_total\{how="well"\} 1\ncapfleet_ended_total\{how="badly"\} 0$/m)
+  assert.match(text, /^capfleet_build_info\{version="[\d.]+"\} 1$/m)
+  assert.doesNotMatch(text, /^# TYPE \w+_total gauge$/m)
 })

@@ -54,7 +54,7 @@ async function watchedQueue({ isSilent }: { readonly isSilent: boolean }): Promi
   building.use(canary)
   await canary.start()
   const replacements = async () => {
-    const text = await metrics.text(async () => undefined)
+    const text = await metrics.text()
     return Number(/export_worker_replacements_total\{queue="work"\} (\d+)/.exec(text)?.[1] ?? 0)
   }
   const owned = building.move()

@@ -213,6 +213,7 @@ describe('the fleet', { timeout: 30_000 }, () => {
       /^capfleet_device_probe_seconds\{device="d0"\} 0\.\d+/m,
       /^capfleet_device_clock_offset_seconds\{device="d0"\} -?\d/m,
       /^capfleet_device_clock_error_seconds\{device="d0"\} \d/m,
+      /^capfleet_device_oldest_packet_timestamp_seconds\{device="d0"\} 0$/m,
       /^capfleet_device_readers\{device="d1"\} 0$/m,
       /^capfleet_device_breaker\{device="d1",state="closed"\} 1$/m,
       /^capfleet_device_breaker\{device="d1",state="open"\} 0$/m,

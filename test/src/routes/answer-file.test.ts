@@ -67,6 +67,7 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
     revoke: new AbortController(),
     cut: new AbortController(),
   }
+  const metrics = { fileSent: () => undefined }
   const log: Log = { ...SILENT, warn: (event, fields = {}) => stage.logged.push({ event, err: fields.err }) }
   const app = createHttpApp({ log: SILENT, metrics: new Metrics() })
   const audit = new FileAudit(UNAUDITED, NOBODY, { export: 'e', file: name, devices: [] })
@@ -86,6 +87,7 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
       clientIdleTimeoutMs,
       cut: stage.cut.signal,
       log,
+      metrics,
       audit,
     })
   })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { CaptureDriver, CaptureTarget } from '../../../appliance/recorder/capture-driver.ts'
 import type { SegmentRecord, StreamRecord } from '../../../appliance/store/capture-record.ts'
 import { importCaptureFiles } from '../../../native/import-capture-files.ts'
-import type { LiveCounts } from '../../../native/live-capture.ts'
+import { type LiveCounts, type LivePortCounts, SIZE_CLASSES } from '../../../native/live-capture.ts'
 import { makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 
@@ -111,7 +111,8 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
 
   counts(): LiveCounts {
     this.#timesAsked += 1
-    return { ports: [], flushedNs: this.#flushedNs, pendingBytes: 0n, diskErrors: 0n, diskMessage: '' }
+    const ports = this.ports.map((port) => this.#countsOf(port))
+    return { ports, flushedNs: this.#flushedNs, pendingBytes: 0n, diskErrors: 0n, diskMessage: '' }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -134,6 +135,29 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     await appendFile(`${stem}.pcap`, packets.subarray(block.offset, block.offset + block.bytes))
     await appendFile(`${stem}.idx`, block.entry)
     this.#written.push(block)
+  }
+
+  /** Nothing is lost, and nothing left out. */
+  #countsOf(port: number): LivePortCounts {
+    const written = this.#written.filter((block) => block.port === port)
+    const packets = written.reduce((sum, block) => sum + block.packets, 0n)
+    const bytes = written.reduce((sum, block) => sum + BigInt(block.bytes), 0n)
+    return {
+      port,
+      seenPackets: packets,
+      storedPackets: packets,
+      storedBytes: bytes,
+      seenBytes: bytes,
+      filteredPackets: 0n,
+      ringDrops: 0n,
+      diskDrops: 0n,
+      pendingPackets: 0n,
+      fcsErrors: 0n,
+      lastPacketNs: written.at(-1)?.maxNs ?? 0n,
+      sizeClasses: SIZE_CLASSES.map(() => 0n),
+      hasHardwareTimestamps: false,
+      isUp: true,
+    }
   }
 
   #segmentsOf(port: number): SegmentRecord[] {

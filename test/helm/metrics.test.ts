@@ -1,0 +1,103 @@
+// What the programs tell as /metrics: as Prometheus wants it, and not too much of it.
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { FakeDevice } from '../support/devices/fake-device.ts'
+import { eventually } from '../support/eventually.ts'
+import { type MetricTexts, metricTexts, UNTOLD } from '../support/metric-texts.ts'
+import { startTempGateway } from '../support/processes/temp-gateway.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
+import { NO_PROMTOOL, promtool } from '../support/promtool.ts'
+
+const PROGRAMS = ['gateway', 'worker', 'appliance'] as const
+
+let texts: MetricTexts
+before(async () => {
+  texts = await metricTexts()
+})
+
+describe('promtool', { skip: NO_PROMTOOL }, () => {
+  for (const program of PROGRAMS) {
+    test(`finds nothing in the metrics of the ${program}`, () => {
+      const { status, said } = promtool(['check', 'metrics'], { input: texts[program] })
+      assert.equal(said, '')
+      assert.equal(status, 0)
+    })
+  }
+
+  test('would find a counter without _total and a unit that is no base unit', () => {
+    const metric = (name: string, type: string) => `# HELP ${name} Waits\n# TYPE ${name} ${type}\n${name} 1\n`
+    const wrong = metric('waits', 'counter') + metric('wait_minutes', 'gauge')
+    const { status, said } = promtool(['check', 'metrics'], { input: wrong })
+    assert.notEqual(status, 0)
+    assert.match(said, /waits counter metrics should have "_total" suffix/)
+    assert.match(said, /wait_minutes use base unit "seconds"/)
+  })
+})
+
+test('captures, users and filters are in no metric', () => {
+  for (const program of PROGRAMS) {
+    for (const untold of Object.values(UNTOLD)) {
+      const label = new RegExp(`="[^"]*${untold}[^"]*"`)
+      assert.doesNotMatch(texts[program], label, `${untold} at the ${program}`)
+    }
+  }
+})
+
+test('what happened is counted', () => {
+  const line = (program: (typeof PROGRAMS)[number], text: string) =>
+    assert.ok(texts[program].includes(`\ncapfleet_${text}`), `${text} of the ${program}`)
+  line('gateway', 'downloads_total{outcome="complete",kind="relay"} 1\n')
+  line('gateway', 'downloads_running 0\n')
+  line('gateway', 'http_problems_total{code="bad-parameter"} 1\n')
+  line('gateway', 'control_calls_total{device="east",result="ok"}')
+  line('gateway', 'device_capture_dropped_packets{device="east"} 0\n')
+  line('gateway', 'exports{state="running"} 0\n')
+  line('gateway', 'export_workers 1\n')
+  line('gateway', 'leases{state="held"} 0\n')
+  line('gateway', 'redis_round_trip_seconds 0.')
+  assert.match(texts.gateway, /^capfleet_export_file_bytes_total [1-9]\d+$/m)
+  line('worker', 'exports_ended_total{state="complete"} 1\n')
+  line('worker', 'export_spans_total{outcome="fetched"} 1\n')
+  line('worker', 'export_free_bytes{place="spool"}')
+  line('worker', 'export_free_bytes{place="target:local"}')
+  line('appliance', 'disk_free_bytes{mount="Store0"}')
+  line('appliance', 'capture_dropped_packets_total{port="cap0",cause="ring"} 0\n')
+})
+
+const DEVICES = 500
+const SERIES_MAX = 10_000
+
+test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async (t) => {
+  await using redis = await TempRedis.create()
+  await using device = await FakeDevice.start('fake', Buffer.alloc(0))
+  const names = Array.from({ length: DEVICES }, (_, at) => `rack-${at}`)
+  await using gateway = await startTempGateway(
+    names.map((name) => ({ config: { ...device.config, name }, password: device.password })),
+    redis.url,
+    { health: { intervalS: 600 } },
+  )
+  const told = async () => {
+    const answer = await fetch(`${gateway.url}/metrics`, { headers: gateway.as.viewer })
+    return (await answer.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  }
+  for (const name of names) {
+    const path = `${gateway.url}/devices/${name}/api/v1/system/version`
+    await (await fetch(path, { headers: gateway.as.viewer })).arrayBuffer()
+  }
+  let lines: readonly string[] = []
+  await eventually(
+    async () => {
+      lines = await told()
+      return (
+        lines.filter((line) => line.startsWith('capfleet_device_clock_offset_seconds{')).length === DEVICES
+      )
+    },
+    { limitMs: 30_000, message: 'all devices were probed' },
+  )
+  const ofDevices = lines.filter((line) => line.includes('device="rack-'))
+  const ofOne = lines.filter((line) => line.includes('device="rack-7"'))
+  t.diagnostic(`${lines.length} series, ${ofOne.length} of each device`)
+  assert.equal(ofDevices.length, ofOne.length * DEVICES)
+  assert.ok(ofOne.length >= 14, ofOne.join('\n'))
+  assert.ok(lines.length <= SERIES_MAX, `${lines.length} series`)
+})

@@ -1,0 +1,83 @@
+/** What the programs tell as /metrics when all of them have had something to do. */
+import assert from 'node:assert/strict'
+import { eventually } from './eventually.ts'
+import { ScriptedDriver } from './live/scripted-driver.ts'
+import { makePacket } from './packets/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from './processes/temp-appliance.ts'
+import { startTempGateway, type TempGateway } from './processes/temp-gateway.ts'
+import { TempRedis } from './processes/temp-redis.ts'
+import { startTempWorker } from './processes/temp-worker.ts'
+
+export interface MetricTexts {
+  readonly gateway: string
+  readonly worker: string
+  readonly appliance: string
+}
+
+/** Of what a device recorded, and who looked at it: none of it may be in a label. */
+export const UNTOLD = { capture: 'secret-merger', user: 'user', filter: 'port 4711' } as const
+
+const BEGIN_NS = 1_790_000_000_000_000_000n
+const SEGMENT_BYTES = 4_096
+
+export async function metricTexts(): Promise<MetricTexts> {
+  await using building = new AsyncDisposableStack()
+  const redis = building.use(await TempRedis.create())
+  const packets = Array.from({ length: 40 }, (_, at) =>
+    makePacket(BEGIN_NS + BigInt(at) * 1_000_000n, `packet ${at}`, 200),
+  )
+  const driver = building.use(await ScriptedDriver.make([packets, packets], SEGMENT_BYTES))
+  const appliance = building.use(await startTempAppliance({ driver }))
+  const gateway = building.use(await gatewayOver(appliance, redis.url))
+  const worker = building.use(await startTempWorker(gateway))
+  await useAll(appliance, driver, gateway)
+  const appliancesText = () => textOf(appliance.url)
+  await eventually(async () => (await appliancesText()).includes('\ncapfleet_capture_active 1\n'), {
+    limitMs: 5_000,
+    message: 'the appliance has heard of the capture',
+  })
+  return {
+    gateway: await textOf(gateway.url, gateway.as.viewer),
+    worker: await textOf(worker.url),
+    appliance: await appliancesText(),
+  }
+}
+
+function gatewayOver(appliance: TempAppliance, redisUrl: string): Promise<TempGateway> {
+  const [user = '', password = ''] = appliance.credentials('full').split(':')
+  const config = { name: 'east', url: appliance.url, user, password: { env: 'FAKE_DEVICE_PASSWORD' } }
+  return startTempGateway([{ config, password }], redisUrl, { health: { intervalS: 0.5 } })
+}
+
+/** A capture, a download, an error, a call to a device and an export. */
+async function useAll(appliance: TempAppliance, driver: ScriptedDriver, gateway: TempGateway): Promise<void> {
+  const { capture, filter } = UNTOLD
+  const endNs = BEGIN_NS + 30_000_000n
+  await appliance.recorder.startCapture(capture)
+  await driver.flushUntil(endNs)
+  const range = `TSBegin=${BEGIN_NS}&TSEnd=${endNs}&FilterBPF=${encodeURIComponent(filter)}`
+  const ask = async (path: string, status: number, method = 'GET') => {
+    const answer = await fetch(gateway.url + path, { method, headers: gateway.as.user })
+    assert.equal(answer.status, status, `${path}: ${await answer.clone().text()}`)
+    return answer
+  }
+  await ask('/devices/east/api/v1/system/version', 200)
+  await ask('/api/v1/pcap/timerange?TSBegin=never', 400)
+  await (await ask(`/api/v1/pcap/timerange?${range}`, 200)).arrayBuffer()
+  const ordered = await ask(`/v1/exports?${range}`, 202, 'POST')
+  const { id } = (await ordered.json()) as { readonly id: string }
+  await eventually(
+    async () => {
+      const shown = await ask(`/v1/exports/${id}`, 200)
+      return ((await shown.json()) as { readonly state: string }).state === 'complete'
+    },
+    { limitMs: 20_000, message: 'the export is complete' },
+  )
+  await (await ask(`/v1/exports/${id}/file`, 200)).arrayBuffer()
+}
+
+async function textOf(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string> {
+  const answer = await fetch(`${url}/metrics`, { headers })
+  assert.equal(answer.status, 200)
+  return await answer.text()
+}
