@@ -28,13 +28,17 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
     secondsOf(health.report.clock?.errorNs),
   )
   gauge('device_readers', 'Downloads that the device itself counts', ({ health }) => health.report.readers)
-  gauge(
-    'device_capture_dropped_packets',
-    'Packets that the running capture of the device has lost, as the device tells it',
-    ({ health }) => health.report.drops,
-  )
   gauge('device_oldest_packet_timestamp_seconds', 'Time of the oldest packet of the device', ({ health }) =>
     secondsOf(health.report.oldestPacketNs),
+  )
+  metrics.totals(
+    'device_capture_dropped_packets_total',
+    'Packets that the running capture of the device has lost, as the device tells it',
+    ['device'],
+    (set) => {
+      for (const { device, health } of fleet.members)
+        if (health.report.drops !== undefined) set(health.report.drops, { device: device.name })
+    },
   )
   metrics.gauge(
     'large_answers',

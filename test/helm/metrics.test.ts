@@ -50,7 +50,7 @@ test('what happened is counted', () => {
   line('gateway', 'downloads_running 0\n')
   line('gateway', 'http_problems_total{code="bad-parameter"} 1\n')
   line('gateway', 'control_calls_total{device="east",result="ok"}')
-  line('gateway', 'device_capture_dropped_packets{device="east"} 0\n')
+  line('gateway', 'device_capture_dropped_packets_total{device="east"} 0\n')
   line('gateway', 'exports{state="running"} 0\n')
   line('gateway', 'export_workers 1\n')
   line('gateway', 'leases{state="held"} 0\n')
@@ -66,6 +66,9 @@ test('what happened is counted', () => {
 
 const DEVICES = 500
 const SERIES_MAX = 10_000
+/** What each device has that was probed and called. */
+const KINDS_MIN = 15
+const OF_DEVICE = /device="rack-\d+"/
 
 test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async (t) => {
   await using redis = await TempRedis.create()
@@ -84,20 +87,19 @@ test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async
     const path = `${gateway.url}/devices/${name}/api/v1/system/version`
     await (await fetch(path, { headers: gateway.as.viewer })).arrayBuffer()
   }
+  const kinds = (lines: readonly string[]) =>
+    new Set(lines.map((line) => line.replace(OF_DEVICE, '').split(' ')[0]))
   let lines: readonly string[] = []
   await eventually(
     async () => {
-      lines = await told()
-      return (
-        lines.filter((line) => line.startsWith('capfleet_device_clock_offset_seconds{')).length === DEVICES
-      )
+      lines = (await told()).filter((line) => OF_DEVICE.test(line))
+      return kinds(lines).size >= KINDS_MIN
     },
-    { limitMs: 30_000, message: 'all devices were probed' },
+    { limitMs: 30_000, message: 'devices were probed' },
   )
-  const ofDevices = lines.filter((line) => line.includes('device="rack-'))
-  const ofOne = lines.filter((line) => line.includes('device="rack-7"'))
-  t.diagnostic(`${lines.length} series, ${ofOne.length} of each device`)
-  assert.equal(ofDevices.length, ofOne.length * DEVICES)
-  assert.ok(ofOne.length >= 14, ofOne.join('\n'))
-  assert.ok(lines.length <= SERIES_MAX, `${lines.length} series`)
+  const others = (await told()).length - lines.length
+  const most = kinds(lines).size * DEVICES + others
+  t.diagnostic(`${kinds(lines).size} series of each device, ${others} others: ${most}`)
+  assert.ok(lines.length > DEVICES)
+  assert.ok(most <= SERIES_MAX, `${most} series`)
 })
