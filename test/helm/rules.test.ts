@@ -1,0 +1,132 @@
+// The alerts: Prometheus takes them, each fires and is quiet where it shall, and a mistake in one is seen.
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { parse, stringify } from 'yaml'
+import { NO_PROMTOOL, promtool } from '../support/promtool.ts'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const RULES = join(REPOSITORY_ROOT, 'helm/rules')
+const TESTS = join(REPOSITORY_ROOT, 'test/helm/rules')
+const FILES = readdirSync(RULES)
+
+interface Rule {
+  readonly record?: string
+  readonly alert?: string
+  expr: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+interface RuleFile {
+  readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[]
+}
+
+interface RuleTest {
+  readonly tests: readonly {
+    readonly promql_expr_test: readonly {
+      readonly expr: string
+      readonly exp_samples?: readonly { readonly labels: string }[]
+    }[]
+  }[]
+}
+
+function read<Content>(folder: string, file: string): Content {
+  return parse(readFileSync(join(folder, file), 'utf8')) as Content
+}
+
+function rulesOf({ groups }: RuleFile): readonly Rule[] {
+  return groups.flatMap(({ rules }) => rules)
+}
+
+/** What is expected of an alert, wherever a test names it. */
+function expectationsOf(file: string, alert: string) {
+  const asked = read<RuleTest>(TESTS, file).tests.flatMap((one) => one.promql_expr_test)
+  return asked.filter(({ expr }) => new RegExp(/alertname=~?"([^"]*)"/.exec(expr)?.[1] ?? '^$').test(alert))
+}
+
+/** What promtool finds when `change` has been made to the rules of a file. */
+async function testedWith(file: string, change: (rule: Rule) => void) {
+  await using folder = await tempFolder()
+  const rules = read<RuleFile>(RULES, file)
+  for (const rule of rulesOf(rules)) change(rule)
+  await writeFile(join(folder.path, 'rules.yaml'), stringify(rules))
+  const tests = { ...read<RuleTest>(TESTS, file), rule_files: ['rules.yaml'] }
+  await writeFile(join(folder.path, 'tests.yaml'), stringify(tests))
+  return promtool(['test', 'rules', join(folder.path, 'tests.yaml')])
+}
+
+test('each file of rules has a file of tests', () => {
+  assert.deepEqual(readdirSync(TESTS), FILES)
+})
+
+for (const file of FILES) {
+  const rules = rulesOf(read<RuleFile>(RULES, file))
+  const alerts = rules.flatMap(({ alert }) => alert ?? [])
+
+  test(`each alert of ${file} says what it is, how bad, and what to do`, () => {
+    for (const { alert, labels, annotations = {} } of rules.filter((rule) => rule.alert !== undefined)) {
+      assert.match(labels?.severity ?? '', /^(critical|warning)$/, alert)
+      assert.deepEqual(Object.keys(annotations), ['summary', 'description', 'runbook_url'], alert)
+      assert.match(annotations.runbook_url ?? '', /^REFERENCE\.md#[a-z-]+$/, alert)
+    }
+  })
+
+  test(`each alert of ${file} is tested to fire, with the labels that it tells of, and to be quiet`, () => {
+    for (const { alert = '', annotations = {} } of rules.filter((rule) => rule.alert !== undefined)) {
+      const expected = expectationsOf(file, alert)
+      const firing = expected.flatMap(({ exp_samples: samples = [] }) => samples)
+      assert.ok(firing.length > 0, `${alert} fires nowhere`)
+      assert.ok(
+        expected.some(({ exp_samples: samples }) => samples === undefined),
+        `${alert} is quiet nowhere`,
+      )
+      const told = [...Object.values(annotations).join(' ').matchAll(/\$labels\.(\w+)/g)]
+      for (const [, label = ''] of told)
+        assert.ok(
+          firing.every(({ labels }) => labels.includes(`,${label}="`)),
+          `${alert}: ${label}`,
+        )
+    }
+  })
+
+  describe(`promtool on ${file}`, { skip: NO_PROMTOOL }, () => {
+    test('takes the rules', () => {
+      const { status, said } = promtool(['check', 'rules', '--lint=all', '--lint-fatal', join(RULES, file)])
+      assert.equal(status, 0, said)
+      assert.match(said, new RegExp(`${rules.length} rules found`))
+    })
+
+    test('finds that they do as their tests say', () => {
+      const { status, said } = promtool(['test', 'rules', join(TESTS, file)])
+      assert.equal(status, 0, said)
+    })
+
+    test('finds an alert that never fires, and one that always does', async () => {
+      const never = await testedWith(file, (rule) => {
+        if (rule.alert !== undefined) rule.expr = `(${rule.expr}) and on () vector(1) > 2`
+      })
+      assert.notEqual(never.status, 0)
+      const always = await testedWith(file, (rule) => {
+        if (rule.alert !== undefined) rule.expr = `vector(1)`
+      })
+      assert.notEqual(always.status, 0)
+      for (const alert of alerts) {
+        assert.ok(never.said.includes(alert), `${alert} never fired, and nobody saw it`)
+        assert.ok(always.said.includes(alert), `${alert} fired always, and nobody saw it`)
+      }
+    })
+
+    test('finds a recorded series that is wrong', async () => {
+      for (const { record } of rules.filter((rule) => rule.record !== undefined)) {
+        const wrong = await testedWith(file, (rule) => {
+          if (rule.record === record) rule.expr = `(${rule.expr}) * 0 - 1`
+        })
+        assert.notEqual(wrong.status, 0, record)
+      }
+    })
+  })
+}
