@@ -18,9 +18,9 @@ export class DownloadMetrics {
   #corruptBlockCount = 0n
 
   constructor(metrics: Metrics, slots: StreamLimit) {
-    this.#downloads = metrics.counter('downloads_total', 'Ended downloads', ['kind', 'outcome'])
-    this.#bytes = metrics.counter('download_bytes_total', 'Bytes of download bodies')
-    this.#packets = metrics.counter('download_packets_total', 'Packets delivered')
+    this.#downloads = metrics.counter('store_downloads_total', 'Ended downloads', ['kind', 'outcome'])
+    this.#bytes = metrics.counter('store_download_bytes_total', 'Bytes of download bodies')
+    this.#packets = metrics.counter('store_download_packets_total', 'Packets delivered')
     this.#corruptBlocks = metrics.counter(
       'corrupt_blocks_total',
       'Stored blocks that downloads left out because they are damaged',

@@ -62,6 +62,7 @@ export class LoginGate {
       'logins_total',
       'Passwords that were looked at, and logins refused without a look, by result',
       ['result'],
+      [{ result: 'right' }, { result: 'wrong' }, { result: 'refused' }],
     )
     this.#count = (result) => logins.inc({ result })
     metrics.gauge('logins_waiting', 'Logins that wait for their turn', [], (gauge) =>

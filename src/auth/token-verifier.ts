@@ -63,6 +63,7 @@ export class TokenVerifier {
       'tokens_verified_total',
       'Requests with a bearer token, by what became of it: accepted, or why it was refused',
       ['result'],
+      [{ result: 'accepted' }],
     )
     this.#count = (result) => verified.inc({ result })
   }

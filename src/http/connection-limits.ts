@@ -49,6 +49,7 @@ export class ConnectionLimits {
       'http_connections_refused_total',
       'Connections that were closed for a limit: in all, of one address, of requests that wait on one',
       ['reason'],
+      [{ reason: 'total' }, { reason: 'address' }, { reason: 'pipelined' }],
     )
     this.#countRefused = (reason) => refused.inc({ reason })
     metrics.gauge('http_connections', 'Open connections of clients', [], (gauge) =>

@@ -73,9 +73,12 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'DELETE'])
 
 function requestCounts(metrics: Metrics) {
   const requests = metrics.counter('http_requests_total', 'Requests by status', ['method', 'status'])
-  const problems = metrics.counter('http_problems_total', 'Requests that ended with an error, by its code', [
-    'code',
-  ])
+  const problems = metrics.counter(
+    'http_problems_total',
+    'Requests that ended with an error, by its code',
+    ['code'],
+    [{ code: 'internal-error' }],
+  )
   return {
     ended: ({ method, res }: Koa.ParameterizedContext<RequestState>) =>
       requests.inc({ method: METHODS.has(method) ? method : 'other', status: res.statusCode }),

@@ -28,9 +28,12 @@ export class DownloadOutcomes {
       ['outcome', 'kind'],
       OUTCOMES.flatMap((outcome) => KINDS.map((kind) => ({ outcome, kind }))),
     )
-    this.#cuts = metrics.counter('downloads_cut_total', 'Downloads that were cut, by the code of the error', [
-      'code',
-    ])
+    this.#cuts = metrics.counter(
+      'downloads_cut_total',
+      'Downloads that were cut, by the code of the error',
+      ['code'],
+      [{ code: 'internal-error' }],
+    )
     metrics.figures(
       'downloads_running',
       'Downloads that are being opened or sent, without those that wait for streams',

@@ -51,7 +51,7 @@ test('what happened is counted', () => {
   line('gateway', 'http_problems_total{code="bad-parameter"} 1\n')
   line('gateway', 'control_calls_total{device="east",result="ok"}')
   line('gateway', 'device_capture_dropped_packets_total{device="east"} 0\n')
-  line('gateway', 'exports{state="running"} 0\n')
+  line('gateway', 'exports{state="paused"} 0\n')
   line('gateway', 'export_workers 1\n')
   line('gateway', 'leases{state="held"} 0\n')
   line('gateway', 'redis_round_trip_seconds 0.')

@@ -84,7 +84,11 @@ for (const file of FILES) {
         expected.some(({ exp_samples: samples }) => samples === undefined),
         `${alert} is quiet nowhere`,
       )
-      const told = [...Object.values(annotations).join(' ').matchAll(/\$labels\.(\w+)/g)]
+      const told = [
+        ...Object.values(annotations)
+          .join(' ')
+          .matchAll(/\$labels\.(\w+)/g),
+      ]
       for (const [, label = ''] of told)
         assert.ok(
           firing.every(({ labels }) => labels.includes(`,${label}="`)),

@@ -19,6 +19,7 @@ export const UNTOLD = { capture: 'secret-merger', user: 'user', filter: 'port 47
 
 const BEGIN_NS = 1_790_000_000_000_000_000n
 const SEGMENT_BYTES = 4_096
+const HOUR_MS = 3_600_000
 
 export async function metricTexts(): Promise<MetricTexts> {
   await using building = new AsyncDisposableStack()
@@ -49,7 +50,7 @@ function gatewayOver(appliance: TempAppliance, redisUrl: string): Promise<TempGa
   return startTempGateway([{ config, password }], redisUrl, { health: { intervalS: 0.5 } })
 }
 
-/** A capture, a download, an error, a call to a device and an export. */
+/** A capture, a download, an error, a call to a device, an export, and another one that waits for its time. */
 async function useAll(appliance: TempAppliance, driver: ScriptedDriver, gateway: TempGateway): Promise<void> {
   const { capture, filter } = UNTOLD
   const endNs = BEGIN_NS + 30_000_000n
@@ -74,6 +75,8 @@ async function useAll(appliance: TempAppliance, driver: ScriptedDriver, gateway:
     { limitMs: 20_000, message: 'the export is complete' },
   )
   await (await ask(`/v1/exports/${id}/file`, 200)).arrayBuffer()
+  const laterNs = BigInt(Date.now() + HOUR_MS) * 1_000_000n
+  await ask(`/v1/exports?TSBegin=${BEGIN_NS}&TSEnd=${laterNs}`, 202, 'POST')
 }
 
 async function textOf(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string> {

@@ -96,7 +96,7 @@ test('an empty body ends as cleanly on the wire as any other', async () => {
 test('metrics count what was sent', async () => {
   const delivered = async (): Promise<number> => {
     const metrics = (await appliance.get('/metrics')).body.toString()
-    return Number(/^capfleet_download_packets_total (\d+)$/m.exec(metrics)?.[1])
+    return Number(/^capfleet_store_download_packets_total (\d+)$/m.exec(metrics)?.[1])
   }
   const { body } = await appliance.get(SINGLE)
   const before = await delivered()

@@ -263,7 +263,7 @@ test('a download that hardly moves is cut when another user waits for its slot',
   held.dispose()
   await Promise.allSettled(ends)
   const metrics = (await appliance.get('/metrics')).body.toString()
-  assert.match(metrics, /capfleet_downloads_total\{kind="single",outcome="too-slow"\} [1-9]/)
+  assert.match(metrics, /capfleet_store_downloads_total\{kind="single",outcome="too-slow"\} [1-9]/)
 })
 
 test('a user who is removed holds no slot any more, and their body is cut', async () => {
