@@ -59,6 +59,26 @@ async function testedWith(file: string, change: (rule: Rule) => void) {
   return promtool(['test', 'rules', join(folder.path, 'tests.yaml')])
 }
 
+/** Anchors of the headings in the section "Runbook" of REFERENCE.md. */
+function runbookAnchors(): readonly string[] {
+  const reference = readFileSync(join(REPOSITORY_ROOT, 'REFERENCE.md'), 'utf8')
+  const section = /^## Runbook$([\s\S]*?)(?=^## |$(?![\s\S]))/m.exec(reference)?.[1] ?? ''
+  return [...section.matchAll(/^### (.*)$/gm)].map(([, heading = '']) =>
+    heading.toLowerCase().replaceAll(/[^a-z0-9 -]/g, '').replaceAll(' ', '-'),
+  )
+}
+
+const ANCHORS = runbookAnchors()
+const NO_RUNBOOK = ANCHORS.length > 0 ? false : 'REFERENCE.md has no section "Runbook"'
+
+test('each alert names a section of the runbook that is there', { skip: NO_RUNBOOK }, () => {
+  const named = FILES.flatMap((file) =>
+    rulesOf(read<RuleFile>(RULES, file)).flatMap(({ annotations }) => annotations?.runbook_url ?? []),
+  )
+  const missing = named.filter((url) => !ANCHORS.includes(url.replace('REFERENCE.md#', '')))
+  assert.deepEqual([...new Set(missing)], [])
+})
+
 test('each file of rules has a file of tests', () => {
   assert.deepEqual(readdirSync(TESTS), FILES)
 })
