@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { GatheredLines } from './gathered-lines.ts'
 import { redacted } from './redact.ts'
+import { currentRequest } from './request-context.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -28,7 +29,7 @@ const TEXT_MAX = 2_048
 /**
  * JSON lines on stderr, so that stdout stays free for data. `err` fields are written with stack.
  * Lines are written some at a time, the last ones when the process exits. Long texts are cut, and
- * secrets taken out.
+ * secrets taken out. What is done for a request says which one, and which trace it belongs to.
  */
 export function createLog(program: string, level: LogLevel): Log {
   const logger = pino(
@@ -36,6 +37,7 @@ export function createLog(program: string, level: LogLevel): Log {
       level,
       base: { program },
       messageKey: 'event',
+      mixin: ofRequest,
       formatters: { log: withShortTexts },
       serializers: { err: (error: Error) => withShortTexts(plainMembers(pino.stdSerializers.err(error))) },
     },
@@ -47,6 +49,11 @@ export function createLog(program: string, level: LogLevel): Log {
     warn: (event, fields = {}) => logger.warn(fields, event),
     error: (event, fields = {}) => logger.error(fields, event),
   }
+}
+
+function ofRequest(): Record<string, unknown> {
+  const request = currentRequest()
+  return request === undefined ? {} : { requestId: request.requestId, traceId: request.trace.traceId }
 }
 
 /** The clients of Redis and S3 hang what they have sent to their errors, passwords included. */

@@ -21,10 +21,28 @@ export const LAST_EVENT_ID: HeaderRow = {
   says: 'The number of the event that the client saw last; browsers send it when they come back.',
 }
 
-export const CAPFLEET_REQUEST_ID: HeaderRow = {
-  name: 'Capfleet-Request-Id',
-  says: 'The number of the request: that of its receipt and of its lines in the log.',
-}
+/** That any request may have. */
+export const COMMON_REQUEST_HEADERS: readonly HeaderRow[] = [
+  {
+    name: 'traceparent',
+    says: 'The trace that the request belongs to, as W3C Trace Context has it; else a new one begins. Devices are told.',
+  },
+  { name: 'tracestate', says: 'What tracing systems add to it; passed on to devices, 512 bytes at most.' },
+]
+
+/** Of all answers, errors too. */
+export const COMMON_ANSWER_HEADERS: readonly HeaderRow[] = [
+  {
+    name: 'Capfleet-Request-Id',
+    says: 'The number of the request: that of its receipt and of its lines in the log.',
+  },
+  {
+    name: 'Server-Timing',
+    says:
+      'Milliseconds up to the head of the answer: total; of a download beside it queue, the wait for streams, and ' +
+      'devices, until all of them have begun.',
+  },
+]
 
 export const CAPFLEET_IGNORED: HeaderRow = {
   name: 'Capfleet-Ignored',

@@ -14,7 +14,7 @@ import {
   type JsonBody,
   parametersOf,
 } from './endpoint.ts'
-import { CAPFLEET_IGNORED, CAPFLEET_REQUEST_ID } from './headers.ts'
+import { CAPFLEET_IGNORED, COMMON_ANSWER_HEADERS } from './headers.ts'
 import { errorsOf, PROBLEM } from './problem.ts'
 
 /** As text: limits of parameters are integers beyond what a number holds. */
@@ -137,7 +137,7 @@ function answerResponses(endpoint: Endpoint, schemas: Map<string, object>): Reco
   const hasIgnored = endpoint.parameters !== undefined
   const responses = endpoint.answers.map((answer) => {
     const headers = [
-      CAPFLEET_REQUEST_ID,
+      ...COMMON_ANSWER_HEADERS,
       ...(hasIgnored ? [CAPFLEET_IGNORED] : []),
       ...(answer.headers ?? []),
     ]
@@ -206,7 +206,7 @@ function errorResponse(status: number, codes: readonly ErrorCode[]): object {
   const extra = ERROR_HEADERS[status]
   return {
     description: `${STATUS_CODES[status]}: ${codes.map((code) => `\`${code}\` (${ERROR_KINDS[code].title})`).join(', ')}.`,
-    headers: headerObjects([CAPFLEET_REQUEST_ID, ...(extra === undefined ? [] : [extra])]),
+    headers: headerObjects([...COMMON_ANSWER_HEADERS, ...(extra === undefined ? [] : [extra])]),
     content: {
       'application/problem+json': {
         schema: {

@@ -15,6 +15,7 @@ import type HttpProxy from 'http-proxy'
 import { clientGone } from '../base/error.ts'
 import type { Device } from './device.ts'
 import { deviceBrokeOff, deviceFailure, deviceLate, deviceProtocol } from './device-failure.ts'
+import { currentTraceHeaders } from './device-request.ts'
 import { methodOf, type PassedCall, passHead, requestHeaders } from './passed-call.ts'
 import { HEAD_BYTES_MAX } from './response-head.ts'
 
@@ -159,7 +160,11 @@ class ProxiedCall {
   constructor(device: Device, { target, caller }: PassedCall, req: IncomingMessage, res: ServerResponse) {
     this.url = device.pathOf(target)
     this.method = methodOf(req)
-    this.headers = { authorization: device.authorization(), ...requestHeaders(req, caller) }
+    this.headers = {
+      authorization: device.authorization(),
+      ...requestHeaders(req, caller),
+      ...currentTraceHeaders(),
+    }
     this.socket = req.socket
     this.#settle = Promise.withResolvers()
     this.answer = this.#settle.promise

@@ -1,9 +1,11 @@
 /**
  * A request to a device as text, under the gateway's own credentials or under nobody's. Nothing of a caller's goes
- * along by itself.
+ * along by itself but the trace that it belongs to.
  */
 import { createHash } from 'node:crypto'
 import { CapfleetError } from '../base/error.ts'
+import { currentRequest } from '../base/request-context.ts'
+import { traceHeaders } from '../base/trace-context.ts'
 import type { Device } from './device.ts'
 
 export interface DeviceRequest {
@@ -30,11 +32,17 @@ export function formatRequest(
     throw new CapfleetError('bad-parameter', 'the address holds a character that must be percent-encoded')
   let text = `${method} ${path} HTTP/1.1\r\nhost: ${device.url.host}\r\n`
   if (!isAnonymous) text += `authorization: ${device.authorization()}\r\n`
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, value] of Object.entries({ ...headers, ...currentTraceHeaders() })) {
     if (!VALUE.test(value)) throw new Error(`not a value of ${name}: ${JSON.stringify(value)}`)
     text += `${name}: ${value}\r\n`
   }
   return `${text}\r\n`
+}
+
+/** What tells a device of the trace to which the present request belongs; nothing outside of requests. */
+export function currentTraceHeaders(): Record<string, string> {
+  const request = currentRequest()
+  return request === undefined ? {} : traceHeaders(request.trace)
 }
 
 const LABEL_LENGTH = 16

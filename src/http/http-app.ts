@@ -1,6 +1,6 @@
 /**
- * What both HTTP programs share: request id, problem bodies (RFC 9457), one access line per
- * request. A handler throws CapfleetError; nothing else decides what an error looks like.
+ * What all HTTP programs share: request id and trace, problem bodies (RFC 9457), one access line per
+ * request, Server-Timing. A handler throws CapfleetError; nothing else decides what an error looks like.
  */
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
@@ -8,7 +8,10 @@ import type { Caller } from '../base/caller.ts'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
+import { withinRequest } from '../base/request-context.ts'
+import { continueTrace, type TraceHeaders } from '../base/trace-context.ts'
 import { refusalOf } from './connection-limits.ts'
+import { ServerTiming } from './server-timing.ts'
 
 export interface HttpAppOptions {
   /** Whether callers may come with bearer tokens (RFC 6750), beside HTTP Basic. */
@@ -20,6 +23,7 @@ export interface HttpAppOptions {
 /** Set by the first middleware for all later ones. */
 export interface RequestState {
   requestId: string
+  timing: ServerTiming
   /** Set by authentication; nobody when undefined. */
   caller?: Caller
   /** Names of the devices that it is about, where a change has found them out; for the audit. */
@@ -39,22 +43,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   const count = requestCounts(options.metrics)
   // Koa reports here what it cannot turn into an answer, such as a client that left.
   app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
-  app.use(async (ctx, next) => {
-    ctx.state.requestId = randomUUID()
-    ctx.res.setHeader('Capfleet-Request-Id', ctx.state.requestId)
-    const startedMs = performance.now()
-    ctx.res.on('close', () => {
-      count.ended(ctx)
-      options.log.info('http.request', {
-        requestId: ctx.state.requestId,
-        method: ctx.method,
-        path: ctx.path,
-        user: ctx.state.caller?.name,
-        status: ctx.res.statusCode,
-        complete: ctx.res.writableFinished,
-        durationMs: Math.round(performance.now() - startedMs),
-      })
-    })
+  const answer = async (ctx: Koa.ParameterizedContext<RequestState>, next: Koa.Next) => {
     // A base address that ends with a slash makes them; whoever judges by the path must see the same one.
     if (ctx.path.includes('//')) ctx.path = ctx.path.replaceAll(/\/{2,}/g, '/')
     try {
@@ -64,8 +53,39 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     } catch (error) {
       count.problem(answerProblem(ctx, error, options))
     }
+  }
+  app.use(async (ctx, next) => {
+    const requestId = randomUUID()
+    const trace = continueTrace(ctx.req.headers as TraceHeaders)
+    ctx.state.requestId = requestId
+    ctx.state.timing = new ServerTiming(ctx.res)
+    ctx.res.setHeader('Capfleet-Request-Id', requestId)
+    ctx.res.on('close', () => {
+      count.ended(ctx)
+      options.log[levelOf(ctx)]('http.request', { requestId, traceId: trace.traceId, ...accessFields(ctx) })
+    })
+    await withinRequest({ requestId, trace }, () => answer(ctx, next))
   })
   return app
+}
+
+function accessFields({ method, path, state, res }: Koa.ParameterizedContext<RequestState>) {
+  return {
+    method,
+    path,
+    user: state.caller?.name,
+    status: res.statusCode,
+    complete: res.writableFinished,
+    durationMs: Math.round(state.timing.elapsedMs),
+  }
+}
+
+/** What asks every few seconds whether all is well, and hears that it is. */
+const PROBED_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/metrics'])
+
+function levelOf({ path, res: { statusCode } }: Koa.ParameterizedContext<RequestState>) {
+  if (statusCode >= 500) return 'warn'
+  return PROBED_PATHS.has(path) && statusCode < 400 ? 'debug' : 'info'
 }
 
 /** Callers may come with any of the methods that Node knows. */

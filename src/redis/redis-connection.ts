@@ -4,6 +4,7 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { ClientTls } from '../base/client-tls.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { outsideOfRequests } from '../base/request-context.ts'
 import type { Secret } from '../base/secret.ts'
 
 /** Where Redis is: `url` or `sentinels`. */
@@ -43,7 +44,10 @@ const SOCKET_TIMEOUTS_MS = { commands: 6_000, blocking: 10_000, jobs: 20_000, me
 /** A connection that reconnects for ever. The caller ends it with `disconnect()`. */
 export function connectRedis(target: RedisTarget, purpose: RedisPurpose, log: Log): Redis {
   const options = { ...optionsFor(purpose), ...accessOptions(target) }
-  const redis = target.url === undefined ? new Redis(options) : new Redis(target.url, options)
+  // The first request that needs it may make it; it serves others, too.
+  const redis = outsideOfRequests(() =>
+    target.url === undefined ? new Redis(options) : new Redis(target.url, options),
+  )
   redis.on('error', (err: Error) => log.warn('redis.connection-error', { purpose, message: err.message }))
   return redis
 }

@@ -78,6 +78,7 @@ async function serve(
       res: ctx.res,
       requestId: ctx.state.requestId,
       user: caller?.name ?? '',
+      timing: ctx.state.timing,
       revoked: [use.spent, ...(caller === undefined ? [] : [caller.revoked])],
       onSent: (bytes) => use.sent(bytes),
       actor: actorOf(ctx),

@@ -13,6 +13,7 @@ import type { Body } from '../fetch/body.ts'
 import { FetchedDownload, type FetchParts } from '../fetch/fetch-download.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import { cutResponse } from '../http/cut-response.ts'
+import type { ServerTiming } from '../http/server-timing.ts'
 import type { QueuePlace } from '../lease/lease.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
 import { encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
@@ -42,6 +43,8 @@ export interface DownloadExchange {
   readonly user: string
   /** Each aborts, with an error as its reason, when the user may not have the download any more. */
   readonly revoked: readonly AbortSignal[]
+  /** Hears how long parts of the answer took up to its head. */
+  readonly timing: Pick<ServerTiming, 'note'>
   /** Called with the length of each piece that is sent. */
   readonly onSent: (bytes: number) => void
   readonly actor: AuditActor
@@ -76,6 +79,7 @@ class Download {
   readonly #receipt: RunningReceipt
   readonly #audit: DownloadAudit
   readonly #abort = new AbortController()
+  readonly #startedMs = performance.now()
   #place: QueuePlace | undefined
   #fetched: FetchedDownload | undefined
   /** The release of lease and streams; undefined before it begins. */
@@ -131,7 +135,8 @@ class Download {
   }
 
   async #fetch(): Promise<FetchedDownload> {
-    const { res, requestId, user, waitMs, options, resumed } = this.#exchange
+    const { res, requestId, user, waitMs, options, resumed, timing } = this.#exchange
+    let leasedMs = performance.now()
     const fetched = await FetchedDownload.open(this.#plan, this.#parts, {
       id: requestId,
       user,
@@ -145,11 +150,14 @@ class Download {
         this.#place ??= place
       },
       onWaited: (waitedMs) => {
+        leasedMs = performance.now()
+        timing.note('queue', waitedMs)
         this.#parts.metrics.waited(waitedMs)
         this.#receipt.waited(waitedMs)
       },
       onLost: (reason) => this.#abort.abort(reason),
     })
+    timing.note('devices', performance.now() - leasedMs)
     // Until then chunks may be on their way to the client. When it has come already, the memory is not used again.
     res.once('close', () => fetched.body[Symbol.dispose]())
     if (this.#released !== undefined) {
@@ -287,7 +295,22 @@ class Download {
   }
 
   #count(outcome: DownloadOutcome): void {
-    this.#parts.metrics.ended(outcome, this.#plan.kind)
+    const { kind, steps } = this.#plan
+    this.#parts.metrics.ended(outcome, kind)
+    const { requestId, user } = this.#exchange
+    const { packets, bytes, waitedMs, error } = this.#receipt.now()
+    this.#parts.log.info('download.ended', {
+      requestId,
+      user,
+      outcome,
+      kind,
+      devices: steps.length,
+      packets,
+      bytes,
+      waitedMs,
+      durationMs: Math.round(performance.now() - this.#startedMs),
+      code: error?.code,
+    })
   }
 }
 

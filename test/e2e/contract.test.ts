@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
 import { type Answer, type Endpoint, parametersOf } from '../../src/contract/endpoint.ts'
-import { CAPFLEET_IGNORED, CAPFLEET_REQUEST_ID } from '../../src/contract/headers.ts'
+import { CAPFLEET_IGNORED, COMMON_ANSWER_HEADERS } from '../../src/contract/headers.ts'
 import { errorsOf, PROBLEM } from '../../src/contract/problem.ts'
 import { routesWith } from '../../src/routes/routes.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen } from '../support/http-get.ts'
@@ -201,7 +201,7 @@ function checkAnswer(row: Endpoint, answer: HttpAnswer, name: string): void {
 function checkHeaders({ headers = [], trailers = [] }: Answer, answer: HttpAnswer, name: string): void {
   const known = (rows: readonly { readonly name: string }[]) => rows.map((row) => row.name.toLowerCase())
   const ours = (given: object) => Object.keys(given).filter((header) => header.startsWith('capfleet-'))
-  const saidHeaders = known([...headers, CAPFLEET_REQUEST_ID, CAPFLEET_IGNORED])
+  const saidHeaders = known([...headers, ...COMMON_ANSWER_HEADERS, CAPFLEET_IGNORED])
   assert.deepEqual(
     ours(answer.headers).filter((header) => !saidHeaders.includes(header)),
     [],

@@ -64,7 +64,10 @@ function runbookAnchors(): readonly string[] {
   const reference = readFileSync(join(REPOSITORY_ROOT, 'REFERENCE.md'), 'utf8')
   const section = /^## Runbook$([\s\S]*?)(?=^## |$(?![\s\S]))/m.exec(reference)?.[1] ?? ''
   return [...section.matchAll(/^### (.*)$/gm)].map(([, heading = '']) =>
-    heading.toLowerCase().replaceAll(/[^a-z0-9 -]/g, '').replaceAll(' ', '-'),
+    heading
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9 -]/g, '')
+      .replaceAll(' ', '-'),
   )
 }
 

@@ -7,6 +7,7 @@ import { AUDIT_EVENTS } from '../../src/audit/audit-events.ts'
 import { ERROR_KINDS } from '../../src/base/error.ts'
 import { ROLES, SCOPES_OF_ROLE } from '../../src/base/scopes.ts'
 import { type Endpoint, type HeaderRow, parametersOf } from '../../src/contract/endpoint.ts'
+import { COMMON_ANSWER_HEADERS, COMMON_REQUEST_HEADERS } from '../../src/contract/headers.ts'
 import { parameterText } from '../../src/contract/openapi.ts'
 import type { Parameter } from '../../src/query/query-parameters.ts'
 import { COMMON_PARAMETERS } from '../../src/query/read-parameters.ts'
@@ -120,8 +121,11 @@ export function headerTables(): string {
   const endpoints: readonly Endpoint[] = [...APPLIANCE_ROUTES, ...GATEWAY_ROUTES]
   const answers = endpoints.flatMap((endpoint) => endpoint.answers)
   const parts: readonly (readonly [string, readonly HeaderRow[]])[] = [
-    ['request', endpoints.flatMap(({ requestHeaders = [] }) => requestHeaders)],
-    ['answer', answers.flatMap(({ headers = [] }) => headers)],
+    [
+      'request',
+      [...COMMON_REQUEST_HEADERS, ...endpoints.flatMap(({ requestHeaders = [] }) => requestHeaders)],
+    ],
+    ['answer', [...COMMON_ANSWER_HEADERS, ...answers.flatMap(({ headers = [] }) => headers)]],
     ['trailer', answers.flatMap(({ trailers = [] }) => trailers)],
   ]
   const rows = parts.flatMap(([where, headers]) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { IncomingMessage } from 'node:http'
+import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -9,6 +9,7 @@ import type { UsersFile } from '../../../src/auth/users-file.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Scope } from '../../../src/base/scopes.ts'
 import type { RequestState } from '../../../src/http/http-app.ts'
+import { ServerTiming } from '../../../src/http/server-timing.ts'
 import { loadUsers } from '../../support/loaded-users.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -29,9 +30,13 @@ function requestOf(headers: { readonly authorization: string | undefined }): Inc
   return request
 }
 
+function stateOf(req: IncomingMessage): RequestState {
+  return { requestId: 'x', timing: new ServerTiming(new ServerResponse(req)) }
+}
+
 async function attempt(authorization: string | undefined, needed: Scope) {
-  const state: RequestState = { requestId: 'x' }
   const req = requestOf({ authorization })
+  const state = stateOf(req)
   const error = await authenticate({ req, state }, needed, { users }).catch((thrown: unknown) => thrown)
   if (error !== undefined) assert.ok(error instanceof CapfleetError, String(error))
   return { user: state.caller?.name, error }
@@ -73,8 +78,9 @@ test('on an open path the right credentials make a caller known, and wrong ones 
     [`Basic ${btoa('ann:wrong')}`, undefined],
     [undefined, undefined],
   ] as const) {
-    const state: RequestState = { requestId: 'x' }
-    await recognize({ req: requestOf({ authorization }), state }, { users })
+    const req = requestOf({ authorization })
+    const state = stateOf(req)
+    await recognize({ req, state }, { users })
     assert.equal(state.caller?.name, user, String(authorization))
   }
 })

@@ -44,6 +44,28 @@ for (const [what, end, count = LINES] of [
   })
 }
 
+test('lines of what is done for a request have its id and its trace, others have none', async () => {
+  const context = JSON.stringify(new URL('../../../src/base/request-context.ts', import.meta.url).href)
+  const lines = await logged(`
+    const { withinRequest, outsideOfRequests } = await import(${context})
+    const request = { requestId: 'r-1', trace: { traceId: 't-1' } }
+    await withinRequest(request, async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      log.warn('test.within')
+      log.warn('test.own', { requestId: 'r-2' })
+      outsideOfRequests(() => log.warn('test.outside'))
+    })`)
+  const found = lines.map((line) => JSON.parse(line)).slice(LINES)
+  assert.deepEqual(
+    found.map(({ event, requestId, traceId }) => [event, requestId, traceId]),
+    [
+      ['test.within', 'r-1', 't-1'],
+      ['test.own', 'r-2', 't-1'],
+      ['test.outside', undefined, undefined],
+    ],
+  )
+})
+
 test('a line of a program that goes on does not wait for others', { timeout: 10_000 }, async (t) => {
   const script = `
     const { createLog } = await import(${LOG})

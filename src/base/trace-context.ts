@@ -1,0 +1,100 @@
+/**
+ * Which trace a request belongs to: the headers traceparent and tracestate of W3C Trace Context. What does not have
+ * their form is as if it were not there, and a new trace begins: callers are not trusted with what goes into log
+ * lines and to devices.
+ */
+import { randomBytes } from 'node:crypto'
+
+export interface TraceContext {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string
+  /** Of whoever asks, 16 hexadecimal digits. */
+  readonly spanId: string
+  /** Of the span of which this one is a part; undefined: the trace begins here. */
+  readonly parentId: string | undefined
+  /** Whether whoever began the trace records it. */
+  readonly isSampled: boolean
+  /** What tracing systems on the way added; "": nothing. */
+  readonly state: string
+}
+
+/** As Node gives them: several of a name are joined by ", ". */
+export interface TraceHeaders {
+  readonly traceparent?: string | string[] | undefined
+  readonly tracestate?: string | string[] | undefined
+}
+
+/** The span of a request in the trace of its caller, or in a new one. */
+export function continueTrace({ traceparent, tracestate }: TraceHeaders): TraceContext {
+  const parent = parseTraceparent(String(traceparent ?? ''))
+  if (parent === undefined) return newTrace()
+  return { ...parent, spanId: newSpanId(), state: parseTracestate(String(tracestate ?? '')) }
+}
+
+export function newTrace(): TraceContext {
+  const traceId = randomBytes(16).toString('hex')
+  return { traceId, spanId: newSpanId(), parentId: undefined, isSampled: false, state: '' }
+}
+
+/** A part of a span: a question to a device. */
+export function childOf(context: TraceContext): TraceContext {
+  return { ...context, spanId: newSpanId(), parentId: context.spanId }
+}
+
+/** The headers that tell somebody else of it. */
+export function traceHeaders({ traceId, spanId, isSampled, state }: TraceContext): Record<string, string> {
+  const traceparent = `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`
+  return state === '' ? { traceparent } : { traceparent, tracestate: state }
+}
+
+function newSpanId(): string {
+  return randomBytes(8).toString('hex')
+}
+
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+const SAMPLED = 1
+
+/** Versions to come begin as 00 does, and may go on behind a dash; ff is none. */
+function parseTraceparent(
+  text: string,
+): Pick<TraceContext, 'traceId' | 'parentId' | 'isSampled'> | undefined {
+  const [, version, traceId = '', parentId = '', flags = '', more] = TRACEPARENT.exec(text) ?? []
+  if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined
+  if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return undefined
+  return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 }
+}
+
+const MEMBERS_MAX = 32
+/** As much must be passed on; what is beyond is cut off by whole members, long ones first. */
+const STATE_LENGTH_MAX = 512
+const LONG_MEMBER = 128
+/** A key of one system, or of a tenant of one. */
+const KEY = /^([a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})$/
+/** Printable, without comma and equals sign, and no space at the end. */
+const VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/
+
+/** "" when any part of it is wrong. */
+function parseTracestate(text: string): string {
+  const members = text
+    .split(',')
+    .map((member) => member.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    .filter((member) => member !== '')
+  const keys = members.map((member) => member.split('=', 1)[0] ?? '')
+  const isRight = members.every((member, at) => isMember(member, keys[at] ?? ''))
+  if (!isRight || members.length > MEMBERS_MAX || new Set(keys).size < keys.length) return ''
+  return shortened(members)
+}
+
+function isMember(member: string, key: string): boolean {
+  return KEY.test(key) && member[key.length] === '=' && VALUE.test(member.slice(key.length + 1))
+}
+
+function shortened(members: readonly string[]): string {
+  const kept = [...members]
+  const isTooLong = () => kept.join(',').length > STATE_LENGTH_MAX
+  while (isTooLong()) {
+    const long = kept.findLastIndex((member) => member.length > LONG_MEMBER)
+    kept.splice(long === -1 ? kept.length - 1 : long, 1)
+  }
+  return kept.join(',')
+}

@@ -1,0 +1,36 @@
+/** The header Server-Timing: how long an answer took up to its head, and parts of that. */
+import type { ServerResponse } from 'node:http'
+
+export class ServerTiming {
+  readonly #startedMs = performance.now()
+  readonly #parts: string[] = []
+  readonly #res: ServerResponse
+
+  /** Has the head of `res` tell the times, whoever writes it. */
+  constructor(res: ServerResponse) {
+    this.#res = res
+    const writeHead = res.writeHead.bind(res) as (...args: unknown[]) => ServerResponse
+    res.writeHead = (...args: unknown[]) => {
+      if (!res.headersSent) res.setHeader('Server-Timing', this.#text())
+      return writeHead(...args)
+    }
+  }
+
+  /** Since the request came. */
+  get elapsedMs(): number {
+    return performance.now() - this.#startedMs
+  }
+
+  /** Has no effect behind the head. `name` is a token. It must say nothing that the caller may not know, such as names of devices. */
+  note(name: string, ms: number): void {
+    if (!this.#res.headersSent) this.#parts.push(entry(name, ms))
+  }
+
+  #text(): string {
+    return [...this.#parts, entry('total', this.elapsedMs)].join(', ')
+  }
+}
+
+function entry(name: string, ms: number): string {
+  return `${name};dur=${ms.toFixed(1)}`
+}

@@ -1,0 +1,133 @@
+// Requests from the client over the gateway to the device: one trace, times in the head, lines in the log.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { FakeDevice } from '../support/devices/fake-device.ts'
+import { eventually } from '../support/eventually.ts'
+import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
+const PARENT = '00f067aa0ba902b7'
+const RANGE = '/api/v1/pcap/timerange?TSBegin=1&TSEnd=9&Device='
+
+const owned = new AsyncDisposableStack()
+const devices: FakeDevice[] = []
+let gateway: TempGateway
+
+before(async () => {
+  const redis = owned.use(await TempRedis.create())
+  for (const name of ['d0', 'd1'])
+    devices.push(owned.use(await FakeDevice.start(name, makePcap([makePacket(5n, 'five', 60)]))))
+  gateway = owned.use(await startTempGateway(devices, redis.url))
+})
+after(() => owned.disposeAsync())
+
+async function ask(path: string, headers: Readonly<Record<string, string>> = {}) {
+  for (const device of devices) device.requests.length = 0
+  const answer = await fetch(gateway.url + path, { headers: { ...gateway.as.full, ...headers } })
+  const body = Buffer.from(await answer.arrayBuffer())
+  return { status: answer.status, headers: answer.headers, body }
+}
+
+/** The lines of this event that belong to the request. */
+async function linesOf(event: string, requestId: string | null) {
+  const found = () =>
+    gateway.logged.filter((line) => line.event === event && line.fields.requestId === requestId)
+  await eventually(() => found().length > 0, { limitMs: 2_000, message: `${event} is logged` })
+  return found().map(({ fields }) => fields)
+}
+
+describe('the trace of a request', () => {
+  for (const [way, path] of [
+    ['a download', `${RANGE}d0`],
+    ['a merge', `${RANGE}d0,d1`],
+    ['a read that is passed on', '/devices/d0/api/v1/system/version'],
+    ['a change that is passed on', '/devices/d0/sysmaster/capture_start?StreamName=x'],
+  ] as const) {
+    test(`goes to the devices of ${way}, and into the log`, async () => {
+      const { headers } = await ask(path, {
+        traceparent: `00-${TRACE}-${PARENT}-01`,
+        tracestate: 'a=1,b=2',
+      })
+      const asked = devices.flatMap(({ requests }) => requests)
+      assert.ok(asked.length > 0)
+      for (const { headers: told } of asked) {
+        assert.match(String(told.traceparent), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`))
+        assert.ok(!String(told.traceparent).includes(PARENT), 'the parent is the gateway')
+        assert.equal(told.tracestate, 'a=1,b=2')
+      }
+      const [line] = await linesOf('http.request', headers.get('capfleet-request-id'))
+      assert.equal(line?.traceId, TRACE)
+    })
+  }
+
+  test('is a new one when the caller has none, or a wrong one', async () => {
+    for (const traceparent of [undefined, `00-${TRACE}-${'0'.repeat(16)}-01`]) {
+      const sent = traceparent === undefined ? {} : { traceparent, tracestate: 'a=1' }
+      const { headers } = await ask(`${RANGE}d0`, sent)
+      const [request] = devices[0]?.requests ?? []
+      const [, traceId] =
+        /^00-([0-9a-f]{32})-[0-9a-f]{16}-00$/.exec(String(request?.headers.traceparent)) ?? []
+      assert.ok(traceId !== undefined && traceId !== TRACE)
+      assert.equal(request?.headers.tracestate, undefined)
+      const [line] = await linesOf('http.request', headers.get('capfleet-request-id'))
+      assert.equal(line?.traceId, traceId)
+    }
+  })
+
+  test('is no concern of probes', () => {
+    const probes = devices.flatMap((device) => device.probes)
+    assert.ok(probes.length > 0)
+    assert.ok(probes.every(({ headers }) => headers.traceparent === undefined))
+  })
+})
+
+describe('Server-Timing', () => {
+  test('of a download tells the wait for streams, the begin of the devices and all up to the head', async () => {
+    for (const path of [`${RANGE}d0`, `${RANGE}d0,d1`]) {
+      const { headers } = await ask(path)
+      const timing = headers.get('server-timing') ?? ''
+      const [queue, device, total] = [...timing.matchAll(/\w+;dur=([\d.]+)/g)].map(([, ms]) => Number(ms))
+      assert.match(timing, /^queue;dur=[\d.]+, devices;dur=[\d.]+, total;dur=[\d.]+$/)
+      assert.ok((queue ?? 0) + (device ?? 0) <= (total ?? 0) + 0.2, timing)
+    }
+  })
+
+  test('of other answers and of errors tells the whole', async () => {
+    for (const path of ['/devices', `${RANGE}nobody`])
+      assert.match((await ask(path)).headers.get('server-timing') ?? '', /^total;dur=[\d.]+$/)
+  })
+})
+
+describe('the log', () => {
+  test('tells of a download that has ended how it did', async () => {
+    const { headers, body } = await ask(`${RANGE}d0,d1`)
+    const [line] = await linesOf('download.ended', headers.get('capfleet-request-id'))
+    const { durationMs, waitedMs, ...facts } = line ?? {}
+    assert.deepEqual(
+      { ...facts, requestId: 'x' },
+      {
+        requestId: 'x',
+        user: 'full',
+        outcome: 'complete',
+        kind: 'merge',
+        devices: 2,
+        packets: '2',
+        bytes: String(body.length),
+        code: undefined,
+      },
+    )
+    assert.ok(Number(durationMs) >= 0 && Number(waitedMs) >= 0)
+  })
+
+  test('tells of a refused one, by which error', async () => {
+    const [device] = devices
+    if (device !== undefined)
+      device.behaviour = { problem: { status: 500, body: { code: 'internal-error' } } }
+    const { headers } = await ask(`${RANGE}d0`)
+    const [line] = await linesOf('download.ended', headers.get('capfleet-request-id'))
+    assert.deepEqual([line?.outcome, line?.code], ['refused', 'device-protocol'])
+    if (device !== undefined) device.behaviour = {}
+  })
+})
