@@ -2,7 +2,7 @@
 import { LIST_PARAMETERS } from '../contract/device-parameters.ts'
 import { takeParameters } from '../contract/request-parameters.ts'
 import { type CaptureList, collectCaptureLists } from '../fleet/capture-lists.ts'
-import type { CaptureEntry } from '../fleet/device-captures.ts'
+import { type DeviceCapture, newestOfAll } from '../fleet/newest-of-all.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../query/capture-csv.ts'
 import { FLEET_PARAMETERS } from '../query/gateway-options.ts'
 import { badParameter, type ParameterValues, quote } from '../query/query-parameters.ts'
@@ -62,11 +62,6 @@ function placeOf(text: string): Place {
   return { startNs: BigInt(startNs), device, name }
 }
 
-interface DeviceCapture {
-  readonly device: string
-  readonly capture: CaptureEntry
-}
-
 /** The captures of one page, newest first; returns the `Next` of the page when there are more. */
 function* chosenOf(
   lists: readonly CaptureList[],
@@ -103,23 +98,6 @@ function behind({ startNs, device, name }: Place, lists: readonly CaptureList[])
     const was = isPast
     isPast ||= capture.name === name
     return was
-  }
-}
-
-/** Each list is newest first. Of captures that began together that of the earlier list comes first. */
-function* newestOfAll(lists: readonly CaptureList[]): Generator<DeviceCapture, void> {
-  /** How many of each list have been given. */
-  const given = lists.map(() => 0)
-  for (;;) {
-    let newest: (DeviceCapture & { readonly list: number }) | undefined
-    for (const [list, { device, captures }] of lists.entries()) {
-      const capture = captures[given[list] ?? 0]
-      if (capture === undefined) continue
-      if (newest === undefined || capture.startNs > newest.capture.startNs) newest = { device, capture, list }
-    }
-    if (newest === undefined) return
-    given[newest.list] = (given[newest.list] ?? 0) + 1
-    yield newest
   }
 }
 
