@@ -4,7 +4,8 @@
 // Where the base images cannot be had, stand-ins of the same names are made: Debian 12 from its own archive, with the Node.js of
 // package.json and the npm of this machine; a Redis of Debian's instead of Valkey.
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import {
   CAPFLEET_IMAGES,
@@ -49,7 +50,7 @@ function makeImage(name: string, from: string, fill: (container: string) => void
 }
 
 function makeNodeBase(): void {
-  const debian = join(IMAGE_FOLDER, 'debian.tar')
+  const debian = join(tmpdir(), `capfleet-debian-${process.pid}.tar`)
   const options = ['--quiet', '--variant=minbase', ...SLIM.map((line) => `--dpkgopt=${line}`)]
   run('mmdebstrap', [...options, 'bookworm', debian])
   const npm = dirname(
@@ -58,6 +59,7 @@ function makeNodeBase(): void {
   const node = realpathSync(join(REPOSITORY_ROOT, 'node_modules/.bin/node'))
   makeImage(NODE_BASE, 'scratch', (container) => {
     run('buildah', ['add', '--quiet', container, debian, '/'])
+    rmSync(debian)
     run('buildah', ['copy', '--quiet', container, node, '/usr/local/bin/node'])
     run('buildah', ['copy', '--quiet', container, npm, '/usr/local/lib/node_modules/npm'])
     // Those of this machine may be the only ones that vouch for its way to the registry.
@@ -115,7 +117,7 @@ function keep(name: string, withSbom: boolean): void {
   const id = output('buildah', ['inspect', '--type', 'image', '--format', '{{.FromImageID}}', tag])
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === id) return
   const archive = join(IMAGE_FOLDER, `${name}.tar`)
-  run('rm', ['-f', archive])
+  rmSync(archive, { force: true })
   run('buildah', ['push', '--quiet', tag, `docker-archive:${archive}:${tag}`])
   if (withSbom) {
     const container = output('buildah', ['from', '--pull-never', tag])

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -18,6 +18,7 @@ const { KUBECONFIG = '', NODE_IP = '' } = process.env
 const NAMESPACE = 'fleet'
 const START_NS = 1_795_000_000_000_000_000n
 const PACKETS = 20_000
+const END_NS = START_NS + BigInt(PACKETS) * 1_000_000n
 const WEST_PORT = 8_091
 
 /** What each of both releases is given beside its own: a machine of two processors is the whole cluster. */
@@ -141,11 +142,7 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
   })
 
   const range = () => {
-    const query = {
-      TSUnit: 'nanos',
-      TSBegin: String(START_NS),
-      TSEnd: String(START_NS + BigInt(PACKETS) * 1_000_000n),
-    }
+    const query = { TSUnit: 'nanos', TSBegin: String(START_NS), TSEnd: String(END_NS) }
     return `/api/v1/pcap/timerange?${new URLSearchParams(query)}`
   }
 
@@ -193,18 +190,33 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
     assert.ok(body?.equals(expected))
   })
 
+  async function gatewayPods(): Promise<number> {
+    const selector = 'app.kubernetes.io/instance=capfleet,app.kubernetes.io/component=gateway'
+    const names = await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', selector, '-o', 'name')
+    return names.trim().split('\n').length
+  }
+
   test('becomes ready as a whole', async () => {
     await kubectl('-n', NAMESPACE, 'wait', '--for=condition=Ready', 'pod', '--all', '--timeout=180s')
-    const pods = await kubectl(
-      '-n',
-      NAMESPACE,
-      'get',
-      'pods',
-      '-o',
-      'jsonpath={range .items[*]}{.metadata.name} {end}',
-    )
-    assert.equal(pods.match(/capfleet-gateway-/g)?.length, 3, pods)
+    assert.equal(await gatewayPods(), 3)
     say(`all pods are ready ${seconds(installedAtMs)} s after helm install`)
+  })
+
+  test('exports the same by a worker', async () => {
+    const [, user = '', password = ''] =
+      /^(.*?):(.*)$/.exec(Buffer.from(login.slice(6), 'base64').toString()) ?? []
+    const env = { ...process.env, CAPFLEET_URL: url, CAPFLEET_USER: user, CAPFLEET_PASSWORD: password }
+    const capfleet = async (...args: readonly string[]) => {
+      const started = await promisify(execFile)(join(REPOSITORY_ROOT, 'src/capfleet'), ['export', ...args], {
+        env,
+      })
+      return started.stdout.trim()
+    }
+    const times = ['--unit', 'nanos', '--begin', String(START_NS), '--end', String(END_NS)]
+    const file = join(folder, 'exported.pcap')
+    const created = await capfleet('create', ...times, '--watch')
+    await capfleet('get', created.split('\n')[0] ?? '', '--output', file)
+    assert.ok((await readFile(file)).equals(makePcap(packets())))
   })
 
   test('passes helm test', async () => {
@@ -216,12 +228,21 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
 
   test('upgrades under load without a failed transfer', async () => {
     const sha256 = createHash('sha256').update(makePcap(packets())).digest('hex')
-    const load = downloadAllTheTime({ url: `${url}${range()}`, authorization: login, sha256, clients: 8 })
+    const load = downloadAllTheTime({
+      url: `${url}${range()}`,
+      authorization: login,
+      sha256,
+      clients: 8,
+      slow: { clients: 2, pauseMs: 40 },
+    })
     await eventually(() => load.done() >= 8, { limitMs: 60_000, message: 'the load runs' })
     const startedAtMs = performance.now()
     const before = load.done()
     await install('capfleet', fleetValues(2), '--wait', '--timeout', '300s')
-    await kubectl('-n', NAMESPACE, 'rollout', 'status', 'deployment/capfleet-gateway', '--timeout=300s')
+    await eventually(async () => (await gatewayPods()) === 3, {
+      limitMs: 60_000,
+      message: 'the old gateways have ended',
+    })
     const during = load.done() - before
     say(`the upgrade took ${seconds(startedAtMs)} s`)
     const { transfers, handedBack, failures } = await load.end()

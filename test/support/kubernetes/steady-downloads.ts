@@ -1,6 +1,7 @@
 /** Clients that download the same bytes again and again, each time by a new connection. */
 import { createHash } from 'node:crypto'
-import { request } from 'node:http'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface SteadyDownloads {
@@ -19,6 +20,8 @@ interface Load {
   readonly authorization: string
   readonly sha256: string
   readonly clients: number
+  /** So many of them take a pause of this length between parts of the body. */
+  readonly slow: { readonly clients: number; readonly pauseMs: number }
 }
 
 export function downloadAllTheTime(load: Load): SteadyDownloads {
@@ -26,10 +29,10 @@ export function downloadAllTheTime(load: Load): SteadyDownloads {
   let transfers = 0
   let handedBack = 0
   const failures: string[] = []
-  const client = async (): Promise<void> => {
+  const client = async (pauseMs: number): Promise<void> => {
     while (!isEnding) {
       try {
-        const { status, retryAfterS, sha256 } = await download(load)
+        const { status, retryAfterS, sha256 } = await download(load, pauseMs)
         if (status === 503 && retryAfterS !== undefined) {
           handedBack += 1
           await delay(retryAfterS * 1_000)
@@ -40,7 +43,10 @@ export function downloadAllTheTime(load: Load): SteadyDownloads {
       }
     }
   }
-  const running = Promise.all(Array.from({ length: load.clients }, client))
+  const { clients, slow } = load
+  const running = Promise.all(
+    Array.from({ length: clients }, (_, index) => client(index < slow.clients ? slow.pauseMs : 0)),
+  )
   return {
     done: () => transfers,
     async end() {
@@ -58,19 +64,16 @@ interface Downloaded {
 }
 
 /** Fails when the answer breaks off. */
-function download({ url, authorization }: Load): Promise<Downloaded> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { headers: { authorization }, agent: false }, (response) => {
-      const hash = createHash('sha256')
-      response.on('data', (bytes: Buffer) => hash.update(bytes))
-      response.on('error', reject)
-      response.on('end', () => {
-        const retryAfter = response.headers['retry-after']
-        const retryAfterS = retryAfter === undefined ? undefined : Number(retryAfter)
-        resolve({ status: response.statusCode, retryAfterS, sha256: hash.digest('hex') })
-      })
-    })
-    sent.on('error', reject)
-    sent.end()
-  })
+async function download({ url, authorization }: Load, pauseMs: number): Promise<Downloaded> {
+  const sent = request(url, { headers: { authorization }, agent: false })
+  sent.end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const hash = createHash('sha256')
+  for await (const bytes of response) {
+    hash.update(bytes as Buffer)
+    if (pauseMs > 0) await delay(pauseMs)
+  }
+  const retryAfter = response.headers['retry-after']
+  const retryAfterS = retryAfter === undefined ? undefined : Number(retryAfter)
+  return { status: response.statusCode, retryAfterS, sha256: hash.digest('hex') }
 }
