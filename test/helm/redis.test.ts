@@ -1,0 +1,69 @@
+// The Redis that the chart starts, as its pod starts it: with the password of its Secret, an append-only file, and no eviction.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import { createLog } from '../../src/base/log.ts'
+import { Secret } from '../../src/base/secret.ts'
+import { connectRedis } from '../../src/redis/redis-connection.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Manifest, render, WITHOUT_HELM } from '../support/helm/chart.ts'
+import { freePort } from '../support/processes/temp-proxy.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+interface StatefulSet extends Manifest {
+  readonly spec: {
+    readonly template: { readonly spec: { readonly containers: readonly { readonly command: string[] }[] } }
+  }
+}
+
+/** What the shell would take for its own, and redis.conf, too. */
+const PASSWORD = 'a"b\\c d$e\'f#g'
+
+test('Redis starts with the password of its Secret, and keeps what it is told', {
+  skip: WITHOUT_HELM,
+}, async () => {
+  await using folder = await tempFolder()
+  const manifests = await render({ set: ['redis.extraConfig=maxclients 77'] })
+  const { spec } = manifests.find(({ kind }) => kind === 'StatefulSet') as StatefulSet
+  const [program = '', ...args] = spec.template.spec.containers[0]?.command ?? []
+  const conf = manifests.find(({ data }) => data?.['redis.conf'])?.data?.['redis.conf'] ?? ''
+  const port = await freePort()
+  // The folders of the container are below one of this machine.
+  const here = (text: string) =>
+    text
+      .replaceAll(/\/(etc|run)\/redis/g, join(folder.path, '$1'))
+      .replaceAll('/data', folder.path)
+      .replace('port 6379', `port ${port}`)
+  for (const name of ['etc/secret', 'run']) await mkdir(join(folder.path, name), { recursive: true })
+  await writeFile(join(folder.path, 'etc', 'redis.conf'), here(conf))
+  await writeFile(join(folder.path, 'etc', 'secret', 'password'), PASSWORD)
+  const server = spawn(program, args.map(here), { stdio: 'ignore' })
+  const ended = once(server, 'exit')
+  const redis = connectRedis(
+    { url: `redis://127.0.0.1:${port}/0`, password: new Secret(PASSWORD) },
+    'blocking',
+    createLog('test', 'silent'),
+  )
+  try {
+    assert.equal(await redis.set('key', 'value'), 'OK')
+    assert.deepEqual(await redis.config('GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction'])
+    assert.deepEqual(await redis.config('GET', 'maxclients'), ['maxclients', '77'])
+    await eventually(() => existsSync(join(folder.path, 'appendonlydir')), {
+      limitMs: 5_000,
+      message: 'there is an append-only file',
+    })
+    const stranger = new Redis(port, '127.0.0.1', { lazyConnect: true })
+    stranger.on('error', () => undefined)
+    await assert.rejects(stranger.ping(), /NOAUTH/)
+    stranger.disconnect()
+  } finally {
+    redis.disconnect()
+    server.kill()
+    await ended
+  }
+})
