@@ -22,6 +22,9 @@
 {{- if and (include "capfleet.hasWorkers" .) (gt (int .Values.worker.replicas) 1) (not (dig "exports" "spool" "" $document)) -}}
 {{- fail "worker.replicas: more than one worker share what they fetch; set storage.enabled, or worker.replicas: 1" -}}
 {{- end -}}
+{{- if and .Values.discovery.enabled (not .Values.appliance.enabled) (not .Values.fleetLogin.existingSecret) -}}
+{{- fail "fleetLogin.existingSecret: name a copy of the Secret by which the appliances of the other release are logged in to" -}}
+{{- end -}}
 {{- range $name, $_ := .Values.secrets -}}
 {{- if or (has $name (list "redis" "sentinel" "redis-tls" "fleet" "appliance-ca" "token-keys" "tls" "login")) (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$" $name)) -}}
 {{- fail (printf "secrets.%s: choose another name: the chart has one of its own, or it is not of a-z, 0-9 and -" $name) -}}

@@ -1,10 +1,18 @@
 // The chart passes Helm's own lint, its unit tests and the schemas of Kubernetes, and a mistake in it does not.
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { CHART, CI_VALUES, copyChart, WITHOUT_HELM } from '../support/helm/chart.ts'
+import { parse } from 'yaml'
+import { CHART, CI_VALUES, plantInChart, WITHOUT_HELM } from '../support/helm/chart.ts'
 import { conform, kubernetesVersions, lint, unitTest } from '../support/helm/chart-checks.ts'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+
+test('the chart is of the version that it installs', async () => {
+  const { version } = JSON.parse(await readFile(join(REPOSITORY_ROOT, 'package.json'), 'utf8'))
+  const chart = parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8'))
+  assert.deepEqual([chart.version, chart.appVersion], [version, version])
+})
 
 describe('the chart', { skip: WITHOUT_HELM }, () => {
   for (const [name, path] of Object.entries(CI_VALUES)) {
@@ -28,30 +36,20 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
   const DEFAULT = CI_VALUES.default ?? ''
   const newest = () => kubernetesVersions().slice(-1)
 
-  /** The chart with a text of one of its files replaced. */
-  async function plant(file: string, good: string, bad: string) {
-    const chart = await copyChart()
-    const path = join(chart.path, file)
-    const text = await readFile(path, 'utf8')
-    assert.ok(text.includes(good))
-    await writeFile(path, text.replace(good, bad))
-    return chart
-  }
-
   test('of the type of a field', async () => {
     const good = 'containerPort: {{ $document.listen.port }}'
-    await using chart = await plant('templates/gateway-deployment.yaml', good, 'containerPort: x80')
+    await using chart = await plantInChart('templates/gateway-deployment.yaml', good, 'containerPort: x80')
     const found = await conform(newest(), { chart: chart.path, values: [DEFAULT] })
     assert.match(found, /containerPort.*want integer/)
   })
 
   test('of the name of a field', async () => {
-    await using chart = await plant('templates/redis-statefulset.yaml', 'serviceName:', 'servicename:')
+    await using chart = await plantInChart('templates/redis-statefulset.yaml', 'serviceName:', 'servicename:')
     assert.match(await conform(newest(), { chart: chart.path, values: [DEFAULT] }), /servicename/)
   })
 
   test('of a template that renders, but not what it shall', async () => {
-    await using chart = await plant(
+    await using chart = await plantInChart(
       'templates/gateway-deployment.yaml',
       'maxUnavailable: 0',
       'maxUnavailable: 1',
@@ -60,7 +58,7 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
   })
 
   test('of a capability too many', async () => {
-    await using chart = await plant(
+    await using chart = await plantInChart(
       'templates/appliance-daemonset.yaml',
       '"NET_RAW"',
       '"NET_RAW" "SYS_ADMIN"',
@@ -69,12 +67,12 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
   })
 
   test('of a default that the schema of the values refuses', async () => {
-    await using chart = await plant('values.yaml', 'replicas: 3', 'replicas: three')
+    await using chart = await plantInChart('values.yaml', 'replicas: 3', 'replicas: three')
     assert.match(await lint(chart.path, DEFAULT), /gateway\/replicas.*want integer/)
   })
 
   test('of a value that the schema does not know', async () => {
-    await using chart = await plant('values.yaml', 'worker:\n', 'worker:\n  replica: 3\n')
+    await using chart = await plantInChart('values.yaml', 'worker:\n', 'worker:\n  replica: 3\n')
     assert.match(await lint(chart.path, DEFAULT), /worker.*'replica' not allowed/)
   })
 })

@@ -39,6 +39,10 @@ const IS_REFUSED: Readonly<Record<string, { readonly set: readonly string[]; rea
     set: ['redis.external.url=redis://elsewhere:6379'],
     names: /redis\.external\.url: is set while redis\.enabled is true/,
   },
+  'appliances of another release without their login': {
+    set: ['appliance.enabled=false', 'discovery.enabled=true'],
+    names: /fleetLogin\.existingSecret: name a copy/,
+  },
   'workers that do not share what they fetch': {
     set: ['config.exports.targets[0].type=s3', 'config.exports.targets[0].name=b'],
     names: /worker\.replicas: .*storage\.enabled/,

@@ -5,15 +5,16 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { watchEndpointSlices } from '../../src/fleet/roster/endpoint-slice-watch.ts'
 import { devicesOfSlices, type EndpointSlice } from '../../src/fleet/roster/endpoint-slices.ts'
-import { CHART, CI_VALUES, render } from '../support/helm/chart.ts'
+import { CHART, CI_VALUES, plantInChart, type Rendering, render } from '../support/helm/chart.ts'
+import { helm, kubectl } from '../support/kubernetes/cluster.ts'
 import { crdsOfOperators, namespaces, volumes } from '../support/kubernetes/cluster-objects.ts'
-import { type FakeCluster, helm, kubectl, startFakeCluster } from '../support/kubernetes/fake-cluster.ts'
+import { type FakeCluster, startFakeCluster } from '../support/kubernetes/fake-cluster.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 let cluster: FakeCluster
-const ask = (...args: string[]) => kubectl(cluster.kubeconfig, ...args)
+const ask = (...args: string[]) => kubectl('--kubeconfig', cluster.kubeconfig, ...args)
 const askJson = async (...args: string[]) => JSON.parse(await ask(...args, '-o', 'json'))
-const chart = (...args: string[]) => helm(cluster.kubeconfig, ...args)
+const chart = (...args: string[]) => helm('--kubeconfig', cluster.kubeconfig, ...args)
 
 /** Of the appliances: hostNetwork needs the level "privileged". */
 const CAPTURE = 'capture'
@@ -24,6 +25,17 @@ async function apply(objects: readonly object[], ...options: string[]): Promise<
   const path = join(folder.path, 'objects.json')
   await writeFile(path, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }))
   return await ask('apply', '-f', path, ...options)
+}
+
+/** As the API would take all objects at the level "restricted"; fails with what it says. */
+async function dryRun(rendering: Rendering): Promise<void> {
+  const manifests = await render({ ...rendering, set: [`appliance.namespace=${CAPTURE}`] })
+  const objects = manifests.map((manifest) => ({
+    ...manifest,
+    metadata: { namespace: 'captures', ...manifest.metadata },
+  }))
+  const strict = ['--server-side', '--dry-run=server', '--validate=strict', '--warnings-as-errors']
+  await apply(objects, ...strict)
 }
 
 before(async () => {
@@ -44,13 +56,7 @@ describe('each of the chart’s files of values', () => {
     const own = ['--values', path, '--set', `appliance.namespace=${CAPTURE}`]
 
     test(`${name}: is taken by the API as it is, at the level "restricted"`, async () => {
-      const manifests = await render({ values: [path], set: [`appliance.namespace=${CAPTURE}`] })
-      const objects = manifests.map((manifest) => ({
-        ...manifest,
-        metadata: { namespace: 'captures', ...manifest.metadata },
-      }))
-      const strict = ['--server-side', '--dry-run=server', '--validate=strict', '--warnings-as-errors']
-      await apply(objects, ...strict)
+      await dryRun({ values: [path] })
     })
 
     test(`${name}: is installed, ready, and leaves only claims behind`, async () => {
@@ -64,6 +70,28 @@ describe('each of the chart’s files of values', () => {
       )
     })
   }
+})
+
+describe('a planted mistake is refused that the schemas of Kubernetes let pass', () => {
+  test('a container that may become more than it is', async () => {
+    const hardened = 'allowPrivilegeEscalation: false'
+    await using planted = await plantInChart(
+      'templates/_pods.tpl',
+      hardened,
+      'allowPrivilegeEscalation: true',
+    )
+    await assert.rejects(dryRun({ chart: planted.path }), /allowPrivilegeEscalation != false/)
+  })
+
+  test('a mount of a volume that is not there', async () => {
+    const mount = '- name: home\n  mountPath'
+    await using planted = await plantInChart(
+      'templates/_program-volumes.tpl',
+      mount,
+      mount.replace('home', 'hom'),
+    )
+    await assert.rejects(dryRun({ chart: planted.path }), /volumeMounts\[\d+\].name: Not found: "hom"/)
+  })
 })
 
 describe('the life of a release', () => {

@@ -1,7 +1,8 @@
 /** The chart in `helm`, as Helm itself sees it. */
+import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { cp } from 'node:fs/promises'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { parseAllDocuments } from 'yaml'
@@ -83,4 +84,14 @@ export async function copyChart(): Promise<TempFolder> {
   const folder = await tempFolder()
   await cp(CHART, folder.path, { recursive: true })
   return folder
+}
+
+/** A copy of the chart with a text of one of its files replaced; fails when the text is not there. */
+export async function plantInChart(file: string, good: string, bad: string): Promise<TempFolder> {
+  const chart = await copyChart()
+  const path = join(chart.path, file)
+  const text = await readFile(path, 'utf8')
+  assert.ok(text.includes(good), `${file} has no ${good}`)
+  await writeFile(path, text.replace(good, bad))
+  return chart
 }

@@ -12,13 +12,14 @@ import { join } from 'node:path'
 import { eventually } from '../eventually.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { tempFolder } from '../temp-folder.ts'
+import { kubectl } from './cluster.ts'
 
 const TOOLS = join(REPOSITORY_ROOT, '.tools')
 const START_LIMIT_MS = 120_000
 const ADMIN_TOKEN = 'admin-of-the-fake-cluster'
 
 export interface FakeCluster extends AsyncDisposable {
-  /** For KUBECONFIG. */
+  /** For --kubeconfig. */
   readonly kubeconfig: string
   readonly apiUrl: string
   /** The certificate of the API, which vouches for itself. */
@@ -42,7 +43,7 @@ export async function startFakeCluster(): Promise<FakeCluster> {
   const apiUrl = `https://127.0.0.1:${api}`
   const kubeconfig = join(folder, 'kubeconfig')
   await writeFile(kubeconfig, JSON.stringify(kubeconfigOf(apiUrl, caFile)))
-  const ask = (...args: string[]) => kubectl(kubeconfig, ...args)
+  const ask = (...args: string[]) => kubectl('--kubeconfig', kubeconfig, ...args)
   await eventually(() => isReady(ask), { limitMs: START_LIMIT_MS, message: 'the API is ready' })
   const common = [
     '--kubeconfig=kubeconfig',
@@ -58,34 +59,6 @@ export async function startFakeCluster(): Promise<FakeCluster> {
   await ask('wait', '--for=condition=Ready', 'node', '--all', '--timeout=60s')
   const owned = parts.move()
   return { kubeconfig, apiUrl, caFile, [Symbol.asyncDispose]: () => owned.disposeAsync() }
-}
-
-/** What a command of kubectl prints; fails with what it says. */
-export async function kubectl(kubeconfig: string, ...args: string[]): Promise<string> {
-  return runIn(kubeconfig, 'kubectl', args)
-}
-
-/** What a command of Helm prints; fails with what it says. */
-export async function helm(kubeconfig: string, ...args: string[]): Promise<string> {
-  return runIn(kubeconfig, 'helm', args)
-}
-
-async function runIn(kubeconfig: string, tool: string, args: readonly string[]): Promise<string> {
-  const child = spawn(join(TOOLS, tool), args, {
-    env: { PATH: process.env.PATH, HOME: join(kubeconfig, '..'), KUBECONFIG: kubeconfig },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const [stdout, stderr, [status]] = await Promise.all([
-    textOf(child.stdout),
-    textOf(child.stderr),
-    once(child, 'exit'),
-  ])
-  if (status === 0) return stdout
-  throw new Error(`${tool} ${args.join(' ')}: ${stderr}${stdout}`)
-}
-
-async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
-  return Buffer.concat(await Array.fromAsync(stream)).toString()
 }
 
 /** Its output goes to a file, for whoever looks for the cause of a failure. */
