@@ -12,6 +12,8 @@ interface FailureFacts {
   readonly retryAfterS?: number | undefined
   /** Whether the same request can succeed later. */
   readonly canRetry?: boolean
+  /** Nobody has taken the request, and somebody may in a moment: a gateway is being replaced. */
+  readonly isUntaken?: boolean
   /** The place in the queue when the wait for it was over. */
   readonly position?: number | undefined
   readonly cause?: unknown
@@ -53,6 +55,9 @@ export function failureKindOf(status: number, code: string): FailureKind {
   return status >= 500 ? 'device' : 'usage'
 }
 
+/** http-503: of a proxy that knows no gateway which is ready. */
+const UNTAKEN_CODES: ReadonlySet<string> = new Set(['draining', 'http-503'])
+
 /** The failure that an answer other than 2xx tells of. `text` is its body, which a proxy may have written. */
 export function problemFailure(status: number, headers: Headers, text: string): ClientFailure {
   const problem = parseProblem(text)
@@ -63,6 +68,7 @@ export function problemFailure(status: number, headers: Headers, text: string): 
     param: textOf(problem.param),
     position: typeof problem.position === 'number' ? problem.position : undefined,
     canRetry: canRetry(status, code),
+    isUntaken: UNTAKEN_CODES.has(code),
     ...(Number.isFinite(retryAfterS) ? { retryAfterS } : {}),
   })
 }

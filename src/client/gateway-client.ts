@@ -1,5 +1,5 @@
 /** Asks a gateway, as one user. */
-import { problemFailure } from './client-failure.ts'
+import { ClientFailure, problemFailure } from './client-failure.ts'
 import type { Received, Send, SentRequest } from './transport.ts'
 
 /** What proves who asks. */
@@ -29,6 +29,9 @@ export interface JsonAnswer<Value> {
   readonly headers: Headers
 }
 
+/** A replica behind a load balancer is replaced in that time; an address that is wrong is told not much later. */
+const UNTAKEN_PAUSES_MS = [250, 500, 1_000, 1_500]
+
 /** Longer texts of an error are not one of ours. */
 const PROBLEM_BYTES_MAX = 65_536
 
@@ -41,10 +44,25 @@ export class GatewayClient {
     this.#send = send
   }
 
-  /** An answer of status 2xx, its body unread; any other one is thrown as a ClientFailure. */
-  async open(
+  /**
+   * An answer of status 2xx, its body unread; any other one is thrown as a ClientFailure. What nobody has taken is asked
+   * again for some seconds.
+   */
+  async open(path: string, options: AskOptions = {}): Promise<Received> {
+    for (const pauseMs of UNTAKEN_PAUSES_MS) {
+      try {
+        return await this.#ask(path, options)
+      } catch (error) {
+        if (!(error instanceof ClientFailure) || error.facts.isUntaken !== true) throw error
+        await pause(pauseMs, options.signal)
+      }
+    }
+    return await this.#ask(path, options)
+  }
+
+  async #ask(
     path: string,
-    { method = 'GET', query = [], headers = {}, signal }: AskOptions = {},
+    { method = 'GET', query = [], headers = {}, signal }: AskOptions,
   ): Promise<Received> {
     const { credentials } = this.access
     const answer = await this.#send({
@@ -78,6 +96,21 @@ export class GatewayClient {
       .join('&')
     return address
   }
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    if (signal?.aborted) onAbort()
+  })
 }
 
 function authorizationOf(credentials: Credentials): string {

@@ -24,8 +24,12 @@ const DESCRIPTORS_RESERVED = 200
 const CONNECTIONS_MIN = 16
 const CONNECTIONS_MAX = 10_000
 
-/** Refused connections that may be open to hear why. What comes beyond them is closed at once. */
+/**
+ * Refused connections that may be open to hear why, in all and of one address. What comes beyond them is closed at once.
+ * Whoever floods us cannot take all of them, so that a probe for life (/livez) is answered all the same.
+ */
 const REFUSED_MAX = 64
+const REFUSED_PER_ADDRESS_MAX = 16
 /** How long a refused connection may take to ask, and to read the reason. */
 const REFUSED_MS = 1_000
 const RETRY_AFTER_S = 5
@@ -39,8 +43,9 @@ export class ConnectionLimits {
   readonly #byAddress = new Map<string, number>()
   readonly #countRefused: (reason: LimitReason | 'pipelined') => void
   readonly #open = new Set<Socket>()
-  /** Refused ones that are still there to hear why. */
-  #refused = 0
+  /** Refused ones that are still there to hear why, by address. */
+  readonly #refused = new Map<string, number>()
+  #refusedCount = 0
 
   constructor(settings: ConnectionLimitSettings, metrics: Metrics) {
     this.#max = settings.maxConnections ?? connectionsAllowed(descriptorLimit())
@@ -66,7 +71,7 @@ export class ConnectionLimits {
       const reason = this.#admit(socket)
       if (reason === undefined) return
       this.#countRefused(reason)
-      if (isEncrypted || this.#refused >= REFUSED_MAX) socket.destroy()
+      if (isEncrypted || !this.#mayHearWhy(socket)) socket.destroy()
       else this.#refuse(socket, reason)
     })
   }
@@ -90,31 +95,44 @@ export class ConnectionLimits {
     if (ofAddress >= this.#maxPerAddress) return 'address'
     if (this.#open.size >= this.#max) return 'total'
     this.#open.add(socket)
-    this.#byAddress.set(address, ofAddress + 1)
+    count(this.#byAddress, address, 1)
     socket.once('close', () => this.#remove(socket, address))
     return undefined
+  }
+
+  #mayHearWhy(socket: Socket): boolean {
+    const ofAddress = this.#refused.get(addressOf(socket)) ?? 0
+    return this.#refusedCount < REFUSED_MAX && ofAddress < REFUSED_PER_ADDRESS_MAX
   }
 
   /** It is not counted among those that are open: who is refused must not take a place from others. */
   #refuse(socket: Socket, reason: LimitReason): void {
     REFUSALS.set(socket, refusal(reason))
-    this.#refused += 1
+    const address = addressOf(socket)
+    this.#refusedCount += 1
+    count(this.#refused, address, 1)
     const late = setTimeout(() => socket.destroy(), REFUSED_MS)
     socket.once('close', () => {
       clearTimeout(late)
-      this.#refused -= 1
+      this.#refusedCount -= 1
+      count(this.#refused, address, -1)
     })
   }
 
   #remove(socket: Socket, address: string): void {
     this.#open.delete(socket)
-    const left = (this.#byAddress.get(address) ?? 0) - 1
-    if (left > 0) this.#byAddress.set(address, left)
-    else this.#byAddress.delete(address)
+    count(this.#byAddress, address, -1)
   }
 }
 
-/** The error that answers every request on this connection; undefined when it may be used. */
+/** Keeps no address that has none. */
+function count(counts: Map<string, number>, address: string, change: 1 | -1): void {
+  const left = (counts.get(address) ?? 0) + change
+  if (left > 0) counts.set(address, left)
+  else counts.delete(address)
+}
+
+/** The error that answers every request on this connection but /livez; undefined when it may be used. */
 export function refusalOf(socket: Socket): CapfleetError | undefined {
   return REFUSALS.get(socket)
 }

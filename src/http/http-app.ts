@@ -106,12 +106,12 @@ function requestCounts(metrics: Metrics) {
   }
 }
 
-/** The connection itself may be one too many. */
+/** The connection itself may be one too many. A program that is busy lives all the same: nobody shall end it for that. */
 function refuseConnection(ctx: Koa.ParameterizedContext<RequestState>): void {
   const refusal = refusalOf(ctx.req.socket)
   if (refusal === undefined) return
   ctx.set('Connection', 'close')
-  throw refusal
+  if (ctx.path !== '/livez') throw refusal
 }
 
 /** Exported for the appliance, whose paths are looked up elsewhere. */

@@ -91,8 +91,9 @@ function sentinelOptions(
   return {
     sentinels: addresses.map((address) => ({ ...address })),
     name,
-    // Without it, who is connected to a server that was cut off from its Sentinels stays there.
-    failoverDetector: true,
+    // A failover ends our connections, or leaves them silent. To be told of it as well (failoverDetector) would take a
+    // connection to each Sentinel for each of ours, and ends for good those that are just being opened.
+    failoverDetector: false,
     sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
     sentinelRetryStrategy: retryAfterMs,
     ...(password === undefined ? {} : { sentinelPassword: password.reveal() }),

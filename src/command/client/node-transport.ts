@@ -44,7 +44,9 @@ function headOf({ method, url, headers, signal }: SentRequest, tls: TransportTls
       url.protocol === 'https:' ? requestHttps(url, { ...options, ...tls }) : requestHttp(url, options)
     sent.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS))
     sent.on('response', resolve)
-    sent.on('error', (cause) => reject(signal?.aborted === true ? signal.reason : unreachable(url, cause)))
+    sent.on('error', (cause) =>
+      reject(signal?.aborted === true ? signal.reason : unreachable({ method, url }, cause)),
+    )
     sent.end()
   })
 }
@@ -62,8 +64,13 @@ async function* bodyOf(response: IncomingMessage, { signal }: SentRequest): Asyn
   }
 }
 
-function unreachable({ protocol, host }: URL, cause: Error): ClientFailure {
+type Asked = Pick<SentRequest, 'method' | 'url'>
+
+function unreachable({ method, url: { protocol, host } }: Asked, cause: Error): ClientFailure {
   const { code = '' } = cause as NodeJS.ErrnoException
+  // A question may be asked twice without harm; of a change, only what never came to anybody.
+  const isQuestion = method === 'GET' || method === 'HEAD'
+  const isUntaken = code === 'ECONNREFUSED' || (isQuestion && ['ECONNRESET', 'EPIPE'].includes(code))
   const where = `the gateway ${protocol}//${host}`
   // node:net tells of several addresses that it tried by an error without a text.
   const reason = cause.message === '' ? code : cause.message
@@ -79,6 +86,7 @@ function unreachable({ protocol, host }: URL, cause: Error): ClientFailure {
   return new ClientFailure('device', `${where} cannot be reached: ${reason}`, {
     code: 'gateway-unreachable',
     canRetry: true,
+    isUntaken,
     cause,
   })
 }

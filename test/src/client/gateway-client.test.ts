@@ -95,3 +95,43 @@ test('a download is of a capture, of a part of one, or of a time', () => {
   assert.throws(() => pathOf(undefined), /name a capture, or the time/)
   assert.throws(() => pathOf('demo', ['TSBegin', '-1h']), /a capture takes --start and --stop/)
 })
+
+test('what a gateway that is being replaced does not take is asked again', async () => {
+  const draining = { code: 'draining', detail: 'the gateway is shutting down' }
+  const heard: string[] = []
+  let turn = 0
+  await using stub = await startStubGateway({
+    'GET /v1/queue': (req, res) => {
+      turn += 1
+      heard.push(`${req.method} ${turn}`)
+      if (turn === 1) req.socket.destroy()
+      else if (turn === 2) res.writeHead(503, { 'Retry-After': '1' }).end(JSON.stringify(draining))
+      else if (turn === 3) res.writeHead(503).end('<html>No server is available</html>')
+      else res.end('{}')
+    },
+  })
+  const client = new GatewayClient({ url: stub.url }, nodeTransport())
+  assert.deepEqual((await client.json('/v1/queue')).value, {})
+  assert.equal(heard.length, 4)
+})
+
+test('a change that may have come to somebody is not sent again', async () => {
+  let heard = 0
+  await using stub = await startStubGateway({
+    'POST /v1/exports': (req) => {
+      heard += 1
+      req.socket.destroy()
+    },
+  })
+  const client = new GatewayClient({ url: stub.url }, nodeTransport())
+  await assert.rejects(client.json('/v1/exports', { method: 'POST' }), { code: 'gateway-unreachable' })
+  assert.equal(heard, 1)
+})
+
+test('an end while it is asked again is an end', async () => {
+  const client = new GatewayClient({ url: 'http://127.0.0.1:1' }, nodeTransport())
+  const ending = new AbortController()
+  const asked = client.json('/v1/queue', { signal: ending.signal })
+  setTimeout(() => ending.abort(new Error('enough')), 300)
+  await assert.rejects(asked, /enough/)
+})

@@ -46,9 +46,9 @@ function closed(socket: Socket): Promise<void> {
 }
 
 /** What comes back for a request; '' when the connection is just closed. */
-async function ask(socket: Socket): Promise<string> {
+async function ask(socket: Socket, path = '/'): Promise<string> {
   const received = socket.toArray().catch(() => [] as Buffer[])
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   return Buffer.concat(await received).toString()
 }
 
@@ -97,6 +97,15 @@ test('over TLS a connection too many is closed', async (t) => {
   await server.connectFrom('127.0.0.2')
   await closed(await server.connectFrom('127.0.0.3'))
   assert.equal(await server.refused('total'), 1)
+})
+
+test('a probe for life is answered where there is no place, also while others flood', async (t) => {
+  const server = await serve(t, { maxConnections: 4, maxConnectionsPerAddress: 4 })
+  const flood = await Promise.all(Array.from({ length: 200 }, () => server.connectFrom('127.0.0.2')))
+  const probe = () => server.connectFrom('127.0.0.5')
+  assert.match(await ask(await probe(), '/livez'), /^HTTP\/1\.1 200 /)
+  assert.match(await ask(await probe(), '/readyz'), /^HTTP\/1\.1 503 [\s\S]*"code":"connections-exhausted"/)
+  assert.ok(flood.length > 0)
 })
 
 test('a connection that is refused and asks nothing is closed', async (t) => {
