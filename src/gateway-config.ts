@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { type ProviderSettings, providersSchema } from './auth/provider-settings.ts'
-import { loadConfig } from './base/config-file.ts'
+import { loadConfig, secretSchema } from './base/config-file.ts'
 import {
   listenSchema,
   loginsSchema,
@@ -100,6 +100,16 @@ const tokensSchema = z
   })
   .prefault({})
 
+const tracingSchema = z.strictObject({
+  endpoint: z
+    .url({ protocol: /^https?$/ })
+    .refine((url) => new URL(url).username === '' && new URL(url).password === '', {
+      message: 'must have no user in it; tracing.token is sent to the collector',
+    }),
+  token: secretSchema.optional(),
+  ratio: z.number().min(0).max(1).default(1),
+})
+
 export const gatewayConfigSchema = z
   .strictObject({
     listen: listenSchema(8080),
@@ -139,6 +149,7 @@ export const gatewayConfigSchema = z
     audit: auditSchema,
     timeZone: timeZoneSchema,
     tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
+    tracing: tracingSchema.optional(),
     logLevel: logLevelSchema,
     drainS: wholeNumber(0, 86_400).default(30),
   })

@@ -2,9 +2,13 @@
 import { LoginGate } from './auth/login-gate.ts'
 import { Quotas } from './auth/quotas.ts'
 import { UsersFile } from './auth/users-file.ts'
+import { readSecret } from './base/config-file.ts'
+import type { SpanSink } from './base/ended-span.ts'
 import type { Log } from './base/log.ts'
 import type { Metrics } from './base/metrics.ts'
+import { productVersion } from './base/product-version.ts'
 import { isInsecure } from './base/setting-schemas.ts'
+import { SpanExporter } from './base/span-exporter.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges } from './export/export-changes.ts'
 import { publishExports } from './export/export-metrics.ts'
@@ -92,6 +96,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     tokens: tokens.handling,
     tickets: tokens.tickets,
     metrics,
+    spans: await openTracing(config, configPath, { metrics, log }, building),
     log,
     draining: draining.signal,
     isInsecure: isInsecure(config.listen),
@@ -140,6 +145,19 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   }
   const reloadTokenKeys = () => tokens.keys.reload()
   return { parts, drain, reload, reloadTokenKeys, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** undefined: no collector is configured. Fails with bad-config. */
+async function openTracing(
+  { tracing }: GatewayConfig,
+  configPath: string,
+  { metrics, log }: { readonly metrics: Metrics; readonly log: Log },
+  owner: AsyncDisposableStack,
+): Promise<SpanSink | undefined> {
+  if (tracing === undefined) return undefined
+  const { endpoint, ratio } = tracing
+  const token = tracing.token && (await readSecret(tracing.token, configPath, 'tracing.token'))
+  return owner.use(new SpanExporter({ endpoint, token, ratio, version: productVersion(), log, metrics }))
 }
 
 /** The rest of the configuration is read at the start only. */

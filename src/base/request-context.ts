@@ -3,11 +3,14 @@
  * finds it here. What outlives requests, such as a connection to Redis, is made outside of them.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { SpanSink } from './ended-span.ts'
 import type { TraceContext } from './trace-context.ts'
 
 export interface RequestContext {
   readonly requestId: string
   readonly trace: TraceContext
+  /** Where its spans go; undefined: none are kept. */
+  readonly spans?: SpanSink | undefined
 }
 
 const CURRENT = new AsyncLocalStorage<RequestContext | undefined>()

@@ -24,16 +24,13 @@ export interface TraceHeaders {
   readonly tracestate?: string | string[] | undefined
 }
 
-/** The span of a request in the trace of its caller, or in a new one. */
-export function continueTrace({ traceparent, tracestate }: TraceHeaders): TraceContext {
+/** The span of a request in the trace of its caller, or in a new one, which is recorded as often as `ratio` says. */
+export function continueTrace({ traceparent, tracestate }: TraceHeaders, ratio = 0): TraceContext {
   const parent = parseTraceparent(String(traceparent ?? ''))
-  if (parent === undefined) return newTrace()
-  return { ...parent, spanId: newSpanId(), state: parseTracestate(String(tracestate ?? '')) }
-}
-
-export function newTrace(): TraceContext {
+  if (parent !== undefined)
+    return { ...parent, spanId: newSpanId(), state: parseTracestate(String(tracestate ?? '')) }
   const traceId = randomBytes(16).toString('hex')
-  return { traceId, spanId: newSpanId(), parentId: undefined, isSampled: false, state: '' }
+  return { traceId, spanId: newSpanId(), parentId: undefined, isSampled: Math.random() < ratio, state: '' }
 }
 
 /** A part of a span: a question to a device. */

@@ -3,6 +3,7 @@
  * same time: either every stream has begun or everything has been given back and the error says which devices failed.
  */
 import { CapfleetError, type ErrorCode } from '../base/error.ts'
+import { Span } from '../base/spans.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
@@ -63,7 +64,12 @@ export class LeasedStreams implements AsyncDisposable {
   ): Promise<LeasedStreams> {
     const devices = plan.steps.map((step) => step.device)
     const deadlineMs = performance.now() + request.waitMs
-    const lease = await parts.leases.acquire({ ...request, devices })
+    const wait = new Span('queue wait', 'internal')
+    const lease = await parts.leases.acquire({ ...request, devices }).catch((error: unknown) => {
+      wait.end(error)
+      throw error
+    })
+    wait.end()
     request.onWaited(lease.waitedMs)
     return new LeasedStreams(lease, plan, parts, deadlineMs)
   }

@@ -1,5 +1,6 @@
 /** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
 import { CapfleetError } from '../base/error.ts'
+import { Span } from '../base/spans.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceLate } from '../device/device-failure.ts'
@@ -60,14 +61,21 @@ export async function openSource(
     () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
     startTimeoutMs,
   )
-  const unfollow = () => options.signal.removeEventListener('abort', onAbort)
+  const span = new Span('device stream', 'client', { 'capfleet.device': step.device })
+  const onClose = () => {
+    options.signal.removeEventListener('abort', onAbort)
+    span.end(options.signal.aborted ? options.signal.reason : undefined)
+  }
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, mayPause = false } = step
-    const stream = await client.openStream(target, { caller, readSize, mayPause, signal: abort.signal })
-    return await startReading(step, stream, isRelayed, unfollow)
+    const stream = await span.within(() =>
+      client.openStream(target, { caller, readSize, mayPause, signal: abort.signal }),
+    )
+    return await startReading(step, stream, isRelayed, onClose)
   } catch (error) {
-    unfollow()
+    span.end(error)
+    onClose()
     throw error
   } finally {
     clearTimeout(late)

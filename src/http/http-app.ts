@@ -5,11 +5,13 @@
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
 import type { Caller } from '../base/caller.ts'
+import type { EndedSpan, SpanSink } from '../base/ended-span.ts'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { withinRequest } from '../base/request-context.ts'
-import { continueTrace, type TraceHeaders } from '../base/trace-context.ts'
+import { epochMs } from '../base/spans.ts'
+import { continueTrace, type TraceContext, type TraceHeaders } from '../base/trace-context.ts'
 import { refusalOf } from './connection-limits.ts'
 import { ServerTiming } from './server-timing.ts'
 
@@ -18,12 +20,16 @@ export interface HttpAppOptions {
   readonly takesTokens?: boolean
   readonly log: Log
   readonly metrics: Metrics
+  /** Where spans of requests go; undefined: nowhere. */
+  readonly spans?: SpanSink | undefined
 }
 
 /** Set by the first middleware for all later ones. */
 export interface RequestState {
   requestId: string
   timing: ServerTiming
+  /** The path of the row that answers, as the table has it. */
+  route?: string
   /** Set by authentication; nobody when undefined. */
   caller?: Caller
   /** Names of the devices that it is about, where a change has found them out; for the audit. */
@@ -56,15 +62,18 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   }
   app.use(async (ctx, next) => {
     const requestId = randomUUID()
-    const trace = continueTrace(ctx.req.headers as TraceHeaders)
+    const { spans } = options
+    const trace = continueTrace(ctx.req.headers as TraceHeaders, spans?.ratio)
+    const startMs = epochMs()
     ctx.state.requestId = requestId
     ctx.state.timing = new ServerTiming(ctx.res)
     ctx.res.setHeader('Capfleet-Request-Id', requestId)
     ctx.res.on('close', () => {
       count.ended(ctx)
       options.log[levelOf(ctx)]('http.request', { requestId, traceId: trace.traceId, ...accessFields(ctx) })
+      if (trace.isSampled && !PROBED_PATHS.has(ctx.path)) spans?.add(requestSpan(ctx, trace, startMs))
     })
-    await withinRequest({ requestId, trace }, () => answer(ctx, next))
+    await withinRequest({ requestId, trace, spans }, () => answer(ctx, next))
   })
   return app
 }
@@ -82,6 +91,30 @@ function accessFields({ method, path, state, res }: Koa.ParameterizedContext<Req
 
 /** What asks every few seconds whether all is well, and hears that it is. */
 const PROBED_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/metrics'])
+
+function requestSpan(
+  { method, path, state, res }: Koa.ParameterizedContext<RequestState>,
+  trace: TraceContext,
+  startMs: number,
+): EndedSpan {
+  const { statusCode, writableFinished } = res
+  const isFailed = statusCode >= 500 || !writableFinished
+  return {
+    name: state.route === undefined ? method : `${method} ${state.route}`,
+    kind: 'server',
+    trace,
+    startMs,
+    endMs: epochMs(),
+    attributes: {
+      'http.request.method': method,
+      'url.path': path.slice(0, PATH_SHOWN_MAX),
+      ...(state.route === undefined ? {} : { 'http.route': state.route }),
+      'http.response.status_code': statusCode,
+      'capfleet.request_id': state.requestId,
+    },
+    error: isFailed ? (writableFinished ? `status ${statusCode}` : 'the answer was cut') : undefined,
+  }
+}
 
 function levelOf({ path, res: { statusCode } }: Koa.ParameterizedContext<RequestState>) {
   if (statusCode >= 500) return 'warn'

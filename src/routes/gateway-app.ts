@@ -13,11 +13,13 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
   const app = createHttpApp({
     log: parts.log,
     metrics: parts.metrics,
+    spans: parts.spans,
     takesTokens: parts.vouchers.tokens !== undefined,
   })
   const refusals = new RefusalAudit(parts.audit)
   const table = new RouteTable(routes, (route, ctx) =>
     refusals.watch(ctx, async () => {
+      ctx.state.route = route.path
       await admit(ctx, route, parts, refusals)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
       await (isAudited(route) ? auditChange(ctx, parts.audit, answer) : answer())

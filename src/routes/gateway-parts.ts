@@ -5,6 +5,7 @@ import type { Quotas } from '../auth/quotas.ts'
 import type { Revocations } from '../auth/revocations.ts'
 import type { Tickets } from '../auth/tickets.ts'
 import type { TokenStore } from '../auth/token-store.ts'
+import type { SpanSink } from '../base/ended-span.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
@@ -29,6 +30,8 @@ export interface GatewayParts {
   readonly tokens: TokenHandling
   readonly tickets: Tickets
   readonly metrics: Metrics
+  /** Where spans of requests go; undefined: nowhere. */
+  readonly spans: SpanSink | undefined
   readonly log: Log
   readonly limits: GatewayLimits
   /** Aborts at the start of a shutdown, with the error draining as its reason. */

@@ -1,5 +1,9 @@
 // Requests from the client over the gateway to the device: one trace, times in the head, lines in the log.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { FakeDevice } from '../support/devices/fake-device.ts'
 import { eventually } from '../support/eventually.ts'
@@ -95,7 +99,7 @@ describe('Server-Timing', () => {
   })
 
   test('of other answers and of errors tells the whole', async () => {
-    for (const path of ['/devices', `${RANGE}nobody`])
+    for (const path of ['/v1/devices', `${RANGE}nobody`])
       assert.match((await ask(path)).headers.get('server-timing') ?? '', /^total;dur=[\d.]+$/)
   })
 })
@@ -129,5 +133,90 @@ describe('the log', () => {
     const [line] = await linesOf('download.ended', headers.get('capfleet-request-id'))
     assert.deepEqual([line?.outcome, line?.code], ['refused', 'device-protocol'])
     if (device !== undefined) device.behaviour = {}
+  })
+})
+
+describe('spans', () => {
+  interface SentSpan {
+    readonly name: string
+    readonly traceId: string
+    readonly spanId: string
+    readonly parentSpanId?: string
+    readonly startTimeUnixNano: string
+    readonly endTimeUnixNano: string
+    readonly status?: object
+  }
+  const sent: SentSpan[] = []
+  let traced: TempGateway
+
+  before(async () => {
+    const collector = createServer(async (req, res) => {
+      const { resourceSpans } = (await json(req)) as {
+        resourceSpans: { scopeSpans: { spans: SentSpan[] }[] }[]
+      }
+      sent.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)))
+      res.end('{}')
+    })
+    collector.listen(0, '127.0.0.1')
+    await once(collector, 'listening')
+    owned.defer(() => void collector.close())
+    const { port } = collector.address() as AddressInfo
+    const redis = owned.use(await TempRedis.create())
+    const tracing = { endpoint: `http://127.0.0.1:${port}/v1/traces`, ratio: 0 }
+    traced = owned.use(await startTempGateway(devices, redis.url, { tracing }))
+  })
+
+  /** The spans of a trace, when as many have come. */
+  async function spansOf(traceId: string, count: number): Promise<readonly SentSpan[]> {
+    const found = () => sent.filter((span) => span.traceId === traceId)
+    await eventually(() => found().length >= count, { limitMs: 10_000, message: `${count} spans have come` })
+    return found()
+  }
+
+  test('of a merge are the request, and in it the wait and the stream of each device', async () => {
+    for (const device of devices) device.requests.length = 0
+    const traceparent = `00-${TRACE}-${PARENT}-01`
+    const answer = await fetch(`${traced.url}${RANGE}d0,d1`, { headers: { ...traced.as.full, traceparent } })
+    await answer.arrayBuffer()
+    const spans = await spansOf(TRACE, 4)
+    const named = (name: string) => spans.filter((span) => span.name === name)
+    const [request = assert.fail()] = named('GET /api/v1/pcap/timerange')
+    assert.equal(request.parentSpanId, PARENT)
+    const streams = named('device stream')
+    assert.deepEqual([named('queue wait').length, streams.length], [1, 2])
+    for (const span of [...named('queue wait'), ...streams]) {
+      assert.equal(span.parentSpanId, request.spanId)
+      assert.ok(BigInt(span.startTimeUnixNano) >= BigInt(request.startTimeUnixNano))
+      assert.ok(BigInt(span.endTimeUnixNano) >= BigInt(span.startTimeUnixNano))
+      assert.equal(span.status, undefined)
+    }
+    const parents = devices.flatMap(({ requests }) =>
+      requests
+        .filter(({ url }) => url.includes('/pcap/timerange'))
+        .map(({ headers }) => String(headers.traceparent).split('-')[2]),
+    )
+    assert.deepEqual(
+      parents.toSorted(),
+      streams.map(({ spanId }) => spanId).toSorted(),
+      'devices go on from there',
+    )
+  })
+
+  test('of a trace that nobody records are not sent, nor those of probes', async () => {
+    const unrecorded = TRACE.replace('4', '5')
+    const recorded = TRACE.replace('4', '6')
+    const ask = (path: string, traceId: string, flags: string) =>
+      fetch(traced.url + path, {
+        headers: { ...traced.as.full, traceparent: `00-${traceId}-${PARENT}-${flags}` },
+      })
+    await (await ask('/v1/devices', unrecorded, '00')).arrayBuffer()
+    await (await ask('/metrics', recorded, '01')).arrayBuffer()
+    await (await ask('/v1/devices', recorded, '01')).arrayBuffer()
+    const [span, ...more] = await spansOf(recorded, 1)
+    assert.deepEqual([span?.name, more.length], ['GET /v1/devices', 0])
+    assert.deepEqual(
+      sent.filter(({ traceId }) => traceId === unrecorded),
+      [],
+    )
   })
 })

@@ -47,7 +47,11 @@ export async function metricTexts(): Promise<MetricTexts> {
 function gatewayOver(appliance: TempAppliance, redisUrl: string): Promise<TempGateway> {
   const [user = '', password = ''] = appliance.credentials('full').split(':')
   const config = { name: 'east', url: appliance.url, user, password: { env: 'FAKE_DEVICE_PASSWORD' } }
-  return startTempGateway([{ config, password }], redisUrl, { health: { intervalS: 0.5 } })
+  return startTempGateway([{ config, password }], redisUrl, {
+    health: { intervalS: 0.5 },
+    // Nobody listens there.
+    tracing: { endpoint: 'http://127.0.0.1:9/v1/traces' },
+  })
 }
 
 /** A capture, a download, an error, a call to a device, an export, and another one that waits for its time. */
