@@ -118,6 +118,7 @@ describe('the gateway', () => {
         'connection',
         'host',
         'te',
+        'traceparent',
         'user-agent',
       ])
     })
