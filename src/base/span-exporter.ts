@@ -3,6 +3,7 @@
  * are kept up to a number, then the next ones are dropped and counted, and no request waits for any of it.
  */
 import type { EndedSpan, SpanKind, SpanSink } from './ended-span.ts'
+import { JoinedSignal } from './joined-signal.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { outsideOfRequests } from './request-context.ts'
@@ -83,6 +84,7 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
 
   async #send(spans: readonly EndedSpan[]): Promise<void> {
     const { endpoint, token, version, log } = this.#options
+    using limit = new JoinedSignal([this.#ending.signal], this.#timings.timeoutMs)
     try {
       const answer = await fetch(endpoint, {
         method: 'POST',
@@ -92,7 +94,7 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
         },
         body: JSON.stringify(exportRequest(spans, version)),
         redirect: 'error',
-        signal: AbortSignal.any([AbortSignal.timeout(this.#timings.timeoutMs), this.#ending.signal]),
+        signal: limit.signal,
       })
       await answer.body?.cancel()
       if (!answer.ok) throw new Error(`the collector answered with status ${answer.status}`)
