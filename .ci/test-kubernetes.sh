@@ -7,6 +7,10 @@ set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/node_modules/.bin:$PATH"
 if [ "$(id -u)" != 0 ]; then echo 'test:kubernetes: images and a node can only be run by root' >&2; exit 1; fi
+if [ ! -x .tools/kubelet ]; then
+  echo 'test:kubernetes: there is no Kubernetes for tests: install Go 1.26 or later, then run it again' >&2
+  exit 1
+fi
 node test/images/build-images.ts
 IMAGES=$(ls -d "$PWD"/.tools/images/*.tar)
 export IMAGES
