@@ -1,5 +1,6 @@
 /** What is known of all exports, over all workers: read from Redis before each text of the metrics. */
 import { statfs } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Metrics } from '../base/metrics.ts'
 import type { ExportParts } from './export-parts.ts'
 import { type ExportState, LIVE_STATES } from './export-record.ts'
@@ -62,7 +63,7 @@ export function publishRoom(
       for (const [place, bytes] of free) set(Number(bytes), { place })
     },
   )
-  metrics.beforeText(async () => {
+  const ask = async () => {
     const asked = [
       ['spool', freeBytesOf(spool.path)] as const,
       ...[...targets.values()].map((target) => [`target:${target.name}`, target.freeBytes()] as const),
@@ -72,8 +73,19 @@ export function publishRoom(
       asked.map(async ([place, bytes]) => [place, await bytes.catch(() => undefined)] as const),
     )
     free = told.flatMap(([place, bytes]) => (bytes === undefined ? [] : [[place, bytes] as const]))
+  }
+  let asking: Promise<void> | undefined
+  metrics.beforeText(async () => {
+    // A disk of the network may answer never: the other metrics must not wait, nor may questions heap up.
+    free = []
+    asking ??= ask().finally(() => {
+      asking = undefined
+    })
+    await Promise.race([asking, delay(ROOM_LIMIT_MS, undefined, { ref: false })])
   })
 }
+
+const ROOM_LIMIT_MS = 500
 
 /** Of the file system of a folder. */
 export async function freeBytesOf(folder: string): Promise<bigint> {
