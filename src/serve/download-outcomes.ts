@@ -20,7 +20,7 @@ export class DownloadOutcomes {
   readonly #resumed: ReturnType<Metrics['counter']>
   readonly #waits: ReturnType<Metrics['histogram']>
 
-  /** `running`: downloads that are being opened or sent, without those that wait for streams. */
+  /** `running`: what is being opened or sent, without what waits for streams. */
   constructor(metrics: Metrics, running: () => number) {
     this.#outcomes = metrics.counter(
       'downloads_total',
@@ -36,7 +36,7 @@ export class DownloadOutcomes {
     )
     metrics.figures(
       'downloads_running',
-      'Downloads that are being opened or sent, without those that wait for streams',
+      'Downloads and files of exports that are being opened or sent, without downloads that wait for streams',
       [],
       (set) => set(Math.max(0, running())),
     )
