@@ -72,9 +72,8 @@ function runbookAnchors(): readonly string[] {
 }
 
 const ANCHORS = runbookAnchors()
-const NO_RUNBOOK = ANCHORS.length > 0 ? false : 'REFERENCE.md has no section "Runbook"'
 
-test('each alert names a section of the runbook that is there', { skip: NO_RUNBOOK }, () => {
+test('each alert names a section of the runbook that is there', () => {
   const named = FILES.flatMap((file) =>
     rulesOf(read<RuleFile>(RULES, file)).flatMap(({ annotations }) => annotations?.runbook_url ?? []),
   )
