@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
@@ -28,21 +28,8 @@ test('Redis starts with the password of its Secret, and keeps what it is told', 
   skip: WITHOUT_HELM,
 }, async () => {
   await using folder = await tempFolder()
-  const manifests = await render({ set: ['redis.extraConfig=maxclients 77'] })
-  const { spec } = manifests.find(({ kind }) => kind === 'StatefulSet') as StatefulSet
-  const [program = '', ...args] = spec.template.spec.containers[0]?.command ?? []
-  const conf = manifests.find(({ data }) => data?.['redis.conf'])?.data?.['redis.conf'] ?? ''
-  const port = await freePort()
-  // The folders of the container are below one of this machine.
-  const here = (text: string) =>
-    text
-      .replaceAll(/\/(etc|run)\/redis/g, join(folder.path, '$1'))
-      .replaceAll('/data', folder.path)
-      .replace('port 6379', `port ${port}`)
-  for (const name of ['etc/secret', 'run']) await mkdir(join(folder.path, name), { recursive: true })
-  await writeFile(join(folder.path, 'etc', 'redis.conf'), here(conf))
-  await writeFile(join(folder.path, 'etc', 'secret', 'password'), PASSWORD)
-  const server = spawn(program, args.map(here), { stdio: 'ignore' })
+  const { program, args, port } = await preparedRedis(folder.path, PASSWORD)
+  const server = spawn(program, args, { stdio: 'ignore' })
   const ended = once(server, 'exit')
   const redis = connectRedis(
     { url: `redis://127.0.0.1:${port}/0`, password: new Secret(PASSWORD) },
@@ -67,3 +54,36 @@ test('Redis starts with the password of its Secret, and keeps what it is told', 
     await ended
   }
 })
+
+test('Redis does not start without a password', { skip: WITHOUT_HELM }, async () => {
+  for (const lost of ['etc/secret/password', 'etc/redis.conf']) {
+    await using folder = await tempFolder()
+    const { program, args } = await preparedRedis(folder.path, PASSWORD)
+    await rm(join(folder.path, lost))
+    const server = spawn(program, args, { stdio: 'ignore' })
+    const [status] = await once(server, 'exit')
+    assert.notEqual(status, 0, lost)
+  }
+  await using folder = await tempFolder()
+  const { program, args } = await preparedRedis(folder.path, '')
+  const [status] = await once(spawn(program, args, { stdio: 'ignore' }), 'exit')
+  assert.equal(status, 1, 'an empty password')
+})
+
+/** What the pod runs, with the folders of its container below `folder`. */
+async function preparedRedis(folder: string, password: string) {
+  const manifests = await render({ set: ['redis.extraConfig=maxclients 77'] })
+  const { spec } = manifests.find(({ kind }) => kind === 'StatefulSet') as StatefulSet
+  const [program = '', ...args] = spec.template.spec.containers[0]?.command ?? []
+  const conf = manifests.find(({ data }) => data?.['redis.conf'])?.data?.['redis.conf'] ?? ''
+  const port = await freePort()
+  const here = (text: string) =>
+    text
+      .replaceAll(/\/(etc|run)\/redis/g, join(folder, '$1'))
+      .replaceAll('/data', folder)
+      .replace('port 6379', `port ${port}`)
+  for (const name of ['etc/secret', 'run']) await mkdir(join(folder, name), { recursive: true })
+  await writeFile(join(folder, 'etc', 'redis.conf'), here(conf))
+  await writeFile(join(folder, 'etc', 'secret', 'password'), password)
+  return { program, args: args.map(here), port }
+}
