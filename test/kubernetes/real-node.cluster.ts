@@ -232,10 +232,10 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
       url: `${url}${range()}`,
       authorization: login,
       sha256,
-      clients: 8,
+      clients: 64,
       slow: { clients: 2, pauseMs: 40 },
     })
-    await eventually(() => load.done() >= 8, { limitMs: 60_000, message: 'the load runs' })
+    await eventually(() => load.done() >= 64, { limitMs: 60_000, message: 'the load runs' })
     const startedAtMs = performance.now()
     const before = load.done()
     await install('capfleet', fleetValues(2), '--wait', '--timeout', '300s')
@@ -250,7 +250,7 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
       `${transfers} transfers, ${during} of them during the upgrade; ${handedBack} answers 503 with Retry-After; ${failures.length} failed`,
     )
     assert.deepEqual(failures, [])
-    assert.ok(during > 8)
+    assert.ok(during > 64)
   })
 })
 
