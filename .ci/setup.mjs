@@ -113,9 +113,11 @@ buildNative('build', {
   NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),
   NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
 })
-if (forTests || forKubernetes) buildChartTools()
-if (forTests) {
+if (forTests || forKubernetes) {
   installPythonTools()
+  buildChartTools()
+}
+if (forTests) {
   unpackPromtool()
   buildS3Server()
   makeKubernetesSchemas()

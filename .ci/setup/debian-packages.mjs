@@ -61,6 +61,7 @@ export const KUBERNETES_PACKAGES = [
   'conntrack',
   'openssl',
   'util-linux',
+  'python3-venv',
 ]
 
 export const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']
