@@ -42,7 +42,9 @@ export async function passRead(
   res: ServerResponse,
 ): Promise<void> {
   const leaving = new AbortController()
-  const leave = () => leaving.abort(clientGone())
+  const leave = () => {
+    if (!res.writableFinished) leaving.abort(clientGone())
+  }
   res.once('close', leave)
   if (res.closed) leave()
   const limit = { timeoutMs, signal: leaving.signal }
