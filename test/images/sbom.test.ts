@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdir, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { type Sbom, sbomMistakes } from '../support/images/sbom.ts'
+import { type Sbom, sbomMistakes, WITHOUT_PYTHON_TOOLS } from '../support/images/sbom.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -31,7 +31,9 @@ async function sbomOf(packages: readonly string[]) {
   )
 }
 
-test('names the packages of npm and of Debian that are there, and no other', async () => {
+test('names the packages of npm and of Debian that are there, and no other', {
+  skip: WITHOUT_PYTHON_TOOLS,
+}, async () => {
   const { stdout, stderr } = await sbomOf(RUN_TIME)
   assert.equal(stderr, '')
   assert.equal(sbomMistakes(stdout), '')
@@ -51,7 +53,7 @@ test('is refused for an image with a package that the lock file has for developm
   assert.match(stderr, /not in package-lock\.json for more than development: fast-check@/)
 })
 
-test('a mistake in it is seen', async () => {
+test('a mistake in it is seen', { skip: WITHOUT_PYTHON_TOOLS }, async () => {
   const { stdout } = await sbomOf(RUN_TIME)
   assert.match(sbomMistakes(stdout.replace('"type": "library"', '"type": "libary"')), /components\/0\/type/)
 })
