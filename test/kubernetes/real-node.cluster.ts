@@ -202,20 +202,32 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
     say(`all pods are ready ${seconds(installedAtMs)} s after helm install`)
   })
 
-  test('exports the same by a worker', async () => {
+  const times = ['--unit', 'nanos', '--begin', String(START_NS), '--end', String(END_NS)]
+
+  async function capfleet(...args: readonly string[]): Promise<string> {
     const [, user = '', password = ''] =
       /^(.*?):(.*)$/.exec(Buffer.from(login.slice(6), 'base64').toString()) ?? []
     const env = { ...process.env, CAPFLEET_URL: url, CAPFLEET_USER: user, CAPFLEET_PASSWORD: password }
-    const capfleet = async (...args: readonly string[]) => {
-      const started = await promisify(execFile)(join(REPOSITORY_ROOT, 'src/capfleet'), ['export', ...args], {
-        env,
-      })
-      return started.stdout.trim()
+    const ended = await promisify(execFile)(join(REPOSITORY_ROOT, 'src/capfleet'), args, { env })
+    return ended.stdout.trim()
+  }
+
+  /** How often `capfleet get` brought the whole file home, until it is over; fails when it does not. */
+  async function getUntil(isOver: () => boolean): Promise<number> {
+    const file = join(folder, 'got.pcap')
+    let count = 0
+    while (!isOver()) {
+      await capfleet('get', ...times, '--wait', '55', '--force', '--output', file)
+      assert.ok((await readFile(file)).equals(makePcap(packets())))
+      count += 1
     }
-    const times = ['--unit', 'nanos', '--begin', String(START_NS), '--end', String(END_NS)]
+    return count
+  }
+
+  test('exports the same by a worker', async () => {
     const file = join(folder, 'exported.pcap')
-    const created = await capfleet('create', ...times, '--watch')
-    await capfleet('get', created.split('\n')[0] ?? '', '--output', file)
+    const created = await capfleet('export', 'create', ...times, '--watch')
+    await capfleet('export', 'get', created.split('\n')[0] ?? '', '--output', file)
     assert.ok((await readFile(file)).equals(makePcap(packets())))
   })
 
@@ -237,6 +249,8 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
     })
     await eventually(() => load.done() >= 64, { limitMs: 60_000, message: 'the load runs' })
     const startedAtMs = performance.now()
+    let isOver = false
+    const gets = getUntil(() => isOver)
     const before = load.done()
     await install('capfleet', fleetValues(2), '--wait', '--timeout', '300s')
     await eventually(async () => (await gatewayPods()) === 3, {
@@ -245,6 +259,8 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
     })
     const during = load.done() - before
     say(`the upgrade took ${seconds(startedAtMs)} s`)
+    isOver = true
+    say(`capfleet get brought ${await gets} whole files home meanwhile`)
     const { transfers, handedBack, failures } = await load.end()
     say(
       `${transfers} transfers, ${during} of them during the upgrade; ${handedBack} answers 503 with Retry-After; ${failures.length} failed`,
