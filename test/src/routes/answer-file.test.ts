@@ -292,27 +292,28 @@ test('a client that takes nothing is cut off', async (t) => {
   assert.match(String(logged[0]?.err), /took less than 1 MiB/)
 })
 
-test('a user who may not have it any more is cut off', async (t) => {
-  const { url, opened, logged, revoke } = await serve(t, ENDLESS)
-  using answer = await httpOpen(url)
-  await once(answer.response, 'readable')
-  const reason = new CapfleetError('insufficient-scope', 'the user is gone')
-  revoke.abort(reason)
-  await assert.rejects(buffer(answer.response), { code: 'ECONNRESET' })
-  await endOf(opened)
-  assert.deepEqual(logged, [{ event: 'file.cut', err: reason }])
-})
-
-test('a gateway that stops cuts what has not ended in its time', async (t) => {
-  const { url, opened, logged, cut } = await serve(t, ENDLESS)
-  using answer = await httpOpen(url)
-  await once(answer.response, 'readable')
-  const reason = new CapfleetError('draining', 'the gateway was shut down')
-  cut.abort(reason)
-  await assert.rejects(buffer(answer.response), { code: 'ECONNRESET' })
-  await endOf(opened)
-  assert.deepEqual(logged, [{ event: 'file.cut', err: reason }])
-})
+for (const [what, by, reason] of [
+  [
+    'of a user who may not have it any more',
+    'revoke',
+    new CapfleetError('insufficient-scope', 'the user is gone'),
+  ],
+  [
+    'that has not ended in the time of a gateway that stops',
+    'cut',
+    new CapfleetError('draining', 'it was shut down'),
+  ],
+] as const) {
+  test(`a file ${what} is cut off`, async (t) => {
+    const served = await serve(t, ENDLESS)
+    using answer = await httpOpen(served.url)
+    await once(answer.response, 'readable')
+    served[by].abort(reason)
+    await assert.rejects(buffer(answer.response), { code: 'ECONNRESET' })
+    await endOf(served.opened)
+    assert.deepEqual(served.logged, [{ event: 'file.cut', err: reason }])
+  })
+}
 
 function piecesOf(content: Buffer): Readable {
   return Readable.from([content], { objectMode: false })
