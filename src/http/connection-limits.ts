@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
+import { resetConnection } from './reset-connection.ts'
 
 type LimitReason = 'total' | 'address'
 
@@ -79,6 +80,11 @@ export class ConnectionLimits {
   /** Also those of which the server knows nothing yet, in the middle of a TLS handshake. */
   closeAll(): void {
     for (const socket of this.#open) socket.destroy()
+  }
+
+  /** The same for connections whose clients have not taken what was sent: each hears of its end at once, and of no byte more. */
+  resetAll(): void {
+    for (const socket of this.#open) resetConnection(socket)
   }
 
   /** Closes a connection on which too many requests wait for their turn. */

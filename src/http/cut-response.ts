@@ -1,22 +1,24 @@
 import type { ServerResponse } from 'node:http'
+import { CapfleetError } from '../base/error.ts'
 import { resetConnection } from './reset-connection.ts'
 
 /** How long a client gets to take what is already written before the connection goes. */
 const DRAIN_LIMIT_MS = 30_000
-/** HTTP/1.0: time for the last bytes to leave the kernel before the reset discards its buffer. */
+/** Time for the last bytes to leave the kernel before a reset discards its buffer. */
 const RESET_DELAY_MS = 1_000
 
 /**
  * Ends a body that cannot be completed so that nobody can take it for a whole one: writes
  * `partialRecord` (bytes that leave the PCAP, gzip or zstd format inside an element), then breaks
  * the connection. HTTP/1.1 clients see a missing last chunk; an HTTP/1.0 client has only the reset.
- * Calling it after the response closed is harmless. With `isFramed` the bytes go out as they are: the
- * caller has seen to chunks.
+ * When the program ends (`reason` is draining) it is a reset, too: a pod's network ends soon, and a slow client would
+ * wait for ever for the end that is behind bytes in our kernel. Calling it after the response closed is harmless.
+ * With `isFramed` the bytes go out as they are: the caller has seen to chunks.
  */
 export async function cutResponse(
   res: ServerResponse,
   partialRecord: Uint8Array,
-  { isFramed = false }: { readonly isFramed?: boolean } = {},
+  { isFramed = false, reason }: { readonly isFramed?: boolean; readonly reason?: unknown } = {},
 ): Promise<void> {
   const socket = res.socket
   if (socket === null || res.closed || res.writableEnded) return
@@ -26,7 +28,7 @@ export async function cutResponse(
   try {
     const written = new Promise<void>((resolve) => body.write(partialRecord, () => resolve()))
     await Promise.race([written, gone])
-    if (res.req.httpVersionMinor === 0 && !res.closed) {
+    if ((res.req.httpVersionMinor === 0 || isShutdown(reason)) && !res.closed) {
       const reset = setTimeout(() => resetConnection(socket), RESET_DELAY_MS)
       await gone
       clearTimeout(reset)
@@ -36,4 +38,8 @@ export async function cutResponse(
   } finally {
     clearTimeout(limit)
   }
+}
+
+function isShutdown(reason: unknown): boolean {
+  return reason instanceof CapfleetError && reason.code === 'draining'
 }

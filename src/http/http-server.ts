@@ -6,6 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { type ConnectionLimitSettings, ConnectionLimits } from './connection-limits.ts'
+import { lastBytesDelivered } from './last-bytes.ts'
 import { followConnections } from './reset-connection.ts'
 import { RunningAnswers } from './running-answers.ts'
 import { readServerCertificate, type ServerCertificate, type TlsFiles } from './server-certificate.ts'
@@ -29,8 +30,8 @@ export interface RunningServer {
   /** From now on each connection ends with its next answer. */
   drain(): void
   /**
-   * Takes no new connection, lets running answers end for `drainMs`, then cuts the rest. Connections without an answer
-   * hold nothing up.
+   * Takes no new connection, lets running answers end and their clients take them for `drainMs`, then cuts the rest.
+   * Connections without an answer hold nothing up.
    */
   close(drainMs: number): Promise<void>
 }
@@ -189,12 +190,15 @@ async function closeServer(
   parts: { readonly answers: RunningAnswers; readonly limits: ConnectionLimits; readonly drainMs: number },
 ): Promise<void> {
   const { answers, limits, drainMs } = parts
+  const deadlineMs = performance.now() + drainMs
+  const { port } = server.address() as AddressInfo
   const closed = once(server, 'close')
   answers.drain()
   server.close()
   server.closeIdleConnections()
-  const cut = setTimeout(() => limits.closeAll(), drainMs)
+  const cut = setTimeout(() => limits.resetAll(), drainMs)
   void answers.idle().then(() => setTimeout(() => limits.closeAll(), LINGER_MS).unref())
   await closed
   clearTimeout(cut)
+  await lastBytesDelivered(port, deadlineMs - performance.now())
 }

@@ -129,7 +129,7 @@ async function sendPart(
     const err = signal.aborted ? signal.reason : error
     if (!res.headersSent) throw err
     log.warn('file.cut', { requestId: state.requestId, file: file.name, err })
-    await cutResponse(res, new Uint8Array(0))
+    await cutResponse(res, new Uint8Array(0), { reason: err })
   } finally {
     stream.destroy()
   }

@@ -94,7 +94,7 @@ class Relay {
     onCut(reason)
     if (this.#response === undefined) return void res.destroy()
     const pieces = this.#response.isChunked ? framedAfter(this.#open, [mark]).framed : [mark]
-    await cutResponse(res, Buffer.concat(pieces), { isFramed: true })
+    await cutResponse(res, Buffer.concat(pieces), { isFramed: true, reason })
   }
 
   /** Writes a part as the device framed it, or in chunks of our own. */

@@ -279,7 +279,7 @@ class Download {
     this.#end('cut', end)
     // The devices' streams are free at once; the client may take its time to read what was sent.
     const encoding = encodingOf(this.#plan.query.compression)
-    await cutResponse(res, this.#fetched?.body.cutMark() ?? PARTIAL_ELEMENTS[encoding])
+    await cutResponse(res, this.#fetched?.body.cutMark() ?? PARTIAL_ELEMENTS[encoding], { reason })
   }
 
   #end(outcome: DownloadOutcome, end: ReceiptEnd): void {

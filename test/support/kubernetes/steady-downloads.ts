@@ -63,15 +63,19 @@ interface Downloaded {
   readonly sha256: string
 }
 
-/** Fails when the answer breaks off. */
+/** Far longer than any transfer takes; a connection that nobody ends would hang for ever. */
+const TRANSFER_LIMIT_MS = 60_000
+
+/** Fails when the answer breaks off, or does not come to its end. */
 async function download({ url, authorization }: Load, pauseMs: number): Promise<Downloaded> {
-  const sent = request(url, { headers: { authorization }, agent: false })
+  const signal = AbortSignal.timeout(TRANSFER_LIMIT_MS)
+  const sent = request(url, { headers: { authorization }, agent: false, signal })
   sent.end()
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   const hash = createHash('sha256')
   for await (const bytes of response) {
     hash.update(bytes as Buffer)
-    if (pauseMs > 0) await delay(pauseMs)
+    if (pauseMs > 0) await delay(pauseMs, undefined, { signal })
   }
   const retryAfter = response.headers['retry-after']
   const retryAfterS = retryAfter === undefined ? undefined : Number(retryAfter)
