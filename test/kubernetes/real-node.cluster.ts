@@ -118,7 +118,7 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
   }
 
   const fleetValues = (round: number) => ({
-    gateway: { ...TINY_REQUESTS, preStopSleepSeconds: 3, podAnnotations: { round: String(round) } },
+    gateway: { ...TINY_REQUESTS, podAnnotations: { round: String(round) } },
     worker: { ...TINY_REQUESTS, replicas: 1 },
     redis: TINY_REQUESTS,
     storage: { enabled: true },
