@@ -10,7 +10,7 @@
  *
  * Of a user, the file may also say bounds (bounds.ts), where the program knows any.
  */
-import { createHmac, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { parse } from 'basic-auth'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
@@ -74,10 +74,10 @@ export class UsersFile {
   readonly #decoyHash: string
   #entries: ReadonlyMap<string, Entry>
   /**
-   * Credentials are known by their HMAC under it: how long a look-up takes tells nothing about them, and no
-   * password can be guessed from what is kept.
+   * Hashed with all credentials: how long a look-up takes tells nothing about them, and no password can be guessed
+   * from what is kept. A HMAC would tell as little, for as long as all else takes that a small call is looked at for.
    */
-  readonly #cacheSecret = randomBytes(32)
+  readonly #cacheSecret = randomBytes(32).toString('hex')
   /** Whose credentials were right; an entry that the file has no more is no longer valid. */
   readonly #verified = new LRUCache<string, Entry>({ max: VERIFIED_MAX, ttl: VERIFIED_MS })
   /** Clients come together when a program has just started; one look will do for all of the same user. */
@@ -124,7 +124,7 @@ export class UsersFile {
    * Fails with too-many-logins.
    */
   verify(authorization: string, address: string): Promise<Caller | undefined> {
-    const cacheKey = createHmac('sha256', this.#cacheSecret).update(authorization).digest('base64')
+    const cacheKey = hash('sha256', this.#cacheSecret + authorization, 'base64')
     const cached = this.#verified.get(cacheKey)
     if (cached !== undefined && this.#isCurrent(cached)) return Promise.resolve(cached.caller)
     const running = this.#running.get(cacheKey)
