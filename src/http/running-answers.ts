@@ -2,31 +2,42 @@
 import type { ServerResponse } from 'node:http'
 
 export class RunningAnswers {
-  readonly #running = new Set<ServerResponse>()
+  /**
+   * Each in a place of its own, undefined when it is free. A Set makes itself anew after so many changes, and each of the
+   * old ones keeps what it held, and the next one, from the collector of young objects: all answers would grow old.
+   */
+  readonly #places: (ServerResponse | undefined)[] = []
+  readonly #freePlaces: number[] = []
   #isDraining = false
   #onIdle: (() => void) | undefined
 
   /** Follows the answer to its end. */
   add(res: ServerResponse): void {
     if (this.#isDraining) res.shouldKeepAlive = false
-    this.#running.add(res)
+    const place = this.#freePlaces.pop() ?? this.#places.length
+    this.#places[place] = res
     res.once('close', () => {
-      this.#running.delete(res)
-      if (this.#running.size === 0) this.#onIdle?.()
+      this.#places[place] = undefined
+      this.#freePlaces.push(place)
+      if (this.#isIdle) this.#onIdle?.()
     })
   }
 
   /** From now on a connection ends with its answer, and its client asks elsewhere. What has a head already cannot tell. */
   drain(): void {
     this.#isDraining = true
-    for (const res of this.#running) if (!res.headersSent) res.shouldKeepAlive = false
+    for (const res of this.#places) if (res?.headersSent === false) res.shouldKeepAlive = false
   }
 
   /** Resolves when none is under way. */
   async idle(): Promise<void> {
-    if (this.#running.size === 0) return
+    if (this.#isIdle) return
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve
     })
+  }
+
+  get #isIdle(): boolean {
+    return this.#freePlaces.length === this.#places.length
   }
 }

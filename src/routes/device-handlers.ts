@@ -137,10 +137,13 @@ async function pass(
   await parts.callLimits.run({ device: device.name, user }, () => breaker.run(forward))
 }
 
-/** An answer that goes on, such as events, ends when its reader may not have it any more. */
-function cutWhenRevoked({ req, state }: RouteContext): Disposable {
+/**
+ * An answer that goes on, such as events, ends when its reader may not have it any more. A listener that has left keeps
+ * the next one that came, and so on, until old objects are looked through: what it holds must live as long anyway.
+ */
+function cutWhenRevoked({ req: { socket }, state }: RouteContext): Disposable {
   const revoked = state.caller?.revoked
-  const cut = () => resetConnection(req.socket)
+  const cut = () => resetConnection(socket)
   revoked?.addEventListener('abort', cut, { once: true })
   return { [Symbol.dispose]: () => revoked?.removeEventListener('abort', cut) }
 }
