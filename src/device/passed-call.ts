@@ -66,14 +66,14 @@ async function passBody(
 ): Promise<void> {
   for (;;) {
     const read = answer.isWhole ? undefined : await answer.next()
-    // A copy, because the memory is used again. A text goes out in one write with the head.
-    const bytes = read === undefined ? undefined : Buffer.concat(read.data)
+    // A copy, because the memory is used again. As a text, a character for each byte: Node writes that in one piece with the head.
+    const text = read?.data.map((piece) => piece.toString('latin1')).join('') ?? ''
     read?.release()
-    if (bytes === undefined || answer.isWhole) {
-      res.end(bytes)
+    if (read === undefined || answer.isWhole) {
+      res.end(text, 'latin1')
       return
     }
-    if (res.write(bytes)) continue
+    if (res.write(text, 'latin1')) continue
     using taking = new JoinedSignal([signal], timeoutMs)
     await once(res, 'drain', { signal: taking.signal })
   }

@@ -212,6 +212,20 @@ test('an answer that lasts until the device closes is passed on whole', () =>
     assert.equal(await bodyOf(url), 'all of it')
   }))
 
+test('every byte is passed on as it came, at once or in parts', () =>
+  onStage(async ({ device, url }) => {
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
+    const answers = [
+      [Buffer.concat([Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 256\r\n\r\n'), bytes])],
+      ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100\r\n', bytes, '\r\n0\r\n\r\n'],
+    ]
+    device.answer = (socket, number) => {
+      const [first = '', ...others] = answers[number] ?? []
+      socket.write(first, () => setImmediate(() => socket.write(Buffer.concat(others.map(Buffer.from)))))
+    }
+    for (const _ of answers) assert.deepEqual((await httpGet(url)).body, bytes)
+  }))
+
 test('interim answers are left out, and endless ones are a failure', () =>
   onStage(async ({ device, url, failures }) => {
     device.answer = (socket) => socket.write(`HTTP/1.1 103 Early\r\nLink: <x>\r\n\r\n${HELLO}`)
