@@ -3,7 +3,7 @@ import type { Compression } from '../query/query-values.ts'
 
 /**
  * Compresses `chunks` as `compression` says ("none" passes them on), as an appliance compresses its
- * downloads: in gzip members of 1 MiB or zstd frames of 4 MiB each, or less when the reader has waited
+ * downloads: in gzip members of 1 MiB or zstd frames of 8 MiB each, or less when the reader has waited
  * for 100 ms. A chunk is copied before the next is asked for; what comes out is valid until the second
  * next() after it. When `chunks` fail, what came before goes out before the failure does; when `signal`
  * is aborted, all work ends at once, for a group of zstd_ultra takes seconds. Ending the generator early

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import { Compressor } from '../../native/compressor.ts'
+import { writeImixTraffic } from '../bench/imix-traffic.ts'
 import { seededRandom } from '../support/seeded-random.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 type Compressing = Exclude<Compression, 'none'>
 
@@ -34,6 +38,14 @@ async function compressed(compression: Compressing, bytes: Buffer): Promise<Buff
 }
 
 const TEXT = fixedText()
+
+/** The same at any time: more packets than one frame of zstd has. */
+async function fixedCapture(): Promise<Buffer> {
+  await using folder = await tempFolder()
+  const path = join(folder.path, 'imix.pcap')
+  await writeImixTraffic([path], { seed: 1, startNs: 1_760_000_000_000_000_000n, bytes: 12 << 20 })
+  return await readFile(path)
+}
 
 test('a compressor that is closed when a part is ready is not asked for what there is', async () => {
   const compressor = new Compressor('fast')
@@ -66,6 +78,23 @@ for (const words of [
       sizes,
       [...new Set(sizes)].sort((a, b) => b - a),
     )
+  })
+}
+
+const capture = fixedCapture()
+for (const [word, ...tool] of [
+  ['fast', 'gzip', '-1'],
+  ['2', 'gzip', '-2'],
+  ['3', 'gzip', '-3'],
+  ['6', 'gzip', '-6'],
+  ['best', 'gzip', '-9'],
+  ['zstd', 'zstd', '-3'],
+] as const) {
+  test(`${word} makes of a capture at most 1 % more than ${tool.join(' ')}`, async () => {
+    const [program, level] = tool
+    const { stdout } = spawnSync(program, ['-c', level], { input: await capture, maxBuffer: 1 << 26 })
+    const { length } = await compressed(word, await capture)
+    assert.ok(length <= stdout.length * 1.01, `${length} bytes, and ${stdout.length} by ${program}`)
   })
 }
 

@@ -8,10 +8,10 @@ namespace capfleet {
 enum class Codec {
   kNone,
   kGzip,  ///< members one after the other, each about 1 MiB before compression
-  kZstd,  ///< frames one after the other, each about 4 MiB before compression
+  kZstd,  ///< frames one after the other, each at most 8 MiB before compression
 };
 
-/// Level of gzip: 1 to 3 by ISA-L, 4 to 12 by libdeflate (12 is the smallest output).
+/// Level of gzip: 1 by ISA-L, 2 to 12 by libdeflate (12 is the smallest output).
 /// Level of zstd: as in libzstd, -5 to 22.
 struct Compression {
   Codec codec = Codec::kNone;

@@ -22,25 +22,26 @@ struct CompressionStage::Job {
 
 namespace {
 
-/// Whether a group takes some tenths of a second, not milliseconds.
-bool isSlow(const Compression& compression) {
-  constexpr int kSlowGzipLevel = 10;
-  constexpr int kSlowZstdLevel = 10;
-  return compression.level >= (compression.codec == Codec::kGzip ? kSlowGzipLevel : kSlowZstdLevel);
+uint32_t slabLimit(const Compression& compression, unsigned threads) {
+  // The consumer holds the last part and the one before it, which may be on its way to the network.
+  constexpr uint32_t kHeldParts = 2;
+  return groupsAtOnce(compression, threads) *
+             compressedSlabs(compression.codec, slabsPerGroup(compression)) +
+         kHeldParts;
 }
 
 }  // namespace
 
-CompressionStage::CompressionStage(Compression compression, uint32_t slabs, WorkerPool::Queue queue,
+CompressionStage::CompressionStage(Compression compression, WorkerPool::Queue queue,
                                    std::shared_ptr<BufferPool> pool, Callbacks callbacks)
     : compression_(compression),
-      slabs_(slabs),
+      slabs_(slabLimit(compression, queue.tasksAtOnce())),
       queue_(std::move(queue)),
       pool_(std::move(pool)),
       callbacks_(std::move(callbacks)) {}
 
 void CompressionStage::submit(std::vector<PacketBatch> group) {
-  assert(!group.empty() && group.size() <= slabsPerGroup(compression_.codec));
+  assert(!group.empty() && group.size() <= slabsPerGroup(compression_));
   auto job = std::make_shared<Job>();
   job->summary.firstNs = group.front().firstNs;
   job->summary.lastNs = group.back().lastNs;

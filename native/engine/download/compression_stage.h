@@ -37,9 +37,9 @@ class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
     std::function<void()> onChange;        ///< called without a lock after each group
   };
 
-  /// `slabs` bounds the compressed slabs that wait or are with the consumer, unless one group alone
-  /// needs more.
-  CompressionStage(Compression compression, uint32_t slabs, WorkerPool::Queue queue,
+  /// As many groups as groupsAtOnce() says for the queue's threads. The compressed slabs, those
+  /// with the consumer too, are as many as these groups may need, and two.
+  CompressionStage(Compression compression, WorkerPool::Queue queue,
                    std::shared_ptr<BufferPool> pool, Callbacks callbacks);
 
   /// Groups come out in the order of these calls. REQUIRES: 1 to slabsPerGroup() batches.
@@ -64,7 +64,7 @@ class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
   void dropSlabs(std::vector<SlabPtr>& slabs);
 
   const Compression compression_;
-  const uint32_t slabs_;
+  const uint32_t slabs_;  ///< compressed, at most
   WorkerPool::Queue queue_;
   const std::shared_ptr<BufferPool> pool_;
   const Callbacks callbacks_;

@@ -10,15 +10,10 @@ namespace capfleet {
 namespace {
 
 /// Raw slabs of a download: those being filled, waiting in order, and being compressed.
-uint32_t rawSlabs(Codec codec) {
+uint32_t rawSlabs(const Compression& compression, unsigned threads) {
   constexpr uint32_t kScanSlabs = 8;
-  if (codec == Codec::kNone) return kScanSlabs;
-  return codec == Codec::kGzip ? kScanSlabs + 2 : kScanSlabs + 6;
-}
-
-/// Compressed slabs: two groups in work, and two parts with the consumer.
-uint32_t compressedSlabLimit(Codec codec) {
-  return 2 * compressedSlabs(codec, slabsPerGroup(codec)) + 2;
+  if (compression.codec == Codec::kNone) return kScanSlabs;
+  return kScanSlabs + groupsAtOnce(compression, threads) * slabsPerGroup(compression);
 }
 
 /// A batch with less room than this is not kept open for more packets.
@@ -153,7 +148,7 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
   const std::shared_ptr<Download> download(
       new Download(header, options, workers.makeQueue(), std::move(slabs), read->corruptBlocks));
   OrderedScanOptions scanOptions;
-  scanOptions.slabs = rawSlabs(options.compression.codec);
+  scanOptions.slabs = rawSlabs(options.compression, workers.tasksAtOnce());
   scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.tasksAtOnce());
   scanOptions.firstSlice = skipped->slices;
   scanOptions.maxSpanNs = options.tsMaxNs;
@@ -202,9 +197,8 @@ void Download::start(std::unique_ptr<ScanContext> context, OrderedScanOptions op
   scan_ = std::make_shared<OrderedScan>(std::move(context), options, queue_, pool_, onChange);
   if (compression_.codec != Codec::kNone) {
     const auto giveRaw = [scan = scan_](SlabPtr slab) { scan->give(std::move(slab)); };
-    stage_ = std::make_shared<CompressionStage>(
-        compression_, compressedSlabLimit(compression_.codec), queue_, pool_,
-        CompressionStage::Callbacks{giveRaw, onChange});
+    stage_ = std::make_shared<CompressionStage>(compression_, queue_, pool_,
+                                                CompressionStage::Callbacks{giveRaw, onChange});
   }
   scan_->start();
 }
@@ -354,10 +348,10 @@ void Download::append(PacketBatch batch) {
     last.excluded += batch.excluded;
     scan_->give(std::move(batch.slab));
   } else {
-    if (group_.size() == slabsPerGroup(compression_.codec)) closeGroup();
+    if (group_.size() == slabsPerGroup(compression_)) closeGroup();
     group_.push_back(std::move(batch));
   }
-  const bool isWhole = group_.size() == slabsPerGroup(compression_.codec);
+  const bool isWhole = group_.size() == slabsPerGroup(compression_);
   if (isWhole && group_.back().room() < kNearlyFullBytes) closeGroup();
 }
 

@@ -1,5 +1,5 @@
-// gzip: fast levels by ISA-L, which compresses several times faster than zlib at the same size, and
-// thorough ones by libdeflate.
+// gzip: the fast level by ISA-L, which compresses several times faster than zlib at the same size,
+// and thorough ones by libdeflate.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 #include "download/slab_compressor.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "download/gzip_compressor.h"
@@ -13,7 +14,23 @@ std::unique_ptr<SlabCompressor> makeCompressor(Compression compression) {
   return makeGzipCompressor(compression.level);
 }
 
-uint32_t slabsPerGroup(Codec codec) { return codec == Codec::kZstd ? 4 : 1; }
+bool isSlow(const Compression& compression) {
+  constexpr int kSlowGzipLevel = 10;
+  constexpr int kSlowZstdLevel = 10;
+  return compression.level >= (compression.codec == Codec::kGzip ? kSlowGzipLevel : kSlowZstdLevel);
+}
+
+/// Larger frames of zstd are smaller and made faster, since a frame begins without a window. But
+/// the tables of its slow levels grow with them, to 140 MiB for each thread.
+uint32_t slabsPerGroup(const Compression& compression) {
+  if (compression.codec != Codec::kZstd) return 1;
+  return isSlow(compression) ? 4 : 8;
+}
+
+/// The bounds are for the memory. Four threads of zstd already give more than 10 Gbit/s take.
+uint32_t groupsAtOnce(const Compression& compression, unsigned threads) {
+  return std::clamp(threads, 2u, compression.codec == Codec::kZstd ? 4u : 16u);
+}
 
 uint32_t compressedSlabs(Codec codec, size_t rawSlabs) {
   if (codec == Codec::kNone) return 0;

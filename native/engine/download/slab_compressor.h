@@ -28,8 +28,14 @@ class SlabCompressor {
 /// REQUIRES: the codec is not kNone.
 std::unique_ptr<SlabCompressor> makeCompressor(Compression compression);
 
+/// Whether a group takes some tenths of a second, not milliseconds.
+bool isSlow(const Compression& compression);
+
 /// How many slabs make one group.
-uint32_t slabsPerGroup(Codec codec);
+uint32_t slabsPerGroup(const Compression& compression);
+
+/// How many groups of one stream are compressed at the same time by so many threads.
+uint32_t groupsAtOnce(const Compression& compression, unsigned threads);
 
 /// Slabs that the compressed form of a group of so many slabs may need.
 uint32_t compressedSlabs(Codec codec, size_t rawSlabs);

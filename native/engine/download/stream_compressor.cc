@@ -10,21 +10,13 @@ namespace {
 
 /// The last part and the one before it, which may be on its way to the network.
 constexpr size_t kValidParts = 2;
-/// One is filled while two are compressed.
-constexpr uint32_t kRawGroups = 3;
-
-uint32_t rawSlabLimit(Codec codec) { return kRawGroups * slabsPerGroup(codec); }
-
-uint32_t compressedSlabLimit(Codec codec) {
-  return 2 * compressedSlabs(codec, slabsPerGroup(codec)) + kValidParts;
-}
-
 }  // namespace
 
 std::shared_ptr<StreamCompressor> StreamCompressor::create(Compression compression,
                                                            WorkerPool& workers,
                                                            std::shared_ptr<BufferPool> slabs) {
-  const std::shared_ptr<StreamCompressor> self(new StreamCompressor(compression, slabs));
+  const std::shared_ptr<StreamCompressor> self(
+      new StreamCompressor(compression, workers.tasksAtOnce(), slabs));
   // Weak: the stage calls this object, which owns it.
   const std::weak_ptr<StreamCompressor> weak = self;
   const auto giveRaw = [weak, pool = std::move(slabs)](SlabPtr raw) {
@@ -34,14 +26,17 @@ std::shared_ptr<StreamCompressor> StreamCompressor::create(Compression compressi
   const auto onChange = [weak] {
     if (const auto owner = weak.lock()) owner->answerPending();
   };
-  self->stage_ = std::make_shared<CompressionStage>(
-      compression, compressedSlabLimit(compression.codec), workers.makeQueue(), self->pool_,
-      CompressionStage::Callbacks{giveRaw, onChange});
+  self->stage_ = std::make_shared<CompressionStage>(compression, workers.makeQueue(), self->pool_,
+                                                    CompressionStage::Callbacks{giveRaw, onChange});
   return self;
 }
 
-StreamCompressor::StreamCompressor(Compression compression, std::shared_ptr<BufferPool> slabs)
-    : compression_(compression), pool_(std::move(slabs)) {}
+StreamCompressor::StreamCompressor(Compression compression, unsigned threads,
+                                   std::shared_ptr<BufferPool> slabs)
+    : compression_(compression),
+      // One group is filled while others are compressed.
+      rawSlabLimit_((groupsAtOnce(compression, threads) + 1) * slabsPerGroup(compression)),
+      pool_(std::move(slabs)) {}
 
 StreamCompressor::~StreamCompressor() { close(); }
 
@@ -54,7 +49,7 @@ size_t StreamCompressor::write(std::span<const uint8_t> bytes) {
     std::memcpy(last.slab->bytes.get() + last.slab->size, bytes.data() + written, count);
     last.slab->size += count;
     written += count;
-    if (group_.size() == slabsPerGroup(compression_.codec) && last.room() == 0) submit();
+    if (group_.size() == slabsPerGroup(compression_) && last.room() == 0) submit();
   }
   return written;
 }
@@ -62,7 +57,7 @@ size_t StreamCompressor::write(std::span<const uint8_t> bytes) {
 /// Whether the group's last slab can take a byte, which may be a new one.
 bool StreamCompressor::hasRoom() {
   if (!group_.empty() && group_.back().room() > 0) return true;
-  if (rawSlabs_ >= rawSlabLimit(compression_.codec)) return false;
+  if (rawSlabs_ >= rawSlabLimit_) return false;
   rawSlabs_++;
   group_.push_back({.slab = pool_->take()});
   return true;

@@ -18,8 +18,9 @@ namespace capfleet {
 
 /// Bytes go in by write(), parts of the compressed stream come out by next(). Owned by shared_ptr,
 /// because running tasks call it. All methods belong to one thread; the answers of next() may come
-/// on any. Its slabs are bounded whatever the data: 7 with gzip, 24 with zstd. Beside them each
-/// thread that compresses a group has the tables of the level (70 MiB at zstd's highest).
+/// on any. Its slabs are bounded whatever the data: with two threads 7 with gzip, 44 with zstd.
+/// Beside them each thread that compresses a group has its tables and its window (9 MiB with zstd,
+/// 70 at its highest level).
 class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
  public:
   /// The next part of the compressed stream, or null at its end.
@@ -51,13 +52,14 @@ class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
   void close();
 
  private:
-  StreamCompressor(Compression compression, std::shared_ptr<BufferPool> slabs);
+  StreamCompressor(Compression compression, unsigned threads, std::shared_ptr<BufferPool> slabs);
   bool hasRoom();
   void submit();
   void answerPending();
   std::optional<Answer> findAnswer();
 
   const Compression compression_;
+  const uint32_t rawSlabLimit_;
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<CompressionStage> stage_;
   std::vector<PacketBatch> group_;  ///< being filled

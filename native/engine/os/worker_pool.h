@@ -27,6 +27,8 @@ class WorkerPool {
     void post(Task task) { post(std::move(task), false); }
     /// A task that may run for seconds.
     void postSlow(Task task) { post(std::move(task), true); }
+    /// Of the pool.
+    unsigned tasksAtOnce() const { return pool_->tasksAtOnce(); }
 
    private:
     friend class WorkerPool;
