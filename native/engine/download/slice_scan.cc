@@ -10,6 +10,9 @@ namespace {
 
 /// After this much a scan lets others have the thread.
 constexpr uint64_t kPauseBytes = uint64_t{4} << 20;
+/// With more inputs at a time their files are opened for each block: a process may be allowed 1,024
+/// open files, and each of a device's four downloads scans two slices with many inputs at a time.
+constexpr size_t kMostOpenFiles = 64;
 
 /// Takes a block's bytes, which lie in the slab at or behind its end, into the batch. Behind the
 /// end means that a corrupt block was left out before it.
@@ -169,6 +172,7 @@ Status SliceScan::loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts
     return ok();
   }
   input.block = std::move(*loaded);
+  if (inputs_.size() > kMostOpenFiles) input.file.reset();
   input.block->origin = context_.plan.origins[input.run->blocks[input.nextBlock].segment];
   const auto begin = input.block->timestampsNs.begin();
   const auto end = input.block->timestampsNs.end();

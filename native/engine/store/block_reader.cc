@@ -64,7 +64,7 @@ Result<std::shared_ptr<SegmentFile>> BlockReader::open(uint32_t segment) {
 
 Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file,
                                                        const BlockEntry& entry) {
-  std::unique_ptr<LoadedBlock> block = take();
+  std::unique_ptr<LoadedBlock> block = take(entry.bytes);
   Result<size_t> got = file.readAt(entry.offset, {block->bytes.data(), entry.bytes});
   if (!got) {
     give(std::move(block));
@@ -86,17 +86,18 @@ void BlockReader::give(std::unique_ptr<LoadedBlock> block) {
   spare_.push_back(std::move(block));
 }
 
-std::unique_ptr<LoadedBlock> BlockReader::take() {
+/// No larger than it has to be: a scan of many small captures holds a block of each.
+std::unique_ptr<LoadedBlock> BlockReader::take(size_t bytes) {
+  std::unique_ptr<LoadedBlock> block;
   {
     const std::lock_guard lock(mutex_);
     if (!spare_.empty()) {
-      std::unique_ptr<LoadedBlock> block = std::move(spare_.back());
+      block = std::move(spare_.back());
       spare_.pop_back();
-      return block;
     }
   }
-  auto block = std::make_unique<LoadedBlock>();
-  block->bytes.resize(kMaxBlockBytes);
+  if (!block) block = std::make_unique<LoadedBlock>();
+  if (block->bytes.size() < bytes) block->bytes = std::vector<uint8_t>(bytes);
   return block;
 }
 

@@ -19,7 +19,7 @@ namespace capfleet {
 /// (records of equal timestamp in stored order) and without gaps, so that neighbours can be copied
 /// at once.
 struct LoadedBlock {
-  std::vector<uint8_t> bytes;
+  std::vector<uint8_t> bytes;         ///< from its first record on; what lies behind is not its
   std::vector<uint32_t> offsets;      ///< of each record in bytes; one more for the end
   std::vector<int64_t> timestampsNs;  ///< of each record
   PacketOrigin origin;                ///< of all records; whoever loads the block sets it
@@ -53,7 +53,7 @@ class BlockReader {
   void give(std::unique_ptr<LoadedBlock> block);
 
  private:
-  std::unique_ptr<LoadedBlock> take();
+  std::unique_ptr<LoadedBlock> take(size_t bytes);
 
   const std::vector<std::string> segments_;
   std::mutex mutex_;
