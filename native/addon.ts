@@ -28,12 +28,14 @@ export interface DownloadTotals {
   readonly skippedPackets: bigint
   /** Bytes of the chunks handed out (compressed, with the file header). */
   readonly outputBytes: bigint
-  /** Packets and bytes of the range read from the store, before the filters. */
+  /** Packets and bytes of the range that the filters decided on, those of `passedBlocks` among them. */
   readonly readPackets: bigint
   readonly readBytes: bigint
   /** Packets read before the last of `packets` that were left out: not of the range, or by a filter. It never falls. */
   readonly excludedPackets: bigint
-  /** Blocks left out because their checksum did not match. */
+  /** Blocks that were not read, because no packet of them can pass the filter. */
+  readonly passedBlocks: bigint
+  /** Blocks left out because their checksum did not match, as far as they were read. */
   readonly corruptBlocks: bigint
   /** Timestamps of the first and last packet handed out; undefined before the first. */
   readonly firstNs: bigint | undefined

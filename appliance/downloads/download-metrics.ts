@@ -13,6 +13,7 @@ export class DownloadMetrics {
   readonly #downloads
   readonly #bytes
   readonly #packets
+  readonly #passedBlocks
   readonly #corruptBlocks
   #failureCount = 0
   #corruptBlockCount = 0n
@@ -21,6 +22,10 @@ export class DownloadMetrics {
     this.#downloads = metrics.counter('store_downloads_total', 'Ended downloads', ['kind', 'outcome'])
     this.#bytes = metrics.counter('store_download_bytes_total', 'Bytes of download bodies')
     this.#packets = metrics.counter('store_download_packets_total', 'Packets delivered')
+    this.#passedBlocks = metrics.counter(
+      'passed_blocks_total',
+      'Stored blocks that downloads did not read, because no packet of them bears an address that the filter needs',
+    )
     this.#corruptBlocks = metrics.counter(
       'corrupt_blocks_total',
       'Stored blocks that downloads left out because they are damaged',
@@ -47,6 +52,7 @@ export class DownloadMetrics {
     this.#downloads.inc({ kind, outcome })
     this.#bytes.inc(Number(totals.outputBytes))
     this.#packets.inc(Number(totals.packets - totals.skippedPackets))
+    this.#passedBlocks.inc(Number(totals.passedBlocks))
     this.#corruptBlocks.inc(Number(totals.corruptBlocks))
     this.#corruptBlockCount += totals.corruptBlocks
     if (outcome === 'failed') this.#failureCount += 1

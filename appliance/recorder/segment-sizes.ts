@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import { segmentPath } from '../store/store-paths.ts'
 
-const ENDINGS = ['.pcap', '.idx', '.tally'] as const
+const ENDINGS = ['.pcap', '.idx', '.tally', '.sieve'] as const
 
-/** What segments take of the disk, with index and tally. Sizes of finished ones are remembered. */
+/** What segments take of the disk, with index, tally and sieves. Sizes of finished ones are remembered. */
 export class SegmentSizes {
   readonly #folderOf: (capture: CaptureRecord) => string
   #known = new Map<string, bigint>()

@@ -9,7 +9,7 @@ import { join } from 'node:path'
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
  *   aged-out.json                   names of captures that retention has removed
  *   captures/<name>/capture.json    one folder per capture
- *   captures/<name>/cap<port>/00000001.pcap, .idx and .tally
+ *   captures/<name>/cap<port>/00000001.pcap, .idx, .tally and .sieve
  *   captures/.importing-<name>/     an import under way, renamed when complete
  *   captures/.deleting-<name>.../   renamed first, then removed
  */

@@ -205,6 +205,7 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   result.Set("readPackets", toBigInt(env, totals.readPackets));
   result.Set("readBytes", toBigInt(env, totals.readBytes));
   result.Set("excludedPackets", toBigInt(env, totals.excludedPackets));
+  result.Set("passedBlocks", toBigInt(env, totals.passedBlocks));
   result.Set("corruptBlocks", toBigInt(env, totals.corruptBlocks));
   result.Set("firstNs", toBigInt(env, totals.firstNs));
   result.Set("lastNs", toBigInt(env, totals.lastNs));

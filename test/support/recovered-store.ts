@@ -54,7 +54,7 @@ async function readCapture(captures: string, name: string): Promise<RecoveredCap
 }
 
 function filesOf(segment: number): string[] {
-  return ['idx', 'pcap', 'tally'].map((ending) => `${String(segment).padStart(8, '0')}.${ending}`)
+  return ['idx', 'pcap', 'sieve', 'tally'].map((ending) => `${String(segment).padStart(8, '0')}.${ending}`)
 }
 
 /** The check sums of the index are those of the packets. */

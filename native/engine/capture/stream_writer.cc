@@ -31,7 +31,7 @@ Status StreamWriter::writeHeld() {
     if (auto status = segment_->write(block.bytes()); !status) return status;
     // The bytes are in the cache now, and were not touched for longer before.
     entry.checksum = blockChecksum(block.bytes());
-    segment_->addBlock(entry, block.tallyRows());
+    segment_->addBlock(entry, block.tallyRows(), block.bytes());
     written_ += 1;
   }
   return ok();

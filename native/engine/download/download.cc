@@ -90,6 +90,14 @@ PacketTransform transformOf(const DownloadOptions& options) {
   return transform;
 }
 
+/// Nothing where the filter sees other bytes than the stored ones, or every packet must be read.
+std::optional<AddressCondition> conditionOf(const DownloadOptions& options) {
+  if (!options.filter || options.filterDecap || options.clock.source != TimeSource::kNic) {
+    return std::nullopt;
+  }
+  return AddressCondition(*options.filter);
+}
+
 /// How many of the records in the slab end within its first `bytes` bytes.
 uint64_t recordsWithin(const Slab& slab, uint64_t bytes) {
   uint64_t records = 0;
@@ -141,8 +149,9 @@ Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, Worker
       read->header.value_or(PcapFileHeader{options.emptyLinkTypeWord, kMaxCapturedLength});
   header.snaplen = std::min(header.snaplen, options.sliceBytes);
 
-  auto context = std::make_unique<ScanContext>(planOf(options, read->streams), transformOf(options),
-                                               options.beginNs, options.endNs);
+  auto context =
+      std::make_unique<ScanContext>(planOf(options, read->streams), transformOf(options),
+                                    options.beginNs, options.endNs, conditionOf(options));
   const Result<SkippedSlices> skipped = skipOf(options, *context);
   if (!skipped) return skipped.error();
   const std::shared_ptr<Download> download(
@@ -483,6 +492,7 @@ DownloadTotals Download::totals() const {
   DownloadTotals totals = totals_;
   totals.readPackets = counts.packets;
   totals.readBytes = counts.bytes;
+  totals.passedBlocks = counts.passedBlocks;
   totals.corruptBlocks += counts.corruptBlocks;
   totals.vendorTimeFallbacks = counts.vendorTimeFallbacks;
   totals.latePackets = counts.latePackets;

@@ -54,11 +54,14 @@ struct DownloadTotals {
   uint64_t bytes = 0;           ///< of those, as PCAP records before compression
   uint64_t skippedPackets = 0;  ///< of `packets`: wholly before `afterBytes`, so not handed out
   uint64_t outputBytes = 0;
-  uint64_t readPackets = 0;  ///< of the range, before the filter; not those passed over unread
+  /// Of the range, before the filter, those of passedBlocks among them; not those that were left
+  /// out by `afterBytes` unread.
+  uint64_t readPackets = 0;
   uint64_t readBytes = 0;
   /// Read before the last of `packets`, and not of the range or left out by a filter.
   uint64_t excludedPackets = 0;
-  uint64_t corruptBlocks = 0;  ///< left out
+  uint64_t passedBlocks = 0;   ///< not read, as no packet of them passes the filter
+  uint64_t corruptBlocks = 0;  ///< left out, as far as they were read
   std::optional<int64_t> firstNs;
   std::optional<int64_t> lastNs;
   uint64_t vendorTimeFallbacks = 0;  ///< packets that passed and kept their NIC time

@@ -10,7 +10,10 @@ namespace capfleet {
 /// A slice between its first step and the taking of its last packets. Either a task for it is
 /// posted or running, or it waits, or it is done.
 struct OrderedScan::ActiveSlice {
-  SliceScan scan;
+  Slice slice;    ///< of the plan; from its first step on without the blocks that are passed over
+  int64_t endNs;  ///< as for SliceScan, and so is maxSpanNs
+  std::optional<int64_t> maxSpanNs;
+  std::optional<SliceScan> scan;   ///< made by its first step
   PacketBatch batch;               ///< being filled; without a slab between batches
   std::deque<PacketBatch> filled;  ///< not yet taken
   uint64_t excluded = 0;           ///< behind the last batch, once done
@@ -51,17 +54,25 @@ void OrderedScan::startSlices() {
       return;
     }
     nextSlice_++;
-    const int64_t endNs = limitNs_.value_or(std::numeric_limits<int64_t>::max());
-    active_.push_back(std::unique_ptr<ActiveSlice>(new ActiveSlice{
-        SliceScan(*context_, slice, endNs, limitNs_ ? std::nullopt : options_.maxSpanNs),
-        {},
-        {},
-        0,
-        false,
-        false,
-        std::nullopt}));
+    if (passOver(slice)) continue;
+    auto active = std::make_unique<ActiveSlice>();
+    active->slice = slice;
+    active->endNs = limitNs_.value_or(std::numeric_limits<int64_t>::max());
+    active->maxSpanNs = limitNs_ ? std::nullopt : options_.maxSpanNs;
+    active_.push_back(std::move(active));
     post(*active_.back());
   }
+}
+
+/// Whether all blocks of the slice are known to be passed over: then it needs no task. Called with
+/// the lock, so nothing may be read for it.
+bool OrderedScan::passOver(const Slice& slice) {
+  if (!context_->passed.isKnown(slice)) return false;
+  ScanCounts counts;
+  if (!context_->passed.leaveOut(slice, counts).inputs.empty()) return false;
+  counts_ += counts;
+  (active_.empty() ? excluded_ : active_.back()->excluded) += counts.packets;
+  return true;
 }
 
 /// Whether this slice, and so all later ones, hold nothing before the limit.
@@ -83,12 +94,23 @@ void OrderedScan::run(ActiveSlice& slice) {
   // Once it waits, another thread may go on with the slice: nothing of it may be touched then.
   if (claimSlab(slice)) {
     ScanCounts counts;
-    const Result<ScanStep> step = slice.scan.fill(slice.batch, counts);
+    const Result<ScanStep> step = advance(slice, counts);
     const std::lock_guard lock(mutex_);
     counts_ += counts;
     settle(slice, step);
   }
   onChange_();
+}
+
+/// Begins the slice, if that is to be done, and goes on with it.
+Result<ScanStep> OrderedScan::advance(ActiveSlice& slice, ScanCounts& counts) {
+  if (!slice.scan) {
+    slice.slice = context_->passed.leaveOut(slice.slice, counts);
+    slice.batch.excluded += counts.packets;
+    if (slice.slice.inputs.empty()) return ScanStep::kDone;
+    slice.scan.emplace(*context_, slice.slice, slice.endNs, slice.maxSpanNs);
+  }
+  return slice.scan->fill(slice.batch, counts);
 }
 
 /// Gives the slice a slab if it has none. False when it has to wait for one or is cancelled.
@@ -147,7 +169,7 @@ void OrderedScan::deliver(ActiveSlice& slice) {
 
 void OrderedScan::finish(ActiveSlice& slice) {
   if (slice.batch.slab) dropSlab(std::move(slice.batch.slab));
-  slice.excluded = slice.batch.excluded;
+  slice.excluded += slice.batch.excluded;
   slice.batch = {};
   slice.isDone = true;
 }

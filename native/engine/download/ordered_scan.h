@@ -56,9 +56,11 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
   struct ActiveSlice;
 
   void startSlices();
+  bool passOver(const Slice& slice);
   bool isBehindLimit(const Slice& slice) const;
   void post(ActiveSlice& slice);
   void run(ActiveSlice& slice);
+  Result<ScanStep> advance(ActiveSlice& slice, ScanCounts& counts);
   bool claimSlab(ActiveSlice& slice);
   bool mayTakeSlab(const ActiveSlice& slice) const;
   void settle(ActiveSlice& slice, const Result<ScanStep>& step);

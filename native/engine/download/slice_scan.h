@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "download/packet_batch.h"
+#include "download/passed_blocks.h"
 #include "download/scan_counts.h"
 #include "download/slice_plan.h"
 #include "download/vendor_time_stage.h"
@@ -24,14 +25,17 @@ struct ScanContext {
   PacketTransform transform;
   int64_t beginNs;  ///< earlier packets are read for a vendor's clock at most
   int64_t endNs;
+  PassedBlocks passed;
   BlockReader reader;
   std::atomic<bool> isCancelled = false;
 
-  ScanContext(SlicePlan aPlan, PacketTransform aTransform, int64_t aBeginNs, int64_t anEndNs)
+  ScanContext(SlicePlan aPlan, PacketTransform aTransform, int64_t aBeginNs, int64_t anEndNs,
+              std::optional<AddressCondition> condition = std::nullopt)
       : plan(std::move(aPlan)),
         transform(std::move(aTransform)),
         beginNs(aBeginNs),
         endNs(anEndNs),
+        passed(plan, std::move(condition), beginNs, endNs),
         reader(plan.segments) {}
 };
 

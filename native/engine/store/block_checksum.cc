@@ -8,9 +8,10 @@
 
 namespace capfleet {
 
-uint64_t blockChecksum(std::span<const uint8_t> bytes) {
-  // On x86 the header above makes this name mean the choosing function.
-  return XXH3_64bits(bytes.data(), bytes.size());
+uint64_t blockChecksum(std::span<const uint8_t> bytes, uint64_t seed) {
+  // On x86 the header above makes these names mean the choosing functions.
+  if (seed == 0) return XXH3_64bits(bytes.data(), bytes.size());
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
 }  // namespace capfleet

@@ -1,5 +1,5 @@
-// XXH3-64 of a whole block, with the widest vectors that this processor has. The value is that of
-// xxh3.h; only blocks are worth the choice at run time.
+// XXH3-64 of a whole block or its sieve, with the widest vectors that this processor has. The value
+// is that of xxh3.h; only so many bytes are worth the choice at run time.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,6 @@
 
 namespace capfleet {
 
-uint64_t blockChecksum(std::span<const uint8_t> bytes);
+uint64_t blockChecksum(std::span<const uint8_t> bytes, uint64_t seed = 0);
 
 }  // namespace capfleet

@@ -5,16 +5,24 @@
 #include <cstring>
 #include <utility>
 
+#include "store/block_sieve.h"
 #include "store/segment_path.h"
 
 namespace capfleet {
 
+namespace {
+
+constexpr uint32_t kLinkTypeEthernet = 1;
+
+}  // namespace
+
 SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index,
-                           File tallies)
+                           File tallies, std::optional<File> sieves)
     : options_(std::move(options)),
       data_(std::move(data)),
       index_(std::move(index)),
-      tallies_(std::move(tallies)) {
+      tallies_(std::move(tallies)),
+      sieves_(std::move(sieves)) {
   committed_ = {.number = number,
                 .minNs = INT64_MAX,
                 .maxNs = INT64_MIN,
@@ -30,7 +38,10 @@ Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, ui
   if (!index) return index.error();
   auto tallies = File::create(path + ".tally");
   if (!tallies) return tallies.error();
-  SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies));
+  auto sieves = File::create(path + ".sieve");
+  if (!sieves) return sieves.error();
+  SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies),
+                     std::move(*sieves));
   if (auto status = files.writeHeaders(); !status) return status.error();
   return files;
 }
@@ -48,7 +59,7 @@ Result<SegmentFiles> SegmentFiles::resume(const SegmentFilesOptions& options, ui
   if (!tallyBytes) return tallyBytes.error();
 
   SegmentFiles files(options, number, std::move(*dataFile), std::move(*indexFile),
-                     std::move(*tallyFile));
+                     std::move(*tallyFile), std::nullopt);
   files.uncommitted_ = index.blocks;
   files.countCommitted();
   files.bytes_ = files.blockEnd_ = files.committed_.bytes;
@@ -80,7 +91,8 @@ Status SegmentFiles::write(std::span<const uint8_t> bytes) {
   return ok();
 }
 
-void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows) {
+void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows,
+                            std::span<const uint8_t> bytes) {
   entry.offset = blockEnd_;
   blockEnd_ += entry.bytes;
   // What lies in one millisecond, the entry tells itself.
@@ -89,6 +101,10 @@ void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows) {
     appendTally(uncommittedTallies_, rows, entry);
     entry.tallyOffset = committedTallyBytes_ + begin;
     entry.tallyBytes = static_cast<uint32_t>(uncommittedTallies_.size() - begin);
+  }
+  if (sieves_ && linkTypeOf(options_.header.linkTypeWord) == kLinkTypeEthernet) {
+    const auto number = static_cast<uint32_t>(committedEntries_ + uncommitted_.size());
+    appendSieve(uncommittedSieves_, number, bytes, entry);
   }
   uncommitted_.push_back(entry);
 }
@@ -100,6 +116,7 @@ Status SegmentFiles::commit() {
     if (auto status = data_.sync(); !status) return status;
   }
   if (auto status = writeTallies(); !status) return status;
+  if (auto status = writeSieves(); !status) return status;
   if (auto status = writeEntries(); !status) return status;
   countCommitted();
   return ok();
@@ -109,6 +126,10 @@ Status SegmentFiles::writeTallies() {
   if (uncommittedTallies_.empty()) return ok();
   if (auto status = tallies_.write(uncommittedTallies_); !status) return status;
   return options_.durable ? tallies_.sync() : ok();
+}
+
+Status SegmentFiles::writeSieves() {
+  return uncommittedSieves_.empty() ? ok() : sieves_->write(uncommittedSieves_);
 }
 
 Status SegmentFiles::writeEntries() {
@@ -131,8 +152,10 @@ void SegmentFiles::countCommitted() {
   }
   committedEntries_ += uncommitted_.size();
   committedTallyBytes_ += uncommittedTallies_.size();
+  committedSieveBytes_ += uncommittedSieves_.size();
   uncommitted_.clear();
   uncommittedTallies_.clear();
+  uncommittedSieves_.clear();
 }
 
 Status SegmentFiles::cutBack(uint64_t keptBytes) {
@@ -142,6 +165,9 @@ Status SegmentFiles::cutBack(uint64_t keptBytes) {
     if (auto status = index_.sync(); !status) return status;
   }
   if (auto status = tallies_.resize(committedTallyBytes_); !status) return status;
+  if (sieves_) {
+    if (auto status = sieves_->resize(committedSieveBytes_); !status) return status;
+  }
   if (auto status = data_.resize(committed_.bytes + keptBytes); !status) {
     return status;
   }
@@ -149,6 +175,7 @@ Status SegmentFiles::cutBack(uint64_t keptBytes) {
   bytes_ = blockEnd_ + keptBytes;
   uncommitted_.clear();
   uncommittedTallies_.clear();
+  uncommittedSieves_.clear();
   return ok();
 }
 
@@ -166,7 +193,7 @@ Result<bool> SegmentFiles::isWhole() const {
 Status SegmentFiles::remove(const std::string& directory, uint32_t number) {
   const std::string path = segmentPath(directory, number);
   // The data last: while it is there, the rest can be made again.
-  for (const char* ending : {".idx", ".tally", ".pcap"}) {
+  for (const char* ending : {".idx", ".tally", ".sieve", ".pcap"}) {
     if (auto status = removeFile(path + ending); !status) return status;
   }
   return ok();

@@ -1,8 +1,9 @@
-// The three files of one segment while they grow: .pcap, .idx and .tally, and the order in which
+// The files of one segment while they grow: .pcap, .idx, .tally and .sieve, and the order in which
 // they become durable. The only code that writes them. See FORMAT.md, "What is safe when".
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,8 +41,9 @@ class SegmentFiles {
   static Result<SegmentFiles> create(const SegmentFilesOptions& options, uint32_t number);
 
   /// Takes up files that exist, as far as `index` describes them: its blocks are the committed
-  /// ones. Makes the tally file when it is missing. What lies behind goes with cutBack(), which
-  /// must come before anything else when there may be something.
+  /// ones. Makes the tally file when it is missing, and no sieves for the blocks that are added.
+  /// What lies behind goes with cutBack(), which must come before anything else when there may be
+  /// something.
   static Result<SegmentFiles> resume(const SegmentFilesOptions& options, uint32_t number,
                                      const SegmentIndex& index);
 
@@ -52,10 +54,12 @@ class SegmentFiles {
   Status write(std::span<const uint8_t> bytes);
 
   /// Says that the next bytes are a block. They must be written before commit(). The entry's offset
-  /// and tally place are set here; `rows` are its tally.
-  void addBlock(BlockEntry entry, std::span<const TallyRow> rows);
+  /// and tally place are set here; `rows` are its tally. The sieve is made of the block's `bytes`,
+  /// which are not looked at in files that were taken up.
+  void addBlock(BlockEntry entry, std::span<const TallyRow> rows, std::span<const uint8_t> bytes);
 
-  /// Makes the blocks durable: data, then tallies, then entries.
+  /// Makes the blocks durable: data, then tallies, then entries. Sieves are written and not synced:
+  /// the checksums of their blocks prove them.
   Status commit();
 
   /// Cuts the files at the last block that was committed, but keeps so many bytes of data behind it
@@ -73,9 +77,11 @@ class SegmentFiles {
   const File& data() const { return data_; }
 
  private:
-  SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index, File tallies);
+  SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index, File tallies,
+               std::optional<File> sieves);
   Status writeHeaders();
   Status writeTallies();
+  Status writeSieves();
   Status writeEntries();
   void countCommitted();
   uint64_t committedIndexBytes() const {
@@ -86,13 +92,16 @@ class SegmentFiles {
   File data_;
   File index_;
   File tallies_;
+  std::optional<File> sieves_;  ///< none of a segment that was taken up
   SegmentSummary committed_;
   uint64_t committedEntries_ = 0;
   uint64_t committedTallyBytes_ = 0;
+  uint64_t committedSieveBytes_ = 0;
   uint64_t bytes_ = kPcapFileHeaderBytes;
   uint64_t blockEnd_ = kPcapFileHeaderBytes;  ///< where the last block ends
   std::vector<BlockEntry> uncommitted_;
   std::vector<uint8_t> uncommittedTallies_;
+  std::vector<uint8_t> uncommittedSieves_;
 };
 
 }  // namespace capfleet

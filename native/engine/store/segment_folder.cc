@@ -15,7 +15,7 @@ namespace {
 /// 0 when this is no name of a segment's file.
 uint32_t segmentNumber(const std::filesystem::path& file) {
   const std::string ending = file.extension();
-  if (ending != ".pcap" && ending != ".idx" && ending != ".tally") return 0;
+  if (ending != ".pcap" && ending != ".idx" && ending != ".tally" && ending != ".sieve") return 0;
   const std::string stem = file.stem();
   const auto number = static_cast<uint32_t>(std::strtoul(stem.c_str(), nullptr, 10));
   return segmentPath("", number) == "/" + stem ? number : 0;

@@ -6,7 +6,7 @@
 
 namespace capfleet {
 
-/// The path without ending; a segment has a .pcap, an .idx and a .tally file.
+/// The path without ending; a segment has a .pcap, an .idx, a .tally and a .sieve file.
 inline std::string segmentPath(const std::string& directory, uint32_t number) {
   constexpr size_t kDigits = 8;
   const std::string digits = std::to_string(number);

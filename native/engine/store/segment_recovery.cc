@@ -175,7 +175,7 @@ class Recovery {
     for (const ScannedBlock& block : tail) tailBytes += block.entry.bytes;
     if (auto status = files.cutBack(tailBytes); !status) return status;
     for (const ScannedBlock& block : tail) {
-      files.addBlock(block.entry, block.rows);
+      files.addBlock(block.entry, block.rows, {});
       recovered_.recoveredPackets += block.entry.packets;
     }
     return files.commit();

@@ -32,7 +32,7 @@ Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
   } else if (packets.error().code != Code::kAgedOut) {
     return packets.error();
   }
-  for (const char* ending : {".idx", ".tally"}) {
+  for (const char* ending : {".idx", ".tally", ".sieve"}) {
     if (Status status = removeName(segment + ending); !status) return status.error();
   }
   return true;

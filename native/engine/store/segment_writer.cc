@@ -6,16 +6,17 @@
 #include <utility>
 
 #include "os/file.h"
+#include "store/block_checksum.h"
 #include "store/block_counter.h"
 #include "store/segment_index.h"
-#include "store/xxh3.h"
 
 namespace capfleet {
 
 namespace {
 
-/// One write call. Large, because the disk is several times faster with large writes.
+/// Whole blocks are written together: the disk is several times faster with large writes.
 constexpr size_t kBufferBytes = size_t{1} << 20;
+static_assert(kBufferBytes >= kMaxBlockBytes);
 /// Bytes between syncs: every 8 MiB costs six times the throughput of every 64 MiB.
 constexpr uint64_t kSyncBytes = uint64_t{64} << 20;
 
@@ -28,22 +29,20 @@ struct SegmentWriter::State {
   std::optional<SegmentFiles> files;  ///< of the open segment, if any
   uint64_t segmentBytes = 0;          ///< of it, with what is buffered
 
-  // The open block: its bytes are the end of the buffer, and before that the end of the file.
-  BlockCounter block;
-  Xxh3Stream blockHash;
-  size_t hashedEnd = 0;  ///< the buffer's bytes before this are in blockHash or in older blocks
+  BlockCounter block;  ///< the open one
 
   std::unique_ptr<uint8_t[]> buffer;
-  size_t bufferedBytes = 0;
+  size_t bufferBytes = 0;
+  size_t bufferedBytes = 0;  ///< of it: blocks that have ended, then the open one
 
   Status openSegment();
   Status finishSegment();
-  void beginBlock();
   void endBlock();
-  void hashBuffered();
   void put(int64_t timestampNs, uint32_t originalLength, std::span<const uint8_t> captured);
   Status makeRoom(uint32_t recordBytes);
-  Status writeBuffer();
+  void resizeBuffer(size_t bytes);
+  Status writeBlocks();
+  Status releaseBuffer();
   Status flush();
 };
 
@@ -53,11 +52,7 @@ Status SegmentWriter::State::openSegment() {
       {options.directory, options.port, options.header, options.durable}, number);
   if (!made) return made.error();
   files = std::move(*made);
-  if (!buffer) buffer = std::make_unique_for_overwrite<uint8_t[]>(kBufferBytes);
-  bufferedBytes = 0;
-  hashedEnd = 0;
   segmentBytes = files->bytes();
-  beginBlock();
   return ok();
 }
 
@@ -68,23 +63,13 @@ Status SegmentWriter::State::finishSegment() {
   return ok();
 }
 
-void SegmentWriter::State::beginBlock() {
-  block.reset();
-  blockHash.reset();
-}
-
 void SegmentWriter::State::endBlock() {
   if (block.isEmpty()) return;
-  hashBuffered();
   BlockEntry entry = block.entry();
-  entry.checksum = blockHash.value();
-  files->addBlock(entry, block.tallyRows());
-  beginBlock();
-}
-
-void SegmentWriter::State::hashBuffered() {
-  blockHash.add({buffer.get() + hashedEnd, bufferedBytes - hashedEnd});
-  hashedEnd = bufferedBytes;
+  const std::span<const uint8_t> bytes(buffer.get() + bufferedBytes - entry.bytes, entry.bytes);
+  entry.checksum = blockChecksum(bytes);
+  files->addBlock(entry, block.tallyRows(), bytes);
+  block.reset();
 }
 
 /// Ends the segment, the block or the buffer when the next record does not fit.
@@ -97,11 +82,10 @@ Status SegmentWriter::State::makeRoom(uint32_t recordBytes) {
     if (auto status = openSegment(); !status) return status;
   }
   if (!block.hasRoom(recordBytes)) endBlock();
-  if (bufferedBytes + recordBytes > kBufferBytes) {
-    if (auto status = writeBuffer(); !status) return status;
-    if (files->uncommittedBytes() >= kSyncBytes) return files->commit();
+  if (block.isEmpty() && bufferedBytes + kMaxBlockBytes > kBufferBytes) {
+    if (auto status = writeBlocks(); !status) return status;
   }
-  if (!buffer) buffer = std::make_unique_for_overwrite<uint8_t[]>(kBufferBytes);
+  if (bufferBytes < kBufferBytes) resizeBuffer(kBufferBytes);
   return ok();
 }
 
@@ -113,18 +97,33 @@ void SegmentWriter::State::put(int64_t timestampNs, uint32_t originalLength,
   bufferedBytes += kRecordHeaderBytes + captured.size();
 }
 
-Status SegmentWriter::State::writeBuffer() {
-  if (bufferedBytes == 0) return ok();
-  hashBuffered();
-  if (auto status = files->write({buffer.get(), bufferedBytes}); !status) return status;
-  bufferedBytes = 0;
-  hashedEnd = 0;
+void SegmentWriter::State::resizeBuffer(size_t bytes) {
+  auto resized = std::make_unique_for_overwrite<uint8_t[]>(bytes);
+  if (bufferedBytes > 0) std::memcpy(resized.get(), buffer.get(), bufferedBytes);
+  buffer = std::move(resized);
+  bufferBytes = bytes;
+}
+
+/// Writes out the blocks that have ended.
+Status SegmentWriter::State::writeBlocks() {
+  const size_t open = block.entry().bytes;
+  const size_t ended = bufferedBytes - open;
+  if (ended == 0) return ok();
+  if (auto status = files->write({buffer.get(), ended}); !status) return status;
+  std::memmove(buffer.get(), buffer.get() + ended, open);
+  bufferedBytes = open;
+  return files->uncommittedBytes() >= kSyncBytes ? files->commit() : ok();
+}
+
+Status SegmentWriter::State::releaseBuffer() {
+  if (auto status = writeBlocks(); !status) return status;
+  resizeBuffer(bufferedBytes);
   return ok();
 }
 
 Status SegmentWriter::State::flush() {
   endBlock();
-  if (auto status = writeBuffer(); !status) return status;
+  if (auto status = writeBlocks(); !status) return status;
   return files->commit();
 }
 
@@ -155,12 +154,7 @@ Status SegmentWriter::append(int64_t timestampNs, uint32_t originalLength,
 
 Status SegmentWriter::flush() { return state_->files ? state_->flush() : ok(); }
 
-Status SegmentWriter::releaseBuffer() {
-  if (!state_->files) return ok();
-  if (auto status = state_->writeBuffer(); !status) return status;
-  state_->buffer.reset();
-  return state_->files->uncommittedBytes() >= kSyncBytes ? state_->files->commit() : ok();
-}
+Status SegmentWriter::releaseBuffer() { return state_->files ? state_->releaseBuffer() : ok(); }
 
 Result<std::vector<SegmentSummary>> SegmentWriter::close() {
   if (state_->files) {

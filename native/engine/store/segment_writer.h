@@ -41,8 +41,8 @@ class SegmentWriter {
   /// Ends the open block, then syncs data and tally before the index entries that describe them.
   Status flush();
 
-  /// Writes out what is buffered and frees the buffer (1 MiB). The open block stays open, and
-  /// nothing is synced. For owners of many writers of which few are busy.
+  /// Writes out the blocks that have ended, and of the buffer (1 MiB) keeps only the open one.
+  /// Nothing is synced. For owners of many writers of which few are busy.
   Status releaseBuffer();
 
   /// Flushes and closes. Returns one summary per segment, oldest first.

@@ -90,9 +90,11 @@ test('the oldest segments go, as few as make room, and everybody is told', async
   assert.deepEqual(await readdir(join(storePath, 'captures', 'first', 'cap0')), [
     '00000004.idx',
     '00000004.pcap',
+    '00000004.sieve',
     '00000004.tally',
     '00000005.idx',
     '00000005.pcap',
+    '00000005.sieve',
     '00000005.tally',
   ])
 })

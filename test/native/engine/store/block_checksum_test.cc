@@ -15,6 +15,8 @@ TEST(BlockChecksum, IsTheChecksumThatTheWriterStores) {
     Bytes bytes(randomBelow(random, i % 10 == 0 ? 300000 : 2000));
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
     EXPECT_EQ(blockChecksum(bytes), xxh3(bytes)) << bytes.size() << " bytes";
+    const uint64_t seed = random();
+    EXPECT_EQ(blockChecksum(bytes, seed), xxh3(bytes, seed)) << bytes.size() << " bytes";
   }
 }
 

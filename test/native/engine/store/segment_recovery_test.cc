@@ -32,7 +32,7 @@ class InterruptedStream {
       writer.add(makeBlock(std::span(packets_).subspan(i, std::min<size_t>(10, packets - i))));
     }
     EXPECT_TRUE(writer.write());
-    for (const char* ending : {".pcap", ".idx", ".tally"}) {
+    for (const char* ending : {".pcap", ".idx", ".tally", ".sieve"}) {
       files_[ending] = readFile(segmentPath(folder(), 1) + ending);
     }
   }
@@ -206,11 +206,11 @@ TEST(SegmentRecovery, DoesNotTouchAnOlderSegmentThatIsWhole) {
   ASSERT_TRUE(stream.recover(true));
   std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
   const std::filesystem::file_time_type longAgo{};
-  for (const char* ending : {".pcap", ".idx", ".tally"}) {
+  for (const char* ending : {".pcap", ".idx", ".tally", ".sieve"}) {
     std::filesystem::last_write_time(segmentPath(stream.folder(), 1) + ending, longAgo);
   }
   ASSERT_TRUE(stream.recover(false));
-  for (const char* ending : {".pcap", ".idx", ".tally"}) {
+  for (const char* ending : {".pcap", ".idx", ".tally", ".sieve"}) {
     const auto path = segmentPath(stream.folder(), 1) + ending;
     EXPECT_EQ(std::filesystem::last_write_time(path), longAgo) << path;
   }

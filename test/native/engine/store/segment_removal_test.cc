@@ -13,7 +13,7 @@ namespace {
 
 bool exists(const std::string& segment) {
   return std::filesystem::exists(segment + ".pcap") || std::filesystem::exists(segment + ".idx") ||
-         std::filesystem::exists(segment + ".tally");
+         std::filesystem::exists(segment + ".tally") || std::filesystem::exists(segment + ".sieve");
 }
 
 bool isRemoved(const std::string& segment, bool evenIfRead = false) {

@@ -180,7 +180,8 @@ TEST(SegmentWriter, RefusesAFolderThatDoesNotExist) {
 }
 
 TEST(SegmentWriter, NeverWritesOverAnExistingSegment) {
-  for (const std::string name : {"00000001.pcap", "00000001.idx", "00000001.tally"}) {
+  for (const std::string name :
+       {"00000001.pcap", "00000001.idx", "00000001.tally", "00000001.sieve"}) {
     const TempDirectory directory;
     directory.file(name, {1, 2, 3});
     auto writer = SegmentWriter::open(optionsFor(directory));

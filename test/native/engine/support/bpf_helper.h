@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,15 +30,25 @@ inline BothPrograms bothPrograms(std::vector<bpf_insn> instructions) {
   return programs;
 }
 
-inline BothPrograms compiled(const std::string& expression, int linkType = DLT_EN10MB) {
+/// Nothing when libpcap refuses the expression.
+inline std::optional<BothPrograms> tryCompiled(const std::string& expression, bool isOptimized,
+                                               int linkType = DLT_EN10MB) {
   pcap_t* handle = pcap_open_dead(linkType, 262144);
   bpf_program program{};
-  EXPECT_EQ(pcap_compile(handle, &program, expression.c_str(), 1, 0), 0)
-      << expression << ": " << pcap_geterr(handle);
-  BothPrograms programs = bothPrograms({program.bf_insns, program.bf_insns + program.bf_len});
-  pcap_freecode(&program);
+  const int status = pcap_compile(handle, &program, expression.c_str(), isOptimized ? 1 : 0, 0);
+  std::optional<BothPrograms> programs;
+  if (status == 0) {
+    programs = bothPrograms({program.bf_insns, program.bf_insns + program.bf_len});
+    pcap_freecode(&program);
+  }
   pcap_close(handle);
   return programs;
+}
+
+inline BothPrograms compiled(const std::string& expression, int linkType = DLT_EN10MB) {
+  const auto programs = tryCompiled(expression, true, linkType);
+  EXPECT_TRUE(programs) << expression;
+  return programs.value_or(BothPrograms{});
 }
 
 inline BpfProgram parsed(const BothPrograms& programs) {

@@ -1,0 +1,90 @@
+#include "download/passed_blocks.h"
+
+#include <utility>
+
+#include "store/sieve_file.h"
+
+namespace capfleet {
+namespace {
+
+/// Sieves are read only for so many times as many bytes of packets.
+constexpr uint64_t kWorthwhile = 8;
+
+}  // namespace
+
+PassedBlocks::PassedBlocks(const SlicePlan& plan, std::optional<AddressCondition> condition,
+                           int64_t beginNs, int64_t endNs)
+    : plan_(plan), condition_(std::move(condition)), beginNs_(beginNs), endNs_(endNs) {
+  if (!condition_ || !condition_->isUseful()) return;
+  segments_ = std::make_unique<Segment[]>(plan.segments.size());
+  for (const Run& run : plan.runs) {
+    for (const PlannedBlock& block : run.blocks) {
+      segments_[block.segment].plannedBytes += block.entry.bytes;
+    }
+  }
+}
+
+bool PassedBlocks::isKnown(const Slice& slice) const {
+  if (!segments_) return true;
+  for (const SliceInput& input : slice.inputs) {
+    const std::vector<PlannedBlock>& blocks = plan_.runs[input.run].blocks;
+    for (uint32_t i = input.firstBlock; i < input.endBlock; i++) {
+      if (!segments_[blocks[i].segment].isKnown) return false;
+    }
+  }
+  return true;
+}
+
+Slice PassedBlocks::leaveOut(const Slice& slice, ScanCounts& counts) {
+  if (!segments_) return slice;
+  Slice left{slice.beginNs, slice.endNs, {}};
+  for (const SliceInput& input : slice.inputs) {
+    const std::vector<PlannedBlock>& blocks = plan_.runs[input.run].blocks;
+    bool isOpen = false;  // the last input goes on with this block
+    for (uint32_t i = input.firstBlock; i < input.endBlock; i++) {
+      readSegment(blocks[i].segment);
+      const bool isShared = input.firstIsShared && i == input.firstBlock;
+      if (!isPassed(blocks[i])) {
+        if (!isOpen) left.inputs.push_back({input.run, i, i, isShared});
+        left.inputs.back().endBlock = i + 1;
+        isOpen = true;
+        continue;
+      }
+      isOpen = false;
+      if (!isShared) counts.addPassed(blocks[i].entry.packets, blocks[i].entry.bytes);
+    }
+  }
+  return left;
+}
+
+/// Finds out which blocks of the segment are passed over, unless that is known.
+void PassedBlocks::readSegment(uint32_t number) {
+  Segment& segment = segments_[number];
+  if (segment.isKnown) return;
+  const std::lock_guard lock(segment.mutex);
+  if (segment.isKnown) return;
+  const std::string& path = plan_.segments[number];
+  if (segment.plannedBytes >= kWorthwhile * sieveFileBytes(path)) {
+    // An index that cannot be read leaves the blocks unknown.
+    if (const auto index = readSegmentIndex(path)) {
+      segment.passed.resize(index->blocks.size());
+      readSieves(path, index->blocks, [&](const StoredSieve& stored) {
+        const BlockSieve& sieve = stored.sieve;
+        const auto mayHold = [&](AddressWord word) { return sieve.mayHold(word); };
+        if (condition_->mayAccept(mayHold)) return;
+        segment.passed[stored.number] = index->blocks[stored.number].checksum;
+      });
+    }
+  }
+  segment.isKnown = true;
+}
+
+/// The checksum proves that the sieve was that of the block in the plan.
+bool PassedBlocks::isPassed(const PlannedBlock& block) const {
+  const std::vector<uint64_t>& passed = segments_[block.segment].passed;
+  const BlockEntry& entry = block.entry;
+  return block.number < passed.size() && passed[block.number] == entry.checksum &&
+         entry.checksum != 0 && entry.minNs >= beginNs_ && entry.maxNs < endNs_;
+}
+
+}  // namespace capfleet

@@ -1,0 +1,55 @@
+// What a filter asks of the addresses in a block, found in the program that the filter runs: for a
+// packet to be accepted, the program must be walked from its start to an accepting return, and
+// some of its jumps are only taken where an address of the packet equals a constant.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "filter/bpf_program.h"
+#include "packet/address_words.h"
+
+namespace capfleet {
+
+/// Necessary for a program to accept some packet of a block, seldom sufficient. Whatever of the
+/// program it does not understand, it takes for possible. Immutable.
+class AddressCondition {
+ public:
+  explicit AddressCondition(const BpfProgram& program);
+
+  /// Whether there are blocks, seen by their addresses alone, of which no packet is accepted.
+  bool isUseful() const {
+    return !mayAccept([](AddressWord) { return false; });
+  }
+
+  /// False only when the program accepts no packet of a block, all of whose address words (as
+  /// forEachAddressWord() finds them) are among those for which `mayHold(word)` is true.
+  template <typename MayHold>
+  bool mayAccept(MayHold mayHold) const {
+    std::vector<bool> isReached(steps_.size() + 1);
+    isReached[0] = true;
+    for (size_t i = 0; i < steps_.size(); i++) {
+      if (!isReached[i]) continue;
+      const Step& step = steps_[i];
+      if (step.accepts) return true;
+      isReached[step.onFalse] = true;
+      if (!step.onTrueOnly || mayHold(*step.onTrueOnly)) isReached[step.onTrue] = true;
+    }
+    return false;
+  }
+
+ private:
+  /// An instruction of the program: where it may go on.
+  struct Step {
+    bool accepts = false;
+    uint32_t onTrue;  ///< steps_.size() when it cannot
+    uint32_t onFalse;
+    std::optional<AddressWord> onTrueOnly;  ///< what a packet must bear to go on there
+  };
+  friend class ConditionFinder;
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace capfleet

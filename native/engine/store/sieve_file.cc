@@ -1,0 +1,47 @@
+#include "store/sieve_file.h"
+
+#include <vector>
+
+#include "os/file.h"
+
+namespace capfleet {
+namespace {
+
+/// Of one read: small enough to stay in the cache of the processor.
+constexpr size_t kReadBytes = 256 * 1024;
+static_assert(kReadBytes >= 2 * kMaxStoredSieveBytes);
+
+std::string pathOf(const std::string& segment) { return segment + ".sieve"; }
+
+}  // namespace
+
+uint64_t sieveFileBytes(const std::string& segment) {
+  const auto file = File::openForRead(pathOf(segment));
+  if (!file) return 0;
+  const auto bytes = file->size();
+  return bytes ? *bytes : 0;
+}
+
+void readSieves(const std::string& segment, std::span<const BlockEntry> blocks,
+                const std::function<void(const StoredSieve&)>& visit) {
+  const auto file = File::openForRead(pathOf(segment));
+  if (!file) return;
+  std::vector<uint8_t> buffer(kReadBytes);
+  for (uint64_t offset = 0;;) {
+    const auto count = file->readAt(offset, buffer);
+    if (!count) return;
+    std::span<const uint8_t> left(buffer.data(), *count);
+    const bool isLast = *count < buffer.size();
+    while (left.size() >= kMaxStoredSieveBytes || (isLast && !left.empty())) {
+      // Where the next one begins is not known behind one that is damaged.
+      const auto stored = parseSieve(left, blocks);
+      if (!stored) return;
+      visit(*stored);
+      left = left.subspan(stored->bytes);
+    }
+    if (isLast) return;
+    offset += *count - left.size();
+  }
+}
+
+}  // namespace capfleet
