@@ -20,10 +20,11 @@ import type { CaptureControl } from './recorder/capture-control.ts'
 import { CaptureService, type CaptureServiceOptions } from './recorder/capture-service.ts'
 import { ClockWatch } from './recorder/clock-watch.ts'
 import { raisePriority } from './recorder/recorder-priority.ts'
+import { reindexStore } from './recorder/reindex.ts'
 import { Retention } from './recorder/retention.ts'
 import { StoreWriter } from './recorder/store-writer.ts'
 import { toJson } from './store/capture-record.ts'
-import { storePaths } from './store/store-paths.ts'
+import { type StorePaths, storePaths } from './store/store-paths.ts'
 
 export interface RecorderOptions {
   readonly storePath: string
@@ -66,7 +67,14 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   if (retention) parts.use(retention)
   const { socketPath } = parts.use(openSocketFolder(options.storePath))
   const conversations = parts.use(
-    new Conversations({ writer, capture: service?.control, retention, events, log }),
+    new Conversations({
+      paths: storePaths(options.storePath),
+      writer,
+      capture: service?.control,
+      retention,
+      events,
+      log,
+    }),
   )
   const server = createServer((socket) => conversations.start(socket))
   // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
@@ -133,6 +141,7 @@ async function closeServer(server: Server): Promise<void> {
 }
 
 interface ConversationParts {
+  readonly paths: StorePaths
   readonly writer: StoreWriter
   readonly capture: CaptureControl | undefined
   readonly retention: Retention | undefined
@@ -142,6 +151,7 @@ interface ConversationParts {
 
 /** The commands that are being carried out. */
 class Conversations implements AsyncDisposable {
+  readonly #paths: StorePaths
   readonly #writer: StoreWriter
   readonly #capture: CaptureControl | undefined
   readonly #retention: Retention | undefined
@@ -149,7 +159,8 @@ class Conversations implements AsyncDisposable {
   readonly #log: Log
   readonly #running = new Map<Socket, Promise<void>>()
 
-  constructor({ writer, capture, retention, events, log }: ConversationParts) {
+  constructor({ paths, writer, capture, retention, events, log }: ConversationParts) {
+    this.#paths = paths
     this.#writer = writer
     this.#capture = capture
     this.#retention = retention
@@ -208,6 +219,11 @@ class Conversations implements AsyncDisposable {
         return this.#import(request, { signal, onProgress: (progress) => send({ progress }) })
       case 'delete':
         return this.#delete(request.name)
+      case 'reindex':
+        return reindexStore(
+          { paths: this.#paths, log: this.#log },
+          { signal, onProgress: (progress) => send({ progress }) },
+        )
       case 'capture-start':
         return this.#captureControl().start({ baseName: request.name }, signal)
       case 'capture-stop':

@@ -1,5 +1,5 @@
 /**
- * Single segments of a store: what one that is still written holds so far, and the removal of one.
+ * Single segments of a store: what one that is still written holds so far, the removal of one, and its sieves.
  * Paths are without ending. The work is done on the engine's threads.
  */
 import { loadAddon } from './load-addon.ts'
@@ -23,6 +23,7 @@ export interface SegmentExtent {
 const engine = loadAddon<{
   measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
+  addSieves(segment: string): { readonly finished: Promise<bigint>; cancel(): void }
 }>('capfleet')
 
 /**
@@ -43,4 +44,24 @@ export function removeSegment(
   { evenIfRead }: { readonly evenIfRead: boolean },
 ): Promise<boolean> {
   return engine.removeSegment(segment, evenIfRead)
+}
+
+/**
+ * Writes the sieves that blocks of the finished segment lack, behind all other work of this machine;
+ * says how many these were. It may be interrupted and done again. Rejects with aged-out when the
+ * segment is gone, with store-full, store-unavailable, store-corrupt, or the signal's reason.
+ */
+export async function addSieves(segment: string, signal: AbortSignal): Promise<bigint> {
+  signal.throwIfAborted()
+  const job = engine.addSieves(segment)
+  const cancel = (): void => job.cancel()
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    return await job.finished
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
 }

@@ -27,6 +27,7 @@ const ENGINE_OF: Readonly<Record<string, string>> = {
   recorder: 'capfleet.node',
   demo: 'capfleet.node',
   import: 'capfleet.node',
+  store: 'capfleet.node',
 }
 
 const program: Command = new Command('capfleet')
@@ -167,6 +168,18 @@ program
       const { importFiles } = await import('./command/import-command.ts')
       await importFiles(files, options, signal)
     }),
+  )
+
+program
+  .command('store')
+  .description("look after an appliance's store")
+  .command('reindex')
+  .description(
+    'add what filters for addresses need to captures that older versions have written; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
+  )
+  .requiredOption('--store <folder>', "the appliance's store")
+  .action((options: { store: string }) =>
+    runProgram(async (signal) => (await import('./command/store-command.ts')).reindex(options, signal)),
   )
 
 const user = program.command('user').description('manage the users file of an appliance or a gateway')

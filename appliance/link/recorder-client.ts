@@ -43,6 +43,11 @@ export class RecorderClient {
     return this.#command({ command: 'delete', name }, recorderResultSchemas.delete, { signal })
   }
 
+  /** Aborting ends it; what was done stays. Fails as reindexStore does. */
+  reindex(watch: ImportWatch): Promise<{ readonly segments: bigint; readonly blocks: bigint }> {
+    return this.#command({ command: 'reindex' }, recorderResultSchemas.reindex, watch)
+  }
+
   /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */
   startCapture(baseName: string, signal?: AbortSignal): Promise<CaptureReport> {
     return this.#command(

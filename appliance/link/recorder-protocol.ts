@@ -23,6 +23,7 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
     mayEvict: z.boolean().default(false),
   }),
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
+  z.strictObject({ command: z.literal('reindex') }),
   z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
   z.strictObject({ command: z.literal('capture-stop'), stopsScheduled: z.boolean() }),
   z.strictObject({ command: z.literal('capture-report') }),
@@ -36,6 +37,7 @@ export const recorderResultSchemas = {
   info: z.object({ pid: z.int() }),
   import: captureRecordSchema,
   delete: z.object({ bytesFreed: count }),
+  reindex: z.object({ segments: count, blocks: count }),
   'capture-start': captureReportSchema,
   'capture-stop': z.object({
     name: z.string(),

@@ -39,6 +39,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
   exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
   exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));
+  exports.Set("addSieves", Napi::Function::New<addSievesTo>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

@@ -1,13 +1,17 @@
 #include "segment_job.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "addon_data.h"
 #include "error_value.h"
+#include "os/thread_priority.h"
 #include "os/worker_pool.h"
 #include "store/segment_extent.h"
 #include "store/segment_removal.h"
+#include "store/sieve_repair.h"
 
 namespace capfleet::binding {
 namespace {
@@ -52,13 +56,15 @@ Napi::Value toValue(Napi::Env env, const SegmentExtent& extent) {
 
 Napi::Value toValue(Napi::Env env, bool value) { return Napi::Boolean::New(env, value); }
 
-/// Does the work on a worker thread and settles the promise with its result.
-template <typename Work>
-Napi::Value promiseOf(Napi::Env env, Work work) {
+Napi::Value toValue(Napi::Env env, uint64_t value) { return Napi::BigInt::New(env, value); }
+
+/// Has `start` do the work on another thread, and settles the promise with its result.
+template <typename Work, typename Start>
+Napi::Value promiseOf(Napi::Env env, Work work, Start start) {
   const auto deferred = Napi::Promise::Deferred::New(env);
   const std::shared_ptr<MainThread>& mainThread = AddonData::of(env)->mainThread();
   mainThread->beginOperation();
-  WorkerPool::shared().makeQueue().post([mainThread, deferred, work = std::move(work)] {
+  start([mainThread, deferred, work = std::move(work)] {
     const auto result = std::make_shared<decltype(work())>(work());
     mainThread->run([deferred, result](Napi::Env there) {
       AddonData::of(there)->mainThread()->endOperation();
@@ -72,20 +78,50 @@ Napi::Value promiseOf(Napi::Env env, Work work) {
   return deferred.Promise();
 }
 
+void onWorker(WorkerPool::Task task) { WorkerPool::shared().makeQueue().post(std::move(task)); }
+
+/// For what may take seconds and that nobody waits for.
+void behindOthers(WorkerPool::Task task) {
+  std::thread([task = std::move(task)] {
+    lowerThreadPriority();
+    task();
+  }).detach();
+}
+
 }  // namespace
 
 Napi::Value measureSegmentOf(const Napi::CallbackInfo& info) {
-  return promiseOf(info.Env(),
-                   [segment = info[0].As<Napi::String>().Utf8Value(), known = readExtent(info[1])] {
-                     return measureSegment(segment, known);
-                   });
+  return promiseOf(
+      info.Env(),
+      [segment = info[0].As<Napi::String>().Utf8Value(), known = readExtent(info[1])] {
+        return measureSegment(segment, known);
+      },
+      onWorker);
 }
 
 Napi::Value removeSegmentOf(const Napi::CallbackInfo& info) {
-  return promiseOf(info.Env(), [segment = info[0].As<Napi::String>().Utf8Value(),
-                                evenIfRead = info[1].As<Napi::Boolean>().Value()] {
-    return removeSegment(segment, evenIfRead);
-  });
+  return promiseOf(
+      info.Env(),
+      [segment = info[0].As<Napi::String>().Utf8Value(),
+       evenIfRead = info[1].As<Napi::Boolean>().Value()] {
+        return removeSegment(segment, evenIfRead);
+      },
+      onWorker);
+}
+
+Napi::Value addSievesTo(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto isCancelled = std::make_shared<std::atomic<bool>>(false);
+  Napi::Object handle = Napi::Object::New(env);
+  handle.Set("finished", promiseOf(
+                             env,
+                             [segment = info[0].As<Napi::String>().Utf8Value(), isCancelled] {
+                               return addSieves(segment, [&] { return !*isCancelled; });
+                             },
+                             behindOthers));
+  handle.Set("cancel", Napi::Function::New(
+                           env, [isCancelled](const Napi::CallbackInfo&) { *isCancelled = true; }));
+  return handle;
 }
 
 }  // namespace capfleet::binding

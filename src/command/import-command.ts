@@ -1,13 +1,12 @@
-import { statSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import type { ImportWatch } from '../../appliance/link/import-request.ts'
 import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { withRecorder } from '../../appliance/recorder-session.ts'
 import type { CaptureRecord } from '../../appliance/store/capture-record.ts'
-import { storePaths } from '../../appliance/store/store-paths.ts'
 import { CapfleetError } from '../base/error.ts'
 import { describeError } from '../base/program.ts'
 import { createProgressBar } from './progress-bar.ts'
+import { refuseWhereNoStoreIs } from './store-command.ts'
 
 export interface ImportCommandOptions {
   readonly store: string
@@ -39,7 +38,7 @@ export async function importFiles(
   signal: AbortSignal,
 ): Promise<void> {
   const store = resolve(options.store)
-  if (options.create !== true) refuseWhereNoStoreIs(store)
+  if (options.create !== true) refuseWhereNoStoreIs(store, 'correct --store, or add --create to make one')
   const paths = files.map((file) => resolve(file))
   const { name } = options
   const captures = name === undefined ? paths.map((path) => [path]) : [paths]
@@ -60,19 +59,6 @@ export async function importFiles(
     }
   })
   failOnLosses(losses)
-}
-
-/** A misspelt path would make a store that no appliance serves. */
-function refuseWhereNoStoreIs(store: string): void {
-  const isMissing = statSync(storePaths(store).format, { throwIfNoEntry: false }) === undefined
-  if (!isMissing) return
-  throw new CapfleetError(
-    'bad-parameter',
-    `there is no store at ${store}; correct --store, or add --create to make one`,
-    {
-      param: '--store',
-    },
-  )
 }
 
 export interface ImportOutcome {

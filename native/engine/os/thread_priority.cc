@@ -8,6 +8,7 @@ namespace capfleet {
 
 namespace {
 constexpr int kBestNice = -20;
+constexpr int kWorstNice = 19;
 }  // namespace
 
 void raiseThreadPriority() {
@@ -18,6 +19,11 @@ void raiseThreadPriority() {
   for (int nice = kBestNice; nice < 0; ++nice) {
     if (setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0) return;
   }
+}
+
+void lowerThreadPriority() {
+  // The kernel derives the priority at the disk from it. Whoever may not has a low one already.
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kWorstNice));
 }
 
 }  // namespace capfleet

@@ -5,16 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "store/block_sieve.h"
 #include "store/segment_path.h"
+#include "store/sieve_file.h"
 
 namespace capfleet {
-
-namespace {
-
-constexpr uint32_t kLinkTypeEthernet = 1;
-
-}  // namespace
 
 SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index,
                            File tallies, std::optional<File> sieves)
@@ -38,7 +32,7 @@ Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, ui
   if (!index) return index.error();
   auto tallies = File::create(path + ".tally");
   if (!tallies) return tallies.error();
-  auto sieves = File::create(path + ".sieve");
+  auto sieves = File::create(sievePath(path));
   if (!sieves) return sieves.error();
   SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies),
                      std::move(*sieves));
@@ -102,7 +96,7 @@ void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows,
     entry.tallyOffset = committedTallyBytes_ + begin;
     entry.tallyBytes = static_cast<uint32_t>(uncommittedTallies_.size() - begin);
   }
-  if (sieves_ && linkTypeOf(options_.header.linkTypeWord) == kLinkTypeEthernet) {
+  if (sieves_ && hasSieves(options_.header)) {
     const auto number = static_cast<uint32_t>(committedEntries_ + uncommitted_.size());
     appendSieve(uncommittedSieves_, number, bytes, entry);
   }

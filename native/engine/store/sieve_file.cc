@@ -11,12 +11,18 @@ namespace {
 constexpr size_t kReadBytes = 256 * 1024;
 static_assert(kReadBytes >= 2 * kMaxStoredSieveBytes);
 
-std::string pathOf(const std::string& segment) { return segment + ".sieve"; }
+constexpr uint32_t kLinkTypeEthernet = 1;
 
 }  // namespace
 
+bool hasSieves(const PcapFileHeader& header) {
+  return linkTypeOf(header.linkTypeWord) == kLinkTypeEthernet;
+}
+
+std::string sievePath(const std::string& segment) { return segment + ".sieve"; }
+
 uint64_t sieveFileBytes(const std::string& segment) {
-  const auto file = File::openForRead(pathOf(segment));
+  const auto file = File::openForRead(sievePath(segment));
   if (!file) return 0;
   const auto bytes = file->size();
   return bytes ? *bytes : 0;
@@ -24,7 +30,7 @@ uint64_t sieveFileBytes(const std::string& segment) {
 
 void readSieves(const std::string& segment, std::span<const BlockEntry> blocks,
                 const std::function<void(const StoredSieve&)>& visit) {
-  const auto file = File::openForRead(pathOf(segment));
+  const auto file = File::openForRead(sievePath(segment));
   if (!file) return;
   std::vector<uint8_t> buffer(kReadBytes);
   for (uint64_t offset = 0;;) {

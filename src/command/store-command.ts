@@ -1,0 +1,37 @@
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { withRecorder } from '../../appliance/recorder-session.ts'
+import { storePaths } from '../../appliance/store/store-paths.ts'
+import { CapfleetError } from '../base/error.ts'
+import { createProgressBar } from './progress-bar.ts'
+
+/**
+ * `capfleet store reindex`: through the store's recorder when one runs, else as its writer meanwhile.
+ * Ctrl-C ends it; what was done by then stays. Fails with bad-parameter, store-full,
+ * store-unavailable or store-corrupt.
+ */
+export async function reindex({ store }: { readonly store: string }, signal: AbortSignal): Promise<void> {
+  const path = resolve(store)
+  refuseWhereNoStoreIs(path, 'correct --store')
+  const bar = createProgressBar('reindex')
+  await withRecorder(path, async (recorder) => {
+    const { segments, blocks } = await recorder
+      .reindex({
+        signal,
+        onProgress: ({ inputBytes, totalInputBytes }) =>
+          bar.update(Number(inputBytes), Number(totalInputBytes)),
+      })
+      .catch((error: unknown) => {
+        bar.clear()
+        throw error
+      })
+    bar.finish(`${blocks} blocks of ${segments} segments have a sieve now that had none`)
+  })
+}
+
+/** A misspelt path would make a store that no appliance serves. `mend` is what the user can do. */
+export function refuseWhereNoStoreIs(store: string, mend: string): void {
+  const isMissing = statSync(storePaths(store).format, { throwIfNoEntry: false }) === undefined
+  if (!isMissing) return
+  throw new CapfleetError('bad-parameter', `there is no store at ${store}; ${mend}`, { param: '--store' })
+}
