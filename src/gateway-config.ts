@@ -100,6 +100,13 @@ const tokensSchema = z
   })
   .prefault({})
 
+const sessionsSchema = z
+  .strictObject({
+    idleS: wholeNumber(60, 604_800).default(1_800),
+    lifetimeS: wholeNumber(60, 604_800).default(43_200),
+  })
+  .prefault({})
+
 const tracingSchema = z.strictObject({
   endpoint: z
     .url({ protocol: /^https?$/ })
@@ -123,6 +130,7 @@ export const gatewayConfigSchema = z
       anonymousMetrics: z.boolean().default(true),
       logins: loginsSchema,
       tokens: tokensSchema,
+      sessions: sessionsSchema,
       providers: providersSchema.superRefine(refuseNameTwice('auth.providers')),
     }),
     downloads: downloadsSchema.prefault({}),

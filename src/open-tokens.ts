@@ -6,6 +6,7 @@ import { OwnTokens } from './auth/own-tokens.ts'
 import { ProviderKeys } from './auth/provider-keys.ts'
 import type { ProviderSettings } from './auth/provider-settings.ts'
 import { Revocations } from './auth/revocations.ts'
+import { Sessions } from './auth/sessions.ts'
 import { Tickets } from './auth/tickets.ts'
 import { TokenKeys } from './auth/token-keys.ts'
 import { TokenStore } from './auth/token-store.ts'
@@ -42,7 +43,7 @@ export async function openTokens(
   { users, redis, metrics, log }: OpenTokensParts,
   owner: AsyncDisposableStack,
 ): Promise<OpenedTokens> {
-  const { tokens, providers } = config.auth
+  const { tokens, sessions: lasting, providers } = config.auth
   const makesFirst = tokens.keys === undefined
   const keys = await TokenKeys.open({ folder: tokenKeysFolder(config), makesFirst, log })
   const kept = { redis, keyPrefix: config.redis.keyPrefix, log }
@@ -52,8 +53,9 @@ export async function openTokens(
   const own = new OwnTokens(keys, store, tokens)
   const others = await openProviders(providers, { metrics, log }, owner)
   const verifier = new TokenVerifier({ issuers: [own, ...others], grants, metrics })
+  const sessions = new Sessions({ keys, store, revocations }, { ...tokens, ...lasting })
   const tickets = owner.use(new Tickets(kept, grants))
-  return { handling: { own, store, revocations }, verifier, keys, tickets }
+  return { handling: { own, store, revocations, sessions }, verifier, keys, tickets }
 }
 
 async function openProviders(

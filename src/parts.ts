@@ -1,4 +1,5 @@
 /** Makes the gateway's parts from its configuration, once, and ends them in the right order. */
+import { fileURLToPath } from 'node:url'
 import { LoginGate } from './auth/login-gate.ts'
 import { Quotas } from './auth/quotas.ts'
 import { UsersFile } from './auth/users-file.ts'
@@ -16,6 +17,7 @@ import { CallLimits } from './fleet/call-limits.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
+import { PageFiles } from './http/page-files.ts'
 import { shuttingDown } from './lease/lease-failure.ts'
 import type { ReadersOf } from './lease/lease-housekeeper.ts'
 import { publishDeviceUse, publishLeases } from './lease/lease-metrics.ts'
@@ -95,6 +97,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     vouchers: { users, tokens: tokens.verifier },
     tokens: tokens.handling,
     tickets: tokens.tickets,
+    page: await PageFiles.read(PAGE_FOLDER),
     metrics,
     spans: await openTracing(config, configPath, { metrics, log }, building),
     log,
@@ -159,6 +162,9 @@ async function openTracing(
   const token = tracing.token && (await readSecret(tracing.token, configPath, 'tracing.token'))
   return owner.use(new SpanExporter({ endpoint, token, ratio, version: productVersion(), log, metrics }))
 }
+
+/** Where the set-up builds the page. */
+const PAGE_FOLDER = fileURLToPath(new URL('../dist-console', import.meta.url))
 
 /** The rest of the configuration is read at the start only. */
 const LIVE_KEYS: ReadonlySet<string> = new Set(['devices', 'deviceDiscovery'])

@@ -28,6 +28,8 @@ export const AUDIT_EVENTS = {
   'schedule.change.begin':
     'A schedule of exports is going to be ordered or removed: `method`, `path`, `query`.',
   'schedule.change.end': 'It is: `status`, `devices`, `error`; `location` of a new one.',
+  'session.change.begin': 'Somebody has signed in at the page, or signs out: `method`, `path`, `query`.',
+  'session.change.end': 'It is: `status`, `error`; `location` of a new session.',
   'token.change.begin': 'A token is going to be minted or revoked: `method`, `path`, `query`.',
   'token.change.end': 'It is: `status`, `error`; `location` of a new one.',
   'ticket.change.begin': 'A ticket is going to be made: `method`, `path`, `query`.',
@@ -45,7 +47,7 @@ export interface AuditActor {
   readonly user: string | null
   /** addressOf() their connection. */
   readonly address: string | null
-  /** password, token:ID, ticket:ID or none. Never what proves it. */
+  /** password, token:ID, session:ID, ticket:ID or none. Never what proves it. */
   readonly credential: string
   readonly requestId: string | null
 }

@@ -1,4 +1,7 @@
-/** Who asks, for both HTTP programs: HTTP Basic (RFC 7617) and, where the program takes them, bearer tokens (RFC 6750). */
+/**
+ * Who asks, for both HTTP programs: HTTP Basic (RFC 7617) and, where the program takes them, bearer tokens (RFC 6750) and
+ * the cookie of a session. A header Authorization counts before a cookie.
+ */
 import { parse } from 'basic-auth'
 import type Koa from 'koa'
 import type { Caller } from '../base/caller.ts'
@@ -7,6 +10,7 @@ import { roleWith, type Scope } from '../base/scopes.ts'
 import { addressOf } from '../http/connection-limits.ts'
 import type { RequestState } from '../http/http-app.ts'
 import { keepConnection } from '../http/http-server.ts'
+import { sessionIn } from '../http/session-cookie.ts'
 import type { UsersFile } from './users-file.ts'
 
 type AskedContext = Pick<Koa.ParameterizedContext<RequestState>, 'req' | 'state'>
@@ -14,8 +18,8 @@ type AskedContext = Pick<Koa.ParameterizedContext<RequestState>, 'req' | 'state'
 /** What vouches for callers. */
 export interface Vouchers {
   readonly users: UsersFile
-  /** The caller of a bearer token; fails with unauthenticated. Default: the program takes none. */
-  readonly tokens?: { verify(token: string): Promise<Caller> } | undefined
+  /** The caller of a bearer token or of a session; fails with unauthenticated. Default: the program takes none. */
+  readonly tokens?: { verify(token: string, kind?: 'session'): Promise<Caller> } | undefined
 }
 
 /**
@@ -30,8 +34,10 @@ export async function authenticate(
   openedBy?: string,
 ): Promise<void> {
   const { authorization } = ctx.req.headers
-  if (authorization === undefined) throw withoutCredentials(vouchers, openedBy)
-  const caller = await callerOf(authorization, ctx, vouchers)
+  const caller = await (authorization === undefined
+    ? callerOfSession(ctx, vouchers)
+    : callerOf(authorization, ctx, vouchers))
+  if (caller === undefined) throw withoutCredentials(vouchers, openedBy)
   ctx.state.caller = caller
   keepConnection(ctx.req.socket)
   if (needed !== 'known') refuseWithout(needed, caller)
@@ -42,7 +48,7 @@ export async function authenticate(
  * others is nobody.
  */
 export async function recognize(ctx: AskedContext, vouchers: Vouchers): Promise<void> {
-  if (ctx.req.headers.authorization === undefined) return
+  if (ctx.req.headers.authorization === undefined && sessionIn(ctx.req) === undefined) return
   try {
     await authenticate(ctx, 'device:read', vouchers)
   } catch (error) {
@@ -58,6 +64,12 @@ export function refuseWithout(needed: Scope, { name, scopes }: Caller): void {
     `${name} may not do this: it needs the scope ${needed}, which the role ${roleWith(needed)} has`,
     { members: { scopes: [...scopes], needed } },
   )
+}
+
+/** undefined: there is none. */
+async function callerOfSession({ req }: AskedContext, { tokens }: Vouchers): Promise<Caller | undefined> {
+  const token = sessionIn(req)
+  return token === undefined ? undefined : await tokens?.verify(token, 'session')
 }
 
 const BEARER = /^Bearer +([^ ]+)$/i

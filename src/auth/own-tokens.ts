@@ -1,11 +1,12 @@
 /** Tokens that we issue ourselves: made for a caller, of no more than what they have. */
 import { randomUUID } from 'node:crypto'
 import jwt from 'jsonwebtoken'
-import type { Bounds, Caller } from '../base/caller.ts'
+import { type Bounds, type Caller, originOf } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Scope } from '../base/scopes.ts'
 import { boundsOf, joinBounds, type WrittenBounds } from './bounds.ts'
 import { type CompactToken, TOKEN_BYTES_MAX } from './compact-token.ts'
+import { readSessionClaims, SESSION_TYPE } from './session-claims.ts'
 import { CHAIN_MAX, type GrantedToken, readClaims, TOKEN_TYPE, type TokenClaims } from './token-claims.ts'
 import type { TokenKeys, VerificationKey } from './token-keys.ts'
 import type { IssuedToken, TokenStore } from './token-store.ts'
@@ -56,7 +57,7 @@ export class OwnTokens implements TrustedIssuer {
   }
 
   read(token: CompactToken): GrantedToken {
-    return readClaims(token)
+    return token.head.typ === SESSION_TYPE ? readSessionClaims(token) : readClaims(token)
   }
 
   /**
@@ -67,6 +68,7 @@ export class OwnTokens implements TrustedIssuer {
     const id = randomUUID()
     const createdS = Math.floor(Date.now() / 1_000)
     const issued: IssuedToken = {
+      kind: 'token',
       id,
       user: caller.name,
       scopes: givenScopes(caller, wanted.scopes),
@@ -81,10 +83,11 @@ export class OwnTokens implements TrustedIssuer {
     return { token, issued }
   }
 
-  #lifetimeOf({ credential }: Caller, nowS: number, wantedS: number | undefined): number {
+  #lifetimeOf(caller: Caller, nowS: number, wantedS: number | undefined): number {
     const { lifetimeS, lifetimeMaxS } = this.#settings
     if (wantedS !== undefined && wantedS > lifetimeMaxS)
       throw beyond('Lifetime', `is longer than ${lifetimeMaxS} s, the longest that this gateway gives`)
+    const credential = originOf(caller.credential)
     const leftS = credential.kind === 'token' ? Math.floor(credential.expiresMs / 1_000) - nowS : lifetimeMaxS
     if (wantedS !== undefined && wantedS > leftS)
       throw beyond('Lifetime', `is longer than that of your own token, which expires in ${leftS} s`)
@@ -140,7 +143,8 @@ function refuseMore(param: string, wanted: number | undefined, own: number | und
 }
 
 /** Fails with out-of-bounds. */
-function parentsOf({ credential }: Caller): readonly string[] {
+function parentsOf(caller: Caller): readonly string[] {
+  const credential = originOf(caller.credential)
   if (credential.kind !== 'token') return []
   if (credential.chain.length < CHAIN_MAX) return credential.chain
   throw new CapfleetError(

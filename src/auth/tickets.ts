@@ -44,7 +44,7 @@ export class Tickets implements Disposable {
   /** A ticket of the caller for `target`, a path and a query. Fails with user-quota or scheduler-unavailable. */
   async issue({ name, bounds, credential }: Caller, target: string, lifetimeS: number): Promise<NewTicket> {
     const [id, ticket] = [randomUUID(), randomBytes(TICKET_BYTES).toString('base64url')]
-    const ofToken = credential.kind === 'token' ? credential : undefined
+    const ofToken = 'chain' in credential ? credential : undefined
     const expiresMs = Math.min(Date.now() + lifetimeS * 1_000, ofToken?.expiresMs ?? Number.POSITIVE_INFINITY)
     const kept: KeptTicket = { id, user: name, bounds, chain: ofToken?.chain ?? [], expiresMs }
     const keys = [this.#key(ticket, target), `${this.#prefix}:of:${name}`]

@@ -1,6 +1,6 @@
 /** What our own tokens say: what their minter gave, and until when. */
 import { z } from 'zod'
-import type { TokenCredential } from '../base/caller.ts'
+import type { SessionCredential, TokenCredential } from '../base/caller.ts'
 import { SCOPES, type Scope } from '../base/scopes.ts'
 import { keptBoundsSchema } from './bounds.ts'
 import { type CompactToken, refusedToken } from './compact-token.ts'
@@ -31,7 +31,7 @@ export type TokenClaims = z.infer<typeof claimsSchema>
 
 export interface GrantedToken {
   readonly grant: Grant
-  readonly credential: TokenCredential
+  readonly credential: TokenCredential | SessionCredential
 }
 
 /** REQUIRES: the signature is right. Fails with unauthenticated. */
@@ -48,7 +48,7 @@ export function readClaims({ head, claims }: CompactToken): GrantedToken {
 }
 
 /** Those that we know: another version may know more. */
-function scopesIn(text: string): readonly Scope[] {
+export function scopesIn(text: string): readonly Scope[] {
   const words = text.split(' ')
   return SCOPES.filter((scope) => words.includes(scope))
 }

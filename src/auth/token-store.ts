@@ -10,6 +10,8 @@ import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 
 /** A token as it was issued. */
 export interface IssuedToken {
+  /** Of a session nobody has a token: its cookies, which are made anew again and again, have its id. */
+  readonly kind: 'token' | 'session'
   readonly id: string
   readonly user: string
   readonly scopes: readonly Scope[]
@@ -76,7 +78,12 @@ export class TokenStore implements Disposable {
     const { token, revokedMs } = await this.#ask((redis) => redis.hgetall(this.#key(id)))
     if (token === undefined) return undefined
     const issued = JSON.parse(token) as IssuedToken
-    return { ...issued, revokedMs: revokedMs === undefined ? undefined : Number(revokedMs) }
+    // Versions without sessions kept tokens alone, and did not say so.
+    return {
+      ...issued,
+      kind: issued.kind ?? 'token',
+      revokedMs: revokedMs === undefined ? undefined : Number(revokedMs),
+    }
   }
 
   /** The tokens of a user, or of all, newest first. Fails with scheduler-unavailable. */

@@ -33,6 +33,7 @@ export interface TokenVerifierOptions {
 /** By how much the clocks of issuers may differ from ours. */
 const CLOCK_TOLERANCE_S = 5
 const VERIFIED_MAX = 10_000
+const WAYS = { token: 'bearer token', session: 'cookie' } as const
 
 /** A token that was right when it was looked at. */
 interface VerifiedToken {
@@ -61,17 +62,21 @@ export class TokenVerifier {
     this.#grants = grants
     const verified = metrics.counter(
       'tokens_verified_total',
-      'Requests with a bearer token, by what became of it: accepted, or why it was refused',
+      'Requests with a bearer token or the cookie of a session, by what became of it: accepted, or why it was refused',
       ['result'],
       [{ result: 'accepted' }],
     )
     this.#count = (result) => verified.inc({ result })
   }
 
-  /** Fails with unauthenticated, or with insufficient-scope for somebody who is known and may do nothing. */
-  async verify(token: string): Promise<Caller> {
+  /**
+   * `kind`: of a bearer token, or of the session that a cookie has. Fails with unauthenticated, or with
+   * insufficient-scope for somebody who is known and may do nothing.
+   */
+  async verify(token: string, kind: 'token' | 'session' = 'token'): Promise<Caller> {
     try {
       const caller = await this.#callerOf(token)
+      if (caller.credential.kind !== kind) throw refusedToken('claims', `is not good as a ${WAYS[kind]}`)
       this.#count('accepted')
       return caller
     } catch (error) {

@@ -13,9 +13,14 @@ export interface Caller {
 
 /** By what a caller is known; the id is of the token or the ticket. */
 export type Credential =
-  | { readonly kind: 'password' }
+  | PasswordCredential
   | TokenCredential
+  | SessionCredential
   | { readonly kind: 'ticket'; readonly id: string }
+
+export interface PasswordCredential {
+  readonly kind: 'password'
+}
 
 export interface TokenCredential {
   readonly kind: 'token'
@@ -23,6 +28,29 @@ export interface TokenCredential {
   /** Ids of our own tokens that it hangs on, oldest first, itself included; one of a provider hangs on none of ours. */
   readonly chain: readonly string[]
   readonly expiresMs: number
+}
+
+/** Of somebody who has signed in at the page. */
+export interface SessionCredential {
+  readonly kind: 'session'
+  readonly id: string
+  /** By which they have signed in; what they make of their rights is made as if they had come with it. */
+  readonly origin: PasswordCredential | TokenCredential
+  /** As a token's. */
+  readonly chain: readonly string[]
+  /** When it ends unless it is renewed. */
+  readonly expiresMs: number
+  /** When it ends, however often it is renewed. */
+  readonly endsMs: number
+  /** What the page sends with each change; no other page can know it. */
+  readonly formToken: string
+  /** Where browsers send the cookie. */
+  readonly path: string
+}
+
+/** By which a caller has come, or has signed in before. */
+export function originOf(credential: Credential): Exclude<Credential, SessionCredential> {
+  return credential.kind === 'session' ? credential.origin : credential
 }
 
 /**

@@ -12,7 +12,7 @@ const AUDIT_ENTRY = z
     event: text,
     user: text.nullable(),
     address: text.nullable(),
-    credential: text.describe('password, token:ID, ticket:ID or none'),
+    credential: text.describe('password, token:ID, session:ID, ticket:ID or none'),
     requestId: text.nullable(),
     prev: text.describe('The hash of the line before'),
     hash: text,

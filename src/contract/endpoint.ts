@@ -37,6 +37,7 @@ export const GROUPS = {
   Other: 'Paths that only some devices have.',
   Exports: 'Downloads that run as jobs, and schedules of them.',
   Tokens: 'Credentials that are made of others: tokens for programs, tickets for links.',
+  Page: 'The page for browsers, and signing in there.',
   Gateway: 'The gateway itself: devices, queue, receipts.',
   Operation: 'For those who run the program.',
 } as const

@@ -64,6 +64,7 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   device: 'The name of a device.',
   id: 'The Capfleet-Request-Id of an answer, or the id of an export, a schedule or a token.',
   path: 'The rest of the path; it may hold slashes.',
+  name: 'The name of a file.',
 }
 
 /** Who may use an endpoint, in words. */

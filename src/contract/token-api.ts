@@ -10,22 +10,25 @@ import { TICKET_PARAMETERS, TOKEN_PARAMETERS } from './token-parameters.ts'
 const text = z.string()
 const instant = z.iso.datetime()
 
+export const BOUNDS = z.object({
+  devices: z.array(text).describe('Selections as Device has them; a device must be in each'),
+  filters: z.array(text).describe('BPF filters; a packet must pass each'),
+  spanMaxS: integer.optional(),
+  quotas: z.array(
+    z.object({
+      holder: text.describe('The user, or the id of the token, by which it is counted'),
+      bytesPerDay: integer.optional(),
+      streamsMax: integer.optional(),
+    }),
+  ),
+})
+
 export const TOKEN = z.object({
+  kind: z.enum(['token', 'session']).describe('session: somebody has signed in at the page'),
   id: text,
   user: text,
   scopes: z.array(z.enum(SCOPES)),
-  bounds: z.object({
-    devices: z.array(text).describe('Selections as Device has them; a device must be in each'),
-    filters: z.array(text).describe('BPF filters; a packet must pass each'),
-    spanMaxS: integer.optional(),
-    quotas: z.array(
-      z.object({
-        holder: text.describe('The user, or the id of the token, by which it is counted'),
-        bytesPerDay: integer.optional(),
-        streamsMax: integer.optional(),
-      }),
-    ),
-  }),
+  bounds: BOUNDS,
   note: text.nullable(),
   parentId: text.nullable().describe('The token by which it was made, and with which it is revoked'),
   createdAt: instant,

@@ -14,6 +14,7 @@ import { epochMs } from '../base/spans.ts'
 import { continueTrace, type TraceContext, type TraceHeaders } from '../base/trace-context.ts'
 import { refusalOf } from './connection-limits.ts'
 import { ServerTiming } from './server-timing.ts'
+import { isAskedByPage } from './session-cookie.ts'
 
 export interface HttpAppOptions {
   /** Whether callers may come with bearer tokens (RFC 6750), beside HTTP Basic. */
@@ -169,7 +170,8 @@ function answerProblem(
   }
   ctx.respond = true
   for (const [name, value] of Object.entries(problemHeaders(error))) ctx.set(name, value)
-  if (error.code === 'unauthenticated') ctx.set('WWW-Authenticate', challenges(error, takesTokens))
+  if (error.code === 'unauthenticated')
+    ctx.set('WWW-Authenticate', challenges(error, takesTokens, isAskedByPage(ctx.req)))
   ctx.status = error.kind.status
   ctx.body = JSON.stringify(problemBody(error, ctx.state.requestId, LEGACY_PATH.test(ctx.path)))
   ctx.type = 'application/problem+json'
@@ -208,10 +210,15 @@ function problemHeaders(error: CapfleetError): Record<string, string> {
 }
 
 /** Ways to say who asks, each in a header of its own. */
-function challenges({ details: { tokenFlaw } }: CapfleetError, takesTokens: boolean): string[] {
+function challenges(
+  { details: { tokenFlaw } }: CapfleetError,
+  takesTokens: boolean,
+  askedByPage: boolean,
+): string[] {
   const basic = 'Basic realm="capfleet", charset="UTF-8"'
   if (!takesTokens) return [basic]
-  return [basic, `Bearer realm="capfleet"${tokenFlaw === undefined ? '' : ', error="invalid_token"'}`]
+  const bearer = `Bearer realm="capfleet"${tokenFlaw === undefined ? '' : ', error="invalid_token"'}`
+  return askedByPage ? [bearer] : [basic, bearer]
 }
 
 /** The JSON members of a problem; exported for the command line's and the tests' use of one shape. */

@@ -31,6 +31,7 @@ export function isAudited({ isChange, scope }: GatewayRoute): boolean {
 const SUBJECTS = {
   '/v1/exports': 'export.change',
   '/v1/schedules': 'schedule.change',
+  '/v1/session': 'session.change',
   '/v1/tokens': 'token.change',
   '/v1/tickets': 'ticket.change',
 } as const

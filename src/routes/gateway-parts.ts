@@ -3,6 +3,7 @@ import type { Vouchers } from '../auth/authenticate.ts'
 import type { OwnTokens } from '../auth/own-tokens.ts'
 import type { Quotas } from '../auth/quotas.ts'
 import type { Revocations } from '../auth/revocations.ts'
+import type { Sessions } from '../auth/sessions.ts'
 import type { Tickets } from '../auth/tickets.ts'
 import type { TokenStore } from '../auth/token-store.ts'
 import type { SpanSink } from '../base/ended-span.ts'
@@ -13,6 +14,7 @@ import type { ExportChanges } from '../export/export-changes.ts'
 import type { ExportParts } from '../export/export-parts.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { FleetView } from '../fleet/visible-fleet.ts'
+import type { PageFiles } from '../http/page-files.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 import type { DownloadParts } from '../serve/serve-download.ts'
 
@@ -29,6 +31,7 @@ export interface GatewayParts {
   readonly audit: Pick<AuditLog, 'record' | 'folder'>
   readonly tokens: TokenHandling
   readonly tickets: Tickets
+  readonly page: PageFiles
   readonly metrics: Metrics
   /** Where spans of requests go; undefined: nowhere. */
   readonly spans: SpanSink | undefined
@@ -56,6 +59,7 @@ export interface TokenHandling {
   readonly own: OwnTokens
   readonly store: TokenStore
   readonly revocations: Revocations
+  readonly sessions: Sessions
 }
 
 export interface GatewayLimits {

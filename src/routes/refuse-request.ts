@@ -1,7 +1,10 @@
+import { timingSafeEqual } from 'node:crypto'
 import { CapfleetError } from '../base/error.ts'
 import { refuseCrossSite } from '../http/cross-site.ts'
+import { FORM_HEADER } from '../http/session-cookie.ts'
+import { isAudited } from './audited.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import type { RouteContext } from './route.ts'
+import type { GatewayRoute, RouteContext } from './route.ts'
 
 /** For what may last longer than the gateway: whoever asks for it is better off elsewhere. Fails with draining. */
 export function refuseWhileDraining({ draining }: Pick<GatewayParts, 'draining'>): void {
@@ -16,6 +19,23 @@ export function refuseUnsafeChange(ctx: RouteContext): void {
       allow: ['GET', ctx.path.endsWith('/pcap/del') ? 'DELETE' : 'POST'],
     })
   }
+}
+
+/**
+ * For what changes something, or may, and comes with a cookie: that is sent for other pages, too, and only the page knows
+ * its form token. Fails with cross-site.
+ */
+export function refuseWithoutForm(ctx: RouteContext, route: GatewayRoute): void {
+  const credential = ctx.state.caller?.credential
+  const isRead = (ctx.method === 'GET' || ctx.method === 'HEAD') && !isAudited(route)
+  if (credential?.kind !== 'session' || isRead) return
+  refuseCrossSite(ctx.req)
+  const [sent, right] = [Buffer.from(ctx.get(FORM_HEADER)), Buffer.from(credential.formToken)]
+  if (sent.length === right.length && timingSafeEqual(sent, right)) return
+  throw new CapfleetError(
+    'cross-site',
+    `with the cookie of a session a change needs the header ${FORM_HEADER}: the formToken of GET /v1/session`,
+  )
 }
 
 /** Devices take parameters in the query string only. */

@@ -17,6 +17,7 @@ import {
   passedToOne,
   readablePath,
 } from '../contract/gateway-api.ts'
+import { SESSION_API } from '../contract/session-api.ts'
 import { TOKEN_API } from '../contract/token-api.ts'
 import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
@@ -40,10 +41,12 @@ import { sendExportFile, showManifest } from './export-files.ts'
 import { cancelExport, fillExport, listExports, orderExport, showExport } from './export-handlers.ts'
 import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
+import { showAsset, showPage } from './page-handlers.ts'
 import { showQueue, showQueuePlace } from './queue-handlers.ts'
 import { showRequest } from './request-handlers.ts'
 import type { GatewayRoute, RouteHandler } from './route.ts'
 import { listSchedules, orderSchedule, removeSchedule, showSchedule } from './schedule-handlers.ts'
+import { beginSession, endSession, showSession } from './session-handlers.ts'
 import { listFleetSplits } from './split-handlers.ts'
 import { issueTicket } from './ticket-handlers.ts'
 import { issueToken, listTokens, revokeToken } from './token-handlers.ts'
@@ -203,6 +206,13 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...TOKEN_API.list, handler: listTokens },
   { ...TOKEN_API.revoke, handler: revokeToken },
   { ...TOKEN_API.ticket, handler: issueTicket },
+
+  // The page.
+  { ...SESSION_API.page, handler: showPage },
+  { ...SESSION_API.asset, handler: showAsset },
+  { ...SESSION_API.begin, handler: beginSession },
+  { ...SESSION_API.show, handler: showSession },
+  { ...SESSION_API.end, handler: endSession },
 
   // For those who run it.
   { ...OPERATIONS.metrics, handler: showMetrics },

@@ -1,7 +1,7 @@
 /** Tokens: issued, listed, revoked. */
 import type { WantedToken } from '../auth/own-tokens.ts'
 import type { TokenRecord } from '../auth/token-store.ts'
-import type { Caller } from '../base/caller.ts'
+import { type Caller, originOf } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import { takeNoParameters, takeParametersOfChange } from '../contract/request-parameters.ts'
 import { TOKEN_PARAMETERS } from '../contract/token-parameters.ts'
@@ -44,9 +44,10 @@ export async function revokeToken(ctx: RouteContext, parts: GatewayParts): Promi
 }
 
 /** A token sees itself and what was made by it: who has stolen it must not learn of, or revoke, others. */
-function maySeeToken({ name, scopes, credential }: Caller, { id, user, parents }: TokenRecord): boolean {
+function maySeeToken({ name, scopes, ...caller }: Caller, { id, user, parents }: TokenRecord): boolean {
   if (scopes.has('admin')) return true
   if (user !== name) return false
+  const credential = originOf(caller.credential)
   return credential.kind === 'password' || id === credential.id || parents.includes(credential.id)
 }
 

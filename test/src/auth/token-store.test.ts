@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000
 function tokenOf(user: string, livesMs = HOUR_MS): IssuedToken {
   const nowMs = Date.now()
   const given = { scopes: ['device:read'], bounds: UNBOUNDED, parents: [], note: undefined } as const
-  return { id: randomUUID(), user, ...given, createdMs: nowMs, expiresMs: nowMs + livesMs }
+  return { kind: 'token', id: randomUUID(), user, ...given, createdMs: nowMs, expiresMs: nowMs + livesMs }
 }
 
 describe('issued tokens in Redis', { timeout: 60_000 }, () => {

@@ -54,6 +54,7 @@ describe('tokens of a gateway', { timeout: 60_000 }, () => {
     assert.deepEqual(
       { ...rest, createdAt: undefined },
       {
+        kind: 'token',
         user: 'full',
         scopes: ['device:read'],
         bounds: { devices: [], filters: [], quotas: [] },

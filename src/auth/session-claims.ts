@@ -1,0 +1,57 @@
+/** What the cookie of a session says: a signed token of a type of its own, which is good as nothing else. */
+import { z } from 'zod'
+import type { SessionCredential } from '../base/caller.ts'
+import { keptBoundsSchema } from './bounds.ts'
+import { type CompactToken, refusedToken } from './compact-token.ts'
+import { CHAIN_MAX, type GrantedToken, scopesIn } from './token-claims.ts'
+
+export const SESSION_TYPE = 'session+jwt'
+
+const seconds = z.int().min(0)
+
+const claimsSchema = z.strictObject({
+  iss: z.string(),
+  aud: z.string(),
+  sub: z.string().min(1),
+  jti: z.uuid(),
+  iat: seconds,
+  exp: seconds,
+  scope: z.string(),
+  bounds: keptBoundsSchema,
+  /** By what its user has signed in. */
+  by: z.enum(['password', 'token']),
+  /** Ids of our own tokens that it hangs on, oldest first. */
+  parents: z.array(z.uuid()).max(CHAIN_MAX),
+  /** When it ends, however often it is renewed. */
+  ends: seconds,
+  form: z.string().min(1),
+  path: z.string().startsWith('/'),
+})
+export type SessionClaims = z.infer<typeof claimsSchema>
+
+/** REQUIRES: the signature is right, and the type that of sessions. Fails with unauthenticated. */
+export function readSessionClaims({ claims }: CompactToken): GrantedToken {
+  const { success, data } = claimsSchema.safeParse(claims)
+  if (!success) throw refusedToken('claims', 'is of no session that this gateway begins')
+  const { sub: user, scope, bounds } = data
+  const credential = credentialOf(data)
+  const { chain, expiresMs } = credential
+  return { grant: { user, scopes: scopesIn(scope), bounds, chain, expiresMs }, credential }
+}
+
+function credentialOf({ jti: id, by, parents, exp, ends, form, path }: SessionClaims): SessionCredential {
+  const [expiresMs, endsMs] = [exp * 1_000, ends * 1_000]
+  return {
+    kind: 'session',
+    id,
+    origin:
+      by === 'password'
+        ? { kind: 'password' }
+        : { kind: 'token', id: parents.at(-1) ?? id, chain: parents, expiresMs: endsMs },
+    chain: [...parents, id],
+    expiresMs,
+    endsMs,
+    formToken: form,
+    path,
+  }
+}

@@ -1,0 +1,49 @@
+/** The cookie by which browsers keep a session of the page (RFC 6265). */
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+
+const NAME = 'capfleet-session'
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d*)?$/i
+
+/** A folder of an address; it stands in the cookie as it is. */
+export const COOKIE_PATH = /^\/[\w.~!$&'()*+,=:@%/-]{0,255}$/
+
+type Request = Pick<IncomingMessage, 'headers' | 'socket'>
+
+/** What the cookie of a request says; undefined: it has none. */
+export function sessionIn({ headers: { cookie } }: Pick<IncomingMessage, 'headers'>): string | undefined {
+  const begin = `${NAME}=`
+  const found = cookie?.split(';').find((one) => one.trimStart().startsWith(begin))
+  return found?.trim().slice(begin.length)
+}
+
+/**
+ * The header Set-Cookie. Over plain HTTP browsers take it from their own machine only. It has no Max-Age: the token tells
+ * how long it is good, and who comes with an old one is known to be a browser.
+ */
+export function sessionCookie(token: string, path: string, req: Request): string {
+  return `${NAME}=${token}; ${attributes(path, req)}`
+}
+
+/** Removes it. */
+export function noSessionCookie(path: string, req: Request): string {
+  return `${NAME}=; ${attributes(path, req)}; Max-Age=0`
+}
+
+function attributes(path: string, { headers, socket }: Request): string {
+  const isOfMachine = LOOPBACK.test(headers.host ?? '') && (socket as TLSSocket).encrypted !== true
+  return `Path=${path}; HttpOnly; SameSite=Strict${isOfMachine ? '' : '; Secure'}`
+}
+
+/**
+ * Whether the page has asked, and not whoever types an address: a browser answers a challenge with a window of its own,
+ * over the page. Browsers say what they ask for by Sec-Fetch-Dest, but not over plain HTTP.
+ */
+export function isAskedByPage({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  const dest = headers['sec-fetch-dest']
+  if (dest !== undefined) return dest === 'empty'
+  return headers[FORM_HEADER.toLowerCase()] !== undefined || sessionIn({ headers }) !== undefined
+}
+
+/** By which the page shows with each change that it is the page. */
+export const FORM_HEADER = 'X-Capfleet-Form'

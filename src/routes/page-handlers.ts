@@ -1,0 +1,59 @@
+/** The page and its files. */
+import { CapfleetError } from '../base/error.ts'
+import { noSuchPath } from '../http/http-app.ts'
+import type { PageFile } from '../http/page-files.ts'
+import type { GatewayParts } from './gateway-parts.ts'
+import type { RouteContext } from './route.ts'
+
+/** What is not the gateway's own is not there for the page, and no other page may show it. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'self'",
+].join('; ')
+
+/** For browsers; whoever does not ask for HTML by name hears that there is nothing, as ever. */
+export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
+  ctx.vary('Accept')
+  if (!/\btext\/html\b/i.test(ctx.get('Accept'))) throw noSuchPath(ctx.path)
+  if (page.index === undefined)
+    throw new CapfleetError('not-found', 'the page was not built; `node .ci/setup.mjs` builds it')
+  // Files of the page name each other by hashes, and the page has none.
+  ctx.set({
+    'Cache-Control': 'no-cache',
+    'Content-Security-Policy': POLICY,
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Referrer-Policy': 'same-origin',
+  })
+  send(ctx, page.index)
+}
+
+export async function showAsset(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
+  const file = page.asset(String(ctx.params.name))
+  if (file === undefined) throw noSuchPath(ctx.path)
+  // A worker has the policy of its own answer.
+  ctx.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'Content-Security-Policy': POLICY })
+  send(ctx, file)
+}
+
+function send(ctx: RouteContext, { mediaType, plain, gzip }: PageFile): void {
+  ctx.vary('Accept-Encoding')
+  const isZipped = gzip !== undefined && ctx.acceptsEncodings('gzip', 'identity') === 'gzip'
+  const { bytes, etag } = isZipped ? gzip : plain
+  ctx.set({ 'X-Content-Type-Options': 'nosniff', 'Cross-Origin-Resource-Policy': 'same-origin' })
+  ctx.status = 200
+  ctx.etag = etag
+  if (ctx.fresh) {
+    ctx.status = 304
+    return
+  }
+  if (isZipped) ctx.set('Content-Encoding', 'gzip')
+  ctx.set('Content-Type', mediaType)
+  ctx.body = bytes
+}

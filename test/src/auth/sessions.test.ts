@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, afterEach, before, describe, mock, test } from 'node:test'
+import jwt from 'jsonwebtoken'
+import type { OpenSession, SessionCaller } from '../../../src/auth/sessions.ts'
+import { type Caller, UNBOUNDED } from '../../../src/base/caller.ts'
+import { openTempTokens, type TempTokens } from '../../support/temp-tokens.ts'
+
+const MINUTE_MS = 60_000
+
+describe('sessions', { timeout: 60_000 }, () => {
+  let tokens: TempTokens
+  before(async () => {
+    tokens = await openTempTokens(async (folder) => {
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
+      await writeFile(join(folder, 'one.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    })
+  })
+  after(() => tokens[Symbol.asyncDispose]())
+  afterEach(() => mock.timers.reset())
+
+  const ann = (): Caller => tokens.users.now('ann') as Caller
+  const callerOf = async ({ token }: OpenSession) =>
+    (await tokens.verifier.verify(token, 'session')) as SessionCaller
+  const isOver = (session: OpenSession) =>
+    assert.rejects(callerOf(session), { code: 'unauthenticated', details: { tokenFlaw: 'expired' } })
+
+  test('end when they are idle, and at the latest after their lifetime', async () => {
+    mock.timers.enable({ apis: ['Date'], now: Date.now() })
+    const { sessions } = tokens.handling
+    let session = await sessions.begin(ann(), '/')
+    mock.timers.tick(29 * MINUTE_MS)
+    const renewed = sessions.renew(await callerOf(session))
+    mock.timers.tick(2 * MINUTE_MS)
+    await isOver(session)
+    session = renewed
+    for (let passedMin = 31; passedMin < 12 * 60 - 10; passedMin += 10) {
+      mock.timers.tick(10 * MINUTE_MS)
+      session = sessions.renew(await callerOf(session))
+    }
+    mock.timers.tick(21 * MINUTE_MS)
+    await isOver(session)
+  })
+
+  test('of a password have what the users file says when they ask', async () => {
+    const session = await tokens.handling.sessions.begin(ann(), '/')
+    const { bounds } = jwt.decode(session.token) as { bounds: unknown }
+    assert.deepEqual(bounds, UNBOUNDED)
+    assert.deepEqual((await callerOf(session)).scopes, ann().scopes)
+  })
+
+  test('are refused to whoever has bounds that no browser would keep', async () => {
+    const credential = { kind: 'token', id: 'x', chain: [], expiresMs: Date.now() + MINUTE_MS } as const
+    const bounds = { ...UNBOUNDED, filters: [`host ${'1'.repeat(4_000)}`] }
+    const begun = tokens.handling.sessions.begin({ ...ann(), credential, bounds }, '/')
+    await assert.rejects(begun, { code: 'out-of-bounds' })
+  })
+
+  test('are not begun by what is none of a user', async () => {
+    const credential = { kind: 'ticket', id: 'x' } as const
+    const begun = tokens.handling.sessions.begin({ ...ann(), credential }, '/')
+    await assert.rejects(begun, { code: 'unauthenticated' })
+  })
+})
