@@ -81,7 +81,7 @@ Result<ReadStreams> readStreams(const DownloadOptions& options) {
 PacketTransform transformOf(const DownloadOptions& options) {
   PacketTransform transform;
   transform.frameFilter = FrameFilter(options.frameFilter);
-  if (options.filter) transform.bpf = std::make_shared<BpfEvaluator>(*options.filter);
+  if (options.filter) transform.bpf = std::make_shared<BpfFilter>(*options.filter);
   transform.bpfSeesInnermost = options.filterDecap;
   transform.regex = options.regex;
   transform.clock = options.clock;

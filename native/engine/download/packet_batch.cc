@@ -22,14 +22,35 @@ uint32_t appendRun(const LoadedBlock& block, uint32_t first, uint32_t last, Pack
   return end;
 }
 
-/// Writes one changed record. False when it does not fit.
-bool appendChanged(const PacketView& packet, const PacketTransform& transform, PacketBatch& batch) {
-  const size_t captured = std::min<size_t>(packet.captured.size(), transform.sliceBytes);
-  if (kRecordHeaderBytes + captured > batch.room()) return false;
+/// Copies records one by one, each cut and with the fraction of the second that the transform asks
+/// for, as many as fit. Returns the first that did not.
+uint32_t appendChanged(const LoadedBlock& block, uint32_t first, uint32_t last,
+                       const PacketTransform& transform, PacketBatch& batch) {
   Slab& slab = *batch.slab;
-  slab.size += storeRecord(slab.bytes.get() + slab.size, packet, packet.nicNs, transform);
-  batch.count(1, packet.nicNs, packet.nicNs);
-  return true;
+  uint8_t* to = slab.bytes.get() + slab.size;
+  const uint8_t* const slabEnd = slab.bytes.get() + kSlabBytes;
+  uint32_t record = first;
+  for (; record < last; record++) {
+    const uint8_t* const from = block.bytes.data() + block.offsets[record];
+    const uint32_t captured = std::min(loadLe32(from + 8), transform.sliceBytes);
+    const size_t bytes = size_t{kRecordHeaderBytes} + captured;
+    if (bytes > static_cast<size_t>(slabEnd - to)) break;
+    std::memcpy(to, from, bytes);
+    storeLe32(to + 8, captured);
+    if (transform.toMicroseconds) storeLe32(to + 4, loadLe32(to + 4) / 1000);
+    to += bytes;
+  }
+  if (record == first) return first;
+  slab.size = static_cast<size_t>(to - slab.bytes.get());
+  batch.count(record - first, block.timestampsNs[first], block.timestampsNs[record - 1]);
+  return record;
+}
+
+/// Appends neighbouring records that have passed, as many as fit. Returns the first that did not.
+uint32_t appendPassed(const LoadedBlock& block, uint32_t first, uint32_t last,
+                      const PacketTransform& transform, PacketBatch& batch) {
+  if (transform.changesRecords()) return appendChanged(block, first, last, transform, batch);
+  return appendRun(block, first, last, batch);
 }
 
 }  // namespace
@@ -52,23 +73,17 @@ size_t storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
 
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch) {
-  const bool filters = transform.filters();
-  if (!filters && !transform.changesRecords()) return appendRun(block, first, last, batch);
+  if (!transform.filters()) return appendPassed(block, first, last, transform, batch);
   uint32_t record = first;
   while (record < last) {
-    if (filters && !filter.accepts(block.packet(record))) {
+    if (!filter.accepts(block.packet(record))) {
       batch.excluded++;
-      record++;
-      continue;
-    }
-    if (transform.changesRecords()) {
-      if (!appendChanged(block.packet(record), transform, batch)) return record;
       record++;
       continue;
     }
     uint32_t end = record + 1;
     while (end < last && filter.accepts(block.packet(end))) end++;
-    const uint32_t appended = appendRun(block, record, end, batch);
+    const uint32_t appended = appendPassed(block, record, end, transform, batch);
     if (appended < end) return appended;
     record = end;
     if (end == last) break;

@@ -12,21 +12,15 @@ Status PacketFilter::prepare() {
   return ok();
 }
 
-bool PacketFilter::accepts(const PacketView& packet) {
-  const FrameFilter& frameFilter = transform_.frameFilter;
-  if (!frameFilter.isEmpty() && !frameFilter.accepts(packet)) return false;
-  if (transform_.bpf != nullptr && !acceptsByBpf(packet)) return false;
-  if (transform_.regex == nullptr) return true;
-  assert(regex_);
-  return transform_.regex->matches(packet.captured, *regex_);
-}
-
-bool PacketFilter::acceptsByBpf(const PacketView& packet) {
-  const FilterView seen = transform_.bpfSeesInnermost
-                              ? decapsulate(packet, decap_)
-                              : FilterView{packet.captured, packet.originalLength};
+bool PacketFilter::acceptsInnermost(const PacketView& packet) {
+  const FilterView seen = decapsulate(packet, decap_);
   return transform_.bpf->accepts(seen.captured.data(), static_cast<uint32_t>(seen.captured.size()),
                                  seen.originalLength);
+}
+
+bool PacketFilter::matchesRegex(const PacketView& packet) {
+  assert(regex_);
+  return transform_.regex->matches(packet.captured, *regex_);
 }
 
 }  // namespace capfleet

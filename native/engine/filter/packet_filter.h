@@ -18,10 +18,22 @@ class PacketFilter {
   /// to search with.
   Status prepare();
   /// FrameFilter, BPF and regular expression, in this order.
-  bool accepts(const PacketView& packet);
+  bool accepts(const PacketView& packet) {
+    const PacketTransform& transform = transform_;
+    if (!transform.frameFilter.isEmpty() && !transform.frameFilter.accepts(packet)) return false;
+    if (transform.bpf != nullptr && !acceptsByBpf(packet)) return false;
+    return transform.regex == nullptr || matchesRegex(packet);
+  }
 
  private:
-  bool acceptsByBpf(const PacketView& packet);
+  bool acceptsByBpf(const PacketView& packet) {
+    if (transform_.bpfSeesInnermost) return acceptsInnermost(packet);
+    return transform_.bpf->accepts(packet.captured.data(),
+                                   static_cast<uint32_t>(packet.captured.size()),
+                                   packet.originalLength);
+  }
+  bool acceptsInnermost(const PacketView& packet);
+  bool matchesRegex(const PacketView& packet);
 
   const PacketTransform& transform_;
   DecapScratch decap_;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "filter/bpf_evaluator.h"
+#include "filter/bpf_filter.h"
 #include "filter/frame_filter.h"
 #include "filter/regex_matcher.h"
 #include "packet/pcap_format.h"
@@ -15,7 +15,7 @@ namespace capfleet {
 /// Immutable, so any number of threads may share one.
 struct PacketTransform {
   FrameFilter frameFilter;
-  std::shared_ptr<const BpfEvaluator> bpf;    ///< null: every packet passes
+  std::shared_ptr<const BpfFilter> bpf;       ///< null: every packet passes
   bool bpfSeesInnermost = false;              ///< the frame inside of tunnels and tags
   std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
   VendorClockOptions clock;

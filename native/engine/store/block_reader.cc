@@ -10,19 +10,24 @@ namespace {
 
 /// Fills the table from the bytes. False when the records do not add up to what the index says.
 bool buildTable(LoadedBlock& block, const BlockEntry& entry) {
-  block.offsets.clear();
-  block.timestampsNs.clear();
+  // Sized by what the index says, so that nothing needs to grow while the records are walked.
+  block.offsets.resize(size_t{entry.packets} + 1);
+  block.timestampsNs.resize(entry.packets);
+  uint32_t* const offsets = block.offsets.data();
+  int64_t* const timestampsNs = block.timestampsNs.data();
   const uint8_t* const bytes = block.bytes.data();
   uint64_t at = 0;
-  while (at + kRecordHeaderBytes <= entry.bytes) {
+  bool isInRange = true;
+  for (uint32_t i = 0; i < entry.packets; i++) {
+    if (at + kRecordHeaderBytes > entry.bytes) return false;
     const RecordHeader header = loadRecordHeader(bytes + at);
-    if (header.timestampNs < entry.minNs || header.timestampNs > entry.maxNs) return false;
-    block.offsets.push_back(static_cast<uint32_t>(at));
-    block.timestampsNs.push_back(header.timestampNs);
+    isInRange &= header.timestampNs >= entry.minNs && header.timestampNs <= entry.maxNs;
+    offsets[i] = static_cast<uint32_t>(at);
+    timestampsNs[i] = header.timestampNs;
     at += uint64_t{kRecordHeaderBytes} + header.capturedLength;
   }
-  block.offsets.push_back(static_cast<uint32_t>(at));
-  return at == entry.bytes && block.packets() == entry.packets;
+  offsets[entry.packets] = static_cast<uint32_t>(at);
+  return isInRange && at == entry.bytes;
 }
 
 /// Rewrites the block in timestamp order, keeping the order of equal timestamps.

@@ -3,37 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "support/bpf_helper.h"
+#include "support/random_bpf.h"
 #include "support/seed.h"
 
 namespace capfleet::test {
 namespace {
-
-/// A packet that looks like something: most filters look no further than a few header fields.
-Bytes randomPacket(std::mt19937_64& random) {
-  Bytes packet(randomBelow(random, 120));
-  for (uint8_t& byte : packet) byte = static_cast<uint8_t>(random());
-  const auto put = [&](size_t at, std::initializer_list<int> bytes) {
-    for (const int byte : bytes) {
-      if (at < packet.size()) packet[at] = static_cast<uint8_t>(byte);
-      at++;
-    }
-  };
-  size_t at = 12;
-  if (random() % 4 == 0) {
-    put(at, {0x81, 0x00, 0x00, static_cast<int>(random() % 8)});
-    at += 4;
-  }
-  const int protocols[] = {1, 6, 6, 17, 17, 58, 47};
-  const int protocol = protocols[randomBelow(random, std::size(protocols))];
-  if (random() % 4 == 0) {
-    put(at, {0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, protocol});
-  } else {
-    put(at, {0x08, 0x00, 0x45, 0, 0, 60, 0, 0, random() % 5 == 0 ? 0x20 : 0, 0, 64, protocol});
-    put(at + 14, {10, 0, 0, static_cast<int>(random() % 4)});
-    put(at + 22, {0, random() % 2 == 0 ? 53 : 80, 1, 187});
-  }
-  return packet;
-}
 
 TEST(BpfEvaluator, AgreesWithLibpcapOnExpressions) {
   auto random = seededRandom();
@@ -97,33 +71,6 @@ TEST(BpfEvaluator, AgreesWithLibpcapOnExpressions) {
     }
   }
   EXPECT_GT(accepted, 10000u) << "the packets must not all fail";
-}
-
-/// A valid program of random instructions, which reads no memory slot before it is written.
-std::vector<bpf_insn> randomProgram(std::mt19937_64& random) {
-  static const uint16_t codes[] = {0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0x80, 0x00, 0x60, 0x01,
-                                   0x61, 0x81, 0xb1, 0x02, 0x03, 0x04, 0x0c, 0x14, 0x1c, 0x24,
-                                   0x2c, 0x34, 0x3c, 0x44, 0x4c, 0x54, 0x5c, 0x64, 0x6c, 0x74,
-                                   0x7c, 0x84, 0x94, 0x9c, 0xa4, 0xac, 0x05, 0x15, 0x1d, 0x25,
-                                   0x2d, 0x35, 0x3d, 0x45, 0x4d, 0x16, 0x07, 0x87};
-  std::vector<bpf_insn> program;
-  for (uint32_t slot = 0; slot < kBpfMemorySlots; slot++) program.push_back({BPF_ST, 0, 0, slot});
-  const size_t count = 1 + randomBelow(random, 40);
-  for (size_t i = 0; i < count; i++) {
-    const size_t after = count - i;  // with the final return
-    bpf_insn in{codes[randomBelow(random, std::size(codes))], 0, 0,
-                static_cast<uint32_t>(random() % 2 == 0 ? random() % 40 : random())};
-    in.jt = static_cast<uint8_t>(randomBelow(random, after));
-    in.jf = static_cast<uint8_t>(randomBelow(random, after));
-    if (in.code == 0x05) in.k = static_cast<uint32_t>(randomBelow(random, after));
-    if (in.code == 0x60 || in.code == 0x61 || in.code == 0x02 || in.code == 0x03) in.k %= 16;
-    // libpcap shifts by a constant of 32 or more as the machine does; the result is undefined.
-    if (in.code == 0x64 || in.code == 0x74) in.k %= 32;
-    if ((in.code == 0x34 || in.code == 0x94) && in.k == 0) in.k = 1;
-    program.push_back(in);
-  }
-  program.push_back({BPF_RET | BPF_A, 0, 0, 0});
-  return program;
 }
 
 TEST(BpfEvaluator, AgreesWithLibpcapOnRandomPrograms) {

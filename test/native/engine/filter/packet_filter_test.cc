@@ -12,7 +12,7 @@ namespace {
 
 PacketTransform transformOf(const std::string& expression, bool seesInnermost = false) {
   PacketTransform transform;
-  transform.bpf = std::make_shared<BpfEvaluator>(parsed(compiled(expression)));
+  transform.bpf = std::make_shared<BpfFilter>(parsed(compiled(expression)));
   transform.bpfSeesInnermost = seesInnermost;
   return transform;
 }

@@ -1,0 +1,36 @@
+// A BPF program as machine code of x86-64. Results equal BpfEvaluator's, which takes several times
+// as long per packet.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "filter/bpf_program.h"
+
+namespace capfleet {
+
+/// Immutable after construction, so any number of threads may share one. Its memory is never
+/// writable and executable at the same time.
+class BpfMachineCode {
+ public:
+  /// Null on other processors, and where the system gives no memory that may be executed.
+  static std::unique_ptr<const BpfMachineCode> make(const BpfProgram& program);
+  ~BpfMachineCode();
+  BpfMachineCode(const BpfMachineCode&) = delete;
+  BpfMachineCode& operator=(const BpfMachineCode&) = delete;
+
+  /// As BpfEvaluator::accepts(). REQUIRES: capturedLength <= kMaxCapturedLength.
+  bool accepts(const uint8_t* captured, uint32_t capturedLength, uint32_t originalLength) const {
+    return run_(captured, capturedLength, originalLength) != 0;
+  }
+
+ private:
+  using Function = uint32_t (*)(const uint8_t*, uint32_t, uint32_t);
+  BpfMachineCode(void* memory, size_t bytes);
+
+  void* const memory_;
+  const size_t bytes_;
+  const Function run_;
+};
+
+}  // namespace capfleet

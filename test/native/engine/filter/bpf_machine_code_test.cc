@@ -1,0 +1,163 @@
+#include "filter/bpf_machine_code.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "filter/bpf_evaluator.h"
+#include "packet/pcap_format.h"
+#include "support/bpf_helper.h"
+#include "support/random_bpf.h"
+#include "support/seed.h"
+
+namespace capfleet::test {
+namespace {
+
+/// Where there can be no machine code, the evaluator's tests say all.
+#define SKIP_WITHOUT_MACHINE_CODE()                                                         \
+  if (!BpfMachineCode::make(parsed(compiled("ip")))) {                                      \
+    GTEST_SKIP() << "no machine code here: run it on x86-64, where memory may be executed"; \
+  }
+
+/// Memory that ends where no page is, so that a load behind the packet ends the test: sanitizers
+/// see nothing of machine code.
+class GuardedPacket {
+ public:
+  GuardedPacket() : memory_(mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, kFlags, -1, 0)) {
+    EXPECT_NE(memory_, MAP_FAILED);
+    EXPECT_EQ(mprotect(static_cast<uint8_t*>(memory_) + kBytes, kBytes, PROT_NONE), 0);
+  }
+  ~GuardedPacket() { munmap(memory_, 2 * kBytes); }
+
+  const uint8_t* put(const Bytes& packet) {
+    uint8_t* const begin = static_cast<uint8_t*>(memory_) + kBytes - packet.size();
+    std::copy(packet.begin(), packet.end(), begin);
+    return begin;
+  }
+
+ private:
+  static constexpr size_t kBytes = kMaxCapturedLength;
+  static constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
+  void* const memory_;
+};
+
+/// A program in its three forms.
+struct Machines {
+  explicit Machines(BothPrograms programs)
+      : theirs(std::move(programs)), evaluator(parsed(theirs)) {
+    code = BpfMachineCode::make(parsed(theirs));
+  }
+
+  /// What all three say of the packet.
+  bool accepts(const Bytes& packet, uint32_t originalLength) {
+    const uint8_t* const begin = memory.put(packet);
+    const auto length = static_cast<uint32_t>(packet.size());
+    const bool expected = libpcapAccepts(theirs, packet, originalLength);
+    EXPECT_EQ(evaluator.accepts(begin, length, originalLength), expected);
+    EXPECT_EQ(code->accepts(begin, length, originalLength), expected);
+    return expected;
+  }
+
+  BothPrograms theirs;
+  BpfEvaluator evaluator;
+  std::unique_ptr<const BpfMachineCode> code;
+  GuardedPacket memory;
+};
+
+TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnGeneratedFilters) {
+  SKIP_WITHOUT_MACHINE_CODE();
+  auto random = seededRandom();
+  const uint64_t filters = std::getenv("CAPFLEET_LONG") != nullptr ? 100'000 : 400;
+  uint64_t accepted = 0;
+  uint64_t tried = 0;
+  while (tried < filters) {
+    const std::string expression = randomExpression(random);
+    std::optional<BothPrograms> programs = tryCompiled(expression, random() % 2 == 0);
+    if (!programs) continue;
+    tried++;
+    Machines machines(std::move(*programs));
+    for (int i = 0; i < 40; i++) {
+      const Bytes packet = randomPacket(random);
+      const auto length = static_cast<uint32_t>(packet.size() + randomBelow(random, 3) * 1000);
+      accepted += machines.accepts(packet, length) ? 1 : 0;
+      ASSERT_FALSE(testing::Test::HasFailure()) << expression;
+    }
+  }
+  EXPECT_GT(accepted, filters) << "the packets must not all fail";
+}
+
+TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnRandomPrograms) {
+  SKIP_WITHOUT_MACHINE_CODE();
+  auto random = seededRandom();
+  const int programs = std::getenv("CAPFLEET_LONG") != nullptr ? 1'000'000 : 10'000;
+  uint64_t accepted = 0;
+  for (int i = 0; i < programs; i++) {
+    Machines machines(bothPrograms(randomProgram(random)));
+    for (int j = 0; j < 4; j++) {
+      const Bytes packet = randomPacket(random);
+      const auto length = static_cast<uint32_t>(random() % 2 == 0 ? packet.size() : random());
+      accepted += machines.accepts(packet, length) ? 1 : 0;
+      ASSERT_FALSE(testing::Test::HasFailure());
+    }
+  }
+  EXPECT_GT(accepted, 1000u);
+}
+
+TEST(BpfMachineCode, ReadsNoMemorySlotThatAnotherPacketLeft) {
+  SKIP_WITHOUT_MACHINE_CODE();
+  for (const uint32_t slot : {0u, 7u, 15u}) {
+    // The evaluator is the oracle here: libpcap leaves open what a slot holds before it is written.
+    const BpfProgram program = parsed(bothPrograms({{BPF_LDX | BPF_MEM, 0, 0, slot},
+                                                    {BPF_LD | BPF_B | BPF_ABS, 0, 0, 0},
+                                                    {BPF_ST, 0, 0, slot},
+                                                    {BPF_MISC | BPF_TXA, 0, 0, 0},
+                                                    {BPF_RET | BPF_A, 0, 0, 0}}));
+    const auto code = BpfMachineCode::make(program);
+    const Bytes packet(64, 0xff);
+    for (int i = 0; i < 3; i++) {
+      EXPECT_FALSE(code->accepts(packet.data(), 64, 64));
+      EXPECT_FALSE(BpfEvaluator(program).accepts(packet.data(), 64, 64));
+    }
+  }
+}
+
+TEST(BpfMachineCode, RejectsWhatCannotBeComputed) {
+  SKIP_WITHOUT_MACHINE_CODE();
+  constexpr bpf_insn kAccept = {BPF_RET | BPF_K, 0, 0, 1};
+  const auto accepts = [](std::vector<bpf_insn> instructions, size_t packetBytes) {
+    return Machines(bothPrograms(std::move(instructions))).accepts(Bytes(packetBytes), 1000);
+  };
+  const auto loadsWord = [&](uint32_t at, size_t packetBytes) {
+    return accepts({{BPF_LD | BPF_W | BPF_ABS, 0, 0, at}, kAccept}, packetBytes);
+  };
+  EXPECT_FALSE(loadsWord(0, 0));
+  EXPECT_TRUE(loadsWord(0, 4));
+  EXPECT_FALSE(loadsWord(1, 4));
+  EXPECT_TRUE(loadsWord(kMaxCapturedLength - 4, kMaxCapturedLength));
+  for (const uint32_t at : {kMaxCapturedLength - 3, 0x7ffffffdu, 0x80000000u, 0xfffffffcu}) {
+    EXPECT_FALSE(loadsWord(at, kMaxCapturedLength));
+  }
+  for (const uint32_t x : {1u, 0x80000000u, 0xffffffffu}) {
+    EXPECT_FALSE(accepts(
+        {{BPF_LDX | BPF_IMM, 0, 0, x}, {BPF_LD | BPF_B | BPF_IND, 0, 0, 0xffffffff}, kAccept}, 64))
+        << "an offset past 2^32 must not wrap around";
+  }
+  EXPECT_FALSE(accepts({{BPF_ALU | BPF_DIV | BPF_X, 0, 0, 0}, kAccept}, 4));
+  EXPECT_FALSE(accepts({{BPF_ALU | BPF_MOD | BPF_X, 0, 0, 0}, kAccept}, 4));
+}
+
+TEST(BpfMachineCode, TakesTheLongestProgram) {
+  SKIP_WITHOUT_MACHINE_CODE();
+  // Each jump goes as far as it can; what is jumped over would reject.
+  std::vector<bpf_insn> program;
+  while (program.size() + 1 < kMaxBpfInstructions) {
+    const size_t left = kMaxBpfInstructions - 2 - program.size();
+    const auto over = static_cast<uint8_t>(std::min<size_t>(left, 255));
+    program.push_back({BPF_JMP | BPF_JEQ | BPF_K, over, 0, 0});
+    for (int i = 0; i < over; i++) program.push_back({BPF_RET | BPF_K, 0, 0, 0});
+  }
+  program.push_back({BPF_RET | BPF_K, 0, 0, 1});
+  EXPECT_TRUE(Machines(bothPrograms(std::move(program))).accepts(Bytes(1), 1));
+}
+
+}  // namespace
+}  // namespace capfleet::test
