@@ -3,6 +3,7 @@ import { clockNs } from '../native/addon.ts'
 import type { Log } from '../src/base/log.ts'
 import type { Metrics } from '../src/base/metrics.ts'
 import type { RequestState } from '../src/http/http-app.ts'
+import type { SegmentProfiles } from './answers/segment-profiles.ts'
 import type { ApplianceConfig } from './appliance-config.ts'
 import type { FilterCompiler } from './compile/filter-compiler.ts'
 import type { RegexCompiler } from './compile/regex-compiler.ts'
@@ -21,6 +22,7 @@ export interface ApplianceParts {
   readonly log: Log
   readonly metrics: Metrics
   readonly catalogue: CaptureCatalogue
+  readonly profiles: SegmentProfiles
   readonly compiler: FilterCompiler
   readonly regexCompiler: RegexCompiler
   readonly slots: StreamLimit

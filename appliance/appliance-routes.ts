@@ -5,6 +5,7 @@ import { withDescription } from '../src/contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../src/contract/device-api.ts'
 import type { Route } from '../src/contract/endpoint.ts'
 import { noSuchPath } from '../src/http/http-app.ts'
+import { answerActivity } from './answers/activity.ts'
 import { startCapture, stopCapture } from './answers/capture-commands.ts'
 import { listCaptures } from './answers/capture-list.ts'
 import { answerSchedule } from './answers/capture-schedule.ts'
@@ -44,6 +45,7 @@ const DEVICE_HANDLERS: Readonly<Record<keyof typeof DEVICE_API, ApplianceHandler
   timeRange: storedDownload('timerange'),
   splitTime: storedDownload('splittime'),
   estimate: estimateDownload,
+  activity: answerActivity,
   captures: listCaptures,
   sizeSplits: listSizeSplits,
   timeSplits: listTimeSplits,

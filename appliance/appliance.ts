@@ -13,6 +13,7 @@ import { listen } from '../src/http/http-server.ts'
 import { pathsOf } from '../src/http/server-certificate.ts'
 import { registerCaptureMetrics } from './answers/capture-metrics.ts'
 import { registerMachineMetrics } from './answers/machine-metrics.ts'
+import { SegmentProfiles } from './answers/segment-profiles.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
 import { type ApplianceRoute, routeOf } from './appliance-routes.ts'
@@ -117,6 +118,7 @@ async function createParts(
     log,
     metrics,
     catalogue,
+    profiles: new SegmentProfiles(),
     compiler: new FilterCompiler(compiles),
     regexCompiler: new RegexCompiler(compiles),
     slots,

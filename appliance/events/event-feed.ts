@@ -62,6 +62,12 @@ export class EventFeed implements Disposable {
     return firstAfter(this.#older, id) ?? firstAfter(this.#newest, id)
   }
 
+  /** All events that are still there, the oldest first. */
+  *kept(): Generator<StoredEvent, void> {
+    yield* this.#older
+    yield* this.#newest
+  }
+
   /** Calls `listener` when there are new events, until dispose. */
   onChange(listener: () => void): Disposable {
     this.#listeners.add(listener)

@@ -9,6 +9,7 @@ import { legacyTables } from '../query/legacy-query.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import type { ParameterRows } from '../query/query-parameters.ts'
 import { ENCODING_FILES } from '../query/query-values.ts'
+import { ACTIVITY } from './activity-answers.ts'
 import {
   CAPTURE_DELETED,
   CAPTURE_LIST,
@@ -20,6 +21,8 @@ import {
   SPLIT_LIST,
 } from './capture-answers.ts'
 import {
+  ACTIVITY_PARAMETERS,
+  ACTIVITY_RANGE,
   DELETE_PARAMETERS,
   EVENT_PARAMETERS,
   LIST_PARAMETERS,
@@ -273,6 +276,19 @@ export const DEVICE_API = {
     requestHeaders: [CAPFLEET_CALLER],
     answers: [json('Estimate', ESTIMATE, 'Packets and bytes.')],
     errors: QUERY_ERRORS,
+  },
+
+  activity: {
+    method: 'GET',
+    path: '/api/v1/activity',
+    scope: 'device:read',
+    group: 'Lists',
+    says:
+      'How many packets and bytes there are in each part of a time range, and where nothing was recorded, where packets ' +
+      'were dropped, and where they were removed since. No packet is read.',
+    parameters: [ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
+    answers: [json('Activity', ACTIVITY, 'The parts of the range.')],
+    errors: ['bad-timezone', 'ambiguous-timezone', ...STORE_ERRORS],
   },
 
   // Lists and the old paths of downloads.

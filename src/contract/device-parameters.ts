@@ -11,6 +11,7 @@ import {
   wordType,
 } from '../query/parameter-types.ts'
 import type { ParameterRows } from '../query/query-parameters.ts'
+import { RANGE_PARAMETERS } from '../query/query-range.ts'
 import { TIME_LIMIT_NS } from '../query/query-time.ts'
 import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from '../query/split-views.ts'
 
@@ -90,6 +91,22 @@ export const TIME_SPLIT_PARAMETERS = {
     says: 'The length of a split; splits are cut at its multiples in UTC.',
     type: choiceType(Object.keys(TIME_VIEWS) as TimeView[]),
     default: 'split_1hour',
+  },
+} as const satisfies ParameterRows
+
+const { start: _start, stop: _stop, ...TIME_RANGE } = RANGE_PARAMETERS
+/** The range of /api/v1/activity. */
+export const ACTIVITY_RANGE = TIME_RANGE
+
+export const BUCKETS_MAX = 2_000
+
+/** /api/v1/activity, and /v1/activity over the fleet. */
+export const ACTIVITY_PARAMETERS = {
+  buckets: {
+    name: 'Buckets',
+    says: 'Into how many equal parts the range is cut; fewer where it has not so many nanoseconds.',
+    type: numberType(1, BUCKETS_MAX, 'parts'),
+    default: 300,
   },
 } as const satisfies ParameterRows
 

@@ -6,9 +6,11 @@ import type { ErrorCode } from '../base/error.ts'
 import { AUDIT_PARAMETERS } from '../query/audit-parameters.ts'
 import { FLEET_PARAMETERS } from '../query/gateway-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
+import { FLEET_ACTIVITY } from './activity-answers.ts'
 import { AUDIT_PAGE } from './audit-answers.ts'
 import { FLEET_CAPTURE_LIST, FLEET_SPLIT_LIST } from './capture-answers.ts'
 import { DEVICE_API, DOWNLOAD_ANSWER, type DownloadEndpoint, downloadRows } from './device-api.ts'
+import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from './device-parameters.ts'
 import { type Answer, type Endpoint, json } from './endpoint.ts'
 import { EXPORT_ORDERED } from './export-api.ts'
 import {
@@ -181,6 +183,23 @@ export const GATEWAY_API = {
       },
     ],
     errors: [...DEVICE_API.estimate.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS],
+  },
+
+  activity: {
+    method: 'GET',
+    path: '/v1/activity',
+    scope: 'device:read',
+    group: 'Lists',
+    says: 'What the chosen devices recorded in each part of a time range, side by side. No packet is read.',
+    parameters: [FLEET_PARAMETERS, ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
+    requestHeaders: [CAPFLEET_DEVICE],
+    answers: [
+      {
+        ...json('FleetActivity', FLEET_ACTIVITY, 'The parts of the range, of each device.'),
+        headers: [CAPFLEET_UNREACHABLE],
+      },
+    ],
+    errors: ['bad-timezone', 'ambiguous-timezone', 'unknown-device', 'out-of-bounds'],
   },
 
   // The gateway about its devices and itself.

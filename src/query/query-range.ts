@@ -109,6 +109,16 @@ export interface RangeContext {
 
 export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'timeZone' | 'localTimes'>
 
+/** A range of time to look at, by the parameters of a time range. Fails as readQueryRange does, and where it is empty. */
+export function readActivityRange(
+  given: GivenParameters,
+  context: RangeContext & { readonly zone: string },
+): Pick<QueryRange, 'beginNs' | 'endNs' | 'timeZone'> {
+  const { beginNs, endNs, timeZone } = readQueryRange('timerange', given, context)
+  if (beginNs < endNs) return { beginNs, endNs, ...(timeZone === undefined ? {} : { timeZone }) }
+  throw badParameter('TSEnd', `(${endNs} ns) must be later than TSBegin`)
+}
+
 /** The range that the parameters tell. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
 export function readQueryRange(
   kind: DownloadKind,

@@ -7,7 +7,7 @@ import type { RouteContext } from './route.ts'
 const BATCH_LENGTH = 65_536
 
 /**
- * Answers with {`head`, "List":[entries], rest}, piece by piece: a list of a hundred thousand entries
+ * Answers with {`head`, `name`:[entries], rest}, piece by piece: a list of a hundred thousand entries
  * holds up nobody, and a slow client holds no more than a piece of it. `entries` are JSON objects, in
  * batches, with the members behind the list at their end. What fails before the first piece is thrown;
  * later the client is cut off, as is one that takes nothing for `clientIdleTimeoutMs`.
@@ -17,8 +17,9 @@ export async function answerList(
   head: Readonly<Record<string, unknown>>,
   entries: AsyncIterator<readonly string[], Readonly<Record<string, unknown>>>,
   clientIdleTimeoutMs: number,
+  name = 'List',
 ): Promise<void> {
-  await answerPieces(ctx, 'application/json', listPieces(head, entries), clientIdleTimeoutMs)
+  await answerPieces(ctx, 'application/json', listPieces(head, name, entries), clientIdleTimeoutMs)
 }
 
 /** The same for a text of many lines. */
@@ -78,10 +79,11 @@ async function* textPieces(lines: Iterable<string>): AsyncGenerator<string, void
 
 async function* listPieces(
   head: Readonly<Record<string, unknown>>,
+  name: string,
   entries: AsyncIterator<readonly string[], Readonly<Record<string, unknown>>>,
 ): AsyncGenerator<string, void> {
   try {
-    let piece = `${JSON.stringify(head).slice(0, -1)},"List":[`
+    let piece = `${JSON.stringify(head).slice(0, -1)},${JSON.stringify(name)}:[`
     let comma = ''
     for (;;) {
       const batch = await entries.next()

@@ -97,8 +97,8 @@ export function askEstimate(ctx: RouteContext, parts: GatewayParts): Promise<voi
   return pass(ctx, parts, member, { path, query: formatDownloadQuery(query), way: 'read' })
 }
 
-/** Splits tell how many packets there are in each part of a capture, whatever they are. */
-export function askSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+/** A call that counts packets, whatever they are, and knows no filter. */
+export function askUnfiltered(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseFiltered(ctx)
   return askDevice(ctx, parts)
 }

@@ -21,13 +21,14 @@ import { SESSION_API } from '../contract/session-api.ts'
 import { TOKEN_API } from '../contract/token-api.ts'
 import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
+import { showFleetActivity } from './activity-handlers.ts'
 import { listAudit } from './audit-handlers.ts'
 import { listFleetCaptures } from './capture-handlers.ts'
 import { askDevices, changeDevices, deleteFleetCapture } from './control-handlers.ts'
 import {
   askDevice,
   askEstimate,
-  askSplits,
+  askUnfiltered,
   callDevice,
   changeDevice,
   downloadFromDevice,
@@ -67,8 +68,12 @@ const SYSTEM_READS: readonly Endpoint[] = [
 /** What a device tells for as long as it is listened to. */
 const LIVE_READS: readonly Endpoint[] = [DEVICE_API.events, DEVICE_API.telemetry]
 
-/** The parts of a capture. */
-const SPLIT_READS: readonly Endpoint[] = [DEVICE_API.sizeSplits, DEVICE_API.timeSplits]
+/** What counts packets, whatever they are: the parts of a capture, and of a time range. */
+const COUNTING_READS: readonly Endpoint[] = [
+  DEVICE_API.sizeSplits,
+  DEVICE_API.timeSplits,
+  DEVICE_API.activity,
+]
 
 /** A change: by GET, as the API of the devices has it, and by the method that says so. */
 function bothWays(
@@ -170,7 +175,7 @@ export const ROUTES: readonly GatewayRoute[] = [
     handler: askDevice,
   })),
   { ...belowDevice(DEVICE_API.estimate), handler: askEstimate },
-  ...SPLIT_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: askSplits })),
+  ...COUNTING_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: askUnfiltered })),
   ...bothWays('DELETE', belowDevice(DEVICE_API.deleteCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.startCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.stopCapture), changeDevice),
@@ -185,6 +190,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
   { ...GATEWAY_API.receipt, handler: showRequest },
   { ...GATEWAY_API.estimate, handler: estimateFleet },
+  { ...GATEWAY_API.activity, handler: showFleetActivity },
   { ...GATEWAY_API.audit, handler: listAudit() },
 
   // Exports.

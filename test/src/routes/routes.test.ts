@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { askDevice, askEstimate, askSplits } from '../../../src/routes/device-handlers.ts'
+import { askDevice, askEstimate, askUnfiltered } from '../../../src/routes/device-handlers.ts'
 import { ROUTES } from '../../../src/routes/routes.ts'
 
 test('only what reads and ends goes the way that may ask a device twice', () => {
-  const rows = ROUTES.filter(({ handler }) => [askDevice, askEstimate, askSplits].includes(handler))
+  const rows = ROUTES.filter(({ handler }) => [askDevice, askEstimate, askUnfiltered].includes(handler))
   assert.deepEqual(
     rows.map(({ method, path, scope }) => `${method} ${path} ${scope}`),
     [
@@ -21,6 +21,7 @@ test('only what reads and ends goes the way that may ask a device twice', () => 
       'GET /devices/:device/api/v1/pcap/estimate capture:download',
       'GET /devices/:device/stream/ssize device:read',
       'GET /devices/:device/stream/stime device:read',
+      'GET /devices/:device/api/v1/activity device:read',
     ],
   )
 })

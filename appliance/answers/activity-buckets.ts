@@ -1,0 +1,105 @@
+/** What lies in each of some equal parts of a time range, added up. */
+import type { TimeSpan } from '../store/removed-spans.ts'
+
+const MILLISECOND_NS = 1_000_000n
+
+export interface Amount {
+  readonly packets: number
+  /** As PCAP records: headers and captured bytes. */
+  readonly bytes: number
+}
+
+export class ActivityBuckets {
+  readonly range: TimeSpan
+  readonly bucketNs: bigint
+  readonly packets: number[]
+  readonly bytes: number[]
+  /** Whether each bucket has just the packets that lie in it. */
+  isExact = true
+
+  /** `most` parts of the range, or fewer where it has not so many nanoseconds. REQUIRES: the range is not empty. */
+  constructor(range: TimeSpan, most: number) {
+    const lengthNs = range.endNs - range.beginNs
+    this.range = range
+    this.bucketNs = roundedUp(lengthNs, BigInt(most))
+    const count = Number(roundedUp(lengthNs, this.bucketNs))
+    this.packets = new Array<number>(count).fill(0)
+    this.bytes = new Array<number>(count).fill(0)
+  }
+
+  /** Whether all of the span, which has a packet at its first and its last nanosecond, lies in one bucket. */
+  isWithinOne({ beginNs, endNs }: TimeSpan): boolean {
+    const { range } = this
+    if (beginNs < range.beginNs || endNs > range.endNs) return false
+    return (beginNs - range.beginNs) / this.bucketNs === (endNs - 1n - range.beginNs) / this.bucketNs
+  }
+
+  /**
+   * Adds what lies in the span. Where an edge of a bucket is inside of it, its packets are taken as spread evenly over
+   * its time: each is in one bucket, or outside of the range, but maybe not in the one where it belongs.
+   */
+  add(span: TimeSpan, amount: Amount): void {
+    if (amount.packets === 0) return
+    const { range, bucketNs } = this
+    const beginNs = later(span.beginNs, range.beginNs)
+    const endNs = earlier(span.endNs, range.endNs)
+    if (beginNs >= endNs) return
+    const first = Number((beginNs - range.beginNs) / bucketNs)
+    const last = Number((endNs - 1n - range.beginNs) / bucketNs)
+    const isCut = first !== last || beginNs !== span.beginNs || endNs !== span.endNs
+    if (!isCut) {
+      this.#put(first, amount)
+      return
+    }
+    this.isExact = false
+    let before = upTo(beginNs, span, amount)
+    for (let index = first; index <= last; index++) {
+      const edgeNs = earlier(range.beginNs + BigInt(index + 1) * bucketNs, endNs)
+      const until = upTo(edgeNs, span, amount)
+      this.#put(index, { packets: until.packets - before.packets, bytes: until.bytes - before.bytes })
+      before = until
+    }
+  }
+
+  /**
+   * Whole milliseconds at which stored packets are to be counted, so that each bucket is told exactly save for the
+   * milliseconds that its edges lie in: these stand alone.
+   */
+  get countedAtNs(): readonly bigint[] {
+    const { beginNs, endNs } = this.range
+    const at: bigint[] = []
+    const put = (ns: bigint) => {
+      if (at.length === 0 || ns > (at.at(-1) ?? 0n)) at.push(ns)
+    }
+    for (let index = 0; index <= this.packets.length; index++) {
+      const edgeNs = earlier(beginNs + BigInt(index) * this.bucketNs, endNs)
+      const wholeNs = edgeNs - (edgeNs % MILLISECOND_NS)
+      put(wholeNs)
+      if (wholeNs !== edgeNs) put(wholeNs + MILLISECOND_NS)
+    }
+    return at
+  }
+
+  #put(index: number, { packets, bytes }: Amount): void {
+    this.packets[index] = (this.packets[index] ?? 0) + packets
+    this.bytes[index] = (this.bytes[index] ?? 0) + bytes
+  }
+}
+
+/** Of what lies in the span that which lies before `ns`: whole packets, and bytes. */
+function upTo(ns: bigint, { beginNs, endNs }: TimeSpan, { packets, bytes }: Amount): Amount {
+  const share = Number(ns - beginNs) / Number(endNs - beginNs)
+  return { packets: Math.round(packets * share), bytes: Math.round(bytes * share) }
+}
+
+function roundedUp(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor
+}
+
+function later(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
+}
+
+function earlier(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}

@@ -1,0 +1,63 @@
+/** /api/v1/activity: how much was recorded when, for a picture of a time range. */
+import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../src/contract/device-parameters.ts'
+import { givenParameters, takeParameters } from '../../src/contract/request-parameters.ts'
+import { readActivityRange } from '../../src/query/query-range.ts'
+import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
+import { onHeld } from '../downloads/on-held.ts'
+import { withClientSignal } from '../request/client-signal.ts'
+import type { TimeSpan } from '../store/removed-spans.ts'
+import { isCapturing } from '../system-status/capture-group.ts'
+import { ActivityBuckets } from './activity-buckets.ts'
+import { countActivity } from './count-activity.ts'
+import { dropsIn, gapsIn, type RecordedTime, type TimedEvent, trimmedIn } from './recorded-time.ts'
+
+export async function answerActivity(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
+  const { catalogue, config, profiles } = parts
+  const { buckets: most } = takeParameters(ctx, { ...ACTIVITY_RANGE, ...ACTIVITY_PARAMETERS })
+  const range = readActivityRange(givenParameters(ctx), { zone: config.timeZone, nowNs: nowNs() })
+  await withClientSignal(ctx, async (signal) => {
+    const find = async () => ({
+      captures: await catalogue.list(),
+      agedOut: await catalogue.listAgedOut(),
+    })
+    const { buckets, held } = await onHeld(find, async (held) => {
+      const buckets = new ActivityBuckets(range, most)
+      const folderOf = catalogue.folderOf.bind(catalogue)
+      await countActivity(buckets, held.captures, { folderOf, profiles }, signal)
+      return { buckets, held }
+    })
+    const recorded: RecordedTime = { ...held, ...toldBy(parts) }
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = {
+      fromNs: String(range.beginNs),
+      toNs: String(range.endNs),
+      bucketNs: String(buckets.bucketNs),
+      packets: buckets.packets,
+      bytes: buckets.bytes,
+      exact: buckets.isExact,
+      gaps: gapsIn(range, recorded).map(shownSpan),
+      dropped: dropsIn(range, buckets.bucketNs, recorded).map((span) => ({
+        ...shownSpan(span),
+        packets: String(span.packets),
+      })),
+      trimmed: trimmedIn(range, recorded).map(shownSpan),
+    }
+  })
+}
+
+const TOLD: ReadonlySet<string> = new Set(['capture-resumed', 'packets-dropped'])
+
+function toldBy({ sensors, events }: ApplianceParts): Omit<RecordedTime, 'captures' | 'agedOut'> {
+  const report = sensors.capture.value
+  const told: TimedEvent[] = []
+  for (const { data } of events.kept()) if (TOLD.has(data.Kind)) told.push(data)
+  return {
+    events: told,
+    running: report !== undefined && isCapturing(report) ? report.name : undefined,
+    nowNs: nowNs(),
+  }
+}
+
+function shownSpan({ beginNs, endNs }: TimeSpan) {
+  return { fromNs: String(beginNs), toNs: String(endNs) }
+}

@@ -1,0 +1,149 @@
+/** When a device recorded and when not, and what it lost: by its records of captures, and by its events. Pure. */
+import type { StoredEvent } from '../events/stored-event.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+import type { HeldCaptures, TimeSpan } from '../store/removed-spans.ts'
+
+/** What the recorder has told, as far as it is kept. */
+export type TimedEvent = StoredEvent['data']
+
+export interface RecordedTime extends HeldCaptures {
+  readonly events: readonly TimedEvent[]
+  /** Full name of the capture that runs; undefined: none does, or no recorder tells. */
+  readonly running: string | undefined
+  readonly nowNs: bigint
+}
+
+export interface DroppedSpan extends TimeSpan {
+  readonly packets: bigint
+}
+
+/** Losses are told so long after they have begun, at most. */
+const DROPS_TOLD_NS = 1_000_000_000n
+
+/** When nothing was recorded, up to now: neither what is held nor what has been removed since. */
+export function gapsIn(range: TimeSpan, recorded: RecordedTime): readonly TimeSpan[] {
+  const endNs = recorded.nowNs < range.endNs ? recorded.nowNs : range.endNs
+  const spans = [
+    ...recorded.captures.flatMap((capture) => spansOf(capture, recorded)),
+    ...removedSpans(recorded),
+  ]
+  const gaps: TimeSpan[] = []
+  let fromNs = range.beginNs
+  for (const span of joined(spans)) {
+    if (span.beginNs >= endNs) break
+    if (span.beginNs > fromNs) gaps.push({ beginNs: fromNs, endNs: span.beginNs })
+    if (span.endNs > fromNs) fromNs = span.endNs
+  }
+  if (fromNs < endNs) gaps.push({ beginNs: fromNs, endNs })
+  return gaps
+}
+
+/** Where packets were removed to make room. Others of the same time may be held. */
+export function trimmedIn(range: TimeSpan, recorded: HeldCaptures): readonly TimeSpan[] {
+  return joined(removedSpans(recorded)).flatMap((span) => within(range, span) ?? [])
+}
+
+/**
+ * Where packets came and could not be kept. Losses that lie closer together than `apartNs` are told as one; those that
+ * no event tells of any more, as lost somewhere in their capture.
+ */
+export function dropsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime): readonly DroppedSpan[] {
+  const drops: DroppedSpan[] = []
+  for (const drop of [...toldDrops(recorded), ...untoldDrops(recorded)].sort(byBegin)) {
+    const clipped = within(range, drop)
+    if (clipped === undefined) continue
+    const last = drops.at(-1)
+    if (last === undefined || clipped.beginNs - last.endNs >= apartNs) {
+      drops.push({ ...clipped, packets: drop.packets })
+    } else {
+      const endNs = clipped.endNs > last.endNs ? clipped.endNs : last.endNs
+      drops[drops.length - 1] = { beginNs: last.beginNs, endNs, packets: last.packets + drop.packets }
+    }
+  }
+  return drops
+}
+
+/** When the capture took packets: without the times in which no recorder ran. */
+function spansOf(capture: CaptureRecord, { events, running, nowNs }: RecordedTime): readonly TimeSpan[] {
+  const endNs = capture.name === running && nowNs > capture.endNs ? nowNs : capture.endNs
+  const spans: TimeSpan[] = []
+  let beginNs = capture.startNs
+  for (const { TS } of eventsOf('capture-resumed', events, capture)) {
+    const resumedNs = BigInt(TS)
+    spans.push({ beginNs, endNs: lastHeldBefore(resumedNs, capture) ?? beginNs })
+    beginNs = resumedNs
+  }
+  return [...spans, { beginNs, endNs }]
+}
+
+/** The end of what was recorded until then; undefined: nothing is held of it. */
+function lastHeldBefore(ns: bigint, { streams }: CaptureRecord): bigint | undefined {
+  return streams
+    .flatMap(({ segments }) => segments)
+    .reduce<bigint | undefined>((last, { maxNs }) => {
+      const endNs = maxNs + 1n
+      return endNs <= ns && (last === undefined || endNs > last) ? endNs : last
+    }, undefined)
+}
+
+function toldDrops({ events }: RecordedTime): readonly DroppedSpan[] {
+  return events
+    .filter(({ Kind }) => Kind === 'packets-dropped')
+    .map((event) => {
+      const endNs = BigInt(event.TS)
+      return { beginNs: endNs - DROPS_TOLD_NS, endNs, packets: packetsOf(event) }
+    })
+}
+
+function untoldDrops({ captures, events }: RecordedTime): readonly DroppedSpan[] {
+  return captures.flatMap((capture) => {
+    const { drops, startNs, endNs } = capture
+    if (drops === undefined) return []
+    const told = eventsOf('packets-dropped', events, capture).reduce(
+      (sum, event) => sum + packetsOf(event),
+      0n,
+    )
+    const packets = drops.ring + drops.disk - told
+    return packets > 0n ? [{ beginNs: startNs, endNs, packets }] : []
+  })
+}
+
+function eventsOf(
+  kind: string,
+  events: readonly TimedEvent[],
+  { name }: CaptureRecord,
+): readonly TimedEvent[] {
+  return events.filter((event) => event.Kind === kind && event.name === name)
+}
+
+function packetsOf({ packets }: TimedEvent): bigint {
+  return typeof packets === 'string' && /^\d{1,20}$/.test(packets) ? BigInt(packets) : 0n
+}
+
+function removedSpans({ captures, agedOut }: HeldCaptures): readonly TimeSpan[] {
+  const removed = captures.flatMap((capture) => capture.removed ?? [])
+  return [...removed, ...agedOut].map(({ startNs, endNs }) => ({ beginNs: startNs, endNs }))
+}
+
+/** By time, those that touch as one; without empty ones. */
+function joined(spans: readonly TimeSpan[]): readonly TimeSpan[] {
+  const result: TimeSpan[] = []
+  for (const span of spans.filter(({ beginNs, endNs }) => beginNs < endNs).sort(byBegin)) {
+    const last = result.at(-1)
+    if (last === undefined || span.beginNs > last.endNs) result.push(span)
+    else if (span.endNs > last.endNs) result[result.length - 1] = { beginNs: last.beginNs, endNs: span.endNs }
+  }
+  return result
+}
+
+/** undefined: no part of the span lies in the range. */
+function within(range: TimeSpan, { beginNs, endNs }: TimeSpan): TimeSpan | undefined {
+  const fromNs = beginNs > range.beginNs ? beginNs : range.beginNs
+  const toNs = endNs < range.endNs ? endNs : range.endNs
+  return fromNs < toNs ? { beginNs: fromNs, endNs: toNs } : undefined
+}
+
+function byBegin(a: TimeSpan, b: TimeSpan): number {
+  if (a.beginNs === b.beginNs) return 0
+  return a.beginNs < b.beginNs ? -1 : 1
+}

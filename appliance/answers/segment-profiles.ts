@@ -1,0 +1,80 @@
+/**
+ * How the packets of finished segments lie in time, coarsely: what a look at many segments at once needs of each. They
+ * are counted once, by their tallies, and kept, for a finished segment does not change.
+ */
+import { LRUCache } from 'lru-cache'
+import { countPackets } from '../../native/addon.ts'
+import type { Amount } from './activity-buckets.ts'
+
+/** So long a part of a segment's time, in milliseconds a power of two, that there are not more parts than this. */
+const PARTS_MAX = 256
+const MILLISECOND_NS = 1_000_000n
+const BYTES_PER_PART = 8
+/** Of the entry itself, with its name. */
+const ENTRY_BYTES = 512
+/** Some 12,000 segments, which are 12 TB where they are full. */
+const BYTES_MAX = 33_554_432
+
+/** A finished segment as its record has it. */
+export interface FinishedSegment {
+  readonly port: number
+  /** Without ending. */
+  readonly path: string
+  readonly minNs: bigint
+  readonly maxNs: bigint
+  readonly packets: bigint
+}
+
+export interface SegmentProfile {
+  /** Part i begins at beginNs + i * partNs. */
+  readonly beginNs: bigint
+  readonly partNs: bigint
+  readonly packets: Uint32Array
+  readonly bytes: Uint32Array
+}
+
+export class SegmentProfiles {
+  readonly #kept = new LRUCache<string, SegmentProfile>({
+    maxSize: BYTES_MAX,
+    sizeCalculation: ({ packets }) => packets.length * BYTES_PER_PART + ENTRY_BYTES,
+  })
+  /** Several callers look at the same segments. */
+  readonly #running = new Map<string, Promise<SegmentProfile>>()
+
+  /** Fails as countPackets does. */
+  async of(segment: FinishedSegment): Promise<SegmentProfile> {
+    // A capture of the same name may have been imported anew.
+    const key = `${segment.path} ${segment.minNs} ${segment.maxNs} ${segment.packets}`
+    const kept = this.#kept.get(key)
+    if (kept !== undefined) return kept
+    const running = this.#running.get(key) ?? countSegment(segment)
+    this.#running.set(key, running)
+    try {
+      const profile = await running
+      this.#kept.set(key, profile)
+      return profile
+    } finally {
+      this.#running.delete(key)
+    }
+  }
+}
+
+/** What lies in part `index`. */
+export function amountOf({ packets, bytes }: SegmentProfile, index: number): Amount {
+  return { packets: packets[index] ?? 0, bytes: bytes[index] ?? 0 }
+}
+
+async function countSegment({ port, path, minNs, maxNs }: FinishedSegment): Promise<SegmentProfile> {
+  const beginNs = minNs - (minNs % MILLISECOND_NS)
+  let partNs = MILLISECOND_NS
+  while ((maxNs - beginNs) / partNs >= BigInt(PARTS_MAX)) partNs *= 2n
+  const parts = Number((maxNs - beginNs) / partNs) + 1
+  const boundariesNs = Array.from({ length: parts + 1 }, (_, index) => beginNs + BigInt(index) * partNs)
+  const counts = await countPackets({ streams: [{ port, segments: [path] }], boundariesNs })
+  return {
+    beginNs,
+    partNs,
+    packets: Uint32Array.from(counts, ({ packets }) => Number(packets)),
+    bytes: Uint32Array.from(counts, ({ bytes }) => Number(bytes)),
+  }
+}

@@ -1,0 +1,67 @@
+/** What a device says that it recorded when. A device is not trusted. */
+import { deviceProtocol } from '../device/device-failure.ts'
+import { parseDeviceJson } from '../device/device-json.ts'
+
+/** More spans than a picture could show, or a device in its right mind would tell. */
+const SPANS_MAX = 20_000
+
+/** As JSON, with `device` before it and nothing beside what we know. Fails with device-protocol. */
+export function formatActivity(device: string, text: string, bucketCount: number): string {
+  const activity = (parseDeviceJson(device, text) ?? {}) as Record<string, unknown>
+  const { packets, bytes, exact, gaps, dropped, trimmed } = activity
+  if (!areCounts(packets, bucketCount) || !areCounts(bytes, bucketCount))
+    throw deviceProtocol(device, `sent an activity without counts of ${bucketCount} parts of the range`)
+  return JSON.stringify({
+    device,
+    packets,
+    bytes,
+    exact: exact === true,
+    gaps: spansOf(device, gaps, isSpan, shownSpan),
+    dropped: spansOf(device, dropped, isDrop, ({ packets: lost, ...span }) => ({
+      ...shownSpan(span),
+      packets: lost,
+    })),
+    trimmed: spansOf(device, trimmed, isSpan, shownSpan),
+  })
+}
+
+interface Span {
+  readonly fromNs: string
+  readonly toNs: string
+}
+
+interface Drop extends Span {
+  readonly packets: string
+}
+
+function areCounts(value: unknown, length: number): boolean {
+  if (!Array.isArray(value) || value.length !== length) return false
+  return value.every((count: unknown) => Number.isSafeInteger(count) && (count as number) >= 0)
+}
+
+function spansOf<One>(
+  device: string,
+  value: unknown,
+  isOne: (one: unknown) => one is One,
+  shown: (one: One) => object,
+): readonly object[] {
+  if (Array.isArray(value) && value.length <= SPANS_MAX && value.every(isOne)) return value.map(shown)
+  throw deviceProtocol(device, 'sent an activity without spans of time')
+}
+
+function isSpan(value: unknown): value is Span {
+  const { fromNs, toNs } = (value ?? {}) as Record<string, unknown>
+  return isDecimal(fromNs) && isDecimal(toNs)
+}
+
+function isDrop(value: unknown): value is Drop {
+  return isSpan(value) && isDecimal((value as unknown as Record<string, unknown>).packets)
+}
+
+function isDecimal(value: unknown): value is string {
+  return typeof value === 'string' && /^\d{1,20}$/.test(value)
+}
+
+function shownSpan({ fromNs, toNs }: Span): Span {
+  return { fromNs, toNs }
+}
