@@ -141,6 +141,11 @@ export class UsersFile {
     return this.#entries.get(name)?.caller
   }
 
+  /** All users but their passwords, in the order of the file. */
+  list(): readonly ListedUser[] {
+    return [...this.#entries.values()].map(({ stored: { password: _password, ...user } }) => user)
+  }
+
   #isCurrent(entry: Entry): boolean {
     return this.#entries.get(entry.stored.name) === entry
   }

@@ -1,5 +1,6 @@
 /** The answers of the gateway about itself and its fleet, as schemas. */
 import { z } from 'zod'
+import { ROLES } from '../base/scopes.ts'
 import { decimal, failure, integer, nanoseconds } from './schema-parts.ts'
 
 const text = z.string()
@@ -35,6 +36,18 @@ export const DEVICE_REPORT = z.object({
   clockOffsetNs: decimal.nullable().describe("The device's clock minus the gateway's"),
   clockErrorNs: decimal.nullable(),
   ptp: z.object({ sync: boolean, offsetNs: z.number().nullable() }).nullable(),
+  capture: z
+    .object({
+      state: text.nullable(),
+      name: text.nullable(),
+      gbps: z.number().nullable(),
+      mpps: z.number().nullable().describe('Millions of packets per second'),
+      drops: integer.nullable().describe('Packets that it has lost'),
+    })
+    .nullable()
+    .describe('What the device captures; null: it does not tell'),
+  storeBytes: integer.nullable().describe('Of the file system that holds the store'),
+  storeFreeBytes: integer.nullable(),
   slotsTotal: integer,
   slotsUsed: integer.nullable(),
   waiting: integer.nullable(),
@@ -93,6 +106,22 @@ export const RECEIPT = z.object({
       clockErrorNs: decimal.nullable(),
       missing: z.object({ fromNs: nanoseconds, toNs: nanoseconds }).nullable(),
       error: failure.nullable(),
+    }),
+  ),
+})
+
+export const RECEIPTS = z.object({ requests: z.array(RECEIPT) })
+
+export const USERS = z.object({
+  users: z.array(
+    z.object({
+      name: text,
+      role: z.enum(ROLES),
+      devices: text.optional().describe('The bounds, as the users file has them'),
+      filter: text.optional(),
+      spanMaxS: integer.optional(),
+      bytesPerDay: integer.optional(),
+      streamsMax: integer.optional(),
     }),
   ),
 })

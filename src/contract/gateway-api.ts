@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from '../base/error.ts'
 import { AUDIT_PARAMETERS } from '../query/audit-parameters.ts'
-import { FLEET_PARAMETERS } from '../query/gateway-options.ts'
+import { FLEET_PARAMETERS, RECEIPT_PARAMETERS } from '../query/gateway-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import { FLEET_ACTIVITY } from './activity-answers.ts'
 import { AUDIT_PAGE } from './audit-answers.ts'
@@ -21,6 +21,8 @@ import {
   QUEUE,
   QUEUE_PLACE,
   RECEIPT,
+  RECEIPTS,
+  USERS,
 } from './gateway-answers.ts'
 import {
   CAPFLEET_DEVICE,
@@ -252,6 +254,26 @@ export const GATEWAY_API = {
     parameters: [{}],
     answers: [json('Receipt', RECEIPT, 'The receipt.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
+  },
+  receipts: {
+    method: 'GET',
+    path: '/v1/requests',
+    scope: 'capture:download',
+    group: 'Gateway',
+    says: 'What became of the downloads of the caller, for 24 hours, the newest first.',
+    parameters: [RECEIPT_PARAMETERS],
+    answers: [json('Receipts', RECEIPTS, 'The receipts.')],
+    errors: ['scheduler-unavailable'],
+  },
+  users: {
+    method: 'GET',
+    path: '/v1/users',
+    scope: 'admin',
+    group: 'Gateway',
+    says: 'The users of the users file with their roles and bounds; those of identity providers are not known.',
+    parameters: [{}],
+    answers: [json('Users', USERS, 'The users.')],
+    errors: [],
   },
   audit: {
     method: 'GET',

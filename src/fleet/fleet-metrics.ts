@@ -27,7 +27,11 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
   gauge('device_clock_error_seconds', 'How far the clock offset may be off', ({ health }) =>
     secondsOf(health.report.clock?.errorNs),
   )
-  gauge('device_readers', 'Downloads that the device itself counts', ({ health }) => health.report.readers)
+  gauge(
+    'device_readers',
+    'Downloads that the device itself counts',
+    ({ health }) => health.report.status?.readers,
+  )
   gauge('device_oldest_packet_timestamp_seconds', 'Time of the oldest packet of the device', ({ health }) =>
     secondsOf(health.report.oldestPacketNs),
   )
@@ -36,8 +40,10 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
     'Packets that the running capture of the device has lost, as the device tells it',
     ['device'],
     (set) => {
-      for (const { device, health } of fleet.members)
-        if (health.report.drops !== undefined) set(health.report.drops, { device: device.name })
+      for (const { device, health } of fleet.members) {
+        const drops = health.report.status?.capture?.drops
+        if (drops !== undefined) set(drops, { device: device.name })
+      }
     },
   )
   metrics.gauge(

@@ -3,6 +3,7 @@ import {
   choiceType,
   INTEGER_MAX,
   integerType,
+  numberType,
   patternType,
   SWITCH,
   TEXT,
@@ -80,6 +81,16 @@ export const LINK_PARAMETERS = {
     says: 'Lets the download in once, without credentials: the end of a link that POST /v1/tickets gave.',
     type: TEXT,
     leavesBody: true,
+  },
+} as const satisfies ParameterRows
+
+/** /v1/requests */
+export const RECEIPT_PARAMETERS = {
+  limit: {
+    name: 'Limit',
+    says: 'Lists so many receipts at most.',
+    type: numberType(1, 1_000, 'receipts'),
+    default: 50,
   },
 } as const satisfies ParameterRows
 

@@ -1,6 +1,7 @@
 /** /v1/devices: what the gateway knows of its devices, from their last probe; nobody is asked. */
 import { takeNoParameters } from '../contract/request-parameters.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
+import type { CaptureFigures } from '../fleet/health/device-probe.ts'
 import type { DeviceUse } from '../lease/lease.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './route.ts'
@@ -34,6 +35,7 @@ function reportOf(
   { limits }: GatewayParts,
 ): Record<string, unknown> {
   const { report } = health
+  const { status } = report
   return {
     name: device.name,
     site: device.site ?? null,
@@ -48,10 +50,23 @@ function reportOf(
     oldestPacketNs: report.oldestPacketNs?.toString() ?? null,
     clockOffsetNs: report.clock?.offsetNs.toString() ?? null,
     clockErrorNs: report.clock?.errorNs.toString() ?? null,
-    ptp: report.ptp === undefined ? null : { sync: report.ptp.sync, offsetNs: report.ptp.offsetNs ?? null },
+    ptp: status?.ptp === undefined ? null : { sync: status.ptp.sync, offsetNs: status.ptp.offsetNs ?? null },
+    capture: status?.capture === undefined ? null : captureOf(status.capture),
+    storeBytes: status?.storeBytes ?? null,
+    storeFreeBytes: status?.storeFreeBytes ?? null,
     slotsTotal: limits.streamsPerDevice,
     slotsUsed: use?.used ?? null,
     waiting: use?.waiting ?? null,
-    readers: report.readers ?? null,
+    readers: status?.readers ?? null,
+  }
+}
+
+function captureOf({ state, name, gbps, mpps, drops }: CaptureFigures) {
+  return {
+    state: state ?? null,
+    name: name ?? null,
+    gbps: gbps ?? null,
+    mpps: mpps ?? null,
+    drops: drops ?? null,
   }
 }

@@ -1,5 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
-import { takeNoParameters } from '../contract/request-parameters.ts'
+import { takeNoParameters, takeParameters } from '../contract/request-parameters.ts'
+import { RECEIPT_PARAMETERS } from '../query/gateway-options.ts'
 import { type StoredReceipt, shownReceipt } from '../serve/receipt.ts'
 import { madeOf, maySee } from './caller-bounds.ts'
 import type { GatewayParts } from './gateway-parts.ts'
@@ -12,6 +13,15 @@ export async function showRequest(ctx: RouteContext, parts: GatewayParts): Promi
   takeNoParameters(ctx)
   ctx.set('Cache-Control', 'no-store')
   ctx.body = shownReceipt(await visibleReceipt(ctx, parts, ctx.params.id ?? ''))
+}
+
+/** What became of the caller's own downloads. */
+export async function listRequests(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const { limit } = takeParameters(ctx, RECEIPT_PARAMETERS)
+  const receipts = await parts.downloads.receipts.list(ctx.state.caller?.name ?? '', limit)
+  const visible = receipts.filter(({ user, resume }) => maySee(ctx, parts, madeOf(user, resume)))
+  ctx.set('Cache-Control', 'no-store')
+  ctx.body = { requests: visible.map(shownReceipt) }
 }
 
 /** The receipt, for the user whose request it was. Fails with unknown-request. */

@@ -44,13 +44,14 @@ import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showAsset, showPage } from './page-handlers.ts'
 import { showQueue, showQueuePlace } from './queue-handlers.ts'
-import { showRequest } from './request-handlers.ts'
+import { listRequests, showRequest } from './request-handlers.ts'
 import type { GatewayRoute, RouteHandler } from './route.ts'
 import { listSchedules, orderSchedule, removeSchedule, showSchedule } from './schedule-handlers.ts'
 import { beginSession, endSession, showSession } from './session-handlers.ts'
 import { listFleetSplits } from './split-handlers.ts'
 import { issueTicket } from './ticket-handlers.ts'
 import { issueToken, listTokens, revokeToken } from './token-handlers.ts'
+import { listUsers } from './user-handlers.ts'
 
 /** What a device tells of itself. */
 const SYSTEM_READS: readonly Endpoint[] = [
@@ -188,9 +189,11 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...GATEWAY_API.device, handler: showDevice },
   { ...GATEWAY_API.queue, handler: showQueue },
   { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
+  { ...GATEWAY_API.receipts, handler: listRequests },
   { ...GATEWAY_API.receipt, handler: showRequest },
   { ...GATEWAY_API.estimate, handler: estimateFleet },
   { ...GATEWAY_API.activity, handler: showFleetActivity },
+  { ...GATEWAY_API.users, handler: listUsers },
   { ...GATEWAY_API.audit, handler: listAudit() },
 
   // Exports.

@@ -107,11 +107,27 @@ export class ReceiptStore implements AsyncDisposable {
       const lost = receipt.status === 'streaming' && ageMs > LOST_AFTER_TURNS * this.#refreshMs
       return lost ? { ...receipt, ...REPLICA_LOST } : receipt
     } catch (cause) {
-      throw new CapfleetError(
-        'scheduler-unavailable',
-        'receipts are in Redis, which cannot be reached now; ask again',
-        { retryAfterS: 5, cause },
-      )
+      throw unreachable(cause)
+    }
+  }
+
+  /** The newest receipts of a user, newest first. Fails with scheduler-unavailable when Redis does not answer. */
+  async list(user: string, most: number): Promise<readonly StoredReceipt[]> {
+    const running = [...this.#running.values()].map((source) => source())
+    const here = [...running, ...this.#pending.values()]
+      .filter((one) => one.user === user)
+      .map(({ id }) => id)
+    const ids = new Set([...here, ...(await this.#idsOf(user, most))])
+    const found = await Promise.all([...ids].map((id) => this.find(id)))
+    const receipts = found.filter((receipt) => receipt !== undefined)
+    return receipts.sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1)).slice(0, most)
+  }
+
+  async #idsOf(user: string, most: number): Promise<readonly string[]> {
+    try {
+      return await this.#redis.zrevrange(this.#listKey(user), 0, most - 1)
+    } catch (cause) {
+      throw unreachable(cause)
     }
   }
 
@@ -134,6 +150,11 @@ export class ReceiptStore implements AsyncDisposable {
 
   #key(id: string): string {
     return `{${this.#options.keyPrefix}}:req:${id}`
+  }
+
+  /** Ids of the user's receipts, by the time when they came. */
+  #listKey(user: string): string {
+    return `{${this.#options.keyPrefix}}:req:of:${user}`
   }
 
   #saveBegun(): void {
@@ -191,7 +212,7 @@ export class ReceiptStore implements AsyncDisposable {
   async #put(batch: readonly PendingReceipt[]): Promise<Error | undefined> {
     const commands = this.#redis.pipeline() as KeepReceipt
     for (const { id, user, json } of batch) {
-      const keys = [this.#key(id), `{${this.#options.keyPrefix}}:req:of:${user}`]
+      const keys = [this.#key(id), this.#listKey(user)]
       commands.keepReceipt(...keys, id, json, KEPT_S, this.#options.perUserMax, this.#key(''))
     }
     const results = (await commands.exec()) ?? []
@@ -207,6 +228,14 @@ export class ReceiptStore implements AsyncDisposable {
 /** defineCommand() cannot tell the types what it defined. */
 type KeepReceipt = ChainableCommander & {
   keepReceipt(...keysAndArguments: readonly (string | number)[]): unknown
+}
+
+function unreachable(cause: unknown): CapfleetError {
+  return new CapfleetError(
+    'scheduler-unavailable',
+    'receipts are in Redis, which cannot be reached now; ask again',
+    { retryAfterS: 5, cause },
+  )
 }
 
 const REPLICA_LOST = {

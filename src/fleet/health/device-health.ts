@@ -6,7 +6,7 @@ import { ClockFilter } from './clock-filter.ts'
 import type { DeviceBreaker } from './device-breaker.ts'
 import {
   type ClockOffset,
-  type PtpState,
+  type DeviceStatus,
   probeClock,
   probeOldestPacket,
   probeStatus,
@@ -20,7 +20,7 @@ export interface HealthSettings {
   readonly timeoutMs: number
 }
 
-/** What the last probe found. The facts below `error` are kept while the device is away. */
+/** What the last probe found. The facts below `error` are kept while the device is away, save for its status. */
 export interface HealthReport {
   /** Undefined before the first probe has ended. */
   readonly reachable: boolean | undefined
@@ -33,11 +33,8 @@ export interface HealthReport {
   readonly error: CapfleetError | undefined
   readonly version: string | undefined
   readonly clock: ClockOffset | undefined
-  readonly ptp: PtpState | undefined
-  /** Downloads that the device itself counts; those of others are among them. */
-  readonly readers: number | undefined
-  /** Packets that the running capture has lost, as the device tells it. */
-  readonly drops: number | undefined
+  /** What the device itself says; its readers are those of others, too. */
+  readonly status: DeviceStatus | undefined
   readonly oldestPacketNs: bigint | undefined
 }
 
@@ -64,9 +61,7 @@ const NOTHING_KNOWN: HealthReport = {
   error: undefined,
   version: undefined,
   clock: undefined,
-  ptp: undefined,
-  readers: undefined,
-  drops: undefined,
+  status: undefined,
   oldestPacketNs: undefined,
 }
 
@@ -152,7 +147,7 @@ export class DeviceHealth {
     } catch (error) {
       if (this.#closing.signal.aborted || !(error instanceof CapfleetError)) return false
       this.#options.breaker.probeFailed(error)
-      this.#change(false, { error, probeMs: undefined, readers: undefined, drops: undefined })
+      this.#change(false, { error, probeMs: undefined, status: undefined })
       return false
     }
   }
@@ -183,9 +178,7 @@ export class DeviceHealth {
     this.#report = {
       ...this.#report,
       clock: offset && this.#clock.best(performance.now()),
-      readers: foundOf(status)?.readers,
-      drops: foundOf(status)?.drops,
-      ptp: foundOf(status)?.ptp,
+      status: foundOf(status),
       oldestPacketNs: foundOf(oldest),
     }
   }

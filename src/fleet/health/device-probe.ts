@@ -20,34 +20,77 @@ export interface PtpState {
 /** What `status` told; undefined where the device said nothing or nothing of the right type. */
 export interface DeviceStatus {
   readonly readers: number | undefined
-  /** Packets that the running capture has lost. */
-  readonly drops: number | undefined
   readonly ptp: PtpState | undefined
+  readonly capture: CaptureFigures | undefined
+  /** Of the file system that holds the store. */
+  readonly storeBytes: number | undefined
+  readonly storeFreeBytes: number | undefined
+}
+
+/** The capture that runs, or the last one; undefined members: the device does not tell. */
+export interface CaptureFigures {
+  /** "running", "idle" and so on. */
+  readonly state: string | undefined
+  readonly name: string | undefined
+  readonly gbps: number | undefined
+  /** Millions of packets per second. */
+  readonly mpps: number | undefined
+  /** Packets that it has lost. */
+  readonly drops: number | undefined
 }
 
 const STATUS_PATH = '/api/v1/system/status'
 
-const VERSION_LENGTH_MAX = 128
+const TEXT_LENGTH_MAX = 128
 
 /** The version, as a sign of life. Fails as DeviceClient.getJson does. */
 export async function probeVersion(client: DeviceClient, limit: TimeLimit): Promise<string | undefined> {
   const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.version }
   const { version } = membersOf(await client.getJson('/api/v1/system/version', options))
-  return plainText(version, VERSION_LENGTH_MAX)
+  return plainText(version, TEXT_LENGTH_MAX)
 }
 
 /** The device's status. A device without this path tells nothing, which is no failure. */
 export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promise<DeviceStatus> {
-  const { cat, ptp, capture } = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
+  const groups = membersOf(await askStatus(client, STATUS_PATH, limit).catch(nothingIfNoPath))
+  const { cat, ptp } = groups
   const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
+  const freeGb = numberOf(readingsOf(groups.disk).FreeGB_Store0)
   return {
     readers: countOf(membersOf(cat).cat_EnableCnt),
-    drops: countOf(membersOf(capture).CaptureDrop),
     ptp:
       typeof sync === 'boolean'
         ? { sync, offsetNs: typeof offsetNs === 'number' ? offsetNs : undefined }
         : undefined,
+    capture: captureOf(groups.capture),
+    storeBytes: countOf(readingsOf(groups.other).StoreSize),
+    storeFreeBytes: freeGb === undefined ? undefined : Math.round(freeGb * BYTES_PER_GB),
   }
+}
+
+const BYTES_PER_GB = 1e9
+
+function captureOf(group: unknown): CaptureFigures | undefined {
+  if (group === undefined) return undefined
+  const readings = readingsOf(group)
+  return {
+    state: plainText(readings.CaptureState, TEXT_LENGTH_MAX),
+    name: plainText(readings.CaptureName, TEXT_LENGTH_MAX),
+    gbps: numberOf(readings.CaptureRateGbps),
+    mpps: numberOf(readings.CaptureRateMpps),
+    drops: countOf(readings.CaptureDrop),
+  }
+}
+
+/** The members of a group but those that are no reading. */
+function readingsOf(group: unknown): Readonly<Record<string, unknown>> {
+  const { unavailable, ...members } = membersOf(group)
+  if (!Array.isArray(unavailable)) return members
+  return Object.fromEntries(Object.entries(members).filter(([name]) => !unavailable.includes(name)))
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
 }
 
 function countOf(value: unknown): number | undefined {

@@ -55,10 +55,40 @@ describe('the fleet', { timeout: 30_000 }, () => {
     await probed()
     const report = reportOf('d0')
     assert.deepEqual(
-      [report.reachable, report.version, report.readers, report.ptp, report.oldestPacketNs, report.error],
+      [
+        report.reachable,
+        report.version,
+        report.status?.readers,
+        report.status?.ptp,
+        report.oldestPacketNs,
+        report.error,
+      ],
       [true, '1.2.3', 2, { sync: true, offsetNs: 12.5 }, 1_700_000_000_000_000_001n, undefined],
     )
     assert.ok(report.since !== undefined && report.probeMs !== undefined && report.probeMs > 0)
+  })
+
+  test('knows what a device captures, and of what it is no reading', async () => {
+    first().answers.set('/api/v1/system/status', {
+      capture: {
+        CaptureState: 'running',
+        CaptureName: 'lab',
+        CaptureRateGbps: 1.5,
+        CaptureDrop: 0,
+        unavailable: ['CaptureDrop'],
+      },
+      disk: { FreeGB_Store0: 12.5, unavailable: [] },
+      other: { StoreSize: 100_000_000_000, unavailable: ['UptimeHour'] },
+    })
+    await probed()
+    await eventually(() => reportOf('d0').status !== undefined, { limitMs: 5_000, message: 'the status' })
+    assert.deepEqual(reportOf('d0').status, {
+      readers: undefined,
+      ptp: undefined,
+      capture: { state: 'running', name: 'lab', gbps: 1.5, mpps: undefined, drops: undefined },
+      storeBytes: 100_000_000_000,
+      storeFreeBytes: 12_500_000_000,
+    })
   })
 
   test('probes over the connection of the probe before, however short its patience is', async () => {
@@ -100,7 +130,7 @@ describe('the fleet', { timeout: 30_000 }, () => {
     await eventually(() => reportOf('d0').reachable === false, { limitMs: 5_000, message: 'd0 is down' })
     const down = reportOf('d0')
     assert.deepEqual(
-      [down.error?.code, down.version, down.readers],
+      [down.error?.code, down.version, down.status?.readers],
       ['device-unreachable', '1.2.3', undefined],
     )
     assert.ok(down.since !== undefined && cameAt !== undefined && down.since >= cameAt)
