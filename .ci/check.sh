@@ -6,6 +6,7 @@ PATH="$PWD/node_modules/.bin:$PATH"
 echo 'check: format and lint (TypeScript)'
 biome check --error-on-warnings .
 echo 'check: types'
+node .ci/console-types.mjs
 tsc -p .
 echo 'check: format (C++)'
 git ls-files --cached --others --exclude-standard '*.cc' '*.h' | xargs clang-format --dry-run -Werror

@@ -7,6 +7,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buildConsole } from './setup/build-console.mjs'
 import { fail, output, ROOT, run, say } from './setup/console.mjs'
 import {
   ENGINE_TEST_PACKAGES,
@@ -108,6 +109,7 @@ installPackages([
   ...(forKubernetes ? KUBERNETES_PACKAGES : []),
 ])
 installModules()
+buildConsole()
 buildNative('build', {
   CMAKE_BUILD_TYPE: 'Release',
   NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),

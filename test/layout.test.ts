@@ -89,6 +89,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   // Shared with a page: nothing of Node.js. Of the contract it takes types.
   'src/client': ['src/base/error.ts', 'src/query', 'src/contract/export-answers.ts'],
+  // It runs in browsers: of the gateway it shares what a parameter is, and nothing of Node.js.
+  'src/console': ['src/query', 'src/contract/token-parameters.ts'],
   'src/command/client': [
     'src/base',
     'src/query',
@@ -150,7 +152,7 @@ function applianceRules(): Readonly<Record<string, readonly string[]>> {
 }
 
 const files = repositoryFiles()
-const sources = files.filter((path) => /^(src|appliance|native)\/.*\.ts$/.test(path))
+const sources = files.filter((path) => /^(src|appliance|native)\/.*\.tsx?$/.test(path))
 
 /** File -> the files that it imports, types included; paths from the root. */
 type Imports = ReadonlyMap<string, readonly string[]>
@@ -244,6 +246,16 @@ test('every file imports only what its folder may import', () => {
   assert.deepEqual(forbiddenImports(imports), [])
 })
 
+test('the page imports nothing of Node.js, by way of what it shares either', () => {
+  const seen = new Set(sources.filter((path) => path.startsWith('src/console/')))
+  for (const path of seen) for (const target of imports.get(path) ?? []) seen.add(target)
+  assert.ok(seen.has('src/query/download-parameters.ts'))
+  assert.deepEqual(
+    [...seen].filter((path) => existsSync(join(REPOSITORY_ROOT, path)) && /from 'node:/.test(read(path))),
+    [],
+  )
+})
+
 test('no file imports itself by way of others, types included', () => {
   assert.deepEqual(circles(imports), [])
 })
@@ -269,6 +281,7 @@ describe('a planted mistake is seen', () => {
     ['native/x.ts', 'src/base/log.ts'],
     ['src/client/x.ts', 'src/http/http-app.ts'],
     ['src/command/client/x.ts', 'src/fetch/body.ts'],
+    ['src/console/x.ts', 'src/http/http-app.ts'],
   ] as const) {
     test(`${from} imports ${to}`, () => {
       const planted = new Map([[from, ['src/base/error.ts', to]]])
@@ -310,7 +323,7 @@ test('engine sources include no Node header', () => {
 
 test('file names are unique', () => {
   const names = files
-    .filter((path) => /^(src|appliance|native)\/.*\.(ts|cc|h|lua)$/.test(path))
+    .filter((path) => /^(src|appliance|native)\/.*\.(tsx?|cc|h|lua)$/.test(path))
     .map((path) => basename(path))
   assert.deepEqual(
     names.filter((name, index) => names.indexOf(name) !== index),

@@ -46,6 +46,8 @@ export const TEST_PACKAGES = [
   'fish',
   // systemd-analyze, which looks at the units; nothing of it runs.
   'systemd',
+  // The browser of the page's tests.
+  'chromium',
 ]
 
 /** What builds and runs images, and a node of Kubernetes. */

@@ -178,7 +178,9 @@ export const EXPORT_API = {
     parameters: DOWNLOAD_TABLES.schedule,
     context: { at: 'fleet' },
     requestHeaders: [CAPFLEET_DEVICE, IDEMPOTENCY_KEY],
-    answers: [{ ...json('Schedule', SCHEDULE, 'The schedule is kept.'), status: 201, headers: [LOCATION] }],
+    answers: [
+      { ...json('ExportSchedule', SCHEDULE, 'The schedule is kept.'), status: 201, headers: [LOCATION] },
+    ],
     errors: [...ORDER_ERRORS, 'out-of-bounds'],
   },
   schedules: {
@@ -198,7 +200,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'One schedule: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
-    answers: [json('Schedule', SCHEDULE, 'The schedule.')],
+    answers: [json('ExportSchedule', SCHEDULE, 'The schedule.')],
     errors: ['unknown-schedule', 'scheduler-unavailable'],
   },
   unschedule: {
@@ -209,7 +211,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'Ends a schedule. Its exports stay.',
     parameters: [{}],
-    answers: [json('Schedule', SCHEDULE, 'The schedule as it was.')],
+    answers: [json('ExportSchedule', SCHEDULE, 'The schedule as it was.')],
     errors: ['unknown-schedule', 'scheduler-unavailable', 'audit-unavailable', 'cross-site'],
   },
 } as const satisfies Record<string, Endpoint>

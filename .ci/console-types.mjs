@@ -1,0 +1,17 @@
+// The types of the gateway's API for the page, made of what the gateway says in /openapi.json.
+import { writeFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { join } from 'node:path'
+import { openApi } from '../src/contract/openapi.ts'
+import { routesWith } from '../src/routes/routes.ts'
+import { ROOT } from './setup/console.mjs'
+
+// openapi-typescript needs the programming interface of TypeScript's compiler, which version 7 does not have.
+const compiler = new URL('./setup/compiler-interface.mjs', import.meta.url).href
+registerHooks({
+  resolve: (name, context, next) =>
+    name === 'typescript' ? { url: compiler, shortCircuit: true } : next(name, context),
+})
+const { default: openapiTs, astToString } = await import('openapi-typescript')
+const types = await openapiTs(openApi('capfleet gateway', routesWith([])))
+writeFileSync(join(ROOT, 'src', 'console', 'api-types.ts'), astToString(types))

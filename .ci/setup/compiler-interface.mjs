@@ -1,0 +1,5 @@
+// The last TypeScript that has a programming interface, without a command tsc that would stand beside ours.
+import common from '@ts-morph/common'
+
+// biome-ignore lint/style/noDefaultExport: as the package typescript has it
+export default common.ts

@@ -1,0 +1,89 @@
+/** Who did what, the newest lines first. */
+import { useState } from 'preact/hooks'
+import { useAsked } from '../base/asked.ts'
+import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { instantText } from '../base/instants.ts'
+import { useSurroundings } from '../parts/context.ts'
+import { DataTable } from '../parts/data-table.tsx'
+import { Empty, Failure, Waiting } from '../parts/notice.tsx'
+import { TEXTS } from '../texts.ts'
+
+type Entry = Schemas['AuditPage']['entries'][number]
+
+const LINES = 50
+const TYPED_MS = 300
+
+/** What stands in columns of its own, or proves the line. */
+const OWN_COLUMNS: ReadonlySet<string> = new Set([
+  'chain',
+  'seq',
+  'at',
+  'event',
+  'user',
+  'address',
+  'prev',
+  'hash',
+])
+
+export function Audit() {
+  const { access: texts } = TEXTS
+  const { zone } = useSurroundings()
+  const [filter, setFilter] = useState({ User: '', Event: '', From: '' })
+  const [after, setAfter] = useState<string | undefined>()
+  const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
+  const query = { Limit: LINES, ...given, ...(after === undefined ? {} : { After: after }) }
+  const page = useAsked(
+    async (signal) => await answered(gateway.GET('/v1/audit', { params: { query }, signal })),
+    { key: JSON.stringify(query), delayMs: TYPED_MS },
+  )
+  const next = page.value?.next
+  return (
+    <section aria-labelledby="audit-title">
+      <h2 id="audit-title">{texts.audit}</h2>
+      <div class="controls">
+        {(['User', 'Event', 'From'] as const).map((name) => (
+          <label key={name}>
+            {name}
+            <input
+              class="mono"
+              value={filter[name]}
+              placeholder={name === 'From' ? '-1h' : name === 'Event' ? 'download' : ''}
+              onInput={(event) => {
+                setAfter(undefined)
+                setFilter((before) => ({ ...before, [name]: event.currentTarget.value }))
+              }}
+            />
+          </label>
+        ))}
+      </div>
+      <Failure failure={page.failure} again={page.again} />
+      {page.value === undefined && page.failure === undefined ? <Waiting /> : null}
+      {page.value?.entries.length === 0 ? <Empty>{texts.auditEmpty}</Empty> : null}
+      {page.value === undefined || page.value.entries.length === 0 ? null : (
+        <DataTable label={texts.audit} columns={texts.auditColumns}>
+          {page.value.entries.map((entry) => (
+            <tr key={`${entry.chain} ${entry.seq}`}>
+              <td class="mono">{instantText(BigInt(Date.parse(entry.at)) * 1_000_000n, zone, 3)}</td>
+              <td>{entry.user ?? TEXTS.none}</td>
+              <td>{entry.event}</td>
+              <td class="mono">{entry.address ?? TEXTS.none}</td>
+              <td class="mono wide">{factsOf(entry)}</td>
+            </tr>
+          ))}
+        </DataTable>
+      )}
+      {next === null || next === undefined ? null : (
+        <button type="button" onClick={() => setAfter(next)}>
+          {texts.older}
+        </button>
+      )}
+    </section>
+  )
+}
+
+function factsOf(entry: Entry): string {
+  return Object.entries(entry)
+    .filter(([name, value]) => !OWN_COLUMNS.has(name) && value !== null)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('  ')
+}

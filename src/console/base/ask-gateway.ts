@@ -1,0 +1,99 @@
+/** Asks the gateway that served the page, as its openapi.json says, under the cookie of the session. */
+import createClient from 'openapi-fetch'
+import type { components, paths } from '../api-types.ts'
+
+export type Schemas = components['schemas']
+
+/** Where the gateway is reached: the folder of the page, which may lie below the prefix of a proxy. */
+export const BASE = new URL('.', location.href).href.replace(/[?#].*$/, '')
+
+/** An answer that is no 2xx, or none at all. */
+export class Problem extends Error {
+  readonly code: string
+  readonly status: number
+  readonly param: string | undefined
+  readonly position: number | undefined
+
+  constructor({ code, status, detail, param, position }: ProblemFacts) {
+    super(detail)
+    this.name = 'Problem'
+    this.code = code
+    this.status = status
+    this.param = param
+    this.position = position
+  }
+}
+
+interface ProblemFacts {
+  readonly code: string
+  readonly status: number
+  readonly detail: string
+  readonly param?: string | undefined
+  readonly position?: number | undefined
+}
+
+/** Sent with every request: whoever asks with it never gets the browser's own dialog for a password. */
+let formToken = '-'
+let onSessionOver: () => void = () => undefined
+
+export function useFormToken(token: string | null): void {
+  formToken = token ?? '-'
+}
+
+/** Called when an answer says that nobody is signed in any more. */
+export function whenSessionIsOver(listener: () => void): void {
+  onSessionOver = listener
+}
+
+export const gateway = createClient<paths>({ baseUrl: BASE.replace(/\/$/, ''), fetch: askedFetch })
+
+/** The body of a 2xx; anything else is thrown as a Problem. */
+export async function answered<Data>(
+  asked: Promise<{ data?: Data; error?: unknown; response: Response }>,
+): Promise<Data> {
+  const { data, error, response } = await asked
+  if (response.ok && data !== undefined) return data
+  throw problemOf(response, error)
+}
+
+/** A request that the types do not know, such as one for packets. */
+export async function openAnswer(path: string, init: RequestInit = {}): Promise<Response> {
+  const response = await askedFetch(new Request(new URL(path, BASE), init))
+  if (response.ok) return response
+  const body: unknown = await response.json().catch(() => undefined)
+  throw problemOf(response, body)
+}
+
+async function askedFetch(request: Request): Promise<Response> {
+  request.headers.set('X-Capfleet-Form', formToken)
+  let response: Response
+  try {
+    response = await fetch(request, { credentials: 'same-origin' })
+  } catch (error) {
+    if (request.signal.aborted) throw error
+    throw new Problem({ code: 'gateway-unreachable', status: 0, detail: UNREACHABLE })
+  }
+  if (response.status === 401 && !new URL(request.url).pathname.endsWith('/v1/session')) onSessionOver()
+  return response
+}
+
+const UNREACHABLE = 'The gateway does not answer. Check the network; the page tries again by itself.'
+
+function problemOf(response: Response, body: unknown): Problem {
+  const facts = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
+  return new Problem({
+    status: response.status,
+    code: typeof facts.code === 'string' ? facts.code : `http-${response.status}`,
+    detail:
+      typeof facts.detail === 'string'
+        ? facts.detail
+        : `What answers there is no gateway of capfleet, or not in order (status ${response.status}).`,
+    param: typeof facts.param === 'string' ? facts.param : undefined,
+    position: typeof facts.position === 'number' ? facts.position : undefined,
+  })
+}
+
+/** Text of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,113 @@
+/** Instants as epoch nanoseconds: how they are written for people, in UTC or in the zone of the browser. */
+
+export const NS_PER_MS = 1_000_000n
+export const NS_PER_S = 1_000_000_000n
+
+/** "UTC", or an IANA name. */
+export type Zone = string
+
+export function browserZone(): Zone {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone
+}
+
+export function nowNs(): bigint {
+  return BigInt(Date.now()) * NS_PER_MS
+}
+
+/** "2026-11-02 09:01:00.123456789", with as many digits as asked for. */
+export function instantText(ns: bigint, zone: Zone, digits = 9): string {
+  const seconds = floorDivide(ns, NS_PER_S)
+  const fraction = String(ns - seconds * NS_PER_S)
+    .padStart(9, '0')
+    .slice(0, digits)
+  return `${dateTimeText(Number(seconds) * 1_000, zone)}${digits === 0 ? '' : `.${fraction}`}`
+}
+
+/** The time of the day alone. */
+export function clockText(ns: bigint, zone: Zone, digits = 9): string {
+  return instantText(ns, zone, digits).slice(11)
+}
+
+/** "UTC", or "Europe/Berlin (UTC+01:00)" as it holds at the instant. */
+export function zoneText(zone: Zone, ns: bigint): string {
+  if (zone === 'UTC') return 'UTC'
+  const parts = formatOf(zone, 'longOffset').formatToParts(Number(ns / NS_PER_MS))
+  const offset = parts.find(({ type }) => type === 'timeZoneName')?.value.replace('GMT', 'UTC') ?? ''
+  return `${zone} (${offset === 'UTC' ? 'UTC+00:00' : offset})`
+}
+
+/** A time as the API takes it, from what somebody typed: RFC 3339, or the same without zone in the given one; else as it is. */
+export function typedInstant(text: string, zone: Zone): string {
+  const [, date, time, fraction = ''] =
+    /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(\.\d{1,9})?$/.exec(text.trim()) ?? []
+  if (date === undefined || time === undefined) return text.trim()
+  const full = time.length === 5 ? `${time}:00` : time
+  const utcMs = Date.parse(`${date}T${full}Z`)
+  if (Number.isNaN(utcMs)) return text.trim()
+  const ns = BigInt(instantOfLocal(utcMs, zone)) * NS_PER_MS
+  return String(ns + BigInt(fraction.slice(1).padEnd(9, '0')))
+}
+
+/** "1 h 20 min", "12.5 ms", "1 ns": two figures are enough to judge by. */
+export function durationText(ns: bigint): string {
+  if (ns < 0n) return `-${durationText(-ns)}`
+  if (ns < 1_000n) return `${ns} ns`
+  if (ns < NS_PER_MS) return `${decimal(ns, 1_000n)} µs`
+  if (ns < NS_PER_S) return `${decimal(ns, NS_PER_MS)} ms`
+  if (ns < 60n * NS_PER_S) return `${decimal(ns, NS_PER_S)} s`
+  const [large, small] =
+    ns < 3_600n * NS_PER_S
+      ? (['min', 's'] as const)
+      : ns < 86_400n * NS_PER_S
+        ? (['h', 'min'] as const)
+        : (['d', 'h'] as const)
+  const unitNs = SECONDS[large] * NS_PER_S
+  const rest = (ns % unitNs) / (SECONDS[small] * NS_PER_S)
+  return `${ns / unitNs} ${large}${rest === 0n ? '' : ` ${rest} ${small}`}`
+}
+
+const SECONDS = { s: 1n, min: 60n, h: 3_600n, d: 86_400n } as const
+
+function decimal(value: bigint, unit: bigint): string {
+  return String(Number(Number(value) / Number(unit)).toPrecision(4)).replace(/\.?0+$/, (zeros) =>
+    zeros.startsWith('.') ? '' : zeros,
+  )
+}
+
+function floorDivide(value: bigint, by: bigint): bigint {
+  const quotient = value / by
+  return value % by < 0n ? quotient - 1n : quotient
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+function formatOf(zone: Zone, timeZoneName: 'longOffset' | 'none'): Intl.DateTimeFormat {
+  const key = `${zone} ${timeZoneName}`
+  const known = formats.get(key)
+  if (known !== undefined) return known
+  const format = new Intl.DateTimeFormat('sv-SE', {
+    timeZone: zone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    ...(timeZoneName === 'none' ? {} : { timeZoneName }),
+  })
+  formats.set(key, format)
+  return format
+}
+
+function dateTimeText(ms: number, zone: Zone): string {
+  if (zone === 'UTC') return new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
+  return formatOf(zone, 'none').format(ms)
+}
+
+/** The first instant, in milliseconds, at which a clock in the zone shows what `utcMs` shows in UTC. */
+function instantOfLocal(utcMs: number, zone: Zone): number {
+  if (zone === 'UTC') return utcMs
+  const offsetAt = (ms: number) => Date.parse(`${dateTimeText(ms, zone).replace(' ', 'T')}Z`) - ms
+  const first = utcMs - offsetAt(utcMs - 86_400_000)
+  return first + offsetAt(first) === utcMs ? first : utcMs - offsetAt(utcMs + 86_400_000)
+}

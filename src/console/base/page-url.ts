@@ -1,0 +1,59 @@
+/**
+ * The whole state of the page stands behind the # of its address, so that a link is what somebody sees. There a filter
+ * with addresses in it reaches no server's log.
+ */
+import { useEffect, useState } from 'preact/hooks'
+
+export const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access'] as const
+export type View = (typeof VIEWS)[number]
+
+export interface PageState {
+  readonly view: View
+  readonly values: Readonly<Record<string, string>>
+}
+
+/** Values to change; undefined removes one. */
+export type Changes = Readonly<Record<string, string | undefined>>
+
+export function parsePageState(hash: string): PageState {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?')
+  const view = VIEWS.find((name) => name === path) ?? 'fleet'
+  return { view, values: Object.fromEntries(new URLSearchParams(query)) }
+}
+
+export function formatPageState({ view, values }: PageState): string {
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== '')).toString()
+  return `#/${view}${query === '' ? '' : `?${query}`}`
+}
+
+export function changed({ view, values }: PageState, changes: Changes): PageState {
+  const next = { ...values, ...changes }
+  const kept = Object.entries(next).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return { view, values: Object.fromEntries(kept) }
+}
+
+/** What changes while somebody drags or types is no step that the button "back" should know. */
+export function showState(state: PageState, { isStep = false } = {}): void {
+  const url = formatPageState(state)
+  if (url === formatPageState(currentState())) return
+  if (isStep) history.pushState(null, '', url)
+  else history.replaceState(null, '', url)
+  window.dispatchEvent(new Event('page-state'))
+}
+
+export function currentState(): PageState {
+  return parsePageState(location.hash)
+}
+
+export function usePageState(): PageState {
+  const [state, setState] = useState(currentState)
+  useEffect(() => {
+    const read = (): void => setState(currentState())
+    const events = ['page-state', 'popstate', 'hashchange']
+    for (const name of events) window.addEventListener(name, read)
+    return () => {
+      for (const name of events) window.removeEventListener(name, read)
+    }
+  }, [])
+  return state
+}

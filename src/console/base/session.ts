@@ -1,0 +1,90 @@
+/** Who is signed in, and what they may do. */
+import { useEffect, useState } from 'preact/hooks'
+import { openAnswer, Problem, useFormToken, whenSessionIsOver } from './ask-gateway.ts'
+
+export interface Session {
+  readonly user: string
+  readonly scopes: readonly string[]
+  readonly bounds: {
+    readonly devices: readonly string[]
+    readonly filters: readonly string[]
+    readonly spanMaxS?: number
+  }
+  readonly formToken: string | null
+  readonly endsAt: string | null
+  readonly version: string
+  readonly timeZone: string
+  readonly exports: boolean
+}
+
+export type Credentials = { readonly user: string; readonly password: string } | { readonly token: string }
+
+export interface SignedIn {
+  /** undefined: not known yet; null: nobody. */
+  readonly session: Session | null | undefined
+  readonly signIn: (credentials: Credentials) => Promise<void>
+  readonly signOut: () => Promise<void>
+}
+
+/** The cookie lives as long as it is asked for this often. */
+const RENEW_MS = 300_000
+
+export function useSession(): SignedIn {
+  const [session, setSession] = useState<Session | null | undefined>()
+  const show = (next: Session | null): void => {
+    useFormToken(next?.formToken ?? null)
+    setSession(next)
+  }
+  useEffect(() => {
+    whenSessionIsOver(() => show(null))
+    const look = (): void => void readSession().then(show, () => show(null))
+    look()
+    const timer = setInterval(() => {
+      if (!document.hidden) look()
+    }, RENEW_MS)
+    return () => clearInterval(timer)
+  }, [])
+  return {
+    session,
+    signIn: async (credentials) => show(await openSession(credentials)),
+    signOut: async () => {
+      await openAnswer('v1/session', { method: 'DELETE' })
+      show(null)
+    },
+  }
+}
+
+export function may(session: Session, scope: string): boolean {
+  return session.scopes.includes(scope)
+}
+
+async function readSession(): Promise<Session | null> {
+  try {
+    return (await (await openAnswer('v1/session')).json()) as Session
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) return null
+    throw error
+  }
+}
+
+async function openSession(credentials: Credentials): Promise<Session> {
+  const folder = location.pathname.replace(/[^/]*$/, '')
+  await openAnswer(`v1/session?Path=${encodeURIComponent(folder)}`, {
+    method: 'POST',
+    headers: { authorization: authorizationOf(credentials) },
+  })
+  // Asked anew, because a browser drops the cookie of an address that is neither https nor this machine.
+  const session = await readSession()
+  if (session !== null) return session
+  throw new Problem({
+    code: 'no-cookie',
+    status: 0,
+    detail: 'The browser did not keep the session: open the page by https.',
+  })
+}
+
+function authorizationOf(credentials: Credentials): string {
+  if ('token' in credentials) return `Bearer ${credentials.token.trim()}`
+  const bytes = new TextEncoder().encode(`${credentials.user}:${credentials.password}`)
+  return `Basic ${btoa(String.fromCharCode(...bytes))}`
+}

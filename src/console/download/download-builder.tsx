@@ -1,0 +1,241 @@
+/** The selection as a download: every parameter of the API, what it would deliver, and the ways to have it. */
+import { useState } from 'preact/hooks'
+import { useAction, useAsked } from '../base/asked.ts'
+import { answered, gateway, openAnswer, Problem, type Schemas } from '../base/ask-gateway.ts'
+import { instantText, typedInstant } from '../base/instants.ts'
+import { changed, currentState, formatPageState, showState, usePageState } from '../base/page-url.ts'
+import { may } from '../base/session.ts'
+import { useSurroundings } from '../parts/context.ts'
+import { CopyButton } from '../parts/copied.tsx'
+import { TEXTS } from '../texts.ts'
+import { readSelection } from '../timeline/selection.ts'
+import { capfleetLine, curlLine, downloadPath, downloadUrl } from './command-lines.ts'
+import { EstimateView } from './estimate-view.tsx'
+import { FieldProblem, ParameterField } from './parameter-field.tsx'
+import { downloadPairs, exportPairs, GROUPS, type GroupName, queryText } from './parameter-groups.ts'
+import { QueuePlaces } from './queue-places.tsx'
+import { keepDownload, keptDownloads, Receipts } from './receipts.tsx'
+import { startDownload } from './start-download.ts'
+
+/** A filter is asked about when somebody stops typing. */
+const TYPED_MS = 250
+
+const OPEN_GROUPS: ReadonlySet<GroupName> = new Set<GroupName>(['filters'])
+
+export function DownloadBuilder() {
+  const { values } = usePageState()
+  const { session } = useSurroundings()
+  const [downloads, setDownloads] = useState(keptDownloads)
+  const pairs = downloadPairs(values)
+  const hasRange = values.TSBegin !== undefined && values.TSEnd !== undefined
+  const query = Object.fromEntries(pairs)
+  const estimate = useAsked(
+    async (signal): Promise<Schemas['FleetEstimate']> =>
+      await answered(gateway.GET('/v1/estimate', { params: { query: query as never }, signal })),
+    { key: hasRange ? queryText(pairs) : undefined, delayMs: TYPED_MS },
+  )
+  const problem = estimate.failure instanceof Problem ? estimate.failure : undefined
+  const groups: readonly GroupName[] = ['filters', 'limits', 'times', 'merge', 'file', 'more']
+  const exportGroups: readonly GroupName[] =
+    session.exports && may(session, 'export:create') ? ['export', 'schedule'] : []
+  return (
+    <aside class="builder" aria-label={TEXTS.download.title}>
+      <h2>{TEXTS.download.title}</h2>
+      <RangeFields values={values} problem={problem} />
+      <EstimateView estimate={estimate} hasRange={hasRange} />
+      <Buttons
+        values={values}
+        isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}
+        onStart={(id) => setDownloads(id === '' ? keptDownloads() : keepDownload(id))}
+      />
+      {[...groups, ...exportGroups].map((name) => (
+        <Group key={name} name={name} values={values} problem={problem} />
+      ))}
+      {may(session, 'queue:read') ? <QueuePlaces user={session.user} /> : null}
+      <Receipts ids={downloads} onStart={(id) => setDownloads(keepDownload(id))} />
+    </aside>
+  )
+}
+
+type Values = Readonly<Record<string, string>>
+
+interface GroupProps {
+  readonly name: GroupName
+  readonly values: Values
+  readonly problem: Problem | undefined
+}
+
+function Group({ name, values, problem }: GroupProps) {
+  const rows = GROUPS.get(name)
+  if (rows === undefined) return null
+  const given = rows.filter((row) => (values[row.name] ?? '') !== '').length
+  return (
+    <details class="group" open={OPEN_GROUPS.has(name) || given > 0}>
+      <summary>
+        {TEXTS.download.groups[name]} {given === 0 ? null : <span class="count">{given}</span>}
+      </summary>
+      {rows.map((row) => (
+        <ParameterField
+          key={row.name}
+          parameter={row}
+          value={values[row.name] ?? ''}
+          problem={problem?.param === row.name ? problem : undefined}
+          onChange={(value) =>
+            showState(changed(currentState(), { [row.name]: value === '' ? undefined : value }))
+          }
+        />
+      ))}
+    </details>
+  )
+}
+
+function RangeFields({ values, problem }: Pick<GroupProps, 'values' | 'problem'>) {
+  const { download: texts } = TEXTS
+  return (
+    <div class="range">
+      <TimeField name="TSBegin" label={texts.begin} values={values} problem={problem} />
+      <TimeField name="TSEnd" label={texts.end} values={values} problem={problem} />
+      <div class="field">
+        <label for="parameter-Device">{texts.devices}</label>
+        <input
+          id="parameter-Device"
+          class="mono"
+          value={values.Device ?? ''}
+          placeholder={texts.allDevices}
+          autocomplete="off"
+          spellcheck={false}
+          onInput={(event) =>
+            showState(changed(currentState(), { Device: event.currentTarget.value || undefined }))
+          }
+        />
+        {problem?.param === 'Device' || problem?.code === 'unknown-device' ? (
+          <FieldProblem id="device-problem" value={values.Device ?? ''} problem={problem} />
+        ) : null}
+      </div>
+    </div>
+  )
+}
+
+interface TimeFieldProps {
+  readonly name: 'TSBegin' | 'TSEnd'
+  readonly label: string
+  readonly values: Values
+  readonly problem: Problem | undefined
+}
+
+/** Shows the exact instant in the zone of the page; takes what the API takes. */
+function TimeField({ name, label, values, problem }: TimeFieldProps) {
+  const { zone } = useSurroundings()
+  const value = values[name] ?? ''
+  const shown = /^\d{17,20}$/.test(value) ? instantText(BigInt(value), zone) : value
+  const own = problem?.param === name ? problem : undefined
+  return (
+    <div class="field">
+      <label for={`parameter-${name}`}>{label}</label>
+      <input
+        id={`parameter-${name}`}
+        class="mono"
+        value={shown}
+        placeholder="-15m"
+        title={TEXTS.download.timeHint}
+        aria-invalid={own !== undefined}
+        autocomplete="off"
+        spellcheck={false}
+        onChange={(event) => {
+          const text = typedInstant(event.currentTarget.value, zone)
+          showState(changed(currentState(), { [name]: text === '' ? undefined : text }), { isStep: true })
+        }}
+      />
+      <FieldProblem id={`parameter-${name}-problem`} value={value} problem={own} />
+    </div>
+  )
+}
+
+interface ButtonsProps {
+  readonly values: Values
+  readonly isReady: boolean
+  readonly onStart: (requestId: string) => void
+}
+
+function Buttons({ values, isReady, onStart }: ButtonsProps) {
+  const { download: texts } = TEXTS
+  const { session } = useSurroundings()
+  const pairs = downloadPairs(values)
+  const download = useAction()
+  return (
+    <>
+      <div class="actions">
+        <button
+          type="button"
+          class="primary"
+          disabled={!isReady || download.isBusy}
+          onClick={() =>
+            download.run(async () => onStart(await startDownload(downloadPath(absolute(values, pairs)))))
+          }
+        >
+          {download.isBusy ? texts.preparing : texts.button}
+        </button>
+        {session.exports && may(session, 'export:create') ? (
+          <OrderButtons values={values} isReady={isReady} />
+        ) : null}
+        {isReady ? (
+          <a class="button" href={formatPageState({ view: 'inside', values })}>
+            {texts.inside}
+          </a>
+        ) : null}
+      </div>
+      {download.failure === undefined ? null : (
+        <p class="failure" role="alert">
+          {download.failure}
+        </p>
+      )}
+      <div class="actions copies">
+        <CopyButton text={() => curlLine(pairs, session.user)} label={texts.copyCurl} />
+        <CopyButton text={() => capfleetLine(pairs)} label={texts.copyCapfleet} />
+        <CopyButton text={() => downloadUrl(pairs)} label={texts.copyUrl} />
+        <CopyButton text={() => location.href} label={texts.copyLink} />
+      </div>
+    </>
+  )
+}
+
+/** What a relative time meant when the button was pressed: a ticket and a receipt are for that. */
+function absolute(
+  values: Values,
+  pairs: readonly (readonly [string, string])[],
+): readonly (readonly [string, string])[] {
+  const selection = readSelection(values)
+  if (selection === undefined || values.Follow !== undefined) return pairs
+  const ends: Readonly<Record<string, bigint>> = { TSBegin: selection.fromNs, TSEnd: selection.toNs }
+  return pairs.map(([name, value]) => [name, String(ends[name] ?? value)] as const)
+}
+
+function OrderButtons({ values, isReady }: Pick<ButtonsProps, 'values' | 'isReady'>) {
+  const { download: texts } = TEXTS
+  const [ordered, setOrdered] = useState<string | undefined>()
+  const { isBusy, failure, run } = useAction()
+  const isSchedule = (values.Cron ?? '') !== ''
+  const order = async (): Promise<void> => {
+    const path = isSchedule ? 'v1/schedules' : 'v1/exports'
+    const pairs = exportPairs(values, isSchedule)
+    const answer = await openAnswer(`${path}?${queryText(pairs)}`, { method: 'POST' })
+    setOrdered(((await answer.json()) as { readonly id: string }).id)
+  }
+  return (
+    <>
+      <button type="button" disabled={!isReady || isBusy} onClick={() => run(order)}>
+        {isBusy ? texts.ordering : isSchedule ? texts.schedule : texts.export}
+      </button>
+      {ordered === undefined ? null : (
+        <a class="button" href={formatPageState({ view: 'exports', values: { ...values, export: ordered } })}>
+          {isSchedule ? texts.scheduled : texts.ordered}
+        </a>
+      )}
+      {failure === undefined ? null : (
+        <p class="failure" role="alert">
+          {failure}
+        </p>
+      )}
+    </>
+  )
+}

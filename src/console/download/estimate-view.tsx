@@ -1,0 +1,55 @@
+/** What the download would deliver, as the devices count it while somebody types. */
+import { bytesText, countText } from '../base/amounts.ts'
+import type { Asked } from '../base/asked.ts'
+import { Problem, type Schemas } from '../base/ask-gateway.ts'
+import { Failure } from '../parts/notice.tsx'
+import { TEXTS } from '../texts.ts'
+
+interface EstimateViewProps {
+  readonly estimate: Asked<Schemas['FleetEstimate']>
+  readonly hasRange: boolean
+}
+
+export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
+  const { download: texts } = TEXTS
+  const { value, failure, isAsking, again } = estimate
+  if (!hasRange) return <p class="estimate quiet">{texts.selectFirst}</p>
+  if (failure instanceof Problem && failure.param !== undefined) return null
+  if (failure !== undefined) return <Failure failure={failure} again={again} />
+  if (value === undefined)
+    return (
+      <p class="estimate quiet" role="status">
+        {texts.checking}
+      </p>
+    )
+  return (
+    <section class="estimate" aria-label={texts.estimate} aria-busy={isAsking}>
+      <p>
+        <span class="quiet">
+          {texts.estimate} {value.exact ? texts.exactly : texts.atMost}
+        </span>
+        <strong data-packets={value.packets}>
+          {countText(value.packets)} {texts.packets}
+        </strong>
+        <strong data-bytes={value.bytes} title={`${countText(value.bytes)} B`}>
+          {bytesText(value.bytes)}
+        </strong>
+        <span class="quiet">{isAsking ? texts.checking : texts.beforeCompression}</span>
+      </p>
+      <ul>
+        {value.devices.map((device) => (
+          <li key={device.device}>
+            <span>{device.device}</span>
+            {'error' in device ? (
+              <span class="bad">{device.error.detail ?? texts.notWithin}</span>
+            ) : (
+              <span class="mono">
+                {countText(device.packets)} · {bytesText(device.bytes)}
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

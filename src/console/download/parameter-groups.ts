@@ -1,0 +1,94 @@
+/** Which parameters the builder shows, and under which heading: those of the API's own rows, so that none can be missing. */
+import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
+import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
+import type { Parameter, ParameterRows } from '../../query/query-parameters.ts'
+
+export type GroupName = 'filters' | 'limits' | 'times' | 'merge' | 'file' | 'export' | 'schedule' | 'more'
+
+const PLACES: Readonly<Record<string, GroupName>> = {
+  FilterBPF: 'filters',
+  FilterBPFDecap: 'filters',
+  FilterFrame: 'filters',
+  FilterPort: 'filters',
+  FilterRE: 'filters',
+  MaxPackets: 'limits',
+  MaxBytes: 'limits',
+  TSMax: 'limits',
+  Slice: 'limits',
+  TSMode: 'times',
+  TSResolution: 'times',
+  OnError: 'merge',
+  Dedup: 'merge',
+  Align: 'merge',
+  Compression: 'file',
+  Wait: 'file',
+  Digest: 'file',
+  Follow: 'file',
+}
+
+/**
+ * What the page says in another way: the range in nanoseconds, devices by the lanes, a job by its button, and going on
+ * with a download by its receipt.
+ */
+const SAID_ELSEWHERE: ReadonlySet<string> = new Set([
+  'Device',
+  'TSBegin',
+  'TSEnd',
+  'TSUnit',
+  'TSUint',
+  'TSZone',
+  'from',
+  'to',
+  'StreamName',
+  'Start',
+  'Stop',
+  'Queue',
+  'Resume',
+  'Offset',
+])
+
+const DOWNLOAD_ROWS = rowsOf(DOWNLOAD_TABLES.fleet)
+const EXPORT_ROWS = rowsOf([EXPORT_PARAMETERS])
+const SCHEDULE_ROWS = rowsOf([SCHEDULE_PARAMETERS])
+
+export const GROUPS: ReadonlyMap<GroupName, readonly Parameter[]> = new Map([
+  ...Map.groupBy(DOWNLOAD_ROWS, ({ name }) => PLACES[name] ?? 'more'),
+  ['export' as const, EXPORT_ROWS],
+  ['schedule' as const, SCHEDULE_ROWS],
+])
+
+type Values = Readonly<Record<string, string>>
+
+/** The range and the devices come first, as people write them. */
+const RANGE_NAMES = ['Device', 'TSBegin', 'TSEnd']
+
+/** What a download is asked with. */
+export function downloadPairs(values: Values): readonly (readonly [name: string, value: string])[] {
+  return pairsOf(values, [...RANGE_NAMES, ...DOWNLOAD_ROWS.map(({ name }) => name)])
+}
+
+/** An export has no use for what is about waiting; what it has beside, it takes. */
+export function exportPairs(
+  values: Values,
+  isScheduled: boolean,
+): readonly (readonly [name: string, value: string])[] {
+  const table = DOWNLOAD_TABLES[isScheduled ? 'schedule' : 'export']
+  return pairsOf(values, [...RANGE_NAMES, ...rowsOf(table).map(({ name }) => name)])
+}
+
+function pairsOf(values: Values, names: readonly string[]): readonly (readonly [string, string])[] {
+  return [...new Set(names)].flatMap((name) => {
+    const value = values[name]
+    return value === undefined || value === '' ? [] : [[name, value] as const]
+  })
+}
+
+function rowsOf(tables: readonly ParameterRows[]): readonly Parameter[] {
+  return tables
+    .flatMap((rows): Parameter[] => Object.values(rows))
+    .filter(({ name, deviceOnly }) => deviceOnly !== true && !SAID_ELSEWHERE.has(name))
+}
+
+export function queryText(pairs: readonly (readonly [string, string])[]): string {
+  return pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&')
+}

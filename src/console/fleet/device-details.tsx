@@ -1,0 +1,93 @@
+/** All that is known of one device, beside the list. */
+
+import { durationText, instantText } from '../base/instants.ts'
+import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
+import { may } from '../base/session.ts'
+import { useSurroundings } from '../parts/context.ts'
+import { Value } from '../parts/copied.tsx'
+import { TEXTS } from '../texts.ts'
+import type { ControlRequest } from './capture-control.tsx'
+import { Health } from './device-row.tsx'
+import type { DeviceReport } from './device-state.ts'
+
+interface DeviceDetailsProps {
+  readonly device: DeviceReport
+  readonly onControl: (request: ControlRequest) => void
+}
+
+export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
+  const { session, zone } = useSurroundings()
+  const { name } = device
+  const timeline = formatPageState({
+    view: 'timeline',
+    values: { ...currentState().values, 'lane-filter': name, Device: name },
+  })
+  return (
+    <aside class="details" aria-label={name}>
+      <div class="actions">
+        <h2>{name}</h2>
+        <button type="button" onClick={() => showState(changed(currentState(), { device: undefined }))}>
+          {TEXTS.close}
+        </button>
+      </div>
+      <p>
+        <Health device={device} />{' '}
+        {device.error === null ? null : <span class="bad">{device.error.detail}</span>}
+      </p>
+      <dl>
+        {factsOf(device, zone).map(([term, text, shown]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>
+              <Value text={text} shown={shown ?? text} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <div class="actions">
+        <a class="button" href={timeline}>
+          {TEXTS.fleet.timeline}
+        </a>
+        {may(session, 'capture:control') ? (
+          <>
+            <button type="button" onClick={() => onControl({ action: 'start', devices: [name] })}>
+              {TEXTS.fleet.start}
+            </button>
+            <button type="button" onClick={() => onControl({ action: 'stop', devices: [name] })}>
+              {TEXTS.fleet.stop}
+            </button>
+          </>
+        ) : null}
+      </div>
+    </aside>
+  )
+}
+
+function factsOf(
+  device: DeviceReport,
+  zone: string,
+): readonly (readonly [term: string, text: string, shown?: string | undefined])[] {
+  const time = (iso: string | null) =>
+    iso === null ? '' : instantText(BigInt(Date.parse(iso)) * 1_000_000n, zone, 3)
+  const span = (ns: string | null) => (ns === null ? undefined : durationText(BigInt(ns)))
+  return [
+    ['Site', device.site ?? ''],
+    ['Address', device.url],
+    ['Version', device.version ?? ''],
+    ['Since', time(device.since)],
+    ['Asked', time(device.probedAt)],
+    ['Answer took', device.probeMs === null ? '' : `${device.probeMs.toFixed(1)} ms`],
+    ['Breaker', device.breaker],
+    ['Clock offset', device.clockOffsetNs ?? '', span(device.clockOffsetNs)],
+    ['Clock error', device.clockErrorNs ?? '', span(device.clockErrorNs)],
+    ['PTP', device.ptp === null ? '' : device.ptp.sync ? 'in step' : 'not in step'],
+    [
+      'Oldest packet',
+      device.oldestPacketNs ?? '',
+      device.oldestPacketNs === null ? undefined : instantText(BigInt(device.oldestPacketNs), zone),
+    ],
+    ['Streams', `${device.slotsUsed ?? '?'} of ${device.slotsTotal}`],
+    ['Readers', String(device.readers ?? '')],
+    ['Waiting', String(device.waiting ?? '')],
+  ]
+}

@@ -1,0 +1,189 @@
+/** The first packets of the selection as a table, and the bytes of one of them. */
+import { useState } from 'preact/hooks'
+import { countText } from '../base/amounts.ts'
+import { useAsked } from '../base/asked.ts'
+import { answered, gateway, openAnswer } from '../base/ask-gateway.ts'
+import { instantText } from '../base/instants.ts'
+import { formatPageState, usePageState } from '../base/page-url.ts'
+import { wiresharkLine } from '../download/command-lines.ts'
+import { downloadPairs, queryText } from '../download/parameter-groups.ts'
+import { useSurroundings } from '../parts/context.ts'
+import { CopyButton, Value } from '../parts/copied.tsx'
+import { DataTable } from '../parts/data-table.tsx'
+import { Empty, Failure, Waiting } from '../parts/notice.tsx'
+import { TEXTS } from '../texts.ts'
+import { decodeZstd } from './zstd-decoder.ts'
+import { summaryOf } from './packet-summary.ts'
+import { firstOfAll, hexLines, type Packet, readPackets } from './pcap-packets.ts'
+
+const PACKETS_MAX = 200
+const SLICE_BYTES = 256
+/** Each takes a stream of a device. */
+const DEVICES_MAX = 6
+
+type Pairs = readonly (readonly [name: string, value: string])[]
+
+/** What the page sets itself. */
+const OWN: ReadonlySet<string> = new Set([
+  'Device',
+  'MaxPackets',
+  'Slice',
+  'Compression',
+  'TSResolution',
+  'Follow',
+  'Digest',
+  'OnError',
+  'Dedup',
+  'Align',
+])
+
+export function InsidePage() {
+  const { inside: texts } = TEXTS
+  const { values } = usePageState()
+  const pairs = downloadPairs(values)
+  const hasRange = values.TSBegin !== undefined && values.TSEnd !== undefined
+  const found = useAsked((signal) => askPackets(pairs, signal), {
+    key: hasRange ? queryText(pairs) : undefined,
+  })
+  return (
+    <section aria-labelledby="inside-title" class="inside">
+      <div class="controls">
+        <h1 id="inside-title">{texts.title}</h1>
+        <a class="button" href={formatPageState({ view: 'timeline', values })}>
+          {texts.toTimeline}
+        </a>
+      </div>
+      <p class="quiet">{texts.explain}</p>
+      {hasRange ? null : <Empty>{texts.noSelection}</Empty>}
+      {hasRange && found.value === undefined && found.failure === undefined ? (
+        <Waiting text={texts.loading} />
+      ) : null}
+      <Failure failure={found.failure} again={found.again} />
+      {found.value === undefined ? null : <Found {...found.value} />}
+      {hasRange ? <Wireshark pairs={pairs} /> : null}
+    </section>
+  )
+}
+
+interface FoundPackets {
+  readonly packets: readonly Packet[]
+  readonly devices: readonly string[]
+  readonly leftOut: number
+}
+
+/** One download for each device, because a merged file does not say which packet came from where. */
+async function askPackets(pairs: Pairs, signal: AbortSignal): Promise<FoundPackets> {
+  const estimate = await answered(
+    gateway.GET('/v1/estimate', { params: { query: Object.fromEntries(pairs) as never }, signal }),
+  )
+  const holders = estimate.devices.flatMap((device) =>
+    'error' in device || device.packets === '0' ? [] : [device.device],
+  )
+  const devices = holders.slice(0, DEVICES_MAX)
+  const query = queryText([
+    ...pairs.filter(([name]) => !OWN.has(name)),
+    ['MaxPackets', String(PACKETS_MAX)],
+    ['Slice', String(SLICE_BYTES)],
+    ['Compression', 'zstd'],
+  ])
+  const lists = await Promise.all(
+    devices.map(async (device) => {
+      const answer = await openAnswer(
+        `devices/${encodeURIComponent(device)}/api/v1/pcap/timerange?${query}`,
+        { signal },
+      )
+      return readPackets(await decodeZstd(new Uint8Array(await answer.arrayBuffer())), device)
+    }),
+  )
+  return { packets: firstOfAll(lists, PACKETS_MAX), devices, leftOut: holders.length - devices.length }
+}
+
+function Found({ packets, devices, leftOut }: FoundPackets) {
+  const { inside: texts } = TEXTS
+  const { zone } = useSurroundings()
+  const [chosen, setChosen] = useState(0)
+  const packet = packets[chosen]
+  if (packets.length === 0) return <Empty>{texts.empty}</Empty>
+  return (
+    <>
+      {leftOut === 0 ? null : (
+        <p class="quiet">
+          {texts.onlyFirst} {devices.join(', ')}
+        </p>
+      )}
+      <DataTable
+        label={texts.title}
+        columns={texts.columns}
+        frameClass="packets"
+        onKeyDown={(event) => moveChoice(event, chosen, packets.length, setChosen)}
+      >
+        {packets.map((row, index) => {
+          const { source, destination, protocol } = summaryOf(row)
+          return (
+            <tr
+              key={index}
+              aria-current={index === chosen ? 'true' : undefined}
+              onClick={() => setChosen(index)}
+            >
+              <td class="mono">{instantText(row.ns, zone)}</td>
+              <td>{row.device}</td>
+              <td class="mono">{source}</td>
+              <td class="mono">{destination}</td>
+              <td>{protocol}</td>
+              <td class="number">{row.length}</td>
+            </tr>
+          )
+        })}
+      </DataTable>
+      {packet === undefined ? null : <PacketBytes packet={packet} />}
+    </>
+  )
+}
+
+function moveChoice(
+  event: KeyboardEvent,
+  chosen: number,
+  count: number,
+  choose: (index: number) => void,
+): void {
+  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
+  if (step === 0) return
+  event.preventDefault()
+  const next = Math.min(count - 1, Math.max(0, chosen + step))
+  choose(next)
+  ;(event.currentTarget as HTMLElement)
+    .querySelectorAll('tbody tr')
+    [next]?.scrollIntoView({ block: 'nearest' })
+}
+
+function PacketBytes({ packet }: { readonly packet: Packet }) {
+  const { inside: texts } = TEXTS
+  return (
+    <section class="packet-bytes" aria-label={texts.bytes}>
+      <h2>
+        {texts.bytes} <Value text={String(packet.ns)} />
+      </h2>
+      {packet.bytes.length === packet.length ? null : (
+        <p class="quiet">
+          {countText(packet.bytes.length)} {texts.cut} {countText(packet.length)}.
+        </p>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys */}
+      <pre tabIndex={0}>{hexLines(packet.bytes).join('\n')}</pre>
+    </section>
+  )
+}
+
+function Wireshark({ pairs }: { readonly pairs: Pairs }) {
+  const { inside: texts } = TEXTS
+  const { session } = useSurroundings()
+  const line = wiresharkLine(pairs, session.user)
+  return (
+    <details class="wireshark">
+      <summary>{texts.wireshark}</summary>
+      <p>{texts.wiresharkText}</p>
+      <pre class="wrapped">{line}</pre>
+      <CopyButton text={() => line} label={TEXTS.copy} />
+    </details>
+  )
+}

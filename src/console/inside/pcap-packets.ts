@@ -1,0 +1,61 @@
+/** The packets of a PCAP in nanoseconds, as the gateway sends it: little-endian, whole records. */
+
+export interface Packet {
+  readonly ns: bigint
+  readonly device: string
+  /** What the file has of it. */
+  readonly bytes: Uint8Array
+  /** Of the packet on the wire. */
+  readonly length: number
+  readonly linkType: number
+}
+
+const HEADER_BYTES = 24
+const RECORD_BYTES = 16
+const MAGIC_NS = 0xa1b23c4d
+
+/** A last record that is not whole is left out. */
+export function readPackets(file: Uint8Array, device: string): readonly Packet[] {
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
+  if (file.length < HEADER_BYTES || view.getUint32(0, true) !== MAGIC_NS) return []
+  const linkType = view.getUint32(20, true) & 0xffff
+  const packets: Packet[] = []
+  let at = HEADER_BYTES
+  while (at + RECORD_BYTES <= file.length) {
+    const captured = view.getUint32(at + 8, true)
+    const begin = at + RECORD_BYTES
+    if (begin + captured > file.length) break
+    const ns = BigInt(view.getUint32(at, true)) * 1_000_000_000n + BigInt(view.getUint32(at + 4, true))
+    packets.push({
+      ns,
+      device,
+      bytes: file.subarray(begin, begin + captured),
+      length: view.getUint32(at + 12, true),
+      linkType,
+    })
+    at = begin + captured
+  }
+  return packets
+}
+
+/** The first of all in the order of time; at the same time in the order of the devices, as the gateway merges. */
+export function firstOfAll(lists: readonly (readonly Packet[])[], count: number): readonly Packet[] {
+  return lists
+    .flat()
+    .map((packet, index) => ({ packet, index }))
+    .sort((a, b) => (a.packet.ns === b.packet.ns ? a.index - b.index : a.packet.ns < b.packet.ns ? -1 : 1))
+    .slice(0, count)
+    .map(({ packet }) => packet)
+}
+
+/** Lines of sixteen bytes: offset, hexadecimal, text. */
+export function hexLines(bytes: Uint8Array): readonly string[] {
+  return Array.from({ length: Math.ceil(bytes.length / 16) }, (_, line) => {
+    const part = [...bytes.subarray(line * 16, line * 16 + 16)]
+    const hex = part
+      .map((byte, index) => `${index === 8 ? ' ' : ''}${byte.toString(16).padStart(2, '0')}`)
+      .join(' ')
+    const text = part.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.')).join('')
+    return `${(line * 16).toString(16).padStart(4, '0')}  ${hex.padEnd(48)}  ${text}`
+  })
+}

@@ -1,0 +1,37 @@
+/** The page's side of the decoder, which is loaded when somebody looks inside for the first time. */
+import { Problem } from '../base/ask-gateway.ts'
+import type { Decoded, DecodeOrder } from './decoder-worker.ts'
+
+let worker: Worker | undefined
+let orders = 0
+
+export function decodeZstd(compressed: Uint8Array): Promise<Uint8Array> {
+  worker ??= new Worker(new URL('./decoder-worker.ts', import.meta.url), { type: 'module' })
+  const decoder = worker
+  orders += 1
+  const order: DecodeOrder = { id: orders, compressed }
+  return new Promise((resolve, reject) => {
+    const leave = (): void => {
+      decoder.removeEventListener('message', onMessage)
+      decoder.removeEventListener('error', onError)
+    }
+    const onMessage = ({ data }: MessageEvent<Decoded>): void => {
+      if (data.id !== order.id) return
+      leave()
+      if (data.bytes === undefined) reject(broken())
+      else resolve(data.bytes)
+    }
+    const onError = (): void => {
+      leave()
+      worker = undefined
+      reject(broken())
+    }
+    decoder.addEventListener('message', onMessage)
+    decoder.addEventListener('error', onError)
+    decoder.postMessage(order)
+  })
+}
+
+function broken(): Problem {
+  return new Problem({ code: 'bad-zstd', status: 0, detail: 'The packets could not be decoded. Ask again.' })
+}

@@ -1,0 +1,174 @@
+/** An export: how it goes on as it does, its files, and what may be done with it. */
+import { useState } from 'preact/hooks'
+import { bytesText, countText, percentText } from '../base/amounts.ts'
+import { useAction } from '../base/asked.ts'
+import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { durationText, instantText } from '../base/instants.ts'
+import { may } from '../base/session.ts'
+import { useSurroundings } from '../parts/context.ts'
+import { Value } from '../parts/copied.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { TEXTS } from '../texts.ts'
+import { useEventSource } from './event-source.ts'
+
+type Export = Schemas['Export']
+
+const ENDED: ReadonlySet<Export['state']> = new Set<Export['state']>([
+  'complete',
+  'partial',
+  'failed',
+  'cancelled',
+])
+
+interface ExportRowProps {
+  readonly order: Export
+  readonly isMarked: boolean
+  readonly onChange: (next: Export) => void
+  readonly onGone: () => void
+}
+
+export function ExportRow({ order, isMarked, onChange, onGone }: ExportRowProps) {
+  const { zone } = useSurroundings()
+  const path = ENDED.has(order.state) ? undefined : `v1/exports/${order.id}/events`
+  useEventSource(path, ['export'], (_name, data) => onChange(JSON.parse(data) as Export))
+  const bytes = order.files.reduce((sum, file) => sum + BigInt(file.bytes), 0n)
+  return (
+    <tr data-export={order.id} data-state={order.state} class={isMarked ? 'marked' : undefined}>
+      <td>
+        <span class={`state state-${order.state}`}>{order.state}</span>
+        {order.error === null ? null : <p class="bad">{order.error.detail}</p>}
+      </td>
+      <td class="mono">
+        {instantText(BigInt(Date.parse(order.createdAt)) * 1_000_000n, zone, 0)}
+        <br />
+        <Value text={order.id} shown={order.id.slice(0, 8)} />
+      </td>
+      <td>
+        <QueryText query={order.query} />
+        {order.reason === null ? null : <p class="quiet">{order.reason}</p>}
+      </td>
+      <td>{order.user}</td>
+      <td class="number" title={`${countText(bytes)} B`}>
+        {bytesText(order.files.length === 0 ? order.progress.writtenBytes : bytes)}
+      </td>
+      <td>
+        <Progress order={order} />
+      </td>
+      <td>
+        <ExportActions order={order} onChange={onChange} onGone={onGone} />
+      </td>
+    </tr>
+  )
+}
+
+function Progress({ order: { progress, state, devices } }: { readonly order: Export }) {
+  const missing = devices.flatMap(({ device, missing: parts }) => (parts.length === 0 ? [] : [device]))
+  const { ratio, bytesPerSecond, etaMs, stage } = progress
+  return (
+    <>
+      {ENDED.has(state) ? null : (
+        <>
+          <progress max={1} value={ratio ?? undefined} aria-label={stage} />
+          <span class="mono">
+            {' '}
+            {ratio === null ? '' : percentText(ratio)} {stage}
+            {bytesPerSecond === null ? '' : ` · ${bytesText(bytesPerSecond)}/s`}
+            {etaMs === null ? '' : ` · ${durationText(BigInt(etaMs) * 1_000_000n)}`}
+          </span>
+        </>
+      )}
+      {missing.length === 0 ? null : (
+        <span class="bad">
+          {TEXTS.exports.missing}: {missing.join(', ')}
+        </span>
+      )}
+    </>
+  )
+}
+
+function ExportActions({ order, onChange, onGone }: Omit<ExportRowProps, 'isMarked'>) {
+  const { exports: texts } = TEXTS
+  const { session } = useSurroundings()
+  const [isAsking, setAsking] = useState(false)
+  const { isBusy, failure, run } = useAction()
+  const options = { params: { path: { id: order.id } } }
+  const mayChange = may(session, 'export:create')
+  const remove = async (): Promise<void> => {
+    await answered(gateway.DELETE('/v1/exports/{id}', options))
+    setAsking(false)
+    onGone()
+  }
+  return (
+    <div class="actions">
+      {order.files.map((file, index) => (
+        <a
+          key={file.name}
+          class="button"
+          href={`${BASE}v1/exports/${order.id}/file?Part=${index + 1}`}
+          download={file.name}
+        >
+          {texts.file} {order.files.length > 1 ? index + 1 : ''}
+        </a>
+      ))}
+      {order.files.length === 0 ? null : (
+        <a class="button" href={`${BASE}v1/exports/${order.id}/manifest`} download={`${order.id}.json`}>
+          {texts.manifest}
+        </a>
+      )}
+      {mayChange && order.state === 'partial' ? (
+        <button
+          type="button"
+          disabled={isBusy}
+          onClick={() =>
+            run(async () => onChange(await answered(gateway.POST('/v1/exports/{id}/fill', options))))
+          }
+        >
+          {texts.fill}
+        </button>
+      ) : null}
+      {mayChange ? (
+        <button type="button" onClick={() => setAsking(true)}>
+          {ENDED.has(order.state) ? texts.remove : texts.cancel}
+        </button>
+      ) : null}
+      {isAsking ? (
+        <Dialog
+          title={`${ENDED.has(order.state) ? texts.remove : texts.cancel}: ${order.id.slice(0, 8)}`}
+          action={ENDED.has(order.state) ? texts.remove : texts.cancel}
+          isDangerous
+          isBusy={isBusy}
+          failure={failure}
+          onAnswer={() => run(remove)}
+          onClose={() => setAsking(false)}
+        >
+          <p>{texts.sure}</p>
+        </Dialog>
+      ) : failure === undefined ? null : (
+        <span class="bad">{failure}</span>
+      )}
+    </div>
+  )
+}
+
+/** The range in words, all else as it was asked. */
+export function QueryText({ query }: { readonly query: string }) {
+  const { zone } = useSurroundings()
+  const pairs = [...new URLSearchParams(query)]
+  return (
+    <ul class="query">
+      {pairs.map(([name, value]) => (
+        <li key={name}>
+          <span class="quiet">{name}</span>{' '}
+          <Value
+            text={value}
+            shown={
+              /^(TSBegin|TSEnd|Start|Stop)$/.test(name) && /^\d{17,20}$/.test(value)
+                ? instantText(BigInt(value), zone)
+                : value
+            }
+          />
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,95 @@
+/** Exports that are ordered again and again. */
+import { useState } from 'preact/hooks'
+import { useAction, useAsked } from '../base/asked.ts'
+import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { instantText } from '../base/instants.ts'
+import { may } from '../base/session.ts'
+import { useSurroundings } from '../parts/context.ts'
+import { DataTable } from '../parts/data-table.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { Empty, Failure } from '../parts/notice.tsx'
+import { TEXTS } from '../texts.ts'
+import { QueryText } from './export-row.tsx'
+
+const EVERY_MS = 10_000
+
+export function Schedules() {
+  const { exports: texts } = TEXTS
+  const list = useAsked(
+    async (signal) => (await answered(gateway.GET('/v1/schedules', { signal }))).schedules,
+    {
+      key: 'schedules',
+      everyMs: EVERY_MS,
+    },
+  )
+  const rows: readonly Schemas['ExportSchedule'][] = list.value ?? []
+  return (
+    <section aria-labelledby="schedules-title">
+      <h2 id="schedules-title">{texts.schedules}</h2>
+      <Failure failure={list.failure} again={list.again} />
+      {list.value !== undefined && rows.length === 0 ? <Empty>{texts.noSchedules}</Empty> : null}
+      {rows.length === 0 ? null : (
+        <DataTable label={texts.schedules} columns={texts.scheduleColumns}>
+          {rows.map((schedule) => (
+            <ScheduleRow key={schedule.id} schedule={schedule} onGone={list.again} />
+          ))}
+        </DataTable>
+      )}
+    </section>
+  )
+}
+
+function ScheduleRow({
+  schedule,
+  onGone,
+}: {
+  readonly schedule: Schemas['ExportSchedule']
+  readonly onGone: () => void
+}) {
+  const { exports: texts } = TEXTS
+  const { session, zone } = useSurroundings()
+  const [isAsking, setAsking] = useState(false)
+  const { isBusy, failure, run } = useAction()
+  const time = (iso: string | null) =>
+    iso === null ? TEXTS.none : instantText(BigInt(Date.parse(iso)) * 1_000_000n, zone, 0)
+  const end = async (): Promise<void> => {
+    await answered(gateway.DELETE('/v1/schedules/{id}', { params: { path: { id: schedule.id } } }))
+    setAsking(false)
+    onGone()
+  }
+  return (
+    <tr>
+      <td class="mono">{schedule.cron}</td>
+      <td>{schedule.cronZone}</td>
+      <td>
+        <QueryText query={schedule.query} />
+      </td>
+      <td class="mono">{time(schedule.nextAt)}</td>
+      <td class="mono">
+        {time(schedule.lastAt)}{' '}
+        {schedule.error === null ? null : <span class="bad">{schedule.error.detail}</span>}
+      </td>
+      <td>{schedule.user}</td>
+      <td>
+        {may(session, 'export:create') ? (
+          <button type="button" onClick={() => setAsking(true)}>
+            {texts.end}
+          </button>
+        ) : null}
+        {isAsking ? (
+          <Dialog
+            title={`${texts.end}: ${schedule.cron}`}
+            action={texts.end}
+            isDangerous
+            isBusy={isBusy}
+            failure={failure}
+            onAnswer={() => run(end)}
+            onClose={() => setAsking(false)}
+          >
+            <p>{texts.sure}</p>
+          </Dialog>
+        ) : null}
+      </td>
+    </tr>
+  )
+}

@@ -1,0 +1,124 @@
+/** The page: who is signed in, the way between its views, and the view that the address names. */
+import { render } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { AccessPage } from './access/access-page.tsx'
+import { instantText, nowNs, zoneText } from './base/instants.ts'
+import { formatPageState, type PageState, usePageState, VIEWS, type View } from './base/page-url.ts'
+import { type Preferences, usePreferences } from './base/preferences.ts'
+import { may, type Session, type SignedIn, useSession } from './base/session.ts'
+import { FleetPage } from './fleet/fleet-page.tsx'
+import { InsidePage } from './inside/inside-page.tsx'
+import { ExportsPage } from './jobs/exports-page.tsx'
+import { LivePage } from './jobs/live-page.tsx'
+import { QueuePage } from './jobs/queue-page.tsx'
+import { SurroundingsContext } from './parts/context.ts'
+import { Waiting } from './parts/notice.tsx'
+import { SignIn } from './sign-in.tsx'
+import { TEXTS } from './texts.ts'
+import { TimelinePage } from './timeline/timeline-page.tsx'
+
+/** What a view needs; who may not use it does not see it. */
+const SCOPES: Readonly<Record<View, string | undefined>> = {
+  fleet: 'device:read',
+  timeline: 'device:read',
+  inside: 'capture:download',
+  queue: 'queue:read',
+  exports: 'export:read',
+  live: 'device:read',
+  access: undefined,
+}
+
+const PAGES: Readonly<Record<View, () => preact.JSX.Element>> = {
+  fleet: FleetPage,
+  timeline: TimelinePage,
+  inside: InsidePage,
+  queue: QueuePage,
+  exports: ExportsPage,
+  live: LivePage,
+  access: AccessPage,
+}
+
+function Page() {
+  const signedIn = useSession()
+  const preferences = usePreferences()
+  const { session, signIn } = signedIn
+  if (session === undefined) return <Waiting text={TEXTS.signIn.looking} />
+  if (session === null) return <SignIn signIn={signIn} />
+  return <Frame session={session} signedIn={signedIn} preferences={preferences} />
+}
+
+interface FrameProps {
+  readonly session: Session
+  readonly signedIn: SignedIn
+  readonly preferences: Preferences
+}
+
+function Frame({ session, signedIn, preferences }: FrameProps) {
+  const state = usePageState()
+  const views = VIEWS.filter((view) => isFor(session, view))
+  const view = views.includes(state.view) ? state.view : 'access'
+  useEffect(() => {
+    document.title = `${TEXTS.views[view]} · capfleet`
+  }, [view])
+  const Shown = PAGES[view]
+  return (
+    <SurroundingsContext.Provider value={{ session, zone: preferences.zone, theme: preferences.theme }}>
+      <button
+        type="button"
+        class="skip"
+        onClick={() => document.querySelector<HTMLElement>('#content')?.focus()}
+      >
+        {TEXTS.skip}
+      </button>
+      <header class="top">
+        <span class="brand">capfleet</span>
+        <nav aria-label="Views">
+          {views.map((name) => (
+            <a key={name} href={linkTo(name, state)} aria-current={name === view ? 'page' : undefined}>
+              {TEXTS.views[name]}
+            </a>
+          ))}
+        </nav>
+        <TopControls user={session.user} signedIn={signedIn} preferences={preferences} />
+      </header>
+      <main id="content" tabIndex={-1} class={`view-${view}`}>
+        <Shown />
+      </main>
+    </SurroundingsContext.Provider>
+  )
+}
+
+function TopControls({
+  user,
+  signedIn,
+  preferences,
+}: { readonly user: string } & Omit<FrameProps, 'session'>) {
+  const { zone, toggleZone, theme, toggleTheme } = preferences
+  const now = nowNs()
+  return (
+    <div class="top-controls">
+      <button type="button" title={`${TEXTS.toggleZone} (${instantText(now, zone, 0)})`} onClick={toggleZone}>
+        {TEXTS.zone} {zoneText(zone, now)}
+      </button>
+      <button type="button" onClick={toggleTheme}>
+        {theme === 'dark' ? TEXTS.toLight : TEXTS.toDark}
+      </button>
+      <button type="button" onClick={() => void signedIn.signOut()}>
+        {TEXTS.signIn.out} <span class="quiet">{user}</span>
+      </button>
+    </div>
+  )
+}
+
+function isFor(session: Session, view: View): boolean {
+  const scope = SCOPES[view]
+  return (scope === undefined || may(session, scope)) && (view !== 'exports' || session.exports)
+}
+
+/** The selection goes along between the views that show it. */
+function linkTo(view: View, { values }: PageState): string {
+  return formatPageState({ view, values })
+}
+
+const root = document.querySelector('#page')
+if (root !== null) render(<Page />, root)

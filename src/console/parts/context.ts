@@ -1,0 +1,19 @@
+/** What all parts of the page know: who is signed in, and how times are shown. */
+import { createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import type { Zone } from '../base/instants.ts'
+import type { Session } from '../base/session.ts'
+
+export interface Surroundings {
+  readonly session: Session
+  readonly zone: Zone
+  readonly theme: string
+}
+
+export const SurroundingsContext = createContext<Surroundings | undefined>(undefined)
+
+export function useSurroundings(): Surroundings {
+  const surroundings = useContext(SurroundingsContext)
+  if (surroundings === undefined) throw new Error('a part of the page stands outside of it')
+  return surroundings
+}

@@ -1,0 +1,45 @@
+/** A table in a frame of its own, which scrolls by keys where it is wider than the window. */
+import type { ComponentChildren } from 'preact'
+
+interface DataTableProps {
+  readonly label: string
+  /** An empty one stands above buttons. */
+  readonly columns: readonly string[]
+  readonly isLive?: boolean
+  readonly frameClass?: string
+  readonly onKeyDown?: (event: KeyboardEvent) => void
+  readonly children: ComponentChildren
+}
+
+export function DataTable({
+  label,
+  columns,
+  isLive = false,
+  frameClass = '',
+  onKeyDown,
+  children,
+}: DataTableProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+    <section class={`table-scroller ${frameClass}`} tabIndex={0} aria-label={label} onKeyDown={onKeyDown}>
+      <table>
+        <TableHead columns={columns} />
+        <tbody aria-live={isLive ? 'polite' : undefined}>{children}</tbody>
+      </table>
+    </section>
+  )
+}
+
+export function TableHead({ columns }: Pick<DataTableProps, 'columns'>) {
+  return (
+    <thead>
+      <tr>
+        {columns.map((name) => (
+          <th key={name} scope="col">
+            {name === '' ? <span class="hidden">Actions</span> : name}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  )
+}

@@ -1,0 +1,31 @@
+/** What the page says instead of a value: that it waits, that something failed, that there is nothing. */
+import type { ComponentChildren } from 'preact'
+import { messageOf, Problem } from '../base/ask-gateway.ts'
+import { TEXTS } from '../texts.ts'
+
+export function Waiting({ text = TEXTS.loading }: { readonly text?: string }) {
+  return (
+    <p class="waiting" role="status">
+      {text}
+    </p>
+  )
+}
+
+export function Failure({ failure, again }: { readonly failure: unknown; readonly again?: () => void }) {
+  if (failure === undefined) return null
+  return (
+    <div class="failure" role="alert">
+      <span>{messageOf(failure)}</span>
+      {failure instanceof Problem && failure.status > 0 ? <code>{failure.code}</code> : null}
+      {again === undefined ? null : (
+        <button type="button" onClick={again}>
+          {TEXTS.again}
+        </button>
+      )}
+    </div>
+  )
+}
+
+export function Empty({ children }: { readonly children: ComponentChildren }) {
+  return <p class="empty">{children}</p>
+}

@@ -1,0 +1,79 @@
+/** What the devices captured when, as the gateway tells it without reading a packet; kept while other parts are asked for. */
+import { openAnswer } from '../base/ask-gateway.ts'
+import { instantAt, type TimeView } from './time-view.ts'
+
+/** A stretch of time, in nanoseconds as text. */
+export interface Stretch {
+  readonly fromNs: string
+  readonly toNs: string
+}
+
+export interface DeviceActivity {
+  readonly device: string
+  readonly packets: readonly number[]
+  readonly bytes: readonly number[]
+  readonly gaps: readonly Stretch[]
+  readonly dropped: readonly (Stretch & { readonly packets: string })[]
+  readonly trimmed: readonly Stretch[]
+}
+
+interface FailedActivity {
+  readonly device: string
+  readonly error: { readonly code: string; readonly detail: string }
+}
+
+interface ActivityAnswer {
+  readonly fromNs: string
+  readonly toNs: string
+  readonly bucketNs: string
+  readonly devices: readonly (DeviceActivity | FailedActivity)[]
+}
+
+/** One device's part of an answer, with the time that it covers. */
+export interface LaneActivity extends DeviceActivity {
+  readonly view: TimeView
+  readonly bucketNs: bigint
+}
+
+/** The latest answers by device. */
+export type ActivityCache = Map<string, LaneActivity>
+
+/** As many pixels to a bucket as an eye can tell apart. */
+const PIXELS_PER_BUCKET = 2
+const BUCKETS_MAX = 2_000
+
+/** Beside what is shown, so that a drag to the side or a step out finds something. */
+const MARGIN = 0.5
+
+export interface ActivityAsk {
+  readonly view: TimeView
+  readonly devices: readonly string[]
+  readonly widthPx: number
+}
+
+/** Changes when something else has to be asked for. */
+export function activityKey({ view, devices, widthPx }: ActivityAsk): string | undefined {
+  if (devices.length === 0 || widthPx === 0) return undefined
+  return `${view.fromNs} ${view.toNs} ${widthPx} ${devices.join(',')}`
+}
+
+export async function askActivity(
+  { view, devices, widthPx }: ActivityAsk,
+  cache: ActivityCache,
+  signal: AbortSignal,
+): Promise<ActivityCache> {
+  const buckets = Math.min(BUCKETS_MAX, Math.ceil((widthPx * (1 + 2 * MARGIN)) / PIXELS_PER_BUCKET))
+  const fromNs = instantAt(view, -MARGIN)
+  const query = new URLSearchParams({
+    TSBegin: String(fromNs < 0n ? 0n : fromNs),
+    TSEnd: String(instantAt(view, 1 + MARGIN)),
+    Buckets: String(buckets),
+    Device: devices.join(','),
+  })
+  const answer = (await (await openAnswer(`v1/activity?${query}`, { signal })).json()) as ActivityAnswer
+  const covered = { fromNs: BigInt(answer.fromNs), toNs: BigInt(answer.toNs) }
+  for (const lane of answer.devices)
+    if (!('error' in lane))
+      cache.set(lane.device, { ...lane, view: covered, bucketNs: BigInt(answer.bucketNs) })
+  return cache
+}

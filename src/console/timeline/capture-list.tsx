@@ -1,0 +1,43 @@
+/** The captures in the time that is shown: the way to those that are too short to be seen. */
+import { bytesText, countText } from '../base/amounts.ts'
+import { durationText, instantText } from '../base/instants.ts'
+import { useSurroundings } from '../parts/context.ts'
+import { TEXTS } from '../texts.ts'
+import type { CaptureSpan } from './captures.ts'
+
+interface CaptureListProps {
+  readonly captures: readonly CaptureSpan[] | undefined
+  readonly onChoose: (capture: CaptureSpan) => void
+}
+
+export function CaptureList({ captures, onChoose }: CaptureListProps) {
+  const { zone } = useSurroundings()
+  if (captures === undefined) return null
+  return (
+    <details class="capture-list" open>
+      <summary>
+        {TEXTS.timeline.captures} <span class="quiet">{captures.length}</span>
+      </summary>
+      {captures.length === 0 ? (
+        <p class="empty">{TEXTS.timeline.noCaptures}</p>
+      ) : (
+        <ul aria-label={TEXTS.timeline.captures}>
+          {captures.map((capture) => (
+            <li key={`${capture.device} ${capture.name}`}>
+              <button type="button" onClick={() => onChoose(capture)}>
+                <span class="name">{capture.name}</span>
+                <span>{capture.device}</span>
+                <span class="mono">{instantText(capture.fromNs, zone, 0)}</span>
+                <span class="mono">
+                  {capture.isActive ? 'runs' : durationText(capture.toNs - capture.fromNs)}
+                </span>
+                <span class="mono number">{countText(capture.packets)}</span>
+                <span class="mono number">{bytesText(capture.bytes)}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </details>
+  )
+}

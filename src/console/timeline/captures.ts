@@ -1,0 +1,42 @@
+/** The captures of devices, as the fleet's list has them, for the lanes that can be seen. */
+import { openAnswer, type Schemas } from '../base/ask-gateway.ts'
+import type { TimeView } from './time-view.ts'
+
+export interface CaptureSpan {
+  readonly device: string
+  readonly name: string
+  readonly fromNs: bigint
+  readonly toNs: bigint
+  readonly isActive: boolean
+  readonly packets: string
+  readonly bytes: string
+}
+
+/** More would not be read by anybody: who looks for one names devices, or less time. */
+const CAPTURES_MAX = 200
+
+export async function askCaptures(
+  devices: readonly string[],
+  view: TimeView,
+  signal: AbortSignal,
+): Promise<readonly CaptureSpan[]> {
+  // A number would round the nanoseconds.
+  const query = new URLSearchParams({
+    Device: devices.join(','),
+    Limit: String(CAPTURES_MAX),
+    From: String(view.fromNs),
+    To: String(view.toNs),
+  })
+  const answer = (await (
+    await openAnswer(`stream/list?${query}`, { signal })
+  ).json()) as Schemas['FleetCaptureList']
+  return answer.List.map((item) => ({
+    device: item.Device,
+    name: item.StreamName,
+    fromNs: BigInt(item.StartTS),
+    toNs: BigInt(item.EndTS),
+    isActive: item.IsActive,
+    packets: item.PacketCnt,
+    bytes: item.ByteCnt,
+  }))
+}
