@@ -119,7 +119,7 @@ export const TEXTS = {
     queue: 'Queue',
     queueEmpty: 'Nobody waits for these devices.',
     receipts: 'My downloads',
-    noReceipts: 'Downloads of this browser tab appear here with what became of them.',
+    noReceipts: 'Your downloads of the last 24 hours appear here with what became of them.',
     continue: 'Continue',
     continueHint: 'The rest comes as a file of its own, from the first packet that did not arrive whole.',
     checkHere: 'here',

@@ -1,7 +1,7 @@
 /** Who did what, the newest lines first. */
 import { useState } from 'preact/hooks'
-import { useAsked } from '../base/asked.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { DataTable } from '../parts/data-table.tsx'

@@ -1,7 +1,7 @@
 /** The selection as a download: every parameter of the API, what it would deliver, and the ways to have it. */
 import { useState } from 'preact/hooks'
-import { useAction, useAsked } from '../base/asked.ts'
 import { answered, gateway, openAnswer, Problem, type Schemas } from '../base/ask-gateway.ts'
+import { useAction, useAsked } from '../base/asked.ts'
 import { instantText, typedInstant } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState, usePageState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
@@ -14,7 +14,7 @@ import { EstimateView } from './estimate-view.tsx'
 import { FieldProblem, ParameterField } from './parameter-field.tsx'
 import { downloadPairs, exportPairs, GROUPS, type GroupName, queryText } from './parameter-groups.ts'
 import { QueuePlaces } from './queue-places.tsx'
-import { keepDownload, keptDownloads, Receipts } from './receipts.tsx'
+import { Receipts } from './receipts.tsx'
 import { startDownload } from './start-download.ts'
 
 /** A filter is asked about when somebody stops typing. */
@@ -25,7 +25,8 @@ const OPEN_GROUPS: ReadonlySet<GroupName> = new Set<GroupName>(['filters'])
 export function DownloadBuilder() {
   const { values } = usePageState()
   const { session } = useSurroundings()
-  const [downloads, setDownloads] = useState(keptDownloads)
+  const [started, setStarted] = useState(0)
+  const onStart = (): void => setStarted((count) => count + 1)
   const pairs = downloadPairs(values)
   const hasRange = values.TSBegin !== undefined && values.TSEnd !== undefined
   const query = Object.fromEntries(pairs)
@@ -46,13 +47,13 @@ export function DownloadBuilder() {
       <Buttons
         values={values}
         isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}
-        onStart={(id) => setDownloads(id === '' ? keptDownloads() : keepDownload(id))}
+        onStart={onStart}
       />
       {[...groups, ...exportGroups].map((name) => (
         <Group key={name} name={name} values={values} problem={problem} />
       ))}
       {may(session, 'queue:read') ? <QueuePlaces user={session.user} /> : null}
-      <Receipts ids={downloads} onStart={(id) => setDownloads(keepDownload(id))} />
+      <Receipts started={started} onStart={onStart} />
     </aside>
   )
 }
@@ -154,7 +155,7 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
 interface ButtonsProps {
   readonly values: Values
   readonly isReady: boolean
-  readonly onStart: (requestId: string) => void
+  readonly onStart: () => void
 }
 
 function Buttons({ values, isReady, onStart }: ButtonsProps) {
@@ -162,6 +163,10 @@ function Buttons({ values, isReady, onStart }: ButtonsProps) {
   const { session } = useSurroundings()
   const pairs = downloadPairs(values)
   const download = useAction()
+  const start = async (): Promise<void> => {
+    await startDownload(downloadPath(absolute(values, pairs)))
+    onStart()
+  }
   return (
     <>
       <div class="actions">
@@ -169,9 +174,7 @@ function Buttons({ values, isReady, onStart }: ButtonsProps) {
           type="button"
           class="primary"
           disabled={!isReady || download.isBusy}
-          onClick={() =>
-            download.run(async () => onStart(await startDownload(downloadPath(absolute(values, pairs)))))
-          }
+          onClick={() => download.run(start)}
         >
           {download.isBusy ? texts.preparing : texts.button}
         </button>

@@ -1,7 +1,7 @@
 /** What the download would deliver, as the devices count it while somebody types. */
 import { bytesText, countText } from '../base/amounts.ts'
-import type { Asked } from '../base/asked.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
+import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 

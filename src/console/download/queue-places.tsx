@@ -1,6 +1,7 @@
 /** Who streams from and waits for the chosen devices: what a download started now has before it. */
-import { useAsked } from '../base/asked.ts'
+
 import { answered, gateway } from '../base/ask-gateway.ts'
+import { useAsked } from '../base/asked.ts'
 import { TEXTS } from '../texts.ts'
 
 const EVERY_MS = 2_000

@@ -1,8 +1,8 @@
 /** A download as a browser does it: by a link that is good once, because a link cannot prove who follows it. */
 import { answered, BASE, gateway, openAnswer } from '../base/ask-gateway.ts'
 
-/** Begins it, and gives the id of its receipt. What is wrong with it is thrown before anything is saved. */
-export async function startDownload(path: string): Promise<string> {
+/** Begins it. What is wrong with it is thrown before anything is saved. */
+export async function startDownload(path: string): Promise<void> {
   await openAnswer(path.slice(1), { method: 'HEAD' })
   const ticket = await answered(gateway.POST('/v1/tickets', { params: { query: { For: path } } }))
   const link = document.createElement('a')
@@ -12,5 +12,4 @@ export async function startDownload(path: string): Promise<string> {
   document.body.append(link)
   link.click()
   link.remove()
-  return (ticket as { readonly requestId?: string }).requestId ?? ''
 }

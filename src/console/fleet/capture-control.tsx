@@ -1,7 +1,7 @@
 /** Start and stop of captures, behind a question that names the devices. */
 import { useState } from 'preact/hooks'
-import { useAction } from '../base/asked.ts'
 import { answered, gateway, Problem } from '../base/ask-gateway.ts'
+import { useAction } from '../base/asked.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { TEXTS } from '../texts.ts'
 

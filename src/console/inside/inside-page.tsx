@@ -1,8 +1,8 @@
 /** The first packets of the selection as a table, and the bytes of one of them. */
 import { useState } from 'preact/hooks'
 import { countText } from '../base/amounts.ts'
-import { useAsked } from '../base/asked.ts'
 import { answered, gateway, openAnswer } from '../base/ask-gateway.ts'
+import { useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
 import { formatPageState, usePageState } from '../base/page-url.ts'
 import { wiresharkLine } from '../download/command-lines.ts'
@@ -12,9 +12,9 @@ import { CopyButton, Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
-import { decodeZstd } from './zstd-decoder.ts'
 import { summaryOf } from './packet-summary.ts'
 import { firstOfAll, hexLines, type Packet, readPackets } from './pcap-packets.ts'
+import { decodeZstd } from './zstd-decoder.ts'
 
 const PACKETS_MAX = 200
 const SLICE_BYTES = 256

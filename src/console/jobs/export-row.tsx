@@ -1,8 +1,8 @@
 /** An export: how it goes on as it does, its files, and what may be done with it. */
 import { useState } from 'preact/hooks'
 import { bytesText, countText, percentText } from '../base/amounts.ts'
-import { useAction } from '../base/asked.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { useAction } from '../base/asked.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'

@@ -1,7 +1,7 @@
 /** Exports with their progress, and the schedules that order them. */
 import { useState } from 'preact/hooks'
-import { useAsked } from '../base/asked.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { useAsked } from '../base/asked.ts'
 import { usePageState } from '../base/page-url.ts'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'

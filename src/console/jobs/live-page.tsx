@@ -1,7 +1,7 @@
 /** What happens on the devices, as it happens. */
 import { useEffect, useState } from 'preact/hooks'
-import { pause, useAsked } from '../base/asked.ts'
 import { answered, gateway } from '../base/ask-gateway.ts'
+import { pause, useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { useSurroundings } from '../parts/context.ts'

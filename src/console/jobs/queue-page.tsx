@@ -1,6 +1,7 @@
 /** Who streams and who waits, over all gateways. */
-import { useAsked } from '../base/asked.ts'
+
 import { answered, gateway } from '../base/ask-gateway.ts'
+import { useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'

@@ -1,7 +1,7 @@
 /** Exports that are ordered again and again. */
 import { useState } from 'preact/hooks'
-import { useAction, useAsked } from '../base/asked.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { useAction, useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'

@@ -1,7 +1,7 @@
 /** One lane for each device; a range is marked in them, and the download builder beside says what becomes of it. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { useAsked } from '../base/asked.ts'
 import { answered, gateway, messageOf } from '../base/ask-gateway.ts'
+import { useAsked } from '../base/asked.ts'
 import { durationText, NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
