@@ -16,6 +16,7 @@ export const TEXTS = {
   copied: 'Copied',
   copy: 'Copy',
   none: '–',
+  table: 'table',
   signIn: {
     title: 'Sign in to capfleet',
     user: 'User',

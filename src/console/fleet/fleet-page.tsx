@@ -2,7 +2,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { useAsked } from '../base/asked.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
-import { TableHead } from '../parts/data-table.tsx'
+import { TableHead, tableLabel } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { useSeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
@@ -93,7 +93,7 @@ function DeviceTable({
   })
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
-    <section class="table-scroller" ref={scroller} tabIndex={0} aria-label={TEXTS.fleet.title}>
+    <section class="table-scroller" ref={scroller} tabIndex={0} aria-label={tableLabel(TEXTS.fleet.title)}>
       <table aria-rowcount={rows.length + 1} class="fleet-table">
         <TableHead columns={TEXTS.fleet.columns} />
         <tbody>

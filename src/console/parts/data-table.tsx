@@ -1,5 +1,6 @@
 /** A table in a frame of its own, which scrolls by keys where it is wider than the window. */
 import type { ComponentChildren } from 'preact'
+import { TEXTS } from '../texts.ts'
 
 interface DataTableProps {
   readonly label: string
@@ -20,14 +21,24 @@ export function DataTable({
   children,
 }: DataTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
-    <section class={`table-scroller ${frameClass}`} tabIndex={0} aria-label={label} onKeyDown={onKeyDown}>
+    <section
+      class={`table-scroller ${frameClass}`}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+      tabIndex={0}
+      aria-label={tableLabel(label)}
+      onKeyDown={onKeyDown}
+    >
       <table>
         <TableHead columns={columns} />
         <tbody aria-live={isLive ? 'polite' : undefined}>{children}</tbody>
       </table>
     </section>
   )
+}
+
+/** Not that of the section around it. */
+export function tableLabel(label: string): string {
+  return `${label}: ${TEXTS.table}`
 }
 
 export function TableHead({ columns }: Pick<DataTableProps, 'columns'>) {

@@ -1,0 +1,305 @@
+// The page in a real browser, over a real gateway, worker, Redis and appliances.
+import assert from 'node:assert/strict'
+import { createServer, request as httpRequest, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import {
+  ConsoleBrowser,
+  hindrances,
+  missingForConsole,
+  type OpenPage,
+  saved,
+  sha256,
+  show,
+  signIn,
+  tabTo,
+} from '../support/console/console-browser.ts'
+import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../support/exports/export-captures.ts'
+import { ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
+import { readPcap } from '../support/packets/pcap-records.ts'
+import { startTempWorker, type TempWorker } from '../support/processes/temp-worker.ts'
+import { USER_PASSWORD } from '../support/suite-secrets.ts'
+
+const CAPTURE_BYTES = 1_000_000
+const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access']
+const MARKUP = '<img src=x onerror="document.title=`broken`">'
+const SECOND_NS = 1_000_000_000n
+const AROUND = `view-from=${EXPORT_BEGIN_NS - 6n * SECOND_NS}&view-to=${EXPORT_END_NS + 6n * SECOND_NS}`
+
+describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
+  let world: ExportWorld
+  let worker: TempWorker
+  let browser: ConsoleBrowser
+  let opened: OpenPage
+  let page: Page
+  const url = (): string => `${world.gateway.url}/`
+
+  before(async () => {
+    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    worker = await startTempWorker(world.gateway)
+    browser = await ConsoleBrowser.launch()
+    opened = await browser.open(url(), { colorScheme: 'dark', viewport: { width: 1_440, height: 900 } })
+    page = opened.page
+  })
+  after(async () => {
+    await opened[Symbol.asyncDispose]()
+    await browser[Symbol.asyncDispose]()
+    await worker[Symbol.asyncDispose]()
+    await world[Symbol.asyncDispose]()
+  })
+
+  test('lets nobody in with a wrong password, says so, and lets them in with the right one', async () => {
+    await page.getByLabel('User').fill('full')
+    await page.getByLabel('Password').fill('wrong')
+    assert.deepEqual(await hindrances(page), [])
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').waitFor()
+    await signIn(page, { user: 'full', password: USER_PASSWORD })
+    assert.equal(await page.evaluate(() => document.cookie), '', 'no script sees the cookie')
+    for (const name of ['east', 'north', 'west'])
+      await page.locator(`tr[data-device=${name}]`, { hasText: 'up' }).waitFor()
+  })
+
+  test('finds a capture, and its estimate, its file and what curl saves are the same', async () => {
+    await page.getByRole('link', { name: 'Timeline' }).click()
+    await page.getByRole('button', { name: /^north north/ }).click()
+    const strong = page.locator('.estimate strong[data-packets]')
+    await strong.waitFor()
+    const estimated = await estimate(page)
+    const { bytes, name } = await saved(page, () =>
+      page.getByRole('button', { name: 'Download', exact: true }).click(),
+    )
+    const selected = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1])
+    const direct = await world.direct(
+      `/api/v1/pcap/timerange?TSBegin=${selected.get('TSBegin')}&TSEnd=${selected.get('TSEnd')}`,
+    )
+    assert.equal(sha256(bytes), sha256(direct))
+    assert.equal(bytes.length, estimated.bytes)
+    assert.equal(readPcap(bytes).records.length, estimated.packets)
+    assert.match(name, /\.pcap$/)
+  })
+
+  test('a drag selects to the nanosecond, and the address is the selection', async () => {
+    await show(page, `#/timeline?${AROUND}`)
+    await page.locator('.lane-canvas canvas').waitFor()
+    await drag(page, 0.25, 0.5)
+    const hash = await page.evaluate(() => location.hash)
+    const selected = new URLSearchParams(hash.split('?')[1])
+    const [from, to] = [BigInt(selected.get('TSBegin') ?? 0), BigInt(selected.get('TSEnd') ?? 0)]
+    const span = EXPORT_END_NS - EXPORT_BEGIN_NS + 12n * SECOND_NS
+    assert.ok(near(from, EXPORT_BEGIN_NS - 6n * SECOND_NS + span / 4n), `${from}`)
+    assert.ok(near(to, EXPORT_BEGIN_NS - 6n * SECOND_NS + span / 2n), `${to}`)
+    await using other = await browser.open(url() + hash)
+    await signIn(other.page, { user: 'user', password: USER_PASSWORD })
+    const field = (of: Page) => of.getByLabel('Begin').inputValue()
+    assert.equal(await field(other.page), await field(page))
+  })
+
+  test('a wrong filter shows where, and nothing can be downloaded by it', async () => {
+    await show(page, `#/timeline?${WHOLE_RANGE}`)
+    await page.getByLabel('FilterFrame').fill('capture.port==0 and nonsense==1')
+    const problem = page.locator('#parameter-FilterFrame-problem pre')
+    await problem.waitFor()
+    assert.equal(await problem.getAttribute('data-position'), '20')
+    assert.ok(await page.getByRole('button', { name: 'Download', exact: true }).isDisabled())
+    await page.getByLabel('FilterFrame').fill('')
+    await page.getByLabel('FilterBPF', { exact: true }).fill('tcp prt 80')
+    await page.locator('#parameter-FilterBPF-problem').waitFor()
+    await page.getByLabel('FilterBPF', { exact: true }).fill('greater 700')
+    await page.locator('.estimate strong[data-packets]').waitFor()
+  })
+
+  test('looks inside: the first packets with their devices, decoded in the browser', async () => {
+    await show(page, `#/inside?${WHOLE_RANGE}`)
+    const rows = page.locator('.packets tbody tr')
+    await rows.first().waitFor()
+    const { records } = readPcap(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}&MaxPackets=200`))
+    assert.equal(await rows.count(), records.length)
+    const lengths = await page.locator('.packets tbody td:last-child').allInnerTexts()
+    assert.deepEqual(
+      lengths.map(Number),
+      records.map(({ originalLength }) => originalLength),
+    )
+    const first = await page.locator('.packet-bytes pre').innerText()
+    const bytes = [...(records[0]?.captured.subarray(0, 8) ?? [])].map((byte) =>
+      byte.toString(16).padStart(2, '0'),
+    )
+    assert.ok(first.startsWith(`0000  ${bytes.join(' ')}`), first.slice(0, 60))
+  })
+
+  test('an export goes from a click to its file, and a reason with markup stays text', async () => {
+    await show(page, `#/timeline?${WHOLE_RANGE}&Reason=${encodeURIComponent(MARKUP)}`)
+    await page.getByRole('button', { name: 'Order export' }).click()
+    await page.getByRole('link', { name: 'Export ordered' }).click()
+    const row = page.locator('tr.marked[data-state=complete]')
+    await row.waitFor({ timeout: 20_000 })
+    const { bytes } = await saved(page, () => row.getByRole('link', { name: /^File/ }).click())
+    assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
+    assert.ok((await row.innerText()).includes(MARKUP))
+    assert.notEqual(await page.title(), 'broken')
+  })
+
+  test('live rows appear as the events come', async () => {
+    await show(page, '#/live')
+    await page.locator('.follower', { hasText: 'waiting' }).first().waitFor()
+    const east = world.device('east').appliance
+    const rows = page.locator('table tr', { hasText: 'recorder-started' })
+    const before = await rows.count()
+    await east.stopRecorder()
+    await east.startRecorder()
+    await page.waitForFunction(
+      (count) =>
+        [...document.querySelectorAll('table tr')].filter((row) =>
+          row.textContent?.includes('recorder-started'),
+        ).length > count,
+      before,
+    )
+  })
+
+  test('every view can be used by everybody, in dark and light, and on a phone', async () => {
+    await using own = await browser.open(url(), { colorScheme: 'dark', reducedMotion: 'reduce' })
+    await signIn(own.page, { user: 'admin', password: USER_PASSWORD })
+    const found: string[] = []
+    for (const view of VIEWS) {
+      await show(own.page, `#/${view}?${WHOLE_RANGE}&device=east`)
+      await settled(own.page)
+      const inDark = await hindrances(own.page)
+      await own.page.getByRole('button', { name: 'Light', exact: true }).click()
+      const inLight = await hindrances(own.page, ['color-contrast'])
+      await own.page.getByRole('button', { name: 'Dark', exact: true }).click()
+      found.push(...[...inDark, ...inLight].map((hindrance) => `${view}: ${hindrance}`))
+      await own.page.setViewportSize({ width: 320, height: 640 })
+      const beyondPx = await own.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+      if (beyondPx > 0) found.push(`${view}: ${beyondPx} px wider than a phone`)
+      await own.page.setViewportSize({ width: 1_280, height: 720 })
+    }
+    assert.deepEqual(found, [])
+    assert.deepEqual(own.faults, [])
+  })
+
+  test('the main task needs no mouse', async () => {
+    await using own = await browser.open(url())
+    const { keyboard } = own.page
+    await tabTo(own.page, '[name=user]')
+    await keyboard.type('user')
+    await tabTo(own.page, '[name=password]')
+    await keyboard.type(USER_PASSWORD)
+    await keyboard.press('Enter')
+    await own.page.getByRole('navigation').waitFor()
+    await tabTo(own.page, 'nav a[href*=timeline]')
+    await keyboard.press('Enter')
+    await own.page.locator('.capture-list li').first().waitFor()
+    await tabTo(own.page, '.capture-list button')
+    await keyboard.press('Enter')
+    await tabTo(own.page, '.skip')
+    await tabTo(own.page, '.lane-canvas')
+    for (const key of ['Escape', 'Home', ...Array<string>(10).fill('ArrowRight'), 'Enter'])
+      await keyboard.press(key)
+    for (const key of [...Array<string>(10).fill('ArrowRight'), 'Enter']) await keyboard.press(key)
+    await own.page.locator('.estimate strong[data-packets]').waitFor()
+    await tabTo(own.page, '.builder .primary')
+    const { bytes } = await saved(own.page, () => keyboard.press('Enter'))
+    assert.ok(readPcap(bytes).records.length > 0)
+  })
+
+  test('a viewer sees no control', async () => {
+    await using own = await browser.open(url())
+    await signIn(own.page, { user: 'viewer', password: USER_PASSWORD })
+    const links = await own.page.getByRole('navigation').getByRole('link').allInnerTexts()
+    assert.deepEqual(links, ['Fleet', 'Timeline', 'Queue', 'Live', 'Access'])
+    await show(own.page, '#/fleet?device=east')
+    await own.page.locator('.details').waitFor()
+    assert.equal(await own.page.getByRole('button', { name: /capture/ }).count(), 0)
+    await show(own.page, `#/timeline?${WHOLE_RANGE}`)
+    await own.page.locator('.lane-canvas').waitFor()
+    assert.equal(await own.page.locator('.builder').count(), 0)
+    assert.deepEqual(own.faults, [])
+  })
+
+  test('works below a path prefix, behind a proxy', async () => {
+    const proxy = await startPrefixProxy(world.gateway.url, '/tools/capfleet')
+    try {
+      await using own = await browser.open(`${proxy.url}/tools/capfleet/`)
+      await signIn(own.page, { user: 'user', password: USER_PASSWORD })
+      await show(own.page, `#/timeline?${WHOLE_RANGE}`)
+      await own.page.locator('.estimate strong[data-packets]').waitFor()
+      const { bytes } = await saved(own.page, () =>
+        own.page.getByRole('button', { name: 'Download', exact: true }).click(),
+      )
+      assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
+      assert.deepEqual(own.faults, [])
+    } finally {
+      proxy.server.closeAllConnections()
+      proxy.server.close()
+    }
+  })
+
+  test('a device that dies is shown as down within 10 s', async () => {
+    await show(page, '#/fleet')
+    await page.locator('tr[data-device=west]', { hasText: 'up' }).waitFor()
+    await world.device('west').appliance.closeAppliance(0)
+    await page.locator('tr[data-device=west]', { hasText: 'down' }).waitFor({ timeout: 10_000 })
+  })
+
+  test('nothing failed in it, nothing was asked elsewhere, and its policy has no unsafe word', async () => {
+    assert.deepEqual(opened.faults, [])
+    const policy = (await fetch(url(), { headers: { accept: 'text/html' } })).headers.get(
+      'content-security-policy',
+    )
+    assert.match(policy ?? '', /script-src 'self'/)
+    assert.doesNotMatch(policy ?? '', /unsafe|http/)
+  })
+})
+
+/** What the page says that it would deliver, exactly. */
+async function estimate(page: Page): Promise<{ readonly packets: number; readonly bytes: number }> {
+  const read = (name: string) => page.locator(`.estimate strong[data-${name}]`).getAttribute(`data-${name}`)
+  await page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+  return { packets: Number(await read('packets')), bytes: Number(await read('bytes')) }
+}
+
+/** From one place of the lanes to another, from 0 to 1. */
+async function drag(page: Page, from: number, to: number): Promise<void> {
+  const box = await page.locator('.lane-canvas').boundingBox()
+  assert.ok(box)
+  const y = box.y + box.height / 2
+  await page.mouse.move(box.x + box.width * from, y)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * ((from + to) / 2), y)
+  await page.mouse.move(box.x + box.width * to, y)
+  await page.mouse.up()
+}
+
+/** To a pixel or two of a view of about a minute. */
+function near(a: bigint, b: bigint): boolean {
+  const distance = a > b ? a - b : b - a
+  return distance < SECOND_NS / 4n
+}
+
+/** Nothing says any more that it is still asking. */
+async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(() => document.querySelector('.waiting, [aria-busy=true]') === null)
+}
+
+async function startPrefixProxy(
+  target: string,
+  prefix: string,
+): Promise<{ readonly url: string; readonly server: Server }> {
+  const { port } = new URL(target)
+  const server = createServer((request, response) => {
+    const { method, headers, url: asked = '/' } = request
+    if (!asked.startsWith(`${prefix}/`)) return void response.writeHead(404).end()
+    const passed = httpRequest(
+      { host: '127.0.0.1', port, method, headers, path: asked.slice(prefix.length) },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(response)
+      },
+    )
+    passed.on('error', () => response.destroy())
+    request.pipe(passed)
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}

@@ -1,0 +1,115 @@
+/** A real browser with the page of a gateway in it, which notes what no page may do. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AxeBuilder } from '@axe-core/playwright'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { REPOSITORY_ROOT } from '../repository-files.ts'
+
+const CHROMIUM = '/usr/bin/chromium'
+
+/** Why tests of the page cannot run here; false: they can. Under CI they must. */
+export function missingForConsole(): string | false {
+  if (process.env.CI === 'true') return false
+  if (!existsSync(CHROMIUM)) return 'no browser: apt-get install chromium'
+  const isBuilt = existsSync(join(REPOSITORY_ROOT, 'dist-console', 'index.html'))
+  return isBuilt ? false : 'the page is not built: node .ci/setup.mjs'
+}
+
+export interface Viewer {
+  readonly user: string
+  readonly password: string
+}
+
+export interface OpenPage extends AsyncDisposable {
+  readonly page: Page
+  /** What the browser refused by the page's policy, what failed in the page, and requests to other hosts. */
+  readonly faults: readonly string[]
+}
+
+export class ConsoleBrowser implements AsyncDisposable {
+  readonly #browser: Browser
+
+  private constructor(browser: Browser) {
+    this.#browser = browser
+  }
+
+  static async launch(): Promise<ConsoleBrowser> {
+    // Tests run as root in containers, where the browser's own sandbox cannot be.
+    const args = ['--no-sandbox', '--disable-dev-shm-usage']
+    return new ConsoleBrowser(await chromium.launch({ executablePath: CHROMIUM, args }))
+  }
+
+  /** A browser of its own, as somebody else's. */
+  async open(url: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<OpenPage> {
+    const context = await this.#browser.newContext({ acceptDownloads: true, ...options })
+    const page = await context.newPage()
+    const faults: string[] = []
+    const host = new URL(url).host
+    page.on('request', (request) => {
+      const asked = new URL(request.url())
+      if (asked.protocol.startsWith('http') && asked.host !== host) faults.push(`asked ${asked.host}`)
+    })
+    page.on('pageerror', (error) => faults.push(`failed: ${error.message}`))
+    page.on('console', (message) => {
+      if (/Content Security Policy/.test(message.text())) faults.push(message.text())
+    })
+    await page.goto(url)
+    return { page, faults, [Symbol.asyncDispose]: () => closed(context) }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#browser.close()
+  }
+}
+
+async function closed(context: BrowserContext): Promise<void> {
+  await context.close()
+}
+
+export async function signIn(page: Page, { user, password }: Viewer): Promise<void> {
+  await page.getByLabel('User').fill(user)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('navigation').waitFor()
+}
+
+/** Goes to a view by the address, as a link would. */
+export async function show(page: Page, hash: string): Promise<void> {
+  await page.evaluate((next) => {
+    location.hash = next
+  }, hash)
+}
+
+/** The file that the action saves. */
+export async function saved(
+  page: Page,
+  action: () => Promise<void>,
+): Promise<{ readonly bytes: Buffer; readonly name: string }> {
+  const [download] = await Promise.all([page.waitForEvent('download'), action()])
+  const path = await download.path()
+  return { bytes: await readFile(path), name: download.suggestedFilename() }
+}
+
+export function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** What hinders people in what is shown, of any level; `rules`: those alone. */
+export async function hindrances(page: Page, rules?: string[]): Promise<readonly string[]> {
+  // The new way opens a page of its own for each result, which costs more than the rules; there are no frames here.
+  const axe = new AxeBuilder({ page }).setLegacyMode(true)
+  const { violations } = await (rules === undefined ? axe : axe.withRules(rules)).analyze()
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+}
+
+/** Presses Tab until the focus is on what the selector names. */
+export async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let presses = 0; presses < 120; presses += 1) {
+    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) === true, selector)) return
+    await page.keyboard.press('Tab')
+  }
+  assert.fail(`Tab does not reach ${selector}`)
+}
