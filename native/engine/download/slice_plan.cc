@@ -8,7 +8,7 @@ namespace {
 
 /// Blocks at a time cut are read by both slices, one per run. Slices that grow with the number of
 /// runs keep that share small, up to this many times the wanted size.
-constexpr uint64_t kMostGrowth = 16;
+constexpr uint64_t kMostGrowth = 256;
 
 struct Range {
   int64_t beginNs;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "merge/record_copy.h"
 #include "store/block_checksum.h"
 
 namespace capfleet {
@@ -73,7 +74,10 @@ Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
     }
     Input& input = inputs_[tree_.winner()];
     if (input.block) {
-      if (!appendFromWinner(batch, counts)) return ScanStep::kFull;
+      const bool isDone = context_.transform.keepsEverything() && !maxSpanNs_
+                              ? mergeRecords(batch, counts)
+                              : appendFromWinner(batch, counts);
+      if (!isDone) return ScanStep::kFull;
       continue;
     }
     if (Status status = openFile(input); !status) return status.error();
@@ -200,6 +204,40 @@ uint64_t SliceScan::countBesideRange(const Input& input) const {
   const auto first = std::lower_bound(timestampsNs.begin(), timestampsNs.end(), context_.beginNs);
   const auto last = std::lower_bound(first, timestampsNs.end(), context_.endNs);
   return timestampsNs.size() - static_cast<uint64_t>(last - first);
+}
+
+/// Appends records as they are, of whichever input is next, until a block is needed or the slice
+/// ends. False when the batch is full. Mostly the inputs alternate after few packets: only one that
+/// has come several times in a row is asked how many it has before another's.
+bool SliceScan::mergeRecords(PacketBatch& batch, ScanCounts& counts) {
+  constexpr uint32_t kWinsBeforeRun = 4;
+  Slab& slab = *batch.slab;
+  const Input* last = nullptr;
+  for (uint32_t wins = 0; tree_.winnerKey() < endNs_;) {
+    Input& input = inputs_[tree_.winner()];
+    if (!input.block) return true;
+    wins = &input == last ? wins + 1 : 1;
+    last = &input;
+    if (wins >= kWinsBeforeRun) {
+      if (!appendFromWinner(batch, counts)) return false;
+      continue;
+    }
+    const LoadedBlock& block = *input.block;
+    const uint32_t* const offsets = &block.offsets[input.position];
+    const size_t bytes = offsets[1] - offsets[0];
+    if (bytes > batch.room()) return false;
+    copyRecord(slab.bytes.get() + slab.size, block.bytes.data() + offsets[0], bytes);
+    slab.size += bytes;
+    batch.count(1, tree_.winnerKey(), tree_.winnerKey());
+    input.position++;
+    if (input.position == block.packets()) {
+      finishBlock(input);
+      return true;
+    }
+    prefetchBytes(block.bytes.data() + offsets[1], block.bytes.data() + offsets[2]);
+    tree_.replaceWinner(block.timestampsNs[input.position]);
+  }
+  return true;
 }
 
 /// Appends from the winning input until another is next. False when the batch is full.

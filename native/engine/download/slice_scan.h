@@ -88,6 +88,7 @@ class SliceScan {
   Result<bool> copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts);
   Status loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts);
   uint64_t countBesideRange(const Input& input) const;
+  bool mergeRecords(PacketBatch& batch, ScanCounts& counts);
   bool appendFromWinner(PacketBatch& batch, ScanCounts& counts);
   uint32_t runEnd(const Input& input) const;
   void finishBlock(Input& input);

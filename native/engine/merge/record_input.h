@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "merge/record_copy.h"
 #include "os/byte_order.h"
 #include "packet/pcap_format.h"
 
@@ -81,9 +82,6 @@ class RecordInput {
   int64_t unitNs() const { return unitNs_; }
 
  private:
-  static constexpr size_t kPrefetchedBytes = 2048;
-  static constexpr size_t kCacheLine = 64;
-
   /// Finds the record at next_, and has the processor fetch it: with many inputs it is read much
   /// later.
   void look() {
@@ -93,16 +91,11 @@ class RecordInput {
       if (captured <= kMaxCapturedLength && kRecordHeaderBytes + captured <= room) [[likely]] {
         recordBytes_ = kRecordHeaderBytes + captured;
         time_ = int64_t{loadLe32(next_)} * unitsPerSecond_ + loadLe32(next_ + 4);
-        prefetch(next_ + kCacheLine, next_ + recordBytes_ + kRecordHeaderBytes);
+        prefetchBytes(next_ + kCacheLine, next_ + recordBytes_ + kRecordHeaderBytes);
         return;
       }
     }
     leaveSegment();
-  }
-
-  static void prefetch(const uint8_t* from, const uint8_t* to) {
-    if (to - from > static_cast<ptrdiff_t>(kPrefetchedBytes)) to = from + kPrefetchedBytes;
-    for (; from < to; from += kCacheLine) __builtin_prefetch(from);
   }
 
   void count() {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "merge/record_copy.h"
 #include "os/byte_order.h"
 #include "packet/pcap_format.h"
 
@@ -30,14 +31,6 @@ std::vector<int64_t> keysOf(const std::vector<RecordInput*>& inputs) {
 int64_t saturatingSum(int64_t key, int64_t add) {
   constexpr int64_t kLast = MergeTree::kEnded - 1;
   return key > kLast - add ? kLast : key + add;
-}
-
-/// Of a record, which has 16 bytes at least: for so few bytes a call costs as much as the copy.
-inline void copyRecord(uint8_t* to, const uint8_t* from, size_t bytes) {
-  size_t at = 0;
-  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
-  for (; at + 16 <= bytes; at += 16) std::memcpy(to + at, from + at, 16);
-  std::memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
 
 /// Whole records with fractions in nanoseconds get them in microseconds.

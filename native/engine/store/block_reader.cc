@@ -102,7 +102,11 @@ std::unique_ptr<LoadedBlock> BlockReader::take(size_t bytes) {
     }
   }
   if (!block) block = std::make_unique<LoadedBlock>();
-  if (block->bytes.size() < bytes) block->bytes = std::vector<uint8_t>(bytes);
+  // In steps, so that the next block of about this size finds room.
+  constexpr size_t kStep = size_t{64} << 10;
+  if (block->bytes.size() < bytes) {
+    block->bytes = std::vector<uint8_t>((bytes + kStep - 1) / kStep * kStep);
+  }
   return block;
 }
 
