@@ -105,6 +105,17 @@ describe(`three captures over the same time (SEED=${SEED})`, () => {
     assert.deepEqual(recordLines(records).toSorted(), recordLines(all).toSorted())
   })
 
+  test('the merge is that of mergecap, but for the order at one instant', async () => {
+    const { records } = await range(START_NS, START_NS + 10_000n)
+    const paths = [0, 1, 2].map((capture) => join(appliance.folder, `part${capture}.pcap`))
+    const merged = readPcap(
+      execFileSync('mergecap', ['-F', 'nsecpcap', '-w', '-', ...paths], { maxBuffer: 1 << 28 }),
+    )
+    const instants = (of: readonly PcapRecord[]): bigint[] => of.map(({ ns }) => ns)
+    assert.deepEqual(instants(records), instants(merged.records))
+    assert.deepEqual(recordLines(records).toSorted(), recordLines(merged.records).toSorted())
+  })
+
   test('cut at any instant, the parts put together are the whole', async () => {
     const random = seededRandom(SEED + 1)
     const whole = recordLines((await range(START_NS, START_NS + 10_000n)).records)
