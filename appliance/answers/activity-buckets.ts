@@ -27,11 +27,14 @@ export class ActivityBuckets {
     this.bytes = new Array<number>(count).fill(0)
   }
 
-  /** Whether all of the span, which has a packet at its first and its last nanosecond, lies in one bucket. */
-  isWithinOne({ beginNs, endNs }: TimeSpan): boolean {
-    const { range } = this
+  /** Adds what lies in the span if all of it lies in one bucket; whether it does. */
+  addToOne({ beginNs, endNs }: TimeSpan, amount: Amount): boolean {
+    const { range, bucketNs } = this
     if (beginNs < range.beginNs || endNs > range.endNs) return false
-    return (beginNs - range.beginNs) / this.bucketNs === (endNs - 1n - range.beginNs) / this.bucketNs
+    const index = (beginNs - range.beginNs) / bucketNs
+    if (endNs > range.beginNs + (index + 1n) * bucketNs) return false
+    this.#put(Number(index), amount)
+    return true
   }
 
   /**
@@ -39,18 +42,13 @@ export class ActivityBuckets {
    * its time: each is in one bucket, or outside of the range, but maybe not in the one where it belongs.
    */
   add(span: TimeSpan, amount: Amount): void {
-    if (amount.packets === 0) return
+    if (amount.packets === 0 || this.addToOne(span, amount)) return
     const { range, bucketNs } = this
     const beginNs = later(span.beginNs, range.beginNs)
     const endNs = earlier(span.endNs, range.endNs)
     if (beginNs >= endNs) return
     const first = Number((beginNs - range.beginNs) / bucketNs)
     const last = Number((endNs - 1n - range.beginNs) / bucketNs)
-    const isCut = first !== last || beginNs !== span.beginNs || endNs !== span.endNs
-    if (!isCut) {
-      this.#put(first, amount)
-      return
-    }
     this.isExact = false
     let before = upTo(beginNs, span, amount)
     for (let index = first; index <= last; index++) {
@@ -59,6 +57,14 @@ export class ActivityBuckets {
       this.#put(index, { packets: until.packets - before.packets, bytes: until.bytes - before.bytes })
       before = until
     }
+  }
+
+  /** The first edge of a bucket behind the time; undefined: it lies behind all. */
+  edgeBehind(ns: bigint): bigint | undefined {
+    const { beginNs, endNs } = this.range
+    if (ns < beginNs) return beginNs
+    if (ns >= endNs) return undefined
+    return earlier(beginNs + ((ns - beginNs) / this.bucketNs + 1n) * this.bucketNs, endNs)
   }
 
   /**

@@ -69,19 +69,13 @@ function addWhole(
       const { minNs, maxNs, packets, bytes, number } = segment
       if (minNs >= endNs || maxNs < beginNs) continue
       const span = { beginNs: minNs, endNs: maxNs + 1n }
-      if (buckets.isWithinOne(span)) {
-        buckets.add(span, { packets: Number(packets), bytes: Number(bytes - FILE_HEADER_BYTES) })
-      } else {
-        const isGrowing = capture.state === 'active' && isLast(segments, segment)
-        const path = segmentPath(folderOf(capture), port, number)
-        cut.push({ port, path, minNs, maxNs, packets, isGrowing })
-      }
+      const amount = { packets: Number(packets), bytes: Number(bytes - FILE_HEADER_BYTES) }
+      if (buckets.addToOne(span, amount)) continue
+      const isGrowing = capture.state === 'active' && segment === segments.at(-1)
+      const path = segmentPath(folderOf(capture), port, number)
+      cut.push({ port, path, minNs, maxNs, packets, isGrowing })
     }
   }
-}
-
-function isLast(segments: readonly SegmentRecord[], segment: SegmentRecord): boolean {
-  return segments.at(-1) === segment
 }
 
 async function addCounted(
@@ -114,11 +108,16 @@ function within(
   return { beginNs: beginNs < minNs ? minNs : beginNs, endNs: endNs > maxNs ? maxNs + 1n : endNs }
 }
 
+/** Parts that lie in one bucket go there together; one with an edge inside goes by itself. */
 function addProfile(buckets: ActivityBuckets, segment: FinishedSegment, profile: SegmentProfile): void {
-  const { beginNs, partNs, packets } = profile
-  for (let index = 0; index < packets.length; index++) {
-    const partBeginNs = beginNs + BigInt(index) * partNs
-    const span = within(segment, { beginNs: partBeginNs, endNs: partBeginNs + partNs })
-    buckets.add(span, amountOf(profile, index))
+  const { partNs, packets } = profile
+  for (let index = 0; index < packets.length; ) {
+    const beginNs = profile.beginNs + BigInt(index) * partNs
+    const edgeNs = buckets.edgeBehind(beginNs)
+    if (edgeNs === undefined) return
+    const until = Math.min(packets.length, index + Math.max(1, Number((edgeNs - beginNs) / partNs)))
+    const endNs = profile.beginNs + BigInt(until) * partNs
+    buckets.add(within(segment, { beginNs, endNs }), amountOf(profile, index, until))
+    index = until
   }
 }

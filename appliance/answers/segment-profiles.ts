@@ -59,9 +59,14 @@ export class SegmentProfiles {
   }
 }
 
-/** What lies in part `index`. */
-export function amountOf({ packets, bytes }: SegmentProfile, index: number): Amount {
-  return { packets: packets[index] ?? 0, bytes: bytes[index] ?? 0 }
+/** What lies in the parts from `first` up to `end`. */
+export function amountOf({ packets, bytes }: SegmentProfile, first: number, end: number): Amount {
+  const sum = { packets: 0, bytes: 0 }
+  for (let index = first; index < end; index++) {
+    sum.packets += packets[index] ?? 0
+    sum.bytes += bytes[index] ?? 0
+  }
+  return sum
 }
 
 async function countSegment({ port, path, minNs, maxNs }: FinishedSegment): Promise<SegmentProfile> {

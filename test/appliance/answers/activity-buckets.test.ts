@@ -74,7 +74,7 @@ test('packets are counted at whole milliseconds, and those with an edge inside s
   assert.deepEqual(short.countedAtNs, [0n, MS])
 })
 
-test('knows what lies in one bucket as a whole', () => {
+test('takes what lies in one bucket as a whole', () => {
   const buckets = new ActivityBuckets({ beginNs: 100n, endNs: 200n }, 10)
   for (const [beginNs, endNs, isWithin] of [
     [100n, 110n, true],
@@ -84,5 +84,6 @@ test('knows what lies in one bucket as a whole', () => {
     [195n, 200n, true],
     [195n, 201n, false],
   ] as const)
-    assert.equal(buckets.isWithinOne({ beginNs, endNs }), isWithin, `${beginNs}-${endNs}`)
+    assert.equal(buckets.addToOne({ beginNs, endNs }, one), isWithin, `${beginNs}-${endNs}`)
+  assert.deepEqual(buckets.packets, [2, 0, 0, 0, 0, 0, 0, 0, 0, 1])
 })
