@@ -27,6 +27,7 @@ export async function answerActivity(ctx: ApplianceContext, parts: AppliancePart
       return { buckets, held }
     })
     const recorded: RecordedTime = { ...held, ...toldBy(parts) }
+    const apartNs = buckets.bucketNs / 2n
     ctx.set('Cache-Control', 'no-store')
     ctx.body = {
       fromNs: String(range.beginNs),
@@ -35,12 +36,12 @@ export async function answerActivity(ctx: ApplianceContext, parts: AppliancePart
       packets: buckets.packets,
       bytes: buckets.bytes,
       exact: buckets.isExact,
-      gaps: gapsIn(range, recorded).map(shownSpan),
-      dropped: dropsIn(range, buckets.bucketNs, recorded).map((span) => ({
+      gaps: gapsIn(range, apartNs, recorded).map(shownSpan),
+      dropped: dropsIn(range, apartNs, recorded).map((span) => ({
         ...shownSpan(span),
         packets: String(span.packets),
       })),
-      trimmed: trimmedIn(range, recorded).map(shownSpan),
+      trimmed: trimmedIn(range, apartNs, recorded).map(shownSpan),
     }
   })
 }

@@ -20,16 +20,20 @@ export interface DroppedSpan extends TimeSpan {
 /** Losses are told so long after they have begun, at most. */
 const DROPS_TOLD_NS = 1_000_000_000n
 
-/** When nothing was recorded, up to now: neither what is held nor what has been removed since. */
-export function gapsIn(range: TimeSpan, recorded: RecordedTime): readonly TimeSpan[] {
+/**
+ * When nothing was recorded, up to now: neither what is held nor what has been removed since. Gaps inside of the range
+ * that are no longer than `apartNs` are left out: of many captures there would be many.
+ */
+export function gapsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime): readonly TimeSpan[] {
   const endNs = recorded.nowNs < range.endNs ? recorded.nowNs : range.endNs
+  const resumed = byCapture('capture-resumed', recorded.events)
   const spans = [
-    ...recorded.captures.flatMap((capture) => spansOf(capture, recorded)),
+    ...recorded.captures.flatMap((capture) => spansOf(capture, resumed.get(capture.name) ?? [], recorded)),
     ...removedSpans(recorded),
   ]
   const gaps: TimeSpan[] = []
   let fromNs = range.beginNs
-  for (const span of joined(spans)) {
+  for (const span of joined(spans, apartNs)) {
     if (span.beginNs >= endNs) break
     if (span.beginNs > fromNs) gaps.push({ beginNs: fromNs, endNs: span.beginNs })
     if (span.endNs > fromNs) fromNs = span.endNs
@@ -38,13 +42,16 @@ export function gapsIn(range: TimeSpan, recorded: RecordedTime): readonly TimeSp
   return gaps
 }
 
-/** Where packets were removed to make room. Others of the same time may be held. */
-export function trimmedIn(range: TimeSpan, recorded: HeldCaptures): readonly TimeSpan[] {
-  return joined(removedSpans(recorded)).flatMap((span) => within(range, span) ?? [])
+/**
+ * Where packets were removed to make room. Others of the same time may be held. Spans that lie no further apart than
+ * `apartNs` are told as one.
+ */
+export function trimmedIn(range: TimeSpan, apartNs: bigint, recorded: HeldCaptures): readonly TimeSpan[] {
+  return joined(removedSpans(recorded), apartNs).flatMap((span) => within(range, span) ?? [])
 }
 
 /**
- * Where packets came and could not be kept. Losses that lie closer together than `apartNs` are told as one; those that
+ * Where packets came and could not be kept. Losses that lie no further apart than `apartNs` are told as one; those that
  * no event tells of any more, as lost somewhere in their capture.
  */
 export function dropsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime): readonly DroppedSpan[] {
@@ -53,7 +60,7 @@ export function dropsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime
     const clipped = within(range, drop)
     if (clipped === undefined) continue
     const last = drops.at(-1)
-    if (last === undefined || clipped.beginNs - last.endNs >= apartNs) {
+    if (last === undefined || clipped.beginNs - last.endNs > apartNs) {
       drops.push({ ...clipped, packets: drop.packets })
     } else {
       const endNs = clipped.endNs > last.endNs ? clipped.endNs : last.endNs
@@ -64,11 +71,15 @@ export function dropsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime
 }
 
 /** When the capture took packets: without the times in which no recorder ran. */
-function spansOf(capture: CaptureRecord, { events, running, nowNs }: RecordedTime): readonly TimeSpan[] {
+function spansOf(
+  capture: CaptureRecord,
+  resumed: readonly TimedEvent[],
+  { running, nowNs }: RecordedTime,
+): readonly TimeSpan[] {
   const endNs = capture.name === running && nowNs > capture.endNs ? nowNs : capture.endNs
   const spans: TimeSpan[] = []
   let beginNs = capture.startNs
-  for (const { TS } of eventsOf('capture-resumed', events, capture)) {
+  for (const { TS } of resumed) {
     const resumedNs = BigInt(TS)
     spans.push({ beginNs, endNs: lastHeldBefore(resumedNs, capture) ?? beginNs })
     beginNs = resumedNs
@@ -96,24 +107,22 @@ function toldDrops({ events }: RecordedTime): readonly DroppedSpan[] {
 }
 
 function untoldDrops({ captures, events }: RecordedTime): readonly DroppedSpan[] {
+  const told = byCapture('packets-dropped', events)
   return captures.flatMap((capture) => {
-    const { drops, startNs, endNs } = capture
+    const { name, drops, startNs, endNs } = capture
     if (drops === undefined) return []
-    const told = eventsOf('packets-dropped', events, capture).reduce(
-      (sum, event) => sum + packetsOf(event),
-      0n,
-    )
-    const packets = drops.ring + drops.disk - told
+    const known = (told.get(name) ?? []).reduce((sum, event) => sum + packetsOf(event), 0n)
+    const packets = drops.ring + drops.disk - known
     return packets > 0n ? [{ beginNs: startNs, endNs, packets }] : []
   })
 }
 
-function eventsOf(
-  kind: string,
-  events: readonly TimedEvent[],
-  { name }: CaptureRecord,
-): readonly TimedEvent[] {
-  return events.filter((event) => event.Kind === kind && event.name === name)
+/** Events of a kind by the name of their capture, in their order. */
+function byCapture(kind: string, events: readonly TimedEvent[]): ReadonlyMap<unknown, readonly TimedEvent[]> {
+  return Map.groupBy(
+    events.filter(({ Kind }) => Kind === kind),
+    ({ name }) => name,
+  )
 }
 
 function packetsOf({ packets }: TimedEvent): bigint {
@@ -125,12 +134,12 @@ function removedSpans({ captures, agedOut }: HeldCaptures): readonly TimeSpan[] 
   return [...removed, ...agedOut].map(({ startNs, endNs }) => ({ beginNs: startNs, endNs }))
 }
 
-/** By time, those that touch as one; without empty ones. */
-function joined(spans: readonly TimeSpan[]): readonly TimeSpan[] {
+/** By time, those that touch, or lie no further apart, as one; without empty ones. */
+function joined(spans: readonly TimeSpan[], apartNs: bigint): readonly TimeSpan[] {
   const result: TimeSpan[] = []
   for (const span of spans.filter(({ beginNs, endNs }) => beginNs < endNs).sort(byBegin)) {
     const last = result.at(-1)
-    if (last === undefined || span.beginNs > last.endNs) result.push(span)
+    if (last === undefined || span.beginNs - last.endNs > apartNs) result.push(span)
     else if (span.endNs > last.endNs) result[result.length - 1] = { beginNs: last.beginNs, endNs: span.endNs }
   }
   return result

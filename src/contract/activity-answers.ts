@@ -15,7 +15,11 @@ const RECORDED = {
         'millisecond, or of a part of a segment, with an edge inside, packets are taken as spread evenly over its time. ' +
         'The sum of all parts is exact where the range begins and ends outside of what is stored.',
     ),
-  gaps: z.array(span).describe('When nothing was recorded, up to now'),
+  gaps: z
+    .array(span)
+    .describe(
+      'When nothing was recorded, up to now; without gaps of less than half a part between two captures',
+    ),
   dropped: z
     .array(span.extend({ packets: decimal }))
     .describe('Where packets came and could not be kept; to the second, or somewhere in a whole capture'),

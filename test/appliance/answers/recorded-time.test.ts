@@ -35,24 +35,34 @@ const inS = (spans: readonly { readonly beginNs: bigint; readonly endNs: bigint 
 
 test('gaps lie between captures, and before and behind them', () => {
   const captures = [captureOf('b', 500, 600), captureOf('a', 100, 200), captureOf('c', 150, 300)]
-  assert.deepEqual(inS(gapsIn(RANGE, recorded(captures))), [
+  assert.deepEqual(inS(gapsIn(RANGE, 0n, recorded(captures))), [
     [0, 100],
     [300, 500],
     [600, 1_000],
   ])
-  assert.deepEqual(inS(gapsIn({ beginNs: 120n * S, endNs: 130n * S }, recorded(captures))), [])
-  assert.deepEqual(inS(gapsIn(RANGE, recorded([]))), [[0, 1_000]])
+  assert.deepEqual(inS(gapsIn({ beginNs: 120n * S, endNs: 130n * S }, 0n, recorded(captures))), [])
+  assert.deepEqual(inS(gapsIn(RANGE, 0n, recorded([]))), [[0, 1_000]])
+})
+
+test('gaps that are too short to be seen are left out, and what was removed close together is one', () => {
+  const captures = [captureOf('a', 0, 200), captureOf('b', 205, 300), captureOf('c', 350, 1_000)]
+  assert.deepEqual(inS(gapsIn(RANGE, 10n * S, recorded(captures))), [[300, 350]])
+  const agedOut = captures.map(({ name, startNs, endNs }) => ({ name, startNs, endNs }))
+  assert.deepEqual(inS(trimmedIn(RANGE, 10n * S, recorded([], { agedOut }))), [
+    [0, 300],
+    [350, 1_000],
+  ])
 })
 
 test('there is no gap in the future, and none while a capture runs', () => {
   const captures = [captureOf('a', 100, 200, { state: 'active' })]
   const nowNs = 700n * S
-  assert.deepEqual(inS(gapsIn(RANGE, recorded(captures, { nowNs }))), [
+  assert.deepEqual(inS(gapsIn(RANGE, 0n, recorded(captures, { nowNs }))), [
     [0, 100],
     [200, 700],
   ])
-  assert.deepEqual(inS(gapsIn(RANGE, recorded(captures, { nowNs, running: 'a' }))), [[0, 100]])
-  assert.deepEqual(gapsIn(RANGE, recorded([], { nowNs: -1n })), [])
+  assert.deepEqual(inS(gapsIn(RANGE, 0n, recorded(captures, { nowNs, running: 'a' }))), [[0, 100]])
+  assert.deepEqual(gapsIn(RANGE, 0n, recorded([], { nowNs: -1n })), [])
 })
 
 test('what was removed is no gap', () => {
@@ -60,15 +70,15 @@ test('what was removed is no gap', () => {
   const captures = [captureOf('a', 100, 400, { removed })]
   const agedOut = [{ name: 'gone', startNs: 0n, endNs: 90n * S }]
   const time = recorded(captures, { agedOut })
-  assert.deepEqual(inS(gapsIn(RANGE, time)), [
+  assert.deepEqual(inS(gapsIn(RANGE, 0n, time)), [
     [90, 100],
     [400, 1_000],
   ])
-  assert.deepEqual(inS(trimmedIn(RANGE, time)), [
+  assert.deepEqual(inS(trimmedIn(RANGE, 0n, time)), [
     [0, 90],
     [100, 300],
   ])
-  assert.deepEqual(inS(trimmedIn({ beginNs: 50n * S, endNs: 150n * S }, time)), [
+  assert.deepEqual(inS(trimmedIn({ beginNs: 50n * S, endNs: 150n * S }, 0n, time)), [
     [50, 90],
     [100, 150],
   ])
@@ -88,7 +98,7 @@ test('a capture that went on after its recorder was away has a gap from its last
     eventOf('capture-resumed', 390, { name: 'a' }),
     eventOf('capture-resumed', 700, { name: 'x' }),
   ]
-  assert.deepEqual(inS(gapsIn(RANGE, recorded(captures, { events }))), [
+  assert.deepEqual(inS(gapsIn(RANGE, 0n, recorded(captures, { events }))), [
     [50, 100],
     [250, 390],
     [600, 1_000],
