@@ -188,6 +188,10 @@ export const TEXTS = {
     revoke: 'Revoke',
     revokeSure: 'Programs that use it, and tokens made of it, stop working within 5 s.',
     tokenColumns: ['Note', 'User', 'Scopes', 'Devices', 'Ends', ''],
+    users: 'Users',
+    usersExplain:
+      'Of the users file, which capfleet user changes; those of identity providers are not known here.',
+    userColumns: ['User', 'Role', 'Bounds'],
     audit: 'Audit',
     auditColumns: ['Time', 'User', 'Event', 'Address', 'Facts'],
     auditEmpty: 'No line matches.',

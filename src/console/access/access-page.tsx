@@ -4,6 +4,7 @@ import { useSurroundings } from '../parts/context.ts'
 import { TEXTS } from '../texts.ts'
 import { Audit } from './audit.tsx'
 import { Tokens } from './tokens.tsx'
+import { Users } from './users.tsx'
 
 export function AccessPage() {
   const { session } = useSurroundings()
@@ -31,6 +32,7 @@ export function AccessPage() {
         )}
       </dl>
       <Tokens />
+      {may(session, 'admin') ? <Users /> : null}
       {may(session, 'audit:read') ? <Audit /> : null}
     </section>
   )

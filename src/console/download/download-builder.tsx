@@ -137,7 +137,7 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
         id={`parameter-${name}`}
         class="mono"
         value={shown}
-        placeholder="-15m"
+        placeholder={name === 'TSBegin' ? '-15m' : 'now'}
         title={TEXTS.download.timeHint}
         aria-invalid={own !== undefined}
         autocomplete="off"
@@ -192,13 +192,22 @@ function Buttons({ values, isReady, onStart }: ButtonsProps) {
           {download.failure}
         </p>
       )}
-      <div class="actions copies">
-        <CopyButton text={() => curlLine(pairs, session.user)} label={texts.copyCurl} />
-        <CopyButton text={() => capfleetLine(pairs)} label={texts.copyCapfleet} />
-        <CopyButton text={() => downloadUrl(pairs)} label={texts.copyUrl} />
-        <CopyButton text={() => location.href} label={texts.copyLink} />
-      </div>
+      {values.TSBegin === undefined || values.TSEnd === undefined ? null : <Copies pairs={pairs} />}
     </>
+  )
+}
+
+/** The same download elsewhere. */
+function Copies({ pairs }: { readonly pairs: readonly (readonly [string, string])[] }) {
+  const { download: texts } = TEXTS
+  const { session } = useSurroundings()
+  return (
+    <div class="actions copies">
+      <CopyButton text={() => curlLine(pairs, session.user)} label={texts.copyCurl} />
+      <CopyButton text={() => capfleetLine(pairs)} label={texts.copyCapfleet} />
+      <CopyButton text={() => downloadUrl(pairs)} label={texts.copyUrl} />
+      <CopyButton text={() => location.href} label={texts.copyLink} />
+    </div>
   )
 }
 

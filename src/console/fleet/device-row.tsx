@@ -1,23 +1,20 @@
 /** A device as a row of the fleet. */
-import { bitRateText, countText } from '../base/amounts.ts'
+import { bitRateText, bytesText, countText } from '../base/amounts.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
-import type { ControlRequest } from './capture-control.tsx'
-import type { CaptureFacts, DeviceReport } from './device-state.ts'
+import type { DeviceReport } from './device-state.ts'
 
 interface DeviceRowProps {
   readonly device: DeviceReport
-  readonly facts: CaptureFacts | undefined
   readonly rowIndex: number
-  readonly onControl: (request: ControlRequest) => void
 }
 
-export function DeviceRow({ device, facts, rowIndex }: DeviceRowProps) {
+export function DeviceRow({ device, rowIndex }: DeviceRowProps) {
   const { zone } = useSurroundings()
-  const { name, oldestPacketNs, clockOffsetNs, slotsUsed, slotsTotal, waiting } = device
+  const { name, oldestPacketNs, clockOffsetNs, slotsUsed, slotsTotal, waiting, storeFreeBytes } = device
   const details = changed(currentState(), { device: name })
   return (
     <tr aria-rowindex={rowIndex} data-device={name}>
@@ -35,29 +32,7 @@ export function DeviceRow({ device, facts, rowIndex }: DeviceRowProps) {
       <td>
         <Health device={device} />
       </td>
-      <td>
-        {facts === undefined ? (
-          <span class="quiet">{TEXTS.none}</span>
-        ) : (
-          <span
-            class={facts.state === 'running' ? 'good' : facts.state === 'error' ? 'bad' : 'quiet'}
-            title={facts.message}
-          >
-            {facts.state}
-          </span>
-        )}{' '}
-        <span class="quiet">{facts?.state === 'running' ? facts.name : ''}</span>
-      </td>
-      <td class="number">
-        {facts === undefined ? (
-          TEXTS.none
-        ) : (
-          <Value text={String(facts.bitsPerSecond)} shown={bitRateText(facts.bitsPerSecond)} />
-        )}
-      </td>
-      <td class={`number ${facts !== undefined && facts.drops !== '0' ? 'bad' : ''}`}>
-        {facts === undefined ? TEXTS.none : countText(facts.drops)}
-      </td>
+      <CaptureCells device={device} />
       <td class="number">
         {clockOffsetNs === null ? (
           TEXTS.none
@@ -72,7 +47,13 @@ export function DeviceRow({ device, facts, rowIndex }: DeviceRowProps) {
           <Value text={oldestPacketNs} shown={instantText(BigInt(oldestPacketNs), zone, 0)} />
         )}
       </td>
-      <td class="number">{facts?.freeGb === undefined ? TEXTS.none : `${facts.freeGb.toFixed(0)} GB`}</td>
+      <td class="number">
+        {storeFreeBytes === null ? (
+          TEXTS.none
+        ) : (
+          <Value text={String(storeFreeBytes)} shown={bytesText(storeFreeBytes)} />
+        )}
+      </td>
       <td class="number">
         {slotsUsed ?? TEXTS.none}/{slotsTotal}
       </td>
@@ -89,5 +70,28 @@ export function Health({ device }: { readonly device: DeviceReport }) {
     <span class={`state ${reachable ? 'good' : 'bad'}`} title={error?.detail}>
       {reachable ? TEXTS.fleet.up : TEXTS.fleet.down}
     </span>
+  )
+}
+
+function CaptureCells({ device: { capture } }: { readonly device: DeviceReport }) {
+  const { state = null, name = null, gbps = null, drops = null } = capture ?? {}
+  const bitsPerSecond = Math.round((gbps ?? 0) * 1_000_000_000)
+  const colour = state === 'running' ? 'good' : state === 'error' ? 'bad' : 'quiet'
+  return (
+    <>
+      <td>
+        <span class={colour}>{state ?? TEXTS.none}</span> <span class="quiet">{name}</span>
+      </td>
+      <td class="number">
+        {gbps === null ? (
+          TEXTS.none
+        ) : (
+          <Value text={String(bitsPerSecond)} shown={bitRateText(bitsPerSecond)} />
+        )}
+      </td>
+      <td class={`number ${(drops ?? 0) > 0 ? 'bad' : ''}`}>
+        {drops === null ? TEXTS.none : countText(drops)}
+      </td>
+    </>
   )
 }

@@ -9,10 +9,9 @@ import { TEXTS } from '../texts.ts'
 import { CaptureControl, type ControlRequest } from './capture-control.tsx'
 import { DeviceDetails } from './device-details.tsx'
 import { DeviceRow } from './device-row.tsx'
-import { askCaptureFacts, askDevices, DEVICES_ASKED_MAX, type DeviceReport } from './device-state.ts'
+import { askDevices, type DeviceReport } from './device-state.ts'
 
 const DEVICES_EVERY_MS = 2_000
-const FACTS_EVERY_MS = 5_000
 /** As --row of the tokens. */
 const ROW_PX = 30
 
@@ -52,7 +51,7 @@ export function FleetPage() {
         <Failure failure={devices.failure} />
         {devices.value.length === 0 ? <Empty>{TEXTS.fleet.noDevices}</Empty> : null}
         {devices.value.length > 0 && rows.length === 0 ? <Empty>{TEXTS.fleet.noneFound}</Empty> : null}
-        <DeviceTable rows={rows} onControl={setRequest} />
+        <DeviceTable rows={rows} />
       </section>
       {opened === undefined ? null : <DeviceDetails device={opened} onControl={setRequest} />}
       {request === undefined ? null : (
@@ -72,25 +71,10 @@ function Totals({ devices }: { readonly devices: readonly DeviceReport[] }) {
   )
 }
 
-function DeviceTable({
-  rows,
-  onControl,
-}: {
-  readonly rows: readonly Row[]
-  readonly onControl: (request: ControlRequest) => void
-}) {
+function DeviceTable({ rows }: { readonly rows: readonly Row[] }) {
   const scroller = useRef<HTMLDivElement>(null)
   const seen = useSeenRows(scroller, ROW_PX, rows.length)
   const shown = rows.slice(seen.first, seen.last)
-  const names = shown.flatMap((row) =>
-    'device' in row && row.device.reachable !== false ? [row.device.name] : [],
-  )
-  const asked = names.slice(0, DEVICES_ASKED_MAX)
-  const facts = useAsked((signal) => askCaptureFacts(asked, signal), {
-    key: asked.length === 0 ? undefined : asked.join(),
-    everyMs: FACTS_EVERY_MS,
-    delayMs: 100,
-  })
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
     <section class="table-scroller" ref={scroller} tabIndex={0} aria-label={tableLabel(TEXTS.fleet.title)}>
@@ -109,13 +93,7 @@ function DeviceTable({
                 </th>
               </tr>
             ) : (
-              <DeviceRow
-                key={row.device.name}
-                device={row.device}
-                facts={facts.value?.get(row.device.name)}
-                rowIndex={seen.first + index + 2}
-                onControl={onControl}
-              />
+              <DeviceRow key={row.device.name} device={row.device} rowIndex={seen.first + index + 2} />
             ),
           )}
           <Spacer rows={rows.length - seen.last} />

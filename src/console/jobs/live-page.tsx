@@ -47,9 +47,11 @@ export function LivePage() {
         ))}
       </ul>
       {names.length > DEVICES_MAX ? <p class="quiet">{texts.limit}</p> : null}
-      {chosen.map((name) => (
-        <Follower key={name} device={name} />
-      ))}
+      <div class="followers">
+        {chosen.map((name) => (
+          <Follower key={name} device={name} />
+        ))}
+      </div>
       <EventTable devices={chosen} />
     </section>
   )

@@ -7,6 +7,7 @@ import { placeOf, type TimeView, ticksOf } from './time-view.ts'
 export const LANE_PX = 34
 export const AXIS_PX = 24
 const BAR_PX = 3
+const GAP_PX = 1
 const MARK_PX = 5
 const TICK_PX = 110
 
@@ -111,7 +112,7 @@ function drawLane(
     drawArea(context, scene, { activity, bottomPx: bottomPx - BAR_PX - 2, colours })
     context.fillStyle = colours.warning
     for (const stretch of activity.gaps)
-      fillStretch(context, scene, { stretch, topPx: bottomPx - BAR_PX - 1, heightPx: BAR_PX })
+      fillStretch(context, scene, { stretch, topPx: bottomPx - GAP_PX - 2, heightPx: GAP_PX })
   }
   for (const { fromNs, toNs, isActive } of lane.captures) {
     context.fillStyle = isActive ? colours.good : colours.quiet
