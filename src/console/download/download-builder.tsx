@@ -49,11 +49,11 @@ export function DownloadBuilder() {
         isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}
         onStart={onStart}
       />
+      {may(session, 'queue:read') ? <QueuePlaces user={session.user} /> : null}
+      <Receipts started={started} onStart={onStart} />
       {[...groups, ...exportGroups].map((name) => (
         <Group key={name} name={name} values={values} problem={problem} />
       ))}
-      {may(session, 'queue:read') ? <QueuePlaces user={session.user} /> : null}
-      <Receipts started={started} onStart={onStart} />
     </aside>
   )
 }

@@ -1,7 +1,7 @@
 /** Draws the lanes: for each device what it captured as an area, its captures as bars, holes and losses as marks. */
 
 import type { Zone } from '../base/instants.ts'
-import type { LaneActivity, Stretch } from './activity.ts'
+import type { LaneActivity, Stretch } from './lane-activity.ts'
 import { placeOf, type TimeView, ticksOf } from './time-view.ts'
 
 export const LANE_PX = 34
@@ -110,9 +110,6 @@ function drawLane(
     for (const stretch of activity.trimmed)
       fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: LANE_PX - 2 })
     drawArea(context, scene, { activity, bottomPx: bottomPx - BAR_PX - 2, colours })
-    context.fillStyle = colours.warning
-    for (const stretch of activity.gaps)
-      fillStretch(context, scene, { stretch, topPx: bottomPx - GAP_PX - 2, heightPx: GAP_PX })
   }
   for (const { fromNs, toNs, isActive } of lane.captures) {
     context.fillStyle = isActive ? colours.good : colours.quiet
@@ -126,6 +123,7 @@ function drawLane(
       BAR_PX,
     )
   }
+  for (const stretch of activity?.gaps ?? []) drawGap(context, scene, { stretch, bottomPx, colours })
   context.fillStyle = colours.bad
   for (const stretch of activity?.dropped ?? [])
     fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: MARK_PX - 1 })
@@ -173,6 +171,22 @@ function fillStretch(
   const left = Math.max(0, placeOf(view, BigInt(stretch.fromNs)) * widthPx)
   const right = Math.min(widthPx, placeOf(view, BigInt(stretch.toNs)) * widthPx)
   if (right >= 0 && left <= widthPx) context.fillRect(left, topPx, Math.max(1.5, right - left), heightPx)
+}
+
+/** A capture that went on has nothing there. */
+function drawGap(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  {
+    stretch,
+    bottomPx,
+    colours,
+  }: { readonly stretch: Stretch; readonly bottomPx: number; readonly colours: Colours },
+): void {
+  context.fillStyle = colours.ground
+  fillStretch(context, scene, { stretch, topPx: bottomPx - BAR_PX - 1, heightPx: BAR_PX })
+  context.fillStyle = colours.warning
+  fillStretch(context, scene, { stretch, topPx: bottomPx - GAP_PX - 2, heightPx: GAP_PX })
 }
 
 function drawEvent(context: CanvasRenderingContext2D, xPx: number, topPx: number, colours: Colours): void {
