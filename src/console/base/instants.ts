@@ -68,10 +68,9 @@ export function durationText(ns: bigint): string {
 
 const SECONDS = { s: 1n, min: 60n, h: 3_600n, d: 86_400n } as const
 
+/** Four figures, without zeros at the end. */
 function decimal(value: bigint, unit: bigint): string {
-  return String(Number(Number(value) / Number(unit)).toPrecision(4)).replace(/\.?0+$/, (zeros) =>
-    zeros.startsWith('.') ? '' : zeros,
-  )
+  return String(Number((Number(value) / Number(unit)).toPrecision(4)))
 }
 
 function floorDivide(value: bigint, by: bigint): bigint {

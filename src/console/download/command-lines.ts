@@ -50,7 +50,7 @@ export function capfleetLine(pairs: Pairs): string {
 
 /** "MaxPackets" is "--max-packets". */
 function longFlag(name: string): string {
-  const words = name.replace(/([a-z])([A-Z])/g, '$1-$2').replace(/([A-Z]+)([A-Z][a-z])/g, '$1-$2')
+  const words = name.replace(/([a-z\d])([A-Z])/g, '$1-$2').replace(/([A-Z]+)([A-Z][a-z])/g, '$1-$2')
   return `--${words.toLowerCase()}`
 }
 

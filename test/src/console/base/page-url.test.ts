@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { changed, formatPageState, parsePageState, VIEWS } from '../../../../src/console/base/page-url.ts'
+
+test('the state of the page is read from the address as it was written', () => {
+  const values = fc.dictionary(fc.string({ minLength: 1 }), fc.string({ minLength: 1 }))
+  fc.assert(
+    fc.property(fc.constantFrom(...VIEWS), values, (view, given) => {
+      const state = { view, values: { ...given } }
+      assert.deepEqual(parsePageState(formatPageState(state)), state)
+    }),
+  )
+})
+
+test('a view that there is not is the fleet, and a value without text is none', () => {
+  assert.deepEqual(parsePageState('#/nowhere?a=1'), { view: 'fleet', values: { a: '1' } })
+  assert.equal(
+    formatPageState(changed(parsePageState('#/queue?a=1&b=2'), { a: undefined, b: '' })),
+    '#/queue',
+  )
+})
