@@ -124,9 +124,10 @@ function ipv4(view: DataView, at: number): string {
 
 /** The longest run of zeros is written "::". */
 function ipv6(view: DataView, at: number): string {
-  const words = Array.from({ length: 8 }, (_, index) => view.getUint16(at + index * 2).toString(16))
-  const runs = words.join(':').match(/\b0(?::0)+\b/g) ?? []
-  const longest = runs.toSorted((a, b) => b.length - a.length)[0]
-  const text = words.join(':')
-  return longest === undefined ? text : text.replace(longest, ':').replace(/:{2,}/, '::')
+  const text = Array.from({ length: 8 }, (_, index) => view.getUint16(at + index * 2).toString(16)).join(':')
+  const runs = [...text.matchAll(/\b0(?::0)+\b/g)].toSorted((a, b) => b[0].length - a[0].length)
+  const [longest] = runs
+  if (longest === undefined) return text
+  const [before, behind] = [text.slice(0, longest.index), text.slice(longest.index + longest[0].length)]
+  return `${before.replace(/:$/, '')}::${behind.replace(/^:/, '')}`
 }
