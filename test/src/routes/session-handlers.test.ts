@@ -33,6 +33,8 @@ interface Shown {
 interface Session {
   readonly shown: Shown
   readonly cookie: string
+  /** Where it is listed. */
+  readonly place: string
   /** Of a read. */
   readonly reading: Headers
   /** Of a change. */
@@ -49,7 +51,14 @@ function sessionOf(answer: HttpAnswer): Session {
   assert.equal(answer.status, 201, answer.body.toString())
   const [cookie = ''] = setCookieOf(answer).split(';')
   const shown = shownIn(answer)
-  return { shown, cookie, reading: { cookie }, changing: { cookie, 'x-capfleet-form': shown.formToken } }
+  const place = String(answer.headers.location)
+  return {
+    shown,
+    cookie,
+    place,
+    reading: { cookie },
+    changing: { cookie, 'x-capfleet-form': shown.formToken },
+  }
 }
 
 async function signIn(url: string, credentials: Headers, query = ''): Promise<Session> {
@@ -181,7 +190,8 @@ describe('a session', { timeout: 60_000 }, () => {
     const { tokens } = (await ask('GET', '/v1/tokens', fleet.gateway.as.admin)).json() as {
       tokens: { id: string; kind: string; user: string }[]
     }
-    const own = tokens.find(({ kind, user }) => kind === 'session' && user === 'full')
+    const own = tokens.find(({ id }) => session.place === `/v1/tokens/${id}`)
+    assert.deepEqual([own?.kind, own?.user], ['session', 'full'])
     assert.equal((await ask('DELETE', `/v1/tokens/${own?.id}`, fleet.gateway.as.admin)).status, 200)
     assert.deepEqual(codeOf(await ask('GET', '/v1/session', session.reading)), [401, 'unauthenticated'])
   })
