@@ -63,6 +63,17 @@ export class BenchFleet implements AsyncDisposable {
     }
   }
 
+  /** How long an import takes, and what it brought; nothing of it stays. */
+  async importAndDelete(index: number, name: string, path: string) {
+    await this.device(index)
+    const recorder = new RecorderClient(this.#deviceHome(index).store)
+    const startMs = performance.now()
+    const { packets } = await recorder.importCapture({ name, files: [path] })
+    const seconds = (performance.now() - startMs) / 1000
+    await recorder.deleteCapture(name)
+    return { seconds, packets }
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.#children.disposeAsync()
   }

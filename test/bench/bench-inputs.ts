@@ -1,6 +1,8 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type PcapFacts, pcapFacts, shellLine } from './contenders.ts'
 import { type ImixTraffic, writeImixTraffic } from './imix-traffic.ts'
+import { shellOutput } from './measure-command.ts'
 
 export interface BenchInput {
   /** Name of the set of files. */
@@ -17,15 +19,20 @@ const SEED = 1
 export class BenchInputs {
   readonly #folder: string
   readonly #bytes: number
+  readonly #own: string | undefined
+  /** Of the joined captures, once they are. */
+  #facts: PcapFacts | undefined
 
-  /** `bytes` is the size of each set of files. */
-  constructor(folder: string, bytes: number) {
+  /** `bytes` is the size of each set of files; `own` is a folder of captures that take the place of `single`. */
+  constructor(folder: string, bytes: number, own?: string) {
     this.#folder = folder
     this.#bytes = bytes
+    this.#own = own
   }
 
   /** One capture. */
   single(): Promise<BenchInput> {
+    if (this.#own !== undefined) return this.#joined(this.#own)
     return this.#input('single', 1, { startNs: START_NS, burstPackets: 1 })
   }
 
@@ -33,6 +40,23 @@ export class BenchInputs {
   interleaved(count: number, burstPackets = 1): Promise<BenchInput> {
     const name = `interleaved-${count}-${burstPackets}`
     return this.#input(name, count, { startNs: START_NS + DAY_NS, burstPackets })
+  }
+
+  /** All captures of a folder as one file, in the order of time. */
+  async #joined(own: string): Promise<BenchInput> {
+    await mkdir(this.#folder, { recursive: true })
+    const names = (await readdir(own)).filter((name) => /\.(pcap|pcapng|cap)(\.gz|\.zst)?$/.test(name)).sort()
+    if (names.length === 0) throw new Error(`there is no .pcap or .pcapng file in ${own}`)
+    const path = join(this.#folder, 'own.pcap')
+    const sources = names.map((name) => join(own, name))
+    if (this.#facts === undefined) {
+      process.stderr.write(`bench: joining ${names.length} captures of ${own}\n`)
+      await shellOutput(shellLine(['mergecap', '-F', 'nsecpcap', '-w', path, ...sources]))
+    }
+    this.#facts ??= await pcapFacts(shellLine(['cat', path]))
+    const { digest, bytes, firstNs, lastNs } = this.#facts
+    const traffic = { packets: digest.packets, bytes, firstNs: BigInt(firstNs), lastNs: BigInt(lastNs) }
+    return { name: 'own', paths: [path], traffic }
   }
 
   async #input(

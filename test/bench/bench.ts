@@ -1,48 +1,53 @@
 /**
- * `npm run bench -- [name ...] [--size-mib N] [--rounds N] [--keep]`: each workload prints our figure,
- * the peer's in the same run (in turn, medians) and the ratios of time and, where it is measured, of
- * processor time; names may be beginnings ("merge"). `queue`, `capture`, `exports` and `tokens` have figures of their
- * own and run alone.
- * No figure counts unless both sides gave the same number of packets. Figures per second and per GB are
- * of the input's bytes; memory is the largest resident size of the working process. Control rows, first
- * and last, show how fast the machine was meanwhile. Results stay out of git.
+ * `npm run bench -- [name ...]` runs the rows of rows.ts whose names begin so, `all` or nothing all of them:
+ * both sides in turn, medians, ratios of time and of processor time.
+ *
+ *   --size-mib N   size of each set of files; default 512
+ *   --rounds N     default 5; --quick is one
+ *   --pcap DIR     the captures of a folder of yours take the place of the single file that is made
+ *   --json FILE    all figures, also as JSON
+ *   --document     writes the table of REFERENCE.md; rows that did not run say so
+ *   --keep         leaves the files that were made for the next run
+ *
+ * `npm run bench -- profile <row>` says where our side of a row spends its time (profile.ts). `queue`, `capture`,
+ * `exports` and `tokens` have figures of their own and run alone.
+ *
+ * No figure counts unless both sides gave the same packets. Figures per second and per GB are of the input's bytes;
+ * memory is the largest resident size of a server. Control rows, first and last, show how fast the machine was.
  */
-import { rm } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { runProgram } from '../../src/base/program.ts'
 import { BenchFleet } from './bench-fleet.ts'
 import { BenchInputs } from './bench-inputs.ts'
+import { BenchProgress } from './bench-progress.ts'
 import { printCaptureFigures } from './capture.bench.ts'
-import { compare, printControl, printHeading } from './compare.ts'
-import { compressions } from './compress.bench.ts'
+import { compare, type Figures, measureAlone, whatIsMissing } from './compare.ts'
 import { startConstantServer } from './constant-server.ts'
-import { controls } from './control.bench.ts'
 import { printExportFigures } from './exports.bench.ts'
+import { documentFigures, printControl, printFigures, printHeading } from './figure-text.ts'
 import { measureCommand } from './measure-command.ts'
-import { merges } from './merge.bench.ts'
+import { profileRow } from './profile.ts'
 import { ProxyWorld } from './proxy-world.ts'
 import { printQueueFigures } from './queue.bench.ts'
-import { relays } from './relay.bench.ts'
-import { storedDownloads } from './stored-download.bench.ts'
+import type { BenchParts, Row } from './row.ts'
+import { ROWS } from './rows.ts'
 import { printTokenFigures } from './tokens.bench.ts'
-import type { WorkloadMaker } from './workload.ts'
 
-const WORKLOADS: Readonly<Record<string, WorkloadMaker>> = {
-  ...storedDownloads,
-  ...merges,
-  ...compressions,
-  ...relays,
-  ...controls,
-}
 const MIB = 1_048_576
+const CONTROL_ROUNDS = 3
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
     'size-mib': { type: 'string' },
     rounds: { type: 'string' },
+    quick: { type: 'boolean' },
+    pcap: { type: 'string' },
+    json: { type: 'string' },
+    document: { type: 'boolean' },
     keep: { type: 'boolean' },
   },
 })
@@ -66,17 +71,21 @@ if (alone !== undefined) {
   await ALONE[alone]?.()
   process.exit()
 }
-const sizeMib = wholeNumber('size-mib', 512)
-const bytes = sizeMib * MIB
-const rounds = wholeNumber('rounds', 5)
-const chosen = chooseWorkloads(positionals)
-const folder = join(tmpdir(), `capfleet-bench-${sizeMib}`)
+const isProfile = positionals[0] === 'profile'
+const chosen = chooseRows(isProfile ? positionals.slice(1) : positionals)
+if (isProfile && positionals.length !== 2) refuse('name one row to profile, as in: profile filter-tcp-443')
+const bytes = wholeNumber('size-mib', 512) * MIB
+const rounds = values.quick ? 1 : wholeNumber('rounds', 5)
+const folder = join(tmpdir(), `capfleet-bench-${bytes / MIB}`)
+const results = new Map<string, Figures | string>()
 let failed = false
 try {
   await runAll()
 } finally {
   if (!values.keep) await rm(folder, { recursive: true, force: true })
 }
+if (values.json) await writeFile(values.json, `${JSON.stringify([...results.values()], null, 2)}\n`)
+if (values.document) await documentFigures(ROWS, results)
 if (failed) process.exitCode = 1
 
 async function runAll(): Promise<void> {
@@ -87,26 +96,45 @@ async function runAll(): Promise<void> {
     world ??= ProxyWorld.start().then((started) => owned.use(started))
     return world
   }
-  const inputs = new BenchInputs(folder, bytes)
-  const { paths } = await inputs.single()
+  const inputs = new BenchInputs(folder, bytes, values.pcap)
+  const parts = { inputs, fleet, proxies }
+  const [first] = chosen
+  if (isProfile && first) return profileRow(first, { ...parts, owned })
+  const single = await inputs.single()
   printHeading()
-  await printControls(paths[0] ?? '')
-  for (const [name, make] of chosen) {
-    try {
-      await compare(name, await make({ inputs, fleet, proxies, owned }), rounds)
-    } catch (error) {
-      failed = true
-      process.stdout.write(`${name}: failed: ${error instanceof Error ? error.message : String(error)}\n`)
-    }
+  await printControls(single.paths[0] ?? '', single.traffic.bytes)
+  const progress = new BenchProgress(chosen.length)
+  for (const row of chosen) {
+    progress.begin(row.name)
+    await run(row, parts, progress)
   }
-  await printControls(paths[0] ?? '')
+  await printControls(single.paths[0] ?? '', single.traffic.bytes)
 }
 
-async function printControls(path: string): Promise<void> {
-  await printControl({ label: 'cat', run: () => measureCommand('cat', [path]) }, bytes)
-  await using server = await startConstantServer(bytes)
-  const run = () => measureCommand('curl', ['-fsS', server.url, '-o', '/dev/null'], { pid: process.pid })
-  await printControl({ label: 'constant HTTP', run }, bytes)
+async function run(row: Row, parts: Omit<BenchParts, 'owned'>, progress: BenchProgress): Promise<void> {
+  const missing = whatIsMissing(row)
+  try {
+    if (missing !== undefined) throw new Error(missing)
+    await using owned = new AsyncDisposableStack()
+    const figures = await compare(row, await row.make({ ...parts, owned }), rounds)
+    results.set(row.name, figures)
+    progress.end()
+    printFigures(figures)
+  } catch (error) {
+    failed = true
+    const message = error instanceof Error ? error.message : String(error)
+    results.set(row.name, missing ?? 'failed')
+    progress.end()
+    process.stdout.write(`${row.name}: failed: ${message}\n`)
+  }
+}
+
+async function printControls(path: string, inputBytes: number): Promise<void> {
+  const cat = { label: 'cat', run: () => measureCommand('cat', [path]) }
+  printControl(await measureAlone(cat, CONTROL_ROUNDS), inputBytes)
+  await using server = await startConstantServer(inputBytes)
+  const get = () => measureCommand('curl', ['-fsS', server.url, '-o', '/dev/null'], { pid: process.pid })
+  printControl(await measureAlone({ label: 'constant HTTP', run: get }, CONTROL_ROUNDS), inputBytes)
 }
 
 function wholeNumber(name: 'size-mib' | 'rounds', unlessGiven: number): number {
@@ -122,14 +150,12 @@ function refuse(why: string): never {
   process.exit(2)
 }
 
-function chooseWorkloads(names: readonly string[]): (readonly [string, WorkloadMaker])[] {
-  const all = Object.entries(WORKLOADS)
-  const unknown = names.find((name) => !all.some(([workload]) => workload.startsWith(name)))
+function chooseRows(names: readonly string[]): readonly Row[] {
+  if (names.length === 0 || names.includes('all')) return ROWS
+  const unknown = names.find((name) => !ROWS.some((row) => row.name.startsWith(name)))
   if (unknown !== undefined) {
-    const known = [...Object.keys(WORKLOADS), ...Object.keys(ALONE)]
-    refuse(`no workload "${unknown}"; there are ${known.join(', ')}`)
+    const known = [...ROWS.map((row) => row.name), ...Object.keys(ALONE)]
+    refuse(`no row "${unknown}"; there are ${known.join(', ')}`)
   }
-  return names.length === 0
-    ? all
-    : all.filter(([workload]) => names.some((name) => workload.startsWith(name)))
+  return ROWS.filter((row) => names.some((name) => row.name.startsWith(name)))
 }

@@ -75,6 +75,7 @@ const LOADS: readonly Load[] = [
   { packetsPerSecond: 0, hogs: 0 },
   { packetsPerSecond: 0, hogs: 4 },
   { packetsPerSecond: 0, hogs: 12 },
+  { packetsPerSecond: 0, hogs: 24 },
 ]
 const WIDTHS = [9, 5, 20, 9, 9, 9, 7, 11]
 const INPUT_BYTES = 64 * 2 ** 20

@@ -1,83 +1,75 @@
+import { spawnSync } from 'node:child_process'
 import type { Measure } from './measure-command.ts'
-import type { Contender, Workload } from './workload.ts'
+import type { Contender, Row, Workload } from './row.ts'
 
-const COLUMNS = [22, 50, 50, 8, 8] as const
-
-export function printHeading(): void {
-  printRow(['workload', 'capfleet', 'peer', 'ratio', 'cpu'])
+/** Medians of one side. */
+export interface Side {
+  readonly label: string
+  readonly seconds: number
+  readonly cpuSeconds: number | undefined
+  readonly peakRssMiB: number
 }
 
-/**
- * Runs both sides in turn, `rounds` times each, and prints the medians and their ratios of time and,
- * where it is measured, of processor time (above 1: we need less). Throws, without a figure, when the
- * outputs differ in the number of packets.
- */
-export async function compare(name: string, workload: Workload, rounds: number): Promise<void> {
-  const { ours, peer, inputBytes } = workload
-  const [ourPackets, peerPackets] = [await ours.countPackets(), await peer.countPackets()]
-  if (ourPackets !== peerPackets) {
-    throw new Error(`${name}: ${ours.label} gives ${ourPackets} packets, ${peer.label} ${peerPackets}`)
-  }
+/** Ratios are the peer's by ours: above 1 = ours takes less. */
+export interface Figures {
+  readonly name: string
+  readonly inputBytes: number
+  readonly ours: Side
+  readonly peer: Side
+  readonly timeRatio: number
+  readonly cpuRatio: number | undefined
+  /** What both sides gave. */
+  readonly output: string
+}
+
+/** Runs both sides in turn, `rounds` times each. Throws, without a figure, when their outputs differ. */
+export async function compare(
+  row: Row,
+  { ours, peer, inputBytes }: Workload,
+  rounds: number,
+): Promise<Figures> {
+  const [output, expected] = [await ours.output(), await peer.output()]
+  if (output !== expected) throw new Error(`${ours.label} gives ${output}, ${peer.label} ${expected}`)
   const measured: { readonly ours: Measure[]; readonly peer: Measure[] } = { ours: [], peer: [] }
   for (let round = 0; round < rounds; round++) {
     measured.ours.push(await ours.run())
     measured.peer.push(await peer.run())
   }
-  printRow([
-    name,
-    cell(ours, measured.ours, inputBytes),
-    cell(peer, measured.peer, inputBytes),
-    ratio(medianSeconds(measured.ours), medianSeconds(measured.peer)),
-    ratio(medianCpuSeconds(measured.ours), medianCpuSeconds(measured.peer)),
-  ])
+  const [our, their] = [sideOf(ours, measured.ours), sideOf(peer, measured.peer)]
+  return {
+    name: row.name,
+    inputBytes,
+    ours: our,
+    peer: their,
+    timeRatio: their.seconds / our.seconds,
+    cpuRatio: our.cpuSeconds && their.cpuSeconds ? their.cpuSeconds / our.cpuSeconds : undefined,
+    output: output.slice(0, 200),
+  }
 }
 
-/** A figure without a peer: shows how fast the machine is at that moment. */
-export async function printControl(
-  contender: Pick<Contender, 'label' | 'run'>,
-  inputBytes: number,
-): Promise<void> {
+/** A side without a peer: shows how fast the machine is at that moment. */
+export async function measureAlone(side: Pick<Contender, 'label' | 'run'>, rounds: number): Promise<Side> {
   const measures: Measure[] = []
-  for (let round = 0; round < 3; round++) measures.push(await contender.run())
-  printRow(['control', cell(contender, measures, inputBytes), '', ''])
+  for (let round = 0; round < rounds; round++) measures.push(await side.run())
+  return sideOf(side, measures)
 }
 
-function cell({ label }: Pick<Contender, 'label'>, measures: readonly Measure[], inputBytes: number): string {
-  const seconds = medianSeconds(measures)
-  const rssMiB = Math.max(...measures.map((measure) => measure.peakRssMiB))
-  const cpuSeconds = medianCpuSeconds(measures)
-  return [
-    `${label} ${seconds.toFixed(3)} s`,
-    ...(inputBytes === 0 ? [] : [`${(inputBytes / seconds / 1e6).toFixed(0)} MB/s`]),
-    ...(rssMiB === 0 ? [] : [`${rssMiB.toFixed(0)} MiB`]),
-    ...(cpuSeconds === undefined ? [] : [cpuFigure(cpuSeconds, inputBytes)]),
-  ].join(' ')
+/** A sentence when a program that the row needs is not there. */
+export function whatIsMissing({ needs = {} }: Row): string | undefined {
+  const missing = Object.entries(needs).find(([program]) => spawnSync('which', [program]).status !== 0)
+  return missing && `${missing[0]} is not installed (apt-get install ${missing[1]})`
 }
 
-function cpuFigure(cpuSeconds: number, inputBytes: number): string {
-  if (inputBytes === 0) return `${cpuSeconds.toFixed(3)} cpu-s`
-  return `${(cpuSeconds / (inputBytes / 1e9)).toFixed(2)} cpu-s/GB`
-}
-
-function ratio(ours: number | undefined, peers: number | undefined): string {
-  return ours === undefined || peers === undefined ? '' : `${(peers / ours).toFixed(2)}x`
-}
-
-function medianSeconds(measures: readonly Measure[]): number {
-  return median(measures.map((measure) => measure.seconds))
-}
-
-/** undefined where it is not measured. */
-function medianCpuSeconds(measures: readonly Measure[]): number | undefined {
-  const values = measures.flatMap(({ cpuSeconds }) => cpuSeconds ?? [])
-  return values.length === 0 ? undefined : median(values)
+function sideOf({ label }: Pick<Contender, 'label'>, measures: readonly Measure[]): Side {
+  const cpu = measures.flatMap(({ cpuSeconds }) => cpuSeconds ?? [])
+  return {
+    label,
+    seconds: median(measures.map(({ seconds }) => seconds)),
+    cpuSeconds: cpu.length === 0 ? undefined : median(cpu),
+    peakRssMiB: Math.max(...measures.map(({ peakRssMiB }) => peakRssMiB)),
+  }
 }
 
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
-}
-
-function printRow(cells: readonly string[]): void {
-  const line = cells.map((text, i) => text.padEnd(COLUMNS[i] ?? 0)).join('  ')
-  process.stdout.write(`${line.trimEnd()}\n`)
 }

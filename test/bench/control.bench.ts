@@ -1,7 +1,7 @@
 import { shellLine } from './contenders.ts'
 import { shellOutput } from './measure-command.ts'
 import { cpuSeconds, type ProxyName, type ProxyWorld } from './proxy-world.ts'
-import type { Contender, WorkloadMaker } from './workload.ts'
+import type { Contender, Row, WorkloadMaker } from './row.ts'
 
 const SECONDS = 3
 const PATH = '/devices/d0/api/v1/system/version'
@@ -17,12 +17,17 @@ const WARM_UP_CALLS = 150_000
  * side is given as the seconds of 1,000 calls and the processor seconds of the proxy for them: the ratios
  * are those of the rates of one process each, and of the processor time of a call.
  */
-export const controls: Readonly<Record<string, WorkloadMaker>> = {
-  'control-1': against('nginx-control', 1),
-  'control-32': against('nginx-control', 32),
-  'control-haproxy-32': against('haproxy', 32),
-  'control-http-proxy-32': against('http-proxy', 32),
-}
+export const controls: readonly Row[] = [
+  { name: 'control-1', what: 'small calls on a connection, nginx', make: against('nginx-control', 1) },
+  { name: 'control-32', what: 'small calls on 32 connections, nginx', make: against('nginx-control', 32) },
+  {
+    name: 'control-haproxy-32',
+    what: 'the same, haproxy',
+    needs: { haproxy: 'haproxy', wrk: 'wrk' },
+    make: against('haproxy', 32),
+  },
+  { name: 'control-http-proxy-32', what: 'the same, http-proxy', make: against('http-proxy', 32) },
+]
 
 function against(name: ProxyName, connections: number): WorkloadMaker {
   return async ({ proxies }) => {
@@ -39,7 +44,7 @@ async function warmUp(world: ProxyWorld, name: ProxyName): Promise<void> {
 }
 
 function calls(world: ProxyWorld, name: ProxyName, connections: number): Contender {
-  const { pid } = world.proxies[name]
+  const { pid, url, credentials } = world.proxies[name]
   return {
     label: `${name} c=${connections}`,
     run: async () => {
@@ -51,7 +56,8 @@ function calls(world: ProxyWorld, name: ProxyName, connections: number): Contend
         cpuSeconds: (cpuSeconds(pid) - cpuBefore) / thousands,
       }
     },
-    countPackets: () => Promise.resolve(0),
+    pid,
+    output: () => shellOutput(shellLine(['curl', '-fsS', '-u', credentials, url + PATH])),
   }
 }
 

@@ -4,33 +4,41 @@ import { readFileSync } from 'node:fs'
 /** One run of one side of a comparison. */
 export interface Measure {
   readonly seconds: number
-  /** Largest resident memory seen of the process that does the work. */
+  /** Largest resident memory seen of the server that does the work; 0 = nobody looked. */
   readonly peakRssMiB: number
   /** Processor time of the process that does the work, where it is measured. */
   readonly cpuSeconds?: number
 }
 
 export interface MeasureOptions {
-  /** Whose memory is looked at; default the command's own. */
+  /** The server whose memory is looked at. */
   readonly pid?: number
 }
 
 const SAMPLE_MS = 10
+/** The shell's own word: it counts the command and all that it starts. */
+const TIMED = 'TIMEFORMAT=\'%3U %3S\'; time "$@"'
 
-/** Runs a command with its output thrown away and takes its time, start and end included. */
+/** Runs a command with its output thrown away and takes its time and processor time, start and end included. */
 export async function measureCommand(
   command: string,
   args: readonly string[],
   options: MeasureOptions = {},
 ): Promise<Measure> {
   const startMs = performance.now()
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  const rss = new RssPeak(options.pid ?? child.pid)
+  const child = spawn('bash', ['-c', TIMED, 'bash', command, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const rss = options.pid === undefined ? undefined : new RssPeak(options.pid)
   try {
-    await succeeded(child, `${command} ${args.join(' ')}`)
-    return { seconds: (performance.now() - startMs) / 1000, peakRssMiB: rss.peakMiB }
+    const told = await succeeded(child, `${command} ${args.join(' ')}`)
+    const seconds = (performance.now() - startMs) / 1000
+    const [user = Number.NaN, system = Number.NaN] = (told.trim().split('\n').at(-1) ?? '')
+      .split(' ')
+      .map(Number)
+    return { seconds, peakRssMiB: rss?.peakMiB ?? 0, cpuSeconds: user + system }
   } finally {
-    rss.stop()
+    rss?.stop()
   }
 }
 
@@ -41,13 +49,15 @@ export async function shellOutput(line: string): Promise<string> {
   return output
 }
 
-async function succeeded(child: ChildProcess, what: string): Promise<void> {
+/** Resolves with what it wrote to stderr. */
+async function succeeded(child: ChildProcess, what: string): Promise<string> {
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', resolve)
   })
   const [problem, code] = await Promise.all([readAll(child.stderr), ended])
   if (code !== 0) throw new Error(`${what} ended with ${code}: ${problem.trim()}`)
+  return problem
 }
 
 async function readAll(stream: NodeJS.ReadableStream | null): Promise<string> {

@@ -1,10 +1,11 @@
 import { startTempNginx } from '../support/processes/temp-proxy.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import type { BenchInput } from './bench-inputs.ts'
-import { download } from './contenders.ts'
+import { download, withCpuOf } from './contenders.ts'
 import { measureCommand } from './measure-command.ts'
-import { cpuSeconds, startGateway, startScript } from './proxy-world.ts'
-import type { BenchParts, Contender, Workload, WorkloadMaker } from './workload.ts'
+import { mergecap } from './mergecap.ts'
+import { startGateway, startScript } from './proxy-world.ts'
+import type { BenchParts, Contender, Workload, WorkloadMaker } from './row.ts'
 
 /**
  * "receiver": a process that receives the same streams as the gateway does and drops them: what a merge
@@ -27,7 +28,7 @@ export function fromDevices(count: number, burstPackets: number, peer: MergePeer
     const paths = input.paths.map((_, index) => `/d${index}`)
     const devices = paths.map((path) => upstream.url + path)
     const gateway = await startGateway(folder, devices, owned)
-    const ours = withCpu(download('gateway merge', gateway, mergePath(input)), gateway.pid)
+    const ours = download('gateway merge', gateway, mergePath(input))
     const theirs =
       peer === 'nginx'
         ? await throughNginx(upstream.url, paths, owned)
@@ -36,8 +37,9 @@ export function fromDevices(count: number, burstPackets: number, peer: MergePeer
       await ours.run()
       await theirs.run()
     }
-    const countPackets = async () => input.traffic.packets
-    return { inputBytes: input.traffic.bytes, ours, peer: { ...theirs, countPackets } }
+    // The peers merge nothing: the truth is another program's.
+    const { output } = mergecap(input)
+    return { inputBytes: input.traffic.bytes, ours, peer: { ...theirs, output } }
   }
 }
 
@@ -47,7 +49,7 @@ async function receivedBy(
   owned: AsyncDisposableStack,
 ): Promise<Contender> {
   const receiver = await startScript(RECEIVERS[peer], devices, owned)
-  return withCpu(download(peer, { ...receiver, credentials: 'u:p' }, '/'), receiver.pid)
+  return download(peer, { ...receiver, credentials: 'u:p' }, '/')
 }
 
 /** All streams at once, by one curl. */
@@ -58,18 +60,10 @@ async function throughNginx(
 ): Promise<Contender> {
   const { url, pid } = owned.use(await startTempNginx(upstream, 'streaming'))
   const downloads = paths.flatMap((path) => [`${url}${path}/api/v1/pcap/timerange`, '-o', '/dev/null'])
-  const run = () => measureCommand('curl', ['-fsSZ', ...downloads], { pid })
-  return withCpu({ label: 'nginx', run, countPackets: () => Promise.resolve(0) }, pid)
+  const run = () => withCpuOf(pid, () => measureCommand('curl', ['-fsSZ', ...downloads], { pid }))
+  return { label: 'nginx', run, output: () => Promise.resolve('') }
 }
 
 function mergePath({ traffic: { firstNs, lastNs } }: BenchInput): string {
   return `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${lastNs + 1n}&TSUnit=nanos`
-}
-
-function withCpu(contender: Contender, pid: number): Contender {
-  const run = async () => {
-    const before = cpuSeconds(pid)
-    return { ...(await contender.run()), cpuSeconds: cpuSeconds(pid) - before }
-  }
-  return { ...contender, run }
 }

@@ -1,29 +1,61 @@
 import { fileURLToPath } from 'node:url'
 import type { BenchInput } from './bench-inputs.ts'
-import { command, download, shellLine } from './contenders.ts'
+import { download, packetsOf, shellLine } from './contenders.ts'
 import { shellOutput } from './measure-command.ts'
 import { fromDevices } from './merge-devices.ts'
-import type { Contender, WorkloadMaker } from './workload.ts'
+import { mergecap, mergecapInto } from './mergecap.ts'
+import type { Contender, Row, WorkloadMaker } from './row.ts'
 
 const MERGE_FILES = fileURLToPath(new URL('merge-files.ts', import.meta.url))
 const FLEET_CAPTURE = 'bench-fleet'
 const DEVICES = 3
 
-/** The gateway's merge against mergecap: over files, and from three appliances through the gateway. */
-export const merges: Readonly<Record<string, WorkloadMaker>> = {
-  'merge-4': overFiles(4, 1),
-  'merge-16': overFiles(16, 1),
-  'merge-256': overFiles(256, 1),
-  'merge-bursts-256': overFiles(256, 64),
-  'merge-bursts': overFiles(4, 64),
-  'merge-8-devices': fromDevices(8, 64, 'receiver'),
-  'merge-8-devices-interleaved': fromDevices(8, 1, 'receiver'),
-  'merge-8-http-get': fromDevices(8, 64, 'http-get'),
-  'merge-8-nginx': fromDevices(8, 64, 'nginx'),
-  'merge-fleet': overFleet(),
-  'merge-fleet-gzip-fast': overFleet({ word: 'fast', tool: 'pigz -1 -p2 -c', decoder: 'gzip -dc' }),
-  'merge-fleet-zstd': overFleet({ word: 'zstd', tool: 'zstd -3 -T2 -q -c', decoder: 'zstd -dc' }),
-}
+/** The gateway's merge against mergecap: over files, and from devices through the gateway. */
+export const merges: readonly Row[] = [
+  { name: 'merge-4', what: '4 interleaved files, mergecap', floor: 3, goal: 4, make: overFiles(4, 1) },
+  { name: 'merge-16', what: '16 interleaved files, mergecap', floor: 2.5, goal: 4, make: overFiles(16, 1) },
+  {
+    name: 'merge-bursts-4',
+    what: '4 files of bursts, mergecap',
+    floor: 3.5,
+    goal: 5,
+    make: overFiles(4, 64),
+  },
+  { name: 'merge-256', what: '256 interleaved files, mergecap', make: overFiles(256, 1) },
+  { name: 'merge-bursts-256', what: '256 files of bursts, mergecap', make: overFiles(256, 64) },
+  { name: 'merge-1000', what: '1,000 files, mergecap', floor: 8, goal: 20, make: overFiles(1_000, 1) },
+  { name: 'merge-8-receiver', what: '8 devices, our client alone', make: fromDevices(8, 64, 'receiver') },
+  {
+    name: 'merge-8-interleaved',
+    what: '8 devices without bursts, our client alone',
+    make: fromDevices(8, 1, 'receiver'),
+  },
+  {
+    name: 'merge-8-http-get',
+    what: '8 devices, received by http.get and dropped',
+    floor: 0.75,
+    goal: 1,
+    make: fromDevices(8, 64, 'http-get'),
+  },
+  {
+    name: 'merge-8-nginx',
+    what: '8 devices, nginx passing 8 streams on',
+    floor: 0.6,
+    goal: 0.75,
+    make: fromDevices(8, 64, 'nginx'),
+  },
+  { name: 'merge-fleet', what: '3 appliances by the gateway, mergecap over files', make: overFleet() },
+  {
+    name: 'merge-fleet-fast',
+    what: 'the same with `Compression=fast`, mergecap and pigz -1 -p2',
+    make: overFleet({ word: 'fast', tool: 'pigz -1 -p2 -c', decoder: 'gzip -dc' }),
+  },
+  {
+    name: 'merge-fleet-zstd',
+    what: 'the same with `Compression=zstd`, mergecap and zstd -3 -T2',
+    make: overFleet({ word: 'zstd', tool: 'zstd -3 -T2 -q -c', decoder: 'zstd -dc' }),
+  },
+]
 
 function overFiles(count: number, burstPackets: number): WorkloadMaker {
   return async ({ inputs }) => {
@@ -59,26 +91,10 @@ function overFleet(compressed?: Compressed): WorkloadMaker {
 
 /** src/pcap over the files, in a process of its own that tells its time itself. */
 function mergeFiles({ paths }: BenchInput): Contender {
-  const line = shellLine([process.execPath, MERGE_FILES, ...paths])
+  const line = (mode: 'time' | 'write') => shellLine([process.execPath, MERGE_FILES, mode, ...paths])
   return {
     label: 'src/pcap',
-    run: async () => {
-      const { seconds, cpuSeconds, peakRssMiB } = JSON.parse(await shellOutput(line))
-      return { seconds, cpuSeconds, peakRssMiB }
-    },
-    countPackets: async () => JSON.parse(await shellOutput(line)).packets,
+    run: async () => JSON.parse(await shellOutput(line('time'))),
+    output: () => packetsOf(line('write')),
   }
-}
-
-function mergecap(input: BenchInput): Contender {
-  return command('mergecap', mergecapWords(input, '/dev/null'), shellLine(mergecapWords(input, '-')))
-}
-
-function mergecapInto(input: BenchInput, tool: string, decoder: string): Contender {
-  const line = `${shellLine(mergecapWords(input, '-'))} | ${tool}`
-  return command(`mergecap | ${tool}`, ['sh', '-c', `${line} > /dev/null`], `${line} | ${decoder}`)
-}
-
-function mergecapWords({ paths }: BenchInput, target: string): readonly [string, ...string[]] {
-  return ['mergecap', '-F', 'nsecpcap', '-w', target, ...paths]
 }

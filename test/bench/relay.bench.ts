@@ -1,24 +1,34 @@
 import { download } from './contenders.ts'
 import { type Measure, measureCommand } from './measure-command.ts'
 import { cpuSeconds, type ProxyName, ProxyWorld } from './proxy-world.ts'
-import type { BenchParts, Contender, Workload, WorkloadMaker } from './workload.ts'
+import type { BenchParts, Contender, Row, Workload, WorkloadMaker } from './row.ts'
 
 /** Even at 64 streams each is long enough that it is the bytes that cost, not the requests. */
 const TOTAL_BYTES = 4_294_967_296
 /** A megabyte each: here the requests cost. */
 const SMALL_TOTAL_BYTES = 64 * 1_048_576
 
+/** What both sides are compared by: the stream repeats itself. */
+const COMPARED_BYTES = 64 * 1_048_576
+
 /** Downloads of one device through the gateway, against the proxies that one would use instead. */
-export const relays: Readonly<Record<string, WorkloadMaker>> = {
-  'relay-1': against('nginx', 1),
-  'relay-4': against('nginx', 4),
-  'relay-64': against('nginx', 64),
-  'relay-small-64': against('nginx', 64, SMALL_TOTAL_BYTES),
-  'relay-haproxy-1': against('haproxy', 1),
-  'relay-haproxy-4': against('haproxy', 4),
-  'relay-haproxy-64': against('haproxy', 64),
-  'relay-http-proxy-4': against('http-proxy', 4),
-}
+export const relays: readonly Row[] = [
+  { name: 'relay-1', what: 'a stream, nginx proxy_pass', floor: 0.9, goal: 1, make: against('nginx', 1) },
+  { name: 'relay-4', what: '4 streams, nginx proxy_pass', floor: 0.9, goal: 1, make: against('nginx', 4) },
+  { name: 'relay-64', what: '64 streams, nginx proxy_pass', floor: 0.9, goal: 1, make: against('nginx', 64) },
+  {
+    name: 'relay-small-64',
+    what: '64 streams of 1 MiB, nginx',
+    make: against('nginx', 64, SMALL_TOTAL_BYTES),
+  },
+  ...[1, 4, 64].map((streams) => ({
+    name: `relay-haproxy-${streams}`,
+    what: `streams: ${streams}, haproxy`,
+    needs: { haproxy: 'haproxy' },
+    make: against('haproxy', streams),
+  })),
+  { name: 'relay-http-proxy-4', what: '4 streams, http-proxy', make: against('http-proxy', 4) },
+]
 
 function against(peer: ProxyName, streams: number, totalBytes = TOTAL_BYTES): WorkloadMaker {
   return async ({ proxies }: BenchParts): Promise<Workload> => {
@@ -51,6 +61,6 @@ function relay(world: ProxyWorld, name: ProxyName, streams: number, totalBytes: 
       cpuSeconds: cpuSeconds(server.pid) - cpuBefore,
     }
   }
-  const { countPackets } = download(name, server, ProxyWorld.streamPath(0, bytes))
-  return { label: `${name} x${streams}`, run, countPackets }
+  const { output } = download(name, server, ProxyWorld.streamPath(0, Math.min(bytes, COMPARED_BYTES)))
+  return { label: `${name} x${streams}`, pid: server.pid, run, output }
 }

@@ -38,6 +38,21 @@ export function startTempNginx(upstream: string, style: NginxStyle = 'default'):
   })
 }
 
+/** nginx that sends one file for every path, by sendfile or by large reads. */
+export function startFileNginx(file: string, sendfile: 'on' | 'off'): Promise<TempProxy> {
+  return startProxy('', {
+    program: 'nginx',
+    argumentsOf: (path) => ['-p', dirname(path), '-e', 'error.log', '-c', path],
+    configuration: ({ folder, port }) => `daemon off; master_process off; pid ${join(folder, 'nginx.pid')};
+events { }
+http { access_log off; sendfile ${sendfile}; output_buffers 2 512k; sendfile_max_chunk 0;
+  server { listen 127.0.0.1:${port}; root /;
+    location / { rewrite ^ ${file} break; }
+    location = /livez { return 204; } } }
+`,
+  })
+}
+
 export function startTempHaproxy(upstream: string): Promise<TempProxy> {
   return startProxy(upstream, {
     program: 'haproxy',

@@ -1,0 +1,34 @@
+/** How far a bench is, on a terminal: a line on stderr that stands below the rows. */
+const REDRAW_MS = 1_000
+const EMPTY_LINE = '\r\u001b[K'
+
+export class BenchProgress {
+  readonly #rows: number
+  readonly #startMs = performance.now()
+  #done = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(rows: number) {
+    this.#rows = rows
+  }
+
+  begin(name: string): void {
+    if (!process.stderr.isTTY) return
+    this.#draw(name)
+    this.#timer = setInterval(() => this.#draw(name), REDRAW_MS)
+  }
+
+  /** Takes the line away: the row's own is printed then. */
+  end(): void {
+    this.#done += 1
+    clearInterval(this.#timer)
+    if (process.stderr.isTTY) process.stderr.write(EMPTY_LINE)
+  }
+
+  #draw(name: string): void {
+    const elapsedS = (performance.now() - this.#startMs) / 1000
+    const leftS = (elapsedS / Math.max(1, this.#done)) * (this.#rows - this.#done)
+    const eta = this.#done === 0 ? '' : ` ETA ${Math.ceil(leftS)} s`
+    process.stderr.write(`${EMPTY_LINE}${name} ${this.#done}/${this.#rows} ${Math.round(elapsedS)} s${eta}`)
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * What one would write for JavaScript: `node regexp-search.ts <pattern> <PCAP file> <output>` copies the packets whose
+ * bytes the pattern matches, as Latin-1.
+ */
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+
+const [pattern = '', path = '', target = ''] = process.argv.slice(2)
+const FILE_HEADER_BYTES = 24
+const RECORD_HEADER_BYTES = 16
+const OUTPUT_BYTES = 1_048_576
+
+const search = new RegExp(pattern, 's')
+const input = readFileSync(path)
+const output = openSync(target, 'w')
+let found: Buffer[] = [input.subarray(0, FILE_HEADER_BYTES)]
+let foundBytes = 0
+for (let at = FILE_HEADER_BYTES; at < input.byteLength; ) {
+  const end = at + RECORD_HEADER_BYTES + input.readUInt32LE(at + 8)
+  if (search.test(input.toString('latin1', at + RECORD_HEADER_BYTES, end))) {
+    found.push(input.subarray(at, end))
+    foundBytes += end - at
+    if (foundBytes > OUTPUT_BYTES) flush()
+  }
+  at = end
+}
+flush()
+closeSync(output)
+
+function flush(): void {
+  const bytes = Buffer.concat(found)
+  for (let at = 0; at < bytes.byteLength; ) at += writeSync(output, bytes, at)
+  found = []
+  foundBytes = 0
+}

@@ -1,0 +1,17 @@
+/** Every comparison of the bench, in the order in which it runs and in which the table of REFERENCE.md has it. */
+import { compressions } from './compress.bench.ts'
+import { controls } from './control.bench.ts'
+import { imports } from './import.bench.ts'
+import { merges } from './merge.bench.ts'
+import { relays } from './relay.bench.ts'
+import type { Row } from './row.ts'
+import { storedDownloads } from './stored-download.bench.ts'
+
+export const ROWS: readonly Row[] = [
+  ...storedDownloads,
+  ...compressions,
+  ...imports,
+  ...merges,
+  ...relays,
+  ...controls,
+]
