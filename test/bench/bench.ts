@@ -99,7 +99,7 @@ async function runAll(): Promise<void> {
   const inputs = new BenchInputs(folder, bytes, values.pcap)
   const parts = { inputs, fleet, proxies }
   const [first] = chosen
-  if (isProfile && first) return profileRow(first, { ...parts, owned })
+  if (isProfile && first) return await profileRow(first, { ...parts, owned })
   const single = await inputs.single()
   printHeading()
   await printControls(single.paths[0] ?? '', single.traffic.bytes)
