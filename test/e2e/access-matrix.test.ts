@@ -147,7 +147,7 @@ async function tokenAskers({ gateway }: SmallFleet): Promise<readonly Asker[]> {
       name: 'a token with a filter',
       headers: bearer(filtered.token),
       scopes: all,
-      outside: { status: 403, isRow: ({ path }) => /\/stream\/s(size|time)$|\*/.test(path) },
+      outside: { status: 403, isRow: ({ path }) => /\/stream\/s(size|time)$|\/activity$|\*/.test(path) },
     },
     { name: 'a token that was revoked', headers: bearer(parent.token), scopes: undefined },
     { name: 'a token of one that was revoked', headers: bearer(child.token), scopes: undefined },
