@@ -12,7 +12,10 @@ import { startTempWorker, type TempWorker } from '../support/processes/temp-work
 
 /** What a path needs beside its own name: the least that it answers well. */
 const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
-  [/pcap\/timerange$/, `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`],
+  [
+    /pcap\/timerange$|\/v1\/activity$/,
+    `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`,
+  ],
   [/pcap\/single$/, 'StreamName=east-first'],
   [/pcap\/splittime$/, `StreamName=east-first&Start=0&Stop=${SMALL_FLEET_START_NS + 5_000_000n}`],
   [/\/estimate$/, 'StreamName=east-first'],
@@ -23,6 +26,8 @@ const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
 
 const EXPORTED = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`
 const SCHEDULED = 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now'
+
+const ELSEWHERE = new Set(['/v1/queue/:id', '/', '/assets/:name'])
 
 /** Answers that go on until the client leaves. */
 const ENDLESS = /\/system\/events$/
@@ -42,7 +47,7 @@ interface Program {
   readonly isGateway: boolean
   readonly table: readonly Endpoint[]
   readonly url: string
-  /** The role full. */
+  /** Of somebody who may use every path. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -64,13 +69,13 @@ describe('the contract', { timeout: 120_000 }, () => {
     const basic = `Basic ${btoa(appliance.credentials('full'))}`
     programs.push(
       { isGateway: false, table: APPLIANCE_ROUTES, url: appliance.url, headers: { authorization: basic } },
-      { isGateway: true, table: routesWith([]), url: fleet.gateway.url, headers: fleet.gateway.as.full },
+      { isGateway: true, table: routesWith([]), url: fleet.gateway.url, headers: fleet.gateway.as.admin },
     )
     const { headers } = await httpGet(`${fleet.gateway.url}/api/v1/pcap/single?StreamName=east-first`, {
-      headers: fleet.gateway.as.full,
+      headers: fleet.gateway.as.admin,
     })
     requestId = String(headers['capfleet-request-id'])
-    const as = { headers: fleet.gateway.as.full }
+    const as = { headers: fleet.gateway.as.admin }
     const ordered = await httpGet(`${fleet.gateway.url}/v1/exports?${EXPORTED}`, { ...as, method: 'POST' })
     exportId = String(ordered.json().id)
     const kept = await httpGet(`${fleet.gateway.url}/v1/schedules?${SCHEDULED}`, { ...as, method: 'POST' })
@@ -89,9 +94,12 @@ describe('the contract', { timeout: 120_000 }, () => {
     return path.replace(':device', 'east').replace(':id', id)
   }
 
-  /** Rows that a plain request can be sent to; a place in the queue is gone before anybody could ask for it (waiting.test.ts has one). */
+  /**
+   * Rows that a plain request can be sent to. A place in the queue is gone before anybody could ask for it (waiting.test.ts
+   * has one); the page is for browsers, and has the names and kinds of files that it is built of (page-handlers.test.ts).
+   */
   const askable = ({ table }: Program): readonly Endpoint[] =>
-    table.filter(({ path }) => !path.includes('{*path}') && path !== '/v1/queue/:id')
+    table.filter(({ path }) => !path.includes('{*path}') && !ELSEWHERE.has(path))
 
   async function ask(program: Program, row: Endpoint, more = ''): Promise<HttpAnswer> {
     const query = [queryOf(row, program), more].filter((part) => part !== '').join('&')
