@@ -15,6 +15,7 @@ const THREADED_SUITES = [
   'ContinuedDownload',
   'Download',
   'LiveCapture',
+  'PassedBlocks',
   'RegexMatcher',
   'SlabCompressor',
   'StreamCompressorTest',

@@ -147,7 +147,8 @@ describe('encode', () => {
     await encoded.next()
     await eventually(() => taken > 12_000_000, { limitMs: 10_000, message: 'all room is filled' })
     await setImmediate()
-    assert.ok(taken < 30_000_000, `${taken} bytes were taken`)
+    // REFERENCE.md, "Sizing": what a merge holds by four threads, the most that work on one.
+    assert.ok(taken < 82_000_000, `${taken} bytes were taken`)
     await encoded.return(undefined)
   })
 
