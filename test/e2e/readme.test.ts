@@ -118,7 +118,9 @@ describe('what people come with', { timeout: 120_000 }, () => {
   })
 
   test('less for others', async () => {
-    const [device, token, ticket] = (await commands('**Less for others')).split(/(?<=\})\n?(?=\{"(?:kind|url))/)
+    const [device, token, ticket] = (await commands('**Less for others')).split(
+      /(?<=\})\n?(?=\{"(?:kind|url))/,
+    )
     assert.equal(JSON.parse(device ?? '').name, 'lon1')
     const { scopes, bounds, token: bearer } = JSON.parse(token ?? '')
     assert.deepEqual(

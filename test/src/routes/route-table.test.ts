@@ -24,11 +24,16 @@ async function serve(t: TestContext, routes: readonly GatewayRoute[]): Promise<s
 test('every row of the gateway is found at its path, with its parameters', async (t) => {
   const url = await serve(t, ROUTES)
   for (const { method, path } of ROUTES) {
-    const asked = path.replace(':device', 'nyc%2F1').replace(':id', '7').replace('{*path}', 'stream/other')
+    const asked = path
+      .replace(':device', 'nyc%2F1')
+      .replace(':id', '7')
+      .replace(':name', 'page.js')
+      .replace('{*path}', 'stream/other')
     const found = (await httpGet(url + asked, { method })).json()
     const params = {
       ...(path.includes(':device') ? { device: 'nyc/1' } : {}),
       ...(path.includes(':id') ? { id: '7' } : {}),
+      ...(path.includes(':name') ? { name: 'page.js' } : {}),
       ...(path.includes('{*path}') ? { path: 'stream/other' } : {}),
     }
     assert.deepEqual(found, { row: `${method} ${path}`, params }, asked)
@@ -58,7 +63,7 @@ test('what has no row is not found, and another method is refused', async (t) =>
     const { status, headers } = await httpGet(url + path, { method })
     return [status, headers.allow, headers['content-type']]
   }
-  for (const path of ['/', '/Livez', '/livez/', '/devices', '/devices/', '/devices/nyc1'])
+  for (const path of ['/assets', '/Livez', '/livez/', '/devices', '/devices/', '/devices/nyc1'])
     assert.equal(await status('GET', path), 404, path)
   for (const path of ['/livez', '/v1/queue/7', '/devices/nyc1/stream/list', '/devices/nyc1/other'])
     assert.deepEqual(await allow('POST', path), [405, 'HEAD, GET', 'application/problem+json'], path)
