@@ -28,7 +28,8 @@ export function demoGuide(at: DemoFacts): string {
   const curl = `curl -fsS --netrc-file ${quoted(at.netrcPath)}`
   const exampleEndNs = range.beginNs + EXAMPLE_NS < range.endNs ? range.beginNs + EXAMPLE_NS : range.endNs
   return `
-Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL; Ctrl-C stops everything. Try:
+Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL; Ctrl-C stops everything. The page is at
+${gatewayUrl}/ in a browser: user and password are in ${at.netrcPath}. Try:
 
   # all devices, one time-ordered PCAP
   ${curl} "${gatewayUrl}/api/v1/pcap/timerange?TSBegin=${range.beginNs}&TSEnd=${exampleEndNs}" | tcpdump -nr -
