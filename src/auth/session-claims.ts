@@ -1,29 +1,19 @@
 /** What the cookie of a session says: a signed token of a type of its own, which is good as nothing else. */
 import { z } from 'zod'
 import type { SessionCredential } from '../base/caller.ts'
-import { keptBoundsSchema } from './bounds.ts'
 import { type CompactToken, refusedToken } from './compact-token.ts'
-import { CHAIN_MAX, type GrantedToken, scopesIn } from './token-claims.ts'
+import { CHAIN_MAX, GRANT_CLAIMS, type GrantedToken, scopesIn } from './token-claims.ts'
 
 export const SESSION_TYPE = 'session+jwt'
 
-const seconds = z.int().min(0)
-
 const claimsSchema = z.strictObject({
-  iss: z.string(),
-  aud: z.string(),
-  sub: z.string().min(1),
-  jti: z.uuid(),
-  iat: seconds,
-  exp: seconds,
-  scope: z.string(),
-  bounds: keptBoundsSchema,
+  ...GRANT_CLAIMS,
   /** By what its user has signed in. */
   by: z.enum(['password', 'token']),
   /** Ids of our own tokens that it hangs on, oldest first. */
   parents: z.array(z.uuid()).max(CHAIN_MAX),
   /** When it ends, however often it is renewed. */
-  ends: seconds,
+  ends: z.int().min(0),
   form: z.string().min(1),
   path: z.string().startsWith('/'),
 })

@@ -14,8 +14,8 @@ export const CHAIN_MAX = 4
 
 const seconds = z.int().min(0)
 
-/** Claims as we write them; a signed token with others is of another version, or of somebody else who has the key. */
-const claimsSchema = z.strictObject({
+/** What a token and the cookie of a session both say. */
+export const GRANT_CLAIMS = {
   iss: z.string(),
   aud: z.string(),
   sub: z.string().min(1),
@@ -24,6 +24,11 @@ const claimsSchema = z.strictObject({
   exp: seconds,
   scope: z.string(),
   bounds: keptBoundsSchema,
+}
+
+/** Claims as we write them; a signed token with others is of another version, or of somebody else who has the key. */
+const claimsSchema = z.strictObject({
+  ...GRANT_CLAIMS,
   /** Ids of the tokens that it hangs on, oldest first. */
   parents: z.array(z.uuid()).max(CHAIN_MAX - 1),
 })

@@ -6,6 +6,7 @@ import { takeNoParameters, takeParametersOfChange } from '../contract/request-pa
 import { SESSION_PARAMETERS } from '../contract/session-api.ts'
 import { noSessionCookie, sessionCookie } from '../http/session-cookie.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { answerPrivately, callerOf } from './known-caller.ts'
 import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
 import type { RouteContext } from './route.ts'
 
@@ -17,27 +18,27 @@ export async function beginSession(ctx: RouteContext, parts: GatewayParts): Prom
   const opened = await parts.tokens.sessions.begin(caller, path)
   keep(ctx, opened)
   ctx.set('Location', `/v1/tokens/${opened.credential.id}`)
-  show(ctx, shownSession({ ...caller, credential: opened.credential }, parts), 201)
+  answerPrivately(ctx, shownSession({ ...caller, credential: opened.credential }, parts), 201)
 }
 
 /** Of a caller without a session, who they are. */
 export async function showSession(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
   const caller = callerOf(ctx)
-  if (!isInSession(caller)) return show(ctx, shownSession(caller, parts))
+  if (!isInSession(caller)) return answerPrivately(ctx, shownSession(caller, parts))
   const opened = parts.tokens.sessions.renew(caller)
   keep(ctx, opened)
-  show(ctx, shownSession({ ...caller, credential: opened.credential }, parts))
+  answerPrivately(ctx, shownSession({ ...caller, credential: opened.credential }, parts))
 }
 
 export async function endSession(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
   const caller = callerOf(ctx)
-  if (!isInSession(caller)) return show(ctx, { ended: false })
+  if (!isInSession(caller)) return answerPrivately(ctx, { ended: false })
   await parts.tokens.sessions.end(caller)
   ctx.set('Set-Cookie', noSessionCookie(caller.credential.path, ctx.req))
-  show(ctx, { ended: true })
+  answerPrivately(ctx, { ended: true })
 }
 
 function keep(ctx: RouteContext, { token, credential: { path } }: OpenSession): void {
@@ -62,16 +63,4 @@ function shownSession({ name, scopes, bounds, credential }: Caller, { limits, ex
     timeZone: limits.timeZone,
     exports: exports.isEnabled,
   }
-}
-
-function show(ctx: RouteContext, body: object, status = 200): void {
-  ctx.set('Cache-Control', 'no-store')
-  ctx.status = status
-  ctx.body = body
-}
-
-/** REQUIRES: the row needs a caller. */
-function callerOf({ state: { caller } }: RouteContext): Caller {
-  if (caller === undefined) throw new Error('a row for known callers was reached by nobody')
-  return caller
 }

@@ -8,6 +8,7 @@ import { TOKEN_PARAMETERS } from '../contract/token-parameters.ts'
 import { selectDevices } from '../fleet/select-devices.ts'
 import { refuseBadFilter } from './check-download.ts'
 import type { GatewayParts } from './gateway-parts.ts'
+import { answerPrivately, callerOf } from './known-caller.ts'
 import { refuseBody, refuseUnsafeChange } from './refuse-request.ts'
 import type { RouteContext } from './route.ts'
 
@@ -20,14 +21,14 @@ export async function issueToken(ctx: RouteContext, parts: GatewayParts): Promis
   await refuseBadBounds(ctx, parts, bounds)
   const { token, issued } = await parts.tokens.own.issue(caller, { lifetimeS, scopes, bounds, note })
   ctx.set('Location', `/v1/tokens/${issued.id}`)
-  show(ctx, { ...shownToken({ ...issued, revokedMs: undefined }), token }, 201)
+  answerPrivately(ctx, { ...shownToken({ ...issued, revokedMs: undefined }), token }, 201)
 }
 
 export async function listTokens(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
   const caller = callerOf(ctx)
   const records = await parts.tokens.store.list(caller.scopes.has('admin') ? undefined : caller.name)
-  show(ctx, { tokens: records.filter((record) => maySeeToken(caller, record)).map(shownToken) })
+  answerPrivately(ctx, { tokens: records.filter((record) => maySeeToken(caller, record)).map(shownToken) })
 }
 
 /** Fails with unknown-token. */
@@ -40,7 +41,7 @@ export async function revokeToken(ctx: RouteContext, parts: GatewayParts): Promi
   if (found === undefined || !maySeeToken(callerOf(ctx), found)) throw unknownToken(id)
   await store.revoke(found)
   revocations.add(found)
-  show(ctx, shownToken((await store.find(id)) ?? found))
+  answerPrivately(ctx, shownToken((await store.find(id)) ?? found))
 }
 
 /** A token sees itself and what was made by it: who has stolen it must not learn of, or revoke, others. */
@@ -73,18 +74,6 @@ function shownToken({ createdMs, expiresMs, revokedMs, parents, note, ...token }
 
 function instant(ms: number): string {
   return new Date(ms).toISOString()
-}
-
-function show(ctx: RouteContext, body: object, status = 200): void {
-  ctx.set('Cache-Control', 'no-store')
-  ctx.status = status
-  ctx.body = body
-}
-
-/** REQUIRES: the row needs a caller. */
-function callerOf({ state: { caller } }: RouteContext): Caller {
-  if (caller === undefined) throw new Error('a row for known callers was reached by nobody')
-  return caller
 }
 
 function unknownToken(id: string): CapfleetError {

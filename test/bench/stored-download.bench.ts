@@ -52,12 +52,23 @@ function filtered(filter: string): WorkloadMaker {
       ...(filter === '' ? {} : { FilterBPF: filter }),
     })
     const ours = download('single', device, `/api/v1/pcap/single?${query}`)
+    // Run by root, tcpdump would give /dev/null to a user of its own (-Z).
     const words = (target: string) =>
-      ['tcpdump', '--nano', '-r', path, '-w', target, ...(filter === '' ? [] : [filter])] as const
+      [
+        'tcpdump',
+        '-Z',
+        'root',
+        '--nano',
+        '-r',
+        path,
+        '-w',
+        target,
+        ...(filter === '' ? [] : [filter]),
+      ] as const
     return {
       inputBytes,
       ours,
-      peer: command('tcpdump', ['tcpdump', ...words('/dev/null').slice(1)], shellLine(words('-'))),
+      peer: command('tcpdump', words('/dev/null'), shellLine(words('-'))),
     }
   }
 }

@@ -111,17 +111,9 @@ function drawLane(
       fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: LANE_PX - 2 })
     drawArea(context, scene, { activity, bottomPx: bottomPx - BAR_PX - 2, colours })
   }
-  for (const { fromNs, toNs, isActive } of lane.captures) {
-    context.fillStyle = isActive ? colours.good : colours.quiet
-    const left = placeOf(view, fromNs) * widthPx
-    const right = placeOf(view, toNs) * widthPx
-    if (right < 0 || left > widthPx) continue
-    context.fillRect(
-      Math.max(0, left),
-      bottomPx - BAR_PX - 1,
-      Math.max(1.5, Math.min(widthPx, right) - Math.max(0, left)),
-      BAR_PX,
-    )
+  for (const capture of lane.captures) {
+    context.fillStyle = capture.isActive ? colours.good : colours.quiet
+    fillStretch(context, scene, { stretch: capture, topPx: bottomPx - BAR_PX - 1, heightPx: BAR_PX })
   }
   for (const stretch of activity?.gaps ?? []) drawGap(context, scene, { stretch, bottomPx, colours })
   context.fillStyle = colours.bad
@@ -166,7 +158,11 @@ function fillStretch(
     stretch,
     topPx,
     heightPx,
-  }: { readonly stretch: Stretch; readonly topPx: number; readonly heightPx: number },
+  }: {
+    readonly stretch: Stretch | { readonly fromNs: bigint; readonly toNs: bigint }
+    readonly topPx: number
+    readonly heightPx: number
+  },
 ): void {
   const left = Math.max(0, placeOf(view, BigInt(stretch.fromNs)) * widthPx)
   const right = Math.min(widthPx, placeOf(view, BigInt(stretch.toNs)) * widthPx)
