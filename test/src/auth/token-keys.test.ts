@@ -38,7 +38,7 @@ for (const [what, file, bytes] of [
   ['an Ed25519 key', 'a.pem', pem(generateKeyPairSync('ed25519'))],
   ['a public key', 'a.pem', generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' })],
   ['31 bytes', 'a.secret', randomBytes(31)],
-  ['31 bytes and a line end', 'a.secret', Buffer.concat([Buffer.alloc(31, 1), Buffer.from('\n')])],
+  ['31 bytes of text and a line end', 'a.secret', Buffer.from(`${'a'.repeat(31)}\n`)],
   ['a name with a space', 'a b.secret', Buffer.alloc(32, 1)],
   ['a hidden file', '.a.secret', Buffer.alloc(32, 1)],
   ['another ending', 'a.pem.old', Buffer.alloc(32, 1)],
@@ -50,6 +50,21 @@ for (const [what, file, bytes] of [
     const keys = await TokenKeys.open({ folder: folder.path, makesFirst: false, log: LOG })
     assert.equal(keys.newest.kid, 'b')
     assert.equal(keys.find('a'), undefined)
+  })
+}
+
+for (const [what, bytes, length] of [
+  ['bytes', Buffer.concat([Buffer.alloc(31, 1), Buffer.from('\n')]), 32],
+  ['bytes and a line end of two', Buffer.concat([Buffer.alloc(30, 255), Buffer.from('\r\n')]), 32],
+  ['text and a line end', Buffer.from(`${'a'.repeat(32)}\n`), 32],
+  ['text and a line end of two', Buffer.from(`${'a'.repeat(32)}\r\n`), 32],
+  ['text with lines', Buffer.from(`${'a'.repeat(16)}\n${'b'.repeat(16)}\n`), 34],
+] as const) {
+  test(`a line end is no part of a secret behind text alone: ${what}`, async () => {
+    await using folder = await tempFolder()
+    await writeFile(join(folder.path, 'a.secret'), bytes)
+    const { signs } = (await TokenKeys.open({ folder: folder.path, makesFirst: false, log: LOG })).newest
+    assert.equal(signs.symmetricKeySize, length)
   })
 }
 
