@@ -9,7 +9,7 @@ if [ $# -eq 0 ]; then
   node .ci/setup.mjs --test
   PATH="$PWD/node_modules/.bin:$PATH"
   sh .ci/check.sh
-  exec node --import ./test/support/file-limit.ts --test --test-reporter=spec --test-concurrency=2 --test-timeout=240000 'test/**/*.test.ts'
+  exec node --import ./test/support/file-limit.ts --test --test-reporter=spec --test-concurrency=3 --test-timeout=240000 'test/**/*.test.ts'
 fi
 
 SUITES=
@@ -28,4 +28,4 @@ done
 node .ci/setup.mjs $NEEDS
 PATH="$PWD/node_modules/.bin:$PATH"
 if [ -n "$SUITES" ]; then native/build-test/engine-tests/engine_tests --gtest_filter="$SUITES" --gtest_brief=1; fi
-if [ $# -gt 0 ]; then exec node --import ./test/support/file-limit.ts --test --test-reporter=spec --test-concurrency=2 --test-timeout=240000 "$@"; fi
+if [ $# -gt 0 ]; then exec node --import ./test/support/file-limit.ts --test --test-reporter=spec --test-concurrency=3 --test-timeout=240000 "$@"; fi

@@ -109,7 +109,7 @@ describe('packets that a device has no longer', { timeout: 120_000 }, () => {
   })
 })
 
-describe('a device that cannot be read', { timeout: 120_000 }, () => {
+describe('a device that cannot be read', { timeout: 120_000, concurrency: 3 }, () => {
   const exports = { deviceRetryS: RETRY_S }
 
   for (const [when, fail] of [

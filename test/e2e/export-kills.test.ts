@@ -60,6 +60,7 @@ function range(query: string): string {
 
 describe('exports whose workers and Redis are killed', {
   timeout: 240_000 + EXPORTS * 3_000 + WORKER_KILLS * 5_000,
+  concurrency: true,
 }, () => {
   test(`${EXPORTS} exports, ${WORKER_KILLS} workers killed and some stopped, Redis killed ${REDIS_KILLS} times`, async (t) => {
     const random = seededRandom()

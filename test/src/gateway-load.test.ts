@@ -113,7 +113,7 @@ describe('under load', { timeout: 120_000 }, () => {
   })
 
   test('a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it comes back', async () => {
-    await using setting = await setUp(1)
+    await using setting = await setUp(1, { downloads: { retryPauseMs: 10 } })
     const { fleet, gateways } = setting
     const [gateway] = gateways as [TempGateway]
     const [first] = fleet as [FakeDevice]
