@@ -15,7 +15,7 @@ import {
   resolveListen,
   timeZoneSchema,
 } from './base/setting-schemas.ts'
-import { exportTargetsSchema } from './export/export-targets.ts'
+import { exportTargetsSchema } from './export/target/export-targets.ts'
 import { deviceSchema, discoverySchema } from './fleet/roster/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 import { redisSchema } from './redis/redis-settings.ts'

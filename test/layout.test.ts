@@ -57,7 +57,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/pcap',
     'src/fetch',
   ],
+  'src/export/target': ['src/base'],
+  'src/export/files': [
+    'src/base',
+    'src/query',
+    'src/pcap',
+    'src/fetch',
+    'src/export/export-order.ts',
+    'src/export/export-record.ts',
+  ],
   'src/export': [
+    'src/export/target',
+    'src/export/files',
     'src/base',
     'src/audit',
     'src/http',

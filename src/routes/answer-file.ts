@@ -2,7 +2,7 @@
 import { addAbortSignal, type Readable } from 'node:stream'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
-import type { ByteRange } from '../export/export-target.ts'
+import type { ByteRange } from '../export/target/export-target.ts'
 import { cutResponse } from '../http/cut-response.ts'
 import { watchSlowClient } from '../http/slow-client.ts'
 import { type WantedPart, wantedPart } from '../http/wanted-part.ts'

@@ -6,7 +6,7 @@ import { givenParameters, takeNoParameters, takeParameters } from '../contract/r
 import { type ExportOrder, orderedQuery, orderOf, targetName } from '../export/export-order.ts'
 import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../export/export-record.ts'
 import type { Idempotency } from '../export/export-store.ts'
-import { asBefore, fillingOf, isFillable } from '../export/fill-export.ts'
+import { asBefore, fillingOf, isFillable } from '../export/run/fill-export.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../query/export-options.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../query/gateway-options.ts'

@@ -1,4 +1,4 @@
-/** What every place for the files of exports must do, as src/export/export-target.ts says it. */
+/** What every place for the files of exports must do, as src/export/target/export-target.ts says it. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -8,7 +8,12 @@ import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { ErrorCode } from '../../src/base/error.ts'
-import type { ByteRange, ExportTarget, FilePlace, FinishedFile } from '../../src/export/export-target.ts'
+import type {
+  ByteRange,
+  ExportTarget,
+  FilePlace,
+  FinishedFile,
+} from '../../src/export/target/export-target.ts'
 import { madeFile } from './made-file.ts'
 
 export interface TargetStage {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 import { Secret } from '../../../src/base/secret.ts'
-import type { S3Settings } from '../../../src/export/s3-target.ts'
+import type { S3Settings } from '../../../src/export/target/s3-target.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { tempFolder } from '../temp-folder.ts'
 

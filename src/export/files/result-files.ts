@@ -1,0 +1,159 @@
+/**
+ * The files of an export while they are made: windows are appended, each as gzip members or zstd frames of its own, so
+ * that a file can grow over many turns of many workers.
+ */
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { copyFile, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { encode } from '../../fetch/encode.ts'
+import { PCAP_HEADER_BYTES } from '../../pcap/pcap-header.ts'
+import type { Compression } from '../../query/query-values.ts'
+import type { ResultFile } from '../export-record.ts'
+import { FileWriter, storing } from './file-writer.ts'
+import type { RecordCounts, RecordSource } from './record-source.ts'
+import { ignoreMissing } from './spool.ts'
+
+export interface ResultOptions {
+  /** Where the files are made; it is there. */
+  readonly folder: string
+  readonly compression: Compression
+  /** Largest file before compression; undefined: no limit. */
+  readonly partBytes: number | undefined
+  readonly signal: AbortSignal
+  /** Files that are there, of which the last one is not done while `isFileOpen`. */
+  readonly files: readonly ResultFile[]
+  readonly isFileOpen: boolean
+  /**
+   * Whoever wrote the open file before has stopped. Else it may still write, or would go on any moment, so that its
+   * file is copied.
+   */
+  readonly isHandedOver: boolean
+}
+
+const NOTHING = new Uint8Array(0)
+
+export class ResultFiles implements AsyncDisposable {
+  readonly #options: ResultOptions
+  readonly #files: ResultFile[]
+  #writer: FileWriter | undefined
+  #isOpen: boolean
+
+  /** Makes ready to go on behind the files that are there. Fails with export-store-full. */
+  static async open(options: ResultOptions): Promise<ResultFiles> {
+    const result = new ResultFiles(options)
+    await result.#goOn()
+    return result
+  }
+
+  private constructor(options: ResultOptions) {
+    this.#options = options
+    this.#files = [...options.files]
+    this.#isOpen = options.isFileOpen
+  }
+
+  get files(): readonly ResultFile[] {
+    return this.#files
+  }
+
+  get isFileOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Appends all records; `header` begins each file that is begun. `nameOf` gives the name of the n-th file, from 1. */
+  async append(
+    source: RecordSource,
+    { header, nameOf }: { readonly header: Buffer; readonly nameOf: (part: number) => string },
+  ): Promise<void> {
+    do {
+      const isNew = this.#writer === undefined
+      const writer = this.#writer ?? (await this.#begin(nameOf(this.#files.length + 1)))
+      await this.#fill(writer, source, isNew ? header : NOTHING)
+      if (source.hasMore) await this.endFile()
+    } while (source.hasMore)
+  }
+
+  /** Nothing more comes into the present file. */
+  async endFile(): Promise<void> {
+    await this.#writer?.flush()
+    await this.#writer?.[Symbol.asyncDispose]()
+    this.#writer = undefined
+    this.#isOpen = false
+  }
+
+  /** What was written is on the disk. */
+  async flush(): Promise<void> {
+    await this.#writer?.flush()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writer?.[Symbol.asyncDispose]()
+  }
+
+  async #fill(writer: FileWriter, source: RecordSource, header: Uint8Array): Promise<void> {
+    const { compression, partBytes, signal } = this.#options
+    const before = this.#last()
+    const pcapBytes = Number(before.pcapBytes) + header.length
+    const maxBytes = partBytes === undefined ? Number.POSITIVE_INFINITY : partBytes - pcapBytes
+    const takesOne = pcapBytes <= PCAP_HEADER_BYTES
+    let after: ResultFile = { ...before, pcapBytes: String(pcapBytes) }
+    const records = source.take(header, { maxBytes, takesOne }, (counts) => {
+      after = withRecords(after, counts)
+    })
+    for await (const part of encode(records, compression, signal)) {
+      signal.throwIfAborted()
+      await writer.write(part)
+    }
+    this.#files[this.#files.length - 1] = { ...after, bytes: String(writer.bytes) }
+  }
+
+  async #begin(name: string): Promise<FileWriter> {
+    const path = this.#newPath(name)
+    this.#writer = await FileWriter.open(path)
+    this.#isOpen = true
+    const empty = { bytes: '0', pcapBytes: '0', packets: '0', firstNs: null, lastNs: null }
+    this.#files.push({ name, path, ...empty })
+    return this.#writer
+  }
+
+  async #goOn(): Promise<void> {
+    if (!this.#isOpen) return
+    const last = this.#last()
+    const { isHandedOver } = this.#options
+    const path = isHandedOver ? last.path : this.#newPath(last.name)
+    if (!isHandedOver) {
+      await storing(() => copyFile(last.path, path, constants.COPYFILE_FICLONE))
+      this.#files[this.#files.length - 1] = { ...last, path }
+    }
+    this.#writer = await FileWriter.open(path, Number(last.bytes))
+  }
+
+  #newPath(name: string): string {
+    return join(this.#options.folder, `${name}.${randomUUID()}.partial`)
+  }
+
+  #last(): ResultFile {
+    const last = this.#files.at(-1)
+    if (last === undefined) throw new Error('there is no file yet')
+    return last
+  }
+}
+
+/** Removes what another worker wrote, once nothing refers to it any more. */
+export async function removeReplaced(
+  before: readonly ResultFile[],
+  now: readonly ResultFile[],
+): Promise<void> {
+  const kept = new Set(now.map(({ path }) => path))
+  for (const { path } of before) if (!kept.has(path)) await unlink(path).catch(ignoreMissing)
+}
+
+function withRecords(file: ResultFile, { packets, bytes, firstNs, lastNs }: RecordCounts): ResultFile {
+  return {
+    ...file,
+    pcapBytes: String(Number(file.pcapBytes) + bytes),
+    packets: String(Number(file.packets) + packets),
+    firstNs: file.firstNs ?? (firstNs === undefined ? null : String(firstNs)),
+    lastNs: lastNs === undefined ? file.lastNs : String(lastNs),
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * The spool: a folder that all workers share, with a folder for each export that runs. A span, which is what one device
+ * has of one window, is a PCAP there beside a JSON file that says what came; the JSON file is written last.
+ */
+import { randomUUID } from 'node:crypto'
+import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { BodyPlaces } from '../../fetch/position.ts'
+import type { ExportWindow, Hole, ReportedFailure } from '../export-record.ts'
+import { FileWriter, storing } from './file-writer.ts'
+
+/** What became of a span. */
+export interface SpanOutcome {
+  /** Its PCAP, a name in the folder of its window; null: there is none. */
+  readonly file: string | null
+  readonly bytes: number
+  readonly holes: readonly Hole[]
+  /** The export cannot become what was ordered. */
+  readonly fatal: ReportedFailure | null
+}
+
+/** How far a span was fetched, and where those bytes are. */
+export interface SpanCheckpoint {
+  /** A name in the folder of its window. */
+  readonly file: string
+  readonly bytes: number
+  readonly places: BodyPlaces
+}
+
+const NAME_FILE = '.spool'
+
+/** What tells a window from all others of its export. */
+export type SpooledWindow = Pick<ExportWindow, 'index' | 'beginNs' | 'endNs'>
+
+/** Where things lie. */
+export class Spool {
+  readonly #root: string
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /**
+   * Makes the folder, and gives its own name, by which workers see whether they share it. Fails as mkdir and open do.
+   */
+  async prepare(): Promise<string> {
+    await mkdir(this.#root, { recursive: true, mode: 0o700 })
+    const path = join(this.#root, NAME_FILE)
+    const known = await readFile(path, 'utf8').catch(ignoreMissing)
+    if (known !== undefined) return known
+    const name = randomUUID()
+    const part = `${path}.${name}`
+    await writeFile(part, name, { mode: 0o600 })
+    // Of two workers that begin together one gives it its name.
+    await link(part, path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+    await unlink(part)
+    return await readFile(path, 'utf8')
+  }
+
+  get path(): string {
+    return this.#root
+  }
+
+  folderOf(exportId: string): string {
+    return join(this.#root, exportId)
+  }
+
+  /** What one device has of one window. The device is a number, so that no name is part of a path. */
+  span(exportId: string, window: SpooledWindow, device: number): SpanFiles {
+    return new SpanFiles(this.#windowFolder(exportId, window), String(device))
+  }
+
+  async removeWindow(exportId: string, window: SpooledWindow): Promise<void> {
+    await rm(this.#windowFolder(exportId, window), { recursive: true, force: true })
+  }
+
+  /** Redis may be set back, and a window get another time: what was fetched for the old one is none of its. */
+  #windowFolder(exportId: string, { index, beginNs, endNs }: SpooledWindow): string {
+    return join(this.folderOf(exportId), `${index}-${beginNs}-${endNs}`)
+  }
+
+  async remove(exportId: string): Promise<void> {
+    await rm(this.folderOf(exportId), { recursive: true, force: true })
+  }
+
+  /** Ids of the exports that have anything there. */
+  async exports(): Promise<readonly string[]> {
+    const names = await readdir(this.#root)
+    return [...new Set(names.map((name) => name.replace(/\..*/, '')))].filter((name) => name !== '')
+  }
+}
+
+export class SpanFiles {
+  readonly #folder: string
+  readonly #name: string
+
+  constructor(folder: string, name: string) {
+    this.#folder = folder
+    this.#name = name
+  }
+
+  /** A PCAP of one attempt: no two attempts write the same file. */
+  attempt(): { readonly name: string; readonly path: string } {
+    const name = `${this.#name}.${randomUUID()}.pcap`
+    return { name, path: join(this.#folder, name) }
+  }
+
+  pathOf(name: string): string {
+    return join(this.#folder, name)
+  }
+
+  async prepare(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+  }
+
+  /** undefined: it is not done yet. */
+  outcome(): Promise<SpanOutcome | undefined> {
+    return readJson<SpanOutcome>(this.#path('json'))
+  }
+
+  /** Says what became of the span; its PCAP is on the disk by then. */
+  async finish(outcome: SpanOutcome): Promise<void> {
+    await writeJson(this.#path('json'), outcome)
+    await this.forgetCheckpoint()
+  }
+
+  checkpoint(): Promise<SpanCheckpoint | undefined> {
+    return readJson<SpanCheckpoint>(this.#path('checkpoint'))
+  }
+
+  async setCheckpoint(checkpoint: SpanCheckpoint): Promise<void> {
+    await writeJson(this.#path('checkpoint'), checkpoint)
+  }
+
+  async forgetCheckpoint(): Promise<void> {
+    await unlink(this.#path('checkpoint')).catch(ignoreMissing)
+  }
+
+  #path(kind: 'json' | 'checkpoint'): string {
+    return join(this.#folder, `${this.#name}.${kind}`)
+  }
+}
+
+async function readJson<Value>(path: string): Promise<Value | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as Value
+  } catch (error) {
+    ignoreMissing(error)
+    return undefined
+  }
+}
+
+/** Whole or not at all, also when the machine loses power. */
+async function writeJson(path: string, value: unknown): Promise<void> {
+  const part = `${path}.${randomUUID()}`
+  {
+    await using file = await FileWriter.open(part)
+    await file.write(Buffer.from(JSON.stringify(value)))
+    await file.flush()
+  }
+  await storing(() => rename(part, path))
+}
+
+export function ignoreMissing(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+}

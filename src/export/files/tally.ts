@@ -1,0 +1,65 @@
+/** What has come of each device so far: what its manifest says. */
+import type { MergedInput } from '../../pcap/merge.ts'
+import type { Checkpoint, DeviceTally, ExportWindow, Hole } from '../export-record.ts'
+import type { SpanOutcome } from './spool.ts'
+
+export interface JoinedWindow {
+  readonly window: ExportWindow
+  /** Of the spans that have packets. */
+  readonly inputs: readonly MergedInput[]
+  readonly came: readonly { readonly device: string; readonly outcome: SpanOutcome | undefined }[]
+}
+
+/** The checkpoint's counts with a window more. */
+export function tallied(
+  { devices, fetchedBytes }: Checkpoint,
+  joined: JoinedWindow,
+): Pick<Checkpoint, 'devices' | 'fetchedBytes'> {
+  const fetched = joined.came.reduce(
+    (sum, { outcome }) => sum + BigInt(outcome?.bytes ?? 0),
+    BigInt(fetchedBytes),
+  )
+  return { devices: devices.map((tally) => withWindow(tally, joined)), fetchedBytes: String(fetched) }
+}
+
+function withWindow(tally: DeviceTally, { window, inputs, came }: JoinedWindow): DeviceTally {
+  const input = inputs.find(({ name }) => name === tally.device)
+  const outcome = came.find(({ device }) => device === tally.device)?.outcome
+  const isLeftOut = window.leftOut.includes(tally.device) && window.isFill !== true
+  const holes = isLeftOut ? [leftOut(window)] : (outcome?.holes ?? [])
+  return {
+    ...tally,
+    packets: String(BigInt(tally.packets) + BigInt(input?.packets ?? 0)),
+    bytes: String(BigInt(tally.bytes) + BigInt(input?.bytes ?? 0)),
+    firstNs: extreme(tally.firstNs, input?.firstNs, (a, b) => a < b),
+    lastNs: extreme(tally.lastNs, input?.lastNs, (a, b) => a > b),
+    outOfOrder: tally.outOfOrder + (input?.outOfOrder ?? 0),
+    holes: holes.reduce(joinedHoles, tally.holes),
+  }
+}
+
+/** The one of both that is before the other by `isBefore`. */
+function extreme(
+  known: string | null,
+  next: bigint | undefined,
+  isBefore: (a: bigint, b: bigint) => boolean,
+): string | null {
+  if (next === undefined) return known
+  return known === null || isBefore(next, BigInt(known)) ? String(next) : known
+}
+
+function leftOut({ beginNs, endNs }: ExportWindow): Hole {
+  const error = { code: 'device-unreachable', detail: 'the device could not be asked' } as const
+  return { fromNs: beginNs, toNs: endNs, final: false, error }
+}
+
+/** A hole that goes on behind the last one is one with it. */
+function joinedHoles(holes: readonly Hole[], next: Hole): readonly Hole[] {
+  const last = holes.at(-1)
+  const isOne =
+    last !== undefined &&
+    last.toNs === next.fromNs &&
+    last.final === next.final &&
+    last.error.code === next.error.code
+  return isOne ? [...holes.slice(0, -1), { ...last, toNs: next.toNs }] : [...holes, next]
+}

@@ -1,0 +1,134 @@
+/**
+ * How a piece of an export's time is fetched: at once where it is small, or where its packets cannot be told apart by
+ * time; else in windows, for which the header of the file must be known beforehand.
+ */
+
+import { JoinedSignal } from '../../base/joined-signal.ts'
+import { callerLabel } from '../../device/device-request.ts'
+import type { FetchParts } from '../../fetch/fetch-download.ts'
+import { FetchedDownload } from '../../fetch/fetch-download.ts'
+import { estimateDevice } from '../../fleet/device-estimate.ts'
+import { commonHeader } from '../../pcap/common-header.ts'
+import { PCAP_HEADER_BYTES, type PcapHeader, parsePcapHeader } from '../../pcap/pcap-header.ts'
+import type { DownloadQuery } from '../../query/download-query.ts'
+import { type ExportOrder, isDivisible } from '../export-order.ts'
+import type { Measured } from '../export-record.ts'
+import { spanPlan } from './fetch-span.ts'
+
+export interface Measuring {
+  readonly order: ExportOrder
+  /** Of the piece. */
+  readonly query: DownloadQuery
+  /** The devices that are read. */
+  readonly devices: readonly string[]
+  /** What a span should have at most. */
+  readonly spanBytes: number
+  readonly estimateTimeoutMs: number
+  readonly waitMs: number
+  /** A name for leases. */
+  readonly id: string
+  readonly signal: AbortSignal
+}
+
+export interface MeasuredPiece extends Omit<Measured, 'leftOut'> {
+  /** What all devices have of it before compression; undefined: not all told. */
+  readonly bytes: bigint | undefined
+  /** Whether it will be that much. */
+  readonly isExact: boolean
+}
+
+/** Fails as a download does where it has to ask for the header. */
+export async function measurePiece(parts: FetchParts, measuring: Measuring): Promise<MeasuredPiece> {
+  const { order, query, devices, spanBytes } = measuring
+  const estimates = await Promise.all(devices.map((device) => estimate(parts, measuring, device)))
+  const known = estimates.filter((one) => one !== undefined)
+  const largest = known.reduce((most, { bytes }) => (bytes > most ? bytes : most), 0n)
+  const isComplete = known.length === devices.length
+  const bytes = isComplete ? known.reduce((sum, one) => sum + one.bytes, 0n) : undefined
+  const isExact = isComplete && known.every(({ exact }) => exact)
+  const rangeNs = query.endNs - query.beginNs
+  const whole = { header: null, stepNs: String(rangeNs), bytes, isExact }
+  const windows = (largest + BigInt(spanBytes) - 1n) / BigInt(spanBytes)
+  if (windows <= 1n || !isDivisible(order, query) || rangeNs < windows) return whole
+  const header = await headerOf(parts, measuring)
+  if (header === undefined) return whole
+  return { ...whole, header, stepNs: String((rangeNs + windows - 1n) / windows) }
+}
+
+/** What a device that does not tell has is seen when it is fetched. */
+async function estimate(
+  { fleet }: FetchParts,
+  { query, order, estimateTimeoutMs, signal }: Measuring,
+  device: string,
+): Promise<{ readonly bytes: bigint; readonly exact: boolean } | undefined> {
+  using limit = new JoinedSignal([signal], estimateTimeoutMs)
+  try {
+    const asking = { caller: callerLabel(order.user), signal: limit.signal }
+    return await estimateDevice(fleet.get(device), query, asking)
+  } catch {
+    signal.throwIfAborted()
+    return undefined
+  }
+}
+
+interface Begin {
+  readonly name: string
+  readonly header: PcapHeader
+  /** The device says that its packets come by time. */
+  readonly isByTime: boolean
+}
+
+/** The header of the file; undefined where a device does not vouch for the order of its packets. */
+async function headerOf(parts: FetchParts, measuring: Measuring): Promise<PcapHeader | undefined> {
+  const begins: Begin[] = []
+  for (const device of measuring.devices) begins.push(await beginOf(parts, measuring, device))
+  if (begins.some(({ isByTime }) => !isByTime)) return undefined
+  const [first] = begins
+  if (begins.every(({ header }) => header.linkType === first?.header.linkType)) return commonHeader(begins)
+  // A device without packets has no say in the link type.
+  const told: Begin[] = []
+  for (const begin of begins) if (await hasPackets(parts, measuring, begin.name)) told.push(begin)
+  return commonHeader(told.length > 0 ? told : begins.slice(0, 1))
+}
+
+async function beginOf(parts: FetchParts, measuring: Measuring, device: string): Promise<Begin> {
+  await using fetched = await openAt(parts, measuring, device, measuring.query)
+  using body = fetched.body
+  let bytes: Uint8Array = Buffer.alloc(0)
+  for await (const chunk of body.chunks) {
+    bytes = Buffer.concat([bytes, chunk])
+    if (bytes.length >= PCAP_HEADER_BYTES) break
+  }
+  const isByTime = body.facts.claims.order === 'time'
+  return { name: device, header: parsePcapHeader(bytes, device), isByTime }
+}
+
+async function hasPackets(parts: FetchParts, measuring: Measuring, device: string): Promise<boolean> {
+  await using fetched = await openAt(parts, measuring, device, { ...measuring.query, maxPackets: 1n })
+  using body = fetched.body
+  let bytes = 0
+  for await (const chunk of body.chunks) bytes += chunk.length
+  return bytes > PCAP_HEADER_BYTES
+}
+
+function openAt(
+  parts: FetchParts,
+  { order, id, waitMs, signal }: Measuring,
+  device: string,
+  query: DownloadQuery,
+): Promise<FetchedDownload> {
+  const ending = new AbortController()
+  const limit = AbortSignal.any([signal, ending.signal])
+  const plan = spanPlan(order, query, { device })
+  return FetchedDownload.open(plan, parts, {
+    id: `${id}-${device}`,
+    user: order.user,
+    class: 'bulk',
+    waitMs,
+    options: { onError: 'fail', dedupNs: undefined, align: false },
+    signal: limit,
+    onPosition: () => undefined,
+    onWaited: () => undefined,
+    onLost: (reason) => ending.abort(reason),
+  })
+}
