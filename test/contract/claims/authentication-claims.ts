@@ -90,7 +90,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     'POST /v1/tokens mints tokens.',
   ),
   heldBy(
-    'test/e2e/access-matrix.test.ts',
+    'test/e2e/access/access-matrix.test.ts',
     'is what the rows of both tables say, for each role and for nobody',
     'D5-13',
     'There is a scope for each kind of call.',

@@ -228,7 +228,7 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     head: { 'Capfleet-Aged-Out-Before': String(ringNs(26) + 1n) },
   }),
   heldBy(
-    'test/e2e/exports.test.ts',
+    'test/e2e/exports/exports.test.ts',
     'beyond the quota of its user is refused, until one has ended',
     'D1-53',
     '429 user-quota.',
@@ -274,7 +274,7 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     '507 store-full.',
   ),
   heldBy(
-    'test/e2e/export-outages.test.ts',
+    'test/e2e/exports/export-outages.test.ts',
     'pauses an export, which goes on when there is room',
     'D1-61',
     '507 export-store-full.',

@@ -258,7 +258,7 @@ export const FURTHER_DOWNLOAD_CLAIMS: readonly Claim[] = [
     },
   ),
   heldBy(
-    'test/e2e/forced-filter.test.ts',
+    'test/e2e/access/forced-filter.test.ts',
     'holds for whatever is asked of downloads',
     'D4-26',
     'A user may carry a filter that is added to every other one.',

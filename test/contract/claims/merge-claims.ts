@@ -87,7 +87,7 @@ export const MERGE_CLAIMS: readonly Claim[] = [
     { get: MERGE, pcap: MERGED, out: FLEET_ONLY },
   ),
   heldBy(
-    'test/e2e/fleet-queries.test.ts',
+    'test/e2e/packets/fleet-queries.test.ts',
     'in a vendor’s time the devices are merged by that time',
     'D6-27',
     'By the time of a switch an appliance sorts within a window; a late record never blocks the merge.',

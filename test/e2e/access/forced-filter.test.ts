@@ -1,0 +1,177 @@
+// Under a filter of their bounds, callers never get a packet that does not pass it, whatever they ask, and by whatever path.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { after, before, describe, test } from 'node:test'
+import { type HttpAnswer, httpGet } from '../../support/http-get.ts'
+import { randomMixedPacket } from '../../support/packets/mixed-packets.ts'
+import { makePcap } from '../../support/packets/packet-maker.ts'
+import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
+import {
+  SMALL_FLEET_START_NS,
+  type SmallFleet,
+  startSmallFleet,
+} from '../../support/processes/small-fleet.ts'
+import { startTempWorker, type TempWorker } from '../../support/processes/temp-worker.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+
+const QUERIES = Number(process.env.FORCED_QUERIES ?? 300)
+const PACKETS = 400
+const STEP_NS = 1_000_000n
+const END_NS = SMALL_FLEET_START_NS + BigInt(PACKETS) * STEP_NS
+const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${END_NS}&TSUnit=nanos`
+const FILTER = 'udp port 53'
+
+/** What a caller may try. */
+const FILTERS = [
+  '',
+  'tcp',
+  'vlan',
+  'not udp',
+  'udp port 53',
+  'vlan 2 and udp',
+  'port 443 or port 80',
+  'udp port 4789',
+  'host 10.0.0.3',
+  'port 80) or (tcp',
+  'tcp) or (vlan',
+  '(((tcp)))',
+  ') or (',
+  '1 = 1',
+  'vlan or tcp',
+  'ether[12:2] = 0x8100 or ip',
+] as const
+
+const random = seededRandom()
+
+describe(`a filter of the bounds (SEED=${random.seed})`, { timeout: 900_000 }, () => {
+  let fleet: SmallFleet
+  let worker: TempWorker
+  before(async () => {
+    const captureOf = () =>
+      makePcap(
+        Array.from({ length: PACKETS }, (_, index) =>
+          randomMixedPacket(random, SMALL_FLEET_START_NS + BigInt(index) * STEP_NS),
+        ),
+      )
+    const bounded = [{ name: 'dns', role: 'user', filter: FILTER } as const]
+    fleet = await startSmallFleet(bounded, captureOf)
+    worker = await startTempWorker(fleet.gateway)
+  })
+  after(async () => {
+    await worker?.[Symbol.asyncDispose]()
+    await fleet?.[Symbol.asyncDispose]()
+  })
+
+  const ask = (path: string, method = 'GET'): Promise<HttpAnswer> =>
+    httpGet(`${fleet.gateway.url}${path}`, { method, headers: fleet.gateway.basic('dns') })
+
+  test('holds for whatever is asked of downloads', async (t) => {
+    const got: PcapRecord[] = []
+    const statuses = new Map<number, number>()
+    for (let count = 0; count < QUERIES; count += 1) {
+      const path = randomDownload()
+      const answer = await ask(path)
+      statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
+      if (answer.status !== 200) assert.ok([400, 403].includes(answer.status), `${answer.status} ${path}`)
+      else got.push(...readPcap(answer.body).records)
+    }
+    t.diagnostic(`${got.length} packets; ${JSON.stringify([...statuses])}`)
+    assert.ok(got.length > QUERIES, 'enough of them got packets')
+    assert.ok((statuses.get(400) ?? 0) > 0 && (statuses.get(403) ?? 0) > 0)
+    assertPass(got)
+  })
+
+  test('leaves exactly what it and the own filter let pass', async () => {
+    const all = await httpGet(`${fleet.gateway.url}/devices/east/api/v1/pcap/timerange?${RANGE}`, {
+      headers: fleet.gateway.as.user,
+    })
+    for (const own of ['host 10.0.0.3', 'vlan or ip', 'udp and greater 150']) {
+      const query = `${RANGE}&FilterBPF=${encodeURIComponent(own)}`
+      const answer = await ask(`/devices/east/api/v1/pcap/timerange?${query}`)
+      assert.deepEqual(answer.body, filtered(all.body, `(${FILTER}) and (${own})`), own)
+    }
+  })
+
+  test('holds for exports, their files, and what continues a download', async () => {
+    for (const device of ['', '&Device=east']) {
+      const order = await ask(`/v1/exports?${RANGE}${device}&FilterBPF=udp`, 'POST')
+      assert.equal(order.status, 202)
+      const { id } = order.json()
+      await ask(`/v1/exports/${id}/events`)
+      const file = await ask(`/v1/exports/${id}/file`)
+      const { records } = readPcap(file.body)
+      assert.ok(records.length > 0)
+      assertPass(records)
+    }
+    const first = await ask(`/api/v1/pcap/timerange?${RANGE}&MaxPackets=10`)
+    const resumed = await ask(
+      `/api/v1/pcap/timerange?Resume=${first.headers['capfleet-request-id']}&Offset=0`,
+    )
+    assert.deepEqual(resumed.body, first.body)
+    assertPass(readPcap(resumed.body).records)
+  })
+
+  test('hides what was made without it', async () => {
+    const unbounded = { headers: fleet.gateway.as.full }
+    const download = await httpGet(`${fleet.gateway.url}/api/v1/pcap/timerange?${RANGE}`, unbounded)
+    const id = String(download.headers['capfleet-request-id'])
+    assert.equal((await httpGet(`${fleet.gateway.url}/v1/requests/${id}`, unbounded)).status, 200)
+    assert.equal((await ask(`/v1/requests/${id}`)).status, 404)
+    assert.equal((await ask(`/api/v1/pcap/timerange?Resume=${id}`)).status, 404)
+  })
+
+  for (const path of [
+    '/stream/ssize?StreamName=east-first',
+    '/devices/east/stream/stime?StreamName=east-first',
+    `/api/v1/pcap/timerange?${RANGE}&FilterBPF=udp&FilterBPFDecap=true`,
+  ]) {
+    test(`has nothing told that no filter can be put into: ${path.split('?')[0]}`, async () => {
+      const answer = await ask(path)
+      assert.deepEqual([answer.status, answer.json().code], [403, 'out-of-bounds'])
+    })
+  }
+
+  test('is in the estimate of a device and of the fleet', async () => {
+    for (const path of ['/v1/estimate', '/devices/east/api/v1/pcap/estimate']) {
+      const answer = await ask(`${path}?${RANGE}`)
+      assert.equal(answer.status, 200, path)
+      const { exact, Exact } = answer.json()
+      assert.equal(exact ?? Exact, false, 'without the filter it would be exact')
+    }
+  })
+})
+
+function randomDownload(): string {
+  const [path, range] = random.pick([
+    ['/api/v1/pcap/timerange', RANGE],
+    ['/devices/east/api/v1/pcap/timerange', RANGE],
+    ['/devices/west/api/v1/pcap/single', 'StreamName=west-first'],
+    ['/api/v1/pcap/single', 'StreamName=east-second'],
+    ['/pcap/single', 'StreamName=west-second'],
+    ['/api/v1/pcap/splittime', `StreamName=east-first&Start=${SMALL_FLEET_START_NS}&Stop=${END_NS}`],
+    ['/devices/west/api/v1/pcap/timerange', `${RANGE}&Follow=1`],
+    ['/devices/west/pcap/timerange', RANGE.replace('TSUnit', 'TSMode').replace('nanos', 'nsec')],
+  ] as const)
+  const query = [range]
+  const filter = random.pick(FILTERS)
+  if (filter !== '') query.push(`FilterBPF=${encodeURIComponent(filter)}`)
+  if (random.next() < 0.2) query.push('FilterBPFDecap=true')
+  if (random.next() < 0.2) query.push(`Slice=${random.integer(64, 200)}`)
+  if (random.next() < 0.2) query.push(`MaxPackets=${random.integer(1, 50)}`)
+  if (random.next() < 0.1) query.push('TSResolution=usec')
+  return `${path}?${query.join('&')}`
+}
+
+function assertPass(records: readonly PcapRecord[]): void {
+  const outside = readPcap(filtered(makePcap(records), `not (${FILTER})`)).records
+  assert.equal(outside.length, 0)
+}
+
+/** As tcpdump judges. */
+function filtered(pcap: Buffer, filter: string): Buffer {
+  return execFileSync('tcpdump', ['-r', '-', '-w', '-', '--time-stamp-precision=nano', filter], {
+    input: pcap,
+    maxBuffer: 1_000_000_000,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+}

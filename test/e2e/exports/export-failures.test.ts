@@ -1,0 +1,275 @@
+// Exports whose devices fail, and exports that nobody wants any more.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { addAgedOut } from '../../../appliance/store/aged-out-list.ts'
+import { storePaths } from '../../../appliance/store/store-paths.ts'
+import { eventually } from '../../support/eventually.ts'
+import { EXPORT_BEGIN_NS, EXPORT_END_NS, writeExportCapture } from '../../support/exports/export-captures.ts'
+import { EXPORT_DEVICES, ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
+import { leaseKeys } from '../../support/lease/lease-dump.ts'
+import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { startTempWorker } from '../../support/processes/temp-worker.ts'
+
+const SECOND_NS = 1_000_000_000n
+const CAPTURE_BYTES = 4_000_000
+const RETRY_S = 2
+const SLOW = 500_000
+const BROKEN_AFTER_BYTES = 300_000
+
+describe('an export that cannot become what was ordered', { timeout: 120_000 }, () => {
+  test('fails when its devices have packets of other link types, and leaves nothing behind', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 0 })
+    for (const [index, linkType] of [1, 101, 1].entries()) {
+      const { appliance, name } = world.devices[index] ?? assert.fail()
+      const path = join(appliance.folder, `${name}.pcap`)
+      await writeExportCapture(path, { device: index, bytes: 3_000_000, linkType })
+      await appliance.importFiles(name, path)
+    }
+    await using _worker = await startTempWorker(world.gateway)
+    const shown = await world.ended(await world.ordered(WHOLE_RANGE))
+    assert.deepEqual([shown.state, shown.error?.code, shown.files], ['failed', 'mixed-link-type', []])
+    const direct = await world.call(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)
+    assert.equal(direct.json().code, shown.error?.code)
+    await world.isTidy()
+    assert.deepEqual(await readdir(world.target), ['.work'])
+  })
+
+  test('has no say of a device without packets: it is like a direct download', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 0 })
+    const { appliance, name } = world.device('west')
+    const path = join(appliance.folder, `${name}.pcap`)
+    await writeExportCapture(path, { device: 2, bytes: 3_000_000, linkType: 101 })
+    await appliance.importFiles(name, path)
+    await using _worker = await startTempWorker(world.gateway)
+    const [file] = await world.exported(WHOLE_RANGE)
+    assert.equal(sha256(file), sha256(await world.directRange(WHOLE_RANGE)))
+  })
+})
+
+describe('packets that a device has no longer', { timeout: 120_000 }, () => {
+  const EARLIER_NS = 20n * SECOND_NS
+  const range = `TSBegin=${EXPORT_BEGIN_NS - EARLIER_NS}&TSEnd=${EXPORT_END_NS}`
+
+  async function agedOutWorld(devices: readonly string[]): Promise<ExportWorld> {
+    const world = await ExportWorld.create({ captureBytes: 0 })
+    for (const [device, { name, appliance }] of world.devices.entries()) {
+      const gone = { name: 'gone', startNs: EXPORT_BEGIN_NS - EARLIER_NS, endNs: EXPORT_BEGIN_NS - 1n }
+      if (devices.includes(name)) await addAgedOut(storePaths(appliance.storePath), gone)
+      // An import has the appliance read its store again.
+      const path = join(appliance.folder, `${name}.pcap`)
+      await writeExportCapture(path, { device, bytes: CAPTURE_BYTES })
+      await appliance.importFiles(name, path)
+    }
+    return world
+  }
+
+  test('are named as final holes of it alone', async () => {
+    await using world = await agedOutWorld(['north'])
+    await using _worker = await startTempWorker(world.gateway)
+    const shown = await world.ended(await world.ordered(range))
+    assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
+    assert.deepEqual(
+      shown.devices.map(({ device, missing }) => [
+        device,
+        missing.every(({ final }) => final) && missing.length > 0,
+      ]),
+      [
+        ['east', false],
+        ['north', true],
+        ['west', false],
+      ],
+    )
+    const [first] = shown.devices[1]?.missing ?? []
+    assert.equal(first?.fromNs, String(EXPORT_BEGIN_NS - EARLIER_NS))
+    const [file] = await world.files(shown)
+    assert.equal(sha256(file), sha256(await world.directRange(range)))
+  })
+
+  test('leave the file of their part without a packet, and the other parts whole; alone they are no export', async () => {
+    await using world = await agedOutWorld(EXPORT_DEVICES)
+    await using _worker = await startTempWorker(world.gateway)
+    const parts = await world.ended(await world.ordered(`${range}&PartTime=20s`))
+    assert.equal(parts.state, 'partial', JSON.stringify(parts.error))
+    const [first, ...others] = await world.files(parts)
+    assert.equal(first?.length, 24)
+    for (const [index, bytes] of others.entries()) {
+      const fromNs = EXPORT_BEGIN_NS + BigInt(index) * EARLIER_NS
+      const direct = await world.directRange(`TSBegin=${fromNs}&TSEnd=${fromNs + EARLIER_NS}`)
+      assert.equal(sha256(bytes), sha256(direct))
+    }
+    const gone = `TSBegin=${EXPORT_BEGIN_NS - EARLIER_NS}&TSEnd=${EXPORT_BEGIN_NS}&OnMissing=partial`
+    for (const query of [gone, `${gone}&PartTime=5s`]) {
+      const nothing = await world.ended(await world.ordered(query))
+      assert.deepEqual([nothing.state, nothing.error?.code], ['failed', 'aged-out'])
+    }
+  })
+})
+
+describe('a device that cannot be read', { timeout: 120_000, concurrency: 3 }, () => {
+  const exports = { deviceRetryS: RETRY_S }
+
+  for (const [when, fail] of [
+    [
+      'from the begin',
+      (world: ExportWorld) => {
+        world.device('west').line.isDown = true
+      },
+    ],
+    [
+      'in the middle of its streams',
+      (world: ExportWorld) => {
+        world.device('west').line.cutAfterBytes = BROKEN_AFTER_BYTES
+      },
+    ],
+  ] as const) {
+    test(`${when} ends the export where OnMissing is fail`, async () => {
+      await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, exports })
+      await using _worker = await startTempWorker(world.gateway)
+      const id = await world.ordered(WHOLE_RANGE)
+      fail(world)
+      const shown = await world.ended(id, 60_000)
+      assert.equal(shown.state, 'failed')
+      assert.match(shown.error?.code ?? '', /^device-/)
+      await world.isTidy()
+    })
+
+    test(`${when} is left out where OnMissing is partial, and the holes say what is not there`, async () => {
+      await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, exports })
+      await using _worker = await startTempWorker(world.gateway)
+      const own = await Promise.all(
+        world.devices.map(
+          async ({ name }) => readPcap(await world.directRange(`${WHOLE_RANGE}&Device=${name}`)).records,
+        ),
+      )
+      const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial`)
+      fail(world)
+      const shown = await world.ended(id, 60_000)
+      assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
+      assert.deepEqual(
+        shown.devices.map(({ missing }) => missing.length > 0),
+        [false, false, true],
+      )
+      const holes = shown.devices[2]?.missing ?? []
+      const isInHole = (ns: bigint) =>
+        holes.some(({ fromNs, toNs }) => ns >= BigInt(fromNs) && ns < BigInt(toNs))
+      const expected = own
+        .flatMap((records, device) => records.filter(({ ns }) => device < 2 || !isInHole(ns)))
+        .sort((one, other) => (one.ns < other.ns ? -1 : one.ns > other.ns ? 1 : 0))
+      const [file = Buffer.alloc(0)] = await world.files(shown)
+      assert.ok(sameLines(readPcap(file).records, expected))
+      await world.isTidy()
+    })
+  }
+
+  test('for a while is asked again, and the export becomes whole', async () => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    await using _worker = await startTempWorker(world.gateway)
+    const direct = await world.directRange(WHOLE_RANGE)
+    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
+    const id = await world.ordered(WHOLE_RANGE)
+    await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 0)
+    world.device('east').line.isDown = true
+    await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) > 1)
+    world.device('east').line.isDown = false
+    for (const { line } of world.devices) line.bytesPerSecond = undefined
+    const shown = await world.ended(id, 60_000)
+    assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+    const [file] = await world.files(shown)
+    assert.equal(sha256(file), sha256(direct))
+  })
+
+  test('leaves nothing of its broken streams in the spool, however often it breaks', async () => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    await using _worker = await startTempWorker(world.gateway)
+    const { line } = world.device('west')
+    const id = await world.ordered(`${WHOLE_RANGE}&Device=west`)
+    line.cutAfterBytes = BROKEN_AFTER_BYTES
+    await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) >= 3, 60_000)
+    const spooled = await readdir(join(world.spool, id), { recursive: true })
+    assert.ok(spooled.filter((name) => name.endsWith('.pcap')).length <= 2, spooled.join(' '))
+    await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
+    await world.isTidy()
+  })
+})
+
+describe('an export that is cancelled', { timeout: 180_000 }, () => {
+  async function cancelled(world: ExportWorld, id: string): Promise<void> {
+    const answer = await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
+    assert.equal(answer.status, 200)
+  }
+
+  async function nothingIsLeft(world: ExportWorld): Promise<void> {
+    await world.isTidy()
+    await world.redis.until(
+      async () => leaseKeys(await world.redis.leftovers('capfleet'), 'capfleet').length === 0,
+    )
+    for (const { appliance } of world.devices)
+      await eventually(async () => (await appliance.slotsUsed()) === 0, {
+        limitMs: 5_000,
+        message: 'no stream',
+      })
+  }
+
+  test('before a worker has begun leaves nothing behind', async () => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    const id = await world.ordered(WHOLE_RANGE)
+    await cancelled(world, id)
+    assert.equal((await world.shown(id)).state, 'cancelled')
+    await using _worker = await startTempWorker(world.gateway)
+    await nothingIsLeft(world)
+  })
+
+  test('while its spans are fetched leaves nothing behind', async () => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    await using _worker = await startTempWorker(world.gateway)
+    for (const { line } of world.devices) line.bytesPerSecond = SLOW
+    const id = await world.ordered(WHOLE_RANGE)
+    await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 0)
+    await cancelled(world, id)
+    await nothingIsLeft(world)
+    assert.deepEqual(await readdir(world.target), ['.work'])
+    const { state, files } = await world.shown(id)
+    assert.deepEqual([state, files], ['cancelled', []])
+  })
+
+  test('at any moment leaves its files or nothing', async (t) => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    await using _worker = await startTempWorker(world.gateway)
+    const direct = sha256(await world.directRange(WHOLE_RANGE))
+    const stages = new Map<string, number>()
+    for (let round = 0; round < 24; round += 1) {
+      const id = await world.ordered(WHOLE_RANGE)
+      await delay(15 * round)
+      const before = await world.shown(id)
+      const stage = before.progress.stage
+      stages.set(stage, (stages.get(stage) ?? 0) + 1)
+      if (stage === 'ended') continue
+      await cancelled(world, id)
+    }
+    t.diagnostic(JSON.stringify(Object.fromEntries(stages)))
+    await nothingIsLeft(world)
+    const kept = (await readdir(world.target)).filter((name) => name !== '.work')
+    for (const id of kept) {
+      const shown = await world.shown(id)
+      assert.equal(shown.state, 'complete')
+      assert.deepEqual(
+        shown.files.map(({ sha256: digest }) => digest),
+        [direct],
+      )
+    }
+  })
+})
+
+function sameLines(some: readonly PcapRecord[], others: readonly PcapRecord[]): boolean {
+  return recordLines(some).join('\n') === recordLines(others).join('\n')
+}
+
+function sha256(bytes: Buffer | undefined): string {
+  return createHash('sha256')
+    .update(bytes ?? '')
+    .digest('hex')
+}

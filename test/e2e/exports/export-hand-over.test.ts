@@ -1,0 +1,82 @@
+// A worker that is told to end: another one goes on with its exports at once, as no death of anybody.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { FETCH_QUEUE, jobPrefix } from '../../../src/export/export-jobs.ts'
+import { type RunningWorker, startWorker } from '../../../src/worker.ts'
+import { eventually } from '../../support/eventually.ts'
+import { ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
+import { httpGet } from '../../support/http-get.ts'
+
+const CAPTURE_BYTES = 3_000_000
+const SLOW = 400_000
+/** Far less than a worker's death takes to be noticed (WORKER_TIMINGS.lockMs). */
+const HAND_OVER_MS = 5_000
+
+describe('a worker that is told to end', { timeout: 120_000 }, () => {
+  /** With the timings of production: one that died would be missed much later than this test lasts. */
+  async function start({ gateway }: ExportWorld): Promise<RunningWorker & AsyncDisposable> {
+    const { config, configPath } = gateway
+    const worker = { ...config.exports.worker, listen: { ...config.exports.worker.listen, port: 0 } }
+    const running = await startWorker(
+      { ...config, logLevel: 'silent', exports: { ...config.exports, worker } },
+      { configPath },
+    )
+    return { ...running, [Symbol.asyncDispose]: () => running.close() }
+  }
+
+  test('hands its exports over within seconds, and nothing is counted against them', async (t) => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    const direct = hashOf(await world.directRange(WHOLE_RANGE))
+    for (const { line } of world.devices) line.bytesPerSecond = SLOW
+    await using first = await start(world)
+    const id = await world.ordered(WHOLE_RANGE)
+    const fetched = async () => Number((await world.shown(id)).progress.fetchedBytes)
+    await eventually(async () => (await fetched()) > 0, { limitMs: 20_000, message: 'it is fetched' })
+    await using _second = await start(world)
+    const told = performance.now()
+    const closed = first.close()
+    const ready = await httpGet(`${first.url}/readyz`).catch(() => undefined)
+    assert.ok(ready === undefined || ready.status === 503)
+    await closed
+    const closedMs = performance.now() - told
+    const before = await fetched()
+    await eventually(async () => (await fetched()) > before, {
+      limitMs: HAND_OVER_MS,
+      message: 'the other worker goes on',
+    })
+    t.diagnostic(`ended in ${Math.round(closedMs)} ms, gone on in ${Math.round(performance.now() - told)} ms`)
+    assert.ok(closedMs < HAND_OVER_MS)
+    for (const job of await fetchJobs(world)) {
+      const { count = 0 } = (JSON.parse(job.data ?? '{}') as { deaths?: { count: number } }).deaths ?? {}
+      assert.deepEqual([count, job.stc ?? '0'], [0, '0'])
+    }
+    for (const { line } of world.devices) line.bytesPerSecond = undefined
+    const shown = await world.ended(id, 30_000)
+    assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+    const [file] = await world.files(shown)
+    assert.equal(hashOf(file), direct)
+  })
+
+  async function fetchJobs(world: ExportWorld): Promise<readonly Record<string, string>[]> {
+    const keys = (await world.jobKeys()).filter((key) =>
+      key.startsWith(`${jobPrefix('capfleet')}:${FETCH_QUEUE}:`),
+    )
+    const redis = new Redis(world.redis.url)
+    try {
+      const jobs: Record<string, string>[] = []
+      for (const key of keys) if ((await redis.type(key)) === 'hash') jobs.push(await redis.hgetall(key))
+      assert.ok(jobs.length > 0)
+      return jobs
+    } finally {
+      redis.disconnect()
+    }
+  }
+})
+
+function hashOf(bytes: Buffer | undefined): string {
+  return createHash('sha256')
+    .update(bytes ?? '')
+    .digest('hex')
+}

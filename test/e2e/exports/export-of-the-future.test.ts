@@ -1,0 +1,42 @@
+// An export whose time is not over waits for it, part by part, and is whole then.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { httpGet } from '../../support/http-get.ts'
+import { startSmallFleet } from '../../support/processes/small-fleet.ts'
+import { startTempWorker } from '../../support/processes/temp-worker.ts'
+
+const SECOND_NS = 1_000_000_000n
+
+test('an export that ends in the future is complete after its end, with all of its parts', {
+  timeout: 60_000,
+}, async () => {
+  await using fleet = await startSmallFleet()
+  const { gateway } = fleet
+  await using _worker = await startTempWorker(gateway)
+  const as = { headers: gateway.as.user }
+  const beginNs = BigInt(Date.now()) * 1_000_000n - 2n * SECOND_NS
+  const endNs = beginNs + 4n * SECOND_NS
+  const query = `TSBegin=${beginNs}&TSEnd=${endNs}&PartTime=1s`
+  const ordered = await httpGet(`${gateway.url}/v1/exports?${query}`, { ...as, method: 'POST' })
+  assert.equal(ordered.status, 202, ordered.body.toString())
+  const url = `${gateway.url}/v1/exports/${ordered.json().id}`
+  await httpGet(`${url}/events`, as)
+  const done = (await httpGet(url, as)).json()
+  assert.equal(done.state, 'complete', JSON.stringify(done))
+  assert.equal((done.files as unknown[]).length, 4)
+  assert.ok(BigInt(Date.parse(String(done.endedAt))) * 1_000_000n >= endNs)
+})
+
+test('an export that waits for its end can be cancelled', { timeout: 60_000 }, async () => {
+  await using fleet = await startSmallFleet()
+  const { gateway } = fleet
+  await using _worker = await startTempWorker(gateway)
+  const as = { headers: gateway.as.user }
+  const endNs = BigInt(Date.now() + 3_600_000) * 1_000_000n
+  const query = `TSBegin=-1m&TSEnd=${endNs}`
+  const ordered = await httpGet(`${gateway.url}/v1/exports?${query}`, { ...as, method: 'POST' })
+  const url = `${gateway.url}/v1/exports/${ordered.json().id}`
+  const following = httpGet(`${url}/events`, as)
+  assert.equal((await httpGet(url, { ...as, method: 'DELETE' })).json().state, 'cancelled')
+  assert.match((await following).body.toString(), /"state":"cancelled"/)
+})

@@ -1,0 +1,217 @@
+// Exports whose disk, workers or Redis fail.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { jobPrefix, WRITE_QUEUE } from '../../../src/export/export-jobs.ts'
+import { eventually } from '../../support/eventually.ts'
+import { ExportWorkerProcess, type WorkerFault } from '../../support/exports/export-worker-process.ts'
+import { ExportWorld, type ShownExport, WHOLE_RANGE } from '../../support/exports/export-world.ts'
+import { startTempWorker } from '../../support/processes/temp-worker.ts'
+import { mountSmallDisk } from '../../support/small-disk.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
+
+const CAPTURE_BYTES = 4_000_000
+const SLOW = 500_000
+
+describe('a full disk', { timeout: 180_000 }, () => {
+  test('pauses an export, which goes on when there is room', async (t) => {
+    const disk = await mountSmallDisk(8_000_000)
+    if (typeof disk === 'string') return t.skip(disk)
+    await using _disk = disk
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, folder: disk.path })
+    await using _worker = await startTempWorker(world.gateway)
+    const id = await world.ordered(WHOLE_RANGE)
+    const paused = await world.until(id, ({ state }) => state === 'paused', 60_000)
+    assert.equal(paused.error?.code, 'export-store-full')
+    const remounted = spawnSync('mount', ['-o', 'remount,size=100000000', disk.path])
+    assert.equal(remounted.status, 0)
+    const shown = await world.ended(id, 90_000)
+    assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+    const [file] = await world.files(shown)
+    assert.equal(sha256(file), sha256(await world.directRange(WHOLE_RANGE)))
+    await world.isTidy()
+  })
+
+  test('that fills while spans are written parks nothing', async (t) => {
+    const disk = await mountSmallDisk(60_000_000)
+    if (typeof disk === 'string') return t.skip(disk)
+    await using _disk = disk
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, folder: disk.path })
+    await using _worker = await startTempWorker(world.gateway)
+    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
+    const id = await world.ordered(WHOLE_RANGE)
+    await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 0)
+    const used = spawnSync('df', ['--output=avail', '-B1', disk.path], { encoding: 'utf8' })
+    const free = Number(used.stdout.trim().split('\n').at(-1))
+    spawnSync('fallocate', ['-l', String(free), join(disk.path, 'ballast')])
+    await world.until(id, ({ state }) => state === 'paused', 60_000)
+    spawnSync('rm', [join(disk.path, 'ballast')])
+    for (const { line } of world.devices) line.bytesPerSecond = undefined
+    const shown = await world.ended(id, 90_000)
+    assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+    const [file] = await world.files(shown)
+    assert.equal(sha256(file), sha256(await world.directRange(WHOLE_RANGE)))
+    await world.isTidy()
+  })
+})
+
+describe('a worker', { timeout: 240_000 }, () => {
+  test('that dies of an export has it run by itself, where it is parked, and others end meanwhile', async (t) => {
+    await using world = await ExportWorld.create({ captureBytes: 1_500_000 })
+    await using folder = await tempFolder()
+    const fault = {
+      kind: 'poison',
+      idPath: join(folder.path, 'poison'),
+      deathsPath: join(folder.path, 'deaths'),
+    } as const
+    const poison = await world.ordered('StreamName=north')
+    await writeFile(fault.idPath, poison)
+    await writeFile(fault.deathsPath, '')
+    await using _workers = await keptWorkers(world, folder.path, fault)
+    const others = [
+      await world.ordered(`${WHOLE_RANGE}&Slice=64`),
+      await world.ordered(`${WHOLE_RANGE}&Device=east`),
+    ]
+    for (const id of others) assert.equal((await world.ended(id, 60_000)).state, 'complete')
+    const shown = await world.ended(poison, 90_000)
+    assert.deepEqual([shown.state, shown.error?.code], ['failed', 'export-parked'])
+    const deaths = (await readFile(fault.deathsPath, 'utf8')).length
+    t.diagnostic(`${deaths} deaths`)
+    assert.ok(deaths <= 5, `${deaths} deaths`)
+  })
+})
+
+describe('a writer that nobody saw stop', { timeout: 120_000 }, () => {
+  test('keeps its file for itself, also when the next writer finds nothing to write', async () => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    await using folder = await tempFolder()
+    const direct = sha256(await world.directRange(WHOLE_RANGE))
+    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
+    const id = await world.ordered(WHOLE_RANGE)
+    const redis = new Redis(world.redis.url)
+    try {
+      const key = `{capfleet}:export:job:${id}`
+      const options = { gateway: world.gateway, folder: folder.path, name: 'w' }
+      await using worker = await ExportWorkerProcess.start(options)
+      let file = ''
+      await eventually(
+        async () => {
+          const { files = [], isFileOpen } = JSON.parse((await redis.hget(key, 'checkpoint')) ?? '{}')
+          file = isFileOpen === true ? files[0].path : ''
+          return file !== ''
+        },
+        { limitMs: 30_000, message: 'a file is begun' },
+      )
+      await worker.signal('SIGKILL')
+      await redis.hset(key, 'writer', 'stopped for a while')
+      await rm(join(world.spool, id), { recursive: true })
+      for (const { line } of world.devices) line.isDown = true
+      await worker.start()
+      // The next writer has had its turn when its job waits for the devices.
+      const waiting = `${jobPrefix('capfleet')}:${WRITE_QUEUE}:waiting-children`
+      await eventually(
+        async () =>
+          (await redis.hget(key, 'writer')) !== 'stopped for a while' &&
+          (await redis.zscore(waiting, id)) !== null,
+        { limitMs: 30_000, message: 'the next writer waits' },
+      )
+      const [writer, checkpoint] = await redis.hmget(key, 'writer', 'checkpoint')
+      const isReplaced = JSON.parse(checkpoint ?? '{}').files[0].path !== file
+      assert.ok(writer !== '' || isReplaced, 'the file of the one that may come back is handed over')
+      for (const { line } of world.devices) {
+        line.isDown = false
+        line.bytesPerSecond = undefined
+      }
+      const shown = await world.ended(id, 60_000)
+      assert.deepEqual(
+        [shown.state, shown.files[0]?.sha256],
+        ['complete', direct],
+        JSON.stringify(shown.error),
+      )
+    } finally {
+      redis.disconnect()
+    }
+  })
+})
+
+describe('Redis that was set back', { timeout: 120_000 }, () => {
+  test('to a file that has been replaced since has the export begin anew', async () => {
+    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    await using folder = await tempFolder()
+    const direct = sha256(await world.directRange(WHOLE_RANGE))
+    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
+    const id = await world.ordered(WHOLE_RANGE)
+    const redis = new Redis(world.redis.url)
+    try {
+      const key = `{capfleet}:export:job:${id}`
+      const checkpointOf = async () => JSON.parse((await redis.hget(key, 'checkpoint')) ?? '{}')
+      await using worker = await ExportWorkerProcess.start({
+        gateway: world.gateway,
+        folder: folder.path,
+        name: 'w',
+      })
+      const hasFile = async (not = '') => {
+        const [file] = (await checkpointOf()).files ?? []
+        return file !== undefined && file.path !== not
+      }
+      await eventually(hasFile, { limitMs: 30_000, message: 'a file is begun' })
+      await worker.signal('SIGKILL')
+      const old = await redis.hget(key, 'checkpoint')
+      // No writer has handed its file over: the next one copies it.
+      await redis.hset(key, 'writer', 'dead')
+      await worker.start()
+      const { path } = JSON.parse(old ?? '').files[0]
+      await eventually(() => hasFile(path), { limitMs: 30_000, message: 'the file is replaced' })
+      await eventually(
+        async () =>
+          readFile(path).then(
+            () => false,
+            () => true,
+          ),
+        {
+          limitMs: 10_000,
+          message: 'the old one has gone',
+        },
+      )
+      await worker.signal('SIGKILL')
+      await redis.hset(key, 'checkpoint', old ?? '')
+      for (const { line } of world.devices) line.bytesPerSecond = undefined
+      await worker.start()
+      const shown = await world.ended(id, 60_000)
+      assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+      assert.deepEqual(
+        shown.files.map(({ sha256: digest }: ShownExport['files'][number]) => digest),
+        [direct],
+      )
+      await world.isTidy()
+    } finally {
+      redis.disconnect()
+    }
+  })
+})
+
+/** Two workers, which are started again whenever they have died. */
+async function keptWorkers(world: ExportWorld, folder: string, fault: WorkerFault): Promise<AsyncDisposable> {
+  const workers = await Promise.all(
+    ['a', 'b'].map((name) => ExportWorkerProcess.start({ gateway: world.gateway, folder, name, fault })),
+  )
+  const starting = setInterval(() => {
+    for (const worker of workers) if (!worker.isRunning) void worker.start()
+  }, 50)
+  return {
+    [Symbol.asyncDispose]: async () => {
+      clearInterval(starting)
+      for (const worker of workers) await worker[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function sha256(bytes: Buffer | undefined): string {
+  return createHash('sha256')
+    .update(bytes ?? '')
+    .digest('hex')
+}

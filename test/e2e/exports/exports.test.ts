@@ -1,0 +1,382 @@
+// Exports from the order to the files, with a real gateway, workers, Redis and appliances.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { EXPORT_MANIFEST } from '../../../src/contract/export-answers.ts'
+import { EventStream } from '../../support/event-stream.ts'
+import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../../support/exports/export-captures.ts'
+import { ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
+import { httpOpen } from '../../support/http-get.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { startTempWorker, type TempWorker } from '../../support/processes/temp-worker.ts'
+
+const CAPTURE_BYTES = 5_000_000
+const PART_BYTES = 2_000_000
+const HEADER_BYTES = 24
+const SECOND_NS = 1_000_000_000n
+
+/** What is exported, and what a client would download instead. */
+const EQUAL_TO_DOWNLOAD: readonly (readonly [name: string, query: string, path?: string])[] = [
+  ['the time range of three devices', WHOLE_RANGE],
+  ['one of two devices', `${WHOLE_RANGE}&Device=west,east`],
+  ['one device by its time range', `${WHOLE_RANGE}&Device=north`],
+  ['a capture', 'StreamName=north', '/api/v1/pcap/single?StreamName=north'],
+  [
+    'the range of a capture',
+    `StreamName=west&Start=${EXPORT_BEGIN_NS + 7n * SECOND_NS}&Stop=${EXPORT_BEGIN_NS + 50n * SECOND_NS}`,
+    `/api/v1/pcap/splittime?StreamName=west&Start=${EXPORT_BEGIN_NS + 7n * SECOND_NS}&Stop=${EXPORT_BEGIN_NS + 50n * SECOND_NS}`,
+  ],
+  ['what a filter leaves', `${WHOLE_RANGE}&FilterBPF=greater+700`],
+  ['what a filter leaves of nothing', `${WHOLE_RANGE}&FilterBPF=greater+4000`],
+  ['packets cut by Slice', `${WHOLE_RANGE}&Slice=64`],
+  ['times in microseconds', `${WHOLE_RANGE}&TSResolution=usec`],
+  ['times in microseconds of one device', `${WHOLE_RANGE}&TSResolution=usec&Device=east`],
+  ['no duplicates', `${WHOLE_RANGE}&Dedup=2000`],
+  ['no more than TSMax', `${WHOLE_RANGE}&TSMax=20000000000`],
+  ['no more than TSMax of one device', `${WHOLE_RANGE}&TSMax=20000000000&Device=east`],
+  ['no more than MaxPackets', `${WHOLE_RANGE}&MaxPackets=12345`],
+  ['no more than MaxBytes', `${WHOLE_RANGE}&MaxBytes=3000000`],
+  ['no more than MaxBytes of one device', `${WHOLE_RANGE}&MaxBytes=3000000&Device=west`],
+  ['a range without packets', `TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_END_NS + SECOND_NS}`],
+]
+
+describe('the files of an export', { timeout: 240_000 }, () => {
+  let world: ExportWorld
+  let worker: TempWorker
+  before(async () => {
+    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    worker = await startTempWorker(world.gateway)
+  })
+  after(async () => {
+    await worker[Symbol.asyncDispose]()
+    await world[Symbol.asyncDispose]()
+  })
+
+  for (const [name, query, path = `/api/v1/pcap/timerange?${query}`] of EQUAL_TO_DOWNLOAD) {
+    test(`equal a direct download: ${name}`, async () => {
+      const [file, ...more] = await world.exported(query)
+      assert.equal(more.length, 0)
+      const direct = await world.direct(path)
+      assert.equal(sha256(file), sha256(direct), `${file?.length} bytes instead of ${direct.length}`)
+    })
+  }
+
+  test('have one header and nothing else where there is no packet', async () => {
+    const [file] = await world.exported(`TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_END_NS + SECOND_NS}`)
+    assert.equal(file?.length, HEADER_BYTES)
+  })
+
+  for (const [compression, program] of [
+    ['fast', 'gzip'],
+    ['zstd', 'zstd'],
+  ] as const) {
+    test(`decompress to a direct download, by ${program} and tshark: Compression=${compression}`, async () => {
+      const id = await world.ordered(`${WHOLE_RANGE}&Compression=${compression}`)
+      const shown = await world.ended(id)
+      const path = join(world.target, id, shown.files[0]?.name ?? '')
+      execFileSync(program, ['--test', path])
+      const plain = execFileSync(program, ['--decompress', '--stdout', path], { maxBuffer: 1 << 30 })
+      assert.equal(sha256(plain), sha256(await world.directRange(WHOLE_RANGE)))
+      // The zstd of some versions of Wireshark stumbles over files of several frames, also of direct downloads.
+      const read = program === 'gzip' ? path : join(world.folder, 'plain.pcap')
+      if (read !== path) await writeFile(read, plain)
+      const told = execFileSync('capinfos', ['-c', '-M', read], { encoding: 'utf8' })
+      assert.match(told, new RegExp(`Number of packets:\\s+${shown.files[0]?.packets}\\b`))
+    })
+  }
+
+  test('are told of as they are, in the export and in the manifest beside them', async () => {
+    const id = await world.ordered(`${WHOLE_RANGE}&PartTime=20s&Reason=case+7`)
+    const shown = await world.ended(id)
+    const manifest = EXPORT_MANIFEST.parse(
+      JSON.parse(await readFile(join(world.target, id, 'manifest.json'), 'utf8')),
+    )
+    const files = await world.files(shown)
+    assert.equal(files.length, 3)
+    assert.deepEqual(manifest.files, shown.files)
+    assert.deepEqual(
+      shown.files.map(({ bytes, packets, sha256: digest }) => [bytes, packets, digest]),
+      files.map((file) => [String(file.length), String(readPcap(file).records.length), sha256(file)]),
+    )
+    assert.equal(manifest.reason, 'case 7')
+    assert.equal(
+      manifest.packets,
+      String(files.reduce((sum, file) => sum + readPcap(file).records.length, 0)),
+    )
+    const direct = readPcap(await world.directRange(WHOLE_RANGE)).records
+    assert.equal(manifest.firstNs, String(direct[0]?.ns))
+    assert.equal(manifest.lastNs, String(direct.at(-1)?.ns))
+    for (const { device, packets, missing } of manifest.devices) {
+      const own = readPcap(await world.directRange(`${WHOLE_RANGE}&Device=${device}`)).records
+      assert.deepEqual([packets, missing], [String(own.length), []], device)
+    }
+  })
+
+  test('PartTime: each part equals the direct download of its time', async () => {
+    const files = await world.exported(`${WHOLE_RANGE}&PartTime=25s`)
+    const partNs = 25n * SECOND_NS
+    assert.equal(files.length, 3)
+    for (const [index, file] of files.entries()) {
+      const beginNs = EXPORT_BEGIN_NS + BigInt(index) * partNs
+      const endNs = beginNs + partNs < EXPORT_END_NS ? beginNs + partNs : EXPORT_END_NS
+      const direct = await world.directRange(`TSBegin=${beginNs}&TSEnd=${endNs}`)
+      assert.equal(sha256(file), sha256(direct), `part ${index}`)
+    }
+  })
+
+  test('PartTime: a time without packets has a file without packets', async () => {
+    const files = await world.exported(
+      `TSBegin=${EXPORT_END_NS - 10n * SECOND_NS}&TSEnd=${EXPORT_END_NS + 20n * SECOND_NS}&PartTime=10s`,
+    )
+    assert.equal(files.length, 3)
+    assert.deepEqual(
+      files.slice(1).map((file) => file.length),
+      [HEADER_BYTES, HEADER_BYTES],
+    )
+  })
+
+  test('PartBytes: parts are as large as they may be, and together the direct download', async () => {
+    const files = await world.exported(`${WHOLE_RANGE}&PartBytes=${PART_BYTES}`)
+    const direct = await world.directRange(WHOLE_RANGE)
+    const header = direct.subarray(0, HEADER_BYTES)
+    assert.ok(files.every((file) => file.subarray(0, HEADER_BYTES).equals(header)))
+    const bodies = files.map((file) => file.subarray(HEADER_BYTES))
+    assert.equal(sha256(Buffer.concat([header, ...bodies])), sha256(direct))
+    for (const [index, file] of files.entries()) {
+      assert.ok(file.length <= PART_BYTES, `part ${index} has ${file.length} bytes`)
+      const next = bodies[index + 1]
+      if (next === undefined) continue
+      const nextRecordBytes = 16 + next.readUInt32LE(8)
+      assert.ok(file.length + nextRecordBytes > PART_BYTES, `part ${index} had room for one more`)
+    }
+  })
+
+  test('PartBytes with Compression: each part decompresses to no more', async () => {
+    const id = await world.ordered(`${WHOLE_RANGE}&PartBytes=${PART_BYTES}&Compression=zstd`)
+    const shown = await world.ended(id)
+    const plain = shown.files.map(({ name }) =>
+      execFileSync('zstd', ['--decompress', '--stdout', join(world.target, id, name)], {
+        maxBuffer: 1 << 30,
+      }),
+    )
+    assert.ok(plain.length > 1 && plain.every((file) => file.length <= PART_BYTES))
+    const records = plain.flatMap((file) => recordLines(readPcap(file).records))
+    assert.deepEqual(records, recordLines(readPcap(await world.directRange(WHOLE_RANGE)).records))
+  })
+
+  test('Align: each packet is moved by the offset that the manifest tells', async () => {
+    const id = await world.ordered(`${WHOLE_RANGE}&Align=1`)
+    const shown = await world.ended(id)
+    const [file = Buffer.alloc(0)] = await world.files(shown)
+    const { devices } = EXPORT_MANIFEST.parse(
+      JSON.parse(await readFile(join(world.target, id, 'manifest.json'), 'utf8')),
+    )
+    const expected: string[] = []
+    for (const { device, clockOffsetNs } of devices) {
+      const { records } = readPcap(await world.directRange(`${WHOLE_RANGE}&Device=${device}`))
+      const offsetNs = BigInt(clockOffsetNs ?? 0)
+      expected.push(...recordLines(records.map((record) => ({ ...record, ns: record.ns - offsetNs }))))
+    }
+    assert.deepEqual(recordLines(readPcap(file).records).sort(), expected.sort())
+  })
+
+  test('leave nothing in the spool, in the work folder and in the queues', async () => {
+    await world.isTidy()
+  })
+
+  test('come of a download with Queue=job too', async () => {
+    for (const [path, plain] of [
+      [`/api/v1/pcap/timerange?${WHOLE_RANGE}`, `/api/v1/pcap/timerange?${WHOLE_RANGE}`],
+      [
+        '/devices/west/api/v1/pcap/single?StreamName=west',
+        '/devices/west/api/v1/pcap/single?StreamName=west',
+      ],
+      [
+        `/devices/east/api/v1/pcap/timerange?${WHOLE_RANGE}`,
+        `/devices/east/api/v1/pcap/timerange?${WHOLE_RANGE}`,
+      ],
+    ] as const) {
+      const answer = await world.call(`${path}&Queue=job`)
+      assert.equal(answer.status, 202, answer.body.toString())
+      const id = String(answer.json().id)
+      assert.equal(answer.headers.location, `/v1/exports/${id}`)
+      const shown = await world.ended(id)
+      assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+      const [file] = await world.files(shown)
+      assert.equal(sha256(file), sha256(await world.direct(plain)), path)
+    }
+  })
+
+  test('go when the export is deleted, and nobody finds it any more', async () => {
+    const id = await world.ordered(WHOLE_RANGE)
+    await world.ended(id)
+    assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 200)
+    assert.equal((await world.call(`/v1/exports/${id}`)).status, 404)
+    await world.redis.until(async () => (await world.redisKeys(`*${id}*`)).length === 0)
+    await world.isTidy()
+    await assert.rejects(readFile(join(world.target, id, 'manifest.json')), { code: 'ENOENT' })
+  })
+})
+
+describe('an order', { timeout: 120_000 }, () => {
+  let world: ExportWorld
+  before(async () => {
+    world = await ExportWorld.create({ captureBytes: 200_000, exports: { perUserMax: 3 } })
+  })
+  after(() => world[Symbol.asyncDispose]())
+
+  test('with a filter that does not compile is refused', async () => {
+    const answer = await world.order(`${WHOLE_RANGE}&FilterBPF=tcp+nonsense`)
+    assert.deepEqual([answer.status, answer.json().code], [400, 'bad-bpf'])
+  })
+
+  for (const [name, query] of [
+    ['TSEnd before TSBegin', `TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_BEGIN_NS}`],
+    ['an unknown target', `${WHOLE_RANGE}&Target=elsewhere`],
+    ['PartTime beside PartBytes', `${WHOLE_RANGE}&PartTime=1h&PartBytes=5000000`],
+    ['PartTime of a whole capture', 'StreamName=east&PartTime=1h'],
+    ['PartTime beside MaxPackets', `${WHOLE_RANGE}&PartTime=1h&MaxPackets=5`],
+    ['a PartBytes that is too small', `${WHOLE_RANGE}&PartBytes=1000`],
+    ['Follow', `${WHOLE_RANGE}&Follow=1`],
+  ] as const) {
+    test(`of what cannot be is refused: ${name}`, async () => {
+      const answer = await world.order(query)
+      assert.deepEqual([answer.status, answer.json().code], [400, 'bad-parameter'], answer.body.toString())
+    })
+  }
+
+  test('of an unknown capture or device is refused', async () => {
+    assert.equal((await world.order('StreamName=nobody')).json().code, 'unknown-capture')
+    assert.equal((await world.order(`${WHOLE_RANGE}&Device=nobody`)).json().code, 'unknown-device')
+  })
+
+  test('is for the role user, and an export is for whoever ordered it and for the role full', async () => {
+    assert.equal((await world.order(WHOLE_RANGE, { as: 'viewer' })).status, 403)
+    const id = await world.ordered(WHOLE_RANGE, { as: 'full' })
+    assert.equal((await world.call(`/v1/exports/${id}`)).status, 404)
+    assert.equal((await world.call(`/v1/exports/${id}/events`)).status, 404)
+    assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 404)
+    assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE', as: 'viewer' })).status, 403)
+    const listed = (await world.call('/v1/exports')).json().exports as { id: string }[]
+    assert.ok(!listed.some((one) => one.id === id))
+    const own = await world.ordered(WHOLE_RANGE)
+    const all = (await world.call('/v1/exports', { as: 'full' })).json().exports as { id: string }[]
+    assert.deepEqual(all.map((one) => one.id).slice(0, 2), [own, id])
+    for (const [one, as] of [
+      [id, 'full'],
+      [own, 'user'],
+    ] as const)
+      await world.call(`/v1/exports/${one}`, { method: 'DELETE', as })
+  })
+
+  test('that comes again with its Idempotency-Key is the same order, and no other one', async () => {
+    const headers = { 'Idempotency-Key': 'night-1' }
+    const [first, ...others] = await Promise.all(
+      Array.from({ length: 5 }, () => world.ordered(WHOLE_RANGE, { headers })),
+    )
+    assert.deepEqual(new Set(others), new Set([first]))
+    const other = await world.order(`${WHOLE_RANGE}&Slice=64`, { headers })
+    assert.deepEqual(
+      [other.status, other.json().code, other.json().exportId],
+      [409, 'idempotency-conflict', first],
+    )
+    const byAnother = await world.ordered(WHOLE_RANGE, { headers, as: 'full' })
+    assert.notEqual(byAnother, first)
+    await world.call(`/v1/exports/${first}`, { method: 'DELETE' })
+    await world.call(`/v1/exports/${byAnother}`, { method: 'DELETE', as: 'full' })
+  })
+
+  test('beyond the quota of its user is refused, until one has ended', async () => {
+    const ids = [
+      await world.ordered(WHOLE_RANGE),
+      await world.ordered(WHOLE_RANGE),
+      await world.ordered(WHOLE_RANGE),
+    ]
+    const refused = await world.order(WHOLE_RANGE)
+    assert.deepEqual([refused.status, refused.json().code], [429, 'user-quota'])
+    assert.ok(Number(refused.headers['retry-after']) > 0)
+    await world.call(`/v1/exports/${ids[0]}`, { method: 'DELETE' })
+    ids.push(await world.ordered(WHOLE_RANGE))
+    const other = await world.ordered(WHOLE_RANGE, { as: 'full' })
+    for (const id of [...ids, other]) await world.call(`/v1/exports/${id}`, { method: 'DELETE', as: 'full' })
+  })
+})
+
+describe('a gateway that makes no exports', { timeout: 60_000 }, () => {
+  test('refuses orders, schedules and Queue=job at once, and says why', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 200_000, exports: { enabled: false } })
+    const answers = [
+      await world.order(WHOLE_RANGE),
+      await world.call('/v1/schedules?Cron=0+*+*+*+*&TSBegin=-1h&TSEnd=now', { method: 'POST' }),
+      await world.call(`/api/v1/pcap/timerange?${WHOLE_RANGE}&Queue=job`),
+    ]
+    for (const answer of answers)
+      assert.deepEqual([answer.status, answer.json().code], [501, 'exports-off'], answer.body.toString())
+    assert.equal((await world.call('/v1/exports')).status, 200)
+  })
+})
+
+describe('lists of exports', { timeout: 120_000 }, () => {
+  test('come in pages, newest first, each export once', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 0 })
+    const ids: string[] = []
+    // Several are ordered within one millisecond.
+    for (let round = 0; round < 4; round += 1)
+      ids.push(...(await Promise.all(Array.from({ length: 6 }, () => world.ordered(WHOLE_RANGE)))))
+    const listed: string[] = []
+    let after = ''
+    do {
+      const answer = (await world.call(`/v1/exports?Limit=5${after}`)).json()
+      listed.push(...(answer.exports as { id: string }[]).map(({ id }) => id))
+      after = answer.next === null ? '' : `&After=${answer.next}`
+    } while (after !== '')
+    assert.equal(listed.length, ids.length)
+    assert.deepEqual(new Set(listed), new Set(ids))
+    const cancelled = ids.slice(3, 6)
+    for (const id of cancelled) await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
+    const answer = (await world.call('/v1/exports?State=cancelled&Limit=2')).json()
+    const first = (answer.exports as { id: string }[]).map(({ id }) => id)
+    const rest = (await world.call(`/v1/exports?State=cancelled&Limit=2&After=${answer.next}`)).json()
+    const all = [...first, ...(rest.exports as { id: string }[]).map(({ id }) => id)]
+    assert.deepEqual(new Set(all), new Set(cancelled))
+    assert.equal(all.length, 3)
+  })
+})
+
+describe('events of an export', { timeout: 120_000 }, () => {
+  test('tell how it goes on until it has ended, and go on behind Last-Event-ID', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 2_000_000 })
+    const id = await world.ordered(WHOLE_RANGE)
+    const follow = async (headers = {}) =>
+      new EventStream(
+        await httpOpen(`${world.gateway.url}/v1/exports/${id}/events`, {
+          headers: { ...world.gateway.as.user, ...headers },
+        }),
+      )
+    using events = await follow()
+    const first = await events.next()
+    assert.deepEqual([first?.event, first?.data.state], ['export', 'queued'])
+    await using _worker = await startTempWorker(world.gateway)
+    let last = first
+    for (let event = first; event !== undefined; event = await events.next()) {
+      assert.ok(Number(event.id) >= Number(last?.id))
+      last = event
+    }
+    assert.equal(last?.data.state, 'complete')
+    assert.deepEqual(last?.data.files, (await world.shown(id)).files)
+    using again = await follow({ 'Last-Event-ID': first?.id ?? '' })
+    assert.equal((await again.next())?.data.state, 'complete')
+    assert.equal(await again.next(), undefined)
+    using known = await follow({ 'Last-Event-ID': last?.id ?? '' })
+    assert.equal(await known.next(), undefined)
+  })
+})
+
+function sha256(bytes: Buffer | undefined): string {
+  return createHash('sha256')
+    .update(bytes ?? '')
+    .digest('hex')
+}

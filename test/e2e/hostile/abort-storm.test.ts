@@ -1,0 +1,102 @@
+/**
+ * Clients that break off, many at a time and at every point: afterwards no stream, no lease, no
+ * socket and (in the long run) no memory is left.
+ *
+ *   ABORTS=<n>   so many (1,000 in npm test; 10,000 is the long run, which also measures memory)
+ *   SEED=<n>     repeats the choice of clients
+ */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ABORT_PHASES, abortedRequest } from '../../support/abort-client.ts'
+import { eventually } from '../../support/eventually.ts'
+import { leaseKeys } from '../../support/lease/lease-dump.ts'
+import { simulatedRange } from '../../support/live/simulated-capture.ts'
+import { type SimulatedStage, stageName, startSimulatedStage } from '../../support/live/simulated-stage.ts'
+import { connectTo } from '../../support/raw-client.ts'
+import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
+
+const ABORTS = Number(process.env.ABORTS ?? 1_000)
+const MEASURES_MEMORY = ABORTS >= 10_000
+/** Until then pools, caches, compiled code and the heap grow; memory levels off after some 8,000. */
+const WARM_UP = MEASURES_MEMORY ? 8_000 : 200
+const AT_ONCE = 64
+const DEVICES = 4
+const TOLERANCE = 1.05
+/** Connections to devices that are kept for the next call: two of each. */
+const KEPT_FDS = 8
+const QUIET_MS = 15_000
+const PACE = { packets: 401, packetsPerTick: 50, tickMs: 4 }
+
+describe('a storm of clients that break off', { timeout: 120_000 + ABORTS * 60 }, () => {
+  test(`${ABORTS} of them leave nothing behind`, async (t) => {
+    const random = seededRandom()
+    t.diagnostic(`SEED=${random.seed}`)
+    await using stage = await startSimulatedStage({ groups: 1, devicesPerGroup: DEVICES, pace: PACE })
+    await storm(stage, WARM_UP, random)
+    const before = await quietUsage(stage)
+    await storm(stage, ABORTS, random)
+    const limit = { fds: before.fds * TOLERANCE + KEPT_FDS, rssBytes: before.rssBytes * TOLERANCE }
+    await eventually(async () => !exceeds(await stage.gateway.usage(), limit), {
+      limitMs: QUIET_MS,
+      message: `as few as before, which was ${JSON.stringify(before)}`,
+    }).catch(async (cause) => {
+      throw new Error(`now it is ${JSON.stringify(await stage.gateway.usage())}`, { cause })
+    })
+    const after = await quietUsage(stage)
+    t.diagnostic(`${JSON.stringify(before)} before, ${JSON.stringify(after)} after`)
+    assert.equal(await stage.gateway.death(), undefined)
+    for (const device of stage.groups.flat()) assert.deepEqual(device.fifths, [])
+  })
+
+  test('negative control: connections that stay are seen', async () => {
+    await using stage = await startSimulatedStage({ groups: 1, devicesPerGroup: 1, pace: PACE })
+    const before = await quietUsage(stage)
+    const sockets = await Promise.all(Array.from({ length: 40 }, () => connectTo(stage.gateway.url)))
+    const limit = { fds: before.fds * TOLERANCE + KEPT_FDS, rssBytes: Infinity }
+    await eventually(async () => exceeds(await stage.gateway.usage(), limit), {
+      limitMs: 5_000,
+      message: 'forty sockets more are seen',
+    })
+    for (const socket of sockets) socket.destroy()
+  })
+})
+
+interface Usage {
+  readonly fds: number
+  readonly rssBytes: number
+}
+
+function exceeds(now: Usage, limit: Usage): boolean {
+  return now.fds > limit.fds || (MEASURES_MEMORY && now.rssBytes > limit.rssBytes)
+}
+
+async function storm({ gateway }: SimulatedStage, count: number, random: SeededRandom): Promise<void> {
+  let left = count
+  const client = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1
+      await abortedRequest(gateway.url, randomPath(random), { phase: random.pick(ABORT_PHASES), random })
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, client))
+}
+
+function randomPath(random: SeededRandom): string {
+  const query = `${simulatedRange(random.pick([20, 100, 400]))}&Wait=20`
+  const compression = random.pick(['', '', '&Compression=fast', '&Compression=zstd'])
+  const device = random.integer(0, DEVICES - 1)
+  if (random.integer(1, 3) > 1) return `/devices/${stageName(0, device)}/api/v1/pcap/timerange?${query}`
+  return `/api/v1/pcap/timerange?Device=${stageName(0, device)},${stageName(0, (device + 1) % DEVICES)}&${query}${compression}`
+}
+
+/** When nothing runs any more: no reader on a device, no lease in Redis. */
+async function quietUsage({ gateway, groups, redis }: SimulatedStage): Promise<Usage> {
+  const isQuiet = async (): Promise<boolean> => {
+    if (groups.flat().some(({ readers }) => readers > 0)) return false
+    return leaseKeys(await redis.leftovers('capfleet'), 'capfleet').length === 0
+  }
+  await eventually(isQuiet, { limitMs: QUIET_MS, message: 'no stream and no lease is left' })
+  if (MEASURES_MEMORY) await delay(3_000)
+  return gateway.usage()
+}

@@ -1,0 +1,216 @@
+// What an import may cost the other captures of a store: nothing, unless it is asked to.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { before, type TestContext, test } from 'node:test'
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
+import { stringify } from 'yaml'
+import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
+import { startChildProgram } from '../../../src/command/child-program.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
+import { mountSmallDisk } from '../../support/small-disk.ts'
+
+const MEBIBYTE = 1 << 20
+const DISK_BYTES = 240 * MEBIBYTE
+const MIN_FREE_BYTES = 16 * MEBIBYTE
+/** Room for 20 MiB beside what is held. */
+const MAX_BYTES = 100 * MEBIBYTE
+/** Room for more than the 64 MiB that any file may become. */
+const ROOMY_BYTES = 190 * MEBIBYTE
+const HELD_BYTES = 40 * MEBIBYTE
+const PACKET_BYTES = 65_536
+/** More than the decoders need for themselves: windows, buffers and what waits to be sorted. */
+const MEMORY_LIMIT_KIB = 400 * 1024
+const START_NS = 1_700_000_000_000_000_000n
+
+/** A capture file of packets that `byte` fills, the oldest first or last. */
+function capture(bytes: number, byte: number, isReversed = false): Buffer {
+  const packets = Array.from({ length: Math.floor(bytes / (PACKET_BYTES + 16)) }, (_, i) => {
+    const packet = makePacket(START_NS + BigInt(i), '', PACKET_BYTES)
+    Buffer.from(packet.captured.buffer).fill(byte)
+    return packet
+  })
+  return makePcap(isReversed ? packets.reverse() : packets)
+}
+
+interface Store extends AsyncDisposable {
+  readonly path: string
+  /** For input files: another disk. */
+  readonly folder: string
+  readonly recorder: RecorderClient
+  readonly pid: number
+}
+
+/** A recorder in a process of its own, whose store holds the captures `old` and `older`. */
+async function nearlyFullStore(t: TestContext, maxBytes = MAX_BYTES): Promise<Store | undefined> {
+  const mounted = await mountSmallDisk(DISK_BYTES)
+  if (typeof mounted === 'string') {
+    t.skip(mounted)
+    return undefined
+  }
+  await using parts = new AsyncDisposableStack()
+  const disk = parts.use(mounted)
+  const path = join(disk.path, 'store')
+  const configPath = join(disk.beside, 'appliance.yaml')
+  const config = {
+    store: path,
+    auth: { users: './users.yaml' },
+    imports: { segmentBytes: MEBIBYTE },
+    retention: { maxBytes, minFreeBytes: MIN_FREE_BYTES },
+  }
+  await writeFile(configPath, stringify(config))
+  const program = await startChildProgram('recorder', ['recorder', '--config', configPath], {
+    logPath: join(disk.beside, 'log'),
+    appends: true,
+  })
+  parts.defer(() => program.stop(10_000))
+  const recorder = new RecorderClient(path)
+  const file = join(disk.beside, 'held.pcap')
+  await writeFile(file, capture(HELD_BYTES, 7))
+  for (const name of ['older', 'old']) await recorder.importCapture({ name, files: [file] })
+  const owner = parts.move()
+  return {
+    path,
+    folder: disk.beside,
+    recorder,
+    pid: program.pid,
+    [Symbol.asyncDispose]: () => owner.disposeAsync(),
+  }
+}
+
+function capfleet(...args: readonly string[]): Promise<{ status: number | null; stderr: string }> {
+  return new Promise((resolve) => {
+    const cli = join(REPOSITORY_ROOT, 'src/cli.ts')
+    const child = execFile(process.execPath, [cli, ...args], (_error, _stdout, stderr) =>
+      resolve({ status: child.exitCode, stderr }),
+    )
+  })
+}
+
+/** What a file holds, by its path, of all captures. */
+async function hashes(store: string): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  for (const entry of await readdir(join(store, 'captures'), { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    found[path] = createHash('sha256')
+      .update(await readFile(path))
+      .digest('hex')
+  }
+  return found
+}
+
+/** The most memory that the process ever had. */
+async function peakKib(pid: number): Promise<number> {
+  return Number(/VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
+const MANY = 400
+/** Files of some kilobytes that become hundreds of megabytes and more. */
+const bombs: Record<string, Buffer> = {}
+before(() => {
+  const header = makePcap([])
+  // A record of zeros alone is a packet without bytes, at the beginning of 1970.
+  const zeros = Buffer.alloc(8 * MEBIBYTE)
+  const many = (frame: Buffer, begin: Buffer): Buffer =>
+    Buffer.concat([begin, ...Array.from({ length: MANY }, () => frame)])
+  bombs['one-frame.pcap.zst'] = zstdCompressSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]))
+  bombs['long-window.pcap.zst'] = zstdCompressSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]), {
+    params: { [constants.ZSTD_c_windowLog]: 27 },
+  })
+  bombs['many-frames.pcap.zst'] = many(zstdCompressSync(zeros), zstdCompressSync(header))
+  bombs['one-member.pcap.gz'] = gzipSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]), { level: 9 })
+  bombs['many-members.pcap.gz'] = many(gzipSync(zeros, { level: 9 }), gzipSync(header))
+  bombs['long-blocks.pcapng.zst'] = zstdCompressSync(hugeBlocks(512 * MEBIBYTE))
+})
+
+test('a bomb is refused by name and ratio, and every other capture stays as it was', async (t) => {
+  await using store = await nearlyFullStore(t, ROOMY_BYTES)
+  if (store === undefined) return
+  const held = await hashes(store.path)
+  for (const [name, bytes] of Object.entries(bombs)) {
+    const file = join(store.folder, name)
+    await writeFile(file, bytes)
+    await assert.rejects(store.recorder.importCapture({ name: 'bomb', files: [file] }), (error: Error) => {
+      assert.match(error.message, new RegExp(`${name} is refused: .*more than 200 times its size`))
+      assert.match(error.message, /decompress it and import the result/)
+      assert.equal((error as Error & { code: string }).code, 'bad-capture-file')
+      return true
+    })
+    assert.deepEqual(await hashes(store.path), held, name)
+  }
+  const peak = await peakKib(store.pid)
+  t.diagnostic(`the recorder took ${Math.round(peak / 1024)} MiB at most`)
+  assert.ok(peak < MEMORY_LIMIT_KIB, `${peak} KiB`)
+})
+
+test('an import for which there is no room ends with store-full, and leaves nothing behind', async (t) => {
+  await using store = await nearlyFullStore(t)
+  if (store === undefined) return
+  const held = await hashes(store.path)
+  const file = join(store.folder, 'large.pcap')
+  await writeFile(file, capture(30 * MEBIBYTE, 9))
+  await assert.rejects(store.recorder.importCapture({ name: 'large', files: [file] }), {
+    code: 'store-full',
+    message: /^large: .*room for.*nothing of it is kept; delete captures, or let .* with --evict$/,
+  })
+  assert.deepEqual(await hashes(store.path), held)
+  const tail = join(store.folder, 'small.pcap')
+  await writeFile(tail, capture(10 * MEBIBYTE, 9))
+  await store.recorder.importCapture({ name: 'small', files: [tail] })
+  const after = await hashes(store.path)
+  for (const [path, hash] of Object.entries(held)) assert.equal(after[path], hash)
+})
+
+test('what an import needs to sort its packets costs nobody anything either', async (t) => {
+  await using store = await nearlyFullStore(t, ROOMY_BYTES)
+  if (store === undefined) return
+  const held = await hashes(store.path)
+  const file = join(store.folder, 'reversed.pcap')
+  // There is room for the packets, but not for their sort runs beside them.
+  await writeFile(file, capture(100 * MEBIBYTE, 9, true))
+  await assert.rejects(store.recorder.importCapture({ name: 'reversed', files: [file] }), {
+    code: 'store-full',
+  })
+  assert.deepEqual(await hashes(store.path), held)
+})
+
+test('an import that may evict costs the oldest packets, as few as it needs', async (t) => {
+  await using store = await nearlyFullStore(t)
+  if (store === undefined) return
+  const file = join(store.folder, 'large.pcap')
+  await writeFile(file, capture(30 * MEBIBYTE, 9))
+  const plain = await capfleet('import', file, '--store', store.path)
+  assert.deepEqual([plain.status, /store-full/.test(plain.stderr)], [1, true], plain.stderr)
+  const evicting = await capfleet('import', file, '--store', store.path, '--evict')
+  assert.equal(evicting.status, 0, evicting.stderr)
+  const sizeOf = async (name: string): Promise<number> => {
+    const folder = join(store.path, 'captures', name, 'cap0')
+    const files = await readdir(folder)
+    const sizes = await Promise.all(files.map(async (entry) => (await stat(join(folder, entry))).size))
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+  const [older, old, large] = await Promise.all(['older', 'old', 'large'].map(sizeOf))
+  assert.ok(older !== undefined && old !== undefined && large !== undefined)
+  assert.ok(old > HELD_BYTES - MEBIBYTE && large > 29 * MEBIBYTE)
+  assert.ok(older < HELD_BYTES, 'the oldest segments went')
+  const total = older + old + large
+  assert.ok(total <= MAX_BYTES && total > MAX_BYTES - 2 * MEBIBYTE, `${total} bytes are left`)
+})
+
+/** pcapng: a section, then blocks of an unknown type of nearly 4 GiB, of which so many bytes come. */
+function hugeBlocks(bytes: number): Buffer {
+  const section = Buffer.alloc(28)
+  section.writeUInt32LE(0x0a0d0d0a, 0)
+  section.writeUInt32LE(28, 4)
+  section.writeUInt32LE(0x1a2b3c4d, 8)
+  section.writeUInt16LE(1, 12)
+  section.writeUInt32LE(28, 24)
+  const block = Buffer.alloc(bytes)
+  block.writeUInt32LE(0x0bad, 0)
+  block.writeUInt32LE(0xffff_fffc, 4)
+  return Buffer.concat([section, block])
+}

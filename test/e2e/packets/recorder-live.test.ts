@@ -1,0 +1,219 @@
+// The real recorder on a real interface: what comes in is stored, over rolls, restarts and failures.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { eventually } from '../../support/eventually.ts'
+import { type CaptureWire, captureWire, inNamespace, WITHOUT_WIRE } from '../../support/live/capture-wire.ts'
+import { NumberedSender } from '../../support/packets/numbered-sender.ts'
+import { storedNumbers } from '../../support/packets/stored-numbers.ts'
+import { RecorderProcess } from '../../support/processes/recorder-process.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
+
+const run = promisify(execFile)
+const LIMIT_MS = 20_000
+const PACKETS_PER_TICK = 10
+const ALWAYS = {
+  name: 'always',
+  start: '00:00:00',
+  stop: '24:00:00',
+  days: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
+  zone: 'UTC',
+}
+
+interface Stage extends AsyncDisposable {
+  readonly wire: CaptureWire
+  readonly recorder: RecorderProcess
+}
+
+async function stageWith(options: {
+  readonly capture?: Readonly<Record<string, unknown>>
+  readonly through?: readonly string[]
+}): Promise<Stage> {
+  await using parts = new AsyncDisposableStack()
+  const folder = parts.use(await tempFolder())
+  const wire = parts.use(await captureWire())
+  const recorder = parts.use(await RecorderProcess.start({ wire, folder: folder.path, ...options }))
+  const owner = parts.move()
+  return { wire, recorder, [Symbol.asyncDispose]: () => owner.disposeAsync() }
+}
+
+const folderOf = (recorder: RecorderProcess, name: string): string =>
+  join(recorder.storePath, 'captures', name)
+/** Captures in the order in which they were made. */
+const capturesOf = async (recorder: RecorderProcess): Promise<string[]> =>
+  (await readdir(join(recorder.storePath, 'captures'))).sort(
+    (a, b) => a.length - b.length || (a < b ? -1 : 1),
+  )
+
+describe('a recorder on an interface', { skip: WITHOUT_WIRE, timeout: 180_000 }, () => {
+  test('stores every packet, counts them, and says until when they are safe', async () => {
+    await using stage = await stageWith({})
+    const { recorder, wire } = stage
+    const { name } = await recorder.client.startCapture('live')
+    await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+    await eventually(() => sender.sent > 1_000, { limitMs: LIMIT_MS, message: 'packets are sent' })
+    await sender[Symbol.asyncDispose]()
+    await eventually(
+      async () => {
+        const { counts } = await recorder.client.captureReport()
+        // On a quiet wire the watermark goes on with the clock.
+        return counts.packets === BigInt(sender.sent) && counts.flushedNs > counts.lastPacketNs
+      },
+      { limitMs: LIMIT_MS, message: 'all is stored, and known to be' },
+    )
+    const { counts, ports } = await recorder.client.captureReport()
+    assert.deepEqual(ports, [0])
+    assert.ok(counts.lastPacketNs > 0n)
+    assert.deepEqual([counts.drops, counts.pendingPackets, counts.diskErrors], [0n, 0n, 0n])
+    const stopped = await recorder.client.stopCapture(false)
+    assert.equal(stopped.packets, counts.packets)
+    assert.deepEqual(
+      await storedNumbers(folderOf(recorder, name)),
+      Array.from({ length: sender.sent }, (_, number) => number),
+    )
+  })
+
+  test('rolls every second under load: every packet is in one capture, none in two', async (t) => {
+    await using stage = await stageWith({ capture: { roll: { everySeconds: 1 } } })
+    const { recorder, wire } = stage
+    await recorder.client.startCapture('rolled')
+    await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+    await eventually(async () => (await capturesOf(recorder)).length >= 5, {
+      limitMs: LIMIT_MS,
+      message: 'it has rolled four times',
+    })
+    await sender[Symbol.asyncDispose]()
+    const stopped = await recorder.client.stopCapture(false)
+    const stored = await Promise.all(
+      (await capturesOf(recorder)).map((name) => storedNumbers(folderOf(recorder, name)).catch(() => [])),
+    )
+    t.diagnostic(`${sender.sent} sent, stored ${stored.map(({ length }) => length).join(' + ')}`)
+    const all = stored.flat().sort((a, b) => a - b)
+    assert.deepEqual(
+      all,
+      Array.from({ length: sender.sent }, (_, number) => number),
+    )
+    assert.ok(stored.filter(({ length }) => length > 0).length >= 3)
+    assert.equal(stopped.drops, 0n)
+  })
+
+  test('a clean restart loses nothing that came before or after it', async () => {
+    await using stage = await stageWith({})
+    const { recorder, wire } = stage
+    const { name } = await recorder.client.startCapture('kept')
+    for (let part = 0; part < 2; part++) {
+      await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+      await eventually(() => sender.sent > 300, { limitMs: LIMIT_MS, message: 'packets are sent' })
+      await sender[Symbol.asyncDispose]()
+      await recorder.end('SIGTERM')
+      await recorder.start()
+      assert.equal((await recorder.running()).name, name)
+    }
+    const { packets } = await recorder.client.stopCapture(false)
+    const stored = await storedNumbers(folderOf(recorder, name))
+    assert.equal(packets, BigInt(stored.length))
+    const second = stored.lastIndexOf(0)
+    for (const part of [stored.slice(0, second), stored.slice(second)]) {
+      assert.ok(part.length >= 300)
+      assert.deepEqual(
+        part,
+        Array.from({ length: part.length }, (_, number) => number),
+      )
+    }
+  })
+
+  test('that has no right to capture answers why, and stays up', async () => {
+    const through = ['setpriv', '--bounding-set', '-net_raw', '--inh-caps', '-net_raw']
+    await using stage = await stageWith({ through })
+    const { client } = stage.recorder
+    await assert.rejects(client.startCapture('x'), { code: 'capture-unavailable', message: /CAP_NET_RAW/ })
+    const { state, message, name } = await client.captureReport()
+    assert.deepEqual([state, name], ['error', ''])
+    assert.match(message, /CAP_NET_RAW/)
+    assert.deepEqual(await capturesOf(stage.recorder), [])
+  })
+
+  test('goes on while the disk is full, counts what it drops, and goes on storing when there is room', async (t) => {
+    await using folder = await tempFolder()
+    const store = join(folder.path, 'store')
+    await mkdir(store)
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'none', store])
+    await using mounted = new AsyncDisposableStack()
+    mounted.defer(async () => void (await run('umount', [store])))
+    await writeFile(join(store, 'ballast'), Buffer.alloc(12 * 2 ** 20))
+    await using wire = await captureWire()
+    await using recorder = await RecorderProcess.start({
+      wire,
+      folder: folder.path,
+      capture: { queueBytes: 2 ** 20 },
+    })
+    const { client } = recorder
+    const { name } = await client.startCapture('full')
+    await using sender = await NumberedSender.start(wire, 5 * PACKETS_PER_TICK)
+    await eventually(async () => (await client.captureReport()).counts.diskDrops > 0n, {
+      limitMs: LIMIT_MS,
+      message: 'packets are dropped',
+    })
+    const { state, message } = await client.captureReport()
+    assert.equal(state, 'running')
+    assert.match(message, /the disk fails: .*[Nn]o space/)
+    await rm(join(store, 'ballast'))
+    const before = (await client.captureReport()).counts.packets
+    await eventually(async () => (await client.captureReport()).counts.packets > before + 100n, {
+      limitMs: LIMIT_MS,
+      message: 'packets are stored again',
+    })
+    await sender[Symbol.asyncDispose]()
+    const stopped = await client.stopCapture(false)
+    const stored = await storedNumbers(folderOf(recorder, name))
+    t.diagnostic(`${sender.sent} sent, ${stored.length} stored, ${stopped.drops} dropped`)
+    assert.equal(stopped.packets, BigInt(stored.length))
+    assert.ok(stored.every((number, index) => number > (stored[index - 1] ?? -1)))
+    assert.equal(stored.length + Number(stopped.drops), sender.sent)
+    await recorder.end('SIGTERM')
+  })
+
+  test('whose interface is not there yet begins with its schedule when it is', async () => {
+    await using stage = await stageWith({
+      capture: { schedule: [ALWAYS], ports: [{ port: 0, interface: 'later0' }] },
+    })
+    const { recorder, wire } = stage
+    await eventually(async () => (await recorder.client.captureReport()).state === 'error', {
+      limitMs: LIMIT_MS,
+      message: 'it cannot begin',
+    })
+    assert.match((await recorder.client.captureReport()).message, /later0/)
+    const inside = (...args: readonly string[]) => run(...inNamespace(wire.receiver, ['ip', ...args]))
+    await inside('link', 'set', wire.interfaceName, 'down')
+    await inside('link', 'set', wire.interfaceName, 'name', 'later0', 'up')
+    await recorder.running()
+    await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+    await eventually(async () => (await recorder.client.captureReport()).counts.packets > 0n, {
+      limitMs: LIMIT_MS,
+      message: 'packets come in',
+    })
+    await assert.rejects(recorder.client.stopCapture(false), { code: 'capture-scheduled' })
+    await sender[Symbol.asyncDispose]()
+  })
+
+  test('whose active capture is damaged goes on under a new name', async () => {
+    await using stage = await stageWith({})
+    const { recorder, wire } = stage
+    const { name } = await recorder.client.startCapture('damaged')
+    await using _sender = await NumberedSender.start(wire, 4 * PACKETS_PER_TICK)
+    const port = join(folderOf(recorder, name), 'cap0')
+    const hasTwo = async (): Promise<boolean> =>
+      (await readdir(port).catch((): string[] => [])).includes('00000002.idx')
+    await eventually(hasTwo, { limitMs: LIMIT_MS, message: 'a segment is finished' })
+    await recorder.end('SIGKILL')
+    await truncate(join(port, '00000001.idx'), 0)
+    await writeFile(join(port, '00000001.idx'), 'this is no index'.repeat(16))
+    await recorder.start()
+    const report = await recorder.running()
+    assert.notEqual(report.name, name)
+    assert.equal(report.baseName, 'damaged')
+  })
+})
