@@ -12,9 +12,9 @@ import {
   resolveListen,
   timeZoneSchema,
 } from '../src/base/setting-schemas.ts'
+import { LIVE_DEFAULTS } from '../src/http/live-limit.ts'
 import { TIME_SOURCES } from '../src/query/time-source.ts'
 import { COMPILE_DEFAULTS } from './compile/compile-queue.ts'
-import { LIVE_DEFAULTS } from './events/live-limit.ts'
 import { DISK_IDS } from './machine/disk-names.ts'
 import { MOUNT_IDS } from './machine/free-space-sensor.ts'
 import { LINK_IDS } from './machine/link-sensor.ts'

@@ -153,6 +153,12 @@ export const gatewayConfigSchema = z
         failuresMax: wholeNumber(1, 1_000_000).default(5),
       })
       .prefault({}),
+    events: z
+      .strictObject({
+        clientsMax: wholeNumber(1, 10_000).default(256),
+        callerClientsMax: wholeNumber(1, 10_000).default(16),
+      })
+      .prefault({}),
     exports: exportsSchema,
     audit: auditSchema,
     timeZone: timeZoneSchema,

@@ -14,9 +14,11 @@ import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges } from './export/export-changes.ts'
 import { publishExports } from './export/run/export-metrics.ts'
 import { CallLimits } from './fleet/call-limits.ts'
+import { FleetEvents } from './fleet/events/fleet-events.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
+import { LiveLimit } from './http/live-limit.ts'
 import { PageFiles } from './http/page-files.ts'
 import { shuttingDown } from './lease/lease-failure.ts'
 import type { ReadersOf } from './lease/lease-housekeeper.ts'
@@ -90,6 +92,8 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const draining = new AbortController()
   const parts: GatewayParts = {
     fleet,
+    events: building.use(new FleetEvents({ fleet, log, metrics })),
+    live: openLive(config, metrics),
     proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
     callLimits: new CallLimits(config.control, metrics, fleet),
     quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
@@ -174,6 +178,12 @@ function keysForRestart(running: GatewayConfig, changed: GatewayConfig): readonl
   return keys.filter(
     (key) => !LIVE_KEYS.has(key) && JSON.stringify(running[key]) !== JSON.stringify(changed[key]),
   )
+}
+
+function openLive({ events }: GatewayConfig, metrics: Metrics): LiveLimit {
+  const live = new LiveLimit(events)
+  metrics.gauge('event_clients', 'Clients that follow /v1/events', [], (gauge) => gauge.set(live.used))
+  return live
 }
 
 function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metrics, log: Log): ReceiptStore {

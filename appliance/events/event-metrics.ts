@@ -1,6 +1,6 @@
 import type { Metrics } from '../../src/base/metrics.ts'
+import type { LiveLimit } from '../../src/http/live-limit.ts'
 import { EVENT_KINDS } from './event-log.ts'
-import type { LiveLimit } from './live-limit.ts'
 import type { StoredEvent } from './stored-event.ts'
 
 /** Counts events from the start of the program on; rolls and removals are among them. */

@@ -1,11 +1,12 @@
 /** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
+import { Bell } from '../../src/base/bell.ts'
 import { EVENT_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
+import { answerLive } from '../../src/http/live-answer.ts'
 import { badParameter, quote } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { Bell } from './bell.ts'
+import { callerOf } from '../request/labelled-caller.ts'
 import { EventCursor } from './event-cursor.ts'
-import { answerLive } from './live-answer.ts'
 import { telemetryLines } from './system-telemetry.ts'
 
 /** Shorter than proxies let a connection be silent. */
@@ -25,6 +26,7 @@ export async function answerEvents(ctx: ApplianceContext, parts: ApplianceParts)
   const request = parseRequest(ctx)
   await parts.events.refresh()
   await answerLive(parts, ctx, {
+    caller: callerOf(ctx),
     contentType: 'text/event-stream',
     texts: (signal) => eventTexts(parts, request, signal),
   })

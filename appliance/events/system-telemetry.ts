@@ -1,11 +1,12 @@
 /** /api/v1/system/telemetry: the groups of the system status again and again, one JSON line each. */
+import { Bell } from '../../src/base/bell.ts'
 import { TELEMETRY_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
+import { answerLive } from '../../src/http/live-answer.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { callerOf } from '../request/labelled-caller.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { readStatus } from '../system-status/status-groups.ts'
-import { Bell } from './bell.ts'
-import { answerLive } from './live-answer.ts'
 
 interface TelemetryRequest {
   readonly intervalMs: number
@@ -19,6 +20,7 @@ export async function answerTelemetry(ctx: ApplianceContext, parts: AppliancePar
   const intervalMs = intervalS === undefined ? parts.config.telemetry.intervalMs : intervalS * 1000
   const request = { count, intervalMs }
   await answerLive(parts, ctx, {
+    caller: callerOf(ctx),
     contentType: 'application/x-ndjson',
     texts: (signal) => telemetryTexts(parts, request, signal),
   })

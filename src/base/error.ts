@@ -185,7 +185,7 @@ export const ERROR_KINDS = {
   },
   'event-streams-exhausted': {
     status: 503,
-    title: 'Too many clients follow the events of the device',
+    title: 'Too many clients follow what happens',
     retry: true,
     blame: 'caller',
   },

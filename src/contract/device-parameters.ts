@@ -161,7 +161,9 @@ export const SYSMASTER_STATUS_PARAMETERS = {
 export const EVENT_PARAMETERS = {
   lastEventId: {
     name: 'LastEventID',
-    says: 'The number of the event that the client saw last, 0 for all that are kept. The header Last-Event-ID counts before it.',
+    says:
+      'The number of the event that the client saw last, 0 for all that are kept. Numbers are the epoch milliseconds at which ' +
+      'events were written, so that any time will do. The header Last-Event-ID counts before it.',
     type: numberType(0, Number.MAX_SAFE_INTEGER),
     defaultSays: 'what happens from now on',
   },

@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from '../base/error.ts'
 import { AUDIT_PARAMETERS } from '../query/audit-parameters.ts'
-import { FLEET_PARAMETERS, RECEIPT_PARAMETERS } from '../query/gateway-options.ts'
+import { EVENTS_PARAMETERS, FLEET_PARAMETERS, RECEIPT_PARAMETERS } from '../query/gateway-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import { FLEET_ACTIVITY } from './activity-answers.ts'
 import { AUDIT_PAGE } from './audit-answers.ts'
@@ -31,6 +31,7 @@ import {
   DOWNLOAD_TRAILERS,
   GATEWAY_DOWNLOAD_HEADERS,
   GATEWAY_DOWNLOAD_TRAILERS,
+  LAST_EVENT_ID,
 } from './headers.ts'
 
 /** What may go wrong between the gateway and a device. */
@@ -224,6 +225,28 @@ export const GATEWAY_API = {
     parameters: [{}],
     answers: [json('Device', DEVICE_REPORT, 'The device.')],
     errors: ['unknown-device'],
+  },
+  events: {
+    method: 'GET',
+    path: '/v1/events',
+    scope: 'device:read',
+    group: 'Gateway',
+    says:
+      'What happens on the chosen devices, also on those that join the fleet later, as they tell it and as the gateway sees them: ' +
+      'server-sent events, until the client leaves. However many clients there are, each device is listened to once.',
+    parameters: [FLEET_PARAMETERS, EVENTS_PARAMETERS],
+    requestHeaders: [CAPFLEET_DEVICE, LAST_EVENT_ID],
+    answers: [
+      {
+        says:
+          'First "fleet": how many devices there are, which are down, and whose own events cannot be heard (silent). ' +
+          'Then "happened": device, source (device, gateway), kind, atNs, number (the device\'s own, or null) and what was told, with an id. ' +
+          '"gap": so many events (missed, null: unknown) are not there, because the client was too slow or came back too late, ' +
+          'or because the device lost them.',
+        bodies: { 'text/event-stream': 'text' },
+      },
+    ],
+    errors: ['event-streams-exhausted', 'draining', 'unknown-device'],
   },
   queue: {
     method: 'GET',

@@ -18,7 +18,7 @@ export const LOCATION: HeaderRow = {
 
 export const LAST_EVENT_ID: HeaderRow = {
   name: 'Last-Event-ID',
-  says: 'The number of the event that the client saw last; browsers send it when they come back.',
+  says: 'The id of the event that the client saw last; browsers send it when they come back.',
 }
 
 /** That any request may have. */

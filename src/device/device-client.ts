@@ -63,6 +63,14 @@ export interface StreamOptions {
   readonly signal: AbortSignal
 }
 
+export interface LiveOptions {
+  /** Label of whoever listens. */
+  readonly caller: string
+  /** A device that sends nothing for so long has failed. */
+  readonly silenceMs: number
+  readonly signal: AbortSignal
+}
+
 /**
  * How many bytes of an answer the gateway takes, by what it asked. All are far above what the API needs: the
  * version is three short texts, a status some 12 KiB, an estimate 200 bytes. Lists have settings of their
@@ -159,6 +167,17 @@ export class DeviceClient {
     const request = formatRequest(this.device, { target, headers })
     const idleTimeoutMs = mayPause ? NO_IDLE_TIMEOUT : this.#limits.idleTimeoutMs
     return this.#accept(await this.#pool.askAlone(request, { signal, idleTimeoutMs, readSize }))
+  }
+
+  /**
+   * GETs what the device tells for as long as it is listened to, over a connection of its own; the caller must
+   * dispose it. The device may be silent for `silenceMs`. Fails like getText.
+   */
+  async openLive(target: string, { caller, silenceMs, signal }: LiveOptions): Promise<DeviceStream> {
+    const headers = { 'capfleet-caller': caller, ...USER_AGENT, connection: 'close' }
+    const request = formatRequest(this.device, { target, headers })
+    const limits = { signal, idleTimeoutMs: silenceMs, headTimeoutMs: this.#limits.idleTimeoutMs }
+    return this.#accept(await this.#pool.askAlone(request, limits))
   }
 
   /**

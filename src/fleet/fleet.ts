@@ -4,7 +4,7 @@ import type { Device } from '../device/device.ts'
 import { DeviceClient, type ListLimits } from '../device/device-client.ts'
 import { CaptureListCache } from './capture-list-cache.ts'
 import { DeviceBreaker } from './health/device-breaker.ts'
-import { DeviceHealth } from './health/device-health.ts'
+import { DeviceHealth, type HealthReport } from './health/device-health.ts'
 import type { ClockOffset } from './health/device-probe.ts'
 import { LargeAnswers } from './large-answers.ts'
 import { unknownDevice } from './unknown-device.ts'
@@ -41,6 +41,14 @@ export interface FleetChange {
   readonly removed: readonly string[]
 }
 
+/** Who wants to know at once. */
+export interface FleetListener {
+  /** There is another list of devices. */
+  replaced(): void
+  /** As DeviceHealth's onChange. */
+  cameOrWent(device: Device, report: HealthReport): void
+}
+
 /** The devices that the gateway knows now, in an order that all requests share. */
 export class Fleet implements AsyncDisposable {
   /** Lists of captures that are being read and are not small. */
@@ -49,6 +57,7 @@ export class Fleet implements AsyncDisposable {
   #members: ReadonlyMap<string, FleetMember> = new Map()
   #devices: readonly Device[] = []
   #present: ReadonlySet<string> = new Set()
+  readonly #listeners = new Set<FleetListener>()
 
   constructor(options: FleetOptions) {
     this.#options = options
@@ -92,6 +101,12 @@ export class Fleet implements AsyncDisposable {
     return this.find(name)?.health.report.clock
   }
 
+  /** Tells `listener` until dispose. */
+  listen(listener: FleetListener): Disposable {
+    this.#listeners.add(listener)
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) }
+  }
+
   /** Tells the breakers of the devices that `error` names of a failure that was not under DeviceBreaker.run. */
   suspect(error: unknown): void {
     if (!(error instanceof CapfleetError)) return
@@ -121,6 +136,7 @@ export class Fleet implements AsyncDisposable {
       health
         .close()
         .catch((err) => this.#options.log.error('device.close-failed', { device: device.name, err }))
+    for (const listener of this.#listeners) listener.replaced()
     return {
       added: namesOf(this.#devices.filter(({ name }) => !before.has(name))),
       changed: namesOf(gone.map(({ device }) => device).filter(({ name }) => this.#members.has(name))),
@@ -158,6 +174,9 @@ export class Fleet implements AsyncDisposable {
       breaker,
       settings: { intervalMs: probeIntervalMs, timeoutMs: probeTimeoutMs },
       log,
+      onChange: (report) => {
+        for (const listener of this.#listeners) listener.cameOrWent(device, report)
+      },
     })
     return {
       device,

@@ -94,6 +94,18 @@ export const RECEIPT_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
+/** /v1/events */
+export const EVENTS_PARAMETERS = {
+  lastEventId: {
+    name: 'LastEventID',
+    says:
+      'The id of the event that the client saw last; 0 for what the gateway keeps: the newest events of each device, of about an hour. ' +
+      'The header Last-Event-ID counts before it.',
+    type: patternType(/^(0|[0-9a-f]{1,32}-\d{1,15})$/, 'must be the id of an event, or 0'),
+    defaultSays: 'what happens from now on',
+  },
+} as const satisfies ParameterRows
+
 /** What chooses devices at the root. */
 export const FLEET_PARAMETERS = {
   devices: {

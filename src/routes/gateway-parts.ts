@@ -13,7 +13,9 @@ import type { DeviceProxy } from '../device/device-proxy.ts'
 import type { ExportChanges } from '../export/export-changes.ts'
 import type { ExportParts } from '../export/run/export-parts.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
+import type { FleetEvents } from '../fleet/events/fleet-events.ts'
 import type { FleetView } from '../fleet/visible-fleet.ts'
+import type { LiveLimit } from '../http/live-limit.ts'
 import type { PageFiles } from '../http/page-files.ts'
 import type { TimeSourceAliases } from '../query/time-source.ts'
 import type { DownloadParts } from '../serve/serve-download.ts'
@@ -22,6 +24,10 @@ import type { DownloadParts } from '../serve/serve-download.ts'
 export interface GatewayParts {
   /** What the caller may see of the fleet. */
   readonly fleet: FleetView
+  /** Of the whole fleet: whoever opens it says whose events its caller may hear. */
+  readonly events: FleetEvents
+  /** Clients that follow events. */
+  readonly live: LiveLimit
   readonly proxy: DeviceProxy
   readonly callLimits: CallLimits
   readonly downloads: DownloadParts

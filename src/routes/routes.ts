@@ -37,6 +37,7 @@ import {
 } from './device-handlers.ts'
 import { showDevice, showDevices } from './device-reports.ts'
 import { estimateFleet } from './estimate-handlers.ts'
+import { followFleet } from './event-handlers.ts'
 import { followExport } from './export-events.ts'
 import { sendExportFile, showManifest } from './export-files.ts'
 import { cancelExport, fillExport, listExports, orderExport, showExport } from './export-handlers.ts'
@@ -187,6 +188,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   // The gateway itself.
   { ...GATEWAY_API.devices, handler: showDevices },
   { ...GATEWAY_API.device, handler: showDevice },
+  { ...GATEWAY_API.events, handler: followFleet },
   { ...GATEWAY_API.queue, handler: showQueue },
   { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
   { ...GATEWAY_API.receipts, handler: listRequests },

@@ -44,6 +44,8 @@ export interface HealthOptions {
   readonly breaker: DeviceBreaker
   readonly settings: HealthSettings
   readonly log: Log
+  /** Called when the device comes or goes, as far as probes see; not for a device that is there from the first probe on. */
+  readonly onChange: (report: HealthReport) => void
 }
 
 /** Part of the interval by which probes vary, so that those of many devices and replicas spread. */
@@ -158,10 +160,11 @@ export class DeviceHealth {
     const since = before.reachable === reachable ? before.since : now
     this.#report = { ...before, ...found, reachable, since, probedAt: now }
     if (before.reachable === reachable) return
-    const { log } = this.#options
+    const { log, onChange } = this.#options
     if (reachable) log.info('device.up', { device: this.#name, version: this.#report.version })
     else
       log.warn('device.down', { device: this.#name, code: found.error?.code, message: found.error?.message })
+    if (!reachable || before.reachable === false) onChange(this.#report)
   }
 
   /** Asks for the facts. What a device does not tell stays unknown, which is no failure. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LiveLimit } from '../../../appliance/events/live-limit.ts'
+import { LiveLimit } from '../../../src/http/live-limit.ts'
 
 const caller = (user: string, label = '') => ({ user, id: `${user}/${label}` })
 const settings = { clientsMax: 8, callerClientsMax: 2 }

@@ -1,13 +1,29 @@
 /** Answers that go on until the client leaves: events and telemetry. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { callerOf } from '../request/labelled-caller.ts'
+import type { Caller } from '../base/caller.ts'
+import type { LiveCaller, LiveLimit } from './live-limit.ts'
+
+export interface LiveParts {
+  /** Aborts at the start of a shutdown, with the error draining as its reason. */
+  readonly draining: AbortSignal
+  readonly live: LiveLimit
+}
 
 export interface LiveAnswer {
+  /** Who takes a place for it. */
+  readonly caller: LiveCaller
   readonly contentType: string
   /** What to send, as it happens; ends soon after `signal` has aborted. */
   readonly texts: (signal: AbortSignal) => AsyncIterable<string>
+}
+
+/** What it needs of a request. */
+export interface LiveContext {
+  readonly method: string
+  readonly res: ServerResponse
+  readonly state: { readonly caller?: Caller }
+  respond?: boolean | undefined
 }
 
 /** A client that takes nothing for so long holds a place that others may want. */
@@ -15,16 +31,16 @@ const STALL_LIMIT_MS = 30_000
 
 /**
  * Sends the texts until they end, the client leaves or may not have them any more, or the program ends. A client that is slower
- * than they come is waited for, with nothing kept meanwhile, and cut when it takes nothing at all.
+ * than they come is waited for, and cut when it takes nothing at all.
  * Fails with event-streams-exhausted or draining before the first byte.
  */
 export async function answerLive(
-  parts: Pick<ApplianceParts, 'draining' | 'live'>,
-  ctx: ApplianceContext,
-  { contentType, texts }: LiveAnswer,
+  { draining, live }: LiveParts,
+  ctx: LiveContext,
+  { caller, contentType, texts }: LiveAnswer,
 ): Promise<void> {
-  parts.draining.throwIfAborted()
-  using _place = ctx.method === 'HEAD' ? undefined : parts.live.take(callerOf(ctx))
+  draining.throwIfAborted()
+  using _place = ctx.method === 'HEAD' ? undefined : live.take(caller)
   const { res } = ctx
   ctx.respond = false
   res.writeHead(200, {
@@ -33,10 +49,8 @@ export async function answerLive(
     // Else nginx keeps lines back.
     'X-Accel-Buffering': 'no',
   })
-  const ends = [
-    parts.draining,
-    ...(ctx.state.caller?.revoked === undefined ? [] : [ctx.state.caller?.revoked]),
-  ]
+  const revoked = ctx.state.caller?.revoked
+  const ends = [draining, ...(revoked === undefined ? [] : [revoked])]
   if (ctx.method !== 'HEAD') await sendAll(res, texts, ends)
   res.end()
 }

@@ -1,5 +1,4 @@
-import { CapfleetError } from '../../src/base/error.ts'
-import type { LabelledCaller } from '../request/labelled-caller.ts'
+import { CapfleetError } from '../base/error.ts'
 
 export interface LiveSettings {
   /** How many clients follow at once. Each costs a little memory and, with telemetry, a little time every second. */
@@ -8,16 +7,24 @@ export interface LiveSettings {
   readonly callerClientsMax: number
 }
 
+/** Who follows. */
+export interface LiveCaller {
+  /** Whose credentials came with the request. */
+  readonly user: string
+  /** The same for all requests of one caller, of whom several may come under one user's credentials. */
+  readonly id: string
+}
+
 export const LIVE_DEFAULTS: LiveSettings = { clientsMax: 64, callerClientsMax: 8 }
 
 const RETRY_AFTER_S = 10
 /** One user, who may be a gateway with many callers, has half of the places: the other half is for others. */
 const USER_SHARE = 2
 
-/** How many clients may follow events and telemetry at once, so that nobody keeps others from it. */
+/** How many clients may follow what happens at once, so that nobody keeps others from it. */
 export class LiveLimit {
   readonly #settings: LiveSettings
-  readonly #places = new Set<{ readonly caller: LabelledCaller }>()
+  readonly #places = new Set<{ readonly caller: LiveCaller }>()
 
   constructor(settings: LiveSettings = LIVE_DEFAULTS) {
     this.#settings = settings
@@ -28,7 +35,7 @@ export class LiveLimit {
   }
 
   /** A place until dispose. Fails with event-streams-exhausted when none is free, or none for this caller. */
-  take(caller: LabelledCaller): Disposable {
+  take(caller: LiveCaller): Disposable {
     const { clientsMax, callerClientsMax } = this.#settings
     if (this.#places.size >= clientsMax) throw exhausted(`${clientsMax} clients follow`)
     const mine = [...this.#places].filter((place) => place.caller.id === caller.id)

@@ -1,0 +1,73 @@
+/** Events of the fleet as the texts that clients get, and what devices tell as such. */
+import { nestsTooDeep } from '../../device/device-json.ts'
+import { plainText } from '../../device/device-refusal.ts'
+import type { EventBlock } from './event-blocks.ts'
+
+export interface Happened {
+  readonly source: 'device' | 'gateway'
+  readonly kind: string
+  readonly atNs: string
+  /** The device's own. */
+  readonly number: string | null
+  /** JSON in one line. */
+  readonly told: string
+}
+
+const KIND_LENGTH = 64
+const NUMBER_LENGTH = 32
+
+/** REQUIRES: `data` has no line end. */
+export function formatEvent(name: string, data: string): string {
+  return `event: ${name}\ndata: ${data}\n\n`
+}
+
+/** Without an id: whoever breaks off behind it is told again. */
+export function formatGap(gap: { readonly device: string | null; readonly missed: number | null }): string {
+  return formatEvent('gap', JSON.stringify(gap))
+}
+
+export function formatHappened(id: string, device: string, { told, ...facts }: Happened): string {
+  const head = JSON.stringify({ device, ...facts }).slice(0, -1)
+  // Letter by letter: to read and write it would change integers beyond 2^53.
+  return `id: ${id}\n${formatEvent('happened', `${head},"told":${told}}`)}`
+}
+
+/** What the gateway has seen itself. */
+export function seenByGateway(kind: string, facts: object): Happened {
+  return { source: 'gateway', kind, atNs: nowNs(), number: null, told: JSON.stringify(facts) }
+}
+
+/** What a device tells. Its time is ours where it has none. */
+export function toldByDevice({ id, name, data }: EventBlock): Happened {
+  const told = oneLine(data)
+  const { TS, Kind } = membersOf(told)
+  return {
+    source: 'device',
+    kind: plainText(name === '' ? Kind : name, KIND_LENGTH) ?? 'unknown',
+    atNs: typeof TS === 'string' && /^\d{1,20}$/.test(TS) ? TS : nowNs(),
+    number: plainText(id, NUMBER_LENGTH) ?? null,
+    told,
+  }
+}
+
+/** The device's JSON as it is; what is none, or may do harm, as a text. */
+function oneLine(data: string): string {
+  // JSON has line ends between its parts only.
+  const line = data.replaceAll(/[\r\n]/g, ' ')
+  try {
+    if (nestsTooDeep(line)) throw new SyntaxError('it has too many levels')
+    JSON.parse(line)
+    return line
+  } catch {
+    return JSON.stringify(line)
+  }
+}
+
+function membersOf(json: string): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(json)
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+function nowNs(): string {
+  return `${Date.now()}000000`
+}
