@@ -30,7 +30,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** These may go on for as long as somebody listens. */
-const ENDLESS = /\/(system|exports\/\{id\})\/(events|telemetry)$/
+const ENDLESS = /\/(system|v1|exports\/\{id\})\/(events|telemetry)$/
 
 interface Operation {
   parameters: { readonly name: string; schema: object }[]

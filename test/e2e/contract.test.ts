@@ -30,7 +30,7 @@ const SCHEDULED = 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now'
 const ELSEWHERE = new Set(['/v1/queue/:id', '/', '/assets/:name'])
 
 /** Answers that go on until the client leaves. */
-const ENDLESS = /\/system\/events$/
+const ENDLESS = /\/(system|v1)\/events$/
 
 function queryOf({ path, method, isChange }: Endpoint, program: Program): string {
   if (method === 'POST' && path === '/v1/exports') return EXPORTED
