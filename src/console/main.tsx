@@ -18,7 +18,7 @@ import { TEXTS } from './texts.ts'
 import { TimelinePage } from './timeline/timeline-page.tsx'
 
 /** What a view needs; who may not use it does not see it. */
-const SCOPES: Readonly<Record<View, string | undefined>> = {
+const SCOPES: Readonly<Record<View, Session['scopes'][number] | undefined>> = {
   fleet: 'device:read',
   timeline: 'device:read',
   inside: 'capture:download',

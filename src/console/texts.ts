@@ -58,7 +58,10 @@ export const TEXTS = {
     timeline: 'Open in the timeline',
     start: 'Start capture…',
     stop: 'Stop capture…',
-    details: 'Details',
+    choose: 'Choose for start and stop',
+    chooseShown: 'Choose all shown',
+    chooseNone: 'Choose none',
+    chosen: 'chosen',
   },
   timeline: {
     title: 'Timeline',
@@ -123,6 +126,9 @@ export const TEXTS = {
     noReceipts: 'Your downloads of the last 24 hours appear here with what became of them.',
     continue: 'Continue',
     continueHint: 'The rest comes as a file of its own, from the first packet that did not arrive whole.',
+    continueOffset:
+      'Only you know how much of it arrived. The rest comes without a header of its own: append it to your file.',
+    offset: 'Size of your file in bytes',
     checkHere: 'here',
   },
   inside: {
@@ -139,7 +145,8 @@ export const TEXTS = {
     wireshark: 'Open in Wireshark',
     wiresharkText:
       'Wireshark reads the download from a pipe: paste this into a shell. It stops when you close Wireshark.',
-    onlyFirst: 'Shown are the first devices of the selection:',
+    devices: 'Devices with packets',
+    devicesMax: 'Six at a time: choosing another one leaves out the one that was chosen first.',
   },
   queue: {
     title: 'Queue',
@@ -181,6 +188,7 @@ export const TEXTS = {
     scopes: 'May',
     bounds: 'Within',
     tokens: 'Tokens',
+    session: 'session of this page',
     noTokens: 'No token that is still good.',
     newToken: 'New token',
     make: 'Make token',
@@ -198,13 +206,21 @@ export const TEXTS = {
     older: 'Older lines',
   },
   control: {
+    outcome: 'What the devices did',
     startTitle: 'Start a capture?',
     stopTitle: 'Stop the capture?',
-    startText: 'A capture starts on:',
-    stopText: 'The running capture ends on:',
+    startText: 'A capture starts on',
+    stopText: 'The running capture ends on',
     name: 'Name of the capture',
+    ownName: 'as each device has it set',
     start: 'Start capture',
     stop: 'Stop capture',
     busy: 'Telling the devices…',
+    started: 'started',
+    stopped: 'stopped',
+    allDid: 'Every device did it.',
+    someDidNot: 'devices did not do it; the others did.',
+    noneDid: 'No device did it.',
+    devices: 'Devices',
   },
 } as const

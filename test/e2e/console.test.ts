@@ -5,49 +5,39 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import {
-  ConsoleBrowser,
   hindrances,
   missingForConsole,
-  type OpenPage,
   saved,
+  settled,
   sha256,
   show,
   signIn,
   tabTo,
 } from '../support/console/console-browser.ts'
+import { testControl, testDownloadsAndExports } from '../support/console/console-jobs.ts'
+import { testMarkup } from '../support/console/console-markup.ts'
+import { ConsoleStand } from '../support/console/console-stand.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../support/exports/export-captures.ts'
-import { ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
+import { type ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
 import { readPcap } from '../support/packets/pcap-records.ts'
-import { startTempWorker, type TempWorker } from '../support/processes/temp-worker.ts'
 import { USER_PASSWORD } from '../support/suite-secrets.ts'
 
-const CAPTURE_BYTES = 1_000_000
 const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access']
 const MARKUP = '<img src=x onerror="document.title=`broken`">'
 const SECOND_NS = 1_000_000_000n
 const AROUND = `view-from=${EXPORT_BEGIN_NS - 6n * SECOND_NS}&view-to=${EXPORT_END_NS + 6n * SECOND_NS}`
 
 describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
+  let stand: ConsoleStand
   let world: ExportWorld
-  let worker: TempWorker
-  let browser: ConsoleBrowser
-  let opened: OpenPage
   let page: Page
-  const url = (): string => `${world.gateway.url}/`
 
   before(async () => {
-    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
-    worker = await startTempWorker(world.gateway)
-    browser = await ConsoleBrowser.launch()
-    opened = await browser.open(url(), { colorScheme: 'dark', viewport: { width: 1_440, height: 900 } })
-    page = opened.page
+    stand = await ConsoleStand.create()
+    world = stand.world
+    page = stand.page
   })
-  after(async () => {
-    await opened[Symbol.asyncDispose]()
-    await browser[Symbol.asyncDispose]()
-    await worker[Symbol.asyncDispose]()
-    await world[Symbol.asyncDispose]()
-  })
+  after(() => stand[Symbol.asyncDispose]())
 
   test('lets nobody in with a wrong password, says so, and lets them in with the right one', async () => {
     await page.getByLabel('User').fill('full')
@@ -90,7 +80,7 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
     const span = EXPORT_END_NS - EXPORT_BEGIN_NS + 12n * SECOND_NS
     assert.ok(near(from, EXPORT_BEGIN_NS - 6n * SECOND_NS + span / 4n), `${from}`)
     assert.ok(near(to, EXPORT_BEGIN_NS - 6n * SECOND_NS + span / 2n), `${to}`)
-    await using other = await browser.open(url() + hash)
+    await using other = await stand.browser.open(stand.url + hash)
     await signIn(other.page, { user: 'user', password: USER_PASSWORD })
     const field = (of: Page) => of.getByLabel('Begin').inputValue()
     assert.equal(await field(other.page), await field(page))
@@ -104,9 +94,19 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
     assert.equal(await problem.getAttribute('data-position'), '20')
     assert.ok(await page.getByRole('button', { name: 'Download', exact: true }).isDisabled())
     await page.getByLabel('FilterFrame').fill('')
-    await page.getByLabel('FilterBPF', { exact: true }).fill('tcp prt 80')
-    await page.locator('#parameter-FilterBPF-problem').waitFor()
-    await page.getByLabel('FilterBPF', { exact: true }).fill('greater 700')
+    await page.getByLabel('FilterRE').fill('GET [a')
+    assert.equal(
+      await page.locator('#parameter-FilterRE-problem pre').getAttribute('data-position'),
+      String('GET '.length),
+    )
+    await page.getByLabel('FilterRE').fill('')
+    const bpf = page.getByLabel('FilterBPF', { exact: true })
+    await bpf.fill('tcp prt 80')
+    await page.locator('#parameter-FilterBPF-problem', { hasText: 'syntax error' }).waitFor()
+    await bpf.fill('tcp port www or port nowhere')
+    const word = page.locator('#parameter-FilterBPF-problem pre')
+    assert.equal(await word.getAttribute('data-position'), String('tcp port www or port '.length))
+    await bpf.fill('greater 700')
     await page.locator('.estimate strong[data-packets]').waitFor()
   })
 
@@ -157,29 +157,16 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
     )
   })
 
+  testDownloadsAndExports(() => stand)
+  testMarkup(() => stand)
+
   test('every view can be used by everybody, in dark and light, and on a phone', async () => {
-    await using own = await browser.open(url(), { colorScheme: 'dark', reducedMotion: 'reduce' })
-    await signIn(own.page, { user: 'admin', password: USER_PASSWORD })
-    const found: string[] = []
-    for (const view of VIEWS) {
-      await show(own.page, `#/${view}?${WHOLE_RANGE}&device=east`)
-      await settled(own.page)
-      const inDark = await hindrances(own.page)
-      await own.page.getByRole('button', { name: 'Light', exact: true }).click()
-      const inLight = await hindrances(own.page, ['color-contrast'])
-      await own.page.getByRole('button', { name: 'Dark', exact: true }).click()
-      found.push(...[...inDark, ...inLight].map((hindrance) => `${view}: ${hindrance}`))
-      await own.page.setViewportSize({ width: 320, height: 640 })
-      const beyondPx = await own.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
-      if (beyondPx > 0) found.push(`${view}: ${beyondPx} px wider than a phone`)
-      await own.page.setViewportSize({ width: 1_280, height: 720 })
-    }
-    assert.deepEqual(found, [])
-    assert.deepEqual(own.faults, [])
+    const found = await Promise.all((['dark', 'light'] as const).map((theme) => hindrancesIn(stand, theme)))
+    assert.deepEqual(found.flat(), [])
   })
 
   test('the main task needs no mouse', async () => {
-    await using own = await browser.open(url())
+    await using own = await stand.browser.open(stand.url)
     const { keyboard } = own.page
     await tabTo(own.page, '[name=user]')
     await keyboard.type('user')
@@ -204,7 +191,7 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
   })
 
   test('a viewer sees no control', async () => {
-    await using own = await browser.open(url())
+    await using own = await stand.browser.open(stand.url)
     await signIn(own.page, { user: 'viewer', password: USER_PASSWORD })
     const links = await own.page.getByRole('navigation').getByRole('link').allInnerTexts()
     assert.deepEqual(links, ['Fleet', 'Timeline', 'Queue', 'Live', 'Access'])
@@ -220,7 +207,7 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
   test('works below a path prefix, behind a proxy', async () => {
     const proxy = await startPrefixProxy(world.gateway.url, '/tools/capfleet')
     try {
-      await using own = await browser.open(`${proxy.url}/tools/capfleet/`)
+      await using own = await stand.browser.open(`${proxy.url}/tools/capfleet/`)
       await signIn(own.page, { user: 'user', password: USER_PASSWORD })
       await show(own.page, `#/timeline?${WHOLE_RANGE}`)
       await own.page.locator('.estimate strong[data-packets]').waitFor()
@@ -235,6 +222,8 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
     }
   })
 
+  testControl(() => stand)
+
   test('a device that dies is shown as down within 10 s', async () => {
     await show(page, '#/fleet')
     await page.locator('tr[data-device=west]', { hasText: 'up' }).waitFor()
@@ -243,8 +232,8 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
   })
 
   test('nothing failed in it, nothing was asked elsewhere, and its policy has no unsafe word', async () => {
-    assert.deepEqual(opened.faults, [])
-    const policy = (await fetch(url(), { headers: { accept: 'text/html' } })).headers.get(
+    assert.deepEqual(stand.opened.faults, [])
+    const policy = (await fetch(stand.url, { headers: { accept: 'text/html' } })).headers.get(
       'content-security-policy',
     )
     assert.match(policy ?? '', /script-src 'self'/)
@@ -277,9 +266,26 @@ function near(a: bigint, b: bigint): boolean {
   return distance < SECOND_NS / 4n
 }
 
-/** Nothing says any more that it is still asking. */
-async function settled(page: Page): Promise<void> {
-  await page.waitForFunction(() => document.querySelector('.waiting, [aria-busy=true]') === null)
+/** Of all views, the first one for nobody. */
+async function hindrancesIn(
+  { browser, url }: ConsoleStand,
+  theme: 'dark' | 'light',
+): Promise<readonly string[]> {
+  await using own = await browser.open(url, { colorScheme: theme, reducedMotion: 'reduce' })
+  const { page } = own
+  await page.getByLabel('User').waitFor()
+  const found = (await hindrances(page)).map((hindrance) => `sign-in: ${hindrance}`)
+  await signIn(page, { user: 'admin', password: USER_PASSWORD })
+  for (const view of VIEWS) {
+    await show(page, `#/${view}?${WHOLE_RANGE}&device=east`)
+    await settled(page)
+    found.push(...(await hindrances(page)).map((hindrance) => `${view}: ${hindrance}`))
+    await page.setViewportSize({ width: 320, height: 640 })
+    const beyondPx = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+    if (beyondPx > 0) found.push(`${view}: ${beyondPx} px wider than a phone`)
+    await page.setViewportSize({ width: 1_280, height: 720 })
+  }
+  return [...found, ...own.faults].map((hindrance) => `${theme}: ${hindrance}`)
 }
 
 async function startPrefixProxy(

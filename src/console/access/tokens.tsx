@@ -53,8 +53,7 @@ function TokenRow({ token, onGone }: { readonly token: Schemas['Token']; readonl
   return (
     <tr>
       <td>
-        {token.note ?? TEXTS.none}{' '}
-        <span class="quiet">{(token as { readonly kind?: string }).kind === 'session' ? 'session' : ''}</span>
+        {token.note ?? TEXTS.none} <span class="quiet">{token.kind === 'session' ? texts.session : ''}</span>
       </td>
       <td>{token.user}</td>
       <td class="mono wide">{token.scopes.join(' ')}</td>

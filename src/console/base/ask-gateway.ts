@@ -77,7 +77,7 @@ async function askedFetch(request: Request): Promise<Response> {
   return response
 }
 
-const UNREACHABLE = 'The gateway does not answer. Check the network; the page tries again by itself.'
+const UNREACHABLE = 'The gateway does not answer. Check the network between this browser and it.'
 
 function problemOf(response: Response, body: unknown): Problem {
   const facts = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>

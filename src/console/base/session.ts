@@ -1,21 +1,8 @@
 /** Who is signed in, and what they may do. */
 import { useEffect, useState } from 'preact/hooks'
-import { openAnswer, Problem, useFormToken, whenSessionIsOver } from './ask-gateway.ts'
+import { answered, gateway, Problem, type Schemas, useFormToken, whenSessionIsOver } from './ask-gateway.ts'
 
-export interface Session {
-  readonly user: string
-  readonly scopes: readonly string[]
-  readonly bounds: {
-    readonly devices: readonly string[]
-    readonly filters: readonly string[]
-    readonly spanMaxS?: number
-  }
-  readonly formToken: string | null
-  readonly endsAt: string | null
-  readonly version: string
-  readonly timeZone: string
-  readonly exports: boolean
-}
+export type Session = Schemas['Session']
 
 export type Credentials = { readonly user: string; readonly password: string } | { readonly token: string }
 
@@ -48,19 +35,19 @@ export function useSession(): SignedIn {
     session,
     signIn: async (credentials) => show(await openSession(credentials)),
     signOut: async () => {
-      await openAnswer('v1/session', { method: 'DELETE' })
+      await answered(gateway.DELETE('/v1/session'))
       show(null)
     },
   }
 }
 
-export function may(session: Session, scope: string): boolean {
+export function may(session: Session, scope: Session['scopes'][number]): boolean {
   return session.scopes.includes(scope)
 }
 
 async function readSession(): Promise<Session | null> {
   try {
-    return (await (await openAnswer('v1/session')).json()) as Session
+    return await answered(gateway.GET('/v1/session'))
   } catch (error) {
     if (error instanceof Problem && error.status === 401) return null
     throw error
@@ -69,10 +56,12 @@ async function readSession(): Promise<Session | null> {
 
 async function openSession(credentials: Credentials): Promise<Session> {
   const folder = location.pathname.replace(/[^/]*$/, '')
-  await openAnswer(`v1/session?Path=${encodeURIComponent(folder)}`, {
-    method: 'POST',
-    headers: { authorization: authorizationOf(credentials) },
-  })
+  await answered(
+    gateway.POST('/v1/session', {
+      params: { query: { Path: folder } },
+      headers: { authorization: authorizationOf(credentials) },
+    }),
+  )
   // Asked anew, because a browser drops the cookie of an address that is neither https nor this machine.
   const session = await readSession()
   if (session !== null) return session

@@ -1,6 +1,6 @@
 /** The selection as a download: every parameter of the API, what it would deliver, and the ways to have it. */
 import { useState } from 'preact/hooks'
-import { answered, gateway, openAnswer, Problem, type Schemas } from '../base/ask-gateway.ts'
+import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantText, typedInstant } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState, usePageState } from '../base/page-url.ts'
@@ -228,10 +228,11 @@ function OrderButtons({ values, isReady }: Pick<ButtonsProps, 'values' | 'isRead
   const { isBusy, failure, run } = useAction()
   const isSchedule = (values.Cron ?? '') !== ''
   const order = async (): Promise<void> => {
-    const path = isSchedule ? 'v1/schedules' : 'v1/exports'
-    const pairs = exportPairs(values, isSchedule)
-    const answer = await openAnswer(`${path}?${queryText(pairs)}`, { method: 'POST' })
-    setOrdered(((await answer.json()) as { readonly id: string }).id)
+    const params = { query: Object.fromEntries(exportPairs(values, isSchedule)) as never }
+    const asked = isSchedule
+      ? gateway.POST('/v1/schedules', { params })
+      : gateway.POST('/v1/exports', { params })
+    setOrdered((await answered<{ readonly id: string }>(asked)).id)
   }
   return (
     <>

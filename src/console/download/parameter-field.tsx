@@ -2,6 +2,7 @@
 import type { Parameter } from '../../query/query-parameters.ts'
 import type { Problem } from '../base/ask-gateway.ts'
 import { TEXTS } from '../texts.ts'
+import { placeOfMistake } from './mistake-place.ts'
 
 interface ParameterFieldProps {
   readonly parameter: Parameter
@@ -63,7 +64,7 @@ interface FieldProblemProps {
 /** The text again, with a mark below the character at fault. */
 export function FieldProblem({ id, value, problem }: FieldProblemProps) {
   if (problem === undefined) return null
-  const { position, message } = problem
+  const position = placeOfMistake(value, problem)
   return (
     <div id={id} class="field-problem" role="alert">
       {position === undefined ? null : (
@@ -73,7 +74,7 @@ export function FieldProblem({ id, value, problem }: FieldProblemProps) {
           {' '.repeat(position)}^ {TEXTS.download.checkHere}
         </pre>
       )}
-      <span>{message}</span>
+      <span>{problem.message}</span>
     </div>
   )
 }

@@ -1,10 +1,13 @@
 /** My downloads, with what became of them. */
+
+import { useState } from 'preact/hooks'
 import { bytesText, countText } from '../base/amounts.ts'
-import { openAnswer, type Schemas } from '../base/ask-gateway.ts'
+import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
+import { Dialog } from '../parts/dialog.tsx'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { startDownload } from './start-download.ts'
@@ -33,8 +36,8 @@ export function Receipts({ started, onStart }: { readonly started: number; reado
 }
 
 async function askReceipts(signal: AbortSignal): Promise<readonly Receipt[]> {
-  const answer = await openAnswer(`v1/requests?Limit=${SHOWN_MAX}`, { signal })
-  return ((await answer.json()) as { readonly requests: readonly Receipt[] }).requests
+  const params = { query: { Limit: SHOWN_MAX } }
+  return (await answered(gateway.GET('/v1/requests', { params, signal }))).requests
 }
 
 function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly onStart: () => void }) {
@@ -59,18 +62,54 @@ function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly 
   )
 }
 
+/** How much a client has got that broke off by itself is known by that client alone. */
+const UNKNOWN_END: ReadonlySet<string> = new Set(['replica-lost', 'client-timeout'])
+
 function ContinueButton({ receipt, onStart }: { readonly receipt: Receipt; readonly onStart: () => void }) {
+  const { download: texts } = TEXTS
+  const [isAsking, setAsking] = useState(false)
+  const [offset, setOffset] = useState('')
   const { isBusy, failure, run } = useAction()
+  const needsOffset = receipt.status === 'client-gone' || UNKNOWN_END.has(receipt.error?.code ?? '')
   const goOn = async (): Promise<void> => {
-    await startDownload(`${receipt.path}?Resume=${receipt.id}`)
+    await startDownload(`${receipt.path}?Resume=${receipt.id}${needsOffset ? `&Offset=${offset}` : ''}`)
+    setAsking(false)
     onStart()
   }
   return (
     <>
-      <button type="button" disabled={isBusy} title={TEXTS.download.continueHint} onClick={() => run(goOn)}>
-        {TEXTS.download.continue}
+      <button
+        type="button"
+        disabled={isBusy}
+        title={texts.continueHint}
+        onClick={() => (needsOffset ? setAsking(true) : run(goOn))}
+      >
+        {texts.continue}
       </button>
-      {failure === undefined ? null : <span class="bad">{failure}</span>}
+      {isAsking ? (
+        <Dialog
+          title={texts.continue}
+          action={texts.continue}
+          isBusy={isBusy}
+          failure={failure}
+          onAnswer={() => run(goOn)}
+          onClose={() => setAsking(false)}
+        >
+          <p>{texts.continueOffset}</p>
+          <label>
+            {texts.offset}
+            <input
+              value={offset}
+              inputMode="numeric"
+              pattern="\d+"
+              required
+              onInput={(event) => setOffset(event.currentTarget.value)}
+            />
+          </label>
+        </Dialog>
+      ) : failure === undefined ? null : (
+        <span class="bad">{failure}</span>
+      )}
     </>
   )
 }

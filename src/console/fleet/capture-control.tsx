@@ -1,6 +1,6 @@
-/** Start and stop of captures, behind a question that names the devices. */
+/** Start and stop of captures, behind a question that names the devices; then what each of them did. */
 import { useState } from 'preact/hooks'
-import { answered, gateway, Problem } from '../base/ask-gateway.ts'
+import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { TEXTS } from '../texts.ts'
@@ -10,41 +10,56 @@ export interface ControlRequest {
   readonly devices: readonly string[]
 }
 
+/** Names of 64 letters fit into what a selection of devices may have (4,096 bytes). */
+const DEVICES_PER_CALL = 60
+
 interface CaptureControlProps {
   readonly request: ControlRequest
   readonly onClose: () => void
 }
 
-export function CaptureControl({ request: { action, devices }, onClose }: CaptureControlProps) {
+export function CaptureControl({ request, onClose }: CaptureControlProps) {
   const { control: texts } = TEXTS
+  const { action, devices } = request
   const [name, setName] = useState('')
+  const [replies, setReplies] = useState<ReadonlyMap<string, Reply>>(new Map())
+  const [isDone, setDone] = useState(false)
   const { isBusy, failure, run } = useAction()
   const isStart = action === 'start'
   const tell = async (): Promise<void> => {
-    await (isStart ? startCaptures(devices, name) : stopCaptures(devices))
-    onClose()
+    for await (const told of tellDevices(request, name))
+      setReplies((before) => new Map([...before, ...told.map((reply) => [reply.Device, reply] as const)]))
+    setDone(true)
   }
   return (
     <Dialog
-      title={isStart ? texts.startTitle : texts.stopTitle}
-      action={isStart ? texts.start : texts.stop}
+      title={isDone ? texts.outcome : isStart ? texts.startTitle : texts.stopTitle}
+      action={isDone ? undefined : isStart ? texts.start : texts.stop}
       isDangerous={!isStart}
       isBusy={isBusy}
       failure={failure}
       onAnswer={() => run(tell)}
       onClose={onClose}
     >
-      <p>{isStart ? texts.startText : texts.stopText}</p>
-      <ul class="named">
+      {isDone ? (
+        <Outcome replies={[...replies.values()]} />
+      ) : (
+        <p>{isStart ? texts.startText : texts.stopText}</p>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys */}
+      <ul class="named" tabIndex={0} aria-label={texts.devices}>
         {devices.map((device) => (
-          <li key={device}>{device}</li>
+          <li key={device} data-device={device}>
+            {device} <Told reply={replies.get(device)} isStart={isStart} />
+          </li>
         ))}
       </ul>
-      {isStart ? (
+      {isStart && !isDone ? (
         <label>
           {texts.name}
           <input
             value={name}
+            placeholder={texts.ownName}
             autocomplete="off"
             pattern="[A-Za-z0-9][A-Za-z0-9._\-]*"
             onInput={(event) => setName(event.currentTarget.value)}
@@ -55,29 +70,59 @@ export function CaptureControl({ request: { action, devices }, onClose }: Captur
   )
 }
 
-async function startCaptures(devices: readonly string[], name: string): Promise<void> {
-  const query = { Device: devices.join(','), ...(name === '' ? {} : { StreamName: name }) }
-  refuseFailures(await answered(gateway.POST('/sysmaster/capture_start', { params: { query } })))
+type Reply = Schemas['FleetReplies']['Devices'][number]
+
+/** Each device answers for itself; what fails for all of a call alike fails for each of them. */
+async function* tellDevices(
+  { action, devices }: ControlRequest,
+  name: string,
+): AsyncGenerator<readonly Reply[]> {
+  for (let first = 0; first < devices.length; first += DEVICES_PER_CALL) {
+    const asked = devices.slice(first, first + DEVICES_PER_CALL)
+    const query = { Device: asked.join(','), ...(name === '' ? {} : { StreamName: name }) }
+    const calls = {
+      start: () => gateway.POST('/sysmaster/capture_start', { params: { query } }),
+      stop: () => gateway.POST('/sysmaster/capture_stop', { params: { query: { Device: query.Device } } }),
+    }
+    try {
+      yield (await answered(calls[action]())).Devices
+    } catch (error) {
+      if (!(error instanceof Problem) || error.param !== undefined) throw error
+      const { status: Status, code, message: detail } = error
+      yield asked.map((Device) => ({ Device, Status, error: { code, detail } }))
+    }
+  }
 }
 
-async function stopCaptures(devices: readonly string[]): Promise<void> {
-  refuseFailures(
-    await answered(
-      gateway.POST('/sysmaster/capture_stop', { params: { query: { Device: devices.join(',') } } }),
-    ),
+function Outcome({ replies }: { readonly replies: readonly Reply[] }) {
+  const { control: texts } = TEXTS
+  const failed = replies.filter((reply) => 'error' in reply).length
+  if (failed === 0)
+    return (
+      <p class="good" role="status">
+        {texts.allDid}
+      </p>
+    )
+  return (
+    <p class="failure" role="alert">
+      {failed === replies.length ? texts.noneDid : `${failed} of ${replies.length} ${texts.someDidNot}`}
+    </p>
   )
 }
 
-/** Each device answers for itself. */
-function refuseFailures(answer: unknown): void {
-  const { Devices } = answer as {
-    readonly Devices: readonly {
-      readonly Device: string
-      readonly error?: { readonly code: string; readonly detail: string }
-    }[]
-  }
-  const failed = Devices.filter(({ error }) => error !== undefined)
-  if (failed.length === 0) return
-  const detail = failed.map(({ Device, error }) => `${Device}: ${error?.detail}`).join(' ')
-  throw new Problem({ status: 207, code: failed[0]?.error?.code ?? '', detail })
+function Told({ reply, isStart }: { readonly reply: Reply | undefined; readonly isStart: boolean }) {
+  const { control: texts } = TEXTS
+  if (reply === undefined) return null
+  if ('error' in reply) return <span class="bad">{reply.error.detail}</span>
+  return (
+    <span class="good">
+      {isStart ? texts.started : texts.stopped} {captureName(reply.Body)}
+    </span>
+  )
+}
+
+/** The full name, which has the time of the start behind the given one. */
+function captureName(body: unknown): string {
+  const name = (body as { readonly StreamName?: unknown } | null)?.StreamName
+  return typeof name === 'string' ? name : ''
 }

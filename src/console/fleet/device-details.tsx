@@ -1,5 +1,5 @@
 /** All that is known of one device, beside the list. */
-
+import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
@@ -8,7 +8,6 @@ import { Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
 import type { ControlRequest } from './capture-control.tsx'
 import { Health } from './device-row.tsx'
-import type { DeviceReport } from './device-state.ts'
 
 interface DeviceDetailsProps {
   readonly device: DeviceReport

@@ -1,24 +1,28 @@
 /** A device as a row of the fleet. */
 import { bitRateText, bytesText, countText } from '../base/amounts.ts'
+import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
-import type { DeviceReport } from './device-state.ts'
+import { ChoiceBox, type DeviceChoice } from './device-choice.tsx'
 
 interface DeviceRowProps {
   readonly device: DeviceReport
   readonly rowIndex: number
+  /** Of who may control captures. */
+  readonly choice: DeviceChoice | undefined
 }
 
-export function DeviceRow({ device, rowIndex }: DeviceRowProps) {
+export function DeviceRow({ device, rowIndex, choice }: DeviceRowProps) {
   const { zone } = useSurroundings()
   const { name, oldestPacketNs, clockOffsetNs, slotsUsed, slotsTotal, waiting, storeFreeBytes } = device
   const details = changed(currentState(), { device: name })
   return (
     <tr aria-rowindex={rowIndex} data-device={name}>
       <th scope="row">
+        <ChoiceBox choice={choice} label={name} names={[name]} />
         <a
           href={formatPageState(details)}
           onClick={(event) => {

@@ -1,30 +1,31 @@
 /** All devices by site, the ones that are down first seen: of a thousand only the rows in sight are in the page. */
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { useAsked } from '../base/asked.ts'
+import { type DeviceReport, useDevices } from '../base/devices.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { TableHead, tableLabel } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { useSeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
 import { CaptureControl, type ControlRequest } from './capture-control.tsx'
+import { ChoiceBar, ChoiceBox, type DeviceChoice, useDeviceChoice } from './device-choice.tsx'
 import { DeviceDetails } from './device-details.tsx'
 import { DeviceRow } from './device-row.tsx'
-import { askDevices, type DeviceReport } from './device-state.ts'
 
 const DEVICES_EVERY_MS = 2_000
 /** As --row of the tokens. */
 const ROW_PX = 30
 
 type Row =
-  | { readonly site: string; readonly up: number; readonly count: number }
+  | { readonly site: string; readonly up: number; readonly names: readonly string[] }
   | { readonly device: DeviceReport }
 
 export function FleetPage() {
   const { values } = usePageState()
   const [request, setRequest] = useState<ControlRequest | undefined>()
   const search = values.search ?? ''
-  const devices = useAsked(askDevices, { key: 'devices', everyMs: DEVICES_EVERY_MS })
+  const devices = useDevices(DEVICES_EVERY_MS)
   const rows = useMemo(() => rowsOf(devices.value ?? [], search), [devices.value, search])
+  const choice = useDeviceChoice()
   const opened = devices.value?.find(({ name }) => name === values.device)
   if (devices.value === undefined)
     return devices.failure === undefined ? (
@@ -51,7 +52,14 @@ export function FleetPage() {
         <Failure failure={devices.failure} />
         {devices.value.length === 0 ? <Empty>{TEXTS.fleet.noDevices}</Empty> : null}
         {devices.value.length > 0 && rows.length === 0 ? <Empty>{TEXTS.fleet.noneFound}</Empty> : null}
-        <DeviceTable rows={rows} />
+        {choice === undefined ? null : (
+          <ChoiceBar
+            choice={choice}
+            shown={rows.flatMap((row) => ('device' in row ? [row.device.name] : []))}
+            onControl={setRequest}
+          />
+        )}
+        <DeviceTable rows={rows} choice={choice} />
       </section>
       {opened === undefined ? null : <DeviceDetails device={opened} onControl={setRequest} />}
       {request === undefined ? null : (
@@ -71,7 +79,12 @@ function Totals({ devices }: { readonly devices: readonly DeviceReport[] }) {
   )
 }
 
-function DeviceTable({ rows }: { readonly rows: readonly Row[] }) {
+interface DeviceTableProps {
+  readonly rows: readonly Row[]
+  readonly choice: DeviceChoice | undefined
+}
+
+function DeviceTable({ rows, choice }: DeviceTableProps) {
   const scroller = useRef<HTMLDivElement>(null)
   const seen = useSeenRows(scroller, ROW_PX, rows.length)
   const shown = rows.slice(seen.first, seen.last)
@@ -86,14 +99,20 @@ function DeviceTable({ rows }: { readonly rows: readonly Row[] }) {
             'site' in row ? (
               <tr key={`site ${row.site}`} class="site" aria-rowindex={seen.first + index + 2}>
                 <th scope="rowgroup" colSpan={TEXTS.fleet.columns.length}>
+                  <ChoiceBox choice={choice} label={row.site} names={row.names} />
                   {row.site}{' '}
                   <span class="quiet">
-                    {row.up} of {row.count} up
+                    {row.up} of {row.names.length} up
                   </span>
                 </th>
               </tr>
             ) : (
-              <DeviceRow key={row.device.name} device={row.device} rowIndex={seen.first + index + 2} />
+              <DeviceRow
+                key={row.device.name}
+                device={row.device}
+                rowIndex={seen.first + index + 2}
+                choice={choice}
+              />
             ),
           )}
           <Spacer rows={rows.length - seen.last} />
@@ -123,7 +142,11 @@ function rowsOf(devices: readonly DeviceReport[], search: string): readonly Row[
   return [...bySite]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([site, list]) => [
-      { site, up: list.filter(({ reachable }) => reachable === true).length, count: list.length },
+      {
+        site,
+        up: list.filter(({ reachable }) => reachable === true).length,
+        names: list.map(({ name }) => name),
+      },
       ...list.map((device) => ({ device })),
     ])
 }

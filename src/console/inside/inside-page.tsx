@@ -4,7 +4,7 @@ import { countText } from '../base/amounts.ts'
 import { answered, gateway, openAnswer } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
-import { formatPageState, usePageState } from '../base/page-url.ts'
+import { changed, currentState, formatPageState, showState, usePageState } from '../base/page-url.ts'
 import { wiresharkLine } from '../download/command-lines.ts'
 import { downloadPairs, queryText } from '../download/parameter-groups.ts'
 import { useSurroundings } from '../parts/context.ts'
@@ -18,7 +18,7 @@ import { decodeZstd } from './zstd-decoder.ts'
 
 const PACKETS_MAX = 200
 const SLICE_BYTES = 256
-/** Each takes a stream of a device. */
+/** At a time: each takes a stream of a device. */
 const DEVICES_MAX = 6
 
 type Pairs = readonly (readonly [name: string, value: string])[]
@@ -42,9 +42,13 @@ export function InsidePage() {
   const { values } = usePageState()
   const pairs = downloadPairs(values)
   const hasRange = values.TSBegin !== undefined && values.TSEnd !== undefined
-  const found = useAsked((signal) => askPackets(pairs, signal), {
-    key: hasRange ? queryText(pairs) : undefined,
+  const key = hasRange ? queryText(pairs) : undefined
+  const holders = useAsked((signal) => askHolders(pairs, signal), { key })
+  const devices = shownDevices(values['inside-devices'], holders.value ?? [])
+  const found = useAsked((signal) => askPackets(pairs, devices, signal), {
+    key: holders.value === undefined ? undefined : `${key} ${devices.join(',')}`,
   })
+  const failure = holders.failure ?? found.failure
   return (
     <section aria-labelledby="inside-title" class="inside">
       <div class="controls">
@@ -55,31 +59,42 @@ export function InsidePage() {
       </div>
       <p class="quiet">{texts.explain}</p>
       {hasRange ? null : <Empty>{texts.noSelection}</Empty>}
-      {hasRange && found.value === undefined && found.failure === undefined ? (
+      {hasRange && found.value === undefined && failure === undefined ? (
         <Waiting text={texts.loading} />
       ) : null}
-      <Failure failure={found.failure} again={found.again} />
-      {found.value === undefined ? null : <Found {...found.value} />}
+      <Failure failure={failure} again={holders.failure === undefined ? found.again : holders.again} />
+      <HolderChoice holders={holders.value ?? []} devices={devices} />
+      {found.value === undefined ? null : <Found packets={found.value} />}
       {hasRange ? <Wireshark pairs={pairs} /> : null}
     </section>
   )
 }
 
-interface FoundPackets {
-  readonly packets: readonly Packet[]
-  readonly devices: readonly string[]
-  readonly leftOut: number
+/** A device that has packets of the selection. */
+interface Holder {
+  readonly device: string
+  readonly packets: string
 }
 
-/** One download for each device, because a merged file does not say which packet came from where. */
-async function askPackets(pairs: Pairs, signal: AbortSignal): Promise<FoundPackets> {
+async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<readonly Holder[]> {
   const estimate = await answered(
     gateway.GET('/v1/estimate', { params: { query: Object.fromEntries(pairs) as never }, signal }),
   )
-  const holders = estimate.devices.flatMap((device) =>
-    'error' in device || device.packets === '0' ? [] : [device.device],
-  )
-  const devices = holders.slice(0, DEVICES_MAX)
+  return estimate.devices.flatMap((device) => ('error' in device || device.packets === '0' ? [] : [device]))
+}
+
+/** Those that are chosen, or the first ones. */
+function shownDevices(chosen: string | undefined, holders: readonly Holder[]): readonly string[] {
+  const names = holders.map(({ device }) => device)
+  return (chosen?.split(',') ?? names).filter((name) => names.includes(name)).slice(0, DEVICES_MAX)
+}
+
+/** One download for each device, because a merged file does not say which packet came from where. */
+async function askPackets(
+  pairs: Pairs,
+  devices: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly Packet[]> {
   const query = queryText([
     ...pairs.filter(([name]) => !OWN.has(name)),
     ['MaxPackets', String(PACKETS_MAX)],
@@ -95,10 +110,47 @@ async function askPackets(pairs: Pairs, signal: AbortSignal): Promise<FoundPacke
       return readPackets(await decodeZstd(new Uint8Array(await answer.arrayBuffer())), device)
     }),
   )
-  return { packets: firstOfAll(lists, PACKETS_MAX), devices, leftOut: holders.length - devices.length }
+  return firstOfAll(lists, PACKETS_MAX)
 }
 
-function Found({ packets, devices, leftOut }: FoundPackets) {
+interface HolderChoiceProps {
+  readonly holders: readonly Holder[]
+  readonly devices: readonly string[]
+}
+
+/** More devices than are shown at a time: which ones? */
+function HolderChoice({ holders, devices }: HolderChoiceProps) {
+  const { inside: texts } = TEXTS
+  if (holders.length < 2) return null
+  const toggle = (name: string): void => {
+    const next = devices.includes(name) ? devices.filter((other) => other !== name) : [...devices, name]
+    if (next.length === 0) return
+    // The one that was chosen first makes room.
+    showState(changed(currentState(), { 'inside-devices': next.slice(-DEVICES_MAX).join(',') }))
+  }
+  return (
+    <details class="holders" open={holders.length > DEVICES_MAX}>
+      <summary>
+        {texts.devices}{' '}
+        <span class="quiet">
+          {devices.length} / {holders.length}
+        </span>
+      </summary>
+      {holders.length > DEVICES_MAX ? <p class="quiet">{texts.devicesMax}</p> : null}
+      <ul class="chips">
+        {holders.map(({ device, packets }) => (
+          <li key={device}>
+            <button type="button" aria-pressed={devices.includes(device)} onClick={() => toggle(device)}>
+              {device} <span class="quiet mono">{countText(packets)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+function Found({ packets }: { readonly packets: readonly Packet[] }) {
   const { inside: texts } = TEXTS
   const { zone } = useSurroundings()
   const [chosen, setChosen] = useState(0)
@@ -106,11 +158,6 @@ function Found({ packets, devices, leftOut }: FoundPackets) {
   if (packets.length === 0) return <Empty>{texts.empty}</Empty>
   return (
     <>
-      {leftOut === 0 ? null : (
-        <p class="quiet">
-          {texts.onlyFirst} {devices.join(', ')}
-        </p>
-      )}
       <DataTable
         label={texts.title}
         columns={texts.columns}

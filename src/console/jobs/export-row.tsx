@@ -13,7 +13,7 @@ import { useEventSource } from './event-source.ts'
 
 type Export = Schemas['Export']
 
-const ENDED: ReadonlySet<Export['state']> = new Set<Export['state']>([
+export const ENDED: ReadonlySet<Export['state']> = new Set<Export['state']>([
   'complete',
   'partial',
   'failed',
@@ -23,13 +23,15 @@ const ENDED: ReadonlySet<Export['state']> = new Set<Export['state']>([
 interface ExportRowProps {
   readonly order: Export
   readonly isMarked: boolean
+  /** Whether its progress comes as it happens, and not with the next list alone. */
+  readonly isFollowed: boolean
   readonly onChange: (next: Export) => void
   readonly onGone: () => void
 }
 
-export function ExportRow({ order, isMarked, onChange, onGone }: ExportRowProps) {
+export function ExportRow({ order, isMarked, isFollowed, onChange, onGone }: ExportRowProps) {
   const { zone } = useSurroundings()
-  const path = ENDED.has(order.state) ? undefined : `v1/exports/${order.id}/events`
+  const path = isFollowed && !ENDED.has(order.state) ? `v1/exports/${order.id}/events` : undefined
   useEventSource(path, ['export'], (_name, data) => onChange(JSON.parse(data) as Export))
   const bytes = order.files.reduce((sum, file) => sum + BigInt(file.bytes), 0n)
   return (
@@ -55,7 +57,7 @@ export function ExportRow({ order, isMarked, onChange, onGone }: ExportRowProps)
         <Progress order={order} />
       </td>
       <td>
-        <ExportActions order={order} onChange={onChange} onGone={onGone} />
+        <ExportActions order={order} onGone={onGone} />
       </td>
     </tr>
   )
@@ -86,7 +88,7 @@ function Progress({ order: { progress, state, devices } }: { readonly order: Exp
   )
 }
 
-function ExportActions({ order, onChange, onGone }: Omit<ExportRowProps, 'isMarked'>) {
+function ExportActions({ order, onGone }: Pick<ExportRowProps, 'order' | 'onGone'>) {
   const { exports: texts } = TEXTS
   const { session } = useSurroundings()
   const [isAsking, setAsking] = useState(false)
@@ -120,7 +122,10 @@ function ExportActions({ order, onChange, onGone }: Omit<ExportRowProps, 'isMark
           type="button"
           disabled={isBusy}
           onClick={() =>
-            run(async () => onChange(await answered(gateway.POST('/v1/exports/{id}/fill', options))))
+            run(async () => {
+              await answered(gateway.POST('/v1/exports/{id}/fill', options))
+              onGone()
+            })
           }
         >
           {texts.fill}

@@ -6,11 +6,13 @@ import { usePageState } from '../base/page-url.ts'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
-import { ExportRow } from './export-row.tsx'
+import { ENDED, ExportRow } from './export-row.tsx'
 import { Schedules } from './schedules.tsx'
 
 const EVERY_MS = 5_000
 const SHOWN_MAX = 100
+/** A browser holds six connections to a gateway that speaks HTTP/1.1, and needs some for other questions. */
+const FOLLOWED_MAX = 3
 
 export function ExportsPage() {
   const { exports: texts } = TEXTS
@@ -24,6 +26,8 @@ export function ExportsPage() {
     },
   )
   const rows: readonly Schemas['Export'][] = list.value?.exports ?? []
+  const running = rows.filter(({ state }) => !ENDED.has(state))
+  const followed = new Set(running.slice(0, FOLLOWED_MAX).map(({ id }) => id))
   const [changes, setChanges] = useState<ReadonlyMap<string, Schemas['Export']>>(new Map())
   return (
     <section aria-labelledby="exports-title">
@@ -37,8 +41,9 @@ export function ExportsPage() {
           {rows.map((row) => (
             <ExportRow
               key={row.id}
-              order={changes.get(row.id) ?? row}
+              order={(followed.has(row.id) ? changes.get(row.id) : undefined) ?? row}
               isMarked={values.export === row.id}
+              isFollowed={followed.has(row.id)}
               onChange={(next) => setChanges((before) => new Map([...before, [next.id, next]]))}
               onGone={list.again}
             />

@@ -5,7 +5,8 @@ import { TEXTS } from '../texts.ts'
 
 interface DialogProps {
   readonly title: string
-  readonly action: string
+  /** undefined: it is done, and there is nothing left to answer. */
+  readonly action: string | undefined
   readonly isDangerous?: boolean
   readonly isBusy: boolean
   readonly failure: string | undefined
@@ -43,11 +44,13 @@ export function Dialog({
         )}
         <div class="actions">
           <button type="button" onClick={onClose}>
-            {TEXTS.cancel}
+            {action === undefined ? TEXTS.close : TEXTS.cancel}
           </button>
-          <button type="submit" class={isDangerous ? 'danger' : 'primary'} disabled={isBusy}>
-            {isBusy ? TEXTS.control.busy : action}
-          </button>
+          {action === undefined ? null : (
+            <button type="submit" class={isDangerous ? 'danger' : 'primary'} disabled={isBusy}>
+              {isBusy ? TEXTS.control.busy : action}
+            </button>
+          )}
         </div>
       </form>
     </dialog>

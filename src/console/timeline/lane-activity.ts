@@ -1,36 +1,14 @@
 /** What the devices captured when, as the gateway tells it without reading a packet; kept while other parts are asked for. */
-import { openAnswer } from '../base/ask-gateway.ts'
+import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { instantAt, type TimeView } from './time-view.ts'
 
+type Told = Exclude<Schemas['FleetActivity']['devices'][number], { error: unknown }>
+
 /** A stretch of time, in nanoseconds as text. */
-export interface Stretch {
-  readonly fromNs: string
-  readonly toNs: string
-}
-
-export interface DeviceActivity {
-  readonly device: string
-  readonly packets: readonly number[]
-  readonly bytes: readonly number[]
-  readonly gaps: readonly Stretch[]
-  readonly dropped: readonly (Stretch & { readonly packets: string })[]
-  readonly trimmed: readonly Stretch[]
-}
-
-interface FailedActivity {
-  readonly device: string
-  readonly error: { readonly code: string; readonly detail: string }
-}
-
-interface ActivityAnswer {
-  readonly fromNs: string
-  readonly toNs: string
-  readonly bucketNs: string
-  readonly devices: readonly (DeviceActivity | FailedActivity)[]
-}
+export type Stretch = Told['gaps'][number]
 
 /** One device's part of an answer, with the time that it covers. */
-export interface LaneActivity extends DeviceActivity {
+export interface LaneActivity extends Told {
   readonly view: TimeView
   readonly bucketNs: bigint
 }
@@ -64,13 +42,13 @@ export async function askActivity(
 ): Promise<ActivityCache> {
   const buckets = Math.min(BUCKETS_MAX, Math.ceil((widthPx * (1 + 2 * MARGIN)) / PIXELS_PER_BUCKET))
   const fromNs = instantAt(view, -MARGIN)
-  const query = new URLSearchParams({
+  const query = {
     TSBegin: String(fromNs < 0n ? 0n : fromNs),
     TSEnd: String(instantAt(view, 1 + MARGIN)),
-    Buckets: String(buckets),
+    Buckets: buckets,
     Device: devices.join(','),
-  })
-  const answer = (await (await openAnswer(`v1/activity?${query}`, { signal })).json()) as ActivityAnswer
+  }
+  const answer = await answered(gateway.GET('/v1/activity', { params: { query }, signal }))
   const covered = { fromNs: BigInt(answer.fromNs), toNs: BigInt(answer.toNs) }
   for (const lane of answer.devices)
     if (!('error' in lane))

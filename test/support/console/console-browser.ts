@@ -83,6 +83,11 @@ export async function show(page: Page, hash: string): Promise<void> {
   }, hash)
 }
 
+/** Nothing says any more that it is still asking. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(() => document.querySelector('.waiting, [aria-busy=true]') === null)
+}
+
 /** The file that the action saves. */
 export async function saved(
   page: Page,
@@ -97,11 +102,10 @@ export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** What hinders people in what is shown, of any level; `rules`: those alone. */
-export async function hindrances(page: Page, rules?: string[]): Promise<readonly string[]> {
+/** What hinders people in what is shown, of any level. */
+export async function hindrances(page: Page): Promise<readonly string[]> {
   // The new way opens a page of its own for each result, which costs more than the rules; there are no frames here.
-  const axe = new AxeBuilder({ page }).setLegacyMode(true)
-  const { violations } = await (rules === undefined ? axe : axe.withRules(rules)).analyze()
+  const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze()
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
 }
 

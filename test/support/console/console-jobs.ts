@@ -1,0 +1,126 @@
+/** Tests of what somebody does with the page: downloads that go on, exports, schedules, captures, tokens, events. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { eventually } from '../eventually.ts'
+import { WHOLE_RANGE } from '../exports/export-world.ts'
+import { httpGet } from '../http-get.ts'
+import { readPcap } from '../packets/pcap-records.ts'
+import { saved, sha256, show } from './console-browser.ts'
+import type { ConsoleStand } from './console-stand.ts'
+
+const CUT_AFTER_BYTES = 400_000
+const LIMIT_MS = 20_000
+
+export function testDownloadsAndExports(stand: () => ConsoleStand): void {
+  test('a download that broke off goes on where it was cut', async () => {
+    const { page, world } = stand()
+    const { line } = world.device('north')
+    await show(page, `#/timeline?${WHOLE_RANGE}&Device=north`)
+    const button = page.getByRole('button', { name: 'Download', exact: true })
+    await page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+    line.cutAfterBytes = CUT_AFTER_BYTES
+    const [cut] = await Promise.all([page.waitForEvent('download'), button.click()])
+    assert.notEqual(await cut.failure(), null)
+    line.cutAfterBytes = Number.POSITIVE_INFINITY
+    const receipt = page.locator('li[data-status=failed]').first()
+    const { bytes } = await saved(page, () => receipt.getByRole('button', { name: 'Continue' }).click())
+    const whole = readPcap(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}&Device=north`)).records
+    const rest = readPcap(bytes).records
+    assert.ok(rest.length > 0 && rest.length < whole.length, `${rest.length} of ${whole.length}`)
+    assert.deepEqual(rest, whole.slice(-rest.length))
+  })
+
+  test('an export fetches what was missing when its device is back', async () => {
+    const { page, world } = stand()
+    const { line } = world.device('west')
+    await show(page, `#/timeline?${WHOLE_RANGE}&OnMissing=partial&Reason=filled`)
+    const order = page.getByRole('button', { name: 'Order export' })
+    await page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+    line.isDown = true
+    await order.click()
+    await page.getByRole('link', { name: 'Export ordered' }).click()
+    const row = page.locator('tr.marked')
+    await row.locator('.state-partial').waitFor({ timeout: LIMIT_MS })
+    assert.match(await row.innerText(), /Missing: west/)
+    line.isDown = false
+    await row.getByRole('button', { name: 'Fetch what is missing' }).click()
+    await row.locator('.state-complete').waitFor({ timeout: LIMIT_MS })
+    const { bytes } = await saved(page, () => row.getByRole('link', { name: /^File/ }).click())
+    assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
+  })
+
+  test('a schedule is ordered and ended', async () => {
+    const { page, world } = stand()
+    await show(page, `#/timeline?TSBegin=-1h&TSEnd=now&Cron=${encodeURIComponent('0 3 * * *')}`)
+    await page.getByRole('button', { name: 'Order schedule' }).click()
+    await page.getByRole('link', { name: 'Schedule kept' }).click()
+    const row = page.locator('tr', { hasText: '0 3 * * *' })
+    await row.getByRole('button', { name: 'End schedule' }).click()
+    assert.equal((await schedulesOf(world)).length, 1)
+    await page.getByRole('dialog').getByRole('button', { name: 'End schedule' }).click()
+    await row.waitFor({ state: 'detached' })
+    assert.deepEqual(await schedulesOf(world), [])
+  })
+}
+
+async function schedulesOf(world: ConsoleStand['world']): Promise<readonly unknown[]> {
+  return (await world.call('/v1/schedules', { as: 'full' })).json().schedules as unknown[]
+}
+
+export function testControl(stand: () => ConsoleStand): void {
+  test('captures start and stop on several devices at a time, and each device tells what it did', async () => {
+    const { page, world } = stand()
+    const stateOf = async (name: 'east' | 'north') =>
+      (await world.device(name).appliance.get('/sysmaster/capture_status')).json().State
+    await show(page, '#/fleet')
+    await page.getByLabel('Choose for start and stop: east').check()
+    await control(page, 'Start capture', 'first')
+    assert.equal(await stateOf('east'), 'running')
+    await page.getByLabel('Choose for start and stop: north').check()
+    const partly = await control(page, 'Start capture', 'second')
+    assert.match(partly.outcome, /1 of 2 devices did not/)
+    assert.match(partly.devices.east ?? '', /first_\d+_\d+ is running; stop it first/)
+    assert.match(partly.devices.north ?? '', /started second_\d+_\d+/)
+    assert.equal(await stateOf('north'), 'running')
+    const stopped = await control(page, 'Stop capture')
+    assert.match(stopped.outcome, /Every device/)
+    assert.deepEqual([await stateOf('east'), await stateOf('north')], ['idle', 'idle'])
+  })
+
+  test('a token is made, told once, good, and no more when it is revoked', async () => {
+    const { page, url } = stand()
+    await show(page, '#/access')
+    await page.getByText('New token').click()
+    await page.getByLabel('Note', { exact: true }).fill('made by a click')
+    await page.getByRole('button', { name: 'Make token' }).click()
+    const token = await page.locator('.made .value').innerText()
+    const headers = { authorization: `Bearer ${token}` }
+    const status = async () => (await httpGet(`${url}v1/devices`, { headers })).status
+    assert.equal(await status(), 200)
+    await page.locator('tr', { hasText: 'made by a click' }).getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await page.locator('tr', { hasText: 'made by a click' }).waitFor({ state: 'detached' })
+    await eventually(async () => (await status()) === 401, { limitMs: LIMIT_MS, message: 'it is refused' })
+  })
+}
+
+/** Answers the question about the chosen devices, which names them, and reads what each of them did. */
+async function control(
+  page: Page,
+  action: 'Start capture' | 'Stop capture',
+  name?: string,
+): Promise<{ readonly outcome: string; readonly devices: Readonly<Record<string, string>> }> {
+  await page.getByRole('button', { name: `${action}…` }).click()
+  const dialog = page.getByRole('dialog')
+  if (name !== undefined) await dialog.getByLabel('Name of the capture').fill(name)
+  await dialog.getByRole('button', { name: action, exact: true }).click()
+  await dialog.getByRole('heading', { name: 'What the devices did' }).waitFor()
+  const outcome = await dialog.locator('[role=status], [role=alert]').innerText()
+  const rows = await dialog.locator('li[data-device]').all()
+  const devices = await Promise.all(
+    rows.map(async (row) => [(await row.getAttribute('data-device')) ?? '', await row.innerText()] as const),
+  )
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  return { outcome, devices: Object.fromEntries(devices) }
+}
