@@ -1,7 +1,8 @@
 /** The page: who is signed in, the way between its views, and the view that the address names. */
 import { render } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { AccessPage } from './access/access-page.tsx'
+import { FleetEvents } from './base/heard-events.ts'
 import { instantText, nowNs, zoneText } from './base/instants.ts'
 import { formatPageState, type PageState, usePageState, VIEWS, type View } from './base/page-url.ts'
 import { type Preferences, usePreferences } from './base/preferences.ts'
@@ -57,12 +58,15 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
   const state = usePageState()
   const views = VIEWS.filter((view) => isFor(session, view))
   const view = views.includes(state.view) ? state.view : 'access'
+  // Of the session: the next one may see other devices.
+  const events = useMemo(() => new FleetEvents(), [])
+  const { zone, theme } = preferences
   useEffect(() => {
     document.title = `${TEXTS.views[view]} · capfleet`
   }, [view])
   const Shown = PAGES[view]
   return (
-    <SurroundingsContext.Provider value={{ session, zone: preferences.zone, theme: preferences.theme }}>
+    <SurroundingsContext.Provider value={{ session, zone, theme, events }}>
       <button
         type="button"
         class="skip"

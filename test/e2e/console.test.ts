@@ -140,21 +140,20 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
     assert.notEqual(await page.title(), 'broken')
   })
 
-  test('live rows appear as the events come', async () => {
+  test('events appear as they come, and are marked in the timeline', async () => {
     await show(page, '#/live')
-    await page.locator('.follower', { hasText: 'waiting' }).first().waitFor()
+    await page.getByText('Listening.').waitFor()
     const east = world.device('east').appliance
-    const rows = page.locator('table tr', { hasText: 'recorder-started' })
+    const rows = page.locator('main tr', { hasText: 'recorder-started' })
     const before = await rows.count()
     await east.stopRecorder()
     await east.startRecorder()
-    await page.waitForFunction(
-      (count) =>
-        [...document.querySelectorAll('table tr')].filter((row) =>
-          row.textContent?.includes('recorder-started'),
-        ).length > count,
-      before,
-    )
+    await rows.nth(before).waitFor()
+    await page.getByLabel('Filter by device').fill('north')
+    await page.locator('main tr', { hasText: 'east' }).first().waitFor({ state: 'detached' })
+    const from = BigInt(Date.now() - 60_000) * 1_000_000n
+    await show(page, `#/timeline?view-from=${from}&view-to=${from + 120n * SECOND_NS}`)
+    await page.locator('.lane-canvas[data-events]:not([data-events="0"])').waitFor()
   })
 
   testDownloadsAndExports(() => stand)

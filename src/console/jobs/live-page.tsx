@@ -1,104 +1,157 @@
 /** What happens on the devices, as it happens. */
-import { useEffect, useState } from 'preact/hooks'
-import { answered, gateway } from '../base/ask-gateway.ts'
-import { pause, useAsked } from '../base/asked.ts'
+import { useState } from 'preact/hooks'
+import { countText } from '../base/amounts.ts'
+import { messageOf } from '../base/ask-gateway.ts'
+import { type DeviceReport, useDevices } from '../base/devices.ts'
+import { type FleetEvent, GAP, type HeardEvents, useHeardEvents } from '../base/heard-events.ts'
 import { instantText } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { DataTable } from '../parts/data-table.tsx'
-import { Empty, Failure, Waiting } from '../parts/notice.tsx'
+import { Empty, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
-import { allEvents, followEvents, onDeviceEvent } from './device-events.ts'
 
-/** A browser holds six connections to a gateway without HTTP/2; two are for what else is asked. */
-const DEVICES_MAX = 4
-const AGAIN_MS = 2_000
+/** Names and sites of devices seldom change. */
+const DEVICES_EVERY_MS = 30_000
 const ROWS_MAX = 300
+const NAMED_MAX = 6
 
 export function LivePage() {
   const { live: texts } = TEXTS
   const { values } = usePageState()
-  const devices = useAsked(
-    async (signal) => (await answered(gateway.GET('/v1/devices', { signal }))).devices,
-    { key: 'devices' },
+  const { events } = useSurroundings()
+  const devices = useDevices(DEVICES_EVERY_MS).value ?? []
+  const heard = useHeardEvents(events)
+  const [paused, setPaused] = useState<readonly FleetEvent[] | undefined>()
+  const siteOf = new Map(devices.map(({ name, site }) => [name, site ?? '']))
+  const found = (paused ?? heard.events).filter(
+    ({ device = '', kind, facts }) =>
+      includes(device, values['live-device']) &&
+      (values['live-site'] ?? siteOf.get(device) ?? '') === (siteOf.get(device) ?? '') &&
+      includes(`${kind} ${facts}`, values['live-text']),
   )
-  const names = (devices.value ?? []).map(({ name }) => name)
-  const chosen = (values.live ?? names.slice(0, DEVICES_MAX).join(','))
-    .split(',')
-    .filter((name) => names.includes(name))
-  const toggle = (name: string): void => {
-    const next = chosen.includes(name)
-      ? chosen.filter((other) => other !== name)
-      : [...chosen, name].slice(-DEVICES_MAX)
-    showState(changed(currentState(), { live: next.join(',') }))
-  }
   return (
     <section aria-labelledby="live-title">
       <h1 id="live-title">{texts.title}</h1>
       <p class="quiet">{texts.explain}</p>
-      <Failure failure={devices.failure} again={devices.again} />
-      <ul class="chips" aria-label={TEXTS.download.devices}>
-        {names.slice(0, 200).map((name) => (
-          <li key={name}>
-            <button type="button" aria-pressed={chosen.includes(name)} onClick={() => toggle(name)}>
-              {name}
-            </button>
-          </li>
-        ))}
-      </ul>
-      {names.length > DEVICES_MAX ? <p class="quiet">{texts.limit}</p> : null}
-      <div class="followers">
-        {chosen.map((name) => (
-          <Follower key={name} device={name} />
-        ))}
+      <div class="controls">
+        <Filters devices={devices} values={values} />
+        <button
+          type="button"
+          aria-pressed={paused !== undefined}
+          onClick={() => setPaused(paused === undefined ? heard.events : undefined)}
+        >
+          {paused === undefined ? texts.pause : texts.resume}
+        </button>
       </div>
-      <EventTable devices={chosen} />
+      <Connection heard={heard} />
+      <EventTable found={found} heard={heard} />
     </section>
   )
 }
 
-/** Listens for as long as it is in the page, and says how it goes. */
-function Follower({ device }: { readonly device: string }) {
-  const [state, setState] = useState<'connecting' | 'waiting' | 'broken'>('connecting')
-  useEffect(() => {
-    const leaving = new AbortController()
-    void (async () => {
-      while (!leaving.signal.aborted) {
-        await followEvents(device, leaving.signal, () => setState('waiting')).catch(() => undefined)
-        if (leaving.signal.aborted) return
-        setState('broken')
-        await pause(AGAIN_MS, leaving.signal)
-      }
-    })()
-    return () => leaving.abort()
-  }, [device])
+function includes(text: string, wanted = ''): boolean {
+  return text.toLowerCase().includes(wanted.toLowerCase())
+}
+
+interface FiltersProps {
+  readonly devices: readonly DeviceReport[]
+  readonly values: Readonly<Record<string, string>>
+}
+
+function Filters({ devices, values }: FiltersProps) {
+  const { live: texts } = TEXTS
+  const sites = [...new Set(devices.flatMap(({ site }) => site ?? []))].toSorted()
+  const keep = (name: string, value: string): void =>
+    showState(changed(currentState(), { [name]: value === '' ? undefined : value }))
   return (
-    <p class="follower" role="status">
-      <strong>{device}</strong> <span class={state === 'broken' ? 'bad' : 'quiet'}>{TEXTS.live[state]}</span>
+    <>
+      <input
+        type="search"
+        aria-label={texts.device}
+        placeholder={texts.device}
+        value={values['live-device'] ?? ''}
+        onInput={(event) => keep('live-device', event.currentTarget.value)}
+      />
+      {sites.length === 0 ? null : (
+        <label>
+          {texts.site}
+          <select
+            value={values['live-site'] ?? ''}
+            onChange={(event) => keep('live-site', event.currentTarget.value)}
+          >
+            <option value="">{texts.allSites}</option>
+            {sites.map((site) => (
+              <option key={site}>{site}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <input
+        type="search"
+        aria-label={texts.text}
+        placeholder={texts.text}
+        value={values['live-text'] ?? ''}
+        onInput={(event) => keep('live-text', event.currentTarget.value)}
+      />
+    </>
+  )
+}
+
+function Connection({ heard: { isConnected, failure, fleet } }: { readonly heard: HeardEvents }) {
+  const { live: texts } = TEXTS
+  if (!isConnected)
+    return (
+      <p class={failure === undefined ? 'quiet' : 'bad'} role="status">
+        {failure === undefined ? texts.connecting : `${texts.broken} ${messageOf(failure)}`}
+      </p>
+    )
+  const silent = fleet?.silent ?? []
+  return (
+    <p role="status">
+      <span class="good">{texts.listening}</span>{' '}
+      {silent.length === 0 ? null : (
+        <span class="bad">
+          {countText(silent.length)} {texts.silent}{' '}
+          {silent
+            .slice(0, NAMED_MAX)
+            .map(({ device, code }) => `${device} (${code})`)
+            .join(', ')}
+          {silent.length > NAMED_MAX ? ' …' : ''}
+        </span>
+      )}
     </p>
   )
 }
 
-function EventTable({ devices }: { readonly devices: readonly string[] }) {
+function EventTable({
+  found,
+  heard,
+}: {
+  readonly found: readonly FleetEvent[]
+  readonly heard: HeardEvents
+}) {
   const { live: texts } = TEXTS
   const { zone } = useSurroundings()
-  const [, redraw] = useState(0)
-  useEffect(() => onDeviceEvent(() => redraw((round) => round + 1)), [])
-  const rows = allEvents()
-    .filter(({ device }) => devices.includes(device))
-    .slice(0, ROWS_MAX)
-  if (devices.length === 0) return <Empty>{TEXTS.fleet.noDevices}</Empty>
-  if (rows.length === 0) return <Waiting text={texts.waiting} />
+  if (heard.events.length === 0) return heard.isConnected ? <Waiting text={texts.waiting} /> : null
+  if (found.length === 0) return <Empty>{texts.noneFound}</Empty>
   return (
-    <DataTable label={texts.title} columns={texts.columns} isLive>
-      {rows.map(({ device, id, kind, atNs, facts }) => (
-        <tr key={`${device} ${id}`}>
-          <td class="mono">{instantText(atNs, zone, 3)}</td>
-          <td>{device}</td>
-          <td>{kind}</td>
-          <td class="mono wide">{facts}</td>
-        </tr>
-      ))}
-    </DataTable>
+    <>
+      <DataTable label={texts.title} columns={texts.columns} isLive>
+        {found.slice(0, ROWS_MAX).map(({ key, device, kind, atNs, facts }) => (
+          <tr key={key}>
+            <td class="mono">{instantText(atNs, zone, 3)}</td>
+            <td>{device ?? TEXTS.none}</td>
+            <td>{kind === GAP ? <span class="bad">{texts.gap}</span> : kind}</td>
+            <td class="mono wide">{facts}</td>
+          </tr>
+        ))}
+      </DataTable>
+      {found.length <= ROWS_MAX ? null : (
+        <p class="quiet">
+          {texts.newest} {ROWS_MAX} / {countText(found.length)}
+        </p>
+      )}
+    </>
   )
 }

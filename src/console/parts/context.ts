@@ -1,6 +1,7 @@
-/** What all parts of the page know: who is signed in, and how times are shown. */
+/** What all parts of the page know: who is signed in, how times are shown, what happens. */
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
+import type { FleetEvents } from '../base/heard-events.ts'
 import type { Zone } from '../base/instants.ts'
 import type { Session } from '../base/session.ts'
 
@@ -8,6 +9,7 @@ export interface Surroundings {
   readonly session: Session
   readonly zone: Zone
   readonly theme: string
+  readonly events: FleetEvents
 }
 
 export const SurroundingsContext = createContext<Surroundings | undefined>(undefined)

@@ -1,4 +1,8 @@
-/** Draws the lanes: for each device what it captured as an area, its captures as bars, holes and losses as marks. */
+/**
+ * Draws the lanes: for each device what it captured as an area, its captures as bars, holes and losses as marks. One
+ * canvas holds those of a thousand that can be seen; a library for charts would take one for each lane, and numbers for
+ * its axis, which do not hold nanoseconds.
+ */
 
 import type { Zone } from '../base/instants.ts'
 import type { LaneActivity, Stretch } from './lane-activity.ts'
@@ -14,7 +18,7 @@ const TICK_PX = 110
 export interface Lane {
   readonly device: string
   readonly captures: readonly { readonly fromNs: bigint; readonly toNs: bigint; readonly isActive: boolean }[]
-  readonly events: readonly bigint[]
+  readonly events: readonly { readonly atNs: bigint; readonly kind: string }[]
 }
 
 export interface Scene {
@@ -119,7 +123,7 @@ function drawLane(
   context.fillStyle = colours.bad
   for (const stretch of activity?.dropped ?? [])
     fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: MARK_PX - 1 })
-  for (const ns of lane.events) drawEvent(context, placeOf(view, ns) * widthPx, topPx, colours)
+  for (const { atNs } of lane.events) drawEvent(context, placeOf(view, atNs) * widthPx, topPx, colours)
 }
 
 /** The root of the rate: a lane of few packets beside a burst is still seen. */

@@ -37,6 +37,7 @@ export function LaneCanvas(props: LaneCanvasProps) {
       tabIndex={0}
       aria-label={TEXTS.timeline.canvas}
       aria-describedby="timeline-help"
+      data-events={props.lanes.reduce((sum, { events }) => sum + events.length, 0)}
       onKeyDown={(event) => onKey(event, latest.current)}
       {...drag}
     >

@@ -1,12 +1,13 @@
 /** One lane for each device; a range is marked in them, and the download builder beside says what becomes of it. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { answered, gateway, messageOf } from '../base/ask-gateway.ts'
+import { messageOf } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
+import { useDevices } from '../base/devices.ts'
+import { GAP, useHeardEvents } from '../base/heard-events.ts'
 import { durationText, NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
 import { DownloadBuilder } from '../download/download-builder.tsx'
-import { keptEvents } from '../jobs/device-events.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { useSeenRows } from '../parts/virtual-rows.ts'
@@ -29,13 +30,7 @@ const DEVICES_ASKED_MAX = 64
 
 export function TimelinePage() {
   const { session } = useSurroundings()
-  const devices = useAsked(
-    async (signal) => (await answered(gateway.GET('/v1/devices', { signal }))).devices,
-    {
-      key: 'devices',
-      everyMs: DEVICES_EVERY_MS,
-    },
-  )
+  const devices = useDevices(DEVICES_EVERY_MS)
   if (devices.value === undefined)
     return devices.failure === undefined ? (
       <Waiting />
@@ -56,7 +51,12 @@ export function TimelinePage() {
 }
 
 function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonly oldestNs: bigint }) {
-  const { zone, theme } = useSurroundings()
+  const { zone, theme, events } = useSurroundings()
+  const heard = useHeardEvents(events).events
+  const marks = useMemo(
+    () => Map.groupBy(heard, ({ device, kind }) => (kind === GAP ? undefined : device)),
+    [heard],
+  )
   const { values } = usePageState()
   const [cursorNs, setCursor] = useState<bigint | undefined>()
   const all = (): TimeView => viewAround(oldestNs, nowNs())
@@ -88,7 +88,7 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
   const lanes = shownNames.map((device) => ({
     device,
     captures: (captures.value ?? []).filter((capture) => capture.device === device),
-    events: keptEvents(device),
+    events: marks.get(device) ?? [],
   }))
   const go = (next: TimeView): void => {
     setFollowing(false)

@@ -1,0 +1,203 @@
+/**
+ * What happens on the devices, as the gateway tells it in one stream: the live view lists what the timeline marks. It is
+ * heard while somebody looks, and what the gateway has kept from before comes first.
+ */
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import { useEffect, useState } from 'preact/hooks'
+import { openAnswer } from './ask-gateway.ts'
+import { pause } from './asked.ts'
+import { nowNs } from './instants.ts'
+
+export interface FleetEvent {
+  readonly key: string
+  /** undefined: of no single device. */
+  readonly device: string | undefined
+  readonly kind: string
+  readonly atNs: bigint
+  readonly facts: string
+}
+
+export interface HeardEvents {
+  /** The newest first. */
+  readonly events: readonly FleetEvent[]
+  readonly isConnected: boolean
+  /** Why the last connection ended. */
+  readonly failure: unknown
+  readonly fleet: FleetState | undefined
+}
+
+/** As the gateway says it when somebody begins to listen. */
+export interface FleetState {
+  readonly devices: number
+  readonly down: readonly string[]
+  /** Those whose own events are not heard. */
+  readonly silent: readonly { readonly device: string; readonly code: string }[]
+}
+
+interface Happened {
+  readonly device: string
+  readonly source: 'device' | 'gateway'
+  readonly kind: string
+  readonly atNs: string
+  /** The device's own; null: the gateway's. */
+  readonly number: string | null
+  readonly told: Readonly<Record<string, unknown>>
+}
+
+interface Gap {
+  readonly device: string | null
+  readonly missed: number | null
+}
+
+/** Of the row that says that some are missing. */
+export const GAP = 'gap'
+
+/** The oldest ones go. The gateway keeps no more than half of it. */
+const KEPT_MAX = 4_000
+const AGAIN_MS = 2_000
+/** Many come at once in the beginning, and the page is drawn anew with each change. */
+const SHOWN_EVERY_MS = 100
+
+export class FleetEvents {
+  #heard: HeardEvents = { events: [], isConnected: false, failure: undefined, fleet: undefined }
+  readonly #byKey = new Map<string, FleetEvent>()
+  readonly #listeners = new Set<(heard: HeardEvents) => void>()
+  #lastId = '0'
+  #connection: AbortController | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  get heard(): HeardEvents {
+    return this.#heard
+  }
+
+  /** Listens until the returned function is called; there is one connection, whoever else listens. */
+  listen(listener: (heard: HeardEvents) => void): () => void {
+    this.#listeners.add(listener)
+    if (this.#connection === undefined) {
+      this.#connection = new AbortController()
+      void this.#stayConnected(this.#connection.signal)
+    }
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size > 0) return
+      this.#connection?.abort()
+      this.#connection = undefined
+      this.#heard = { ...this.#heard, isConnected: false }
+    }
+  }
+
+  async #stayConnected(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      let failure: unknown
+      try {
+        await this.#hear(signal)
+      } catch (error) {
+        failure = error
+      }
+      if (signal.aborted) return
+      this.#show({ isConnected: false, failure })
+      await pause(AGAIN_MS, signal)
+    }
+  }
+
+  async #hear(signal: AbortSignal): Promise<void> {
+    const headers = { accept: 'text/event-stream' }
+    const answer = await openAnswer(`v1/events?LastEventID=${encodeURIComponent(this.#lastId)}`, {
+      signal,
+      headers,
+    })
+    const reader = answer.body
+      ?.pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream())
+      .getReader()
+    for (;;) {
+      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+      if (done) return
+      this.#take(value.event ?? '', value.data)
+      this.#lastId = value.id ?? this.#lastId
+    }
+  }
+
+  #take(name: string, data: string): void {
+    if (name === 'fleet')
+      this.#heard = {
+        ...this.#heard,
+        isConnected: true,
+        failure: undefined,
+        fleet: JSON.parse(data) as FleetState,
+      }
+    if (name === 'happened') {
+      const happened = JSON.parse(data) as Happened
+      this.#keep(eventOf(happened))
+      this.#heard = { ...this.#heard, fleet: changedBy(happened, this.#heard.fleet) }
+    }
+    if (name === 'gap') this.#keep(gapOf(JSON.parse(data) as Gap))
+    this.#timer ??= setTimeout(() => this.#show(), SHOWN_EVERY_MS)
+  }
+
+  #keep(event: FleetEvent): void {
+    this.#byKey.set(event.key, event)
+  }
+
+  #newestFirst(): readonly FleetEvent[] {
+    const events = [...this.#byKey.values()].sort((a, b) => (a.atNs < b.atNs ? 1 : a.atNs > b.atNs ? -1 : 0))
+    for (const { key } of events.splice(KEPT_MAX)) this.#byKey.delete(key)
+    return events
+  }
+
+  #show(change: Partial<HeardEvents> = {}): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#heard = { ...this.#heard, ...change, events: this.#newestFirst() }
+    for (const listener of this.#listeners) listener(this.#heard)
+  }
+}
+
+/** What is heard, for as long as the component is in the page. */
+export function useHeardEvents(events: FleetEvents): HeardEvents {
+  const [heard, setHeard] = useState(events.heard)
+  useEffect(() => events.listen(setHeard), [events])
+  return heard
+}
+
+/** Whether a device is heard is an event too. */
+function changedBy(
+  { device, source, kind, told }: Happened,
+  fleet: FleetState | undefined,
+): FleetState | undefined {
+  if (fleet === undefined || source !== 'gateway' || !kind.startsWith('events-')) return fleet
+  const others = fleet.silent.filter((one) => one.device !== device)
+  return {
+    ...fleet,
+    silent: kind === 'events-heard' ? others : [...others, { device, code: String(told.code) }],
+  }
+}
+
+function eventOf({ device, source, kind, atNs, number, told }: Happened): FleetEvent {
+  const { TS: _at, Kind: _kind, ...facts } = told
+  return {
+    key: `${device} ${source} ${number ?? `${atNs} ${kind}`}`,
+    device,
+    kind,
+    atNs: BigInt(atNs),
+    facts: factText(facts),
+  }
+}
+
+function gapOf({ device, missed }: Gap): FleetEvent {
+  const atNs = nowNs()
+  const facts = missed === null ? {} : { missed }
+  return {
+    key: `${GAP} ${device} ${atNs}`,
+    device: device ?? undefined,
+    kind: GAP,
+    atNs,
+    facts: factText(facts),
+  }
+}
+
+function factText(facts: Readonly<Record<string, unknown>>): string {
+  return Object.entries(facts)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('  ')
+}
