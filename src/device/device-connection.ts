@@ -8,7 +8,7 @@ import { connect as connectTls, TLSSocket } from 'node:tls'
 import { CapfleetError } from '../base/error.ts'
 import type { Device } from './device.ts'
 import { deviceFailure, deviceLate } from './device-failure.ts'
-import { READ_BUFFERS, ReadSize, type ReadSizeLimits } from './read-size.ts'
+import { READ_BUFFERS, ReadSize, type ReadSizeLimits, takeReadBuffer } from './read-size.ts'
 
 export interface ConnectionOptions {
   readonly connectTimeoutMs: number
@@ -52,8 +52,7 @@ export class DeviceConnection implements Disposable {
   #isAnswered = false
   #arrived: ConnectionRead[] = []
   #unreleased = 0
-  /** When reading paused (performance.now()). */
-  #pausedMs: number | undefined
+  #isPaused = false
   /** The buffer that the next read goes into. */
   #target: Buffer | undefined
   #ended = false
@@ -182,7 +181,7 @@ export class DeviceConnection implements Disposable {
   #listen(): void {
     const socket = this.#socket
     socket.on('timeout', () => {
-      if (this.#pausedMs !== undefined) return
+      if (this.#isPaused) return
       const limitMs = this.#exchange?.idleTimeoutMs
       this.#fail(limitMs === undefined ? CLOSED : deviceLate(this.device, 'send anything', limitMs))
     })
@@ -201,7 +200,7 @@ export class DeviceConnection implements Disposable {
   }
 
   #nextTarget(): Buffer {
-    this.#target = READ_BUFFERS.take(this.#size.bytes)
+    this.#target = takeReadBuffer(this.#size)
     return this.#target
   }
 
@@ -209,12 +208,13 @@ export class DeviceConnection implements Disposable {
   #onRead(bytes: number, buffer: Buffer): boolean {
     this.#target = undefined
     this.#isAnswered = true
-    this.#size.hasRead(bytes, buffer.byteLength)
     this.#unreleased += 1
+    const arrivedMs = performance.now()
     let isReleased = false
     const release = () => {
       if (isReleased) return
       isReleased = true
+      this.#size.hasPassed({ bytes, capacity: buffer.byteLength, heldMs: performance.now() - arrivedMs })
       READ_BUFFERS.give(buffer)
       this.#unreleased -= 1
       this.#resume()
@@ -228,14 +228,13 @@ export class DeviceConnection implements Disposable {
     this.#arrived.push(read)
     this.#notify()
     if (this.#unreleased < READS_AHEAD) return true
-    this.#pausedMs ??= performance.now()
+    this.#isPaused = true
     return false
   }
 
   #resume(): void {
-    if (this.#pausedMs === undefined || this.#unreleased >= READS_AHEAD) return
-    this.#size.hasStalled(performance.now() - this.#pausedMs)
-    this.#pausedMs = undefined
+    if (!this.#isPaused || this.#unreleased >= READS_AHEAD) return
+    this.#isPaused = false
     if (this.#socket.destroyed) return
     // The time without a read was ours; the device's begins now.
     if (this.#exchange !== undefined) this.#socket.setTimeout(this.#exchange.idleTimeoutMs)

@@ -7,17 +7,22 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceConnection } from '../../../src/device/device-connection.ts'
-import { MERGE_READ_SIZE } from '../../../src/device/read-size.ts'
+import { LARGE_READS_UNTIL_BYTES, MERGE_READ_SIZE, READ_BUFFERS } from '../../../src/device/read-size.ts'
 import { eventually } from '../../support/eventually.ts'
 
 const REQUEST = 'GET /api/v1/pcap/timerange HTTP/1.1\r\n\r\n'
 const CONNECT_TIMEOUT_MS = 5_000
+const { leastBytes, mostBytes } = MERGE_READ_SIZE
+/** A connection that never reads as it should is read for ever. */
+const LIMITED = { timeout: 60_000 }
 
 interface Stage {
   /** The only connection to the device. */
   readonly arrived: Promise<Socket>
   /** Has asked. */
   connect(signal?: AbortSignal): DeviceConnection
+  /** The device sends until the connection ends. */
+  sendEndlessly(): Promise<void>
 }
 
 async function stage(t: TestContext): Promise<Stage> {
@@ -27,6 +32,7 @@ async function stage(t: TestContext): Promise<Stage> {
   t.after(async () => {
     ;(await arrived).destroy()
     server.close()
+    await eventually(() => READ_BUFFERS.takenBytes === 0, { limitMs: 5_000, message: 'all buffers are back' })
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const device = new Device({ name: 'nyc1', url, user: 'gateway', password: new Secret('secret') })
@@ -37,6 +43,13 @@ async function stage(t: TestContext): Promise<Stage> {
       const connection = new DeviceConnection(device, options)
       connection.ask(REQUEST, { signal, idleTimeoutMs: 30_000 })
       return connection
+    },
+    sendEndlessly: async () => {
+      const device = await arrived
+      device.on('error', () => undefined)
+      const bytes = Buffer.alloc(mostBytes)
+      const send = (): void => void device.write(bytes, (error) => error ?? send())
+      send()
     },
   }
 }
@@ -84,3 +97,55 @@ test('a connection that the device closes without an answer leaves nothing open'
     message: 'both sides are closed',
   })
 })
+
+test(
+  'reads grow while they are taken at once, but not while all connections together hold much',
+  LIMITED,
+  async (t) => {
+    const { connect, sendEndlessly } = await stage(t)
+    using connection = connect()
+    await sendEndlessly()
+    await readUntil(connection, mostBytes)
+    const held = READ_BUFFERS.take(LARGE_READS_UNTIL_BYTES)
+    await readUntil(connection, leastBytes)
+    for (let count = 0; count < 20; count++) {
+      assert.equal(await readOne(connection), leastBytes)
+      assert.ok(READ_BUFFERS.takenBytes <= LARGE_READS_UNTIL_BYTES + 3 * leastBytes)
+    }
+    READ_BUFFERS.give(held)
+    await readUntil(connection, mostBytes)
+  },
+)
+
+test(
+  'a connection whose reads nobody takes holds two of them and the next buffer, and goes on with small ones',
+  LIMITED,
+  async (t) => {
+    const { connect, sendEndlessly } = await stage(t)
+    const connection = connect()
+    await sendEndlessly()
+    await readUntil(connection, mostBytes)
+    await eventually(() => READ_BUFFERS.takenBytes === 3 * mostBytes, {
+      limitMs: 5_000,
+      message: 'three buffers are held',
+    })
+    const now = performance.now()
+    t.mock.method(performance, 'now', () => now + 60_000)
+    await readUntil(connection, leastBytes)
+    connection[Symbol.dispose]()
+  },
+)
+
+/** Reads and lets go until a read came in a buffer of this size. */
+async function readUntil(connection: DeviceConnection, capacity: number): Promise<void> {
+  while ((await readOne(connection)) !== capacity);
+}
+
+/** The size of the buffer that the next read came in. */
+async function readOne(connection: DeviceConnection): Promise<number> {
+  const read = await connection.next()
+  assert.ok(read !== undefined)
+  const capacity = read.bytes.buffer.byteLength
+  read.release()
+  return capacity
+}
