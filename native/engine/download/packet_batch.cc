@@ -1,9 +1,15 @@
 #include "download/packet_batch.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace capfleet {
 namespace {
+
+/// A regular expression is looked for in neighbouring packets at once, which is much faster where
+/// few match. Those that may match are searched a second time: where there are many, one by one is
+/// faster.
+constexpr uint32_t kLooksThroughRun = 16;
 
 /// Copies neighbouring records at once, as many as fit. Returns the first that did not.
 uint32_t appendRun(const LoadedBlock& block, uint32_t first, uint32_t last, PacketBatch& batch) {
@@ -53,6 +59,18 @@ uint32_t appendPassed(const LoadedBlock& block, uint32_t first, uint32_t last,
   return appendRun(block, first, last, batch);
 }
 
+/// The first of the records [first, last) that the filter may accept; `last` if it accepts none.
+uint32_t firstCandidate(const LoadedBlock& block, uint32_t first, uint32_t last,
+                        PacketFilter& filter) {
+  const uint32_t beginByte = block.offsets[first];
+  const std::optional<size_t> found =
+      filter.mayAcceptFrom({block.bytes.data() + beginByte, block.offsets[last] - beginByte});
+  if (!found) return last;
+  const auto begin = block.offsets.begin();
+  const auto next = std::upper_bound(begin + first, begin + last, beginByte + *found);
+  return static_cast<uint32_t>(next - begin) - 1;
+}
+
 }  // namespace
 
 void PacketBatch::count(uint64_t newPackets, int64_t newFirstNs, int64_t newLastNs) {
@@ -74,8 +92,16 @@ size_t storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch) {
   if (!transform.filters()) return appendPassed(block, first, last, transform, batch);
+  uint32_t looks = filter.looksThroughRecords() ? kLooksThroughRun : 0;
   uint32_t record = first;
   while (record < last) {
+    if (looks > 0) {
+      looks--;
+      const uint32_t candidate = firstCandidate(block, record, last, filter);
+      batch.excluded += candidate - record;
+      record = candidate;
+      if (record == last) break;
+    }
     if (!filter.accepts(block.packet(record))) {
       batch.excluded++;
       record++;

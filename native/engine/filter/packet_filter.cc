@@ -23,4 +23,11 @@ bool PacketFilter::matchesRegex(const PacketView& packet) {
   return transform_.regex->matches(packet.captured, *regex_);
 }
 
+std::optional<size_t> PacketFilter::mayAcceptFrom(std::span<const uint8_t> records) {
+  assert(regex_);
+  const std::optional<size_t> end = transform_.regex->firstMatchEnd(records, *regex_);
+  if (!end) return std::nullopt;
+  return *end - 1;
+}
+
 }  // namespace capfleet

@@ -8,7 +8,8 @@
 //   stdin   the pattern (1 byte to 1 KiB) until end of file. It is searched in bytes: `.` is any
 //           byte, a character beyond ASCII stands for its UTF-8 bytes, options are set inside the
 //           pattern ("(?i)...")
-//   stdout  the serialized database, at most 8 MiB; exit status 0
+//   stdout  one byte, which is kRegexOfAnyPlace or kRegexOfWholeText (regex_place.h), and the
+//           serialized database, at most 8 MiB; exit status 0
 //   stderr  one line, Hyperscan's message; exit status 1
 #include <hs/hs.h>
 
@@ -20,6 +21,7 @@
 #include <string>
 
 #include "filter/compile_limits.h"
+#include "filter/regex_place.h"
 #include "filter/regex_search_rate.h"
 
 namespace capfleet {
@@ -37,6 +39,7 @@ constexpr unsigned kFlags = HS_FLAG_DOTALL | HS_FLAG_SINGLEMATCH | HS_FLAG_ALLOW
 struct Free {
   void operator()(hs_database_t* database) const { hs_free_database(database); }
   void operator()(hs_compile_error_t* error) const { hs_free_compile_error(error); }
+  void operator()(hs_expr_info_t* info) const { std::free(info); }
   void operator()(char* bytes) const { std::free(bytes); }
 };
 template <typename T>
@@ -55,7 +58,25 @@ std::string readPattern() {
   return pattern;
 }
 
-int writeDatabase(const hs_database_t* database) {
+/// Where a match may lie. For any place the pattern must be free of all that looks at the text
+/// around a match, and its matches must come in order, so that the first one found ends first. What
+/// may be an assertion counts as one: a caret in a class is not told from an anchor.
+char placeOf(const std::string& pattern) {
+  hs_expr_info_t* info = nullptr;
+  hs_compile_error_t* error = nullptr;
+  hs_expression_info(pattern.c_str(), kFlags, &info, &error);
+  const Owned<hs_expr_info_t> owned(info);
+  const Owned<hs_compile_error_t> ownedError(error);
+  const bool isOrdered =
+      info != nullptr && info->min_width > 0 && !info->unordered_matches && !info->matches_at_eod;
+  if (!isOrdered || pattern.find_first_of("^$") != std::string::npos) return kRegexOfWholeText;
+  for (const char* assertion : {"\\b", "\\B", "\\A", "\\Z", "\\z", "\\G", "(*"}) {
+    if (pattern.find(assertion) != std::string::npos) return kRegexOfWholeText;
+  }
+  return kRegexOfAnyPlace;
+}
+
+int writeDatabase(const hs_database_t* database, char place) {
   char* bytes = nullptr;
   size_t length = 0;
   if (hs_serialize_database(database, &bytes, &length) != HS_SUCCESS) {
@@ -65,7 +86,8 @@ int writeDatabase(const hs_database_t* database) {
   if (length > kMaxDatabaseBytes) {
     return fail("it is too complex: its search program has more than 8 MiB");
   }
-  const bool written = std::fwrite(bytes, 1, length, stdout) == length;
+  const bool written =
+      std::putchar(place) != EOF && std::fwrite(bytes, 1, length, stdout) == length;
   return written && std::fflush(stdout) == 0 ? 0 : fail("cannot write the database");
 }
 
@@ -88,7 +110,7 @@ int compile(const std::string& pattern) {
                 std::to_string(static_cast<int>(bytesPerSecond / 1e6)) +
                 " MB/s; use smaller counts of repetition");
   }
-  return writeDatabase(database);
+  return writeDatabase(database, placeOf(pattern));
 }
 
 }  // namespace

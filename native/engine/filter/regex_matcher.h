@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "os/result.h"
@@ -23,10 +24,9 @@ using RegexScratch = std::unique_ptr<hs_scratch, FreeRegexScratch>;
 /// Immutable, so any number of threads may share one, each with its own scratch.
 class RegexMatcher {
  public:
-  /// `serializedDatabase` must come from the compile helper of this installation: its version,
-  /// platform and checksum are checked, its contents trusted. Fails with kBadRegex.
-  static Result<std::shared_ptr<const RegexMatcher>> load(
-      std::span<const uint8_t> serializedDatabase);
+  /// `compiled` must come from the compile helper of this installation: the version, platform and
+  /// checksum of its database are checked, its contents trusted. Fails with kBadRegex.
+  static Result<std::shared_ptr<const RegexMatcher>> load(std::span<const uint8_t> compiled);
   ~RegexMatcher();
   RegexMatcher(const RegexMatcher&) = delete;
   RegexMatcher& operator=(const RegexMatcher&) = delete;
@@ -38,9 +38,19 @@ class RegexMatcher {
   /// matches every packet.
   bool matches(std::span<const uint8_t> captured, RegexScratch& scratch) const;
 
+  /// Whether firstMatchEnd() may be asked.
+  bool matchesAnywhere() const { return matchesAnywhere_; }
+  /// Where the first match in `text` ends, or nullopt when there is none. A packet in `text` that
+  /// ends before holds no match, and without any no packet in it does; the packet around that place
+  /// may. Much faster than one packet after the other. REQUIRES: matchesAnywhere().
+  std::optional<size_t> firstMatchEnd(std::span<const uint8_t> text, RegexScratch& scratch) const;
+
  private:
-  explicit RegexMatcher(hs_database* database) : database_(database) {}
+  RegexMatcher(hs_database* database, bool matchesAnywhere)
+      : database_(database), matchesAnywhere_(matchesAnywhere) {}
+  std::optional<size_t> search(std::span<const uint8_t> text, RegexScratch& scratch) const;
   hs_database* database_;
+  const bool matchesAnywhere_;
 };
 
 }  // namespace capfleet

@@ -4,6 +4,7 @@
 
 #include "support/bpf_helper.h"
 #include "support/layered_packet.h"
+#include "support/regex_helper.h"
 #include "support/stored_streams.h"
 #include "support/vendor_packets.h"
 
@@ -64,6 +65,48 @@ TEST(PacketFilter, DownloadsDeliverTheStoredPacketOfTheStreamsPort) {
                 [](const StoredPacket& packet) { return packet.captured != taggedUdp(53); });
   ASSERT_EQ(packets.size(), 8u);
   EXPECT_EQ(packetsOf(readBody(*bench.open(options))), packets);
+}
+
+/// Packets of few different bytes, zeros among them as in the headers of records.
+std::vector<StoredPacket> wordyPackets(std::mt19937_64& random, size_t count, size_t rareEvery) {
+  std::vector<StoredPacket> packets;
+  for (size_t i = 0; i < count; i++) {
+    const char* const bytes = random() % rareEvery == 0 ? "abc\0 \n1" : "zyx\0 \n1";
+    Bytes captured(randomBelow(random, 30));
+    for (uint8_t& byte : captured) byte = static_cast<uint8_t>(bytes[randomBelow(random, 7)]);
+    packets.push_back({kNowNs + static_cast<int64_t>(i), 1500, captured});
+  }
+  return packets;
+}
+
+TEST(PacketFilter, DownloadsDeliverWhatTheRegularExpressionFindsInEachPacketByItself) {
+  auto random = seededRandom();
+  for (int i = 0; i < 20; i++) {
+    const std::string pattern = randomPattern(random);
+    const Bytes compiledBytes = tryCompiledPattern(pattern);
+    if (compiledBytes.empty()) continue;
+    const auto matcher = RegexMatcher::load(compiledBytes);
+    ASSERT_TRUE(matcher);
+    StoredStreams store;
+    store.packetsPerBlock = 1 + randomBelow(random, 300);
+    const size_t rareEvery = 1 + randomBelow(random, 50);
+    store.addStream(wordyPackets(random, 1000, rareEvery));
+    if (random() % 2 == 0) store.addStream(wordyPackets(random, 300, rareEvery));
+    auto scratch = (*matcher)->makeScratch();
+    auto expected = store.inRange(0, INT64_MAX);
+    const size_t all = expected.size();
+    std::erase_if(expected, [&](const StoredPacket& packet) {
+      return !(*matcher)->matches(packet.captured, *scratch);
+    });
+    DownloadBench bench;
+    DownloadOptions options = store.options();
+    options.regex = *matcher;
+    options.scanBytes = 1 + randomBelow(random, 40000);
+    const auto download = bench.open(options);
+    ASSERT_EQ(packetsOf(readBody(*download)), expected) << pattern;
+    EXPECT_EQ(download->totals().readPackets, all);
+    EXPECT_LE(download->totals().excludedPackets, all - expected.size());
+  }
 }
 
 }  // namespace

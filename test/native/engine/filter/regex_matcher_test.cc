@@ -3,30 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "support/temp_directory.h"
+#include "support/regex_helper.h"
 
 namespace capfleet::test {
 namespace {
-
-/// The compile helper's output; its exit status and messages have tests in regex-compile.test.ts.
-Bytes compiledPattern(const std::string& pattern) {
-  const TempDirectory folder;
-  const std::string in = folder.file("pattern", Bytes(pattern.begin(), pattern.end()));
-  const std::string out = folder.path() + "/database";
-  const std::string command = std::string(CAPFLEET_REGEX_COMPILE) + " < " + in + " > " + out;
-  EXPECT_EQ(std::system(command.c_str()), 0) << pattern;
-  return readFile(out);
-}
-
-std::shared_ptr<const RegexMatcher> matcherOf(const std::string& pattern) {
-  auto matcher = RegexMatcher::load(compiledPattern(pattern));
-  EXPECT_TRUE(matcher) << (matcher ? "" : matcher.error().message);
-  return *matcher;
-}
 
 bool matches(const std::string& pattern, const std::string& text) {
   const auto matcher = matcherOf(pattern);
@@ -55,9 +40,32 @@ TEST(RegexMatcher, matches_every_packet_when_the_pattern_can_be_empty) {
   EXPECT_FALSE(matches("a+", ""));
 }
 
+TEST(RegexMatcher, matches_anywhere_only_without_what_looks_around_a_match) {
+  for (const char* pattern : {"abc", "a.*b", "[0-9]{3}-x", "(?i)get|post", "\\x00\\xff"}) {
+    EXPECT_TRUE(matcherOf(pattern)->matchesAnywhere()) << pattern;
+  }
+  for (const char* pattern : {"^a", "a$", "\\ba", "a\\b", "a\\Bb", "\\Aa", "a\\z", "a\\Z", "(?m)^a",
+                              "x|^a", "a*", "a|", "(*UTF8)a", "[^a]b"}) {
+    EXPECT_FALSE(matcherOf(pattern)->matchesAnywhere()) << pattern;
+  }
+}
+
+TEST(RegexMatcher, says_where_the_first_match_ends) {
+  const auto firstEnd = [](const std::string& pattern, const std::string& text) {
+    const auto matcher = matcherOf(pattern);
+    auto scratch = matcher->makeScratch();
+    return matcher->firstMatchEnd({reinterpret_cast<const uint8_t*>(text.data()), text.size()},
+                                  *scratch);
+  };
+  EXPECT_EQ(firstEnd("b+c?", "aabbc"), 3u);
+  EXPECT_EQ(firstEnd("(aabb|b)", "aabb"), 3u);
+  EXPECT_EQ(firstEnd("x", "aabb"), std::nullopt);
+  EXPECT_EQ(firstEnd("x", ""), std::nullopt);
+}
+
 TEST(RegexMatcher, refuses_a_database_that_is_cut_or_changed) {
   const Bytes whole = compiledPattern("abc|xyz[0-9]{3}");
-  for (const size_t length : {size_t{0}, size_t{10}, whole.size() - 1}) {
+  for (const size_t length : {size_t{0}, size_t{1}, size_t{10}, whole.size() - 1}) {
     const auto matcher = RegexMatcher::load({whole.data(), length});
     ASSERT_FALSE(matcher) << length;
     EXPECT_EQ(matcher.error().code, Code::kBadRegex);
@@ -65,6 +73,7 @@ TEST(RegexMatcher, refuses_a_database_that_is_cut_or_changed) {
   Bytes changed = whole;
   changed[changed.size() / 2] ^= 1;
   EXPECT_FALSE(RegexMatcher::load(changed));
+  EXPECT_FALSE(RegexMatcher::load({whole.data() + 1, whole.size() - 1}));
 }
 
 TEST(RegexMatcher, serves_several_threads_each_with_its_own_scratch) {
