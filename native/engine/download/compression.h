@@ -11,7 +11,7 @@ enum class Codec {
   kZstd,  ///< frames one after the other, each at most 8 MiB before compression
 };
 
-/// Level of gzip: 1 by ISA-L, 2 to 12 by libdeflate (12 is the smallest output).
+/// Level of gzip: 1 by ISA-L, 2 to 9 by libdeflate.
 /// Level of zstd: as in libzstd, -5 to 22.
 struct Compression {
   Codec codec = Codec::kNone;

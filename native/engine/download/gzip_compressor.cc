@@ -67,7 +67,7 @@ class DeflateCompressor final : public SlabCompressor {
 }  // namespace
 
 std::unique_ptr<SlabCompressor> makeGzipCompressor(int level) {
-  assert(level >= 1 && level <= 12);
+  assert(level >= 1 && level <= 9);
   if (level == 1) return std::make_unique<IsalCompressor>();
   return std::make_unique<DeflateCompressor>(level);
 }

@@ -15,7 +15,7 @@ std::unique_ptr<SlabCompressor> makeCompressor(Compression compression) {
 }
 
 bool isSlow(const Compression& compression) {
-  constexpr int kSlowGzipLevel = 10;
+  constexpr int kSlowGzipLevel = 8;
   constexpr int kSlowZstdLevel = 10;
   return compression.level >= (compression.codec == Codec::kGzip ? kSlowGzipLevel : kSlowZstdLevel);
 }

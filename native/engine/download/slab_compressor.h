@@ -28,7 +28,7 @@ class SlabCompressor {
 /// REQUIRES: the codec is not kNone.
 std::unique_ptr<SlabCompressor> makeCompressor(Compression compression);
 
-/// Whether a group takes some tenths of a second, not milliseconds.
+/// Whether a group may take some tenths of a second, not milliseconds.
 bool isSlow(const Compression& compression);
 
 /// How many slabs make one group.

@@ -10,9 +10,8 @@ namespace capfleet::test {
 namespace {
 
 constexpr Compression kAll[] = {
-    {Codec::kGzip, 1}, {Codec::kGzip, 2},  {Codec::kGzip, 3},  {Codec::kGzip, 4},
-    {Codec::kGzip, 6}, {Codec::kGzip, 10}, {Codec::kGzip, 12}, {Codec::kZstd, -1},
-    {Codec::kZstd, 3}, {Codec::kZstd, 22},
+    {Codec::kGzip, 1}, {Codec::kGzip, 2}, {Codec::kGzip, 3},  {Codec::kGzip, 4}, {Codec::kGzip, 6},
+    {Codec::kGzip, 8}, {Codec::kGzip, 9}, {Codec::kZstd, -1}, {Codec::kZstd, 3}, {Codec::kZstd, 22},
 };
 
 /// Fills the slab with bytes that compress well, badly or not at all.
