@@ -12,6 +12,9 @@
  * `npm run bench -- profile <row>` says where our side of a row spends its time (profile.ts). `queue`, `capture`,
  * `exports` and `tokens` have figures of their own and run alone.
  *
+ * `rows` says what is compared with what, `sides` runs both, `inputs` makes the files, `report` measures and prints;
+ * `capture` is the wire, `alone` what has no rows.
+ *
  * No figure counts unless both sides gave the same packets. Figures per second and per GB are of the input's bytes;
  * memory is the largest resident size of a server. Control rows, first and last, show how fast the machine was.
  */
@@ -20,21 +23,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { runProgram } from '../../src/base/program.ts'
-import { BenchFleet } from './bench-fleet.ts'
-import { BenchInputs } from './bench-inputs.ts'
-import { BenchProgress } from './bench-progress.ts'
-import { printCaptureFigures } from './capture.bench.ts'
-import { compare, type Figures, measureAlone, whatIsMissing } from './compare.ts'
-import { startConstantServer } from './constant-server.ts'
-import { printExportFigures } from './exports.bench.ts'
-import { documentFigures, printControl, printFigures, printHeading } from './figure-text.ts'
-import { measureCommand } from './measure-command.ts'
-import { profileRow } from './profile.ts'
-import { ProxyWorld } from './proxy-world.ts'
-import { printQueueFigures } from './queue.bench.ts'
-import type { BenchParts, Row } from './row.ts'
-import { ROWS } from './rows.ts'
-import { printTokenFigures } from './tokens.bench.ts'
+import { printExportFigures } from './alone/exports.bench.ts'
+import { printQueueFigures } from './alone/queue.bench.ts'
+import { printTokenFigures } from './alone/tokens.bench.ts'
+import { printCaptureFigures } from './capture/capture.bench.ts'
+import { BenchInputs } from './inputs/bench-inputs.ts'
+import { BenchProgress } from './report/bench-progress.ts'
+import { compare, type Figures, measureAlone, whatIsMissing } from './report/compare.ts'
+import { documentFigures, printControl, printFigures, printHeading } from './report/figure-text.ts'
+import { measureCommand } from './report/measure-command.ts'
+import { profileRow } from './report/profile.ts'
+import type { BenchParts, Row } from './rows/row.ts'
+import { ROWS } from './rows/rows.ts'
+import { BenchFleet } from './sides/bench-fleet.ts'
+import { startConstantServer } from './sides/constant-server.ts'
+import { ProxyWorld } from './sides/proxy-world.ts'
 
 const MIB = 1_048_576
 const CONTROL_ROUNDS = 3

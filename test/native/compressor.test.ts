@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import { Compressor } from '../../native/compressor.ts'
-import { writeImixTraffic } from '../bench/imix-traffic.ts'
+import { writeImixTraffic } from '../bench/inputs/imix-traffic.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

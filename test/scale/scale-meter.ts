@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { Redis } from 'ioredis'
-import { cpuSeconds } from '../bench/proxy-world.ts'
+import { cpuSeconds } from '../bench/sides/proxy-world.ts'
 import type { LoopDelay } from './event-loop-meter.ts'
 import type { ScaleWorld } from './scale-world.ts'
 

@@ -1,5 +1,5 @@
 /** A run as tables on stdout. */
-import { printCells } from '../bench/print-cells.ts'
+import { printCells } from '../bench/report/print-cells.ts'
 import { loadAverage, type PhaseFigures, quantile } from './scale-meter.ts'
 import type { ScaleRun } from './scale-run.ts'
 

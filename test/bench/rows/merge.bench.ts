@@ -1,0 +1,100 @@
+import { fileURLToPath } from 'node:url'
+import type { BenchInput } from '../inputs/bench-inputs.ts'
+import { shellOutput } from '../report/measure-command.ts'
+import { download, packetsOf, shellLine } from '../sides/contenders.ts'
+import { fromDevices } from '../sides/merge-devices.ts'
+import { mergecap, mergecapInto } from '../sides/mergecap.ts'
+import type { Contender, Row, WorkloadMaker } from './row.ts'
+
+const MERGE_FILES = fileURLToPath(new URL('../sides/merge-files.ts', import.meta.url))
+const FLEET_CAPTURE = 'bench-fleet'
+const DEVICES = 3
+
+/** The gateway's merge against mergecap: over files, and from devices through the gateway. */
+export const merges: readonly Row[] = [
+  { name: 'merge-4', what: '4 interleaved files, mergecap', floor: 3, goal: 4, make: overFiles(4, 1) },
+  { name: 'merge-16', what: '16 interleaved files, mergecap', floor: 2.5, goal: 4, make: overFiles(16, 1) },
+  {
+    name: 'merge-bursts-4',
+    what: '4 files of bursts, mergecap',
+    floor: 3.5,
+    goal: 5,
+    make: overFiles(4, 64),
+  },
+  { name: 'merge-256', what: '256 interleaved files, mergecap', make: overFiles(256, 1) },
+  { name: 'merge-bursts-256', what: '256 files of bursts, mergecap', make: overFiles(256, 64) },
+  { name: 'merge-1000', what: '1,000 files, mergecap', floor: 8, goal: 20, make: overFiles(1_000, 1) },
+  { name: 'merge-8-receiver', what: '8 devices, our client alone', make: fromDevices(8, 64, 'receiver') },
+  {
+    name: 'merge-8-interleaved',
+    what: '8 devices without bursts, our client alone',
+    make: fromDevices(8, 1, 'receiver'),
+  },
+  {
+    name: 'merge-8-http-get',
+    what: '8 devices, received by http.get and dropped',
+    floor: 0.75,
+    goal: 1,
+    make: fromDevices(8, 64, 'http-get'),
+  },
+  {
+    name: 'merge-8-nginx',
+    what: '8 devices, nginx passing 8 streams on',
+    floor: 0.6,
+    goal: 0.75,
+    make: fromDevices(8, 64, 'nginx'),
+  },
+  { name: 'merge-fleet', what: '3 appliances by the gateway, mergecap over files', make: overFleet() },
+  {
+    name: 'merge-fleet-fast',
+    what: 'the same with `Compression=fast`, mergecap and pigz -1 -p2',
+    make: overFleet({ word: 'fast', tool: 'pigz -1 -p2 -c', decoder: 'gzip -dc' }),
+  },
+  {
+    name: 'merge-fleet-zstd',
+    what: 'the same with `Compression=zstd`, mergecap and zstd -3 -T2',
+    make: overFleet({ word: 'zstd', tool: 'zstd -3 -T2 -q -c', decoder: 'zstd -dc' }),
+  },
+]
+
+function overFiles(count: number, burstPackets: number): WorkloadMaker {
+  return async ({ inputs }) => {
+    const input = await inputs.interleaved(count, burstPackets)
+    return { inputBytes: input.traffic.bytes, ours: mergeFiles(input), peer: mergecap(input) }
+  }
+}
+
+interface Compressed {
+  /** Of `Compression`. */
+  readonly word: string
+  /** Compresses as well, as shell words. */
+  readonly tool: string
+  readonly decoder: string
+}
+
+/** The gateway over three appliances. */
+function overFleet(compressed?: Compressed): WorkloadMaker {
+  return async ({ inputs, fleet }) => {
+    const input = await inputs.interleaved(DEVICES)
+    for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)
+    const { firstNs, lastNs, bytes } = input.traffic
+    const path = `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${lastNs + 1n}&TSUnit=nanos`
+    const gateway = await fleet.gateway()
+    if (compressed === undefined) {
+      return { inputBytes: bytes, ours: download('gateway', gateway, path), peer: mergecap(input) }
+    }
+    const { word, tool, decoder } = compressed
+    const ours = download(`gateway ${word}`, gateway, `${path}&Compression=${word}`, decoder)
+    return { inputBytes: bytes, ours, peer: mergecapInto(input, tool, decoder) }
+  }
+}
+
+/** src/pcap over the files, in a process of its own that tells its time itself. */
+function mergeFiles({ paths }: BenchInput): Contender {
+  const line = (mode: 'time' | 'write') => shellLine([process.execPath, MERGE_FILES, mode, ...paths])
+  return {
+    label: 'src/pcap',
+    run: async () => JSON.parse(await shellOutput(line('time'))),
+    output: () => packetsOf(line('write')),
+  }
+}

@@ -1,0 +1,166 @@
+import { fileURLToPath } from 'node:url'
+import { startFileNginx } from '../../support/processes/temp-proxy.ts'
+import { type Measure, measureCommand, shellOutput } from '../report/measure-command.ts'
+import type { BenchServer } from '../sides/bench-fleet.ts'
+import { command, download, packetsOf, shellLine, withCpuOf } from '../sides/contenders.ts'
+import type { BenchParts, Contender, Row, WorkloadMaker } from './row.ts'
+
+const CAPTURE = 'bench'
+const SEARCH = fileURLToPath(new URL('../sides/regexp-search.ts', import.meta.url))
+const PATTERN = 'filled [a-z]+ (timeout|reject)'
+/** The needle flow of imix-traffic.ts. */
+const NEEDLE = 'host 10.99.99.99'
+
+/** Downloads of one stored capture from an appliance, against the usual tools over the same file. */
+export const storedDownloads: readonly Row[] = [
+  { name: 'raw-tcpdump', what: 'a whole capture, tcpdump -w', make: filtered('') },
+  ...(['on', 'off'] as const).map((sendfile) => ({
+    name: `raw-nginx-sendfile-${sendfile}`,
+    what: `a whole capture, nginx with sendfile ${sendfile} from a file`,
+    floor: 0.8,
+    goal: 0.95,
+    make: againstFileServer(sendfile),
+  })),
+  {
+    name: 'filter-tcp-443',
+    what: '`tcp port 443`, tcpdump; by processor time',
+    floor: 3,
+    goal: 4.5,
+    judgedBy: 'cpu',
+    make: filtered('tcp port 443'),
+  },
+  { name: 'filter-port-53', what: '`port 53`, tcpdump', make: filtered('port 53') },
+  { name: 'filter-icmp', what: '`icmp`, tcpdump', make: filtered('icmp') },
+  {
+    name: 'filter-needle',
+    what: 'one host of 58 packets, tcpdump',
+    floor: 20,
+    goal: 100,
+    make: filtered(NEEDLE),
+  },
+  { name: 'slice', what: '`Slice=64`, editcap -s 64', floor: 6, goal: 8, make: sliced() },
+  { name: 'timerange', what: '1 % of the time at 90 %, editcap -A -B', floor: 30, goal: 100, make: ranged() },
+  { name: 'first-byte', what: 'first byte of that range, nginx of the file', make: firstByte() },
+  { name: 'regex', what: '`FilterRE`, RegExp of JavaScript', floor: 10, goal: 30, make: searched() },
+]
+
+function filtered(filter: string): WorkloadMaker {
+  return async (parts) => {
+    const { device, path, inputBytes } = await storedCapture(parts)
+    const query = new URLSearchParams({
+      StreamName: CAPTURE,
+      ...(filter === '' ? {} : { FilterBPF: filter }),
+    })
+    const ours = download('single', device, `/api/v1/pcap/single?${query}`)
+    // Run by root, tcpdump would give /dev/null to a user of its own (-Z).
+    const words = (target: string) =>
+      [
+        'tcpdump',
+        '-Z',
+        'root',
+        '--nano',
+        '-r',
+        path,
+        '-w',
+        target,
+        ...(filter === '' ? [] : [filter]),
+      ] as const
+    return {
+      inputBytes,
+      ours,
+      peer: command('tcpdump', words('/dev/null'), shellLine(words('-'))),
+    }
+  }
+}
+
+function sliced(): WorkloadMaker {
+  return async (parts) => {
+    const { device, path, inputBytes } = await storedCapture(parts)
+    const ours = download('Slice', device, `/api/v1/pcap/single?StreamName=${CAPTURE}&Slice=64`)
+    const words = (target: string) => ['editcap', '-F', 'nsecpcap', '-s', '64', path, target] as const
+    return { inputBytes, ours, peer: command('editcap', words('/dev/null'), shellLine(words('-'))) }
+  }
+}
+
+function searched(): WorkloadMaker {
+  return async (parts) => {
+    const { device, path, inputBytes } = await storedCapture(parts)
+    const query = new URLSearchParams({ StreamName: CAPTURE, FilterRE: PATTERN })
+    const ours = download('FilterRE', device, `/api/v1/pcap/single?${query}`)
+    const words = (target: string) => [process.execPath, SEARCH, PATTERN, path, target] as const
+    return { inputBytes, ours, peer: command('RegExp', words('/dev/null'), shellLine(words('/dev/stdout'))) }
+  }
+}
+
+/** One percent of the time, where a tool that scans has read nine tenths before. */
+function ranged(): WorkloadMaker {
+  return async (parts) => {
+    const stored = await storedCapture(parts)
+    const { beginNs, endNs, target } = onePercentAtNinety(stored)
+    const range = ['-F', 'nsecpcap', '-A', secondsText(beginNs), '-B', secondsText(endNs)]
+    const words = (output: string) => ['editcap', ...range, stored.path, output] as const
+    return {
+      inputBytes: stored.inputBytes,
+      ours: download('timerange', stored.device, target),
+      peer: command('editcap -A -B', words('/dev/null'), shellLine(words('-'))),
+    }
+  }
+}
+
+/** The best that HTTP can do at this moment is a server that only opens a file. */
+function firstByte(): WorkloadMaker {
+  return async (parts) => {
+    const stored = await storedCapture(parts)
+    const { url, pid } = parts.owned.use(await startFileNginx(stored.path, 'off'))
+    const { target } = onePercentAtNinety(stored)
+    const whole = download('timerange', stored.device, target)
+    const ours = { ...whole, run: () => toFirstByte(stored.device, target) }
+    const peer = {
+      label: 'nginx',
+      run: () => toFirstByte({ url, pid, credentials: 'u:p' }, '/'),
+      output: whole.output,
+    }
+    return { inputBytes: 0, ours, peer }
+  }
+}
+
+function toFirstByte({ url, credentials, pid }: BenchServer, target: string): Promise<Measure> {
+  const words = ['curl', '-sS', '-u', credentials, '-w', '%{time_starttransfer}', '-o', '/dev/null']
+  const line = shellLine([...words, url + target])
+  return withCpuOf(pid, async () => ({ seconds: Number(await shellOutput(line)), peakRssMiB: 0 }))
+}
+
+function againstFileServer(sendfile: 'on' | 'off'): WorkloadMaker {
+  return async (parts) => {
+    const { device, path, inputBytes } = await storedCapture(parts)
+    const { url, pid } = parts.owned.use(await startFileNginx(path, sendfile))
+    const ours = download('single', device, `/api/v1/pcap/single?StreamName=${CAPTURE}`)
+    const peer: Contender = {
+      label: 'nginx',
+      pid,
+      run: () => withCpuOf(pid, () => measureCommand('curl', ['-fsS', url, '-o', '/dev/null'], { pid })),
+      output: () => packetsOf(shellLine(['curl', '-fsS', url])),
+    }
+    return { inputBytes, ours, peer }
+  }
+}
+
+function onePercentAtNinety({ firstNs, lastNs }: { readonly firstNs: bigint; readonly lastNs: bigint }) {
+  const spanNs = lastNs - firstNs
+  const beginNs = firstNs + (spanNs * 90n) / 100n
+  const endNs = firstNs + (spanNs * 91n) / 100n
+  const target = `/api/v1/pcap/timerange?TSBegin=${beginNs}&TSEnd=${endNs}&TSUnit=nanos`
+  return { beginNs, endNs, target }
+}
+
+async function storedCapture({ inputs, fleet }: BenchParts) {
+  const { paths, traffic } = await inputs.single()
+  const [path = ''] = paths
+  await fleet.importFile(0, CAPTURE, path)
+  const { firstNs, lastNs, bytes: inputBytes } = traffic
+  return { device: await fleet.device(0), path, inputBytes, firstNs, lastNs }
+}
+
+function secondsText(ns: bigint): string {
+  return `${ns / 1_000_000_000n}.${String(ns % 1_000_000_000n).padStart(9, '0')}`
+}
