@@ -9,7 +9,7 @@ import type { TimeSpan } from '../store/removed-spans.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
 import { ActivityBuckets } from './activity-buckets.ts'
 import { countActivity } from './count-activity.ts'
-import { dropsIn, gapsIn, type RecordedTime, type TimedEvent, trimmedIn } from './recorded-time.ts'
+import { dropsIn, gapsIn, type RecordedTime, spansIn, type TimedEvent, trimmedIn } from './recorded-time.ts'
 
 export async function answerActivity(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { catalogue, config, profiles } = parts
@@ -20,11 +20,11 @@ export async function answerActivity(ctx: ApplianceContext, parts: AppliancePart
       captures: await catalogue.list(),
       agedOut: await catalogue.listAgedOut(),
     })
-    const { buckets, held } = await onHeld(find, async (held) => {
+    const { buckets, held, damaged } = await onHeld(find, async (held) => {
       const buckets = new ActivityBuckets(range, most)
       const folderOf = catalogue.folderOf.bind(catalogue)
-      await countActivity(buckets, held.captures, { folderOf, profiles }, signal)
-      return { buckets, held }
+      const damaged = await countActivity(buckets, held.captures, { folderOf, profiles }, signal)
+      return { buckets, held, damaged }
     })
     const recorded: RecordedTime = { ...held, ...toldBy(parts) }
     const apartNs = buckets.bucketNs / 2n
@@ -42,6 +42,7 @@ export async function answerActivity(ctx: ApplianceContext, parts: AppliancePart
         packets: String(span.packets),
       })),
       trimmed: trimmedIn(range, apartNs, recorded).map(shownSpan),
+      damaged: spansIn(range, apartNs, damaged).map(shownSpan),
     }
   })
 }

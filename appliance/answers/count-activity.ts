@@ -4,10 +4,11 @@
  * of them.
  */
 import { countPackets } from '../../native/addon.ts'
+import { CapfleetError } from '../../src/base/error.ts'
 import type { CaptureRecord, SegmentRecord } from '../store/capture-record.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
 import { segmentPath } from '../store/store-paths.ts'
-import type { ActivityBuckets } from './activity-buckets.ts'
+import type { ActivityBuckets, Amount } from './activity-buckets.ts'
 import {
   amountOf,
   type FinishedSegment,
@@ -18,6 +19,8 @@ import {
 const FILE_HEADER_BYTES = 24n
 /** The indexes of so many full segments are read in some milliseconds. */
 const COUNTED_MAX = 32
+/** Of so many at once it is known how they lie in time; of the others, their records have to do. */
+const PROFILES_MAX = 12_000
 /** Segments that are looked at for the first time, at once: enough for the engine's threads. */
 const LOOKS_AT_ONCE = 8
 
@@ -26,29 +29,39 @@ export interface ActivityStore {
   readonly profiles: SegmentProfiles
 }
 
-/** Fails as countPackets does. */
+/**
+ * Returns the times of segments whose indexes are damaged: their packets are taken as their record has them, spread evenly.
+ * Fails as countPackets does, save for that.
+ */
 export async function countActivity(
   buckets: ActivityBuckets,
   captures: readonly CaptureRecord[],
   { folderOf, profiles }: ActivityStore,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<readonly TimeSpan[]> {
   const cut: CutSegment[] = []
   for (const capture of captures) if (reachesInto(capture, buckets)) addWhole(buckets, capture, folderOf, cut)
   const finished = cut.filter(({ isGrowing }) => !isGrowing)
-  const kept = finished.length > COUNTED_MAX ? finished : []
-  await addCounted(buckets, kept.length === 0 ? cut : cut.filter(({ isGrowing }) => isGrowing), signal)
-  for (let begin = 0; begin < kept.length; begin += LOOKS_AT_ONCE) {
+  if (finished.length <= COUNTED_MAX) return addCounted(buckets, cut, signal)
+  const growing = cut.filter(({ isGrowing }) => isGrowing)
+  const damaged = await addCounted(buckets, growing, signal)
+  const unknown = finished
+    .splice(0, PROFILES_MAX)
+    .filter((segment) => !addKept(buckets, segment, profiles.kept(segment)))
+  for (const segment of finished) addAsRecorded(buckets, segment)
+  for (let begin = 0; begin < unknown.length; begin += LOOKS_AT_ONCE) {
     signal.throwIfAborted()
-    const looked = kept.slice(begin, begin + LOOKS_AT_ONCE)
-    const found = await Promise.all(looked.map((segment) => profiles.of(segment)))
+    const looked = unknown.slice(begin, begin + LOOKS_AT_ONCE)
+    const found = await Promise.all(looked.map((segment) => unlessDamaged(profiles.count(segment))))
     for (const [index, segment] of looked.entries())
-      addProfile(buckets, segment, found[index] as SegmentProfile)
+      if (!addKept(buckets, segment, found[index])) damaged.push(addAsRecorded(buckets, segment))
   }
+  return damaged
 }
 
 /** A segment with an edge of a bucket inside of its time. */
 interface CutSegment extends FinishedSegment {
+  readonly bytes: bigint
   readonly isGrowing: boolean
 }
 
@@ -69,35 +82,63 @@ function addWhole(
       const { minNs, maxNs, packets, bytes, number } = segment
       if (minNs >= endNs || maxNs < beginNs) continue
       const span = { beginNs: minNs, endNs: maxNs + 1n }
-      const amount = { packets: Number(packets), bytes: Number(bytes - FILE_HEADER_BYTES) }
-      if (buckets.addToOne(span, amount)) continue
+      if (buckets.addToOne(span, amountIn(segment))) continue
       const isGrowing = capture.state === 'active' && segment === segments.at(-1)
       const path = segmentPath(folderOf(capture), port, number)
-      cut.push({ port, path, minNs, maxNs, packets, isGrowing })
+      cut.push({ port, path, minNs, maxNs, packets, bytes, isGrowing })
     }
   }
 }
 
+/** Returns the times of those that are damaged. */
 async function addCounted(
   buckets: ActivityBuckets,
   segments: readonly CutSegment[],
   signal: AbortSignal,
-): Promise<void> {
-  if (segments.length === 0) return
+): Promise<TimeSpan[]> {
+  const [first] = segments
+  if (first === undefined) return []
   const boundariesNs = buckets.countedAtNs
   const streams = segments.map(({ port, path }) => ({ port, segments: [path] }))
-  const counts = await countPackets({ streams, boundariesNs, signal })
+  const counts = await unlessDamaged(countPackets({ streams, boundariesNs, signal }))
+  if (counts === undefined && segments.length === 1) return [addAsRecorded(buckets, first)]
+  if (counts === undefined) {
+    const found: TimeSpan[] = []
+    for (const segment of segments) found.push(...(await addCounted(buckets, [segment], signal)))
+    return found
+  }
   const held = segments.reduce(
     ({ minNs, maxNs }, one) => ({
       minNs: one.minNs < minNs ? one.minNs : minNs,
       maxNs: one.maxNs > maxNs ? one.maxNs : maxNs,
     }),
-    segments[0] ?? { minNs: 0n, maxNs: 0n },
+    { minNs: first.minNs, maxNs: first.maxNs },
   )
   for (const [index, { packets, bytes }] of counts.entries()) {
     const span = { beginNs: boundariesNs[index] ?? 0n, endNs: boundariesNs[index + 1] ?? 0n }
     buckets.add(within(held, span), { packets: Number(packets), bytes: Number(bytes) })
   }
+  return []
+}
+
+/** undefined: an index is damaged. */
+async function unlessDamaged<Found>(finding: Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await finding
+  } catch (error) {
+    if (error instanceof CapfleetError && error.code === 'store-corrupt') return undefined
+    throw error
+  }
+}
+
+function addAsRecorded(buckets: ActivityBuckets, segment: CutSegment): TimeSpan {
+  const span = { beginNs: segment.minNs, endNs: segment.maxNs + 1n }
+  buckets.add(span, amountIn(segment))
+  return span
+}
+
+function amountIn({ packets, bytes }: Pick<SegmentRecord, 'packets' | 'bytes'>): Amount {
+  return { packets: Number(packets), bytes: Number(bytes - FILE_HEADER_BYTES) }
 }
 
 /** No packet of what is held lies outside of its times: those of a range around them are all in the range. */
@@ -108,16 +149,25 @@ function within(
   return { beginNs: beginNs < minNs ? minNs : beginNs, endNs: endNs > maxNs ? maxNs + 1n : endNs }
 }
 
-/** Parts that lie in one bucket go there together; one with an edge inside goes by itself. */
-function addProfile(buckets: ActivityBuckets, segment: FinishedSegment, profile: SegmentProfile): void {
+/**
+ * Parts that lie in one bucket go there together; one with an edge inside goes by itself. False, and nothing is added,
+ * where nothing is known.
+ */
+function addKept(
+  buckets: ActivityBuckets,
+  segment: FinishedSegment,
+  profile: SegmentProfile | undefined,
+): boolean {
+  if (profile === undefined) return false
   const { partNs, packets } = profile
   for (let index = 0; index < packets.length; ) {
     const beginNs = profile.beginNs + BigInt(index) * partNs
     const edgeNs = buckets.edgeBehind(beginNs)
-    if (edgeNs === undefined) return
+    if (edgeNs === undefined) break
     const until = Math.min(packets.length, index + Math.max(1, Number((edgeNs - beginNs) / partNs)))
     const endNs = profile.beginNs + BigInt(until) * partNs
     buckets.add(within(segment, { beginNs, endNs }), amountOf(profile, index, until))
     index = until
   }
+  return true
 }

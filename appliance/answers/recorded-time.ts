@@ -47,7 +47,12 @@ export function gapsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime)
  * `apartNs` are told as one.
  */
 export function trimmedIn(range: TimeSpan, apartNs: bigint, recorded: HeldCaptures): readonly TimeSpan[] {
-  return joined(removedSpans(recorded), apartNs).flatMap((span) => within(range, span) ?? [])
+  return spansIn(range, apartNs, removedSpans(recorded))
+}
+
+/** What of the spans lies in the range; those that lie no further apart than `apartNs` as one. */
+export function spansIn(range: TimeSpan, apartNs: bigint, spans: readonly TimeSpan[]): readonly TimeSpan[] {
+  return joined(spans, apartNs).flatMap((span) => within(range, span) ?? [])
 }
 
 /**
@@ -77,24 +82,34 @@ function spansOf(
   { running, nowNs }: RecordedTime,
 ): readonly TimeSpan[] {
   const endNs = capture.name === running && nowNs > capture.endNs ? nowNs : capture.endNs
-  const spans: TimeSpan[] = []
+  if (resumed.length === 0) return [{ beginNs: capture.startNs, endNs }]
+  // The clock of the events may not be that of the packets: no gap is told where packets are.
+  const spans: TimeSpan[] = heldSpans(capture)
+  const endsNs = spans.map((span) => span.endNs).sort(ascending)
   let beginNs = capture.startNs
   for (const { TS } of resumed) {
     const resumedNs = BigInt(TS)
-    spans.push({ beginNs, endNs: lastHeldBefore(resumedNs, capture) ?? beginNs })
+    spans.push({ beginNs, endNs: lastUpTo(resumedNs, endsNs) ?? beginNs })
     beginNs = resumedNs
   }
   return [...spans, { beginNs, endNs }]
 }
 
-/** The end of what was recorded until then; undefined: nothing is held of it. */
-function lastHeldBefore(ns: bigint, { streams }: CaptureRecord): bigint | undefined {
-  return streams
-    .flatMap(({ segments }) => segments)
-    .reduce<bigint | undefined>((last, { maxNs }) => {
-      const endNs = maxNs + 1n
-      return endNs <= ns && (last === undefined || endNs > last) ? endNs : last
-    }, undefined)
+function heldSpans({ streams }: CaptureRecord): TimeSpan[] {
+  return streams.flatMap(({ segments }) =>
+    segments.map(({ minNs, maxNs }) => ({ beginNs: minNs, endNs: maxNs + 1n })),
+  )
+}
+
+/** The last of `timesNs`, which ascend, that is not after `ns`. */
+function lastUpTo(ns: bigint, timesNs: readonly bigint[]): bigint | undefined {
+  let [low, high] = [0, timesNs.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((timesNs[middle] ?? 0n) <= ns) low = middle + 1
+    else high = middle
+  }
+  return timesNs[low - 1]
 }
 
 function toldDrops({ events }: RecordedTime): readonly DroppedSpan[] {
@@ -153,6 +168,10 @@ function within(range: TimeSpan, { beginNs, endNs }: TimeSpan): TimeSpan | undef
 }
 
 function byBegin(a: TimeSpan, b: TimeSpan): number {
-  if (a.beginNs === b.beginNs) return 0
-  return a.beginNs < b.beginNs ? -1 : 1
+  return ascending(a.beginNs, b.beginNs)
+}
+
+function ascending(a: bigint, b: bigint): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }

@@ -33,30 +33,43 @@ export interface SegmentProfile {
   readonly bytes: Uint32Array
 }
 
+interface KeptProfile {
+  readonly of: FinishedSegment
+  readonly profile: SegmentProfile
+}
+
 export class SegmentProfiles {
-  readonly #kept = new LRUCache<string, SegmentProfile>({
+  readonly #kept = new LRUCache<string, KeptProfile>({
     maxSize: BYTES_MAX,
-    sizeCalculation: ({ packets }) => packets.length * BYTES_PER_PART + ENTRY_BYTES,
+    sizeCalculation: ({ profile }) => profile.packets.length * BYTES_PER_PART + ENTRY_BYTES,
   })
   /** Several callers look at the same segments. */
   readonly #running = new Map<string, Promise<SegmentProfile>>()
 
-  /** Fails as countPackets does. */
-  async of(segment: FinishedSegment): Promise<SegmentProfile> {
+  /** What is kept of it; undefined: count() finds it out. */
+  kept(segment: FinishedSegment): SegmentProfile | undefined {
+    const kept = this.#kept.get(segment.path)
     // A capture of the same name may have been imported anew.
+    return kept !== undefined && areSame(kept.of, segment) ? kept.profile : undefined
+  }
+
+  /** Fails as countPackets does. */
+  async count(segment: FinishedSegment): Promise<SegmentProfile> {
     const key = `${segment.path} ${segment.minNs} ${segment.maxNs} ${segment.packets}`
-    const kept = this.#kept.get(key)
-    if (kept !== undefined) return kept
     const running = this.#running.get(key) ?? countSegment(segment)
     this.#running.set(key, running)
     try {
       const profile = await running
-      this.#kept.set(key, profile)
+      this.#kept.set(segment.path, { of: segment, profile })
       return profile
     } finally {
       this.#running.delete(key)
     }
   }
+}
+
+function areSame(a: FinishedSegment, b: FinishedSegment): boolean {
+  return a.minNs === b.minNs && a.maxNs === b.maxNs && a.packets === b.packets
 }
 
 /** What lies in the parts from `first` up to `end`. */

@@ -24,6 +24,11 @@ const RECORDED = {
     .array(span.extend({ packets: decimal }))
     .describe('Where packets came and could not be kept; to the second, or somewhere in a whole capture'),
   trimmed: z.array(span).describe('Where packets were removed to make room'),
+  damaged: z
+    .array(span)
+    .describe(
+      'Of which the index is damaged, as far as it was looked at: packets are counted as the record of their capture has them, spread evenly',
+    ),
 }
 
 const RANGE = {

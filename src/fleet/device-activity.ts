@@ -8,7 +8,7 @@ const SPANS_MAX = 20_000
 /** As JSON, with `device` before it and nothing beside what we know. Fails with device-protocol. */
 export function formatActivity(device: string, text: string, bucketCount: number): string {
   const activity = (parseDeviceJson(device, text) ?? {}) as Record<string, unknown>
-  const { packets, bytes, exact, gaps, dropped, trimmed } = activity
+  const { packets, bytes, exact, gaps, dropped, trimmed, damaged } = activity
   if (!areCounts(packets, bucketCount) || !areCounts(bytes, bucketCount))
     throw deviceProtocol(device, `sent an activity without counts of ${bucketCount} parts of the range`)
   return JSON.stringify({
@@ -22,6 +22,7 @@ export function formatActivity(device: string, text: string, bucketCount: number
       packets: lost,
     })),
     trimmed: spansOf(device, trimmed, isSpan, shownSpan),
+    damaged: spansOf(device, damaged ?? [], isSpan, shownSpan),
   })
 }
 

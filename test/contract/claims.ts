@@ -1,5 +1,6 @@
 /** All rows, in the order in which they are walked. */
 import type { Claim } from './claim.ts'
+import { ACTIVITY_CLAIMS } from './claims/activity-claims.ts'
 import { AMENDED_VALUE_CLAIMS } from './claims/amended-value-claims.ts'
 import { AMENDMENT_CLAIMS } from './claims/amendment-claims.ts'
 import { AUTHENTICATION_CLAIMS } from './claims/authentication-claims.ts'
@@ -40,4 +41,5 @@ export const CLAIMS: readonly Claim[] = [
   ...COMPATIBILITY_CLAIMS,
   ...AMENDMENT_CLAIMS,
   ...AMENDED_VALUE_CLAIMS,
+  ...ACTIVITY_CLAIMS,
 ]

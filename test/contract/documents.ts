@@ -1,6 +1,7 @@
 /**
- * The record of what was walked: each section of the two documents with the number of its claims, and a digest of the
- * text that they were read from. The documents lie beside the repository, not in it.
+ * The record of what was walked: each section of the documents with the number of its claims, and a digest of the
+ * text that they were read from. Two documents lie beside the repository, not in it; of REFERENCE.md, paragraphs are walked
+ * that neither of them has.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -24,6 +25,9 @@ export interface Document {
 }
 
 const NOT_SHOWN = 'tells what is not shown; the decisions fill it'
+
+/** Its sections are paragraphs, by the bold words that they begin with. */
+const REFERENCE = 'REFERENCE.md'
 
 export const DOCUMENTS: readonly Document[] = [
   {
@@ -74,6 +78,14 @@ export const DOCUMENTS: readonly Document[] = [
       8: { claims: 28, digest: '3eafc39dc259' },
     },
   },
+  {
+    file: REFERENCE,
+    prefix: 'R-',
+    sections: {
+      Activity: { claims: 7, digest: '4dc6f590eda2' },
+      'Events of the fleet': { claims: 4, digest: '577d86c33bb9' },
+    },
+  },
 ]
 
 export const CLAIM_IDS: readonly string[] = DOCUMENTS.flatMap(({ prefix, sections }) =>
@@ -82,16 +94,29 @@ export const CLAIM_IDS: readonly string[] = DOCUMENTS.flatMap(({ prefix, section
   ),
 )
 
-const FOLDER = join(REPOSITORY_ROOT, '..', 'shared')
+function pathOf({ file }: Document): string {
+  return file === REFERENCE ? join(REPOSITORY_ROOT, file) : join(REPOSITORY_ROOT, '..', 'shared', file)
+}
 
 /** For a test's `skip`. */
-export function withoutDocument({ file }: Document): string | false {
-  return existsSync(join(FOLDER, file)) ? false : `the file ../shared/${file} is absent`
+export function withoutDocument(document: Document): string | false {
+  return existsSync(pathOf(document)) ? false : `the file ../shared/${document.file} is absent`
 }
 
 /** Digests of the sections of the document as it is today; "0" is what comes before the first heading with a number. */
-export function digestsOf({ file }: Document): Record<string, string> {
-  const parts = readFileSync(join(FOLDER, file), 'utf8').split(/^#{2,4} (?=\d)/m)
+export function digestsOf(document: Document): Record<string, string> {
+  const text = readFileSync(pathOf(document), 'utf8')
+  return document.file === REFERENCE ? paragraphsOf(text, document) : chaptersOf(text)
+}
+
+function paragraphsOf(text: string, { sections }: Document): Record<string, string> {
+  const found = [...text.matchAll(/^\*\*(.+?)\.\*\*[\s\S]*?(?=\n\n)/gm)]
+  const known = found.filter(([, name = '']) => name in sections)
+  return Object.fromEntries(known.map(([paragraph, name]) => [name, digestOf(paragraph)]))
+}
+
+function chaptersOf(document: string): Record<string, string> {
+  const parts = document.split(/^#{2,4} (?=\d)/m)
   const texts = parts.map((part, index) => {
     const [, number = ''] = (index === 0 ? ['', '0'] : /^(\d+(?:\.\d+)*)/.exec(part)) ?? []
     return [number, part] as const

@@ -105,6 +105,19 @@ test('a capture that went on after its recorder was away has a gap from its last
   ])
 })
 
+test('no gap lies over packets whose clock is not that of the events', () => {
+  const segment = (minS: number, maxS: number) => ({ minNs: BigInt(minS) * S, maxNs: BigInt(maxS) * S - 1n })
+  const streams = [
+    { segments: [segment(110, 395), segment(396, 500)] },
+  ] as unknown as CaptureRecord['streams']
+  const captures = [captureOf('a', 100, 600, { streams })]
+  const events = [eventOf('capture-resumed', 390, { name: 'a' })]
+  assert.deepEqual(
+    inS(gapsIn({ beginNs: 110n * S, endNs: 600n * S }, 0n, recorded(captures, { events }))),
+    [],
+  )
+})
+
 test('drops are told to the second, and joined where they lie close together', () => {
   const drop = (atS: number, packets: number) =>
     eventOf('packets-dropped', atS, { name: 'a', packets: String(packets) })
