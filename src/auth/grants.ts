@@ -4,7 +4,7 @@ import { SCOPES, type Scope } from '../base/scopes.ts'
 import { joinBounds } from './bounds.ts'
 import { refusedToken } from './compact-token.ts'
 import type { Revocations } from './revocations.ts'
-import type { UsersFile } from './users-file.ts'
+import type { KnownUser, UsersFile } from './users-file.ts'
 
 export interface Grant {
   readonly user: string
@@ -13,10 +13,13 @@ export interface Grant {
   /** Ids of our own tokens that it hangs on: it is worth nothing when one of them is revoked. */
   readonly chain: readonly string[]
   readonly expiresMs: number
+  /** Of the password by which it began: it is worth nothing when its user has another one. */
+  readonly mark?: string | undefined
 }
 
 /** Whoever gave it, as they are now. */
-type Giver = Pick<Caller, 'scopes' | 'bounds' | 'revoked'>
+type Giver = Pick<Caller, 'scopes' | 'bounds' | 'revoked'> &
+  Partial<Pick<KnownUser, 'credential' | 'replaced'>>
 
 /**
  * A user of an identity provider, of whom we know nothing beside what is written with a grant. It does not outlive the
@@ -44,24 +47,30 @@ export class Grants {
    * The giver: the same object for as long as they have the same rights. Fails with unauthenticated when the grant is
    * worth nothing any more.
    */
-  giverOf({ user, chain }: Pick<Grant, 'user' | 'chain'>): Giver {
+  giverOf({ user, chain, mark }: Pick<Grant, 'user' | 'chain' | 'mark'>): Giver {
     if (chain.some((id) => this.#revocations.has(id))) throw refusedToken('revoked', 'has been revoked')
     const [provider, name] = user.split(':', 2)
     const isProvided = name !== undefined && this.#providers.has(provider ?? '')
     const giver = isProvided ? PROVIDED : this.#users.now(user)
-    if (giver !== undefined) return giver
-    throw refusedToken('revoked', 'is of a user who is not known any more')
+    if (giver === undefined) throw refusedToken('revoked', 'is of a user who is not known any more')
+    if (mark === undefined || mark === giver.credential?.mark) return giver
+    throw refusedToken('revoked', 'began with a password that its user does not have any more')
   }
 
   /** Whoever comes with the grant: what `giver` may not do, and does not see, they may not, and do not, either. */
-  callerOf({ user, scopes, bounds, chain, expiresMs }: Grant, giver: Giver, credential: Credential): Caller {
+  callerOf(
+    { user, scopes, bounds, chain, expiresMs, mark }: Grant,
+    giver: Giver,
+    credential: Credential,
+  ): Caller {
+    const replaced = mark === undefined || giver.replaced === undefined ? [] : [giver.replaced]
     const ofChain = chain.map((id) => this.#revocations.signalOf(id, expiresMs))
     return {
       name: user,
       scopes: new Set(scopes.filter((scope) => giver.scopes.has(scope))),
       bounds: joinBounds(giver.bounds, bounds),
       credential,
-      revoked: AbortSignal.any([giver.revoked, ...ofChain]),
+      revoked: AbortSignal.any([giver.revoked, ...replaced, ...ofChain]),
     }
   }
 }

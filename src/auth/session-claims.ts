@@ -1,6 +1,6 @@
 /** What the cookie of a session says: a signed token of a type of its own, which is good as nothing else. */
 import { z } from 'zod'
-import type { SessionCredential } from '../base/caller.ts'
+import { markOf, type SessionCredential } from '../base/caller.ts'
 import { type CompactToken, refusedToken } from './compact-token.ts'
 import { CHAIN_MAX, GRANT_CLAIMS, type GrantedToken, scopesIn } from './token-claims.ts'
 
@@ -10,6 +10,8 @@ const claimsSchema = z.strictObject({
   ...GRANT_CLAIMS,
   /** By what its user has signed in. */
   by: z.enum(['password', 'token']),
+  /** Of that password. */
+  mark: z.string().optional(),
   /** Ids of our own tokens that it hangs on, oldest first. */
   parents: z.array(z.uuid()).max(CHAIN_MAX),
   /** When it ends, however often it is renewed. */
@@ -26,17 +28,27 @@ export function readSessionClaims({ claims }: CompactToken): GrantedToken {
   const { sub: user, scope, bounds } = data
   const credential = credentialOf(data)
   const { chain, expiresMs } = credential
-  return { grant: { user, scopes: scopesIn(scope), bounds, chain, expiresMs }, credential }
+  const grant = { user, scopes: scopesIn(scope), bounds, chain, expiresMs, mark: markOf(credential) }
+  return { grant, credential }
 }
 
-function credentialOf({ jti: id, by, parents, exp, ends, form, path }: SessionClaims): SessionCredential {
+function credentialOf({
+  jti: id,
+  by,
+  mark = '',
+  parents,
+  exp,
+  ends,
+  form,
+  path,
+}: SessionClaims): SessionCredential {
   const [expiresMs, endsMs] = [exp * 1_000, ends * 1_000]
   return {
     kind: 'session',
     id,
     origin:
       by === 'password'
-        ? { kind: 'password' }
+        ? { kind: 'password', mark }
         : { kind: 'token', id: parents.at(-1) ?? id, chain: parents, expiresMs: endsMs },
     chain: [...parents, id],
     expiresMs,

@@ -4,7 +4,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import jwt from 'jsonwebtoken'
-import { type Caller, type SessionCredential, UNBOUNDED } from '../base/caller.ts'
+import { type Caller, markOf, type SessionCredential, UNBOUNDED } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Revocations } from './revocations.ts'
 import { SESSION_TYPE, type SessionClaims } from './session-claims.ts'
@@ -114,6 +114,7 @@ export class Sessions {
       // A user who came with a password is bounded by the users file, as it is when they ask.
       bounds: (origin.kind === 'password' ? UNBOUNDED : caller.bounds) as SessionClaims['bounds'],
       by: origin.kind,
+      mark: markOf(session),
       parents: chain.slice(0, -1),
       ends: endsMs / 1_000,
       form: formToken,

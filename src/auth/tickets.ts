@@ -2,7 +2,7 @@
 import { hash, randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
-import type { Bounds, Caller } from '../base/caller.ts'
+import { type Bounds, type Caller, markOf } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis } from '../redis/redis-connection.ts'
@@ -16,6 +16,7 @@ interface KeptTicket {
   readonly bounds: Bounds
   readonly chain: readonly string[]
   readonly expiresMs: number
+  readonly mark?: string | undefined
 }
 
 export interface NewTicket {
@@ -46,7 +47,8 @@ export class Tickets implements Disposable {
     const [id, ticket] = [randomUUID(), randomBytes(TICKET_BYTES).toString('base64url')]
     const ofToken = 'chain' in credential ? credential : undefined
     const expiresMs = Math.min(Date.now() + lifetimeS * 1_000, ofToken?.expiresMs ?? Number.POSITIVE_INFINITY)
-    const kept: KeptTicket = { id, user: name, bounds, chain: ofToken?.chain ?? [], expiresMs }
+    const chain = ofToken?.chain ?? []
+    const kept: KeptTicket = { id, user: name, bounds, chain, expiresMs, mark: markOf(credential) }
     const keys = [this.#key(ticket, target), `${this.#prefix}:of:${name}`]
     const values = [JSON.stringify(kept), id, expiresMs, Date.now(), PER_USER_MAX]
     const isKept = await this.#ask((redis) => redis.keepTicket(...keys, ...values))

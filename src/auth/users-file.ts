@@ -14,7 +14,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { parse } from 'basic-auth'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import { type Bounds, type Caller, UNBOUNDED } from '../base/caller.ts'
+import { type Bounds, type Caller, type PasswordCredential, UNBOUNDED } from '../base/caller.ts'
 import { loadConfig } from '../base/config-file.ts'
 import { CapfleetError } from '../base/error.ts'
 import { ROLES, type Role, SCOPES_OF_ROLE } from '../base/scopes.ts'
@@ -53,13 +53,22 @@ export type ListedUser = Omit<StoredUser, 'password'>
 const VERIFIED_MAX = 1_000
 /** After so long a password is looked at again, also when it is sent all the time. */
 const VERIFIED_MS = 60_000
+/** Of its 32 bytes 12 will do: nobody can make another hash with the same. */
+const MARK_LENGTH = 16
+
+/** A user of the file, as if they had come with their password. */
+export interface KnownUser extends Caller {
+  readonly credential: PasswordCredential
+  /** Aborts when they have another password: what they signed in for with this one ends. */
+  readonly replaced: AbortSignal
+}
 
 /** What the file says of a user, for as long as it says so. */
 interface Entry {
   readonly stored: StoredUser
-  /** With a password. */
-  readonly caller: Caller
+  readonly caller: KnownUser
   readonly revoke: AbortController
+  readonly replace: AbortController
 }
 
 export interface UsersOptions {
@@ -105,14 +114,15 @@ export class UsersFile {
 
   /**
    * Reads the file again. Who is removed, or has a lesser role, has `revoked` abort; who has another
-   * password must log in with it from now on. Fails with bad-config; nothing has changed then.
+   * password must log in with it from now on, and has `replaced` abort. Fails with bad-config; nothing has changed then.
    */
   async reload(): Promise<void> {
     const stored = await readUsers(this.#path, this.#options)
     const before = this.#entries
     this.#entries = new Map(stored.map((user) => [user.name, nextEntry(before.get(user.name), user)]))
-    for (const [name, { stored: was, revoke }] of before) {
+    for (const [name, { stored: was, revoke, replace }] of before) {
       const now = this.#entries.get(name)?.stored
+      if (now?.password !== was.password) replace.abort(unauthenticated(`${name} has another password now`))
       if (now === undefined) revoke.abort(unauthenticated(`the user ${name} has been removed`))
       else if (mayLess(now, was)) revoke.abort(rightsTaken(now))
     }
@@ -137,7 +147,7 @@ export class UsersFile {
   }
 
   /** The user of this name as the file says now, as if they had come with their password. */
-  now(name: string): Caller | undefined {
+  now(name: string): KnownUser | undefined {
     return this.#entries.get(name)?.caller
   }
 
@@ -192,20 +202,31 @@ function boundsOfStored({ name, role: _role, password: _password, ...written }: 
   return boundsOf(name, written)
 }
 
-function newEntry(stored: StoredUser, revoke = new AbortController()): Entry {
+function newEntry(
+  stored: StoredUser,
+  { revoke, replace }: Pick<Entry, 'revoke' | 'replace'> = newEnds(),
+): Entry {
   const { name, role } = stored
-  const credential = { kind: 'password' } as const
+  // With a salt in it.
+  const mark = hash('sha256', stored.password, 'base64url').slice(0, MARK_LENGTH)
+  const credential = { kind: 'password', mark } as const
   const bounds = boundsOfStored(stored)
   const caller = { name, scopes: SCOPES_OF_ROLE[role], bounds, credential }
-  return { stored, caller: { ...caller, revoked: revoke.signal }, revoke }
+  const ends = { revoked: revoke.signal, replaced: replace.signal }
+  return { stored, caller: { ...caller, ...ends }, revoke, replace }
+}
+
+function newEnds(): Pick<Entry, 'revoke' | 'replace'> {
+  return { revoke: new AbortController(), replace: new AbortController() }
 }
 
 /** Streams that run go on under the user's new role, or password, unless they may have less. */
 function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
   if (before === undefined || mayLess(stored, before.stored)) return newEntry(stored)
   const { role, password } = before.stored
-  if (role === stored.role && password === stored.password) return before
-  return newEntry(stored, before.revoke)
+  const isSamePassword = password === stored.password
+  if (role === stored.role && isSamePassword) return before
+  return newEntry(stored, isSamePassword ? before : { ...newEnds(), revoke: before.revoke })
 }
 
 /** Other bounds may be narrower ones: whether they are, only a device could tell of filters. */

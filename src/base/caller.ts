@@ -20,6 +20,8 @@ export type Credential =
 
 export interface PasswordCredential {
   readonly kind: 'password'
+  /** Another one when the user has another password; no password can be guessed from it. */
+  readonly mark: string
 }
 
 export interface TokenCredential {
@@ -51,6 +53,12 @@ export interface SessionCredential {
 /** By which a caller has come, or has signed in before. */
 export function originOf(credential: Credential): Exclude<Credential, SessionCredential> {
   return credential.kind === 'session' ? credential.origin : credential
+}
+
+/** Of the password by which a caller has come, or has signed in before; undefined: it was no password. */
+export function markOf(credential: Credential): string | undefined {
+  const origin = originOf(credential)
+  return origin.kind === 'password' ? origin.mark : undefined
 }
 
 /**

@@ -6,7 +6,13 @@ export function callerNamed(
   name: string,
   { role = 'full', bounds = UNBOUNDED, revoked = new AbortController().signal }: CallerTraits = {},
 ): Caller {
-  return { name, scopes: SCOPES_OF_ROLE[role], bounds, credential: { kind: 'password' }, revoked }
+  return {
+    name,
+    scopes: SCOPES_OF_ROLE[role],
+    bounds,
+    credential: { kind: 'password', mark: 'test' },
+    revoked,
+  }
 }
 
 interface CallerTraits {

@@ -4,8 +4,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, mock, test } from 'node:test'
 import jwt from 'jsonwebtoken'
+import { putUser, removeUser } from '../../../src/auth/edit-users-file.ts'
 import type { OpenSession, SessionCaller } from '../../../src/auth/sessions.ts'
 import { type Caller, UNBOUNDED } from '../../../src/base/caller.ts'
+import { USER_PASSWORD } from '../../support/suite-secrets.ts'
 import { openTempTokens, type TempTokens } from '../../support/temp-tokens.ts'
 
 const MINUTE_MS = 60_000
@@ -49,6 +51,39 @@ describe('sessions', { timeout: 60_000 }, () => {
     const { bounds } = jwt.decode(session.token) as { bounds: unknown }
     assert.deepEqual(bounds, UNBOUNDED)
     assert.deepEqual((await callerOf(session)).scopes, ann().scopes)
+  })
+
+  test('of a password end with it, cut what runs by them, and take their tickets along', async () => {
+    const session = await tokens.handling.sessions.begin(ann(), '/')
+    const caller = await callerOf(session)
+    const { ticket } = await tokens.tickets.issue(caller, '/x', 60)
+    const made = await tokens.handling.own.issue(caller, {
+      lifetimeS: undefined,
+      scopes: undefined,
+      bounds: {},
+      note: undefined,
+    })
+    const withPassword = ann()
+    await putUser(tokens.usersPath, { name: 'admin', role: 'full' }, USER_PASSWORD)
+    await tokens.users.reload()
+    assert.equal(caller.revoked.aborted, false, 'of another user')
+    await putUser(tokens.usersPath, { name: 'ann', role: 'full' }, 'another password')
+    await tokens.users.reload()
+    assert.equal(caller.revoked.aborted, true)
+    assert.equal(withPassword.revoked.aborted, false, 'what came with the password itself goes on')
+    await assert.rejects(callerOf(session), { code: 'unauthenticated', message: /began with a password/ })
+    await assert.rejects(tokens.tickets.redeem(ticket, '/x', false), { code: 'unauthenticated' })
+    assert.equal((await tokens.verifier.verify(made.token)).name, 'ann', 'tokens are revoked by themselves')
+    await callerOf(await tokens.handling.sessions.begin(ann(), '/'))
+  })
+
+  test('end with their user', async () => {
+    const session = await tokens.handling.sessions.begin(tokens.users.now('admin') as Caller, '/')
+    const caller = await callerOf(session)
+    await removeUser(tokens.usersPath, 'admin')
+    await tokens.users.reload()
+    assert.equal(caller.revoked.aborted, true)
+    await assert.rejects(callerOf(session), { code: 'unauthenticated' })
   })
 
   test('are refused to whoever has bounds that no browser would keep', async () => {

@@ -301,7 +301,8 @@ describe('a session elsewhere', { timeout: 60_000 }, () => {
     for (const device of fleet) owned.use(device)
     const one = owned.use(await startTempGateway(fleet, redis.url))
     const keys = join(one.config.home, 'token-keys')
-    const two = owned.use(await startTempGateway(fleet, redis.url, { auth: { tokens: { keys } } }))
+    const { users } = one.config.auth
+    const two = owned.use(await startTempGateway(fleet, redis.url, { auth: { users, tokens: { keys } } }))
     const session = await signIn(one.url, one.as.user)
     for (const device of fleet) device.behaviour = { chunkBytes: 1_000, pauseMs: 20 }
     using download = await httpOpen(`${two.url}/api/v1/pcap/timerange?TSBegin=1&TSEnd=now`, {
