@@ -53,7 +53,7 @@ function TokenRow({ token, onGone }: { readonly token: Schemas['Token']; readonl
   return (
     <tr>
       <td>
-        {token.note ?? TEXTS.none} <span class="quiet">{token.kind === 'session' ? texts.session : ''}</span>
+        {token.note ?? (token.kind === 'session' ? <span class="quiet">{texts.session}</span> : TEXTS.none)}
       </td>
       <td>{token.user}</td>
       <td class="mono wide">{token.scopes.join(' ')}</td>

@@ -5,6 +5,7 @@ import { bytesText, countText } from '../base/amounts.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantText } from '../base/instants.ts'
+import { isLook } from '../inside/look-parameters.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -14,6 +15,8 @@ import { startDownload } from './start-download.ts'
 
 const EVERY_MS = 2_000
 const SHOWN_MAX = 10
+/** Looks inside are among them. */
+const ASKED_MAX = 60
 
 type Receipt = Schemas['Receipt']
 
@@ -36,8 +39,9 @@ export function Receipts({ started, onStart }: { readonly started: number; reado
 }
 
 async function askReceipts(signal: AbortSignal): Promise<readonly Receipt[]> {
-  const params = { query: { Limit: SHOWN_MAX } }
-  return (await answered(gateway.GET('/v1/requests', { params, signal }))).requests
+  const params = { query: { Limit: ASKED_MAX } }
+  const { requests } = await answered(gateway.GET('/v1/requests', { params, signal }))
+  return requests.filter((receipt) => !isLook(receipt)).slice(0, SHOWN_MAX)
 }
 
 function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly onStart: () => void }) {

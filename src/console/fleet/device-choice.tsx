@@ -67,22 +67,22 @@ export function ChoiceBar({ choice: { chosen, choose }, shown, onControl }: Choi
       >
         {texts.chooseShown}
       </button>
-      <button type="button" disabled={chosen.size === 0} onClick={() => choose(devices, false)}>
-        {texts.chooseNone}
-      </button>
       <span class="quiet" role="status">
         <span class="mono">{chosen.size}</span> {texts.chosen}
       </span>
-      {(['start', 'stop'] as const).map((action) => (
-        <button
-          key={action}
-          type="button"
-          disabled={chosen.size === 0}
-          onClick={() => onControl({ action, devices })}
-        >
-          {texts[action]}
-        </button>
-      ))}
+      {chosen.size === 0 ? null : (
+        <>
+          <button type="button" onClick={() => choose(devices, false)}>
+            {texts.chooseNone}
+          </button>
+          <button type="button" onClick={() => onControl({ action: 'start', devices })}>
+            {texts.startChosen}
+          </button>
+          <button type="button" onClick={() => onControl({ action: 'stop', devices })}>
+            {texts.stopChosen}
+          </button>
+        </>
+      )}
     </div>
   )
 }

@@ -86,7 +86,7 @@ interface DeviceTableProps {
 
 function DeviceTable({ rows, choice }: DeviceTableProps) {
   const scroller = useRef<HTMLDivElement>(null)
-  const seen = useSeenRows(scroller, ROW_PX, rows.length)
+  const seen = useSeenRows(scroller, () => ROW_PX, rows.length)
   const shown = rows.slice(seen.first, seen.last)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys

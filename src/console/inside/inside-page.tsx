@@ -12,12 +12,11 @@ import { CopyButton, Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
+import { LOOK_PAIRS, PACKETS_MAX } from './look-parameters.ts'
 import { summaryOf } from './packet-summary.ts'
 import { firstOfAll, hexLines, type Packet, readPackets } from './pcap-packets.ts'
 import { decodeZstd } from './zstd-decoder.ts'
 
-const PACKETS_MAX = 200
-const SLICE_BYTES = 256
 /** At a time: each takes a stream of a device. */
 const DEVICES_MAX = 6
 
@@ -95,12 +94,7 @@ async function askPackets(
   devices: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly Packet[]> {
-  const query = queryText([
-    ...pairs.filter(([name]) => !OWN.has(name)),
-    ['MaxPackets', String(PACKETS_MAX)],
-    ['Slice', String(SLICE_BYTES)],
-    ['Compression', 'zstd'],
-  ])
+  const query = queryText([...pairs.filter(([name]) => !OWN.has(name)), ...LOOK_PAIRS])
   const lists = await Promise.all(
     devices.map(async (device) => {
       const answer = await openAnswer(

@@ -8,12 +8,18 @@ const SPARE_ROWS = 6
 export interface SeenRows {
   readonly first: number
   readonly last: number
+  readonly rowPx: number
   readonly scrolledPx: number
   readonly heightPx: number
   readonly widthPx: number
 }
 
-export function useSeenRows(scroller: RefObject<HTMLElement | null>, rowPx: number, count: number): SeenRows {
+/** `rowPxOf` tells how high a row is in a scroller that is so high. */
+export function useSeenRows(
+  scroller: RefObject<HTMLElement | null>,
+  rowPxOf: (heightPx: number) => number,
+  count: number,
+): SeenRows {
   const [seen, setSeen] = useState({ scrolledPx: 0, heightPx: 0, widthPx: 0 })
   useEffect(() => {
     const element = scroller.current
@@ -29,7 +35,8 @@ export function useSeenRows(scroller: RefObject<HTMLElement | null>, rowPx: numb
       element.removeEventListener('scroll', look)
     }
   }, [scroller.current === null, count === 0])
+  const rowPx = rowPxOf(seen.heightPx)
   const first = Math.max(0, Math.floor(seen.scrolledPx / rowPx) - SPARE_ROWS)
   const last = Math.min(count, Math.ceil((seen.scrolledPx + seen.heightPx) / rowPx) + SPARE_ROWS)
-  return { first, last, ...seen }
+  return { first, last, rowPx, ...seen }
 }

@@ -8,7 +8,8 @@ import type { Zone } from '../base/instants.ts'
 import type { LaneActivity, Stretch } from './lane-activity.ts'
 import { placeOf, type TimeView, ticksOf } from './time-view.ts'
 
-export const LANE_PX = 34
+const LANE_MIN_PX = 34
+const LANE_MAX_PX = 96
 export const AXIS_PX = 24
 const BAR_PX = 3
 const GAP_PX = 1
@@ -31,6 +32,7 @@ export interface Scene {
   readonly nowNs: bigint
   readonly widthPx: number
   readonly heightPx: number
+  readonly lanePx: number
   /** Of the lanes that are scrolled away. */
   readonly scrolledPx: number
 }
@@ -71,22 +73,31 @@ export function readColours(element: Element): Colours {
   ) as unknown as Colours
 }
 
+/** Few lanes share the room that there is. */
+export function lanePxOf(heightPx: number, count: number): number {
+  const shared = Math.floor((heightPx - AXIS_PX) / Math.max(1, count))
+  return Math.min(LANE_MAX_PX, Math.max(LANE_MIN_PX, shared))
+}
+
 /** The lanes that can be seen, the first and the one behind the last. */
-export function visibleLanes(scrolledPx: number, heightPx: number, count: number): readonly [number, number] {
-  const first = Math.max(0, Math.floor(scrolledPx / LANE_PX))
-  return [first, Math.min(count, Math.ceil((scrolledPx + heightPx - AXIS_PX) / LANE_PX))]
+export function visibleLanes(
+  { scrolledPx, heightPx, lanePx }: Pick<Scene, 'scrolledPx' | 'heightPx' | 'lanePx'>,
+  count: number,
+): readonly [number, number] {
+  const first = Math.max(0, Math.floor(scrolledPx / lanePx))
+  return [first, Math.min(count, Math.ceil((scrolledPx + heightPx - AXIS_PX) / lanePx))]
 }
 
 export function drawScene(context: CanvasRenderingContext2D, scene: Scene, colours: Colours): void {
-  const { widthPx, heightPx, lanes, scrolledPx } = scene
+  const { widthPx, heightPx, lanes, lanePx, scrolledPx } = scene
   context.fillStyle = colours.ground
   context.fillRect(0, 0, widthPx, heightPx)
   drawGrid(context, scene, colours)
-  const [first, last] = visibleLanes(scrolledPx, heightPx, lanes.length)
+  const [first, last] = visibleLanes(scene, lanes.length)
   for (let index = first; index < last; index += 1) {
     const lane = lanes[index]
     if (lane !== undefined)
-      drawLane(context, scene, { lane, topPx: AXIS_PX + index * LANE_PX - scrolledPx, colours })
+      drawLane(context, scene, { lane, topPx: AXIS_PX + index * lanePx - scrolledPx, colours })
   }
   drawNow(context, scene, colours)
   drawSelection(context, scene, colours)
@@ -104,15 +115,15 @@ function drawLane(
   scene: Scene,
   { lane, topPx, colours }: LaneDrawing,
 ): void {
-  const { widthPx, view } = scene
-  const bottomPx = topPx + LANE_PX
+  const { widthPx, view, lanePx } = scene
+  const bottomPx = topPx + lanePx
   context.fillStyle = colours.line
   context.fillRect(0, bottomPx - 1, widthPx, 1)
   const activity = scene.activity.get(lane.device)
   if (activity !== undefined) {
     context.fillStyle = colours.raised
     for (const stretch of activity.trimmed)
-      fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: LANE_PX - 2 })
+      fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: lanePx - 2 })
     drawArea(context, scene, { activity, bottomPx: bottomPx - BAR_PX - 2, colours })
   }
   for (const capture of lane.captures) {
@@ -129,7 +140,7 @@ function drawLane(
 /** The root of the rate: a lane of few packets beside a burst is still seen. */
 function drawArea(
   context: CanvasRenderingContext2D,
-  { view, widthPx }: Scene,
+  { view, widthPx, lanePx }: Scene,
   {
     activity,
     bottomPx,
@@ -144,7 +155,7 @@ function drawArea(
   let highest = 0
   for (let index = first; index < last; index += 1) highest = Math.max(highest, bytes[index] ?? 0)
   if (highest === 0) return
-  const heightPx = LANE_PX - BAR_PX - MARK_PX - 4
+  const heightPx = lanePx - BAR_PX - MARK_PX - 4
   context.fillStyle = colours.accent
   for (let index = first; index < last; index += 1) {
     const value = bytes[index] ?? 0

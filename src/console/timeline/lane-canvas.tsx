@@ -2,8 +2,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { instantText, nowNs } from '../base/instants.ts'
 import { TEXTS } from '../texts.ts'
-import { drawScene, readColours, type Scene } from './draw-lanes.ts'
-import { instantAt, moved, type TimeView, zoomed } from './time-view.ts'
+import { AXIS_PX, drawScene, readColours, type Scene } from './draw-lanes.ts'
+import { instantAt, moved, placeOf, type TimeView, zoomed } from './time-view.ts'
 
 export interface LaneCanvasProps extends Omit<Scene, 'nowNs'> {
   readonly theme: string
@@ -18,6 +18,8 @@ export interface LaneCanvasProps extends Omit<Scene, 'nowNs'> {
 const WHEEL_FACTOR = 1.0015
 const KEY_FACTOR = 1.5
 const KEY_STEP = 0.02
+/** So close to its mark an event is named. */
+const NAMED_WITHIN_PX = 6
 /** A hand that shakes while it clicks does not drag. */
 const DRAG_MIN_PX = 3
 
@@ -28,7 +30,8 @@ export function LaneCanvas(props: LaneCanvasProps) {
   const { widthPx, heightPx, cursorNs, zone } = props
   useDrawing(canvas, latest, props)
   useWheel(canvas, latest)
-  const drag = useDrag(latest)
+  const pointerY = useRef(-1)
+  const drag = useDrag(latest, pointerY)
   return (
     <div
       class="lane-canvas"
@@ -43,10 +46,26 @@ export function LaneCanvas(props: LaneCanvasProps) {
     >
       <canvas ref={canvas} style={{ width: `${widthPx}px`, height: `${heightPx}px` }} />
       <span class="cursor-text" aria-live="polite">
-        {cursorNs === undefined ? '' : instantText(cursorNs, zone)}
+        {cursorNs === undefined
+          ? ''
+          : [instantText(cursorNs, zone), ...eventsAt(props, pointerY.current)].join('  ')}
       </span>
     </div>
   )
+}
+
+/** What happened where the pointer is. */
+function eventsAt(
+  { lanes, lanePx, scrolledPx, view, widthPx, cursorNs }: LaneCanvasProps,
+  pointerY: number,
+): readonly string[] {
+  const lane = lanes[Math.floor((pointerY - AXIS_PX + scrolledPx) / lanePx)]
+  if (lane === undefined || pointerY < AXIS_PX || cursorNs === undefined) return []
+  const cursor = placeOf(view, cursorNs)
+  const near = lane.events.filter(
+    ({ atNs }) => Math.abs(placeOf(view, atNs) - cursor) * widthPx <= NAMED_WITHIN_PX,
+  )
+  return [...new Set(near.map(({ kind }) => kind))]
 }
 
 /** Once for each frame of the screen, however often something changes. */
@@ -101,7 +120,7 @@ interface Drag {
   readonly isMove: boolean
 }
 
-function useDrag(latest: { readonly current: LaneCanvasProps }) {
+function useDrag(latest: { readonly current: LaneCanvasProps }, pointerY: { current: number }) {
   const drag = useRef<Drag | undefined>(undefined)
   const placePx = (event: PointerEvent): number =>
     event.clientX - (event.currentTarget as HTMLElement).getBoundingClientRect().left
@@ -117,6 +136,7 @@ function useDrag(latest: { readonly current: LaneCanvasProps }) {
     onPointerMove: (event: PointerEvent): void => {
       const px = placePx(event)
       const { current } = drag
+      pointerY.current = event.clientY - (event.currentTarget as HTMLElement).getBoundingClientRect().top
       if (current === undefined) {
         latest.current.onCursor(nsAt(px))
       } else if (current.isMove) {
@@ -133,6 +153,7 @@ function useDrag(latest: { readonly current: LaneCanvasProps }) {
       latest.current.onSelect(ordered(current.anchorNs, nsAt(px)), true)
     },
     onPointerLeave: (): void => {
+      pointerY.current = -1
       if (drag.current === undefined) latest.current.onCursor(undefined)
     },
   }

@@ -2,7 +2,7 @@
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import type { SeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
-import { AXIS_PX, LANE_PX } from './draw-lanes.ts'
+import { AXIS_PX } from './draw-lanes.ts'
 
 interface LaneNamesProps {
   readonly names: readonly string[]
@@ -20,7 +20,7 @@ export function LaneNames({ names, seen }: LaneNamesProps) {
       {names.slice(seen.first, seen.last).map((name, index) => (
         <li
           key={name}
-          style={{ top: `${AXIS_PX + (seen.first + index) * LANE_PX}px`, height: `${LANE_PX}px` }}
+          style={{ top: `${AXIS_PX + (seen.first + index) * seen.rowPx}px`, height: `${seen.rowPx}px` }}
         >
           <label title={`${name}: ${TEXTS.timeline.chosen}`}>
             <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />

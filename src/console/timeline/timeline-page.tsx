@@ -14,7 +14,7 @@ import { useSeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
 import { CaptureList } from './capture-list.tsx'
 import { askCaptures } from './captures.ts'
-import { AXIS_PX, LANE_PX, visibleLanes } from './draw-lanes.ts'
+import { AXIS_PX, lanePxOf, visibleLanes } from './draw-lanes.ts'
 import { type ActivityCache, activityKey, askActivity } from './lane-activity.ts'
 import { LaneCanvas } from './lane-canvas.tsx'
 import { LaneNames } from './lane-names.tsx'
@@ -64,10 +64,11 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
   const filter = values['lane-filter'] ?? ''
   const shownNames = useMemo(() => names.filter((name) => name.includes(filter)), [names.join(), filter])
   const scroller = useRef<HTMLDivElement>(null)
-  const seen = useSeenRows(scroller, LANE_PX, shownNames.length)
+  const seen = useSeenRows(scroller, (heightPx) => lanePxOf(heightPx, shownNames.length), shownNames.length)
+  const { heightPx, scrolledPx, rowPx: lanePx } = seen
   const [pane, setPane] = useState<HTMLDivElement | null>(null)
   const widthPx = useWidth(pane)
-  const [first, last] = visibleLanes(seen.scrolledPx, seen.heightPx, shownNames.length)
+  const [first, last] = visibleLanes({ scrolledPx, heightPx, lanePx }, shownNames.length)
   const asked = shownNames.slice(first, last).slice(0, DEVICES_ASKED_MAX)
   const cache = useRef<ActivityCache>(new Map())
   const ask = { view, devices: asked, widthPx }
@@ -100,14 +101,12 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
       <h1 class="hidden">{TEXTS.timeline.title}</h1>
       <TimelineControls {...controls} filter={filter} />
       <div class="lane-scroller" ref={scroller} tabIndex={-1}>
-        <div class="lane-pane" style={{ height: `${AXIS_PX + shownNames.length * LANE_PX}px` }}>
+        <div class="lane-pane" style={{ height: `${AXIS_PX + shownNames.length * lanePx}px` }}>
           <LaneNames names={shownNames} seen={seen} />
-          <div class="lane-picture" ref={setPane} style={{ height: `${seen.heightPx}px` }}>
+          <div class="lane-picture" ref={setPane} style={{ height: `${heightPx}px` }}>
             <LaneCanvas
-              {...{ view, zone, lanes, selection, cursorNs, widthPx, theme }}
+              {...{ view, zone, lanes, selection, cursorNs, widthPx, heightPx, lanePx, scrolledPx, theme }}
               activity={cache.current}
-              heightPx={seen.heightPx}
-              scrolledPx={seen.scrolledPx}
               onView={go}
               onSelect={select}
               onCursor={setCursor}

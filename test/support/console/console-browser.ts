@@ -105,7 +105,8 @@ export function sha256(bytes: Uint8Array): string {
 /** What hinders people in what is shown, of any level. */
 export async function hindrances(page: Page): Promise<readonly string[]> {
   // The new way opens a page of its own for each result, which costs more than the rules; there are no frames here.
-  const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze()
+  const axe = new AxeBuilder({ page }).setLegacyMode(true).options({ resultTypes: ['violations'] })
+  const { violations } = await axe.analyze()
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
 }
 

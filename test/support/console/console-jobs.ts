@@ -111,7 +111,7 @@ async function control(
   action: 'Start capture' | 'Stop capture',
   name?: string,
 ): Promise<{ readonly outcome: string; readonly devices: Readonly<Record<string, string>> }> {
-  await page.getByRole('button', { name: `${action}…` }).click()
+  await page.getByRole('button', { name: `${action}s…` }).click()
   const dialog = page.getByRole('dialog')
   if (name !== undefined) await dialog.getByLabel('Name of the capture').fill(name)
   await dialog.getByRole('button', { name: action, exact: true }).click()

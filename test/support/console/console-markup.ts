@@ -28,7 +28,7 @@ export function testMarkup(stand: () => ConsoleStand): void {
     }
     await show(page, '#/fleet')
     await page.getByLabel(`Choose for start and stop: east${MARKUP}`).check()
-    await page.getByRole('button', { name: 'Stop capture…' }).click()
+    await page.getByRole('button', { name: 'Stop captures…' }).click()
     await page.getByRole('dialog').getByText(MARKUP).waitFor()
     await isText(own, 'question')
     await page.keyboard.press('Escape')
