@@ -57,7 +57,7 @@ export function ExportRow({ order, isMarked, isFollowed, onChange, onGone }: Exp
         <Progress order={order} />
       </td>
       <td>
-        <ExportActions order={order} onGone={onGone} />
+        <ExportActions order={order} onChange={onChange} onGone={onGone} />
       </td>
     </tr>
   )
@@ -88,7 +88,7 @@ function Progress({ order: { progress, state, devices } }: { readonly order: Exp
   )
 }
 
-function ExportActions({ order, onGone }: Pick<ExportRowProps, 'order' | 'onGone'>) {
+function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order' | 'onChange' | 'onGone'>) {
   const { exports: texts } = TEXTS
   const { session } = useSurroundings()
   const [isAsking, setAsking] = useState(false)
@@ -123,7 +123,7 @@ function ExportActions({ order, onGone }: Pick<ExportRowProps, 'order' | 'onGone
           disabled={isBusy}
           onClick={() =>
             run(async () => {
-              await answered(gateway.POST('/v1/exports/{id}/fill', options))
+              onChange(await answered(gateway.POST('/v1/exports/{id}/fill', options)))
               onGone()
             })
           }
