@@ -19,6 +19,7 @@ import { testMarkup } from '../support/console/console-markup.ts'
 import { ConsoleStand } from '../support/console/console-stand.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../support/exports/export-captures.ts'
 import { type ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
+import { httpGet } from '../support/http-get.ts'
 import { readPcap } from '../support/packets/pcap-records.ts'
 import { USER_PASSWORD } from '../support/suite-secrets.ts'
 
@@ -126,6 +127,11 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
       byte.toString(16).padStart(2, '0'),
     )
     assert.ok(first.startsWith(`0000  ${bytes.join(' ')}`), first.slice(0, 60))
+    await page.getByText('Devices with packets').click()
+    await page.getByRole('button', { name: /^west/ }).click()
+    await page.locator('.packets td:nth-child(2)', { hasText: 'west' }).first().waitFor({ state: 'detached' })
+    const shown = await page.locator('.packets td:nth-child(2)').allInnerTexts()
+    assert.deepEqual([...new Set(shown)].toSorted(), ['east', 'north'])
   })
 
   test('an export goes from a click to its file, and a reason with markup stays text', async () => {
@@ -238,7 +244,23 @@ describe('the page', { skip: missingForConsole(), timeout: 120_000 }, () => {
     assert.match(policy ?? '', /script-src 'self'/)
     assert.doesNotMatch(policy ?? '', /unsafe|http/)
   })
+
+  test('has less than 150 kB to load, without the decoder, which few need', async () => {
+    const html = await (await fetch(stand.url, { headers: { accept: 'text/html' } })).text()
+    const names = [...html.matchAll(/(?:href|src)="\.\/(assets\/[^"]+)"/g)].map(([, name]) => name)
+    assert.ok(names.length >= 3, html)
+    const sizes = await Promise.all(names.map((name) => loadedBytes(`${stand.url}${name}`)))
+    const bytes = sizes.reduce((sum, size) => sum + size, 0)
+    assert.ok(bytes > 10_000 && bytes < 150_000, `${bytes} bytes`)
+  })
 })
+
+/** As a browser loads it: compressed. */
+async function loadedBytes(url: string): Promise<number> {
+  const answer = await httpGet(url, { headers: { 'accept-encoding': 'gzip' } })
+  assert.equal(answer.headers['content-encoding'] ?? 'gzip', 'gzip', url)
+  return answer.body.length
+}
 
 /** What the page says that it would deliver, exactly. */
 async function estimate(page: Page): Promise<{ readonly packets: number; readonly bytes: number }> {
