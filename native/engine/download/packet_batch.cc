@@ -79,14 +79,17 @@ void PacketBatch::count(uint64_t newPackets, int64_t newFirstNs, int64_t newLast
   lastNs = newLastNs;
 }
 
-size_t storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
-                   const PacketTransform& transform) {
+size_t recordBytes(const PacketView& packet, const PacketTransform& transform) {
+  return kRecordHeaderBytes + std::min<size_t>(packet.captured.size(), transform.sliceBytes);
+}
+
+void storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
+                 const PacketTransform& transform) {
   const uint32_t captured =
       std::min(static_cast<uint32_t>(packet.captured.size()), transform.sliceBytes);
   storeRecordHeader(to, {timestampNs, captured, packet.originalLength});
   if (transform.toMicroseconds) storeLe32(to + 4, loadLe32(to + 4) / 1000);
   std::memcpy(to + kRecordHeaderBytes, packet.captured.data(), captured);
-  return size_t{kRecordHeaderBytes} + captured;
 }
 
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,

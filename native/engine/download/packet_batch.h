@@ -32,9 +32,10 @@ struct PacketBatch {
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch);
 
-/// Writes a record with this time and at most `transform.sliceBytes` of the packet to `to`, which
-/// has room for it. Returns its bytes.
-size_t storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
-                   const PacketTransform& transform);
+/// Of a record with at most `transform.sliceBytes` of the packet.
+size_t recordBytes(const PacketView& packet, const PacketTransform& transform);
+/// Writes that record with this time to `to`, which has room for it.
+void storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
+                 const PacketTransform& transform);
 
 }  // namespace capfleet

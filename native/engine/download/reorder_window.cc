@@ -1,17 +1,19 @@
 #include "download/reorder_window.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 
 namespace capfleet {
 
 ReorderWindow::ReorderWindow(const Limits& limits)
     : limits_(limits),
+      ringMask_(std::bit_ceil(uint64_t{limits.packets}) - 1),
       bytes_(std::make_unique_for_overwrite<uint8_t[]>(limits.bytes)),
-      held_(std::make_unique_for_overwrite<Held[]>(limits.packets)),
+      held_(std::make_unique_for_overwrite<Held[]>(ringMask_ + 1)),
+      run_(std::make_unique_for_overwrite<Entry[]>(ringMask_ + 1)),
       latestNs_(std::numeric_limits<int64_t>::min()) {
   assert(limits.packets > 0);
   heap_.reserve(limits.packets);
@@ -43,30 +45,47 @@ bool ReorderWindow::findPlace(size_t recordBytes, size_t& offset) const {
   return recordBytes <= begin;
 }
 
-void ReorderWindow::add(int64_t timeNs, int64_t nicNs, std::span<const uint8_t> record) {
+uint8_t* ReorderWindow::add(int64_t timeNs, int64_t nicNs, size_t recordBytes) {
   size_t offset = 0;
-  const bool fits = findPlace(record.size(), offset);
+  const bool fits = findPlace(recordBytes, offset);
   assert(fits && end_ - oldest_ < limits_.packets);
   (void)fits;
-  std::memcpy(&bytes_[offset], record.data(), record.size());
-  held(end_) = {nicNs, offset, record.size(), true};
-  heap_.push_back({timeNs, end_});
-  std::push_heap(heap_.begin(), heap_.end(), isAfter);
+  held(end_) = {nicNs, offset, recordBytes, true};
+  const Entry entry{timeNs, end_};
+  if (runBegin_ == runEnd_ || timeNs >= inRun(runEnd_ - 1).timeNs) {
+    inRun(runEnd_) = entry;
+    runEnd_++;
+  } else {
+    heap_.push_back(entry);
+    std::push_heap(heap_.begin(), heap_.end(), isAfter);
+  }
   end_++;
+  return &bytes_[offset];
+}
+
+bool ReorderWindow::isNextInRun() const {
+  if (runBegin_ == runEnd_) return false;
+  return heap_.empty() || isAfter(heap_.front(), inRun(runBegin_));
 }
 
 ReorderWindow::Record ReorderWindow::next() const {
   assert(!empty());
-  const Entry& entry = heap_.front();
+  const Entry& entry = isNextInRun() ? inRun(runBegin_) : heap_.front();
   const Held& record = held(entry.number);
   return {entry.timeNs, {&bytes_[record.offset], record.length}};
 }
 
 void ReorderWindow::pop() {
   assert(!empty());
-  const Entry entry = heap_.front();
-  std::pop_heap(heap_.begin(), heap_.end(), isAfter);
-  heap_.pop_back();
+  Entry entry;
+  if (isNextInRun()) {
+    entry = inRun(runBegin_);
+    runBegin_++;
+  } else {
+    entry = heap_.front();
+    std::pop_heap(heap_.begin(), heap_.end(), isAfter);
+    heap_.pop_back();
+  }
   held(entry.number).isInside = false;
   while (oldest_ < end_ && !held(oldest_).isInside) oldest_++;
   if (entry.timeNs < latestNs_) latePackets_++;

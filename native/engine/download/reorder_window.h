@@ -10,7 +10,7 @@
 
 namespace capfleet {
 
-/// Holds copies of whole output records; allocates once. Not thread-safe.
+/// Holds whole output records; allocates once. Not thread-safe.
 ///
 /// Use: before each add(), take records out while hasRoomFor() is false; at the end, take out all
 /// that is left. Records come out by time, those of the same time in the order of add().
@@ -33,10 +33,11 @@ class ReorderWindow {
   /// Whether a record may be added without passing a limit. Always true for an empty window and
   /// records of up to limits.bytes.
   bool hasRoomFor(int64_t nicNs, size_t recordBytes) const;
-  /// Copies the record. REQUIRES: hasRoomFor() says so, recordBytes <= limits.bytes.
-  void add(int64_t timeNs, int64_t nicNs, std::span<const uint8_t> record);
+  /// Returns the place of the record's bytes, which are to be written before the next call.
+  /// REQUIRES: hasRoomFor() says so, recordBytes <= limits.bytes.
+  uint8_t* add(int64_t timeNs, int64_t nicNs, size_t recordBytes);
 
-  bool empty() const { return heap_.empty(); }
+  bool empty() const { return oldest_ == end_; }
   /// The record that comes out next. REQUIRES: !empty().
   Record next() const;
   /// Takes next() out; its bytes stay valid until the next add(). REQUIRES: !empty().
@@ -58,17 +59,25 @@ class ReorderWindow {
   };
   static bool isAfter(const Entry& a, const Entry& b);
 
-  Held& held(uint64_t number) { return held_[number % limits_.packets]; }
-  const Held& held(uint64_t number) const { return held_[number % limits_.packets]; }
+  Held& held(uint64_t number) { return held_[number & ringMask_]; }
+  const Held& held(uint64_t number) const { return held_[number & ringMask_]; }
+  Entry& inRun(uint64_t place) { return run_[place & ringMask_]; }
+  const Entry& inRun(uint64_t place) const { return run_[place & ringMask_]; }
   bool findPlace(size_t recordBytes, size_t& offset) const;
+  bool isNextInRun() const;
 
   Limits limits_;
+  const uint64_t ringMask_;           ///< of held_ and run_, whose sizes are a power of two
   std::unique_ptr<uint8_t[]> bytes_;  ///< a ring; each record is in one piece
   std::unique_ptr<Held[]> held_;      ///< a ring of records oldest_ to end_
-  std::vector<Entry> heap_;
-  uint64_t oldest_ = 0;  ///< number of the oldest record inside; end_ when there is none
-  uint64_t end_ = 0;     ///< number of the next record
-  int64_t latestNs_;     ///< the latest time that came out so far
+  /// Most records come in order: a ring of entries, each not before the one in front of it.
+  std::unique_ptr<Entry[]> run_;
+  uint64_t runBegin_ = 0;
+  uint64_t runEnd_ = 0;
+  std::vector<Entry> heap_;  ///< the others
+  uint64_t oldest_ = 0;      ///< number of the oldest record inside; end_ when there is none
+  uint64_t end_ = 0;         ///< number of the next record
+  int64_t latestNs_;         ///< the latest time that came out so far
   uint64_t latePackets_ = 0;
 };
 

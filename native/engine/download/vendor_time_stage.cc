@@ -10,8 +10,7 @@ VendorTimeStage::VendorTimeStage(const PacketTransform& transform, int64_t deliv
       deliverFromNs_(deliverFromNs),
       maxSpanNs_(maxSpanNs),
       clock_(transform.clock),
-      window_(ReorderWindow::Limits{}),
-      record_(kRecordHeaderBytes + kMaxCapturedLength) {}
+      window_(ReorderWindow::Limits{}) {}
 
 uint32_t VendorTimeStage::take(const LoadedBlock& block, uint32_t first, uint32_t last,
                                PacketFilter& filter, Output output) {
@@ -19,11 +18,11 @@ uint32_t VendorTimeStage::take(const LoadedBlock& block, uint32_t first, uint32_
     const PacketView packet = block.packet(record);
     // The clock must see each packet once, also when the batch is full and this one comes again.
     if (!timeNs_ && !findTime(packet, filter, output)) continue;
-    const size_t bytes = storeRecord(record_.data(), packet, *timeNs_, transform_);
+    const size_t bytes = recordBytes(packet, transform_);
     while (!window_.hasRoomFor(packet.nicNs, bytes)) {
       if (!appendNext(output)) return record;
     }
-    window_.add(*timeNs_, packet.nicNs, {record_.data(), bytes});
+    storeRecord(window_.add(*timeNs_, packet.nicNs, bytes), packet, *timeNs_, transform_);
     timeNs_.reset();
   }
   return last;

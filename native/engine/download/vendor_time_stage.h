@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "download/packet_batch.h"
 #include "download/reorder_window.h"
@@ -49,7 +48,6 @@ class VendorTimeStage {
   const std::optional<int64_t> maxSpanNs_;
   VendorClock clock_;
   ReorderWindow window_;
-  std::vector<uint8_t> record_;    ///< being written
   std::optional<int64_t> timeNs_;  ///< of the record that comes next, once the clock has seen it
   std::optional<int64_t> firstNs_;
   bool hasEnded_ = false;
