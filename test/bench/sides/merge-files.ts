@@ -1,5 +1,5 @@
 /**
- * Merges PCAP files by src/pcap as the gateway merges streams: from memory, in chunks as large as its
+ * Merges PCAP files by src/pcap as the gateway merges streams: from memory, in chunks as small as its
  * reads, to reused buffers. `node merge-files.ts time <file> ...` prints `{"seconds", "cpuSeconds", "peakRssMiB"}`, the
  * times as medians of the later passes: a gateway runs already and is compiled. `write` writes the merge to stdout.
  */
@@ -10,7 +10,7 @@ import { PcapMerge } from '../../../src/pcap/merge.ts'
 import { formatPcapHeader } from '../../../src/pcap/pcap-header.ts'
 import { type ChunkStream, PcapInput } from '../../../src/pcap/pcap-input.ts'
 
-const CHUNK_BYTES = MERGE_READ_SIZE.mostBytes
+const CHUNK_BYTES = MERGE_READ_SIZE.leastBytes
 const FIRST_PASSES = 5
 const LATER_PASSES = 5
 
