@@ -10,6 +10,8 @@ import { saved, sha256, show } from './console-browser.ts'
 import type { ConsoleStand } from './console-stand.ts'
 
 const CUT_AFTER_BYTES = 400_000
+const SLOW_BYTES_PER_SECOND = 100_000
+const PCAP_HEADER_BYTES = 24
 const LIMIT_MS = 20_000
 
 export function testDownloadsAndExports(stand: () => ConsoleStand): void {
@@ -29,6 +31,24 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     const rest = readPcap(bytes).records
     assert.ok(rest.length > 0 && rest.length < whole.length, `${rest.length} of ${whole.length}`)
     assert.deepEqual(rest, whole.slice(-rest.length))
+  })
+
+  test('a download that was given up goes on behind what somebody has of it', async () => {
+    const { page, world } = stand()
+    const { line } = world.device('north')
+    await show(page, `#/timeline?${WHOLE_RANGE}&Device=north`)
+    await page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+    line.bytesPerSecond = SLOW_BYTES_PER_SECOND
+    const button = page.getByRole('button', { name: 'Download', exact: true })
+    const [download] = await Promise.all([page.waitForEvent('download'), button.click()])
+    await download.cancel()
+    line.bytesPerSecond = undefined
+    await page.locator('li[data-status=client-gone]').getByRole('button', { name: 'Continue' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Size of your file in bytes').fill(String(PCAP_HEADER_BYTES))
+    const { bytes } = await saved(page, () => dialog.getByRole('button', { name: 'Continue' }).click())
+    const whole = await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}&Device=north`)
+    assert.equal(sha256(bytes), sha256(whole.subarray(PCAP_HEADER_BYTES)))
   })
 
   test('an export fetches what was missing when its device is back', async () => {
