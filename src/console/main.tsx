@@ -76,7 +76,7 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
       </button>
       <header class="top">
         <span class="brand">capfleet</span>
-        <nav aria-label="Views">
+        <nav aria-label={TEXTS.way}>
           {views.map((name) => (
             <a key={name} href={linkTo(name, state)} aria-current={name === view ? 'page' : undefined}>
               {TEXTS.views[name]}

@@ -20,12 +20,12 @@ export function QueuePlaces({ user }: { readonly user: string }) {
       <span class="quiet">{texts.queue}</span>{' '}
       {waiting.length === 0
         ? texts.queueEmpty
-        : `${waiting.length} wait, ${requests.length - waiting.length} stream.`}
+        : texts.queueOf(waiting.length, requests.length - waiting.length)}
       {own.map(({ id, state, position, etaMs }) => (
         <span key={id} class="mono">
           {' '}
           {state === 'waiting'
-            ? `place ${position ?? '?'}${etaMs === null ? '' : `, about ${Math.ceil(etaMs / 1_000)} s`}`
+            ? texts.place(position, etaMs === null ? undefined : Math.ceil(etaMs / 1_000))
             : state}
         </span>
       ))}

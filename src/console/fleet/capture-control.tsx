@@ -105,7 +105,7 @@ function Outcome({ replies }: { readonly replies: readonly Reply[] }) {
     )
   return (
     <p class="failure" role="alert">
-      {failed === replies.length ? texts.noneDid : `${failed} of ${replies.length} ${texts.someDidNot}`}
+      {failed === replies.length ? texts.noneDid : texts.someDidNot(failed, replies.length)}
     </p>
   )
 }

@@ -66,27 +66,29 @@ function factsOf(
   device: DeviceReport,
   zone: string,
 ): readonly (readonly [term: string, text: string, shown?: string | undefined])[] {
+  const { fleet: texts } = TEXTS
+  const { facts } = texts
   const time = (iso: string | null) =>
     iso === null ? '' : instantText(BigInt(Date.parse(iso)) * 1_000_000n, zone, 3)
   const span = (ns: string | null) => (ns === null ? undefined : durationText(BigInt(ns)))
   return [
-    ['Site', device.site ?? ''],
-    ['Address', device.url],
-    ['Version', device.version ?? ''],
-    ['Since', time(device.since)],
-    ['Asked', time(device.probedAt)],
-    ['Answer took', device.probeMs === null ? '' : `${device.probeMs.toFixed(1)} ms`],
-    ['Breaker', device.breaker],
-    ['Clock offset', device.clockOffsetNs ?? '', span(device.clockOffsetNs)],
-    ['Clock error', device.clockErrorNs ?? '', span(device.clockErrorNs)],
-    ['PTP', device.ptp === null ? '' : device.ptp.sync ? 'in step' : 'not in step'],
+    [facts.site, device.site ?? ''],
+    [facts.address, device.url],
+    [facts.version, device.version ?? ''],
+    [facts.since, time(device.since)],
+    [facts.asked, time(device.probedAt)],
+    [facts.took, device.probeMs === null ? '' : `${device.probeMs.toFixed(1)} ms`],
+    [facts.breaker, device.breaker],
+    [facts.offset, device.clockOffsetNs ?? '', span(device.clockOffsetNs)],
+    [facts.error, device.clockErrorNs ?? '', span(device.clockErrorNs)],
+    [facts.ptp, device.ptp === null ? '' : device.ptp.sync ? texts.inStep : texts.notInStep],
     [
-      'Oldest packet',
+      facts.oldest,
       device.oldestPacketNs ?? '',
       device.oldestPacketNs === null ? undefined : instantText(BigInt(device.oldestPacketNs), zone),
     ],
-    ['Streams', `${device.slotsUsed ?? '?'} of ${device.slotsTotal}`],
-    ['Readers', String(device.readers ?? '')],
-    ['Waiting', String(device.waiting ?? '')],
+    [facts.streams, texts.usedOf(device.slotsUsed, device.slotsTotal)],
+    [facts.readers, String(device.readers ?? '')],
+    [facts.waiting, String(device.waiting ?? '')],
   ]
 }

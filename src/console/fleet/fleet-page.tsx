@@ -70,11 +70,18 @@ export function FleetPage() {
 }
 
 function Totals({ devices }: { readonly devices: readonly DeviceReport[] }) {
+  const { fleet: texts } = TEXTS
   const down = devices.filter(({ reachable }) => reachable === false).length
   return (
     <p class="totals" role="status">
-      <span class="mono">{devices.length}</span> devices{' '}
-      {down === 0 ? <span class="good">all up</span> : <span class="bad">{down} down</span>}
+      <span class="mono">{devices.length}</span> {texts.devices}{' '}
+      {down === 0 ? (
+        <span class="good">{texts.allUp}</span>
+      ) : (
+        <span class="bad">
+          {down} {texts.down}
+        </span>
+      )}
     </p>
   )
 }
@@ -100,10 +107,7 @@ function DeviceTable({ rows, choice }: DeviceTableProps) {
               <tr key={`site ${row.site}`} class="site" aria-rowindex={seen.first + index + 2}>
                 <th scope="rowgroup" colSpan={TEXTS.fleet.columns.length}>
                   <ChoiceBox choice={choice} label={row.site} names={row.names} />
-                  {row.site}{' '}
-                  <span class="quiet">
-                    {row.up} of {row.names.length} up
-                  </span>
+                  {row.site} <span class="quiet">{TEXTS.fleet.upOf(row.up, row.names.length)}</span>
                 </th>
               </tr>
             ) : (

@@ -47,7 +47,7 @@ export function TableHead({ columns }: Pick<DataTableProps, 'columns'>) {
       <tr>
         {columns.map((name) => (
           <th key={name} scope="col">
-            {name === '' ? <span class="hidden">Actions</span> : name}
+            {name === '' ? <span class="hidden">{TEXTS.actions}</span> : name}
           </th>
         ))}
       </tr>

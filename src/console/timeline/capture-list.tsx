@@ -29,7 +29,7 @@ export function CaptureList({ captures, onChoose }: CaptureListProps) {
                 <span>{capture.device}</span>
                 <span class="mono">{instantText(capture.fromNs, zone, 0)}</span>
                 <span class="mono">
-                  {capture.isActive ? 'runs' : durationText(capture.toNs - capture.fromNs)}
+                  {capture.isActive ? TEXTS.timeline.runs : durationText(capture.toNs - capture.fromNs)}
                 </span>
                 <span class="mono number">{countText(capture.packets)}</span>
                 <span class="mono number">{bytesText(capture.bytes)}</span>
