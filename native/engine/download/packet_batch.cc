@@ -7,8 +7,8 @@ namespace capfleet {
 namespace {
 
 /// A regular expression is looked for in neighbouring packets at once, which is much faster where
-/// few match. Those that may match are searched a second time: where there are many, one by one is
-/// faster.
+/// few match. Those that may match are searched a second time: where there are many, and in short
+/// runs, one by one is faster.
 constexpr uint32_t kLooksThroughRun = 16;
 
 /// Copies neighbouring records at once, as many as fit. Returns the first that did not.
@@ -95,7 +95,8 @@ void storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch) {
   if (!transform.filters()) return appendPassed(block, first, last, transform, batch);
-  uint32_t looks = filter.looksThroughRecords() ? kLooksThroughRun : 0;
+  const bool isLong = last - first > kLooksThroughRun;
+  uint32_t looks = isLong && filter.looksThroughRecords() ? kLooksThroughRun : 0;
   uint32_t record = first;
   while (record < last) {
     if (looks > 0) {
