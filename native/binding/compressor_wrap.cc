@@ -26,7 +26,8 @@ CompressorWrap::CompressorWrap(const Napi::CallbackInfo& info)
     : ObjectWrap(info),
       mainThread_(AddonData::of(info.Env())->mainThread()),
       compressor_(StreamCompressor::create(compressionOf(info), WorkerPool::shared(),
-                                           std::make_shared<BufferPool>())) {}
+                                           std::make_shared<BufferPool>(),
+                                           info[2].As<Napi::Boolean>().Value())) {}
 
 CompressorWrap::~CompressorWrap() {
   if (compressor_) compressor_->close();

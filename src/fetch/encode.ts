@@ -1,9 +1,16 @@
 import { Compressor } from '../../native/compressor.ts'
-import type { Compression } from '../query/query-values.ts'
+import { FairLimit } from '../base/fair-limit.ts'
+import { type Compression, encodingOf } from '../query/query-values.ts'
+
+/**
+ * Merges of a process that may be compressed with zstd in large frames: what each takes while its client takes nothing,
+ * 44 to 78 MiB, has no other bound. Those beyond have small frames, which make files up to a fifth larger.
+ */
+const LARGE_FRAMES = new FairLimit({ places: 8 })
 
 /**
  * Compresses `chunks` as `compression` says ("none" passes them on), as an appliance compresses its
- * downloads: in gzip members of 1 MiB or zstd frames of 8 MiB each, or less when the reader has waited
+ * downloads: in gzip members of 1 MiB or zstd frames of 8 MiB each (1 MiB, where many are at it), or less when the reader has waited
  * for 100 ms. A chunk is copied before the next is asked for; what comes out is valid until the second
  * next() after it. When `chunks` fail, what came before goes out before the failure does; when `signal`
  * is aborted, all work ends at once, for a group of zstd_ultra takes seconds. Ending the generator early
@@ -18,7 +25,8 @@ export async function* encode(
     yield* chunks
     return
   }
-  using compressor = new Compressor(compression)
+  using place = encodingOf(compression) === 'zstd' ? LARGE_FRAMES.tryAcquire() : NO_PLACE
+  using compressor = new Compressor(compression, { isSmall: place === undefined })
   const feeding = feed(chunks, compressor)
   const fed = feeding.catch(() => undefined)
   const stop = () => compressor.close()
@@ -35,6 +43,9 @@ export async function* encode(
     await fed
   }
 }
+
+/** Members of gzip are small. */
+const NO_PLACE: Disposable = { [Symbol.dispose]: () => undefined }
 
 /** Fails as the chunks do, or with an AbortError when the compressor is closed before their end. */
 async function feed(chunks: AsyncIterable<Uint8Array>, compressor: Compressor): Promise<void> {

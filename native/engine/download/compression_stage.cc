@@ -22,26 +22,26 @@ struct CompressionStage::Job {
 
 namespace {
 
-uint32_t slabLimit(const Compression& compression, unsigned threads) {
+uint32_t slabLimit(Codec codec, const GroupLimits& limits) {
   // The consumer holds the last part and the one before it, which may be on its way to the network.
   constexpr uint32_t kHeldParts = 2;
-  return groupsAtOnce(compression, threads) *
-             compressedSlabs(compression.codec, slabsPerGroup(compression)) +
-         kHeldParts;
+  return limits.atOnce * compressedSlabs(codec, limits.slabs) + kHeldParts;
 }
 
 }  // namespace
 
-CompressionStage::CompressionStage(Compression compression, WorkerPool::Queue queue,
-                                   std::shared_ptr<BufferPool> pool, Callbacks callbacks)
+CompressionStage::CompressionStage(Compression compression, GroupLimits limits,
+                                   WorkerPool::Queue queue, std::shared_ptr<BufferPool> pool,
+                                   Callbacks callbacks)
     : compression_(compression),
-      slabs_(slabLimit(compression, queue.tasksAtOnce())),
+      limits_(limits),
+      slabs_(slabLimit(compression.codec, limits)),
       queue_(std::move(queue)),
       pool_(std::move(pool)),
       callbacks_(std::move(callbacks)) {}
 
 void CompressionStage::submit(std::vector<PacketBatch> group) {
-  assert(!group.empty() && group.size() <= slabsPerGroup(compression_));
+  assert(!group.empty() && group.size() <= limits_.slabs);
   auto job = std::make_shared<Job>();
   job->summary.firstNs = group.front().firstNs;
   job->summary.lastNs = group.back().lastNs;

@@ -37,12 +37,12 @@ class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
     std::function<void()> onChange;        ///< called without a lock after each group
   };
 
-  /// As many groups as groupsAtOnce() says for the queue's threads. The compressed slabs, those
-  /// with the consumer too, are as many as these groups may need, and two.
-  CompressionStage(Compression compression, WorkerPool::Queue queue,
+  /// The compressed slabs, those with the consumer too, are as many as the groups at once may
+  /// need, and two.
+  CompressionStage(Compression compression, GroupLimits limits, WorkerPool::Queue queue,
                    std::shared_ptr<BufferPool> pool, Callbacks callbacks);
 
-  /// Groups come out in the order of these calls. REQUIRES: 1 to slabsPerGroup() batches.
+  /// Groups come out in the order of these calls. REQUIRES: 1 to limits.slabs batches.
   void submit(std::vector<PacketBatch> group);
   /// The next part in order, or nullopt when none is ready now. Its slab goes back by give().
   std::optional<BodyPart> take();
@@ -64,6 +64,7 @@ class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
   void dropSlabs(std::vector<SlabPtr>& slabs);
 
   const Compression compression_;
+  const GroupLimits limits_;
   const uint32_t slabs_;  ///< compressed, at most
   WorkerPool::Queue queue_;
   const std::shared_ptr<BufferPool> pool_;

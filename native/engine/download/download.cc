@@ -206,8 +206,9 @@ void Download::start(std::unique_ptr<ScanContext> context, OrderedScanOptions op
   scan_ = std::make_shared<OrderedScan>(std::move(context), options, queue_, pool_, onChange);
   if (compression_.codec != Codec::kNone) {
     const auto giveRaw = [scan = scan_](SlabPtr slab) { scan->give(std::move(slab)); };
-    stage_ = std::make_shared<CompressionStage>(compression_, queue_, pool_,
-                                                CompressionStage::Callbacks{giveRaw, onChange});
+    stage_ = std::make_shared<CompressionStage>(
+        compression_, usualGroups(compression_, queue_.tasksAtOnce()), queue_, pool_,
+        CompressionStage::Callbacks{giveRaw, onChange});
   }
   scan_->start();
 }

@@ -32,6 +32,10 @@ uint32_t groupsAtOnce(const Compression& compression, unsigned threads) {
   return std::clamp(threads, 2u, compression.codec == Codec::kZstd ? 4u : 16u);
 }
 
+GroupLimits usualGroups(const Compression& compression, unsigned threads) {
+  return {.slabs = slabsPerGroup(compression), .atOnce = groupsAtOnce(compression, threads)};
+}
+
 uint32_t compressedSlabs(Codec codec, size_t rawSlabs) {
   if (codec == Codec::kNone) return 0;
   // gzip: incompressible bytes grow by less than the headroom of the one slab. zstd: they grow by

@@ -37,6 +37,17 @@ uint32_t slabsPerGroup(const Compression& compression);
 /// How many groups of one stream are compressed at the same time by so many threads.
 uint32_t groupsAtOnce(const Compression& compression, unsigned threads);
 
+/// How a stream is cut into groups.
+struct GroupLimits {
+  uint32_t slabs;   ///< of one group, at most
+  uint32_t atOnce;  ///< groups that are compressed at the same time
+};
+
+/// As the two above say.
+GroupLimits usualGroups(const Compression& compression, unsigned threads);
+/// For as little memory as can be, where many streams are compressed.
+inline constexpr GroupLimits kSmallGroups = {.slabs = 1, .atOnce = 1};
+
 /// Slabs that the compressed form of a group of so many slabs may need.
 uint32_t compressedSlabs(Codec codec, size_t rawSlabs);
 

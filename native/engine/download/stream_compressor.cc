@@ -14,9 +14,11 @@ constexpr size_t kValidParts = 2;
 
 std::shared_ptr<StreamCompressor> StreamCompressor::create(Compression compression,
                                                            WorkerPool& workers,
-                                                           std::shared_ptr<BufferPool> slabs) {
-  const std::shared_ptr<StreamCompressor> self(
-      new StreamCompressor(compression, workers.tasksAtOnce(), slabs));
+                                                           std::shared_ptr<BufferPool> slabs,
+                                                           bool isSmall) {
+  const GroupLimits limits =
+      isSmall ? kSmallGroups : usualGroups(compression, workers.tasksAtOnce());
+  const std::shared_ptr<StreamCompressor> self(new StreamCompressor(limits, slabs));
   // Weak: the stage calls this object, which owns it.
   const std::weak_ptr<StreamCompressor> weak = self;
   const auto giveRaw = [weak, pool = std::move(slabs)](SlabPtr raw) {
@@ -26,17 +28,14 @@ std::shared_ptr<StreamCompressor> StreamCompressor::create(Compression compressi
   const auto onChange = [weak] {
     if (const auto owner = weak.lock()) owner->answerPending();
   };
-  self->stage_ = std::make_shared<CompressionStage>(compression, workers.makeQueue(), self->pool_,
-                                                    CompressionStage::Callbacks{giveRaw, onChange});
+  self->stage_ =
+      std::make_shared<CompressionStage>(compression, limits, workers.makeQueue(), self->pool_,
+                                         CompressionStage::Callbacks{giveRaw, onChange});
   return self;
 }
 
-StreamCompressor::StreamCompressor(Compression compression, unsigned threads,
-                                   std::shared_ptr<BufferPool> slabs)
-    : compression_(compression),
-      // One group is filled while others are compressed.
-      rawSlabLimit_((groupsAtOnce(compression, threads) + 1) * slabsPerGroup(compression)),
-      pool_(std::move(slabs)) {}
+StreamCompressor::StreamCompressor(GroupLimits limits, std::shared_ptr<BufferPool> slabs)
+    : limits_(limits), pool_(std::move(slabs)) {}
 
 StreamCompressor::~StreamCompressor() { close(); }
 
@@ -49,7 +48,7 @@ size_t StreamCompressor::write(std::span<const uint8_t> bytes) {
     std::memcpy(last.slab->bytes.get() + last.slab->size, bytes.data() + written, count);
     last.slab->size += count;
     written += count;
-    if (group_.size() == slabsPerGroup(compression_) && last.room() == 0) submit();
+    if (group_.size() == limits_.slabs && last.room() == 0) submit();
   }
   return written;
 }
@@ -57,7 +56,8 @@ size_t StreamCompressor::write(std::span<const uint8_t> bytes) {
 /// Whether the group's last slab can take a byte, which may be a new one.
 bool StreamCompressor::hasRoom() {
   if (!group_.empty() && group_.back().room() > 0) return true;
-  if (rawSlabs_ >= rawSlabLimit_) return false;
+  // One group is filled while others are compressed.
+  if (rawSlabs_ >= (limits_.atOnce + 1) * limits_.slabs) return false;
   rawSlabs_++;
   group_.push_back({.slab = pool_->take()});
   return true;

@@ -18,7 +18,8 @@ namespace capfleet {
 
 /// Bytes go in by write(), parts of the compressed stream come out by next(). Owned by shared_ptr,
 /// because running tasks call it. All methods belong to one thread; the answers of next() may come
-/// on any. Its slabs are bounded whatever the data: with two threads 7 with gzip, 44 with zstd.
+/// on any. Its slabs are bounded whatever the data: with two threads 7 with gzip, 44 with zstd;
+/// with small groups 5 and 6.
 /// Beside them each thread that compresses a group has its tables and its window (9 MiB with zstd,
 /// 70 at its highest level).
 class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
@@ -27,9 +28,11 @@ class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
   using Answer = Result<SlabPtr>;
   using Callback = std::function<void(Answer)>;
 
-  /// `workers` must outlive all that it is given to do. REQUIRES: the codec is not kNone.
+  /// `workers` must outlive all that it is given to do. `isSmall`: by small groups, for little
+  /// memory. REQUIRES: the codec is not kNone.
   static std::shared_ptr<StreamCompressor> create(Compression compression, WorkerPool& workers,
-                                                  std::shared_ptr<BufferPool> slabs);
+                                                  std::shared_ptr<BufferPool> slabs,
+                                                  bool isSmall = false);
   /// Closes.
   ~StreamCompressor();
   StreamCompressor(const StreamCompressor&) = delete;
@@ -52,14 +55,13 @@ class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
   void close();
 
  private:
-  StreamCompressor(Compression compression, unsigned threads, std::shared_ptr<BufferPool> slabs);
+  StreamCompressor(GroupLimits limits, std::shared_ptr<BufferPool> slabs);
   bool hasRoom();
   void submit();
   void answerPending();
   std::optional<Answer> findAnswer();
 
-  const Compression compression_;
-  const uint32_t rawSlabLimit_;
+  const GroupLimits limits_;
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<CompressionStage> stage_;
   std::vector<PacketBatch> group_;  ///< being filled

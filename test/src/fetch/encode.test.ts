@@ -23,9 +23,19 @@ const UNPACK = { none: (bytes: Buffer) => bytes, gzip: gunzipSync, zstd: zstdDec
 
 async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const all: Uint8Array[] = []
-  for await (const chunk of chunks) all.push(chunk)
+  // Its memory is used again.
+  for await (const chunk of chunks) all.push(Buffer.from(chunk))
   return Buffer.concat(all)
 }
+
+/** By the magic number, which nothing else here is likely to have. */
+function framesOf(encoded: Buffer): number {
+  let frames = 0
+  for (let at = encoded.indexOf(ZSTD_MAGIC); at >= 0; at = encoded.indexOf(ZSTD_MAGIC, at + 1)) frames += 1
+  return frames
+}
+
+const ZSTD_MAGIC = Buffer.from('28b52ffd', 'hex')
 
 describe('encode', () => {
   for (const compression of COMPRESSIONS) {
@@ -135,12 +145,12 @@ describe('encode', () => {
   })
 
   test('a client that takes nothing stops the input', async () => {
-    const chunk = randomBytes(1_000_000)
     let taken = 0
+    // Each is another one: what comes again in a frame takes no room.
     async function* endless() {
       for (;;) {
-        taken += chunk.length
-        yield chunk
+        taken += 1_000_000
+        yield randomBytes(1_000_000)
       }
     }
     const encoded = encode(endless(), 'zstd_fast')
@@ -150,6 +160,31 @@ describe('encode', () => {
     // REFERENCE.md, "Sizing": what a merge holds by four threads, the most that work on one.
     assert.ok(taken < 82_000_000, `${taken} bytes were taken`)
     await encoded.return(undefined)
+  })
+
+  test('eight merges at a time have large frames of zstd; the others take little, until one has ended', async () => {
+    async function* endless(count: { taken: number }) {
+      for (;;) {
+        count.taken += 1
+        yield randomBytes(1_048_576)
+      }
+    }
+    const counts = Array.from({ length: 9 }, () => ({ taken: 0 }))
+    const stalled = counts.map((count) => encode(endless(count), 'zstd_fast'))
+    for (const one of stalled) await one.next()
+    await eventually(() => counts.slice(0, 8).every(({ taken }) => taken > 12), {
+      limitMs: 10_000,
+      message: 'the first eight have filled their room',
+    })
+    // What waits to be compressed, what is compressed, what is held, and the chunk that finds no room.
+    assert.ok((counts[8]?.taken ?? 0) <= 6, `${counts[8]?.taken} MiB were taken`)
+    const data = Buffer.concat(Array.from({ length: 20 }, () => DATA))
+    const small = await collect(encode(inChunks(data, 100_000), 'zstd'))
+    assert.ok(zstdDecompressSync(small).equals(data))
+    await stalled[0]?.return(undefined)
+    const alone = await collect(encode(inChunks(data, 100_000), 'zstd'))
+    assert.ok(framesOf(alone) <= 4 && framesOf(small) >= 20, `${framesOf(alone)}, ${framesOf(small)} frames`)
+    for (const one of stalled) await one.return(undefined)
   })
 
   for (const compression of ['none', 'fast', 'zstd'] as const) {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <future>
+#include <tuple>
 
 #include "support/seed.h"
 #include "support/stored_packets.h"
@@ -24,8 +25,8 @@ class StreamCompressorTest : public ::testing::Test {
     EXPECT_EQ(slabs_->outstanding(), 0u);
   }
 
-  std::shared_ptr<StreamCompressor> create(Compression compression) {
-    return StreamCompressor::create(compression, *workers_, slabs_);
+  std::shared_ptr<StreamCompressor> create(Compression compression, bool isSmall = false) {
+    return StreamCompressor::create(compression, *workers_, slabs_, isSmall);
   }
 
   size_t slabsInUse() const { return slabs_->outstanding(); }
@@ -110,6 +111,17 @@ TEST_F(StreamCompressorTest, KeepsTheOrderInWholeGroups) {
   }
 }
 
+TEST_F(StreamCompressorTest, SmallGroupsAreOneSlabEach) {
+  const Bytes plain = randomBytes(10 * kSlabBytes + 8);
+  const auto compressor = create(kZstd, true);
+  const Bytes body = compressed(*compressor, plain, 300'000);
+  EXPECT_EQ(unzstd(body), plain);
+  const std::vector<size_t> sizes = frameSizes(body);
+  EXPECT_EQ(sizes.size(), 11u);
+  EXPECT_EQ(sizes.front(), kSlabBytes);
+  compressor->close();
+}
+
 TEST_F(StreamCompressorTest, NoByteIsOneEmptyMember) {
   const auto compressor = create(kGzip);
   const Bytes body = compressed(*compressor, {}, 1);
@@ -124,8 +136,10 @@ TEST_F(StreamCompressorTest, NoByteIsOneEmptyMember) {
 
 TEST_F(StreamCompressorTest, ItsMemoryIsBounded) {
   const Bytes plain = randomBytes(size_t{64} << 20);
-  for (const auto& [compression, slabs] : {std::pair{kGzip, 7u}, std::pair{kZstd, 44u}}) {
-    const auto compressor = create(compression);
+  for (const auto& [compression, isSmall, slabs] :
+       {std::tuple{kGzip, false, 7u}, std::tuple{kZstd, false, 44u}, std::tuple{kGzip, true, 5u},
+        std::tuple{kZstd, true, 6u}}) {
+    const auto compressor = create(compression, isSmall);
     size_t written = 0;
     while (written < plain.size()) {
       const size_t count = compressor->write(std::span(plain).subspan(written));
