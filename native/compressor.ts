@@ -19,7 +19,7 @@ const engine = loadAddon<{
 }>('capfleet-gateway')
 
 export interface CompressorOptions {
-  /** Compresses one group of 1 MiB at a time: what comes out is up to a fifth larger, and it takes 6 MiB of memory at most. */
+  /** Compresses one group of 1 MiB at a time: what comes out is up to three tenths larger, and it takes 6 MiB of memory at most. */
   readonly isSmall?: boolean
 }
 

@@ -4,7 +4,7 @@ import { type Compression, encodingOf } from '../query/query-values.ts'
 
 /**
  * Merges of a process that may be compressed with zstd in large frames: what each takes while its client takes nothing,
- * 44 to 78 MiB, has no other bound. Those beyond have small frames, which make files up to a fifth larger.
+ * 44 to 78 MiB, has no other bound. Those beyond have small frames, which make files a fifth larger, or three tenths.
  */
 const LARGE_FRAMES = new FairLimit({ places: 8 })
 
