@@ -17,6 +17,13 @@ export interface MetricTexts {
 /** Of what a device recorded, and who looked at it: none of it may be in a label. */
 export const UNTOLD = { capture: 'secret-merger', user: 'user', filter: 'port 4711' } as const
 
+/** What an appliance hears from its recorder and from its sensors some time after it has begun. */
+const SEEN_LAST = [
+  '\ncapfleet_capture_active 1\n',
+  '\ncapfleet_capture_dropped_packets_total{',
+  '\ncapfleet_disk_free_bytes{',
+]
+
 const BEGIN_NS = 1_790_000_000_000_000_000n
 const SEGMENT_BYTES = 4_096
 const HOUR_MS = 3_600_000
@@ -33,10 +40,13 @@ export async function metricTexts(): Promise<MetricTexts> {
   const worker = building.use(await startTempWorker(gateway))
   await useAll(appliance, driver, gateway)
   const appliancesText = () => textOf(appliance.url)
-  await eventually(async () => (await appliancesText()).includes('\ncapfleet_capture_active 1\n'), {
-    limitMs: 5_000,
-    message: 'the appliance has heard of the capture',
-  })
+  await eventually(
+    async () => {
+      const text = await appliancesText()
+      return SEEN_LAST.every((series) => text.includes(series))
+    },
+    { limitMs: 10_000, message: 'the appliance has heard of the capture, its ports and the machine' },
+  )
   return {
     gateway: await textOf(gateway.url, gateway.as.viewer),
     worker: await textOf(worker.url),

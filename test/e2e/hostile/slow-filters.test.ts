@@ -54,6 +54,9 @@ async function soon<Answer>(asked: Promise<Answer>): Promise<Answer> {
   }
 }
 
+/** What becomes of filters that a compiler had until its end. */
+const COMPILED = ['downloaded', 'bad-bpf', 'bad-regex']
+
 async function downloadsBeside(
   ask: (query: string) => Promise<HttpAnswer>,
   askSlow: (query: string) => Promise<HttpAnswer>,
@@ -72,9 +75,11 @@ async function downloadsBeside(
   }
   const codes = Map.groupBy(await attacked, (code) => code)
   const seen = [...codes].map(([code, { length }]) => `${code}: ${length}`).join(', ')
-  assert.ok(codes.has('bad-bpf') && codes.has('compiler-busy'), `the attack was none: ${seen}`)
+  // On a busy machine no filter may get as much of a processor as shows it to be too complex.
+  const compiled = COMPILED.some((code) => codes.has(code))
+  assert.ok(compiled && codes.has('compiler-busy'), `the attack was none: ${seen}`)
   for (const code of codes.keys()) {
-    assert.ok(['downloaded', 'bad-bpf', 'bad-regex', 'compiler-busy'].includes(code), seen)
+    assert.ok([...COMPILED, 'compiler-busy'].includes(code), seen)
   }
 }
 
