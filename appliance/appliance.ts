@@ -153,7 +153,7 @@ async function admit(
 }
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
-  const app = createHttpApp(parts)
+  const app = createHttpApp({ ...parts, trustedProxies: parts.config.listen.trustedProxies })
   app.use(hideStorePath(parts.config.store, parts.log))
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)

@@ -107,6 +107,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     log,
     draining: draining.signal,
     isInsecure: isInsecure(config.listen),
+    trustedProxies: config.listen.trustedProxies,
     limits: {
       ...config.downloads,
       probeTimeoutMs: config.control.probeTimeoutMs,

@@ -45,7 +45,7 @@ export type AuditEventName = keyof typeof AUDIT_EVENTS
 /** Who did it, as far as that is known. */
 export interface AuditActor {
   readonly user: string | null
-  /** addressOf() their connection. */
+  /** As caller-address.ts tells callers apart. */
   readonly address: string | null
   /** password, token:ID, session:ID, ticket:ID or none. Never what proves it. */
   readonly credential: string

@@ -7,7 +7,6 @@ import type Koa from 'koa'
 import type { Caller } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import { roleWith, type Scope } from '../base/scopes.ts'
-import { addressOf } from '../http/connection-limits.ts'
 import type { RequestState } from '../http/http-app.ts'
 import { keepConnection } from '../http/http-server.ts'
 import { sessionIn } from '../http/session-cookie.ts'
@@ -81,7 +80,7 @@ async function callerOf(
 ): Promise<Caller> {
   const token = BEARER.exec(authorization)?.[1]
   if (token !== undefined && tokens !== undefined) return tokens.verify(token)
-  const caller = await users.verify(authorization, addressOf(ctx.req.socket))
+  const caller = await users.verify(authorization, ctx.state.address)
   if (caller !== undefined) return caller
   if (parse(authorization) !== undefined) throw unauthenticated('the user name or the password is wrong')
   throw unauthenticated(

@@ -21,7 +21,7 @@ export interface LoginSettings {
 
 /** Who tries to log in. */
 export interface LoginCaller {
-  /** addressOf() the connection. */
+  /** As caller-address.ts tells callers apart. */
   readonly address: string
   readonly name: string
 }

@@ -1,6 +1,7 @@
 /** Settings that the gateway and the appliance have in common. */
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { CIDR_RULE, isCidr } from './networks.ts'
 
 /** An IANA name. */
 export const zoneNameSchema = z.string().refine(isTimeZone, 'must be an IANA name such as Europe/Berlin')
@@ -27,6 +28,7 @@ export function listenSchema(defaultPort: number) {
       allowInsecure: z.boolean().default(false),
       maxConnections: z.int().min(1).max(1_000_000).optional(),
       maxConnectionsPerAddress: z.int().min(1).max(1_000_000).optional(),
+      trustedProxies: z.array(z.string().refine(isCidr, CIDR_RULE)).default([]),
     })
     .refine((listen) => listen.allowInsecure || !isInsecure(listen), {
       path: ['host'],

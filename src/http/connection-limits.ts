@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
+import { addressOf, TrustedProxies } from './caller-address.ts'
 import { resetConnection } from './reset-connection.ts'
 
 type LimitReason = 'total' | 'address'
@@ -16,6 +17,8 @@ export interface ConnectionLimitSettings {
   readonly maxConnections?: number | undefined
   /** Default: half of maxConnections, so that no address can take all of them. */
   readonly maxConnectionsPerAddress?: number | undefined
+  /** Networks of proxies, which may have as many connections as there are: theirs are those of many callers. */
+  readonly trustedProxies?: readonly string[] | undefined
 }
 
 /** The gateway opens one to a device for nearly each that it accepts. */
@@ -41,6 +44,7 @@ const REFUSALS = new WeakMap<Socket, CapfleetError>()
 export class ConnectionLimits {
   readonly #max: number
   readonly #maxPerAddress: number
+  readonly #proxies: TrustedProxies
   readonly #byAddress = new Map<string, number>()
   readonly #countRefused: (reason: LimitReason | 'pipelined') => void
   readonly #open = new Set<Socket>()
@@ -51,6 +55,7 @@ export class ConnectionLimits {
   constructor(settings: ConnectionLimitSettings, metrics: Metrics) {
     this.#max = settings.maxConnections ?? connectionsAllowed(descriptorLimit())
     this.#maxPerAddress = settings.maxConnectionsPerAddress ?? Math.ceil(this.#max / 2)
+    this.#proxies = new TrustedProxies(settings.trustedProxies ?? [])
     const refused = metrics.counter(
       'http_connections_refused_total',
       'Connections that were closed for a limit: in all, of one address, of requests that wait on one',
@@ -98,7 +103,7 @@ export class ConnectionLimits {
   #admit(socket: Socket): LimitReason | undefined {
     const address = addressOf(socket)
     const ofAddress = this.#byAddress.get(address) ?? 0
-    if (ofAddress >= this.#maxPerAddress) return 'address'
+    if (ofAddress >= this.#maxPerAddress && !this.#proxies.isOne(socket)) return 'address'
     if (this.#open.size >= this.#max) return 'total'
     this.#open.add(socket)
     count(this.#byAddress, address, 1)
@@ -151,26 +156,6 @@ function refusal(reason: LimitReason): CapfleetError {
   }
   const message = 'your address has as many connections as one may have; close some or try again later'
   return new CapfleetError('too-many-requests', message, details)
-}
-
-/**
- * What stands for a caller of whom only the connection is known. IPv6 callers have 64 bits of address
- * to themselves; an IPv4 address is the same written as one of IPv6 or not.
- */
-export function addressOf({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): string {
-  if (!remoteAddress.includes(':')) return remoteAddress
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remoteAddress)?.[1]
-  return mapped ?? networkOf(remoteAddress)
-}
-
-/** The first four groups, as "2001:db8:0:1::/64". */
-function networkOf(address: string): string {
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const behind = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - behind.length)
-  const all = [...groups, ...Array.from({ length: zeros }, () => '0'), ...behind]
-  return `${all.slice(0, 4).join(':')}::/64`
 }
 
 /** Exported for its test. */

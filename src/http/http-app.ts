@@ -12,6 +12,7 @@ import type { Metrics } from '../base/metrics.ts'
 import { withinRequest } from '../base/request-context.ts'
 import { epochMs } from '../base/spans.ts'
 import { continueTrace, type TraceContext, type TraceHeaders } from '../base/trace-context.ts'
+import { TrustedProxies } from './caller-address.ts'
 import { refusalOf } from './connection-limits.ts'
 import { ServerTiming } from './server-timing.ts'
 import { isAskedByPage } from './session-cookie.ts'
@@ -21,6 +22,8 @@ export interface HttpAppOptions {
   readonly takesTokens?: boolean
   readonly log: Log
   readonly metrics: Metrics
+  /** Networks of proxies whose X-Forwarded-For is believed; default: none. */
+  readonly trustedProxies?: readonly string[]
   /** Where spans of requests go; undefined: nowhere. */
   readonly spans?: SpanSink | undefined
 }
@@ -28,6 +31,8 @@ export interface HttpAppOptions {
 /** Set by the first middleware for all later ones. */
 export interface RequestState {
   requestId: string
+  /** Where it comes from, as caller-address.ts tells callers apart. */
+  address: string
   timing: ServerTiming
   /** The path of the row that answers, as the table has it. */
   route?: string
@@ -48,6 +53,7 @@ const PATH_SHOWN_MAX = 200
 export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   const app = new Koa<RequestState>()
   const count = requestCounts(options.metrics)
+  const proxies = new TrustedProxies(options.trustedProxies ?? [])
   // Koa reports here what it cannot turn into an answer, such as a client that left.
   app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
   const answer = async (ctx: Koa.ParameterizedContext<RequestState>, next: Koa.Next) => {
@@ -67,6 +73,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     const trace = continueTrace(ctx.req.headers as TraceHeaders, spans?.ratio)
     const startMs = epochMs()
     ctx.state.requestId = requestId
+    ctx.state.address = proxies.callerOf(ctx.req)
     ctx.state.timing = new ServerTiming(ctx.res)
     ctx.res.setHeader('Capfleet-Request-Id', requestId)
     ctx.res.on('close', () => {

@@ -4,15 +4,14 @@ import type { AuditActor, AuditEventName } from '../audit/audit-events.ts'
 import type { Audit } from '../audit/audit-log.ts'
 import type { Credential } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
-import { addressOf } from '../http/connection-limits.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
 
 /** Who asks. */
-export function actorOf({ req, state }: RouteContext): AuditActor {
-  const { caller, requestId } = state
+export function actorOf({ state }: RouteContext): AuditActor {
+  const { caller, address, requestId } = state
   return {
     user: caller?.name ?? null,
-    address: addressOf(req.socket),
+    address,
     credential: caller === undefined ? 'none' : credentialText(caller.credential),
     requestId,
   }

@@ -15,6 +15,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
     log: parts.log,
     metrics: parts.metrics,
     spans: parts.spans,
+    trustedProxies: parts.trustedProxies,
     takesTokens: parts.vouchers.tokens !== undefined,
   })
   const refusals = new RefusalAudit(parts.audit)

@@ -47,6 +47,8 @@ export interface GatewayParts {
   readonly draining: AbortSignal
   /** Whether passwords cross the network readable on their way here. */
   readonly isInsecure: boolean
+  /** Networks of proxies whose word about their clients' addresses is believed. */
+  readonly trustedProxies: readonly string[]
 }
 
 /** What the handlers of exports work with. */

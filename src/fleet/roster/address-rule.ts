@@ -1,9 +1,9 @@
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
+import { Networks } from '../../base/networks.ts'
 
 /**
  * Where a discovered name may not lead: the gateway itself, its link, the metadata services of clouds,
- * and the forms of IPv6 that carry an IPv4 address to a translator. Node's BlockList reads
- * "::ffff:127.0.0.1" as the IPv4 address that it is.
+ * and the forms of IPv6 that carry an IPv4 address to a translator.
  */
 const REFUSED = [
   '0.0.0.0/8',
@@ -29,28 +29,17 @@ const REFUSED = [
 
 /** Decides whether the gateway may connect to an address that somebody else named. */
 export class AddressRule {
-  readonly #refused = listOf(REFUSED)
-  readonly #allowed: BlockList
+  readonly #refused = new Networks(REFUSED)
+  readonly #allowed: Networks
 
   /** Networks that are allowed in spite of the list above, as address/prefix. */
   constructor(allowCidrs: readonly string[]) {
-    this.#allowed = listOf(allowCidrs)
+    this.#allowed = new Networks(allowCidrs)
   }
 
   allows(address: string): boolean {
-    const family = isIP(address)
     // A zone ("fe80::1%eth0") would hide the address from the lists.
-    if (family === 0 || address.includes('%')) return false
-    const type = family === 4 ? 'ipv4' : 'ipv6'
-    return this.#allowed.check(address, type) || !this.#refused.check(address, type)
+    if (isIP(address) === 0 || address.includes('%')) return false
+    return this.#allowed.has(address) || !this.#refused.has(address)
   }
-}
-
-function listOf(cidrs: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const cidr of cidrs) {
-    const [address = '', prefix = ''] = cidr.split('/')
-    list.addSubnet(address, Number(prefix), isIP(address) === 4 ? 'ipv4' : 'ipv6')
-  }
-  return list
 }

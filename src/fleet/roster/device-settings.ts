@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { secretSchema } from '../../base/config-file.ts'
+import { CIDR_RULE, isCidr } from '../../base/networks.ts'
 import { FETCH_COMPRESSIONS } from '../../device/device.ts'
 import { isPlainUrl } from './plain-host.ts'
 
@@ -52,7 +53,7 @@ export const discoverySchema = z
     endpointSlice: endpointSliceSchema.optional(),
     intervalS: z.number().min(0.1).max(86_400).default(30),
     scheme: z.enum(['http', 'https']).default('https'),
-    allowCidrs: z.array(z.string().refine(isCidr, 'must be an address with a prefix length')).default([]),
+    allowCidrs: z.array(z.string().refine(isCidr, CIDR_RULE)).default([]),
     ...accessShape,
   })
   .superRefine(checkCredentials)
@@ -77,10 +78,4 @@ function checkCredentials(entry: AccessSettings, context: z.RefinementCtx): void
 
 function isServer(text: string): boolean {
   return isIP(text) !== 0 || isIP(text.replace(/:\d{1,5}$/, '').replace(/^\[(.*)\]$/, '$1')) !== 0
-}
-
-function isCidr(text: string): boolean {
-  const [address = '', prefix = '', ...rest] = text.split('/')
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
-  return rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits
 }

@@ -31,7 +31,7 @@ function requestOf(headers: { readonly authorization: string | undefined }): Inc
 }
 
 function stateOf(req: IncomingMessage): RequestState {
-  return { requestId: 'x', timing: new ServerTiming(new ServerResponse(req)) }
+  return { requestId: 'x', address: '192.0.2.7', timing: new ServerTiming(new ServerResponse(req)) }
 }
 
 async function attempt(authorization: string | undefined, needed: Scope) {

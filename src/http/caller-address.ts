@@ -1,0 +1,67 @@
+/** Where requests come from, as logins, limits and the audit know it. */
+import type { IncomingMessage } from 'node:http'
+import { isIP, type Socket } from 'node:net'
+import { Networks } from '../base/networks.ts'
+
+/**
+ * What stands for a caller of whom only the connection is known. IPv6 callers have 64 bits of address
+ * to themselves; an IPv4 address is the same written as one of IPv6 or not.
+ */
+export function addressOf({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): string {
+  if (!remoteAddress.includes(':')) return remoteAddress
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remoteAddress)?.[1]
+  return mapped ?? networkOf(remoteAddress)
+}
+
+/** The first four groups, as "2001:db8:0:1::/64". */
+function networkOf(address: string): string {
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const behind = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - behind.length)
+  const all = [...groups, ...Array.from({ length: zeros }, () => '0'), ...behind]
+  return `${all.slice(0, 4).join(':')}::/64`
+}
+
+/**
+ * Proxies in front of the program, whose word about their own clients is taken: without that all users behind
+ * one would be one address, and share what an address may do.
+ */
+export class TrustedProxies {
+  readonly #networks: Networks
+
+  /** Networks as address/prefix length. */
+  constructor(cidrs: readonly string[]) {
+    this.#networks = new Networks(cidrs)
+  }
+
+  isOne({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): boolean {
+    return this.#networks.has(remoteAddress)
+  }
+
+  /**
+   * addressOf() the last one in the row that is no trusted proxy. Each proxy adds whom it hears to the end of
+   * X-Forwarded-For; what is in front of that is the word of a stranger.
+   */
+  callerOf({ headers, socket }: Pick<IncomingMessage, 'headers' | 'socket'>): string {
+    let { remoteAddress = '' } = socket
+    const told = headerText(headers['x-forwarded-for']).split(',')
+    while (this.#networks.has(remoteAddress)) {
+      const before = withoutPort(told.pop()?.trim() ?? '')
+      if (isIP(before) === 0) break
+      remoteAddress = before
+    }
+    return addressOf({ remoteAddress })
+  }
+}
+
+/** Node joins several headers of this name by commas. */
+function headerText(header: string | readonly string[] = ''): string {
+  return String(header)
+}
+
+/** Some proxies write the port too: 192.0.2.1:4711, [2001:db8::1]:4711. */
+function withoutPort(text: string): string {
+  const [, inBrackets, withDots] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
+  return inBrackets ?? withDots ?? text
+}
