@@ -8,11 +8,11 @@ import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
 import { CapfleetError } from './base/error.ts'
 import { productVersion } from './base/product-version.ts'
 import { aborted, describeError, runProgram } from './base/program.ts'
-import { ROLES, type Role } from './base/scopes.ts'
+import { ROLES } from './base/scopes.ts'
 import { addClientCommands } from './command/client/client-commands.ts'
 import { type FormatOptions, formatOption } from './command/client/list-output.ts'
 import type { ImportCommandOptions } from './command/import-command.ts'
-import type { FileOptions } from './command/user-command.ts'
+import type { AddOptions, FileOptions } from './command/user-command.ts'
 
 useCompileCache()
 
@@ -199,7 +199,11 @@ user
       .choices(ROLES)
       .default('user'),
   )
-  .action((name: string, options: FileOptions & { role: Role }) =>
+  .option(
+    '--salt-file <file>',
+    'random characters instead of a random salt: files of the same password and salt are equal, as replicas need them',
+  )
+  .action((name: string, options: AddOptions) =>
     runProgram(async () => (await import('./command/user-command.ts')).addUser(name, options)),
   )
 

@@ -87,8 +87,9 @@ httpGet:
 {{- end -}}
 
 {{/*
-An init container that makes a users file of one user: dict "root" $ "image" IMAGE "user" NAME "role" ROLE. Its password is in the
-volume "login", the file goes into the volume "users".
+An init container that makes a users file of one user: dict "root" $ "image" IMAGE "user" NAME "role" ROLE "salt" BOOL. Its
+password is in the volume "login", the file goes into the volume "users". With a salt, from there too, the files of all pods are
+equal, as gateways need them: sessions and tickets hang on the password's hash.
 */}}
 {{- define "capfleet.makeUsers" -}}
 name: make-users
@@ -98,9 +99,13 @@ imagePullPolicy: {{ .image.pullPolicy }}
 command:
   - sh
   - -c
-  - exec capfleet user add "$0" --role "$1" --file /etc/capfleet/users/users.yaml < /etc/capfleet/secrets/login/password
+  - exec capfleet user add "$@" --file /etc/capfleet/users/users.yaml < /etc/capfleet/secrets/login/password
+  - sh
   - {{ .user | quote }}
-  - {{ .role }}
+  - --role={{ .role }}
+  {{- if .salt }}
+  - --salt-file=/etc/capfleet/secrets/login/salt
+  {{- end }}
 securityContext: {{- include "capfleet.applianceSecurity" . | nindent 2 }}
 resources: {{- toYaml .root.Values.initResources | nindent 2 }}
 volumeMounts:

@@ -5,11 +5,16 @@ import { CapfleetError } from '../base/error.ts'
 import { hashPassword } from './password-hash.ts'
 import { USER_NAME, USER_NAME_RULE, type User } from './users-file.ts'
 
-/** Adds a user, or gives one another role and password. Makes the file when missing. */
-export async function putUser(path: string, user: User, password: string): Promise<'added' | 'replaced'> {
+/** Adds a user, or gives one another role and password. Makes the file when missing. `salt`: as of hashPassword. */
+export async function putUser(
+  path: string,
+  user: User,
+  password: string,
+  salt?: Buffer,
+): Promise<'added' | 'replaced'> {
   if (!USER_NAME.test(user.name))
     throw new CapfleetError('bad-parameter', `the name ${USER_NAME_RULE}`, { param: 'name' })
-  const settings = { ...user, password: await hashOf(password) }
+  const settings = { ...user, password: await hashOf(password, salt) }
   const document = parseDocument(await readOrEmpty(path))
   const entry = entryOf(document, user.name)
   if (entry === undefined) makeUsers(document).add(document.createNode(settings))
@@ -42,8 +47,8 @@ export async function removeUser(path: string, name: string): Promise<void> {
   await replaceFile(path, document)
 }
 
-async function hashOf(password: string): Promise<string> {
-  if (password !== '') return await hashPassword(password)
+async function hashOf(password: string, salt?: Buffer): Promise<string> {
+  if (password !== '') return await hashPassword(password, salt)
   throw new CapfleetError('bad-parameter', 'the password must not be empty', { param: 'password' })
 }
 

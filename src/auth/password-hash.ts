@@ -16,8 +16,9 @@ const MEMORY_KIB_MAX = 1 << 20
 
 const argon2Async = promisify(argon2)
 
-export async function hashPassword(password: string): Promise<string> {
-  const nonce = randomBytes(SALT_BYTES)
+/** With a random salt, unless the same password must have the same hash elsewhere. */
+export async function hashPassword(password: string, salt?: Buffer): Promise<string> {
+  const nonce = salt ?? randomBytes(SALT_BYTES)
   const tag = await argon2Async('argon2id', {
     message: Buffer.from(password),
     nonce,

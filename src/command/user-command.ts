@@ -1,6 +1,8 @@
 /** `capfleet user`: the users file of a gateway or an appliance. Programs that run read it again when it changes. */
+import { readFile } from 'node:fs/promises'
 import { changePassword, putUser, removeUser } from '../auth/edit-users-file.ts'
 import { type ListedUser, listUsers } from '../auth/users-file.ts'
+import { CapfleetError } from '../base/error.ts'
 import type { Role } from '../base/scopes.ts'
 import { type Column, type FormatOptions, printListing } from './client/list-output.ts'
 import { readNewPassword } from './password-prompt.ts'
@@ -9,9 +11,15 @@ export interface FileOptions {
   readonly file: string
 }
 
-export async function addUser(name: string, { file, role }: FileOptions & { role: Role }): Promise<void> {
+export interface AddOptions extends FileOptions {
+  readonly role: Role
+  readonly saltFile?: string
+}
+
+export async function addUser(name: string, { file, role, saltFile }: AddOptions): Promise<void> {
+  const salt = saltFile === undefined ? undefined : await readSalt(saltFile)
   const password = await readNewPassword(name)
-  const outcome = await putUser(file, { name, role }, password)
+  const outcome = await putUser(file, { name, role }, password, salt)
   tell(`${outcome} user ${name} (${role}) in ${file}; programs that run take it over by themselves`)
 }
 
@@ -39,6 +47,18 @@ export async function setPassword(name: string, { file }: FileOptions): Promise<
   await changePassword(file, name, await readNewPassword(name))
   tell(
     `changed the password of ${name} in ${file}; programs that run ask for the new one at once, and let downloads go on`,
+  )
+}
+
+/** The most that a hash in the users file can name as its salt is 64 bytes. */
+const SALT = /^[A-Za-z0-9+/=]{16,64}$/
+
+async function readSalt(path: string): Promise<Buffer> {
+  const text = (await readFile(path, 'utf8')).trim()
+  if (SALT.test(text)) return Buffer.from(text)
+  throw new CapfleetError(
+    'bad-parameter',
+    `${path} must have 16 to 64 characters of A-Z, a-z, 0-9, +, / and =`,
   )
 }
 

@@ -1,7 +1,7 @@
 // The command line as a user starts it: from another folder, by a link, with whatever Node.js the machine has.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readdir, readFile, symlink } from 'node:fs/promises'
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { loadUsers } from '../../support/loaded-users.ts'
@@ -98,6 +98,25 @@ describe('capfleet user', () => {
     const removed = await user(['remove', 'ann'])
     assert.match(removed.stderr, /^removed user ann from .*; programs that run refuse them at once/)
     assert.match((await user(['list'])).stdout, /^USER +ROLE.*\nbob +user.*\n$/)
+  })
+
+  test('the same password and salt make the same file, as replicas need it', async (t) => {
+    const [one, two] = [await usersFile(t), await usersFile(t)]
+    const salt = join(one.folder, 'salt')
+    await writeFile(salt, 'sixteen16letters\n')
+    for (const { user } of [one, two]) {
+      const added = await user(['add', 'ann', '--salt-file', salt], 'a long password')
+      assert.equal(added.status, 0, added.stderr)
+    }
+    assert.equal(await readFile(one.file, 'utf8'), await readFile(two.file, 'utf8'))
+    const users = await loadUsers(two.file)
+    assert.equal((await users.verify(`Basic ${btoa('ann:a long password')}`, '192.0.2.1'))?.name, 'ann')
+    for (const bad of ['fifteen letters', '']) {
+      await writeFile(salt, bad)
+      const refused = await two.user(['add', 'bob', '--salt-file', salt], 'a long password')
+      assert.equal(refused.status, 1)
+      assert.match(refused.stderr, /must have 16 to 64 characters/)
+    }
   })
 
   test('what cannot be done is refused with a sentence, and changes nothing', async (t) => {
