@@ -1,6 +1,6 @@
 {{/* Where gateways and workers may go: rules of a NetworkPolicy. */}}
 
-{{/* dict "cidrs" list "ports" list */}}
+{{/* dict "cidrs" list "ports" list; without ports it is all of them. */}}
 {{- define "capfleet.egressRule" -}}
 - to:
     {{- range .cidrs }}
@@ -9,6 +9,8 @@
   ports:
     {{- range .ports }}
     - {protocol: TCP, port: {{ int . }}}
+    {{- else }}
+    - {protocol: TCP}
     {{- end }}
 {{- end -}}
 
@@ -29,7 +31,7 @@
 {{- else -}}
 {{- $ports := list -}}
 {{- with dig "redis" "url" "" $document }}{{ $ports = append $ports (include "capfleet.portOf" . | default "6379" | int) }}{{ end -}}
-{{- range dig "redis" "sentinels" list $document }}{{ $ports = concat $ports (list (int (default 26379 .port)) 6379) }}{{ end -}}
+{{- range dig "redis" "sentinels" list $document }}{{ $ports = concat $ports (list (int (default 26379 .port)) (int $.Values.redis.external.sentinel.redisPort)) }}{{ end -}}
 {{- include "capfleet.egressRule" (dict "cidrs" .Values.networkPolicy.serviceCidrs "ports" (uniq $ports)) -}}
 {{- end -}}
 {{- end -}}
@@ -45,17 +47,27 @@
 {{- end }}
 {{- end -}}
 
-{{/* The Kubernetes API, which tells of appliances, and those. */}}
+{{/* What tells of further devices, and those: DNS tells their ports, and on which one appliances of Kubernetes listen is known. */}}
 {{- define "capfleet.egressOfDiscovery" -}}
-{{- with .Values.networkPolicy.kubernetesApi -}}
-{{- include "capfleet.egressRule" (dict "cidrs" .cidrs "ports" .ports) }}
+{{- range (include "capfleet.gatewayDocument" . | fromYaml).deviceDiscovery }}
+{{- $ports := list }}
+{{- with .endpointSlice }}
+{{- $ports = list (int .port | default (include "capfleet.appliancePort" $)) }}
+{{ include "capfleet.egressRule" $.Values.networkPolicy.kubernetesApi }}
 {{- end }}
-{{- $port := 8081 }}
-{{- if .Values.appliance.enabled }}{{ $port = (include "capfleet.applianceDocument" . | fromYaml).listen.port }}{{ end }}
-{{ include "capfleet.egressRule" (dict "cidrs" .Values.networkPolicy.deviceCidrs "ports" (list $port)) }}
+{{ include "capfleet.egressRule" (dict "cidrs" $.Values.networkPolicy.deviceCidrs "ports" $ports) }}
+{{- end }}
 {{- end -}}
 
-{{/* S3 and identity providers. */}}
+{{- define "capfleet.appliancePort" -}}
+{{- if .Values.appliance.enabled -}}
+{{- (include "capfleet.applianceDocument" . | fromYaml).listen.port -}}
+{{- else -}}
+{{- .Values.discovery.port -}}
+{{- end -}}
+{{- end -}}
+
+{{/* S3, identity providers and the collector of traces. */}}
 {{- define "capfleet.egressToServices" -}}
 {{- $document := include "capfleet.gatewayDocument" . | fromYaml -}}
 {{- $ports := list -}}
@@ -65,6 +77,7 @@
 {{- range dig "auth" "providers" list $document -}}
 {{- with dig "jwks" "url" "" . }}{{ $ports = append $ports (include "capfleet.portOf" . | int) }}{{ end -}}
 {{- end -}}
+{{- with dig "tracing" "endpoint" "" $document }}{{ $ports = append $ports (include "capfleet.portOf" . | int) }}{{ end -}}
 {{- if $ports -}}
 {{- include "capfleet.egressRule" (dict "cidrs" .Values.networkPolicy.serviceCidrs "ports" (uniq $ports)) -}}
 {{- end -}}
@@ -82,9 +95,7 @@
 {{ include "capfleet.egressOfDns" . }}
 {{ include "capfleet.egressToRedis" . }}
 {{- include "capfleet.egressToDevices" . }}
-{{- if include "capfleet.discovers" . }}
-{{ include "capfleet.egressOfDiscovery" . }}
-{{- end }}
+{{- include "capfleet.egressOfDiscovery" . }}
 {{- with include "capfleet.egressToServices" . }}
 {{ . }}
 {{- end }}
