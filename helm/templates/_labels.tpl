@@ -1,9 +1,14 @@
 {{/* Labels of an object: dict "root" $ "component" "gateway". */}}
 {{- define "capfleet.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{ include "capfleet.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{ include "capfleet.podLabels" . }}
+{{- end -}}
+
+{{/* Labels of pods: none that changes with the chart, because each change of a template replaces its pods. */}}
+{{- define "capfleet.podLabels" -}}
+{{ include "capfleet.selector" . }}
 app.kubernetes.io/part-of: capfleet
 {{- with .root.Values.commonLabels }}
 {{ toYaml . }}
