@@ -39,4 +39,12 @@
 {{- if le (int .Values.gateway.terminationGracePeriodSeconds) (int .Values.gateway.preStopSleepSeconds) -}}
 {{- fail "gateway.preStopSleepSeconds: must be less than gateway.terminationGracePeriodSeconds" -}}
 {{- end -}}
+{{- with .Values.gateway.autoscaling -}}
+{{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
+{{- fail "gateway.autoscaling.minReplicas: must not be more than gateway.autoscaling.maxReplicas" -}}
+{{- end -}}
+{{- if and .enabled (not (or .targetCPUUtilizationPercentage .targetStreams)) -}}
+{{- fail "gateway.autoscaling: goes by nothing; set targetCPUUtilizationPercentage or targetStreams" -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

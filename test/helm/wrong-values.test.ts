@@ -53,6 +53,14 @@ const IS_REFUSED: Readonly<Record<string, { readonly set: readonly string[]; rea
     set: ['gateway.terminationGracePeriodSeconds=5'],
     names: /gateway\.preStopSleepSeconds: must be less than gateway\.terminationGracePeriodSeconds/,
   },
+  'more gateways at least than at most': {
+    set: ['gateway.autoscaling.enabled=true', 'gateway.autoscaling.minReplicas=13'],
+    names: /gateway\.autoscaling\.minReplicas: must not be more than gateway\.autoscaling\.maxReplicas/,
+  },
+  'an autoscaler that goes by nothing': {
+    set: ['gateway.autoscaling.enabled=true', 'gateway.autoscaling.targetCPUUtilizationPercentage=0'],
+    names: /gateway\.autoscaling: goes by nothing/,
+  },
   'a Secret under a name of the chart’s own': {
     set: ['secrets.redis=mine'],
     names: /secrets\.redis: choose another name/,
