@@ -110,6 +110,8 @@ export const TEXTS = {
     searchDevice: 'Filter devices',
     asking: 'Asking for activity…',
     noActivity: 'Activity cannot be shown: ',
+    filtered:
+      'you may have packets that pass your filter only, and it counts all. Captures can be selected below.',
   },
   download: {
     title: 'Download',

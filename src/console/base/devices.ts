@@ -4,6 +4,9 @@ import { type Asked, useAsked } from './asked.ts'
 
 export type DeviceReport = Schemas['Device']
 
+/** What devices that did not answer a question failed with, by their names. */
+export type DeviceFailures = ReadonlyMap<string, { readonly code: string; readonly detail: string }>
+
 export function useDevices(everyMs: number): Asked<readonly DeviceReport[]> {
   return useAsked(async (signal) => (await answered(gateway.GET('/v1/devices', { signal }))).devices, {
     key: 'devices',

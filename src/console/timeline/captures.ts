@@ -1,5 +1,6 @@
 /** The captures of devices, as the fleet's list has them, for the lanes that can be seen. */
 import { openAnswer, type Schemas } from '../base/ask-gateway.ts'
+import type { DeviceFailures } from '../base/devices.ts'
 import type { TimeView } from './time-view.ts'
 
 export interface CaptureSpan {
@@ -12,6 +13,12 @@ export interface CaptureSpan {
   readonly bytes: string
 }
 
+export interface FoundCaptures {
+  readonly captures: readonly CaptureSpan[]
+  /** Devices whose captures are not among them. */
+  readonly failures: DeviceFailures
+}
+
 /** More would not be read by anybody: who looks for one names devices, or less time. */
 const CAPTURES_MAX = 200
 
@@ -19,7 +26,7 @@ export async function askCaptures(
   devices: readonly string[],
   view: TimeView,
   signal: AbortSignal,
-): Promise<readonly CaptureSpan[]> {
+): Promise<FoundCaptures> {
   // A number would round the nanoseconds.
   const query = new URLSearchParams({
     Device: devices.join(','),
@@ -30,7 +37,7 @@ export async function askCaptures(
   const answer = (await (
     await openAnswer(`stream/list?${query}`, { signal })
   ).json()) as Schemas['FleetCaptureList']
-  return answer.List.map((item) => ({
+  const captures = answer.List.map((item) => ({
     device: item.Device,
     name: item.StreamName,
     fromNs: BigInt(item.StartTS),
@@ -39,4 +46,6 @@ export async function askCaptures(
     packets: item.PacketCnt,
     bytes: item.ByteCnt,
   }))
+  const failures = new Map(answer.Unreachable.map(({ Device, ...failure }) => [Device, failure]))
+  return { captures, failures }
 }

@@ -1,5 +1,7 @@
 /** What the devices captured when, as the gateway tells it without reading a packet; kept while other parts are asked for. */
-import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
+import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
+import type { DeviceFailures } from '../base/devices.ts'
+import { TEXTS } from '../texts.ts'
 import { instantAt, type TimeView } from './time-view.ts'
 
 type Told = Exclude<Schemas['FleetActivity']['devices'][number], { error: unknown }>
@@ -27,24 +29,29 @@ export interface ActivityAsk {
   readonly view: TimeView
   readonly devices: readonly string[]
   readonly widthPx: number
+  /** Whether the caller may have packets that pass a filter only: activity counts all, and is refused. */
+  readonly isFiltered: boolean
 }
 
 /** Changes when something else has to be asked for. */
-export function activityKey({ view, devices, widthPx }: ActivityAsk): string | undefined {
+export function activityKey({ view, devices, widthPx }: Omit<ActivityAsk, 'isFiltered'>): string | undefined {
   if (devices.length === 0 || widthPx === 0) return undefined
   return `${view.fromNs} ${view.toNs} ${widthPx} ${devices.join(',')}`
 }
 
+/** What it tells goes into the cache. The devices that did not answer keep there what they told before. */
 export async function askActivity(
-  { view, devices, widthPx }: ActivityAsk,
+  { view, devices, widthPx, isFiltered }: ActivityAsk,
   cache: ActivityCache,
   signal: AbortSignal,
-): Promise<ActivityCache> {
+): Promise<DeviceFailures> {
+  if (isFiltered) throw new Problem({ code: 'out-of-bounds', status: 0, detail: TEXTS.timeline.filtered })
   const buckets = Math.min(BUCKETS_MAX, Math.ceil((widthPx * (1 + 2 * MARGIN)) / PIXELS_PER_BUCKET))
   const fromNs = instantAt(view, -MARGIN)
   const query = {
     TSBegin: String(fromNs < 0n ? 0n : fromNs),
     TSEnd: String(instantAt(view, 1 + MARGIN)),
+    TSUnit: 'nanos' as const,
     Buckets: buckets,
     Device: devices.join(','),
   }
@@ -53,5 +60,7 @@ export async function askActivity(
   for (const lane of answer.devices)
     if (!('error' in lane))
       cache.set(lane.device, { ...lane, view: covered, bucketNs: BigInt(answer.bucketNs) })
-  return cache
+  return new Map(
+    answer.devices.flatMap((lane) => ('error' in lane ? [[lane.device, lane.error] as const] : [])),
+  )
 }

@@ -51,7 +51,7 @@ export function TimelinePage() {
 }
 
 function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonly oldestNs: bigint }) {
-  const { zone, theme, events } = useSurroundings()
+  const { session, zone, theme, events } = useSurroundings()
   const heard = useHeardEvents(events).events
   const marks = useMemo(
     () => Map.groupBy(heard, ({ device, kind }) => (kind === GAP ? undefined : device)),
@@ -71,7 +71,7 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
   const [first, last] = visibleLanes({ scrolledPx, heightPx, lanePx }, shownNames.length)
   const asked = shownNames.slice(first, last).slice(0, DEVICES_ASKED_MAX)
   const cache = useRef<ActivityCache>(new Map())
-  const ask = { view, devices: asked, widthPx }
+  const ask = { view, devices: asked, widthPx, isFiltered: session.bounds.filters.length > 0 }
   const activity = useAsked((signal) => askActivity(ask, cache.current, signal), {
     key: activityKey(ask),
     delayMs: SETTLED_MS,
@@ -88,7 +88,7 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
     )
   const lanes = shownNames.map((device) => ({
     device,
-    captures: (captures.value ?? []).filter((capture) => capture.device === device),
+    captures: (captures.value?.captures ?? []).filter((capture) => capture.device === device),
     events: marks.get(device) ?? [],
   }))
   const go = (next: TimeView): void => {
@@ -122,7 +122,7 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
         selection={selection}
       />
       <CaptureList
-        captures={captures.value}
+        captures={captures.value?.captures}
         onChoose={(capture) => {
           select({ fromNs: capture.fromNs, toNs: capture.toNs + 1n }, true)
           go(viewAround(capture.fromNs, capture.toNs))
