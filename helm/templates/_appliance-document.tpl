@@ -14,5 +14,6 @@ store: /var/lib/capfleet/store
 auth:
   users: /etc/capfleet/users/users.yaml
 downloads:
-  drainMs: {{ mul 1000 (max 0 (sub .Values.appliance.terminationGracePeriodSeconds 10)) }}
+  # The recorder ends behind them, and writes out what it still has.
+  drainMs: {{ mul 1000 (max 0 (sub .Values.appliance.terminationGracePeriodSeconds 30)) }}
 {{- end -}}

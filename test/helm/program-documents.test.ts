@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { loadApplianceConfig } from '../../appliance/appliance-config.ts'
+import { type ApplianceConfig, loadApplianceConfig } from '../../appliance/appliance-config.ts'
 import { type GatewayConfig, loadGatewayConfig } from '../../src/gateway-config.ts'
 import { CI_VALUES, type Rendering, render, WITHOUT_HELM } from '../support/helm/chart.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -38,9 +38,14 @@ describe('the documents of the chart', { skip: WITHOUT_HELM }, () => {
   }
 
   test('drain for less time than the pod has', async () => {
-    const set = ['gateway.terminationGracePeriodSeconds=100', 'gateway.preStopSleepSeconds=10']
-    const { 'gateway.yaml': gateway } = await loadDocuments({ set })
+    const set = [
+      'gateway.terminationGracePeriodSeconds=100',
+      'gateway.preStopSleepSeconds=10',
+      'appliance.terminationGracePeriodSeconds=75',
+    ]
+    const { 'gateway.yaml': gateway, 'appliance.yaml': appliance } = await loadDocuments({ set })
     assert.equal((gateway as GatewayConfig).drainS, 70)
+    assert.equal((appliance as ApplianceConfig).downloads.drainMs, 45_000)
   })
 
   test('are the operator’s where values.config says something', async () => {
