@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include <cstdlib>
 
 #include "filter/bpf_evaluator.h"
+#include "filter/bpf_filter.h"
 #include "packet/pcap_format.h"
 #include "support/bpf_helper.h"
 #include "support/random_bpf.h"
@@ -157,6 +161,32 @@ TEST(BpfMachineCode, TakesTheLongestProgram) {
   }
   program.push_back({BPF_RET | BPF_K, 0, 0, 1});
   EXPECT_TRUE(Machines(bothPrograms(std::move(program))).accepts(Bytes(1), 1));
+}
+
+/// As MemoryDenyWriteExecute of systemd: from now on no memory of this process can be made
+/// executable. The headers of Linux before 6.3 do not name it.
+constexpr int kSetNoNewCode = 65;     // PR_SET_MDWE
+constexpr int kGetNoNewCode = 66;     // PR_GET_MDWE
+constexpr unsigned long kRefuse = 1;  // PR_MDWE_REFUSE_EXEC_GAIN
+
+TEST(BpfMachineCode, IsNotNeededWhereMemoryMayNotBecomeExecutable) {
+  SKIP_WITHOUT_MACHINE_CODE();
+  if (prctl(kGetNoNewCode, 0, 0, 0, 0) < 0) GTEST_SKIP() << "it takes Linux 6.3 or newer";
+  const BpfProgram program = parsed(compiled("ip"));
+  Bytes ip(60, 0);
+  ip[12] = 0x08;
+  const Bytes other(60, 0);
+  // In a child, because a process cannot take it back.
+  EXPECT_EXIT(
+      {
+        const bool isDenied = prctl(kSetNoNewCode, kRefuse, 0, 0, 0) == 0;
+        const bool hasNoCode = BpfMachineCode::make(program) == nullptr;
+        const BpfFilter filter(program);
+        const bool isRight =
+            filter.accepts(ip.data(), 60, 60) && !filter.accepts(other.data(), 60, 60);
+        std::_Exit(isDenied && hasNoCode && isRight ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
