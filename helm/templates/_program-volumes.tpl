@@ -49,10 +49,12 @@ appliance-ca: {{ . }}
   persistentVolumeClaim:
     claimName: {{ include "capfleet.storageClaim" . }}
 {{- end }}
+# Without a limit: where nothing is shared it holds the spool or the audit, which see the room of the node, and a pod that is
+# larger than its limit is evicted.
 - name: home
   emptyDir: {}
 - name: tmp
-  emptyDir: {}
+  emptyDir: {sizeLimit: 256Mi}
 {{- end -}}
 
 {{/* Whether a pod has a token of the Kubernetes API, which only the discovery uses. */}}

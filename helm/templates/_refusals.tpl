@@ -33,6 +33,9 @@
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs: name the Gateway that the route belongs to" -}}
 {{- end -}}
+{{- if and .Values.httpRoute.enabled (eq (include "capfleet.gatewayScheme" .) "https") (not .Values.httpRoute.backendTls.hostname) -}}
+{{- fail "httpRoute.backendTls.hostname: gateways speak HTTPS; name what their certificate is for, or let them speak plain HTTP" -}}
+{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host: say by which name the gateway is reached" -}}
 {{- end -}}

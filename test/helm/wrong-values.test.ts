@@ -48,6 +48,14 @@ const IS_REFUSED: Readonly<Record<string, { readonly set: readonly string[]; rea
     names: /worker\.replicas: .*storage\.enabled/,
   },
   'a route that belongs to no Gateway': { set: ['httpRoute.enabled=true'], names: /httpRoute\.parentRefs: / },
+  'a Gateway that would speak plain HTTP to gateways with a certificate': {
+    set: [
+      'httpRoute.enabled=true',
+      'httpRoute.parentRefs[0].name=public',
+      'gateway.tls.existingSecret=gateway-tls',
+    ],
+    names: /httpRoute\.backendTls\.hostname: gateways speak HTTPS/,
+  },
   'an Ingress without a name': { set: ['ingress.enabled=true'], names: /ingress\.host: / },
   'no time to drain': {
     set: ['gateway.terminationGracePeriodSeconds=5'],
