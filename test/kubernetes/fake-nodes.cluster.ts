@@ -230,7 +230,7 @@ function namesOf({ items }: Listed, key: 'name' | 'uid'): readonly string[] {
 async function leftOf(release: string): Promise<readonly string[]> {
   const kinds =
     'deployment,replicaset,statefulset,daemonset,pod,service,endpointslice,configmap,secret,serviceaccount,role,rolebinding,networkpolicy,' +
-    'pdb,hpa,ingress,pvc,httproute,servicemonitor,prometheusrule'
+    'pdb,hpa,ingress,pvc,httproute,backendtlspolicy,servicemonitor,prometheusrule'
   const { items } = await askJson('get', kinds, '-A', '-l', `app.kubernetes.io/instance=${release}`)
   return (items as { kind: string; metadata: { name: string } }[]).map(
     ({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`,

@@ -9,7 +9,7 @@ import { CHART, renderText, runTool, type ToolResult } from './chart.ts'
 const SCHEMAS = join(REPOSITORY_ROOT, '.tools', 'kubernetes-schemas')
 
 /** Of operators; Kubernetes itself has no schema of them. */
-const OF_OPERATORS = ['HTTPRoute', 'ServiceMonitor', 'PrometheusRule']
+const OF_OPERATORS = ['HTTPRoute', 'BackendTLSPolicy', 'ServiceMonitor', 'PrometheusRule']
 
 /** The minor versions of Kubernetes that the chart is checked against. */
 export function kubernetesVersions(): readonly string[] {

@@ -38,6 +38,12 @@ export function volumes(count: number): readonly object[] {
 
 const KINDS = [
   { group: 'gateway.networking.k8s.io', version: 'v1', kind: 'HTTPRoute', plural: 'httproutes' },
+  {
+    group: 'gateway.networking.k8s.io',
+    version: 'v1',
+    kind: 'BackendTLSPolicy',
+    plural: 'backendtlspolicies',
+  },
   { group: 'monitoring.coreos.com', version: 'v1', kind: 'ServiceMonitor', plural: 'servicemonitors' },
   { group: 'monitoring.coreos.com', version: 'v1', kind: 'PrometheusRule', plural: 'prometheusrules' },
 ]
