@@ -5,10 +5,12 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually } from '../support/eventually.ts'
 import { CHART } from '../support/helm/chart.ts'
+import { httpGet, httpOpen } from '../support/http-get.ts'
 import { apply, helm, kubectl, serveClusterDns } from '../support/kubernetes/cluster.ts'
 import { downloadAllTheTime } from '../support/kubernetes/steady-downloads.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
@@ -202,6 +204,18 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
     say(`all pods are ready ${seconds(installedAtMs)} s after helm install`)
   })
 
+  test('takes a session of one gateway at all of them', async () => {
+    const selector = 'app.kubernetes.io/instance=capfleet,app.kubernetes.io/component=gateway'
+    const columns = 'jsonpath={.items[*].status.podIP}'
+    const found = await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', selector, '-o', columns)
+    const urls = found.split(' ').map((ip) => `http://${ip}:8080/v1/session`)
+    const [first = ''] = urls
+    const signedIn = await httpGet(first, { method: 'POST', headers: { authorization: login } })
+    const [cookie = ''] = (signedIn.headers['set-cookie']?.[0] ?? '').split(';')
+    const answers = urls.map(async (gateway) => (await httpGet(gateway, { headers: { cookie } })).status)
+    assert.deepEqual(await Promise.all(answers), [200, 200, 200])
+  })
+
   const times = ['--unit', 'nanos', '--begin', String(START_NS), '--end', String(END_NS)]
 
   async function capfleet(...args: readonly string[]): Promise<string> {
@@ -268,6 +282,34 @@ describe('the chart on a real node', { timeout: 600_000 }, () => {
     )
     assert.deepEqual(failures, [])
     assert.ok(during > 64)
+  })
+
+  test('captures until the downloads of an appliance that leaves have ended', async () => {
+    const selector = 'app.kubernetes.io/instance=west,app.kubernetes.io/component=appliance'
+    const pod = (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', selector, '-o', 'name')).trim()
+    /** When a container of the pod said its last word. */
+    const lastWord = async (container: string): Promise<string> => {
+      const said = await kubectl('-n', NAMESPACE, 'logs', '--follow', '--timestamps', pod, '-c', container)
+      const last = said.trim().split('\n').at(-1) ?? ''
+      assert.match(last, new RegExp(`${container}\\.stopped`))
+      return last.split(' ')[0] ?? ''
+    }
+    const device = `http://${NODE_IP}:${WEST_PORT}`
+    const user = 'gateway:between-us-and-nobody'
+    using download = await httpOpen(`${device}${range()}`, { user })
+    const ends = Promise.all(['appliance', 'recorder'].map(lastWord))
+    await kubectl('-n', NAMESPACE, 'delete', '--wait=false', pod)
+    const isLeaving = () =>
+      httpGet(`${device}/readyz`).then(
+        ({ status }) => status === 503,
+        () => true,
+      )
+    await eventually(isLeaving, { limitMs: 30_000, message: 'the appliance is about to leave' })
+    const whole = makePcap(packets().filter((_, index) => index % 2 === 1))
+    assert.ok((await buffer(download.response)).equals(whole))
+    const [applianceEnd = '', recorderEnd = ''] = await ends
+    assert.ok(applianceEnd < recorderEnd, `${applianceEnd}, ${recorderEnd}`)
+    say(`the recorder ended behind its appliance: ${applianceEnd}, ${recorderEnd}`)
   })
 })
 
