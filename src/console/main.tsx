@@ -4,8 +4,15 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { AccessPage } from './access/access-page.tsx'
 import { FleetEvents } from './base/heard-events.ts'
 import { instantText, nowNs, zoneText } from './base/instants.ts'
-import { formatPageState, type PageState, usePageState, VIEWS, type View } from './base/page-url.ts'
-import { type Preferences, usePreferences } from './base/preferences.ts'
+import {
+  formatPageState,
+  type PageState,
+  settleAddresses,
+  usePageState,
+  VIEWS,
+  type View,
+} from './base/page-url.ts'
+import { type Preferences, preferredZone, usePreferences } from './base/preferences.ts'
 import { may, type Session, type SignedIn, useSession } from './base/session.ts'
 import { FleetPage } from './fleet/fleet-page.tsx'
 import { InsidePage } from './inside/inside-page.tsx'
@@ -124,5 +131,6 @@ function linkTo(view: View, { values }: PageState): string {
   return formatPageState({ view, values })
 }
 
+settleAddresses(preferredZone)
 const root = document.querySelector('#page')
 if (root !== null) render(<Page />, root)

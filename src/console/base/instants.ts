@@ -1,4 +1,5 @@
 /** Instants as epoch nanoseconds: how they are written for people, in UTC or in the zone of the browser. */
+import { isRelativeTime, parseQueryTime } from '../../query/query-time.ts'
 
 export const NS_PER_MS = 1_000_000n
 export const NS_PER_S = 1_000_000_000n
@@ -36,16 +37,40 @@ export function zoneText(zone: Zone, ns: bigint): string {
   return `${zone} (${offset === 'UTC' ? 'UTC+00:00' : offset})`
 }
 
-/** A time as the API takes it, from what somebody typed: RFC 3339, or the same without zone in the given one; else as it is. */
+/**
+ * What somebody typed, as epoch nanoseconds: whatever the API takes, where a time without zone is one of the given zone. A
+ * relative time stays, because it means another instant each time; so does what is no time, for the gateway to refuse.
+ */
 export function typedInstant(text: string, zone: Zone): string {
-  const [, date, time, fraction = ''] =
-    /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(\.\d{1,9})?$/.exec(text.trim()) ?? []
-  if (date === undefined || time === undefined) return text.trim()
-  const full = time.length === 5 ? `${time}:00` : time
-  const utcMs = Date.parse(`${date}T${full}Z`)
-  if (Number.isNaN(utcMs)) return text.trim()
-  const ns = BigInt(instantOfLocal(utcMs, zone)) * NS_PER_MS
-  return String(ns + BigInt(fraction.slice(1).padEnd(9, '0')))
+  const typed = text.trim()
+  if (isRelativeTime(typed)) return typed
+  const localNs = localInstant(typed, zone)
+  if (localNs !== undefined) return String(localNs)
+  try {
+    return String(parseQueryTime(typed, { ...AS_BEGIN, zone }).ns)
+  } catch {
+    return typed
+  }
+}
+
+/** "now" is no matter where no relative time is read. */
+const AS_BEGIN = { parameter: '', unit: undefined, nowNs: 0n, isEnd: false } as const
+
+/** "2026-11-02 09:01", with seconds and fraction or without, or "20261102_090100". */
+const LOCAL_TIME = /^(\d{4})(-?)(\d{2})\2(\d{2})[T _](\d{2}):?(\d{2})(?::?(\d{2}))?(\.\d{1,9})?$/
+
+function localInstant(text: string, zone: Zone): bigint | undefined {
+  const [, year, , month, day, hour, minute, second = '00', fraction = ''] = LOCAL_TIME.exec(text) ?? []
+  const asUtc = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`
+  const utcMs = Date.parse(asUtc)
+  // There is no 30 February, although Date takes it.
+  if (Number.isNaN(utcMs) || new Date(utcMs).toISOString() !== asUtc) return undefined
+  return BigInt(instantOfLocal(utcMs, zone)) * NS_PER_MS + BigInt(fraction.slice(1).padEnd(9, '0'))
+}
+
+/** Of RFC 3339, to the millisecond, as the gateway writes it. */
+export function instantOfIso(text: string): bigint {
+  return BigInt(Date.parse(text)) * NS_PER_MS
 }
 
 /** "1 h 20 min", "12.5 ms", "1 ns": two figures are enough to judge by. */

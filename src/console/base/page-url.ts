@@ -3,6 +3,7 @@
  * with addresses in it reaches no server's log.
  */
 import { useEffect, useState } from 'preact/hooks'
+import { typedInstant, type Zone } from './instants.ts'
 
 export const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access'] as const
 export type View = (typeof VIEWS)[number]
@@ -32,6 +33,36 @@ export function changed({ view, values }: PageState, changes: Changes): PageStat
   return { view, values: Object.fromEntries(kept) }
 }
 
+/**
+ * The ends of the range as all views take them: an integer is in nanoseconds, a local time of a link becomes one in the
+ * given zone, a relative time stays.
+ */
+export function withInstants(state: PageState, zone: Zone): PageState {
+  const ends = (['TSBegin', 'TSEnd'] as const).flatMap((name) => {
+    const text = state.values[name]
+    return text === undefined || isNanoseconds(text) ? [] : [[name, typedInstant(text, zone)] as const]
+  })
+  return changed(state, Object.fromEntries(ends))
+}
+
+/** Of an end of the range, whatever its length: the API takes a short integer for another unit, unless it is told. */
+export function isNanoseconds(text: string): boolean {
+  return /^\d{1,20}$/.test(text)
+}
+
+/** Rewrites each address that comes from outside, before any component reads it: a link, "back", or what somebody typed. */
+export function settleAddresses(zone: () => Zone): void {
+  const settle = (): void => {
+    const state = currentState()
+    const settled = formatPageState(withInstants(state, zone()))
+    if (settled !== formatPageState(state)) history.replaceState(null, '', settled)
+  }
+  settle()
+  for (const name of OUTSIDE_EVENTS) window.addEventListener(name, settle)
+}
+
+const OUTSIDE_EVENTS = ['popstate', 'hashchange'] as const
+
 /** What changes while somebody drags or types is no step that the button "back" should know. */
 export function showState(state: PageState, { isStep = false } = {}): void {
   const url = formatPageState(state)
@@ -49,7 +80,7 @@ export function usePageState(): PageState {
   const [state, setState] = useState(currentState)
   useEffect(() => {
     const read = (): void => setState(currentState())
-    const events = ['page-state', 'popstate', 'hashchange']
+    const events = ['page-state', ...OUTSIDE_EVENTS]
     for (const name of events) window.addEventListener(name, read)
     return () => {
       for (const name of events) window.removeEventListener(name, read)

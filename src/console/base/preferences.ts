@@ -13,7 +13,7 @@ export interface Preferences {
 
 export function usePreferences(): Preferences {
   const [theme, setTheme] = useState<Theme>(() => (kept('theme') as Theme | undefined) ?? systemTheme())
-  const [isUtc, setUtc] = useState(() => kept('zone') !== 'local')
+  const [isUtc, setUtc] = useState(() => preferredZone() === 'UTC')
   useEffect(() => {
     document.documentElement.dataset.theme = theme
   }, [theme])
@@ -25,16 +25,22 @@ export function usePreferences(): Preferences {
   }
 }
 
+export function preferredZone(): Zone {
+  return kept('zone') === 'local' ? browserZone() : 'UTC'
+}
+
 function systemTheme(): Theme {
   return matchMedia('(prefers-color-scheme: light)').matches ? 'light' : 'dark'
 }
 
-/** A browser may forbid it: then nothing is kept. */
+/** What a browser forbids to keep holds until the page is left. */
+const unkept = new Map<string, string>()
+
 function kept(name: string): string | undefined {
   try {
-    return localStorage.getItem(`capfleet-${name}`) ?? undefined
+    return localStorage.getItem(`capfleet-${name}`) ?? unkept.get(name)
   } catch {
-    return undefined
+    return unkept.get(name)
   }
 }
 
@@ -42,7 +48,7 @@ function keep<Value extends string>(name: string, value: Value): Value {
   try {
     localStorage.setItem(`capfleet-${name}`, value)
   } catch {
-    // It holds until the page is left.
+    unkept.set(name, value)
   }
   return value
 }

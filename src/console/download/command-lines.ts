@@ -27,6 +27,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   Device: '--device',
   TSBegin: '--begin',
   TSEnd: '--end',
+  TSUnit: '--unit',
   FilterBPF: '--bpf',
   FilterRE: '--regex',
 }

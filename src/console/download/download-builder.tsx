@@ -3,7 +3,14 @@ import { useState } from 'preact/hooks'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantText, typedInstant } from '../base/instants.ts'
-import { changed, currentState, formatPageState, showState, usePageState } from '../base/page-url.ts'
+import {
+  changed,
+  currentState,
+  formatPageState,
+  isNanoseconds,
+  showState,
+  usePageState,
+} from '../base/page-url.ts'
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyButton } from '../parts/copied.tsx'
@@ -124,11 +131,11 @@ interface TimeFieldProps {
   readonly problem: Problem | undefined
 }
 
-/** Shows the exact instant in the zone of the page; takes what the API takes. */
+/** Shows the exact instant in the zone of the page; takes what the API takes, local times as of that zone. */
 function TimeField({ name, label, values, problem }: TimeFieldProps) {
   const { zone } = useSurroundings()
   const value = values[name] ?? ''
-  const shown = /^\d{17,20}$/.test(value) ? instantText(BigInt(value), zone) : value
+  const shown = isNanoseconds(value) ? instantText(BigInt(value), zone) : value
   const own = problem?.param === name ? problem : undefined
   return (
     <div class="field">

@@ -2,6 +2,8 @@
 import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import type { Parameter, ParameterRows } from '../../query/query-parameters.ts'
+import { isRelativeTime } from '../../query/query-time.ts'
+import { isNanoseconds } from '../base/page-url.ts'
 
 export type GroupName = 'filters' | 'limits' | 'times' | 'merge' | 'file' | 'export' | 'schedule' | 'more'
 
@@ -77,10 +79,17 @@ export function exportPairs(
 }
 
 function pairsOf(values: Values, names: readonly string[]): readonly (readonly [string, string])[] {
-  return [...new Set(names)].flatMap((name) => {
+  const pairs = [...new Set(names)].flatMap((name) => {
     const value = values[name]
     return value === undefined || value === '' ? [] : [[name, value] as const]
   })
+  return isInNanoseconds(values) ? [...pairs, ['TSUnit', 'nanos'] as const] : pairs
+}
+
+/** Whether a unit has to be told, and spoils no message about what is no time. */
+function isInNanoseconds({ TSBegin = '', TSEnd = '' }: Values): boolean {
+  const ends = [TSBegin, TSEnd]
+  return ends.some(isNanoseconds) && ends.every((end) => isNanoseconds(end) || isRelativeTime(end))
 }
 
 function rowsOf(tables: readonly ParameterRows[]): readonly Parameter[] {

@@ -1,4 +1,4 @@
-/** The range that is marked: begin and end as the API takes them, in the address of the page. */
+/** The range that is marked: begin and end in the address of the page, in nanoseconds or relative to now. */
 import { parseQueryTime } from '../../query/query-time.ts'
 import { nowNs } from '../base/instants.ts'
 import type { TimeView } from './time-view.ts'
@@ -16,5 +16,5 @@ export function readSelection(values: Readonly<Record<string, string>>): TimeVie
 }
 
 function readEnd(parameter: string, text: string, isEnd: boolean): bigint {
-  return parseQueryTime(text, { parameter, unit: undefined, zone: 'UTC', nowNs: nowNs(), isEnd }).ns
+  return parseQueryTime(text, { parameter, unit: 'nanos', zone: 'UTC', nowNs: nowNs(), isEnd }).ns
 }

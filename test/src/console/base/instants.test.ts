@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { durationText, instantText, typedInstant, zoneText } from '../../../../src/console/base/instants.ts'
+import {
+  durationText,
+  instantOfIso,
+  instantText,
+  typedInstant,
+  zoneText,
+} from '../../../../src/console/base/instants.ts'
 
 const NS = 1_793_610_060_123_456_789n
 
@@ -19,9 +25,27 @@ describe('an instant', () => {
         assert.equal(typedInstant(instantText(ns, zone), zone), String(ns), zone)
   })
 
-  test('that the API reads by itself is left as it was typed', () => {
-    for (const text of ['-15m', 'now', '2026-11-02T09:01:00Z', '1793610060', 'nonsense'])
+  test('that is typed in a form of the API is one of the zone that is shown', () => {
+    const typed = (text: string) => typedInstant(` ${text} `, 'Europe/Berlin')
+    for (const text of [
+      '20261102_090100',
+      '2026-11-02T09:01',
+      '2026-11-02T08:01:00Z',
+      '1793606460',
+      '1793606460000',
+    ])
+      assert.equal(typed(text), '1793606460000000000', text)
+    assert.equal(typedInstant('20261102_090100', 'UTC'), '1793610060000000000')
+    assert.equal(typed('2026-11-02_09:01:00+01:00'), '1793606460000000000')
+  })
+
+  test('that is relative, or none, stays as it was typed', () => {
+    for (const text of ['-15m', 'now', 'nonsense', '20260230_000000', '20261102_250000', ''])
       assert.equal(typedInstant(` ${text} `, 'Europe/Berlin'), text)
+  })
+
+  test('of an answer is read to the millisecond', () => {
+    assert.equal(instantOfIso('2026-11-02T09:01:00.123Z'), 1_793_610_060_123_000_000n)
   })
 })
 

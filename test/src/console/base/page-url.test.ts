@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { changed, formatPageState, parsePageState, VIEWS } from '../../../../src/console/base/page-url.ts'
+import {
+  changed,
+  formatPageState,
+  parsePageState,
+  VIEWS,
+  withInstants,
+} from '../../../../src/console/base/page-url.ts'
 
 test('the state of the page is read from the address as it was written', () => {
   const values = fc.dictionary(fc.string({ minLength: 1 }), fc.string({ minLength: 1 }))
@@ -19,4 +25,17 @@ test('a view that there is not is the fleet, and a value without text is none', 
     formatPageState(changed(parsePageState('#/queue?a=1&b=2'), { a: undefined, b: '' })),
     '#/queue',
   )
+})
+
+test('the range of a link is in nanoseconds: local times are those of the zone, and integers are as they stand', () => {
+  const ends = (hash: string) => {
+    const { TSBegin, TSEnd } = withInstants(parsePageState(hash), 'Europe/Berlin').values
+    return [TSBegin, TSEnd]
+  }
+  assert.deepEqual(ends('#/timeline?TSBegin=20261102_090100&TSEnd=2026-11-02T08:02:00Z'), [
+    '1793606460000000000',
+    '1793606520000000000',
+  ])
+  assert.deepEqual(ends('#/timeline?TSBegin=1793606460&TSEnd=now'), ['1793606460', 'now'])
+  assert.deepEqual(ends('#/timeline?TSBegin=x'), ['x', undefined])
 })

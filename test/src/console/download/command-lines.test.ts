@@ -14,6 +14,7 @@ const PAIRS = [
   ['Device', 'nyc1,lon1'],
   ['TSBegin', '1793610060000000000'],
   ['TSEnd', '1793610120000000000'],
+  ['TSUnit', 'nanos'],
   ['FilterBPF', "host 192.0.2.1 and not 'x'"],
   ['FilterBPFDecap', 'true'],
   ['MaxPackets', '10'],
