@@ -14,6 +14,9 @@ const instant = z.iso.datetime()
 const SESSION = z.object({
   user: text,
   credential: z.enum(['session', 'password', 'token']).describe('With what the request has come'),
+  origin: z
+    .enum(['password', 'token'])
+    .describe('With what the session was begun; without one, with what the request has come'),
   scopes: z.array(z.enum(SCOPES)),
   bounds: BOUNDS,
   formToken: text

@@ -31,7 +31,10 @@ export function noSessionCookie(path: string, req: Request): string {
 }
 
 function attributes(path: string, { headers, socket }: Request): string {
-  const isOfMachine = LOOPBACK.test(headers.host ?? '') && (socket as TLSSocket).encrypted !== true
+  const isEncrypted =
+    (socket as TLSSocket).encrypted === true || /^https:/i.test(headers.origin ?? headers.referer ?? '')
+  // A proxy on the same machine may ask by such a name for browsers elsewhere: they say how they have come.
+  const isOfMachine = LOOPBACK.test(headers.host ?? '') && !isEncrypted
   return `Path=${path}; HttpOnly; SameSite=Strict${isOfMachine ? '' : '; Secure'}`
 }
 

@@ -20,7 +20,7 @@ import { refuseBadFilters } from './check-download.ts'
 import { selectedDevices } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery } from './parse-request-query.ts'
-import { refuseBody, refuseUnsafeChange, refuseWhileDraining } from './refuse-request.ts'
+import { refuseBody, refuseUnsafeChange, refuseWhileDraining, refuseWithoutForm } from './refuse-request.ts'
 import type { RouteContext } from './route.ts'
 
 type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
@@ -61,6 +61,8 @@ export async function orderDownload(
   options: GatewayOptions,
 ): Promise<void> {
   refuseUnsafeChange(ctx)
+  // Its row is that of a download, which changes nothing.
+  refuseWithoutForm(ctx)
   refuseWithoutExports(parts)
   if (ctx.state.caller !== undefined) refuseWithout('export:create', ctx.state.caller)
   const exported = { ...readParameters(EXPORT_PARAMETERS, new Map()), onMissing: options.onError }

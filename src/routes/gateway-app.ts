@@ -4,7 +4,7 @@ import { createHttpApp, type RequestState } from '../http/http-app.ts'
 import { auditChange, isAudited, RefusalAudit } from './audited.ts'
 import { visibleParts } from './caller-bounds.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { refuseWithoutForm } from './refuse-request.ts'
+import { refuseChangeWithoutForm } from './refuse-request.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
 import { admitByTicket } from './ticket-handlers.ts'
@@ -23,7 +23,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
     refusals.watch(ctx, async () => {
       ctx.state.route = route.path
       await admit(ctx, route, parts, refusals)
-      refuseWithoutForm(ctx, route)
+      refuseChangeWithoutForm(ctx, route)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
       await (isAudited(route) ? auditChange(ctx, parts.audit, answer) : answer())
     }),

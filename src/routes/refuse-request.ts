@@ -21,14 +21,19 @@ export function refuseUnsafeChange(ctx: RouteContext): void {
   }
 }
 
-/**
- * For what changes something, or may, and comes with a cookie: that is sent for other pages, too, and only the page knows
- * its form token. Fails with cross-site.
- */
-export function refuseWithoutForm(ctx: RouteContext, route: GatewayRoute): void {
-  const credential = ctx.state.caller?.credential
+/** Of a row that changes something, or may. Fails with cross-site. */
+export function refuseChangeWithoutForm(ctx: RouteContext, route: GatewayRoute): void {
   const isRead = (ctx.method === 'GET' || ctx.method === 'HEAD') && !isAudited(route)
-  if (credential?.kind !== 'session' || isRead) return
+  if (!isRead) refuseWithoutForm(ctx)
+}
+
+/**
+ * For what changes something and comes with a cookie: that is sent for other pages, too, and only the page knows its form
+ * token. Fails with cross-site.
+ */
+export function refuseWithoutForm(ctx: RouteContext): void {
+  const credential = ctx.state.caller?.credential
+  if (credential?.kind !== 'session') return
   refuseCrossSite(ctx.req)
   const [sent, right] = [Buffer.from(ctx.get(FORM_HEADER)), Buffer.from(credential.formToken)]
   if (sent.length === right.length && timingSafeEqual(sent, right)) return

@@ -1,6 +1,6 @@
 /** Sessions of the page: signing in, staying, signing out. */
 import type { OpenSession, SessionCaller } from '../auth/sessions.ts'
-import type { Caller } from '../base/caller.ts'
+import { type Caller, originOf } from '../base/caller.ts'
 import { productVersion } from '../base/product-version.ts'
 import { takeNoParameters, takeParametersOfChange } from '../contract/request-parameters.ts'
 import { SESSION_PARAMETERS } from '../contract/session-api.ts'
@@ -54,6 +54,7 @@ function shownSession({ name, scopes, bounds, credential }: Caller, { limits, ex
   return {
     user: name,
     credential: credential.kind,
+    origin: originOf(credential).kind,
     scopes: [...scopes],
     bounds,
     formToken: session?.formToken ?? null,

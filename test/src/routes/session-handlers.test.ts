@@ -22,6 +22,7 @@ type Headers = Readonly<Record<string, string>>
 interface Shown {
   readonly user: string
   readonly credential: string
+  readonly origin: string
   readonly scopes: readonly string[]
   readonly bounds: { readonly devices: readonly string[] }
   readonly formToken: string
@@ -134,6 +135,7 @@ describe('a session', { timeout: 60_000 }, () => {
     ['GET', '/sysmaster/capture_stop'],
     ['GET', '/devices/east/pcap/del?StreamName=nothing'],
     ['GET', '/devices/east/some/other/path'],
+    ['GET', `/api/v1/pcap/timerange?${RANGE}&Queue=job`],
   ] as const) {
     test(`changes nothing without its form token: ${method} ${path}`, async () => {
       const { cookie, shown } = await enter('admin')
@@ -227,8 +229,11 @@ describe('a session', { timeout: 60_000 }, () => {
 
   test('a script is told who it is, without a session', async () => {
     const answer = await ask('GET', '/v1/session', fleet.gateway.as.viewer)
-    const { user, credential, formToken, expiresAt } = shownIn(answer)
-    assert.deepEqual([user, credential, formToken, expiresAt], ['viewer', 'password', null, null])
+    const { user, credential, origin, formToken, expiresAt } = shownIn(answer)
+    assert.deepEqual(
+      [user, credential, origin, formToken, expiresAt],
+      ['viewer', 'password', 'password', null, null],
+    )
     assert.equal(answer.headers['set-cookie'], undefined)
     assert.deepEqual((await ask('DELETE', '/v1/session', fleet.gateway.as.viewer)).json(), { ended: false })
   })
@@ -339,7 +344,8 @@ describe('a session elsewhere', { timeout: 60_000 }, () => {
     await using gateway = await startTempGateway([device], redis.url, { auth: { providers: [provider] } })
     oidc.groups = ['operators']
     const provided = await signIn(gateway.url, { authorization: `Bearer ${await oidc.token()}` })
-    assert.deepEqual([provided.shown.user, provided.shown.credential], ['corp:collector', 'session'])
+    const { user, credential, origin } = provided.shown
+    assert.deepEqual([user, credential, origin], ['corp:collector', 'session', 'token'])
     assert.ok(
       Date.parse(provided.shown.endsAt) < Date.now() + 43_100_000,
       'not beyond the token of the provider',
