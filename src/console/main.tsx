@@ -2,6 +2,7 @@
 import { render } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
 import { AccessPage } from './access/access-page.tsx'
+import { useAction } from './base/asked.ts'
 import { FleetEvents } from './base/heard-events.ts'
 import { instantText, nowNs, zoneText } from './base/instants.ts'
 import {
@@ -20,7 +21,7 @@ import { ExportsPage } from './jobs/exports-page.tsx'
 import { LivePage } from './jobs/live-page.tsx'
 import { QueuePage } from './jobs/queue-page.tsx'
 import { SurroundingsContext } from './parts/context.ts'
-import { Waiting } from './parts/notice.tsx'
+import { Failure, Waiting } from './parts/notice.tsx'
 import { SignIn } from './sign-in.tsx'
 import { TEXTS } from './texts.ts'
 import { TimelinePage } from './timeline/timeline-page.tsx'
@@ -49,7 +50,8 @@ const PAGES: Readonly<Record<View, () => preact.JSX.Element>> = {
 function Page() {
   const signedIn = useSession()
   const preferences = usePreferences()
-  const { session, signIn } = signedIn
+  const { session, failure, lookAgain, signIn } = signedIn
+  if (session === undefined && failure !== undefined) return <Failure failure={failure} again={lookAgain} />
   if (session === undefined) return <Waiting text={TEXTS.signIn.looking} />
   if (session === null) return <SignIn signIn={signIn} />
   return <Frame session={session} signedIn={signedIn} preferences={preferences} />
@@ -106,6 +108,7 @@ function TopControls({
 }: { readonly user: string } & Omit<FrameProps, 'session'>) {
   const { zone, toggleZone, theme, toggleTheme } = preferences
   const now = nowNs()
+  const leave = useAction()
   return (
     <div class="top-controls">
       <button type="button" title={`${TEXTS.toggleZone} (${instantText(now, zone, 0)})`} onClick={toggleZone}>
@@ -114,9 +117,10 @@ function TopControls({
       <button type="button" onClick={toggleTheme}>
         {theme === 'dark' ? TEXTS.toLight : TEXTS.toDark}
       </button>
-      <button type="button" onClick={() => void signedIn.signOut()}>
+      <button type="button" disabled={leave.isBusy} onClick={() => leave.run(signedIn.signOut)}>
         {TEXTS.signIn.out} <span class="quiet">{user}</span>
       </button>
+      <Failure failure={leave.failure} />
     </div>
   )
 }

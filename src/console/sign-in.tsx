@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { useAction } from './base/asked.ts'
 import type { SignedIn } from './base/session.ts'
+import { Failure } from './parts/notice.tsx'
 import { TEXTS } from './texts.ts'
 
 export function SignIn({ signIn }: Pick<SignedIn, 'signIn'>) {
@@ -35,11 +36,7 @@ export function SignIn({ signIn }: Pick<SignedIn, 'signIn'>) {
             </label>
           </>
         )}
-        {failure === undefined ? null : (
-          <p class="failure" role="alert">
-            {failure}
-          </p>
-        )}
+        <Failure failure={failure} />
         <button type="submit" class="primary" disabled={isBusy}>
           {isBusy ? texts.busy : texts.button}
         </button>

@@ -30,6 +30,10 @@ export function AccessPage() {
             </dd>
           </div>
         )}
+        <div>
+          <dt>{texts.gateway}</dt>
+          <dd class="mono">{session.version}</dd>
+        </div>
       </dl>
       <Tokens />
       {may(session, 'admin') ? <Users /> : null}

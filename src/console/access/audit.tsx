@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
-import { instantText } from '../base/instants.ts'
+import { instantOfIso, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
@@ -63,7 +63,7 @@ export function Audit() {
         <DataTable label={texts.audit} columns={texts.auditColumns}>
           {page.value.entries.map((entry) => (
             <tr key={`${entry.chain} ${entry.seq}`}>
-              <td class="mono">{instantText(BigInt(Date.parse(entry.at)) * 1_000_000n, zone, 3)}</td>
+              <td class="mono">{instantText(instantOfIso(entry.at), zone, 3)}</td>
               <td>{entry.user ?? TEXTS.none}</td>
               <td>{entry.event}</td>
               <td class="mono">{entry.address ?? TEXTS.none}</td>

@@ -4,12 +4,12 @@ import { TOKEN_PARAMETERS } from '../../contract/token-parameters.ts'
 import type { Parameter } from '../../query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
-import { instantText } from '../base/instants.ts'
+import { instantOfIso, instantText } from '../base/instants.ts'
 import { ParameterField } from '../download/parameter-field.tsx'
+import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
-import { Dialog } from '../parts/dialog.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 
@@ -43,11 +43,8 @@ export function Tokens() {
 function TokenRow({ token, onGone }: { readonly token: Schemas['Token']; readonly onGone: () => void }) {
   const { access: texts } = TEXTS
   const { zone } = useSurroundings()
-  const [isAsking, setAsking] = useState(false)
-  const { isBusy, failure, run } = useAction()
   const revoke = async (): Promise<void> => {
     await answered(gateway.DELETE('/v1/tokens/{id}', { params: { path: { id: token.id } } }))
-    setAsking(false)
     onGone()
   }
   return (
@@ -58,24 +55,11 @@ function TokenRow({ token, onGone }: { readonly token: Schemas['Token']; readonl
       <td>{token.user}</td>
       <td class="mono wide">{token.scopes.join(' ')}</td>
       <td class="mono">{token.bounds.devices.join(' ') || TEXTS.none}</td>
-      <td class="mono">{instantText(BigInt(Date.parse(token.expiresAt)) * 1_000_000n, zone, 0)}</td>
+      <td class="mono">{instantText(instantOfIso(token.expiresAt), zone, 0)}</td>
       <td>
-        <button type="button" onClick={() => setAsking(true)}>
-          {texts.revoke}
-        </button>
-        {isAsking ? (
-          <Dialog
-            title={`${texts.revoke}: ${token.note ?? token.id}`}
-            action={texts.revoke}
-            isDangerous
-            isBusy={isBusy}
-            failure={failure}
-            onAnswer={() => run(revoke)}
-            onClose={() => setAsking(false)}
-          >
-            <p>{texts.revokeSure}</p>
-          </Dialog>
-        ) : null}
+        <ConfirmButton label={texts.revoke} subject={token.note ?? token.id} isDangerous action={revoke}>
+          <p>{texts.revokeSure}</p>
+        </ConfirmButton>
       </td>
     </tr>
   )
@@ -123,11 +107,7 @@ function NewToken({ onMade }: { readonly onMade: () => void }) {
           {texts.make}
         </button>
       </form>
-      {failure === undefined ? null : (
-        <p class="failure" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure failure={failure} />
       {made === undefined ? null : (
         <p class="made" role="status">
           {texts.told} <Value text={made} />

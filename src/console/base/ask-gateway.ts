@@ -1,6 +1,7 @@
 /** Asks the gateway that served the page, as its openapi.json says, under the cookie of the session. */
 import createClient from 'openapi-fetch'
 import type { components, paths } from '../api-types.ts'
+import { TEXTS } from '../texts.ts'
 
 export type Schemas = components['schemas']
 
@@ -34,15 +35,15 @@ interface ProblemFacts {
 
 /** Sent with every request: whoever asks with it never gets the browser's own dialog for a password. */
 let formToken = '-'
-let onSessionOver: () => void = () => undefined
+let onSessionDoubt: () => void = () => undefined
 
 export function useFormToken(token: string | null): void {
   formToken = token ?? '-'
 }
 
-/** Called when an answer says that nobody is signed in any more. */
-export function whenSessionIsOver(listener: () => void): void {
-  onSessionOver = listener
+/** Called when an answer says that nobody is signed in any more, or that the form token is one of another session. */
+export function whenSessionIsDoubtful(listener: () => void): void {
+  onSessionDoubt = listener
 }
 
 export const gateway = createClient<paths>({ baseUrl: BASE.replace(/\/$/, ''), fetch: askedFetch })
@@ -71,23 +72,19 @@ async function askedFetch(request: Request): Promise<Response> {
     response = await fetch(request, { credentials: 'same-origin' })
   } catch (error) {
     if (request.signal.aborted) throw error
-    throw new Problem({ code: 'gateway-unreachable', status: 0, detail: UNREACHABLE })
+    throw new Problem({ code: 'gateway-unreachable', status: 0, detail: TEXTS.gateway.unreachable })
   }
-  if (response.status === 401 && !new URL(request.url).pathname.endsWith('/v1/session')) onSessionOver()
   return response
 }
 
-const UNREACHABLE = 'The gateway does not answer. Check the network between this browser and it.'
-
-function problemOf(response: Response, body: unknown): Problem {
+function problemOf({ status, url }: Response, body: unknown): Problem {
   const facts = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
+  const isOver = status === 401 && !new URL(url).pathname.endsWith('/v1/session')
+  if (isOver || facts.code === 'cross-site') onSessionDoubt()
   return new Problem({
-    status: response.status,
-    code: typeof facts.code === 'string' ? facts.code : `http-${response.status}`,
-    detail:
-      typeof facts.detail === 'string'
-        ? facts.detail
-        : `What answers there is no gateway of capfleet, or not in order (status ${response.status}).`,
+    status,
+    code: typeof facts.code === 'string' ? facts.code : `http-${status}`,
+    detail: typeof facts.detail === 'string' ? facts.detail : TEXTS.gateway.notInOrder(status),
     param: typeof facts.param === 'string' ? facts.param : undefined,
     position: typeof facts.position === 'number' ? facts.position : undefined,
   })

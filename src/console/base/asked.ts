@@ -1,6 +1,6 @@
 /** Answers as state of a component: asked once, or again and again while the page is looked at. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { messageOf } from './ask-gateway.ts'
+import { untilSeen } from './seen.ts'
 
 export interface Asked<Value> {
   readonly value: Value | undefined
@@ -56,14 +56,14 @@ async function askAgain<Value>(
 ): Promise<void> {
   show({ isAsking: true })
   await pause(delayMs, signal)
-  while (!signal.aborted) {
-    if (!document.hidden) {
-      try {
-        const value = await ask()
-        if (!signal.aborted) show({ value, failure: undefined, isAsking: false })
-      } catch (failure) {
-        if (!signal.aborted) show({ failure, isAsking: false })
-      }
+  for (;;) {
+    await untilSeen(signal)
+    if (signal.aborted) return
+    try {
+      const value = await ask()
+      if (!signal.aborted) show({ value, failure: undefined, isAsking: false })
+    } catch (failure) {
+      if (!signal.aborted) show({ failure, isAsking: false })
     }
     if (everyMs === 0) return
     await pause(everyMs, signal)
@@ -85,10 +85,10 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** One action at a time, with what became of it. */
 export function useAction(): {
   readonly isBusy: boolean
-  readonly failure: string | undefined
+  readonly failure: unknown
   readonly run: (action: () => Promise<void>) => void
 } {
-  const [state, setState] = useState<{ isBusy: boolean; failure: string | undefined }>({
+  const [state, setState] = useState<{ isBusy: boolean; failure: unknown }>({
     isBusy: false,
     failure: undefined,
   })
@@ -96,7 +96,7 @@ export function useAction(): {
     setState({ isBusy: true, failure: undefined })
     action().then(
       () => setState({ isBusy: false, failure: undefined }),
-      (error: unknown) => setState({ isBusy: false, failure: messageOf(error) }),
+      (error: unknown) => setState({ isBusy: false, failure: error }),
     )
   }
   return { ...state, run }

@@ -1,12 +1,13 @@
 /**
  * What happens on the devices, as the gateway tells it in one stream: the live view lists what the timeline marks. It is
- * heard while somebody looks, and what the gateway has kept from before comes first.
+ * heard while one of the two is shown and can be seen, and what the gateway has kept from before comes first.
  */
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { useEffect, useState } from 'preact/hooks'
 import { openAnswer } from './ask-gateway.ts'
 import { pause } from './asked.ts'
 import { nowNs } from './instants.ts'
+import { untilSeen, whileSeen } from './seen.ts'
 
 export interface FleetEvent {
   readonly key: string
@@ -28,8 +29,6 @@ export interface HeardEvents {
 
 /** As the gateway says it when somebody begins to listen. */
 export interface FleetState {
-  readonly devices: number
-  readonly down: readonly string[]
   /** Those whose own events are not heard. */
   readonly silent: readonly { readonly device: string; readonly code: string }[]
 }
@@ -88,15 +87,18 @@ export class FleetEvents {
 
   async #stayConnected(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
+      await untilSeen(signal)
       let failure: unknown
       try {
-        await this.#hear(signal)
+        await whileSeen(signal, (seen) => this.#hear(seen))
       } catch (error) {
         failure = error
       }
       if (signal.aborted) return
+      // A browser has few connections for all its tabs. What happens meanwhile comes when somebody looks again.
+      if (document.hidden) failure = undefined
       this.#show({ isConnected: false, failure })
-      await pause(AGAIN_MS, signal)
+      if (!document.hidden) await pause(AGAIN_MS, signal)
     }
   }
 

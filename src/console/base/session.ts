@@ -1,6 +1,14 @@
 /** Who is signed in, and what they may do. */
 import { useEffect, useState } from 'preact/hooks'
-import { answered, gateway, Problem, type Schemas, useFormToken, whenSessionIsOver } from './ask-gateway.ts'
+import { TEXTS } from '../texts.ts'
+import {
+  answered,
+  gateway,
+  Problem,
+  type Schemas,
+  useFormToken,
+  whenSessionIsDoubtful,
+} from './ask-gateway.ts'
 
 export type Session = Schemas['Session']
 
@@ -9,6 +17,9 @@ export type Credentials = { readonly user: string; readonly password: string } |
 export interface SignedIn {
   /** undefined: not known yet; null: nobody. */
   readonly session: Session | null | undefined
+  /** Why it is not known. */
+  readonly failure: unknown
+  readonly lookAgain: () => void
   readonly signIn: (credentials: Credentials) => Promise<void>
   readonly signOut: () => Promise<void>
 }
@@ -18,13 +29,16 @@ const RENEW_MS = 300_000
 
 export function useSession(): SignedIn {
   const [session, setSession] = useState<Session | null | undefined>()
+  const [failure, setFailure] = useState<unknown>()
   const show = (next: Session | null): void => {
     useFormToken(next?.formToken ?? null)
+    setFailure(undefined)
     setSession(next)
   }
+  /** Where it fails, a session that is known stays: a gateway that does not answer has signed nobody out. */
+  const look = (): void => void readSession().then(show, setFailure)
   useEffect(() => {
-    whenSessionIsOver(() => show(null))
-    const look = (): void => void readSession().then(show, () => show(null))
+    whenSessionIsDoubtful(look)
     look()
     const timer = setInterval(() => {
       if (!document.hidden) look()
@@ -33,9 +47,11 @@ export function useSession(): SignedIn {
   }, [])
   return {
     session,
+    failure,
+    lookAgain: look,
     signIn: async (credentials) => show(await openSession(credentials)),
     signOut: async () => {
-      await answered(gateway.DELETE('/v1/session'))
+      await endSession()
       show(null)
     },
   }
@@ -49,9 +65,21 @@ async function readSession(): Promise<Session | null> {
   try {
     return await answered(gateway.GET('/v1/session'))
   } catch (error) {
-    if (error instanceof Problem && error.status === 401) return null
+    if (isOver(error)) return null
     throw error
   }
+}
+
+async function endSession(): Promise<void> {
+  try {
+    await answered(gateway.DELETE('/v1/session'))
+  } catch (error) {
+    if (!isOver(error)) throw error
+  }
+}
+
+function isOver(error: unknown): boolean {
+  return error instanceof Problem && error.status === 401
 }
 
 async function openSession(credentials: Credentials): Promise<Session> {
@@ -68,7 +96,7 @@ async function openSession(credentials: Credentials): Promise<Session> {
   throw new Problem({
     code: 'no-cookie',
     status: 0,
-    detail: 'The browser did not keep the session: open the page by https.',
+    detail: TEXTS.signIn.noCookie,
   })
 }
 

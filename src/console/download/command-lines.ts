@@ -1,8 +1,7 @@
 /** The same download as lines for a shell. */
 import { BASE } from '../base/ask-gateway.ts'
-import { queryText } from './parameter-groups.ts'
-
-type Pairs = readonly (readonly [name: string, value: string])[]
+import type { Session } from '../base/session.ts'
+import { type Pairs, queryText } from './parameter-groups.ts'
 
 export function downloadPath(pairs: Pairs): string {
   return `/api/v1/pcap/timerange?${queryText(pairs)}`
@@ -12,14 +11,23 @@ export function downloadUrl(pairs: Pairs): string {
   return new URL(downloadPath(pairs).slice(1), BASE).href
 }
 
-/** curl asks for the password: on a command line it would be in the shell's history. */
-export function curlLine(pairs: Pairs, user: string): string {
-  return `curl -fsS -u ${quoted(user)} -OJ ${quoted(downloadUrl(pairs))}`
+type SignedInUser = Pick<Session, 'user' | 'origin'>
+
+export function curlLine(pairs: Pairs, user: SignedInUser): string {
+  return `curl -fsS ${credentialFlag(user)} -OJ ${quoted(downloadUrl(pairs))}`
 }
 
-export function wiresharkLine(pairs: Pairs, user: string): string {
+export function wiresharkLine(pairs: Pairs, user: SignedInUser): string {
   const plain = pairs.filter(([name]) => name !== 'Compression')
-  return `curl -fsS -u ${quoted(user)} ${quoted(downloadUrl(plain))} | wireshark -k -i -`
+  return `curl -fsS ${credentialFlag(user)} ${quoted(downloadUrl(plain))} | wireshark -k -i -`
+}
+
+/**
+ * curl asks for the password, and the shell has the token: in a line they would be in its history. Those who have signed
+ * in by a token may have no password here.
+ */
+function credentialFlag({ user, origin }: SignedInUser): string {
+  return origin === 'token' ? '-H "Authorization: Bearer $CAPFLEET_TOKEN"' : `-u ${quoted(user)}`
 }
 
 /** Flags of `capfleet get` that are not the name of the parameter with hyphens. */
@@ -38,6 +46,7 @@ const SWITCHES: ReadonlySet<string> = new Set(['FilterBPFDecap', 'Follow', 'Alig
 /** What the command does by itself. */
 const OWN: ReadonlySet<string> = new Set(['Digest'])
 
+/** The gateway names the file, by how it is compressed. */
 export function capfleetLine(pairs: Pairs): string {
   const flags = pairs
     .filter(([name]) => !OWN.has(name))
@@ -46,7 +55,7 @@ export function capfleetLine(pairs: Pairs): string {
       if (!SWITCHES.has(name)) return [`${flag} ${quoted(value)}`]
       return value === '1' || value === 'true' ? [flag] : []
     })
-  return `capfleet get ${flags.join(' ')} --output capture.pcap`
+  return `CAPFLEET_URL=${quoted(BASE)} capfleet get ${flags.join(' ')}`
 }
 
 /** "MaxPackets" is "--max-packets". */

@@ -14,12 +14,21 @@ import {
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyButton } from '../parts/copied.tsx'
+import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { readSelection } from '../timeline/selection.ts'
 import { capfleetLine, curlLine, downloadPath, downloadUrl } from './command-lines.ts'
 import { EstimateView } from './estimate-view.tsx'
 import { FieldProblem, ParameterField } from './parameter-field.tsx'
-import { downloadPairs, exportPairs, GROUPS, type GroupName, queryText } from './parameter-groups.ts'
+import {
+  downloadPairs,
+  exportPairs,
+  GROUPS,
+  type GroupName,
+  type Pairs,
+  queryOf,
+  queryText,
+} from './parameter-groups.ts'
 import { QueuePlaces } from './queue-places.tsx'
 import { Receipts } from './receipts.tsx'
 import { startDownload } from './start-download.ts'
@@ -36,10 +45,11 @@ export function DownloadBuilder() {
   const onStart = (): void => setStarted((count) => count + 1)
   const pairs = downloadPairs(values)
   const hasRange = values.TSBegin !== undefined && values.TSEnd !== undefined
-  const query = Object.fromEntries(pairs)
   const estimate = useAsked(
     async (signal): Promise<Schemas['FleetEstimate']> =>
-      await answered(gateway.GET('/v1/estimate', { params: { query: query as never }, signal })),
+      await answered(
+        gateway.GET('/v1/estimate', { params: { query: queryOf<'get_v1_estimate'>(pairs) }, signal }),
+      ),
     { key: hasRange ? queryText(pairs) : undefined, delayMs: TYPED_MS },
   )
   const problem = estimate.failure instanceof Problem ? estimate.failure : undefined
@@ -194,23 +204,19 @@ function Buttons({ values, isReady, onStart }: ButtonsProps) {
           </a>
         ) : null}
       </div>
-      {download.failure === undefined ? null : (
-        <p class="failure" role="alert">
-          {download.failure}
-        </p>
-      )}
+      <Failure failure={download.failure} />
       {values.TSBegin === undefined || values.TSEnd === undefined ? null : <Copies pairs={pairs} />}
     </>
   )
 }
 
 /** The same download elsewhere. */
-function Copies({ pairs }: { readonly pairs: readonly (readonly [string, string])[] }) {
+function Copies({ pairs }: { readonly pairs: Pairs }) {
   const { download: texts } = TEXTS
   const { session } = useSurroundings()
   return (
     <div class="actions copies">
-      <CopyButton text={() => curlLine(pairs, session.user)} label={texts.copyCurl} />
+      <CopyButton text={() => curlLine(pairs, session)} label={texts.copyCurl} />
       <CopyButton text={() => capfleetLine(pairs)} label={texts.copyCapfleet} />
       <CopyButton text={() => downloadUrl(pairs)} label={texts.copyUrl} />
       <CopyButton text={() => location.href} label={texts.copyLink} />
@@ -219,10 +225,7 @@ function Copies({ pairs }: { readonly pairs: readonly (readonly [string, string]
 }
 
 /** What a relative time meant when the button was pressed: a ticket and a receipt are for that. */
-function absolute(
-  values: Values,
-  pairs: readonly (readonly [string, string])[],
-): readonly (readonly [string, string])[] {
+function absolute(values: Values, pairs: Pairs): Pairs {
   const selection = readSelection(values)
   if (selection === undefined || values.Follow !== undefined) return pairs
   const ends: Readonly<Record<string, bigint>> = { TSBegin: selection.fromNs, TSEnd: selection.toNs }
@@ -235,10 +238,10 @@ function OrderButtons({ values, isReady }: Pick<ButtonsProps, 'values' | 'isRead
   const { isBusy, failure, run } = useAction()
   const isSchedule = (values.Cron ?? '') !== ''
   const order = async (): Promise<void> => {
-    const params = { query: Object.fromEntries(exportPairs(values, isSchedule)) as never }
+    const given = exportPairs(values, isSchedule)
     const asked = isSchedule
-      ? gateway.POST('/v1/schedules', { params })
-      : gateway.POST('/v1/exports', { params })
+      ? gateway.POST('/v1/schedules', { params: { query: queryOf<'post_v1_schedules'>(given) } })
+      : gateway.POST('/v1/exports', { params: { query: queryOf<'post_v1_exports'>(given) } })
     setOrdered((await answered<{ readonly id: string }>(asked)).id)
   }
   return (
@@ -251,11 +254,7 @@ function OrderButtons({ values, isReady }: Pick<ButtonsProps, 'values' | 'isRead
           {isSchedule ? texts.scheduled : texts.ordered}
         </a>
       )}
-      {failure === undefined ? null : (
-        <p class="failure" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure failure={failure} />
     </>
   )
 }

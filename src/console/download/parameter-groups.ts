@@ -3,6 +3,7 @@ import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../query/export-optio
 import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import type { Parameter, ParameterRows } from '../../query/query-parameters.ts'
 import { isRelativeTime } from '../../query/query-time.ts'
+import type { operations } from '../api-types.ts'
 import { isNanoseconds } from '../base/page-url.ts'
 
 export type GroupName = 'filters' | 'limits' | 'times' | 'merge' | 'file' | 'export' | 'schedule' | 'more'
@@ -61,24 +62,29 @@ export const GROUPS: ReadonlyMap<GroupName, readonly Parameter[]> = new Map([
 
 type Values = Readonly<Record<string, string>>
 
+export type Pairs = readonly (readonly [name: string, value: string])[]
+
 /** The range and the devices come first, as people write them. */
 const RANGE_NAMES = ['Device', 'TSBegin', 'TSEnd']
 
 /** What a download is asked with. */
-export function downloadPairs(values: Values): readonly (readonly [name: string, value: string])[] {
+export function downloadPairs(values: Values): Pairs {
   return pairsOf(values, [...RANGE_NAMES, ...DOWNLOAD_ROWS.map(({ name }) => name)])
 }
 
+/** What stands in the page's address for a download that was asked with this; undefined for what it did not have. */
+export function downloadValues(query: URLSearchParams): Readonly<Record<string, string | undefined>> {
+  const names = [...RANGE_NAMES, ...DOWNLOAD_ROWS.map(({ name }) => name)]
+  return Object.fromEntries(names.map((name) => [name, query.get(name) ?? undefined]))
+}
+
 /** An export has no use for what is about waiting; what it has beside, it takes. */
-export function exportPairs(
-  values: Values,
-  isScheduled: boolean,
-): readonly (readonly [name: string, value: string])[] {
+export function exportPairs(values: Values, isScheduled: boolean): Pairs {
   const table = DOWNLOAD_TABLES[isScheduled ? 'schedule' : 'export']
   return pairsOf(values, [...RANGE_NAMES, ...rowsOf(table).map(({ name }) => name)])
 }
 
-function pairsOf(values: Values, names: readonly string[]): readonly (readonly [string, string])[] {
+function pairsOf(values: Values, names: readonly string[]): Pairs {
   const pairs = [...new Set(names)].flatMap((name) => {
     const value = values[name]
     return value === undefined || value === '' ? [] : [[name, value] as const]
@@ -98,6 +104,13 @@ function rowsOf(tables: readonly ParameterRows[]): readonly Parameter[] {
     .filter(({ name, deviceOnly }) => deviceOnly !== true && !SAID_ELSEWHERE.has(name))
 }
 
-export function queryText(pairs: readonly (readonly [string, string])[]): string {
+type QueryOf<Name extends keyof operations> = NonNullable<operations[Name]['parameters']['query']>
+
+/** As the client of the API takes them: the pairs are of the same rows as its types. */
+export function queryOf<Name extends keyof operations>(pairs: Pairs): QueryOf<Name> {
+  return Object.fromEntries(pairs) as QueryOf<Name>
+}
+
+export function queryText(pairs: Pairs): string {
   return pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&')
 }

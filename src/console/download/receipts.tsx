@@ -4,13 +4,15 @@ import { useState } from 'preact/hooks'
 import { bytesText, countText } from '../base/amounts.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
-import { instantText } from '../base/instants.ts'
+import { instantOfIso, instantText } from '../base/instants.ts'
+import { type Changes, changed, currentState, formatPageState } from '../base/page-url.ts'
 import { isLook } from '../inside/look-parameters.ts'
+import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
-import { Dialog } from '../parts/dialog.tsx'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
+import { isResumable, restOf } from './receipt-rest.ts'
 import { startDownload } from './start-download.ts'
 
 const EVERY_MS = 2_000
@@ -55,65 +57,77 @@ function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly 
         {packets === null ? '' : `${countText(packets)} ${TEXTS.download.packets} · `}
         {bytesText(bytes)}
       </span>
-      <span class="quiet mono">
-        {instantText(BigInt(Date.parse(receipt.startedAt)) * 1_000_000n, zone, 0)}
-      </span>
+      <span class="quiet mono">{instantText(instantOfIso(receipt.startedAt), zone, 0)}</span>
       {error === null ? null : <span class="bad">{error.detail}</span>}
-      {status === 'failed' || status === 'client-gone' ? (
-        <ContinueButton receipt={receipt} onStart={onStart} />
-      ) : null}
+      <Continuing receipt={receipt} onStart={onStart} />
     </li>
   )
+}
+
+interface ContinuingProps {
+  readonly receipt: Receipt
+  readonly onStart: () => void
 }
 
 /** How much a client has got that broke off by itself is known by that client alone. */
 const UNKNOWN_END: ReadonlySet<string> = new Set(['replica-lost', 'client-timeout'])
 
-function ContinueButton({ receipt, onStart }: { readonly receipt: Receipt; readonly onStart: () => void }) {
-  const { download: texts } = TEXTS
-  const [isAsking, setAsking] = useState(false)
-  const [offset, setOffset] = useState('')
-  const { isBusy, failure, run } = useAction()
+/** The way to the rest, where there is one. */
+function Continuing({ receipt, onStart }: ContinuingProps) {
+  const rest = restOf(receipt)
+  if (rest !== undefined) return <RestLink rest={rest} />
+  if (!isResumable(receipt)) return null
   const needsOffset = receipt.status === 'client-gone' || UNKNOWN_END.has(receipt.error?.code ?? '')
+  const Button = needsOffset ? ContinueBehind : ContinueButton
+  return <Button receipt={receipt} onStart={onStart} />
+}
+
+function RestLink({ rest }: { readonly rest: Changes }) {
+  const { download: texts } = TEXTS
+  return (
+    <a class="button" title={texts.restHint} href={formatPageState(changed(currentState(), rest))}>
+      {texts.rest}
+    </a>
+  )
+}
+
+function ContinueButton({ receipt, onStart }: ContinuingProps) {
+  const { download: texts } = TEXTS
+  const { isBusy, failure, run } = useAction()
   const goOn = async (): Promise<void> => {
-    await startDownload(`${receipt.path}?Resume=${receipt.id}${needsOffset ? `&Offset=${offset}` : ''}`)
-    setAsking(false)
+    await startDownload(`${receipt.path}?Resume=${receipt.id}`)
     onStart()
   }
   return (
     <>
-      <button
-        type="button"
-        disabled={isBusy}
-        title={texts.continueHint}
-        onClick={() => (needsOffset ? setAsking(true) : run(goOn))}
-      >
+      <button type="button" disabled={isBusy} title={texts.continueHint} onClick={() => run(goOn)}>
         {texts.continue}
       </button>
-      {isAsking ? (
-        <Dialog
-          title={texts.continue}
-          action={texts.continue}
-          isBusy={isBusy}
-          failure={failure}
-          onAnswer={() => run(goOn)}
-          onClose={() => setAsking(false)}
-        >
-          <p>{texts.continueOffset}</p>
-          <label>
-            {texts.offset}
-            <input
-              value={offset}
-              inputMode="numeric"
-              pattern="\d+"
-              required
-              onInput={(event) => setOffset(event.currentTarget.value)}
-            />
-          </label>
-        </Dialog>
-      ) : failure === undefined ? null : (
-        <span class="bad">{failure}</span>
-      )}
+      <Failure failure={failure} />
     </>
+  )
+}
+
+function ContinueBehind({ receipt, onStart }: ContinuingProps) {
+  const { download: texts } = TEXTS
+  const [offset, setOffset] = useState('')
+  const goOn = async (): Promise<void> => {
+    await startDownload(`${receipt.path}?Resume=${receipt.id}&Offset=${offset}`)
+    onStart()
+  }
+  return (
+    <ConfirmButton label={texts.continue} hint={texts.continueHint} action={goOn}>
+      <p>{texts.continueOffset}</p>
+      <label>
+        {texts.offset}
+        <input
+          value={offset}
+          inputMode="numeric"
+          pattern="\d+"
+          required
+          onInput={(event) => setOffset(event.currentTarget.value)}
+        />
+      </label>
+    </ConfirmButton>
   )
 }

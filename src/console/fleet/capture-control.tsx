@@ -1,5 +1,5 @@
 /** Start and stop of captures, behind a question that names the devices; then what each of them did. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
 import { Dialog } from '../parts/dialog.tsx'
@@ -26,8 +26,10 @@ export function CaptureControl({ request, onClose }: CaptureControlProps) {
   const [isDone, setDone] = useState(false)
   const { isBusy, failure, run } = useAction()
   const isStart = action === 'start'
+  const [leaving] = useState(() => new AbortController())
+  useEffect(() => () => leaving.abort(), [])
   const tell = async (): Promise<void> => {
-    for await (const told of tellDevices(request, name))
+    for await (const told of tellDevices(request, name, leaving.signal))
       setReplies((before) => new Map([...before, ...told.map((reply) => [reply.Device, reply] as const)]))
     setDone(true)
   }
@@ -72,17 +74,22 @@ export function CaptureControl({ request, onClose }: CaptureControlProps) {
 
 type Reply = Schemas['FleetReplies']['Devices'][number]
 
-/** Each device answers for itself; what fails for all of a call alike fails for each of them. */
+/**
+ * Each device answers for itself; what fails for all of a call alike fails for each of them. Those that were not told yet
+ * when the signal aborts are told nothing.
+ */
 async function* tellDevices(
   { action, devices }: ControlRequest,
   name: string,
+  signal: AbortSignal,
 ): AsyncGenerator<readonly Reply[]> {
-  for (let first = 0; first < devices.length; first += DEVICES_PER_CALL) {
+  for (let first = 0; first < devices.length && !signal.aborted; first += DEVICES_PER_CALL) {
     const asked = devices.slice(first, first + DEVICES_PER_CALL)
     const query = { Device: asked.join(','), ...(name === '' ? {} : { StreamName: name }) }
     const calls = {
-      start: () => gateway.POST('/sysmaster/capture_start', { params: { query } }),
-      stop: () => gateway.POST('/sysmaster/capture_stop', { params: { query: { Device: query.Device } } }),
+      start: () => gateway.POST('/sysmaster/capture_start', { params: { query }, signal }),
+      stop: () =>
+        gateway.POST('/sysmaster/capture_stop', { params: { query: { Device: query.Device } }, signal }),
     }
     try {
       yield (await answered(calls[action]())).Devices

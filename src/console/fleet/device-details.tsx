@@ -1,6 +1,6 @@
 /** All that is known of one device, beside the list. */
 import type { DeviceReport } from '../base/devices.ts'
-import { durationText, instantText } from '../base/instants.ts'
+import { durationText, instantOfIso, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
@@ -68,8 +68,7 @@ function factsOf(
 ): readonly (readonly [term: string, text: string, shown?: string | undefined])[] {
   const { fleet: texts } = TEXTS
   const { facts } = texts
-  const time = (iso: string | null) =>
-    iso === null ? '' : instantText(BigInt(Date.parse(iso)) * 1_000_000n, zone, 3)
+  const time = (iso: string | null) => (iso === null ? '' : instantText(instantOfIso(iso), zone, 3))
   const span = (ns: string | null) => (ns === null ? undefined : durationText(BigInt(ns)))
   return [
     [facts.site, device.site ?? ''],

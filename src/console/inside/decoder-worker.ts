@@ -10,7 +10,7 @@ export interface DecodeOrder {
   readonly compressed: Uint8Array
 }
 
-/** Posted back; no bytes: what came is no zstd. */
+/** Posted back; no bytes: what came is no zstd, or the codec failed. */
 export interface Decoded {
   readonly id: number
   readonly bytes: Uint8Array | undefined
@@ -28,7 +28,11 @@ const ready = new Promise<Binding['ZstdDecompressStreamBinding']>((resolve) => {
 })
 
 self.addEventListener('message', (event: MessageEvent<DecodeOrder>) => {
-  void decode(event.data).then((decoded) => self.postMessage(decoded))
+  const { id } = event.data
+  decode(event.data).then(
+    (decoded) => self.postMessage(decoded),
+    () => self.postMessage({ id, bytes: undefined } satisfies Decoded),
+  )
 })
 
 async function decode({ id, compressed }: DecodeOrder): Promise<Decoded> {

@@ -3,10 +3,11 @@ import { useState } from 'preact/hooks'
 import { countText } from '../base/amounts.ts'
 import { answered, gateway, openAnswer } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
+import type { DeviceFailures } from '../base/devices.ts'
 import { instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState, usePageState } from '../base/page-url.ts'
 import { wiresharkLine } from '../download/command-lines.ts'
-import { downloadPairs, queryText } from '../download/parameter-groups.ts'
+import { downloadPairs, type Pairs, queryOf, queryText } from '../download/parameter-groups.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyButton, Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
@@ -19,8 +20,6 @@ import { decodeZstd } from './zstd-decoder.ts'
 
 /** At a time: each takes a stream of a device. */
 const DEVICES_MAX = 6
-
-type Pairs = readonly (readonly [name: string, value: string])[]
 
 /** What the page sets itself. */
 const OWN: ReadonlySet<string> = new Set([
@@ -42,12 +41,13 @@ export function InsidePage() {
   const pairs = downloadPairs(values)
   const hasRange = values.TSBegin !== undefined && values.TSEnd !== undefined
   const key = hasRange ? queryText(pairs) : undefined
-  const holders = useAsked((signal) => askHolders(pairs, signal), { key })
-  const devices = shownDevices(values['inside-devices'], holders.value ?? [])
+  const asked = useAsked((signal) => askHolders(pairs, signal), { key })
+  const { holders, failures } = asked.value ?? NOBODY
+  const devices = shownDevices(values['inside-devices'], holders)
   const found = useAsked((signal) => askPackets(pairs, devices, signal), {
-    key: holders.value === undefined ? undefined : `${key} ${devices.join(',')}`,
+    key: asked.value === undefined ? undefined : `${key} ${devices.join(',')}`,
   })
-  const failure = holders.failure ?? found.failure
+  const failure = asked.failure ?? found.failure
   return (
     <section aria-labelledby="inside-title" class="inside">
       <div class="controls">
@@ -61,13 +61,16 @@ export function InsidePage() {
       {hasRange && found.value === undefined && failure === undefined ? (
         <Waiting text={texts.loading} />
       ) : null}
-      <Failure failure={failure} again={holders.failure === undefined ? found.again : holders.again} />
-      <HolderChoice holders={holders.value ?? []} devices={devices} />
+      <Failure failure={failure} again={asked.failure === undefined ? found.again : asked.again} />
+      <Silent failures={failures} />
+      <HolderChoice holders={holders} devices={devices} />
       {found.value === undefined ? null : <Found packets={found.value} />}
       {hasRange ? <Wireshark pairs={pairs} /> : null}
     </section>
   )
 }
+
+const NOBODY: Estimated = { holders: [], failures: new Map() }
 
 /** A device that has packets of the selection. */
 interface Holder {
@@ -75,11 +78,40 @@ interface Holder {
   readonly packets: string
 }
 
-async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<readonly Holder[]> {
+interface Estimated {
+  readonly holders: readonly Holder[]
+  /** Devices of which it is not known. */
+  readonly failures: DeviceFailures
+}
+
+async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<Estimated> {
   const estimate = await answered(
-    gateway.GET('/v1/estimate', { params: { query: Object.fromEntries(pairs) as never }, signal }),
+    gateway.GET('/v1/estimate', { params: { query: queryOf<'get_v1_estimate'>(pairs) }, signal }),
   )
-  return estimate.devices.flatMap((device) => ('error' in device || device.packets === '0' ? [] : [device]))
+  const { devices } = estimate
+  return {
+    holders: devices.flatMap((device) => ('error' in device || device.packets === '0' ? [] : [device])),
+    failures: new Map(
+      devices.flatMap((device) => ('error' in device ? [[device.device, device.error]] : [])),
+    ),
+  }
+}
+
+/** A device that does not answer may have packets of the selection too. */
+function Silent({ failures }: Pick<Estimated, 'failures'>) {
+  if (failures.size === 0) return null
+  return (
+    <div class="failure" role="status">
+      <p>{TEXTS.inside.silent}</p>
+      <ul>
+        {[...failures].map(([device, { detail }]) => (
+          <li key={device} data-device={device}>
+            {device}: {detail}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
 }
 
 /** Those that are chosen, or the first ones. */
@@ -218,7 +250,7 @@ function PacketBytes({ packet }: { readonly packet: Packet }) {
 function Wireshark({ pairs }: { readonly pairs: Pairs }) {
   const { inside: texts } = TEXTS
   const { session } = useSurroundings()
-  const line = wiresharkLine(pairs, session.user)
+  const line = wiresharkLine(pairs, session)
   return (
     <details class="wireshark">
       <summary>{texts.wireshark}</summary>

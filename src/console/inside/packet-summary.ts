@@ -1,4 +1,5 @@
 /** From where to where a packet goes, and by what: enough to see whether these are the right ones. Wireshark does the rest. */
+import { TEXTS } from '../texts.ts'
 import type { Packet } from './pcap-packets.ts'
 
 export interface PacketSummary {
@@ -39,11 +40,11 @@ export function summaryOf({ bytes, linkType }: Packet): PacketSummary {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   try {
     if (linkType === RAW_IP) return ipSummary(view, 0) ?? unknown('IP')
-    if (linkType !== ETHERNET) return unknown(`link type ${linkType}`)
+    if (linkType !== ETHERNET) return unknown(`${TEXTS.inside.linkType} ${linkType}`)
     return ethernetSummary(view)
   } catch (error) {
     // Slice, or the wire, has cut the packet inside a header.
-    if (error instanceof RangeError) return unknown('cut')
+    if (error instanceof RangeError) return unknown(TEXTS.inside.cutShort)
     throw error
   }
 }

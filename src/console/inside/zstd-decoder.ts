@@ -1,5 +1,6 @@
 /** The page's side of the decoder, which is loaded when somebody looks inside for the first time. */
 import { Problem } from '../base/ask-gateway.ts'
+import { TEXTS } from '../texts.ts'
 import type { Decoded, DecodeOrder } from './decoder-worker.ts'
 
 let worker: Worker | undefined
@@ -23,7 +24,8 @@ export function decodeZstd(compressed: Uint8Array): Promise<Uint8Array> {
     }
     const onError = (): void => {
       leave()
-      worker = undefined
+      decoder.terminate()
+      if (worker === decoder) worker = undefined
       reject(broken())
     }
     decoder.addEventListener('message', onMessage)
@@ -33,5 +35,5 @@ export function decodeZstd(compressed: Uint8Array): Promise<Uint8Array> {
 }
 
 function broken(): Problem {
-  return new Problem({ code: 'bad-zstd', status: 0, detail: 'The packets could not be decoded. Ask again.' })
+  return new Problem({ code: 'bad-zstd', status: 0, detail: TEXTS.inside.undecoded })
 }

@@ -1,25 +1,21 @@
-/** Server-sent events as a hook; the browser connects again by itself. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+/** Server-sent events as a hook, for as long as somebody looks; the browser connects again by itself. */
+import { useEffect, useRef } from 'preact/hooks'
 import { BASE } from '../base/ask-gateway.ts'
-
-export type Connection = 'connecting' | 'open' | 'broken'
+import { useSeen } from '../base/seen.ts'
 
 export function useEventSource(
   path: string | undefined,
   names: readonly string[],
   onEvent: (name: string, data: string) => void,
-): Connection {
-  const [connection, setConnection] = useState<Connection>('connecting')
+): void {
   const latest = useRef(onEvent)
   latest.current = onEvent
+  const isSeen = useSeen()
   useEffect(() => {
-    if (path === undefined) return
+    if (path === undefined || !isSeen) return
     const source = new EventSource(new URL(path, BASE))
-    source.onopen = () => setConnection('open')
-    source.onerror = () => setConnection(source.readyState === EventSource.CLOSED ? 'broken' : 'connecting')
     for (const name of names)
       source.addEventListener(name, (event) => latest.current(name, (event as MessageEvent<string>).data))
     return () => source.close()
-  }, [path])
-  return connection
+  }, [path, isSeen])
 }

@@ -1,13 +1,13 @@
 /** An export: how it goes on as it does, its files, and what may be done with it. */
-import { useState } from 'preact/hooks'
 import { bytesText, countText, percentText } from '../base/amounts.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
-import { durationText, instantText } from '../base/instants.ts'
+import { durationText, instantOfIso, instantText } from '../base/instants.ts'
 import { may } from '../base/session.ts'
+import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
-import { Dialog } from '../parts/dialog.tsx'
+import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { useEventSource } from './event-source.ts'
 
@@ -41,7 +41,7 @@ export function ExportRow({ order, isMarked, isFollowed, onChange, onGone }: Exp
         {order.error === null ? null : <p class="bad">{order.error.detail}</p>}
       </td>
       <td class="mono">
-        {instantText(BigInt(Date.parse(order.createdAt)) * 1_000_000n, zone, 0)}
+        {instantText(instantOfIso(order.createdAt), zone, 0)}
         <br />
         <Value text={order.id} shown={order.id.slice(0, 8)} />
       </td>
@@ -91,13 +91,11 @@ function Progress({ order: { progress, state, devices } }: { readonly order: Exp
 function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order' | 'onChange' | 'onGone'>) {
   const { exports: texts } = TEXTS
   const { session } = useSurroundings()
-  const [isAsking, setAsking] = useState(false)
   const { isBusy, failure, run } = useAction()
   const options = { params: { path: { id: order.id } } }
   const mayChange = may(session, 'export:create')
   const remove = async (): Promise<void> => {
     await answered(gateway.DELETE('/v1/exports/{id}', options))
-    setAsking(false)
     onGone()
   }
   return (
@@ -132,25 +130,16 @@ function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order'
         </button>
       ) : null}
       {mayChange ? (
-        <button type="button" onClick={() => setAsking(true)}>
-          {ENDED.has(order.state) ? texts.remove : texts.cancel}
-        </button>
-      ) : null}
-      {isAsking ? (
-        <Dialog
-          title={`${ENDED.has(order.state) ? texts.remove : texts.cancel}: ${order.id.slice(0, 8)}`}
-          action={ENDED.has(order.state) ? texts.remove : texts.cancel}
+        <ConfirmButton
+          label={ENDED.has(order.state) ? texts.remove : texts.cancel}
+          subject={order.id.slice(0, 8)}
           isDangerous
-          isBusy={isBusy}
-          failure={failure}
-          onAnswer={() => run(remove)}
-          onClose={() => setAsking(false)}
+          action={remove}
         >
           <p>{texts.sure}</p>
-        </Dialog>
-      ) : failure === undefined ? null : (
-        <span class="bad">{failure}</span>
-      )}
+        </ConfirmButton>
+      ) : null}
+      <Failure failure={failure} />
     </div>
   )
 }

@@ -1,5 +1,5 @@
 /** Exports with their progress, and the schedules that order them. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { usePageState } from '../base/page-url.ts'
@@ -29,6 +29,8 @@ export function ExportsPage() {
   const running = rows.filter(({ state }) => !ENDED.has(state))
   const followed = new Set(running.slice(0, FOLLOWED_MAX).map(({ id }) => id))
   const [changes, setChanges] = useState<ReadonlyMap<string, Schemas['Export']>>(new Map())
+  // What was told before the list was asked for is old, and a stream that broke tells nothing more.
+  useEffect(() => setChanges(new Map()), [list.value])
   return (
     <section aria-labelledby="exports-title">
       <h1 id="exports-title">{texts.title}</h1>

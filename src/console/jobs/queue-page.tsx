@@ -2,7 +2,7 @@
 
 import { answered, gateway } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
-import { instantText } from '../base/instants.ts'
+import { instantOfIso, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
@@ -18,8 +18,7 @@ export function QueuePage() {
     key: 'queue',
     everyMs: EVERY_MS,
   })
-  const time = (iso: string | null) =>
-    iso === null ? '' : instantText(BigInt(Date.parse(iso)) * 1_000_000n, zone, 0)
+  const time = (iso: string | null) => (iso === null ? '' : instantText(instantOfIso(iso), zone, 0))
   return (
     <section aria-labelledby="queue-title">
       <h1 id="queue-title">{texts.title}</h1>

@@ -1,12 +1,11 @@
 /** Exports that are ordered again and again. */
-import { useState } from 'preact/hooks'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
-import { useAction, useAsked } from '../base/asked.ts'
-import { instantText } from '../base/instants.ts'
+import { useAsked } from '../base/asked.ts'
+import { instantOfIso, instantText } from '../base/instants.ts'
 import { may } from '../base/session.ts'
+import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { DataTable } from '../parts/data-table.tsx'
-import { Dialog } from '../parts/dialog.tsx'
 import { Empty, Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { QueryText } from './export-row.tsx'
@@ -48,13 +47,9 @@ function ScheduleRow({
 }) {
   const { exports: texts } = TEXTS
   const { session, zone } = useSurroundings()
-  const [isAsking, setAsking] = useState(false)
-  const { isBusy, failure, run } = useAction()
-  const time = (iso: string | null) =>
-    iso === null ? TEXTS.none : instantText(BigInt(Date.parse(iso)) * 1_000_000n, zone, 0)
+  const time = (iso: string | null) => (iso === null ? TEXTS.none : instantText(instantOfIso(iso), zone, 0))
   const end = async (): Promise<void> => {
     await answered(gateway.DELETE('/v1/schedules/{id}', { params: { path: { id: schedule.id } } }))
-    setAsking(false)
     onGone()
   }
   return (
@@ -72,22 +67,9 @@ function ScheduleRow({
       <td>{schedule.user}</td>
       <td>
         {may(session, 'export:create') ? (
-          <button type="button" onClick={() => setAsking(true)}>
-            {texts.end}
-          </button>
-        ) : null}
-        {isAsking ? (
-          <Dialog
-            title={`${texts.end}: ${schedule.cron}`}
-            action={texts.end}
-            isDangerous
-            isBusy={isBusy}
-            failure={failure}
-            onAnswer={() => run(end)}
-            onClose={() => setAsking(false)}
-          >
+          <ConfirmButton label={texts.end} subject={schedule.cron} isDangerous action={end}>
             <p>{texts.sure}</p>
-          </Dialog>
+          </ConfirmButton>
         ) : null}
       </td>
     </tr>

@@ -6,42 +6,55 @@ import { TEXTS } from '../texts.ts'
 const SAID_MS = 1_500
 
 export function Value({ text, shown = text }: { readonly text: string; readonly shown?: string }) {
-  const [isCopied, copy] = useCopy()
+  const [said, copy] = useCopy()
   if (text === '') return <span class="quiet">{TEXTS.none}</span>
   return (
     <button type="button" class="value" title={`${text}: ${TEXTS.copy}`} onClick={() => copy(text)}>
-      {isCopied ? TEXTS.copied : shown}
+      {said ?? shown}
     </button>
   )
 }
 
 export function CopyButton({ text, label }: { readonly text: () => string; readonly label: string }) {
-  const [isCopied, copy] = useCopy()
+  const [said, copy] = useCopy()
   return (
     <button type="button" onClick={() => copy(text())}>
-      {isCopied ? TEXTS.copied : label}
+      {said ?? label}
     </button>
   )
 }
 
-function useCopy(): readonly [isCopied: boolean, copy: (text: string) => void] {
-  const [isCopied, setCopied] = useState(false)
+function useCopy(): readonly [said: string | undefined, copy: (text: string) => void] {
+  const [said, setSaid] = useState<string | undefined>()
   const copy = (text: string): void => {
-    void writeText(text).then(() => {
-      setCopied(true)
-      setTimeout(() => setCopied(false), SAID_MS)
+    void writeText(text).then((isWritten) => {
+      setSaid(isWritten ? TEXTS.copied : TEXTS.notCopied)
+      setTimeout(() => setSaid(undefined), SAID_MS)
     })
   }
-  return [isCopied, copy]
+  return [said, copy]
 }
 
-/** Without https there is no clipboard but the old way. */
-async function writeText(text: string): Promise<void> {
-  if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text)
+/** Whether it could. Without https, or where the browser refuses it, there is no clipboard but the old way. */
+async function writeText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    return writeBySelection(text)
+  }
+}
+
+function writeBySelection(text: string): boolean {
+  const focused = document.activeElement
   const field = document.createElement('textarea')
   field.value = text
-  document.body.append(field)
+  // Beside an open dialog nothing can be selected.
+  const place = focused?.closest('dialog') ?? document.body
+  place.append(field)
   field.select()
-  document.execCommand('copy')
+  const isWritten = document.execCommand('copy')
   field.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  return isWritten
 }

@@ -1,7 +1,8 @@
 /** A question that stands before the page until it is answered. Escape and the browser's "back" mean no. */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { TEXTS } from '../texts.ts'
+import { Failure } from './notice.tsx'
 
 interface DialogProps {
   readonly title: string
@@ -9,7 +10,7 @@ interface DialogProps {
   readonly action: string | undefined
   readonly isDangerous?: boolean
   readonly isBusy: boolean
-  readonly failure: string | undefined
+  readonly failure: unknown
   readonly onAnswer: () => void
   readonly onClose: () => void
   readonly children: ComponentChildren
@@ -26,7 +27,13 @@ export function Dialog({
   children,
 }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => element.current?.showModal(), [])
+  // An effect would be taken back when the dialog is gone already.
+  useLayoutEffect(() => {
+    const dialog = element.current
+    dialog?.showModal()
+    // However it is left, the focus goes back to where it was.
+    return () => dialog?.close()
+  }, [])
   return (
     <dialog ref={element} onClose={onClose} aria-labelledby="dialog-title">
       <form
@@ -37,11 +44,7 @@ export function Dialog({
       >
         <h2 id="dialog-title">{title}</h2>
         {children}
-        {failure === undefined ? null : (
-          <p class="failure" role="alert">
-            {failure}
-          </p>
-        )}
+        <Failure failure={failure} />
         <div class="actions">
           <button type="button" onClick={onClose}>
             {action === undefined ? TEXTS.close : TEXTS.cancel}

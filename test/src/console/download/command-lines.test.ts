@@ -31,7 +31,8 @@ describe('a download as a line for a shell', () => {
     const words = [...capfleetLine(PAIRS).matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].map(
       ([, text, word]) => text?.replaceAll("'\\''", "'") ?? word ?? '',
     )
-    command.parse(words.slice(2), { from: 'user' })
+    assert.deepEqual(words.slice(0, 3), ['CAPFLEET_URL=https://gw.example/tools/', 'capfleet', 'get'])
+    command.parse(words.slice(3), { from: 'user' })
     const query = new Map(flags.query(command.opts()))
     assert.deepEqual(
       [...query].sort(),
@@ -43,8 +44,15 @@ describe('a download as a line for a shell', () => {
     assert.ok(
       downloadUrl(PAIRS).startsWith('https://gw.example/tools/api/v1/pcap/timerange?Device=nyc1%2Clon1&'),
     )
-    assert.ok(curlLine(PAIRS, 'ann').startsWith("curl -fsS -u ann -OJ 'https://gw.example/tools/api/"))
-    assert.ok(!wiresharkLine(PAIRS, 'ann').includes('Compression'), 'Wireshark reads no compressed pipe')
+    const ann = { user: 'ann', origin: 'password' } as const
+    assert.ok(curlLine(PAIRS, ann).startsWith("curl -fsS -u ann -OJ 'https://gw.example/tools/api/"))
+    assert.ok(!wiresharkLine(PAIRS, ann).includes('Compression'), 'Wireshark reads no compressed pipe')
+  })
+
+  test('who has signed in by a token has no password to type', () => {
+    const bob = { user: 'corp:bob', origin: 'token' } as const
+    for (const line of [curlLine(PAIRS, bob), wiresharkLine(PAIRS, bob)])
+      assert.ok(line.startsWith('curl -fsS -H "Authorization: Bearer $CAPFLEET_TOKEN" '), line)
   })
 
   test('a text with a quote stays one word', () => {
