@@ -26,7 +26,13 @@ export function startingApp({ log, listen }: StartingProgram): RequestListener {
     }
     if (ctx.path !== '/readyz') throw notYet()
     ctx.status = 503
-    ctx.body = { ready: false, draining: false, insecure: isInsecure(listen), schedulerReachable: false }
+    ctx.body = {
+      ready: false,
+      draining: false,
+      insecure: isInsecure(listen),
+      devicesKnown: false,
+      schedulerReachable: false,
+    }
   })
   return app.callback()
 }

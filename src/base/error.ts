@@ -196,6 +196,13 @@ export const ERROR_KINDS = {
     retry: true,
     blame: 'caller',
   },
+  'discovery-pending': {
+    status: 503,
+    title: 'A discovery has not told yet which devices there are',
+    retry: true,
+    blame: 'ours',
+  },
+  'no-device': { status: 503, title: 'There is no device to read from', retry: true, blame: 'ours' },
   draining: { status: 503, title: 'The program is shutting down', retry: true, blame: 'ours' },
   'scheduler-unavailable': {
     status: 503,

@@ -367,7 +367,14 @@ export const OPERATIONS = {
     says: 'Whether new requests should come here. Redis being away does not make a gateway unready.',
     answers: [
       json('Readiness', READINESS, 'They should.'),
-      { ...json('Readiness', READINESS, 'They should not: the program is shutting down.'), status: 503 },
+      {
+        ...json(
+          'Readiness',
+          READINESS,
+          'They should not: the program is shutting down, or does not know all devices yet.',
+        ),
+        status: 503,
+      },
     ],
     errors: [],
   },

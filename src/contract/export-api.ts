@@ -21,6 +21,8 @@ const ORDER_ERRORS: readonly ErrorCode[] = [
   'bad-timezone',
   'ambiguous-timezone',
   'unknown-device',
+  'discovery-pending',
+  'no-device',
   'unknown-capture',
   'ambiguous-capture',
   'idempotency-conflict',

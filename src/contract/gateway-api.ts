@@ -43,6 +43,9 @@ const DEVICE_ERRORS: readonly ErrorCode[] = [
   'draining',
 ]
 
+/** What may be wrong with the choice of devices, or cannot be said of it yet. */
+const CHOICE_ERRORS: readonly ErrorCode[] = ['unknown-device', 'discovery-pending']
+
 /** What may go wrong before a download has its streams, or is an export (Queue=job). */
 const LEASE_ERRORS: readonly ErrorCode[] = [
   'audit-unavailable',
@@ -76,7 +79,7 @@ export function belowDevice(endpoint: Endpoint): Endpoint {
     // What the gateway says of the caller, it says itself.
     requestHeaders: (endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
     parameters: endpoint.parameters ?? [],
-    errors: [...endpoint.errors, 'unknown-device', ...DEVICE_ERRORS, ...changeErrors(endpoint)],
+    errors: [...endpoint.errors, ...CHOICE_ERRORS, ...DEVICE_ERRORS, ...changeErrors(endpoint)],
   }
 }
 
@@ -100,7 +103,14 @@ export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpo
     parameters: downloadRows(endpoint.path, endpoint.context.kind, 'fleet'),
     context: { ...endpoint.context, at: 'fleet' },
     answers: [GATEWAY_DOWNLOAD_ANSWER, EXPORT_ORDERED],
-    errors: [...endpoint.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS, ...LEASE_ERRORS],
+    errors: [
+      ...endpoint.errors,
+      ...CHOICE_ERRORS,
+      'no-device',
+      'ambiguous-capture',
+      ...DEVICE_ERRORS,
+      ...LEASE_ERRORS,
+    ],
   }
 }
 
@@ -134,7 +144,8 @@ function atRoot(endpoint: Endpoint): Endpoint {
     ],
     errors: [
       ...endpoint.errors,
-      'unknown-device',
+      ...CHOICE_ERRORS,
+      'no-device',
       'ambiguous-capture',
       ...DEVICE_ERRORS,
       ...changeErrors(endpoint),
@@ -185,7 +196,13 @@ export const GATEWAY_API = {
         headers: [CAPFLEET_UNREACHABLE],
       },
     ],
-    errors: [...DEVICE_API.estimate.errors, 'unknown-device', 'ambiguous-capture', ...DEVICE_ERRORS],
+    errors: [
+      ...DEVICE_API.estimate.errors,
+      ...CHOICE_ERRORS,
+      'no-device',
+      'ambiguous-capture',
+      ...DEVICE_ERRORS,
+    ],
   },
 
   activity: {
@@ -202,7 +219,7 @@ export const GATEWAY_API = {
         headers: [CAPFLEET_UNREACHABLE],
       },
     ],
-    errors: ['bad-timezone', 'ambiguous-timezone', 'unknown-device', 'out-of-bounds'],
+    errors: ['bad-timezone', 'ambiguous-timezone', ...CHOICE_ERRORS, 'out-of-bounds'],
   },
 
   // The gateway about its devices and itself.
@@ -224,7 +241,7 @@ export const GATEWAY_API = {
     says: 'One device, as its last probe found it.',
     parameters: [{}],
     answers: [json('Device', DEVICE_REPORT, 'The device.')],
-    errors: ['unknown-device'],
+    errors: CHOICE_ERRORS,
   },
   events: {
     method: 'GET',
@@ -330,5 +347,5 @@ export const OTHER_DEVICE_PATH: Endpoint = {
   ...readablePath('/{*path}'),
   scope: 'capture:control',
   says: 'Any other path of the device: it might change something there, so that pages of other sites are refused.',
-  errors: [...DEVICE_ERRORS, 'unknown-device', 'not-found', 'cross-site', 'audit-unavailable'],
+  errors: [...DEVICE_ERRORS, ...CHOICE_ERRORS, 'not-found', 'cross-site', 'audit-unavailable'],
 }

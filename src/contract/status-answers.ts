@@ -20,6 +20,7 @@ export const READINESS = z.object({
   insecure: boolean.describe(
     'Whether passwords cross the network readable: no TLS beyond the machine itself',
   ),
+  devicesKnown: boolean.optional().describe('Of a gateway: whether each discovery has told of its devices'),
   schedulerReachable: boolean.optional().describe('Of a gateway: whether Redis answers'),
 })
 

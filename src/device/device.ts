@@ -55,6 +55,11 @@ export class Device {
     return this.#authorization
   }
 
+  /** Where connections to this device go to, with the port. */
+  get address(): string {
+    return `${this.#options.address ?? this.url.hostname}:${this.url.port}`
+  }
+
   /** What every connection to this device must be made with. */
   get connectOptions(): DeviceConnectOptions {
     this.#connectOptions ??= connectOptionsOf(this.#options)

@@ -7,7 +7,7 @@ import { DeviceBreaker } from './health/device-breaker.ts'
 import { DeviceHealth, type HealthReport } from './health/device-health.ts'
 import type { ClockOffset } from './health/device-probe.ts'
 import { LargeAnswers } from './large-answers.ts'
-import { unknownDevice } from './unknown-device.ts'
+import { notInFleet } from './unknown-device.ts'
 
 /** A device of the fleet with what the gateway needs to talk to it. */
 export interface FleetMember {
@@ -41,6 +41,13 @@ export interface FleetChange {
   readonly removed: readonly string[]
 }
 
+export interface FleetReplacement {
+  /** They can be found by name, but belong to the fleet no more; default: none. */
+  readonly leaving?: readonly Device[]
+  /** Whether no discovery has yet to tell of further devices; default: true. */
+  readonly isComplete?: boolean
+}
+
 /** Who wants to know at once. */
 export interface FleetListener {
   /** There is another list of devices. */
@@ -57,6 +64,7 @@ export class Fleet implements AsyncDisposable {
   #members: ReadonlyMap<string, FleetMember> = new Map()
   #devices: readonly Device[] = []
   #present: ReadonlySet<string> = new Set()
+  #isComplete = false
   readonly #listeners = new Set<FleetListener>()
 
   constructor(options: FleetOptions) {
@@ -66,6 +74,11 @@ export class Fleet implements AsyncDisposable {
 
   get devices(): readonly Device[] {
     return this.#devices
+  }
+
+  /** Whether these are all devices: false until each discovery has answered once. */
+  get isComplete(): boolean {
+    return this.#isComplete
   }
 
   /** The members of the fleet, in its order. */
@@ -78,17 +91,20 @@ export class Fleet implements AsyncDisposable {
     return this.#members.get(name)
   }
 
-  /** As find(), but fails with unknown-device, because a device may be removed after it was chosen. */
+  /**
+   * As find(), but fails with unknown-device, because a device may be removed after it was chosen; or with
+   * discovery-pending.
+   */
   get(name: string): FleetMember {
     const member = this.find(name)
     if (member !== undefined) return member
-    throw unknownDevice(name, namesOf(this.#devices), 'device')
+    throw notInFleet(this, name)
   }
 
-  /** The member for a new request, which must not be leaving. Fails with unknown-device. */
+  /** The member for a new request, which must not be leaving. Fails as get(). */
   choose(name: string): FleetMember {
     if (this.#present.has(name)) return this.get(name)
-    throw unknownDevice(name, namesOf(this.#devices), 'device')
+    throw notInFleet(this, name)
   }
 
   /** See DeviceHealth.readers(); undefined also for a device that is not known. */
@@ -117,10 +133,12 @@ export class Fleet implements AsyncDisposable {
 
   /**
    * Makes `devices` the fleet; those that stay the same keep their connections and what is known of
-   * them. `leaving` can be found by name, but belong to the fleet no more. Whoever has a member that
-   * is gone can use it to the end. REQUIRES: names are unique.
+   * them. Whoever has a member that is gone can use it to the end. REQUIRES: names are unique.
    */
-  replace(devices: readonly Device[], leaving: readonly Device[] = []): FleetChange {
+  replace(
+    devices: readonly Device[],
+    { leaving = [], isComplete = true }: FleetReplacement = {},
+  ): FleetChange {
     const before = this.#members
     const members = [...devices, ...leaving].map((device) => {
       const member = before.get(device.name)
@@ -129,6 +147,7 @@ export class Fleet implements AsyncDisposable {
     this.#members = new Map(members.map((member) => [member.device.name, member]))
     this.#devices = members.slice(0, devices.length).map((member) => member.device)
     this.#present = new Set(namesOf(this.#devices))
+    this.#isComplete = isComplete
     const kept = new Set(members)
     const gone = [...before.values()].filter((member) => !kept.has(member))
     // The client of a member that is gone may be in use; it closes its idle connections by itself.

@@ -41,7 +41,7 @@ export function isSelected(device: Selectable, selection: string): boolean {
   return wordsOf(selection).some((word) => matcherOf(word)(device))
 }
 
-function wordsOf(selection: string): readonly string[] {
+export function wordsOf(selection: string): readonly string[] {
   return selection
     .split(',')
     .map((word) => word.trim())

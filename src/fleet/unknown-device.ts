@@ -1,5 +1,21 @@
 import { CapfleetError } from '../base/error.ts'
 import { nearestNames } from '../query/nearest-names.ts'
+import { discoveryPending } from './discovery-pending.ts'
+
+interface KnownDevices {
+  readonly devices: readonly { readonly name: string }[]
+  readonly isComplete: boolean
+}
+
+/** The error for a name that the fleet does not have, or not yet. */
+export function notInFleet({ devices, isComplete }: KnownDevices, wanted: string): CapfleetError {
+  if (!isComplete) return discoveryPending()
+  return unknownDevice(
+    wanted,
+    devices.map(({ name }) => name),
+    'device',
+  )
+}
 
 /** The error for a name that no device (or site) of `names` has. `param` is the parameter at fault. */
 export function unknownDevice(wanted: string, names: readonly string[], param: string): CapfleetError {

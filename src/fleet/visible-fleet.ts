@@ -2,10 +2,10 @@
 import type { Device } from '../device/device.ts'
 import type { Fleet, FleetMember } from './fleet.ts'
 import { isSelected } from './select-devices.ts'
-import { unknownDevice } from './unknown-device.ts'
+import { notInFleet } from './unknown-device.ts'
 
 /** What there is to be seen of a fleet. */
-export type FleetView = Pick<Fleet, 'devices' | 'members' | 'find' | 'get' | 'choose'>
+export type FleetView = Pick<Fleet, 'devices' | 'isComplete' | 'members' | 'find' | 'get' | 'choose'>
 
 /** The devices of the fleet that each of `selections` has (in the form of selectDevices). */
 export class VisibleFleet implements FleetView {
@@ -19,6 +19,10 @@ export class VisibleFleet implements FleetView {
 
   get devices(): readonly Device[] {
     return this.#fleet.devices.filter((device) => this.#isVisible(device))
+  }
+
+  get isComplete(): boolean {
+    return this.#fleet.isComplete
   }
 
   get members(): readonly FleetMember[] {
@@ -45,8 +49,6 @@ export class VisibleFleet implements FleetView {
   }
 
   #refuseHidden(name: string): void {
-    if (this.find(name) !== undefined) return
-    const visible = this.devices.map((device) => device.name)
-    throw unknownDevice(name, visible, 'device')
+    if (this.find(name) === undefined) throw notInFleet(this, name)
   }
 }

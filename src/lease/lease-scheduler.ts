@@ -127,7 +127,9 @@ export class LeaseScheduler {
   async acquire(request: LeaseRequest): Promise<Lease> {
     request.signal.throwIfAborted()
     this.#refuseWhileDraining(request)
-    const { id } = request
+    const { id, devices } = request
+    // The scripts would take it for a release, and never answer.
+    if (devices.length === 0) throw new Error(`the request ${id} wants a lease on no device`)
     if (this.#entries.has(id)) throw new Error(`the request ${id} has a lease already`)
     const entry = new LeaseEntry(request, ++this.#attempt)
     this.#entries.set(id, entry)

@@ -5,7 +5,7 @@ import { collectCaptureLists } from '../fleet/capture-lists.ts'
 import { findCapture } from '../fleet/find-capture.ts'
 import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../query/capture-name-rule.ts'
 import { badParameter } from '../query/query-parameters.ts'
-import { selectedMembers } from './fleet-selection.ts'
+import { sourceMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { requestSignal } from './request-signal.ts'
 import type { RouteContext } from './route.ts'
@@ -20,7 +20,7 @@ export async function captureHolder(
   parts: GatewayParts,
 ): Promise<string> {
   if (!CAPTURE_NAME.test(captureName)) throw badParameter('StreamName', CAPTURE_NAME_RULE)
-  const members = selectedMembers(ctx, parts)
+  const members = sourceMembers(ctx, parts)
   using leaving = requestSignal(ctx)
   const { signal } = leaving
   try {
@@ -50,7 +50,7 @@ async function refuseAgedOut(
   const limit = { caller: callerLabel(user), timeoutMs: parts.limits.probeTimeoutMs, signal }
   const target = `/api/v1/pcap/estimate?StreamName=${captureName}`
   const answers = await Promise.allSettled(
-    selectedMembers(ctx, parts).map(({ device, client, breaker }) =>
+    sourceMembers(ctx, parts).map(({ device, client, breaker }) =>
       parts.callLimits.run({ device: device.name, user }, () =>
         breaker.run(() => client.getText(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.estimate })),
       ),

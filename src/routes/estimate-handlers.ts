@@ -10,7 +10,7 @@ import type { DownloadQuery } from '../query/download-query.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
 import { estimatedKind, parseDownloadQuery } from '../query/parse-download-query.ts'
 import { captureHolder } from './capture-holder.ts'
-import { selectedMembers } from './fleet-selection.ts'
+import { sourceMembers } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery } from './parse-request-query.ts'
 import { requestSignal } from './request-signal.ts'
@@ -28,7 +28,7 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
   const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet' })
   const members =
     kind === 'timerange'
-      ? selectedMembers(ctx, parts)
+      ? sourceMembers(ctx, parts)
       : [parts.fleet.get(await captureHolder(query.captureName ?? '', ctx, parts))]
   using leaving = requestSignal(ctx)
   using limit = new JoinedSignal([leaving.signal], parts.limits.probeTimeoutMs)

@@ -23,7 +23,8 @@ export async function followFleet(ctx: RouteContext, parts: GatewayParts): Promi
   const { devices, lastEventId } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...EVENTS_PARAMETERS })
   // A browser sends the header when it comes back to an address that may still have the parameter.
   const from = beginOf(headerId(ctx) ?? lastEventId)
-  selectedDevices(ctx, parts)
+  // A device that is not known yet may come; until then all that can be said of a name is that.
+  if (parts.fleet.isComplete) selectedDevices(ctx, parts)
   const wants = wantedDevices(ctx, devices ?? String(ctx.headers['capfleet-device'] ?? '*'))
   const { name: user } = callerOf(ctx)
   await answerLive(parts, ctx, {

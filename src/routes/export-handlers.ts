@@ -17,7 +17,7 @@ import { readParameters, refuseMiscased } from '../query/read-parameters.ts'
 import { madeOf, maySee, seesOthers } from './caller-bounds.ts'
 import { captureHolder } from './capture-holder.ts'
 import { refuseBadFilters } from './check-download.ts'
-import { selectedDevices } from './fleet-selection.ts'
+import { selectedSources } from './fleet-selection.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { parseRequestQuery } from './parse-request-query.ts'
 import { refuseBody, refuseUnsafeChange, refuseWhileDraining, refuseWithoutForm } from './refuse-request.ts'
@@ -48,7 +48,7 @@ export async function planExport(
   const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet', table })
   const devices =
     kind === 'timerange'
-      ? selectedDevices(ctx, parts).map(({ name }) => name)
+      ? selectedSources(ctx, parts).map(({ name }) => name)
       : [await captureHolder(query.captureName ?? '', ctx, parts)]
   return planDownload(query, devices, parts.exports.devicesMax)
 }

@@ -4,7 +4,7 @@ import { planDownload } from '../fleet/plan.ts'
 import type { DownloadKind } from '../query/download-query.ts'
 import { answerDownload } from './answer-download.ts'
 import { captureHolder } from './capture-holder.ts'
-import { selectedDevices } from './fleet-selection.ts'
+import { selectedSources } from './fleet-selection.ts'
 import { parseRequestQuery, type QueryParser } from './parse-request-query.ts'
 import type { RouteHandler } from './route.ts'
 
@@ -13,7 +13,7 @@ export function downloadTimeRange(parse: QueryParser): RouteHandler {
   return async (ctx, parts) => {
     await answerDownload(ctx, parts, () => {
       const query = parseRequestQuery(ctx, parts, { kind: 'timerange', parse, at: 'fleet' })
-      const devices = selectedDevices(ctx, parts).map((device) => device.name)
+      const devices = selectedSources(ctx, parts).map((device) => device.name)
       return planDownload(query, devices, parts.limits.devicesMax)
     })
   }

@@ -25,15 +25,18 @@ export async function live(ctx: RouteContext): Promise<void> {
 }
 
 /**
- * Whether new requests should come here. An outage of Redis is told but does not make a replica
+ * Whether new requests should come here: not while a discovery has not told of its devices. An outage of Redis is told but does not make a replica
  * unready: it hits all replicas alike, and running streams need the gateway.
  */
 export async function ready(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const draining = parts.draining.aborted
-  ctx.status = draining ? 503 : 200
+  const { isComplete } = parts.fleet
+  const isReady = isComplete && !draining
+  ctx.status = isReady ? 200 : 503
   ctx.body = {
-    ready: !draining,
+    ready: isReady,
     draining,
+    devicesKnown: isComplete,
     insecure: parts.isInsecure,
     schedulerReachable: parts.downloads.leases.reachable,
   }

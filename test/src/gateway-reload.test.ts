@@ -242,6 +242,7 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
             caFile: certificate.cert,
           },
           scheme: 'http',
+          keepS: 0,
           allowCidrs: ['127.0.0.1/32'],
           site: 'k8s',
           user: 'gateway',
@@ -249,7 +250,7 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
         },
       ],
     })
-    assert.equal(await names(), 'd0')
+    await untilNames('d0')
     kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d1.port))
     await untilNames('d0,pod-1')
     const answer = await ask(`${TIMERANGE}&Device=site=k8s`)

@@ -9,6 +9,7 @@ export interface FakePod {
   readonly address: string
   readonly node?: string
   readonly ready?: boolean
+  readonly terminating?: boolean
 }
 
 /** One slice of this name with these pods. */
@@ -18,7 +19,7 @@ export function makeSlice(name: string, pods: readonly FakePod[], port = 8081) {
     addressType: 'IPv4',
     endpoints: pods.map((pod) => ({
       addresses: [pod.address],
-      conditions: { ready: pod.ready ?? true },
+      conditions: { ready: pod.ready ?? true, terminating: pod.terminating ?? false },
       targetRef: { kind: 'Pod', name: pod.name },
       nodeName: pod.node ?? null,
     })),

@@ -7,8 +7,8 @@ import { joinBounds } from '../../auth/bounds.ts'
 import { findUser } from '../../auth/users-file.ts'
 import type { Bounds } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
+import { chooseSources } from '../../fleet/choose-devices.ts'
 import { planDownload } from '../../fleet/plan.ts'
-import { selectDevices } from '../../fleet/select-devices.ts'
 import { VisibleFleet } from '../../fleet/visible-fleet.ts'
 import { withinBounds } from '../../fleet/within-bounds.ts'
 import { followingCronMs } from '../../query/cron-times.ts'
@@ -109,10 +109,7 @@ async function runOrder(
   })
   const { devices } = readParameters(FLEET_PARAMETERS, given)
   const query = withinBounds(asked, bounds)
-  const visible = new VisibleFleet(fleet, bounds.devices).devices
-  const names = selectDevices(visible, devices).map(({ name }) => name)
-  if (names.length === 0)
-    throw new CapfleetError('device-unreachable', 'no device is known to the worker at present')
+  const names = chooseSources(new VisibleFleet(fleet, bounds.devices), devices).map(({ name }) => name)
   const exported = readParameters(EXPORT_PARAMETERS, given)
   return orderOf({
     plan: planDownload(query, names, ordering.devicesMax),

@@ -6,12 +6,13 @@ import type { DiscoverySettings } from './device-settings.ts'
 import { admitDevices, type FoundDevice, type RefusedDevice } from './discovered-devices.ts'
 import { watchEndpointSlices } from './endpoint-slice-watch.ts'
 import { devicesOfSlices } from './endpoint-slices.ts'
+import { KeptDevices } from './kept-devices.ts'
 import { lookUpSrv } from './srv-discovery.ts'
 
 export interface DiscoveryOptions {
   readonly settings: DiscoverySettings
   readonly access: DeviceAccess
-  /** Gets all devices, whenever they were found anew. */
+  /** Gets all devices, whenever they were found anew or one of them is forgotten. */
   readonly onDevices: (devices: readonly Device[]) => void
   readonly log: Log
 }
@@ -20,20 +21,27 @@ export interface DiscoveryOptions {
 const RETRY_FIRST_MS = 1_000
 const RETRY_MOST_MS = 30_000
 
-/** Keeps asking a directory for devices until it is closed. While it fails the last list stands. */
+/**
+ * Keeps asking a directory for devices until it is closed. While it fails the last list stands; a device that it does
+ * not tell of any more is kept for `keepS`.
+ */
 export class DeviceDiscovery {
   readonly #options: DiscoveryOptions
   readonly #closing = new AbortController()
   readonly #running: Promise<void>
   #refused: ReadonlySet<string> = new Set()
+  readonly #kept: KeptDevices
+  #forgetting: NodeJS.Timeout | undefined
 
   constructor(options: DiscoveryOptions) {
     this.#options = options
+    this.#kept = new KeptDevices(options.settings.keepS * 1_000)
     this.#running = this.#run()
   }
 
   async close(): Promise<void> {
     this.#closing.abort(new Error('the discovery was closed'))
+    clearTimeout(this.#forgetting)
     await this.#running
   }
 
@@ -74,7 +82,17 @@ export class DeviceDiscovery {
     if (this.#closing.signal.aborted) return
     const { devices, refused } = admitDevices(found, this.#options)
     this.#logRefused(refused)
-    this.#options.onDevices(devices)
+    this.#tell(devices)
+  }
+
+  #tell(devices: readonly Device[]): void {
+    clearTimeout(this.#forgetting)
+    const nowMs = performance.now()
+    this.#kept.tell(devices, nowMs)
+    const { nextMs } = this.#kept
+    if (nextMs !== undefined)
+      this.#forgetting = setTimeout(() => this.#tell(devices), Math.ceil(nextMs - nowMs)).unref()
+    this.#options.onDevices(this.#kept.devices)
   }
 
   /** Logs each refused device once, not with every answer of the directory. */

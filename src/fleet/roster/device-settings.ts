@@ -52,6 +52,7 @@ export const discoverySchema = z
     dnsServers: z.array(z.string().refine(isServer, 'must be an IP address, or one with a port')).default([]),
     endpointSlice: endpointSliceSchema.optional(),
     intervalS: z.number().min(0.1).max(86_400).default(30),
+    keepS: z.number().min(0).max(86_400).default(600),
     scheme: z.enum(['http', 'https']).default('https'),
     allowCidrs: z.array(z.string().refine(isCidr, CIDR_RULE)).default([]),
     ...accessShape,

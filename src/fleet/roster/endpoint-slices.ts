@@ -3,9 +3,10 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { FoundDevice } from './discovered-devices.ts'
 
+const condition = z.boolean().nullish()
 const endpointSchema = z.object({
   addresses: z.array(z.string()).min(1),
-  conditions: z.object({ ready: z.boolean().nullish() }).nullish(),
+  conditions: z.object({ ready: condition, serving: condition, terminating: condition }).nullish(),
   hostname: z.string().nullish(),
   nodeName: z.string().nullish(),
   targetRef: z.object({ name: z.string() }).nullish(),
@@ -26,33 +27,53 @@ export interface SliceReading {
   readonly nameBy: 'pod' | 'node'
 }
 
-/** The devices of all slices, sorted by name. */
+/** How far the pod of an endpoint is one to ask: a name means the pod of the least rank. */
+const RANK = { serving: 0, notReady: 1, terminating: 2 } as const
+
+interface RankedDevice extends FoundDevice {
+  readonly rank: number
+}
+
+/**
+ * The devices of all slices, sorted by name. A pod that is not ready is one, too: left out, it would silently be missed
+ * in what is read from all devices. Whether it answers, the gateway's own probes say.
+ */
 export function devicesOfSlices(
   slices: Iterable<EndpointSlice>,
   reading: SliceReading,
 ): readonly FoundDevice[] {
   const found = [...slices].flatMap((slice) => devicesOfSlice(slice, reading))
   // A pod with two address families is in a slice of each; the IPv4 address comes first and stays.
-  found.sort((a, b) => a.name.localeCompare(b.name, 'en') || isIP(a.host) - isIP(b.host))
-  return found.filter((device, index) => !isSamePod(device, found[index - 1]))
+  found.sort((a, b) => a.name.localeCompare(b.name, 'en') || a.rank - b.rank || isIP(a.host) - isIP(b.host))
+  return found
+    .filter((device, index) => !isStoodFor(device, found[index - 1]))
+    .map(({ rank: _rank, ...device }) => device)
 }
 
-function devicesOfSlice(slice: EndpointSlice, { port: wantedPort, nameBy }: SliceReading): FoundDevice[] {
+function devicesOfSlice(slice: EndpointSlice, { port: wantedPort, nameBy }: SliceReading): RankedDevice[] {
   const ports = slice.ports ?? []
   const chosen = ports.find(
     ({ name, port }) => wantedPort === undefined || [name, String(port)].includes(wantedPort),
   )
   return (slice.endpoints ?? []).flatMap((value) => {
     const endpoint = endpointSchema.safeParse(value).data
-    if (endpoint === undefined || endpoint.conditions?.ready === false) return []
+    if (endpoint === undefined) return []
     // Only the first address counts, says the documentation of the type.
     const [host = ''] = endpoint.addresses
     const ofPod = endpoint.targetRef?.name ?? endpoint.hostname ?? ''
     const name = nameBy === 'node' ? (endpoint.nodeName ?? '') : ofPod
-    return [{ name, host, port: chosen?.port ?? 0, addresses: [host] }]
+    return [{ name, host, port: chosen?.port ?? 0, addresses: [host], rank: rankOf(endpoint) }]
   })
 }
 
-function isSamePod(device: FoundDevice, before: FoundDevice | undefined): boolean {
-  return before?.name === device.name && isIP(before.host) !== isIP(device.host)
+/** While pods are replaced, a node has two of them; two that serve have one name by mistake. */
+function isStoodFor(device: RankedDevice, before: RankedDevice | undefined): boolean {
+  if (before?.name !== device.name) return false
+  return device.rank > RANK.serving || isIP(before.host) !== isIP(device.host)
+}
+
+function rankOf({ conditions }: z.infer<typeof endpointSchema>): number {
+  if (conditions?.terminating === true) return RANK.terminating
+  // A Service may publish addresses as ready that are not (publishNotReadyAddresses).
+  return (conditions?.serving ?? conditions?.ready) === false ? RANK.notReady : RANK.serving
 }

@@ -29,7 +29,8 @@ export interface RosterOptions {
 interface Source {
   readonly plan: DiscoveryPlan
   readonly discovery: DeviceDiscovery
-  devices: readonly Device[]
+  /** undefined: it has not answered yet. */
+  devices: readonly Device[] | undefined
 }
 
 interface Leaver {
@@ -80,7 +81,7 @@ export class FleetRoster implements AsyncDisposable {
   #begin(plan: DiscoveryPlan): Source {
     const source: Source = {
       plan,
-      devices: [],
+      devices: undefined,
       discovery: new DeviceDiscovery({
         ...plan,
         log: this.#options.log,
@@ -102,7 +103,8 @@ export class FleetRoster implements AsyncDisposable {
         this.#leavers.set(device.name, { device, untilMs: performance.now() + GRACE_MS })
     for (const name of names) this.#leavers.delete(name)
     const leaving = [...this.#leavers.values()].map(({ device }) => device)
-    const change = fleet.replace(present, leaving)
+    const isComplete = this.#sources.every(({ devices }) => devices !== undefined)
+    const change = fleet.replace(present, { leaving, isComplete })
     const isChange = change.added.length + change.changed.length + change.removed.length > 0
     if (isChange) log.info('fleet.changed', { ...change, devices: present.length })
     if (leaving.length > 0) this.#seeingOff ??= this.#seeOff()
@@ -111,7 +113,7 @@ export class FleetRoster implements AsyncDisposable {
   #present(): readonly Device[] {
     const present = new Map<string, Device>()
     const duplicates = new Set<string>()
-    for (const device of [...this.#configured, ...this.#sources.flatMap(({ devices }) => devices)]) {
+    for (const device of [...this.#configured, ...this.#sources.flatMap(({ devices }) => devices ?? [])]) {
       if (present.has(device.name)) duplicates.add(`${device.name} ${device.url.href}`)
       else present.set(device.name, device)
     }

@@ -210,7 +210,7 @@ describe('the fleet', { timeout: 30_000 }, () => {
     )
     assert.deepEqual(fleet.replace([d0]), { added: [], changed: [], removed: ['d2', 'd1'] })
     assert.throws(() => fleet.get('d1'), { code: 'unknown-device' })
-    assert.deepEqual(fleet.replace([], [d0]), { added: [], changed: [], removed: [] })
+    assert.deepEqual(fleet.replace([], { leaving: [d0] }), { added: [], changed: [], removed: [] })
     assert.equal(fleet.get('d0'), before, 'a device that is leaving can still be found')
     assert.deepEqual([fleet.devices, fleet.members], [[], []])
   })

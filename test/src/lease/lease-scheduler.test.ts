@@ -104,6 +104,13 @@ describe('the lease scheduler', { timeout: 60_000 }, () => {
   const isCode = (code: string) => (error: unknown) => error instanceof CapfleetError && error.code === code
   const give = (lease: Lease) => lease[Symbol.asyncDispose]()
 
+  test('refuses a lease on no device, which the scripts would read as a release', async () => {
+    const scheduler = await start()
+    await assert.rejects(ask(scheduler, []), /wants a lease on no device/)
+    assert.deepEqual(scheduler.own, { held: 0, waiting: 0, streams: 0 })
+    await close(scheduler)
+  })
+
   test('grants four streams on a device and queues the fifth until one is given back', async () => {
     const scheduler = await start()
     const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))

@@ -57,6 +57,22 @@ describe('schedules', { timeout: 60_000 }, () => {
     BigInt(new URLSearchParams(order.plan.query).get('TSEnd') ?? '-1')
   const ns = (ms: number): bigint => BigInt(ms) * 1_000_000n
 
+  test('a run waits until it is known which devices there are, and until there is one', async () => {
+    const id = await hourly()
+    const refusal = async () => {
+      await runSchedule(worker, id, FIRST_MS)
+      return (await worker.schedules.find(id))?.error?.code
+    }
+    worker.fleet.replace(worker.fleet.devices, { isComplete: false })
+    assert.equal(await refusal(), 'discovery-pending')
+    worker.fleet.replace([])
+    assert.equal(await refusal(), 'no-device')
+    assert.deepEqual(await exports(), [])
+    stand.setDevices('d0', 'd1')
+    await runSchedule(worker, id, FIRST_MS)
+    assert.deepEqual((await exports())[0]?.order.plan.devices, ['d0', 'd1'])
+  })
+
   test('nothing is ordered before a run is due', async () => {
     const id = await hourly()
     await runDueSchedules(worker, FIRST_MS - 1)

@@ -68,6 +68,38 @@ describe('discovery by DNS', { timeout: 30_000 }, () => {
     await running.until(['lon1 lon1.example.org', 'nyc1 nyc1.example.org:8081'])
   })
 
+  test('a device that vanishes is kept for keepS, or until another name has its address', async () => {
+    await using dns = await TinyDns.start([
+      [SRV, 'SRV', '80 gone.example.org'],
+      [SRV, 'SRV', '80 lon1.example.org'],
+      [SRV, 'SRV', '80 nyc1.example.org'],
+      ['gone.example.org', 'A', '192.0.2.9'],
+      ['lon1.example.org', 'A', '192.0.2.1'],
+      ['nyc1.example.org', 'A', '192.0.2.2'],
+    ])
+    const [gone, lon1, nyc1] = ['gone', 'lon1', 'nyc1'].map((name) => `${name} ${name}.example.org`) as [
+      string,
+      string,
+      string,
+    ]
+    await using keeping = discover({ srv: SRV, dnsServers: [dns.address] })
+    await using forgetting = discover({ srv: SRV, dnsServers: [dns.address], keepS: 0.3 })
+    await keeping.until([gone, lon1, nyc1])
+    await forgetting.until([gone, lon1, nyc1])
+    const told = forgetting.found.length
+    dns.table = [
+      [SRV, 'SRV', '80 new1.example.org'],
+      [SRV, 'SRV', '80 nyc1.example.org'],
+      ['new1.example.org', 'A', '192.0.2.1'],
+      ['nyc1.example.org', 'A', '192.0.2.2'],
+    ]
+    await keeping.until([gone, 'new1 new1.example.org', nyc1])
+    await forgetting.until(['new1 new1.example.org', nyc1])
+    const between = forgetting.found.slice(told).map((devices) => devices.join())
+    assert.ok(between.includes([gone, 'new1 new1.example.org', nyc1].join()), 'not forgotten at once')
+    assert.ok(keeping.found.at(-1)?.includes(gone))
+  })
+
   test('a name that leads to a forbidden address is refused, told once, and allowed by allowCidrs', async () => {
     await using dns = await TinyDns.start([
       [SRV, 'SRV', '80 evil.example.org'],
@@ -93,7 +125,7 @@ describe('discovery by EndpointSlices', { timeout: 30_000 }, () => {
     return path
   }
 
-  test('lists, then follows the watch: pods come, become unready, move and go', async () => {
+  test('lists, then follows the watch: pods come and go; one that is not ready stays', async () => {
     await using folder = await tempFolder()
     await using kubernetes = await FakeKubernetes.start()
     kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '10.0.0.1' }]))
@@ -105,6 +137,7 @@ describe('discovery by EndpointSlices', { timeout: 30_000 }, () => {
         port: 'api',
         tokenFile: await tokenFile(folder.path),
       },
+      keepS: 0.2,
     })
     await running.until(['pod-1 10.0.0.1:8081'])
     await eventually(() => kubernetes.watchers === 1, { limitMs: 8_000, message: 'it watches' })
@@ -116,10 +149,11 @@ describe('discovery by EndpointSlices', { timeout: 30_000 }, () => {
     )
     await running.until(['pod-1 10.0.0.1:8081', 'pod-2 10.0.0.2:8081', 'pod-3 10.0.0.3:8081'])
     kubernetes.bookmark()
-    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '10.0.0.1', ready: false }]))
-    await running.until(['pod-2 10.0.0.2:8081', 'pod-3 10.0.0.3:8081'])
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '10.0.0.4', ready: false }]))
+    await running.until(['pod-1 10.0.0.4:8081', 'pod-2 10.0.0.2:8081', 'pod-3 10.0.0.3:8081'])
     kubernetes.remove('b')
-    await running.until([])
+    // Nothing else happens in the directory: they are forgotten by themselves.
+    await running.until(['pod-1 10.0.0.4:8081'])
     assert.equal(kubernetes.urls.length, 2)
     const [list = '', watch = ''] = kubernetes.urls
     assert.equal(
@@ -145,8 +179,16 @@ describe('discovery by EndpointSlices', { timeout: 30_000 }, () => {
     await running.until(['lon1 10.0.0.1:9090'])
     await eventually(() => kubernetes.watchers === 1, { limitMs: 8_000, message: 'it watches' })
     const fresh = { name: 'pod-2', address: '10.0.0.2', node: 'lon1' }
-    kubernetes.put(makeSlice('a', [{ ...old, ready: false }, fresh]))
+    // A Service may publish all addresses as ready.
+    kubernetes.put(makeSlice('a', [{ ...old, terminating: true }, fresh]))
     await running.until(['lon1 10.0.0.2:9090'])
+    const next = { name: 'pod-3', address: '10.0.0.3', node: 'lon1', ready: false }
+    kubernetes.put(makeSlice('a', [next, { ...fresh, terminating: true }]))
+    await running.until(['lon1 10.0.0.3:9090'])
+    // A surge: the next one starts beside the one that serves.
+    kubernetes.put(makeSlice('a', [next, fresh]))
+    await running.until(['lon1 10.0.0.2:9090'])
+    assert.deepEqual(running.logged, [])
   })
 
   test('lists anew when the watch ends, when its version expired, and with a new token', async () => {
@@ -157,7 +199,7 @@ describe('discovery by EndpointSlices', { timeout: 30_000 }, () => {
       namespace: 'capture',
       tokenFile: await tokenFile(folder.path),
     }
-    await using running = discover({ endpointSlice })
+    await using running = discover({ endpointSlice, keepS: 0 })
     await running.until([])
     const watched = () =>
       eventually(() => kubernetes.watchers === 1, { limitMs: 8_000, message: 'it watches' })

@@ -89,6 +89,26 @@ test('configured devices come first, discovered ones beside them, and a name cou
   assert.deepEqual(made.names(), ['zrh1', 'lon1'])
 })
 
+test('the fleet is complete when each discovery has answered; until then an unknown name may come', async () => {
+  await using dns = await TinyDns.start([
+    [SRV, 'SRV', '80 nyc1.example.org'],
+    ['nyc1.example.org', 'A', '192.0.2.2'],
+  ])
+  dns.isBroken = true
+  await using made = setUp()
+  const settings = discoverySchema.parse({ srv: SRV, dnsServers: [dns.address], token: { env: 'X' } })
+  await made.roster.configure({ devices: [device('zrh1')], discoveries: [{ settings, access }] })
+  assert.equal(made.fleet.isComplete, false)
+  assert.equal(made.fleet.choose('zrh1').device.name, 'zrh1')
+  assert.throws(() => made.fleet.choose('nyc1'), { code: 'discovery-pending' })
+  dns.isBroken = false
+  await eventually(() => made.fleet.isComplete, limit('DNS has answered'))
+  assert.deepEqual(made.names(), ['zrh1', 'nyc1'])
+  assert.throws(() => made.fleet.choose('lon1'), { code: 'unknown-device' })
+  await made.roster.configure({ devices: [device('zrh1')], discoveries: [] })
+  assert.equal(made.fleet.isComplete, true)
+})
+
 test('a device that leaves is kept for its downloads, chosen by none, and gone when they are over', async () => {
   await using made = setUp()
   const [a, b] = [device('a'), device('b')]
