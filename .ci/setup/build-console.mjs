@@ -1,14 +1,12 @@
 // The page, which the gateway serves: src/console becomes dist-console.
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fail, ROOT, run, say } from './console.mjs'
 import { whenChanged } from './when-changed.mjs'
 
-/** What the page is made of: its own folder, the parameters that it shares with the gateway, and the packages. */
-const SOURCES = ['src/console', 'src/query', 'src/contract/token-parameters.ts', 'src/base']
-
+/** Of its own folder, what that imports of the gateway's, and the packages. */
 export function buildConsole() {
-  const inputs = [join(ROOT, 'package-lock.json'), ...SOURCES.flatMap((path) => filesOf(join(ROOT, path)))]
+  const inputs = [join(ROOT, 'package-lock.json'), ...withImports(filesOf(join(ROOT, 'src', 'console')))]
   whenChanged(join(ROOT, 'dist-console', '.built'), inputs, () => {
     say('building the page (dist-console)')
     const args = ['build', 'src/console', '--config', 'src/console/vite.config.ts', '--logLevel', 'error']
@@ -25,9 +23,21 @@ function environment() {
 }
 
 function filesOf(path) {
-  if (path.endsWith('.ts')) return [path]
   return readdirSync(path, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
+}
+
+function withImports(paths) {
+  const found = new Set(paths)
+  // Whoever goes through a set comes to what is added meanwhile, too.
+  for (const path of found) for (const imported of importsOf(path)) found.add(imported)
+  return [...found].sort()
+}
+
+function importsOf(path) {
+  if (!/\.tsx?$/.test(path)) return []
+  const names = readFileSync(path, 'utf8').matchAll(/(?:from|import)\s*\(?'(\.[^']+\.tsx?)'/g)
+  return [...names].map(([, name]) => join(dirname(path), name))
 }
