@@ -52,8 +52,11 @@ describe('the page, when something is in the way', { skip: missingForConsole(), 
     await show(own.page, `#/timeline?TSBegin=${BEGIN_LOCAL}&TSEnd=now`)
     const end = own.page.getByLabel('End', { exact: true })
     await end.fill(END_LOCAL)
-    await end.blur()
+    // Of the range before, which is drawn while somebody types.
     await own.page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+    assert.equal(await end.inputValue(), END_LOCAL)
+    await end.blur()
+    await own.page.locator('.estimate[aria-busy=false]', { hasText: 'exactly' }).waitFor()
     const { bytes } = await saved(own.page, () =>
       own.page.getByRole('button', { name: 'Download', exact: true }).click(),
     )
@@ -175,6 +178,16 @@ describe('the page, when something is in the way', { skip: missingForConsole(), 
     const left = own.page.waitForEvent('requestfailed', (request) => request.url().includes('capture_stop'))
     await own.page.keyboard.press('Escape')
     await left
+  })
+
+  test('a page whose files are those of another gateway is loaded again until they are there', async () => {
+    await using own = await stand.browser.open('about:blank')
+    const missing = { status: 404, contentType: 'text/javascript', body: '' }
+    for (const ending of ['js', 'css'])
+      await own.page.route(`**/assets/index-*.${ending}`, (route) => route.fulfill(missing), { times: 1 })
+    await own.page.goto(stand.url)
+    await signIn(own.page, FULL)
+    assert.equal(await own.page.evaluate(() => sessionStorage.getItem('capfleet-missing')), '0')
   })
 
   test('a decoder that fails is said, and made anew', async () => {

@@ -144,6 +144,8 @@ interface TimeFieldProps {
 /** Shows the exact instant in the zone of the page; takes what the API takes, local times as of that zone. */
 function TimeField({ name, label, values, problem }: TimeFieldProps) {
   const { zone } = useSurroundings()
+  // What is not typed to its end must outlast that the page is drawn again meanwhile.
+  const [typed, setTyped] = useState<string | undefined>()
   const value = values[name] ?? ''
   const shown = isNanoseconds(value) ? instantText(BigInt(value), zone) : value
   const own = problem?.param === name ? problem : undefined
@@ -153,13 +155,16 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
       <input
         id={`parameter-${name}`}
         class="mono"
-        value={shown}
+        value={typed ?? shown}
         placeholder={name === 'TSBegin' ? '-15m' : 'now'}
         title={TEXTS.download.timeHint}
         aria-invalid={own !== undefined}
         autocomplete="off"
         spellcheck={false}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onBlur={() => setTyped(undefined)}
         onChange={(event) => {
+          setTyped(undefined)
           const text = typedInstant(event.currentTarget.value, zone)
           showState(changed(currentState(), { [name]: text === '' ? undefined : text }), { isStep: true })
         }}
