@@ -1,9 +1,20 @@
 /** How the page is built: into dist-console, for the gateway to serve below whatever path it is reached. */
-import { defineConfig } from 'vite'
+import { defineConfig, type Plugin } from 'vite'
 import { withoutEval } from './without-eval.ts'
 
 /** Names with the same hash hold the same bytes: gateways let browsers keep them for ever. */
 const ASSET_NAME = 'assets/[name]-[hash][extname]'
+
+/** What the page loads before all else has no hash in its name: each gateway has it, whatever the page that names it. */
+function withAgain(): Plugin {
+  return {
+    name: 'again',
+    async generateBundle() {
+      const source = await this.fs.readFile(decodeURI(new URL('./again.js', import.meta.url).pathname))
+      this.emitFile({ type: 'asset', fileName: 'assets/again.js', source })
+    },
+  }
+}
 
 // biome-ignore lint/style/noDefaultExport: vite reads its configuration so
 export default defineConfig({
@@ -11,7 +22,7 @@ export default defineConfig({
   // A public name in the address of an import would be a second way to serve files.
   publicDir: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  plugins: [withoutEval()],
+  plugins: [withoutEval(), withAgain()],
   worker: { format: 'es', plugins: () => [withoutEval()] },
   build: {
     outDir: '../../dist-console',

@@ -34,11 +34,16 @@ export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promi
   send(ctx, page.index)
 }
 
+/** By what is in the file. */
+const HASHED = /-[\w-]+\.\w+$/
+
 export async function showAsset(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
-  const file = page.asset(String(ctx.params.name))
+  const name = String(ctx.params.name)
+  const file = page.asset(name)
   if (file === undefined) throw noSuchPath(ctx.path)
+  const caching = HASHED.test(name) ? 'public, max-age=31536000, immutable' : 'no-cache'
   // A worker has the policy of its own answer.
-  ctx.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'Content-Security-Policy': POLICY })
+  ctx.set({ 'Cache-Control': caching, 'Content-Security-Policy': POLICY })
   send(ctx, file)
 }
 

@@ -45,6 +45,7 @@ describe('the page', { timeout: 30_000 }, () => {
     await mkdir(join(folder, 'assets'))
     await writeFile(join(folder, 'index.html'), HTML)
     await writeFile(join(folder, 'assets', 'app-1a2b.js'), 'let x = 1\n'.repeat(100))
+    await writeFile(join(folder, 'assets', 'again.js'), 'let y = 1')
     await writeFile(join(folder, 'secret.txt'), 'not for the network')
     url = await serve(folder, owned)
   })
@@ -71,6 +72,10 @@ describe('the page', { timeout: 30_000 }, () => {
       assert.deepEqual([answer.status, answer.json().code], [404, 'not-found'])
       assert.equal(answer.headers['cache-control'], 'no-store')
     }
+  })
+
+  test('a file without a hash in its name is looked for each time', async () => {
+    assert.equal((await ask('/assets/again.js')).headers['cache-control'], 'no-cache')
   })
 
   test('a file is kept by browsers for good', async () => {
