@@ -1,5 +1,5 @@
 // The page, which the gateway serves: src/console becomes dist-console.
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fail, ROOT, run, say } from './console.mjs'
 import { whenChanged } from './when-changed.mjs'
@@ -39,5 +39,6 @@ function withImports(paths) {
 function importsOf(path) {
   if (!/\.tsx?$/.test(path)) return []
   const names = readFileSync(path, 'utf8').matchAll(/(?:from|import)\s*\(?'(\.[^']+\.tsx?)'/g)
-  return [...names].map(([, name]) => join(dirname(path), name))
+  // The types of the API are made later, for checks alone.
+  return [...names].map(([, name]) => join(dirname(path), name)).filter((imported) => existsSync(imported))
 }
