@@ -1,7 +1,7 @@
 // Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
 // the Node.js that runs capfleet), the native build; for tests more tools too. Quick when nothing is missing.
-//   node .ci/setup.mjs [--test|--engine-tests|--fuzz|--kubernetes]
-// --test adds what `npm test` and `npm run bench` need, --engine-tests the engine's own tests alone,
+//   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes]
+// --test adds what `npm test` needs, --bench with it what `npm run bench` needs, --engine-tests the engine's own tests alone,
 // --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs.
 // Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
 import { spawnSync } from 'node:child_process'
@@ -13,7 +13,9 @@ import {
   ENGINE_TEST_PACKAGES,
   FUZZ_PACKAGES,
   installPackages,
+  installWhereAllowed,
   KUBERNETES_PACKAGES,
+  PROFILE_PACKAGES,
   RUN_PACKAGES,
   TEST_PACKAGES,
   unpackPromtool,
@@ -22,7 +24,8 @@ import { buildChartTools, buildKubernetes, buildS3Server } from './setup/go-tool
 import { makeKubernetesSchemas } from './setup/kubernetes-schemas.mjs'
 import { whenChanged } from './setup/when-changed.mjs'
 
-const forTests = process.argv.includes('--test')
+const forBench = process.argv.includes('--bench')
+const forTests = forBench || process.argv.includes('--test')
 const forEngineTests = process.argv.includes('--engine-tests')
 const forFuzzing = process.argv.includes('--fuzz')
 const forKubernetes = process.argv.includes('--kubernetes')
@@ -108,6 +111,7 @@ installPackages([
   ...(forTests ? TEST_PACKAGES : []),
   ...(forKubernetes ? KUBERNETES_PACKAGES : []),
 ])
+if (forBench) installWhereAllowed(PROFILE_PACKAGES, '`npm run bench -- profile`')
 installModules()
 buildConsole()
 buildNative('build', {
@@ -115,6 +119,9 @@ buildNative('build', {
   NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),
   NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
 })
+if (forBench && !run('cmake', ['--build', 'native/build', '--target', 'capfleet-engine-run'])) {
+  fail('the program of the bench was not built; the message is above')
+}
 if (forTests || forKubernetes) {
   installPythonTools()
   buildChartTools()

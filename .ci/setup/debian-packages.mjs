@@ -50,6 +50,9 @@ export const TEST_PACKAGES = [
   'chromium',
 ]
 
+/** What `npm run bench -- profile` counts instructions and samples stacks with. */
+export const PROFILE_PACKAGES = ['valgrind', 'linux-perf']
+
 /** What builds and runs images, and a node of Kubernetes. */
 export const KUBERNETES_PACKAGES = [
   'buildah',
@@ -86,11 +89,20 @@ function missingPackages(names) {
 }
 
 export function installPackages(names) {
+  installOr(fail, names)
+}
+
+/** Packages without which a part is left out: where they cannot be installed, that is said, and the set-up goes on. */
+export function installWhereAllowed(names, part) {
+  installOr((message) => say(`${part} will not run here: ${message}`), names)
+}
+
+function installOr(refuse, names) {
   const missing = missingPackages(names)
   if (missing.length === 0) return
   const root = process.getuid() === 0
   if (!root && spawnSync('sudo', ['-n', 'true']).status !== 0) {
-    fail(
+    return refuse(
       `Debian packages are missing; run this, then try again:\n  sudo apt-get install -y --no-install-recommends ${missing.join(' ')}`,
     )
   }
@@ -109,7 +121,7 @@ export function installPackages(names) {
   }
   const install = () => apt(['install', '-y', '--no-install-recommends', ...missing])
   apt(['update'])
-  if (!install()) fail('apt-get failed; its message is above')
+  if (!install()) refuse('apt-get failed; its message is above')
 }
 
 /** promtool without the package that it comes in, whose service would start. */

@@ -2,34 +2,35 @@
  * `npm run bench -- [name ...]` runs the rows of rows.ts whose names begin so, `all` or nothing all of them:
  * both sides in turn, medians, ratios of time and of processor time.
  *
- *   --size-mib N   size of each set of files; default 512
- *   --rounds N     default 5; --quick is one
+ *   --size-mib N   size of each set of files; default 512. The single capture has four times that, unless --quick
+ *   --rounds N     default 5, fewer where all rows would take longer than 20 minutes; --quick is one
  *   --pcap DIR     the captures of a folder of yours take the place of the single file that is made
  *   --json FILE    all figures, also as JSON
  *   --document     writes the table of REFERENCE.md; rows that did not run say so
  *   --keep         leaves the files that were made for the next run
  *
  * `npm run bench -- profile <row>` says where our side of a row spends its time (profile.ts). `queue`, `capture`,
- * `exports` and `tokens` have figures of their own and run alone.
+ * `exports`, `tokens` and `index` have figures of their own and run alone.
  *
  * `rows` says what is compared with what, `sides` runs both, `inputs` makes the files, `report` measures and prints;
- * `capture` is the wire, `alone` what has no rows.
+ * `engine` is the engine without HTTP, `capture` the wire, `alone` what has no rows.
  *
  * No figure counts unless both sides gave the same packets. Figures per second and per GB are of the input's bytes;
  * memory is the largest resident size of a server. Control rows, first and last, show how fast the machine was.
  */
 import { rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { runProgram } from '../../src/base/program.ts'
 import { printExportFigures } from './alone/exports.bench.ts'
+import { printIndexFigures } from './alone/index.bench.ts'
 import { printQueueFigures } from './alone/queue.bench.ts'
 import { printTokenFigures } from './alone/tokens.bench.ts'
 import { printCaptureFigures } from './capture/capture.bench.ts'
 import { BenchInputs } from './inputs/bench-inputs.ts'
 import { BenchProgress } from './report/bench-progress.ts'
-import { compare, type Figures, measureAlone, whatIsMissing } from './report/compare.ts'
+import { compare, type Failure, type Figures, measureAlone, whatIsMissing } from './report/compare.ts'
 import { documentFigures, printControl, printFigures, printHeading } from './report/figure-text.ts'
 import { measureCommand } from './report/measure-command.ts'
 import { profileRow } from './report/profile.ts'
@@ -41,6 +42,9 @@ import { ProxyWorld } from './sides/proxy-world.ts'
 
 const MIB = 1_048_576
 const CONTROL_ROUNDS = 3
+/** The single capture is larger than the other sets: what HTTP and curl cost at the start is then a small part. */
+const SINGLE_TIMES = 4
+const BUDGET_MS = 20 * 60_000
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -65,6 +69,8 @@ const ALONE: Readonly<Record<string, () => Promise<void>>> = {
   exports: () => runProgram(printExportFigures),
   // What it costs to know a caller.
   tokens: () => runProgram(printTokenFigures),
+  // What the store's index costs.
+  index: printIndexFigures,
 }
 const alone = positionals.find((name) => Object.hasOwn(ALONE, name))
 if (alone !== undefined) {
@@ -80,7 +86,9 @@ if (isProfile && positionals.length !== 2) refuse('name one row to profile, as i
 const bytes = wholeNumber('size-mib', 512) * MIB
 const rounds = values.quick ? 1 : wholeNumber('rounds', 5)
 const folder = join(tmpdir(), `capfleet-bench-${bytes / MIB}`)
-const results = new Map<string, Figures | string>()
+const singleBytes = values.quick || isProfile ? bytes : SINGLE_TIMES * bytes
+const results = new Map<string, Figures | Failure>()
+const startMs = performance.now()
 let failed = false
 try {
   await runAll()
@@ -88,7 +96,7 @@ try {
   if (!values.keep) await rm(folder, { recursive: true, force: true })
 }
 if (values.json) await writeFile(values.json, `${JSON.stringify([...results.values()], null, 2)}\n`)
-if (values.document) await documentFigures(ROWS, results)
+if (values.document) await documentFigures(ROWS, results, conditions())
 if (failed) process.exitCode = 1
 
 async function runAll(): Promise<void> {
@@ -99,7 +107,7 @@ async function runAll(): Promise<void> {
     world ??= ProxyWorld.start().then((started) => owned.use(started))
     return world
   }
-  const inputs = new BenchInputs(folder, bytes, values.pcap)
+  const inputs = new BenchInputs(folder, { bytes, singleBytes, own: values.pcap })
   const parts = { inputs, fleet, proxies }
   const [first] = chosen
   if (isProfile && first) return await profileRow(first, { ...parts, owned })
@@ -107,26 +115,37 @@ async function runAll(): Promise<void> {
   printHeading()
   await printControls(single.paths[0] ?? '', single.traffic.bytes)
   const progress = new BenchProgress(chosen.length)
-  for (const row of chosen) {
+  for (const [index, row] of chosen.entries()) {
     progress.begin(row.name)
-    await run(row, parts, progress)
+    await run(row, parts, { progress, endMs: rowEndMs(chosen.length - index) })
   }
   await printControls(single.paths[0] ?? '', single.traffic.bytes)
 }
 
-async function run(row: Row, parts: Omit<BenchParts, 'owned'>, progress: BenchProgress): Promise<void> {
+/** By then a row begins no further round: the rows that are left share the time that is left. */
+function rowEndMs(rowsLeft: number): number {
+  const nowMs = performance.now()
+  return nowMs + (BUDGET_MS - (nowMs - startMs)) / rowsLeft
+}
+
+interface Turn {
+  readonly progress: BenchProgress
+  readonly endMs: number
+}
+
+async function run(row: Row, parts: Omit<BenchParts, 'owned'>, { progress, endMs }: Turn): Promise<void> {
   const missing = whatIsMissing(row)
   try {
     if (missing !== undefined) throw new Error(missing)
     await using owned = new AsyncDisposableStack()
-    const figures = await compare(row, await row.make({ ...parts, owned }), rounds)
+    const figures = await compare(row, await row.make({ ...parts, owned }), { rounds, endMs })
     results.set(row.name, figures)
     progress.end()
     printFigures(figures)
   } catch (error) {
     failed = true
     const message = error instanceof Error ? error.message : String(error)
-    results.set(row.name, missing ?? 'failed')
+    results.set(row.name, { name: row.name, failed: message })
     progress.end()
     process.stdout.write(`${row.name}: failed: ${message}\n`)
   }
@@ -138,6 +157,15 @@ async function printControls(path: string, inputBytes: number): Promise<void> {
   await using server = await startConstantServer(inputBytes)
   const get = () => measureCommand('curl', ['-fsS', server.url, '-o', '/dev/null'], { pid: process.pid })
   printControl(await measureAlone({ label: 'constant HTTP', run: get }, CONTROL_ROUNDS), inputBytes)
+}
+
+/** What the figures are of, for the document. */
+function conditions(): string {
+  const single = values.pcap === undefined ? `${singleBytes / MIB} MiB` : 'own captures'
+  const counted = [...results.values()].flatMap((result) => ('rounds' in result ? result.rounds : []))
+  const roundsText = `${Math.min(...counted)} to ${Math.max(...counted)} rounds`
+  const machine = `${availableParallelism()} processors`
+  return `The single capture: ${single}; the other sets of files: ${bytes / MIB} MiB each; ${roundsText}; ${machine}.`
 }
 
 function wholeNumber(name: 'size-mib' | 'rounds', unlessGiven: number): number {

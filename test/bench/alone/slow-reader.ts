@@ -31,7 +31,7 @@ try {
 }
 
 async function measure(): Promise<void> {
-  const input = await new BenchInputs(folder, bytes).interleaved(DEVICES)
+  const input = await new BenchInputs(folder, { bytes, singleBytes: bytes }).interleaved(DEVICES)
   await using fleet = await BenchFleet.create(join(folder, 'fleet'))
   const servers: BenchServer[] = []
   for (const [index, path] of input.paths.entries()) {

@@ -14,32 +14,55 @@ export interface BenchInput {
 const START_NS = 1_760_000_000_000_000_000n
 const DAY_NS = 86_400_000_000_000n
 const SEED = 1
+/** The needle flow of imix-traffic.ts. */
+const NEEDLE_HOST = '10.99.99.99'
+/** Of lines like "IP 10.1.2.3.443 > ...": each source with its number of packets. */
+const COUNT_SOURCES =
+  '$1 == "IP" { split($2, part, "."); count[part[1] "." part[2] "." part[3] "." part[4]]++ } END { for (host in count) print host, count[host] }'
+
+export interface InputSizes {
+  /** Of each set of files but the single one. */
+  readonly bytes: number
+  readonly singleBytes: number
+  /** A folder of captures that take the place of the single one. */
+  readonly own?: string | undefined
+}
 
 /** The input files of the benches, made when first asked for; what the folder has already is used. */
 export class BenchInputs {
   readonly #folder: string
-  readonly #bytes: number
-  readonly #own: string | undefined
+  readonly #sizes: InputSizes
   /** Of the joined captures, once they are. */
   #facts: PcapFacts | undefined
 
-  /** `bytes` is the size of each set of files; `own` is a folder of captures that take the place of `single`. */
-  constructor(folder: string, bytes: number, own?: string) {
+  constructor(folder: string, sizes: InputSizes) {
     this.#folder = folder
-    this.#bytes = bytes
-    this.#own = own
+    this.#sizes = sizes
   }
 
   /** One capture. */
   single(): Promise<BenchInput> {
-    if (this.#own !== undefined) return this.#joined(this.#own)
-    return this.#input('single', 1, { startNs: START_NS, burstPackets: 1 })
+    const { own, singleBytes } = this.#sizes
+    if (own !== undefined) return this.#joined(own)
+    const name = `single-${singleBytes / 2 ** 20}`
+    return this.#input(name, 1, { startNs: START_NS, burstPackets: 1, bytes: singleBytes })
   }
 
   /** `count` captures, a day later, whose packets alternate at random in runs of `burstPackets`. */
   interleaved(count: number, burstPackets = 1): Promise<BenchInput> {
     const name = `interleaved-${count}-${burstPackets}`
-    return this.#input(name, count, { startNs: START_NS + DAY_NS, burstPackets })
+    const { bytes } = this.#sizes
+    return this.#input(name, count, { startNs: START_NS + DAY_NS, burstPackets, bytes })
+  }
+
+  /** A host of the single capture that has few packets: where the capture is yours, the rarest of IPv4. */
+  async needleHost(): Promise<string> {
+    if (this.#sizes.own === undefined) return NEEDLE_HOST
+    const [path = ''] = (await this.single()).paths
+    const addresses = `${shellLine(['tcpdump', '-nntqr', path, 'ip'])} 2>/dev/null | awk '${COUNT_SOURCES}'`
+    const [host] = (await shellOutput(`${addresses} | sort -n -k2 | sed -n 1p`)).split(' ')
+    if (!host) throw new Error('these captures have no host of IPv4 to look for')
+    return host
   }
 
   /** All captures of a folder as one file, in the order of time. */
@@ -62,7 +85,7 @@ export class BenchInputs {
   async #input(
     name: string,
     count: number,
-    options: { startNs: bigint; burstPackets: number },
+    options: { startNs: bigint; burstPackets: number; bytes: number },
   ): Promise<BenchInput> {
     await mkdir(this.#folder, { recursive: true })
     const paths = Array.from({ length: count }, (_, i) => join(this.#folder, `${name}.${i}.pcap`))
@@ -70,7 +93,7 @@ export class BenchInputs {
     const summary = await readFile(summaryPath, 'utf8').catch(() => undefined)
     if (summary !== undefined) return { name, paths, traffic: parseTraffic(summary) }
     process.stderr.write(`bench: making ${name}\n`)
-    const traffic = await writeImixTraffic(paths, { seed: SEED, bytes: this.#bytes, ...options })
+    const traffic = await writeImixTraffic(paths, { seed: SEED, ...options })
     // Written last: files without a summary are incomplete.
     await writeFile(
       summaryPath,

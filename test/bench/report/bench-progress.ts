@@ -1,4 +1,4 @@
-/** How far a bench is, on a terminal: a line on stderr that stands below the rows. */
+/** How far a bench is, on stderr: on a terminal a line that stands below the rows, elsewhere one line for each row. */
 const REDRAW_MS = 1_000
 const EMPTY_LINE = '\r\u001b[K'
 
@@ -13,7 +13,10 @@ export class BenchProgress {
   }
 
   begin(name: string): void {
-    if (!process.stderr.isTTY) return
+    if (!process.stderr.isTTY) {
+      process.stderr.write(`bench: ${this.#text(name)}\n`)
+      return
+    }
     this.#draw(name)
     this.#timer = setInterval(() => this.#draw(name), REDRAW_MS)
   }
@@ -26,9 +29,13 @@ export class BenchProgress {
   }
 
   #draw(name: string): void {
+    process.stderr.write(EMPTY_LINE + this.#text(name))
+  }
+
+  #text(name: string): string {
     const elapsedS = (performance.now() - this.#startMs) / 1000
     const leftS = (elapsedS / Math.max(1, this.#done)) * (this.#rows - this.#done)
     const eta = this.#done === 0 ? '' : ` ETA ${Math.ceil(leftS)} s`
-    process.stderr.write(`${EMPTY_LINE}${name} ${this.#done}/${this.#rows} ${Math.round(elapsedS)} s${eta}`)
+    return `${name} ${this.#done}/${this.#rows} ${Math.round(elapsedS)} s${eta}`
   }
 }

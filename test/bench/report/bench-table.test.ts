@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ROWS } from '../rows/rows.ts'
 import { documentedRows } from './figure-text.ts'
+import { flameGraph } from './flame-graph.ts'
 import { foldStacks } from './profile.ts'
 
 test("REFERENCE.md has a figure for each row of the bench, in the bench's order", async () => {
@@ -20,6 +21,24 @@ test('stacks are folded with the outermost function first', () => {
     [
       ['node;main;scan;memcpy', 2],
       ['worker;poll', 1],
+    ],
+  )
+})
+
+test('a flame graph has a box for each function above its caller, as wide as its share', () => {
+  const stacks = new Map([
+    ['main;operator<', 3],
+    ['main;scan', 1],
+  ])
+  const svg = flameGraph('row', stacks)
+  const boxes = [...svg.matchAll(/<title>(.*?):.*?<rect x="(\S+)" y="(\S+)" width="(\S+)"/g)]
+  assert.deepEqual(
+    boxes.map(([, ...cells]) => cells),
+    [
+      ['row', '0.0', '34', '1200.0'],
+      ['main', '0.0', '17', '1200.0'],
+      ['operator&lt;', '0.0', '0', '900.0'],
+      ['scan', '900.0', '0', '300.0'],
     ],
   )
 })

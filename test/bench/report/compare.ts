@@ -13,6 +13,7 @@ export interface Side {
 /** Ratios are the peer's by ours: above 1 = ours takes less. */
 export interface Figures {
   readonly name: string
+  readonly rounds: number
   readonly inputBytes: number
   readonly ours: Side
   readonly peer: Side
@@ -22,22 +23,36 @@ export interface Figures {
   readonly output: string
 }
 
-/** Runs both sides in turn, `rounds` times each. Throws, without a figure, when their outputs differ. */
+/** A row without figures. */
+export interface Failure {
+  readonly name: string
+  readonly failed: string
+}
+
+export interface Effort {
+  readonly rounds: number
+  /** By performance.now(): no further round begins after it. The first one always runs. */
+  readonly endMs: number
+}
+
+/** Runs both sides in turn, `rounds` times each at most. Throws, without a figure, when their outputs differ. */
 export async function compare(
   row: Row,
   { ours, peer, inputBytes }: Workload,
-  rounds: number,
+  { rounds, endMs }: Effort,
 ): Promise<Figures> {
   const [output, expected] = [await ours.output(), await peer.output()]
   if (output !== expected) throw new Error(`${ours.label} gives ${output}, ${peer.label} ${expected}`)
   const measured: { readonly ours: Measure[]; readonly peer: Measure[] } = { ours: [], peer: [] }
   for (let round = 0; round < rounds; round++) {
+    if (round > 0 && performance.now() > endMs) break
     measured.ours.push(await ours.run())
     measured.peer.push(await peer.run())
   }
   const [our, their] = [sideOf(ours, measured.ours), sideOf(peer, measured.peer)]
   return {
     name: row.name,
+    rounds: measured.ours.length,
     inputBytes,
     ours: our,
     peer: their,
@@ -55,7 +70,7 @@ export async function measureAlone(side: Pick<Contender, 'label' | 'run'>, round
 }
 
 /** A sentence when a program that the row needs is not there. */
-export function whatIsMissing({ needs = {} }: Row): string | undefined {
+export function whatIsMissing({ needs = {} }: Pick<Row, 'needs'>): string | undefined {
   const missing = Object.entries(needs).find(([program]) => spawnSync('which', [program]).status !== 0)
   return missing && `${missing[0]} is not installed (apt-get install ${missing[1]})`
 }

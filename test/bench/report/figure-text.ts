@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import type { Row } from '../rows/row.ts'
-import type { Figures, Side } from './compare.ts'
+import type { Failure, Figures, Side } from './compare.ts'
 
 const COLUMNS = [22, 52, 52, 8, 8] as const
 const DOCUMENT = join(REPOSITORY_ROOT, 'REFERENCE.md')
@@ -27,15 +27,18 @@ export async function documentedRows(): Promise<string[]> {
   return [...table.matchAll(/^\| `([\w-]+)` \|/gm)].map((match) => match[1] ?? '')
 }
 
-/** Writes the table. A row without figures says why. */
+/** Writes the table, below a sentence that says what it is of. A row without figures says why. */
 export async function documentFigures(
   rows: readonly Row[],
-  figures: ReadonlyMap<string, Figures | string>,
+  figures: ReadonlyMap<string, Figures | Failure>,
+  conditions: string,
 ): Promise<void> {
-  const lines = rows.map((row) => tableLine(row, figures.get(row.name) ?? 'not run'))
+  const lines = rows.map((row) =>
+    tableLine(row, figures.get(row.name) ?? { name: row.name, failed: 'not run' }),
+  )
   const head =
     '| Row | Both do, and the peer | Ours | Peer | Time | Processor | Floor, goal |\n|---|---|---|---|---|---|---|'
-  const table = `<!-- measured -->\n\n${head}\n${lines.join('\n')}\n\n<!-- end of measured -->`
+  const table = `<!-- measured -->\n\n${conditions}\n\n${head}\n${lines.join('\n')}\n\n<!-- end of measured -->`
   const text = await readFile(DOCUMENT, 'utf8')
   await writeFile(
     DOCUMENT,
@@ -43,12 +46,17 @@ export async function documentFigures(
   )
 }
 
-function tableLine({ name, what, floor, goal, judgedBy = 'time' }: Row, figures: Figures | string): string {
+function tableLine({ name, what, floor, goal, judgedBy = 'time' }: Row, figures: Figures | Failure): string {
   const bounds = floor === undefined ? '' : `${floor}, ${goal} (${judgedBy})`
-  if (typeof figures === 'string') return `| \`${name}\` | ${what} | ${figures} | | | | ${bounds} |`
+  if ('failed' in figures) return `| \`${name}\` | ${what} | ${cellText(figures.failed)} | | | | ${bounds} |`
   const { inputBytes, ours, peer, timeRatio, cpuRatio } = figures
   const cells = [speed(ours, inputBytes), speed(peer, inputBytes), ratio(timeRatio), ratio(cpuRatio), bounds]
   return `| \`${name}\` | ${what} | ${cells.join(' | ')} |`
+}
+
+/** The beginning of a message, as a cell can hold it. */
+function cellText(message: string): string {
+  return message.replaceAll(/[|\s]+/g, ' ').slice(0, 100)
 }
 
 function sideText(side: Side, inputBytes: number): string {

@@ -1,7 +1,8 @@
 /**
  * Where our side of a row spends its time: a sample of the stacks of the process that works, a thousand times a second,
- * while the row runs. Writes `<row>.folded` (a stack and its samples on each line, as flame graph programs read it) into the
- * current folder, and prints the functions that were on top most often.
+ * while the row runs. Writes `<row>.svg`, a flame graph, and `<row>.folded` (a stack and its samples on each line) into the
+ * current folder, and prints the functions that were on top most often. Of rows that are the engine's own work it prints
+ * the instructions per packet too.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,6 +11,9 @@ import { join } from 'node:path'
 import { tempFolder } from '../../support/temp-folder.ts'
 import type { BenchParts, Row } from '../rows/row.ts'
 import { shellLine } from '../sides/contenders.ts'
+import { whatIsMissing } from './compare.ts'
+import { flameGraph } from './flame-graph.ts'
+import { instructionsPerPacket } from './instructions.ts'
 import { shellOutput } from './measure-command.ts'
 
 const SAMPLES_PER_SECOND = 999
@@ -17,23 +21,34 @@ const SAMPLED_MS = 5_000
 const PRINTED_FUNCTIONS = 25
 
 export async function profileRow(row: Row, parts: BenchParts): Promise<void> {
+  const missing = whatIsMissing({ needs: { perf: 'linux-perf', valgrind: 'valgrind', ...row.needs } })
+  if (missing !== undefined) throw new Error(missing)
+  const stacks = await sampledStacks(row, parts)
+  await writeFile(`${row.name}.svg`, flameGraph(row.name, stacks))
+  await writeFile(`${row.name}.folded`, [...stacks].map((each) => `${each.join(' ')}\n`).join(''))
+  printTop(stacks)
+  process.stdout.write(`${row.name}.svg is the flame graph, ${row.name}.folded has its stacks\n`)
+  if (row.engine === undefined) return
+  const { paths } = await row.engine.input(parts.inputs)
+  const instructions = await instructionsPerPacket(row.engine.work, paths)
+  process.stdout.write(`${instructions.toFixed(1)} instructions per packet of the engine's work\n`)
+}
+
+/** Where our side is no process that stays, it is commands that this process starts, and perf follows these. */
+async function sampledStacks(row: Row, parts: BenchParts): Promise<ReadonlyMap<string, number>> {
   const { ours } = await row.make(parts)
-  if (ours.pid === undefined) throw new Error(`${row.name}: our side is no process that stays`)
   await using folder = await tempFolder()
   const data = join(folder.path, 'perf.data')
   await ours.run()
   const words = ['record', '-q', '-e', 'cpu-clock', '-F', String(SAMPLES_PER_SECOND), '-g', '-o', data]
-  const perf = spawn('perf', [...words, '-p', String(ours.pid)], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const pid = String(ours.pid ?? process.pid)
+  const perf = spawn('perf', [...words, '-p', pid], { stdio: ['ignore', 'ignore', 'inherit'] })
   const ended = once(perf, 'exit')
   for (const endMs = performance.now() + SAMPLED_MS; performance.now() < endMs; ) await ours.run()
   perf.kill('SIGINT')
   await ended
   const script = ['perf', 'script', '-i', data, '-F', 'comm,ip,sym']
-  const stacks = foldStacks(await shellOutput(`${shellLine(script)} 2>/dev/null`))
-  const path = `${row.name}.folded`
-  await writeFile(path, [...stacks].map(([stack, samples]) => `${stack} ${samples}\n`).join(''))
-  printTop(stacks)
-  process.stdout.write(`${path} has the stacks for a flame graph\n`)
+  return foldStacks(await shellOutput(`${shellLine(script)} 2>/dev/null`))
 }
 
 /** The stacks of `perf script`, outermost function first, each with the number of its samples. */

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { measureCommand } from '../report/measure-command.ts'
+import { download, packetsOf, shellLine, withCpuOf } from '../sides/contenders.ts'
 import type { Row } from './row.ts'
 
 /** A file into the store, with its index, against a copy of the file on the same disk. */
@@ -11,15 +12,20 @@ export const imports: readonly Row[] = [
       const { paths, traffic } = await inputs.single()
       const [path = ''] = paths
       const copy = `${path}.copy`
-      await fleet.device(0)
-      const output = () => Promise.resolve(`${traffic.packets} packets`)
-      const take = () => fleet.importAndDelete(0, 'bench-import', path)
+      const name = 'bench-import'
+      const stored = download(name, await fleet.device(0), `/api/v1/pcap/single?StreamName=${name}`)
+      const pid = await fleet.recorderPid(0)
+      const take = async () => ({
+        seconds: (await fleet.importAndDelete(0, name, path)).seconds,
+        peakRssMiB: 0,
+      })
       return {
         inputBytes: traffic.bytes,
         ours: {
           label: 'import',
-          run: async () => ({ seconds: (await take()).seconds, peakRssMiB: 0 }),
-          output: async () => `${(await take()).packets} packets`,
+          pid,
+          run: () => withCpuOf(pid, take),
+          output: async () => (await fleet.importAndDelete(0, name, path, stored.output)).found,
         },
         peer: {
           label: 'cp and sync',
@@ -28,7 +34,7 @@ export const imports: readonly Row[] = [
             await rm(copy)
             return measure
           },
-          output,
+          output: () => packetsOf(shellLine(['cat', path])),
         },
       }
     },

@@ -12,7 +12,15 @@ const DEVICES = 3
 
 /** The gateway's merge against mergecap: over files, and from devices through the gateway. */
 export const merges: readonly Row[] = [
-  { name: 'merge-4', what: '4 interleaved files, mergecap', floor: 3, goal: 4, make: overFiles(4, 1) },
+  {
+    name: 'merge-4',
+    what: '4 interleaved files, mergecap',
+    floor: 3,
+    goal: 4,
+    make: overFiles(4, 1),
+    // As streams of a store.
+    engine: { work: {}, input: (inputs) => inputs.interleaved(4) },
+  },
   { name: 'merge-16', what: '16 interleaved files, mergecap', floor: 2.5, goal: 4, make: overFiles(16, 1) },
   {
     name: 'merge-bursts-4',

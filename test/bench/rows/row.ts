@@ -1,6 +1,7 @@
-import type { BenchInputs } from '../inputs/bench-inputs.ts'
+import type { BenchInput, BenchInputs } from '../inputs/bench-inputs.ts'
 import type { Measure } from '../report/measure-command.ts'
 import type { BenchFleet } from '../sides/bench-fleet.ts'
+import type { EngineWork } from '../sides/engine-run.ts'
 import type { ProxyWorld } from '../sides/proxy-world.ts'
 
 /** One line of the bench: what is compared with what, and what the ratio shall be. */
@@ -16,6 +17,11 @@ export interface Row {
   /** Programs that the peer needs, each with the Debian package that brings it. */
   readonly needs?: Readonly<Record<string, string>>
   readonly make: WorkloadMaker
+  /** The engine's own share of it, whose instructions a profile counts. */
+  readonly engine?: {
+    readonly work: EngineWork
+    readonly input: (inputs: BenchInputs) => Promise<BenchInput>
+  }
 }
 
 /** One side of a comparison. */

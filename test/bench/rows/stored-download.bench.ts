@@ -1,15 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { startFileNginx } from '../../support/processes/temp-proxy.ts'
-import { type Measure, measureCommand, shellOutput } from '../report/measure-command.ts'
-import type { BenchServer } from '../sides/bench-fleet.ts'
+import { measureCommand } from '../report/measure-command.ts'
 import { command, download, packetsOf, shellLine, withCpuOf } from '../sides/contenders.ts'
-import type { BenchParts, Contender, Row, WorkloadMaker } from './row.ts'
+import { CAPTURE, onePercentAtNinety, rangeWords, storedCapture } from '../sides/stored-capture.ts'
+import type { Contender, Row, WorkloadMaker } from './row.ts'
 
-const CAPTURE = 'bench'
 const SEARCH = fileURLToPath(new URL('../sides/regexp-search.ts', import.meta.url))
 const PATTERN = 'filled [a-z]+ (timeout|reject)'
-/** The needle flow of imix-traffic.ts. */
-const NEEDLE = 'host 10.99.99.99'
 
 /** Downloads of one stored capture from an appliance, against the usual tools over the same file. */
 export const storedDownloads: readonly Row[] = [
@@ -28,19 +25,33 @@ export const storedDownloads: readonly Row[] = [
     goal: 4.5,
     judgedBy: 'cpu',
     make: filtered('tcp port 443'),
+    engine: { work: { filter: 'tcp port 443' }, input: (inputs) => inputs.single() },
+  },
+  {
+    name: 'filter-threads',
+    what: '`tcp port 443` on all processors, tcpdump',
+    floor: 5,
+    goal: 7,
+    make: filtered('tcp port 443'),
   },
   { name: 'filter-port-53', what: '`port 53`, tcpdump', make: filtered('port 53') },
   { name: 'filter-icmp', what: '`icmp`, tcpdump', make: filtered('icmp') },
   {
     name: 'filter-needle',
-    what: 'one host of 58 packets, tcpdump',
+    what: 'one host of few packets, tcpdump',
     floor: 20,
     goal: 100,
-    make: filtered(NEEDLE),
+    make: async (parts) => filtered(`host ${await parts.inputs.needleHost()}`)(parts),
   },
-  { name: 'slice', what: '`Slice=64`, editcap -s 64', floor: 6, goal: 8, make: sliced() },
+  {
+    name: 'slice',
+    what: '`Slice=64`, editcap -s 64',
+    floor: 6,
+    goal: 8,
+    make: sliced(),
+    engine: { work: { sliceBytes: 64 }, input: (inputs) => inputs.single() },
+  },
   { name: 'timerange', what: '1 % of the time at 90 %, editcap -A -B', floor: 30, goal: 100, make: ranged() },
-  { name: 'first-byte', what: 'first byte of that range, nginx of the file', make: firstByte() },
   { name: 'regex', what: '`FilterRE`, RegExp of JavaScript', floor: 10, goal: 30, make: searched() },
 ]
 
@@ -97,37 +108,13 @@ function ranged(): WorkloadMaker {
   return async (parts) => {
     const stored = await storedCapture(parts)
     const { beginNs, endNs, target } = onePercentAtNinety(stored)
-    const range = ['-F', 'nsecpcap', '-A', secondsText(beginNs), '-B', secondsText(endNs)]
-    const words = (output: string) => ['editcap', ...range, stored.path, output] as const
+    const words = (output: string) => rangeWords(stored.path, { beginNs, endNs }, output)
     return {
       inputBytes: stored.inputBytes,
       ours: download('timerange', stored.device, target),
       peer: command('editcap -A -B', words('/dev/null'), shellLine(words('-'))),
     }
   }
-}
-
-/** The best that HTTP can do at this moment is a server that only opens a file. */
-function firstByte(): WorkloadMaker {
-  return async (parts) => {
-    const stored = await storedCapture(parts)
-    const { url, pid } = parts.owned.use(await startFileNginx(stored.path, 'off'))
-    const { target } = onePercentAtNinety(stored)
-    const whole = download('timerange', stored.device, target)
-    const ours = { ...whole, run: () => toFirstByte(stored.device, target) }
-    const peer = {
-      label: 'nginx',
-      run: () => toFirstByte({ url, pid, credentials: 'u:p' }, '/'),
-      output: whole.output,
-    }
-    return { inputBytes: 0, ours, peer }
-  }
-}
-
-function toFirstByte({ url, credentials, pid }: BenchServer, target: string): Promise<Measure> {
-  const words = ['curl', '-sS', '-u', credentials, '-w', '%{time_starttransfer}', '-o', '/dev/null']
-  const line = shellLine([...words, url + target])
-  return withCpuOf(pid, async () => ({ seconds: Number(await shellOutput(line)), peakRssMiB: 0 }))
 }
 
 function againstFileServer(sendfile: 'on' | 'off'): WorkloadMaker {
@@ -143,24 +130,4 @@ function againstFileServer(sendfile: 'on' | 'off'): WorkloadMaker {
     }
     return { inputBytes, ours, peer }
   }
-}
-
-function onePercentAtNinety({ firstNs, lastNs }: { readonly firstNs: bigint; readonly lastNs: bigint }) {
-  const spanNs = lastNs - firstNs
-  const beginNs = firstNs + (spanNs * 90n) / 100n
-  const endNs = firstNs + (spanNs * 91n) / 100n
-  const target = `/api/v1/pcap/timerange?TSBegin=${beginNs}&TSEnd=${endNs}&TSUnit=nanos`
-  return { beginNs, endNs, target }
-}
-
-async function storedCapture({ inputs, fleet }: BenchParts) {
-  const { paths, traffic } = await inputs.single()
-  const [path = ''] = paths
-  await fleet.importFile(0, CAPTURE, path)
-  const { firstNs, lastNs, bytes: inputBytes } = traffic
-  return { device: await fleet.device(0), path, inputBytes, firstNs, lastNs }
-}
-
-function secondsText(ns: bigint): string {
-  return `${ns / 1_000_000_000n}.${String(ns % 1_000_000_000n).padStart(9, '0')}`
 }

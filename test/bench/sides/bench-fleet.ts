@@ -22,6 +22,7 @@ export class BenchFleet implements AsyncDisposable {
   readonly #children = new AsyncDisposableStack()
   readonly #devices = new Map<number, Promise<BenchServer>>()
   readonly #imported = new Set<string>()
+  readonly #recorderPids = new Map<number, number>()
   #gateway: Promise<BenchServer> | undefined
 
   static async create(folder: string): Promise<BenchFleet> {
@@ -63,15 +64,29 @@ export class BenchFleet implements AsyncDisposable {
     }
   }
 
-  /** How long an import takes, and what it brought; nothing of it stays. */
-  async importAndDelete(index: number, name: string, path: string) {
+  /** The folder of a device's store. */
+  storeOf(index: number): string {
+    return this.#deviceHome(index).store
+  }
+
+  /** The process that writes a device's store. */
+  async recorderPid(index: number): Promise<number> {
+    await this.device(index)
+    const pid = this.#recorderPids.get(index)
+    if (pid === undefined) throw new RangeError(`there is no recorder ${index}`)
+    return pid
+  }
+
+  /** How long an import takes, and what `look` finds in it; nothing of it stays. */
+  async importAndDelete(index: number, name: string, path: string, look = async () => '') {
     await this.device(index)
     const recorder = new RecorderClient(this.#deviceHome(index).store)
     const startMs = performance.now()
-    const { packets } = await recorder.importCapture({ name, files: [path] })
+    await recorder.importCapture({ name, files: [path] })
     const seconds = (performance.now() - startMs) / 1000
+    const found = await look()
     await recorder.deleteCapture(name)
-    return { seconds, packets }
+    return { seconds, found }
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -80,7 +95,8 @@ export class BenchFleet implements AsyncDisposable {
 
   async #startDevice(index: number): Promise<BenchServer> {
     const { name, user, password, configPath } = this.#deviceHome(index)
-    await this.#start(`${name}-recorder`, ['recorder', '--config', configPath])
+    const recorder = await this.#start(`${name}-recorder`, ['recorder', '--config', configPath])
+    this.#recorderPids.set(index, recorder.pid)
     const { address, pid } = await this.#start(name, ['appliance', '--config', configPath])
     return { url: address, pid, credentials: `${user}:${password}` }
   }
