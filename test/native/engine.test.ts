@@ -1,11 +1,13 @@
-// The engine's own tests, in two GoogleTest programs: all of them with address and
-// undefined-behaviour sanitizers, and those of its threaded parts with the thread sanitizer.
+// The engine's own tests, in three GoogleTest programs: all of them with address and
+// undefined-behaviour sanitizers, those of its threaded parts with the thread sanitizer, and those
+// that compare BPF machines without one, so that they can try many filters.
 import assert from 'node:assert/strict'
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 const PROGRAM = 'native/build-test/engine-tests/engine_tests'
+const FILTER_PROGRAM = 'native/build-test/engine-tests/filter_tests'
 const THREADED_PROGRAM = 'native/build-tsan/engine-tests/engine_tests'
 /** The suites that the threaded program must hold, so that none drops out of its build unseen. */
 const THREADED_SUITES = [
@@ -23,8 +25,9 @@ const THREADED_SUITES = [
   'WorkerPool',
 ]
 
-function run(command: string, args: readonly string[]): SpawnSyncReturns<string> {
-  return spawnSync(command, args, { cwd: REPOSITORY_ROOT, encoding: 'utf8', maxBuffer: 1 << 28 })
+function run(command: string, args: readonly string[], variables = {}): SpawnSyncReturns<string> {
+  const env = { ...process.env, ...variables }
+  return spawnSync(command, args, { cwd: REPOSITORY_ROOT, encoding: 'utf8', maxBuffer: 1 << 28, env })
 }
 
 /**
@@ -61,6 +64,10 @@ test('every engine test passes under address and undefined-behaviour sanitizers'
   const output = assertPassed(t, run(PROGRAM, []))
   const ran = Number(/(\d+) tests from \d+ test suites ran/.exec(output)?.[1])
   assert.ok(ran > 50, `${ran} tests ran`)
+})
+
+test('20,000 generated filters select what libpcap selects', (t) => {
+  assertPassed(t, run(FILTER_PROGRAM, [], { CAPFLEET_FILTERS: '20000' }))
 })
 
 test('the threaded parts pass under the thread sanitizer', (t) => {

@@ -7,7 +7,6 @@
 
 #include <sys/mman.h>
 
-#include <cassert>
 #include <cstring>
 #include <initializer_list>
 #include <vector>
@@ -77,15 +76,6 @@ class Emitter {
     add({0x41, 0x89, 0xD0});        // mov r8d,edx
     add({0x31, 0xC0});              // xor eax,eax
     add({0x31, 0xC9});              // xor ecx,ecx
-    for (const BpfInstruction& in : program_) {
-      const auto opcode = static_cast<BpfOpcode>(in.code);
-      if (opcode != BpfOpcode::kLoadMemory && opcode != BpfOpcode::kLoadXMemory) continue;
-      add({0x0F, 0x57, 0xC0});  // xorps xmm0,xmm0
-      for (uint32_t slot = 0; slot < kBpfMemorySlots; slot += 4) {
-        add({0x0F, 0x11, 0x44, 0x24, placeOf(slot)});  // movups [rsp+place],xmm0
-      }
-      break;
-    }
   }
 
   void jumpIf(Condition condition, uint32_t target) {
@@ -197,7 +187,7 @@ class Emitter {
 };
 
 // clang-format off
-/// A table, which is why it is long.
+/// This is a table, which is why it is long.
 void Emitter::emitInstruction(uint32_t i) {
   constexpr uint8_t kLeft = 0xE0;
   constexpr uint8_t kRight = 0xE8;

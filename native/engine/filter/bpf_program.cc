@@ -1,5 +1,7 @@
 #include "filter/bpf_program.h"
 
+#include <initializer_list>
+
 #include "filter/bpf_opcode.h"
 #include "os/byte_order.h"
 
@@ -37,7 +39,60 @@ bool dividesByZero(const BpfInstruction& instruction) {
   return (opcode == BpfOpcode::kDivK || opcode == BpfOpcode::kModK) && instruction.k == 0;
 }
 
+/// Which memory slots every way to an instruction has written, as the kernel finds it out: jumps go
+/// forward only, so that one pass over the program knows all ways to each instruction before it.
+class WrittenSlots {
+ public:
+  explicit WrittenSlots(size_t instructions) : atTargets_(instructions, kAll) {}
+
+  /// Notes what instruction `i` writes, and for whom. False when it reads a slot that may not have
+  /// been written. REQUIRES: called for each instruction in turn; it jumps inside of the program.
+  bool pass(size_t i, const BpfInstruction& instruction) {
+    written_ &= atTargets_[i];
+    switch (static_cast<BpfOpcode>(instruction.code)) {
+      case BpfOpcode::kLoadMemory:
+      case BpfOpcode::kLoadXMemory:
+        return (written_ & bitOf(instruction)) != 0;
+      case BpfOpcode::kStore:
+      case BpfOpcode::kStoreX:
+        written_ |= bitOf(instruction);
+        return true;
+      case BpfOpcode::kJump:
+        leave({i + 1 + instruction.k});
+        return true;
+      default:
+        break;
+    }
+    const uint16_t kind = instruction.code & kClassMask;
+    if (kind == kJumpClass) leave({i + 1 + instruction.jumpTrue, i + 1 + instruction.jumpFalse});
+    if (kind == kReturnClass) leave({});
+    return true;
+  }
+
+ private:
+  static constexpr uint16_t kAll = 0xFFFF;
+  static_assert(kBpfMemorySlots == 16);
+
+  static uint16_t bitOf(const BpfInstruction& instruction) {
+    return static_cast<uint16_t>(1u << instruction.k);
+  }
+  /// Execution goes on at the targets alone; what comes next is reached by jumps, or not at all.
+  void leave(std::initializer_list<size_t> targets) {
+    for (const size_t target : targets) atTargets_[target] &= written_;
+    written_ = kAll;
+  }
+
+  uint16_t written_ = 0;
+  std::vector<uint16_t> atTargets_;  ///< by jumps from all instructions so far
+};
+
+constexpr const char* kMayReadUnwritten =
+    "reads a memory slot that may not have been written: what follows \"geneve\" in a filter is "
+    "looked for inside of the tunnel; write what other packets may have before it, as in "
+    "\"tcp or geneve\"";
+
 Status check(std::span<const BpfInstruction> program) {
+  WrittenSlots slots(program.size());
   for (size_t i = 0; i < program.size(); i++) {
     const BpfInstruction& instruction = program[i];
     if (!isKnownBpfOpcode(instruction.code)) return badInstruction(i, "has an unknown opcode");
@@ -47,6 +102,7 @@ Status check(std::span<const BpfInstruction> program) {
     }
     if (namesMissingSlot(instruction)) return badInstruction(i, "names a memory slot above 15");
     if (dividesByZero(instruction)) return badInstruction(i, "divides by zero");
+    if (!slots.pass(i, instruction)) return badInstruction(i, kMayReadUnwritten);
   }
   if ((program.back().code & kClassMask) != kReturnClass) {
     return badInstruction(program.size() - 1, "is the last and does not return");

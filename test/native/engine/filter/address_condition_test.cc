@@ -77,6 +77,8 @@ TEST(AddressCondition, HoldsForRandomPrograms) {
   uint64_t accepted = 0, excluded = 0;
   for (int i = 0; i < turns(20000); i++) {
     std::vector<bpf_insn> insns;
+    // No slot may be read before it is written.
+    for (uint32_t slot = 0; slot < kBpfMemorySlots; slot++) insns.push_back({BPF_ST, 0, 0, slot});
     const size_t count = 4 + randomBelow(random, 30);
     for (size_t at = 0; at < count; at++) insns.push_back(randomInstruction(random, count - at));
     insns.push_back({BPF_RET | BPF_K, 0, 0, static_cast<uint32_t>(random() % 2)});

@@ -67,10 +67,29 @@ struct Machines {
   GuardedPacket memory;
 };
 
+/// How many filters or programs to make up: as many as CAPFLEET_FILTERS says, or else these.
+uint64_t timesAsked(uint64_t otherwise) {
+  const char* const asked = std::getenv("CAPFLEET_FILTERS");
+  return asked != nullptr ? std::strtoull(asked, nullptr, 10) : otherwise;
+}
+
+/// Whether we refuse libpcap's program, which it makes of some filters with these two words alone:
+/// what such a program reads is left over on the stack, so that there is nothing to agree on.
+bool readsUnwritten(const BothPrograms& programs, const std::string& expression) {
+  const auto program = BpfProgram::parse(programs.bytes);
+  if (program) return false;
+  const auto has = [](const std::string& text, const char* word) {
+    return text.find(word) != std::string::npos;
+  };
+  EXPECT_TRUE(has(program.error().message, "reads a memory slot that may not have been written"));
+  EXPECT_TRUE(has(expression, "geneve") || has(expression, "vxlan")) << expression;
+  return true;
+}
+
 TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnGeneratedFilters) {
   SKIP_WITHOUT_MACHINE_CODE();
   auto random = seededRandom();
-  const uint64_t filters = std::getenv("CAPFLEET_LONG") != nullptr ? 100'000 : 400;
+  const uint64_t filters = timesAsked(400);
   uint64_t accepted = 0;
   uint64_t tried = 0;
   while (tried < filters) {
@@ -78,6 +97,7 @@ TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnGeneratedFilters) {
     std::optional<BothPrograms> programs = tryCompiled(expression, random() % 2 == 0);
     if (!programs) continue;
     tried++;
+    if (readsUnwritten(*programs, expression)) continue;
     Machines machines(std::move(*programs));
     for (int i = 0; i < 40; i++) {
       const Bytes packet = randomPacket(random);
@@ -92,9 +112,9 @@ TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnGeneratedFilters) {
 TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnRandomPrograms) {
   SKIP_WITHOUT_MACHINE_CODE();
   auto random = seededRandom();
-  const int programs = std::getenv("CAPFLEET_LONG") != nullptr ? 1'000'000 : 10'000;
+  const uint64_t programs = timesAsked(10'000);
   uint64_t accepted = 0;
-  for (int i = 0; i < programs; i++) {
+  for (uint64_t i = 0; i < programs; i++) {
     Machines machines(bothPrograms(randomProgram(random)));
     for (int j = 0; j < 4; j++) {
       const Bytes packet = randomPacket(random);
@@ -104,24 +124,6 @@ TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnRandomPrograms) {
     }
   }
   EXPECT_GT(accepted, 1000u);
-}
-
-TEST(BpfMachineCode, ReadsNoMemorySlotThatAnotherPacketLeft) {
-  SKIP_WITHOUT_MACHINE_CODE();
-  for (const uint32_t slot : {0u, 7u, 15u}) {
-    // The evaluator is the oracle here: libpcap leaves open what a slot holds before it is written.
-    const BpfProgram program = parsed(bothPrograms({{BPF_LDX | BPF_MEM, 0, 0, slot},
-                                                    {BPF_LD | BPF_B | BPF_ABS, 0, 0, 0},
-                                                    {BPF_ST, 0, 0, slot},
-                                                    {BPF_MISC | BPF_TXA, 0, 0, 0},
-                                                    {BPF_RET | BPF_A, 0, 0, 0}}));
-    const auto code = BpfMachineCode::make(program);
-    const Bytes packet(64, 0xff);
-    for (int i = 0; i < 3; i++) {
-      EXPECT_FALSE(code->accepts(packet.data(), 64, 64));
-      EXPECT_FALSE(BpfEvaluator(program).accepts(packet.data(), 64, 64));
-    }
-  }
 }
 
 TEST(BpfMachineCode, RejectsWhatCannotBeComputed) {

@@ -64,6 +64,44 @@ TEST(BpfProgram, RefusesMemoryThatDoesNotExist) {
   }
 }
 
+TEST(BpfProgram, RefusesToReadMemoryThatMayNotHaveBeenWritten) {
+  constexpr bpf_insn kWrite = {BPF_ST, 0, 0, 3};
+  constexpr bpf_insn kReject = {BPF_RET | BPF_K, 0, 0, 0};
+  for (const uint16_t code : {uint16_t{BPF_LD | BPF_MEM}, uint16_t{BPF_LDX | BPF_MEM}}) {
+    const bpf_insn read = {code, 0, 0, 3};
+    const auto jump = [](uint8_t onTrue, uint8_t onFalse) {
+      return bpf_insn{BPF_JMP | BPF_JEQ | BPF_K, onTrue, onFalse, 0};
+    };
+    EXPECT_EQ(refusal({kWrite, read, kAccept}), "");
+    EXPECT_TRUE(refusal({read, kAccept})
+                    .starts_with("filter program: instruction 0 reads a memory slot that may not"));
+    EXPECT_NE(refusal({{BPF_STX, 0, 0, 2}, read, kAccept}), "") << "another slot was written";
+    EXPECT_EQ(refusal({jump(0, 1), kWrite, kAccept}), "");
+    EXPECT_NE(refusal({jump(0, 1), kWrite, read, kAccept}), "") << "one way passes by the write";
+    EXPECT_EQ(refusal({jump(0, 2), kWrite, {BPF_JMP | BPF_JA, 0, 0, 1}, kWrite, read, kAccept}), "")
+        << "both ways write";
+    EXPECT_EQ(refusal({jump(0, 1), kReject, kWrite, read, kAccept}), "");
+    EXPECT_EQ(refusal({kAccept, read, kAccept}), "") << "no way leads there";
+    EXPECT_NE(refusal({{BPF_JMP | BPF_JA, 0, 0, 1}, kWrite, read, kAccept}), "");
+  }
+}
+
+TEST(BpfProgram, RefusesWhatLibpcapLooksForInTunnelsThatAreNotThere) {
+  const char* const refused[] = {"(geneve and host 10.0.0.4) or (not mpls)", "geneve or tcp",
+                                 "not geneve and host 10.0.0.4"};
+  for (const char* expression : refused) {
+    const auto program = BpfProgram::parse(compiled(expression).bytes);
+    ASSERT_FALSE(program) << expression;
+    EXPECT_EQ(program.error().code, Code::kBadBpf);
+    EXPECT_TRUE(program.error().message.ends_with("as in \"tcp or geneve\""));
+  }
+  const char* const taken[] = {"(not mpls) or (geneve and host 10.0.0.4)", "tcp or geneve",
+                               "host 10.0.0.4 and not geneve", "geneve and tcp port 80"};
+  for (const char* expression : taken) {
+    EXPECT_TRUE(BpfProgram::parse(compiled(expression).bytes)) << expression;
+  }
+}
+
 TEST(BpfProgram, RefusesDivisionByAConstantZero) {
   EXPECT_NE(refusal({{BPF_ALU | BPF_DIV | BPF_K, 0, 0, 0}, kAccept}), "");
   EXPECT_NE(refusal({{BPF_ALU | BPF_MOD | BPF_K, 0, 0, 0}, kAccept}), "");

@@ -35,6 +35,13 @@ inline Bytes randomPacket(std::mt19937_64& random) {
     put(at, {0x08, 0x00, 0x45, 0, 0, 60, 0, 0, random() % 5 == 0 ? 0x20 : 0, 0, 64, protocol});
     put(at + 14, {10, 0, 0, static_cast<int>(random() % 4)});
     put(at + 22, {0, random() % 2 == 0 ? 53 : 80, 1, 187});
+    if (protocol == 17 && random() % 2 == 0) {
+      const int optionWords = static_cast<int>(random() % 3);
+      put(at + 24, {0x17, 0xc1, 0, 60, 0, 0, optionWords, 0, 0x65, 0x58, 0, 0, 5, 0});  // GENEVE
+      const size_t inner = at + 38 + 4 * static_cast<size_t>(optionWords);
+      put(inner + 12, {0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6});
+      put(inner + 26, {10, 0, 0, static_cast<int>(random() % 4)});
+    }
   }
   return packet;
 }
@@ -89,7 +96,8 @@ inline std::string randomCondition(std::mt19937_64& random) {
     case 5:
       return oneOf({"ether", "ip", "ip6"}) + oneOf({" multicast", " proto 47", " proto 17"});
     case 6:
-      return oneOf({"vlan", "vlan 3", "mpls", "pppoes", "vlan 5 and ip", "vlan and tcp port 443"});
+      return oneOf({"vlan", "vlan 3", "mpls", "pppoes", "vlan 5 and ip", "vlan and tcp port 443",
+                    "geneve", "geneve 5", "geneve and host 10.0.0.2", "vxlan"});
     case 7:
       return oneOf({"less ", "greater "}) + below(150);
     case 8:
