@@ -15,12 +15,12 @@ interface NativeCompressor {
 }
 
 const engine = loadAddon<{
-  readonly Compressor: new (codec: number, level: number, isSmall: boolean) => NativeCompressor
+  readonly Compressor: new (codec: number, level: number, hasSmallGroups: boolean) => NativeCompressor
 }>('capfleet-gateway')
 
 export interface CompressorOptions {
-  /** Compresses one group of 1 MiB at a time: what comes out is up to three tenths larger, and it takes 6 MiB of memory at most. */
-  readonly isSmall?: boolean
+  /** Compresses one group of 1 MiB at a time: with zstd what comes out is up to three tenths larger, and it takes 6 MiB of memory at most. */
+  readonly hasSmallGroups?: boolean
 }
 
 /** Who waits for a part gets what there is after so long, as in a download of the engine. */
@@ -28,7 +28,8 @@ const PATIENCE_MS = 100
 
 /**
  * Bytes are written by one loop while another one takes the parts of the compressed stream. It takes
- * up to 8 MiB with gzip and 44 MiB with zstd (78 MiB where there are four processors and more), and gives all but the last two parts back when it is closed.
+ * up to 7 MiB with gzip on two processors (2 more for each further one, up to 35 MiB) and 44 MiB with zstd (78 MiB where there are
+ * four processors and more), and gives all but the last two parts back when it is closed.
  * What zstd_ultra needs beside that, 70 MiB, belongs to the thread that works: as often as there are cores.
  */
 export class Compressor implements Disposable {
@@ -37,9 +38,9 @@ export class Compressor implements Disposable {
   /** Resolved when a part was taken, which makes room. */
   #taken = Promise.withResolvers<void>()
 
-  constructor(compression: Exclude<Compression, 'none'>, { isSmall = false }: CompressorOptions = {}) {
+  constructor(compression: Exclude<Compression, 'none'>, { hasSmallGroups = false }: CompressorOptions = {}) {
     const { codec, level } = COMPRESSION_LEVELS[compression]
-    this.#native = new engine.Compressor(codec, level, isSmall)
+    this.#native = new engine.Compressor(codec, level, hasSmallGroups)
   }
 
   /**

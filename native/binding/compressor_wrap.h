@@ -10,7 +10,8 @@
 
 namespace capfleet::binding {
 
-/// new Compressor(codec: number, level: number). Methods as StreamCompressor's:
+/// new Compressor(codec: number, level: number, hasSmallGroups: boolean). Methods as
+/// StreamCompressor's:
 ///   write(bytes: Uint8Array): number
 ///   flush(): void
 ///   end(): void

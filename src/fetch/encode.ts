@@ -1,12 +1,13 @@
 import { Compressor } from '../../native/compressor.ts'
 import { FairLimit } from '../base/fair-limit.ts'
-import { type Compression, encodingOf } from '../query/query-values.ts'
+import type { Compression } from '../query/query-values.ts'
 
 /**
- * Merges of a process that may be compressed with zstd in large frames: what each takes while its client takes nothing,
- * 44 to 78 MiB, has no other bound. Those beyond have small frames, which make files a fifth larger, or three tenths.
+ * Merges of a process that may be compressed in the usual groups: what each takes while its client takes nothing, up to
+ * 35 MiB with gzip and 78 MiB with zstd where there are many cores, has no other bound. Those beyond have small groups,
+ * of which one at a time is compressed: 5 and 6 MiB, and with zstd files that are a fifth larger, or three tenths.
  */
-const LARGE_FRAMES = new FairLimit({ places: 8 })
+const USUAL_GROUPS = new FairLimit({ places: 8 })
 
 /**
  * Compresses `chunks` as `compression` says ("none" passes them on), as an appliance compresses its
@@ -25,8 +26,8 @@ export async function* encode(
     yield* chunks
     return
   }
-  using place = encodingOf(compression) === 'zstd' ? LARGE_FRAMES.tryAcquire() : NO_PLACE
-  using compressor = new Compressor(compression, { isSmall: place === undefined })
+  using place = USUAL_GROUPS.tryAcquire()
+  using compressor = new Compressor(compression, { hasSmallGroups: place === undefined })
   const feeding = feed(chunks, compressor)
   const fed = feeding.catch(() => undefined)
   const stop = () => compressor.close()
@@ -43,9 +44,6 @@ export async function* encode(
     await fed
   }
 }
-
-/** Members of gzip are small. */
-const NO_PLACE: Disposable = { [Symbol.dispose]: () => undefined }
 
 /** Fails as the chunks do, or with an AbortError when the compressor is closed before their end. */
 async function feed(chunks: AsyncIterable<Uint8Array>, compressor: Compressor): Promise<void> {

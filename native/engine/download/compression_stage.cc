@@ -23,8 +23,6 @@ struct CompressionStage::Job {
 namespace {
 
 uint32_t slabLimit(Codec codec, const GroupLimits& limits) {
-  // The consumer holds the last part and the one before it, which may be on its way to the network.
-  constexpr uint32_t kHeldParts = 2;
   return limits.atOnce * compressedSlabs(codec, limits.slabs) + kHeldParts;
 }
 

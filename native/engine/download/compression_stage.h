@@ -28,6 +28,9 @@ struct BodyPart {
   static BodyPart of(PacketBatch batch);
 };
 
+/// A consumer holds the last part and the one before it, which may be on its way to the network.
+inline constexpr uint32_t kHeldParts = 2;
+
 /// Thread-safe. Owned by shared_ptr, because running tasks hold it. A group is compressed as soon
 /// as slabs for its result are free, so the first group in order never waits for a later one.
 class CompressionStage : public std::enable_shared_from_this<CompressionStage> {

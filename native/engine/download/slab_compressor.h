@@ -43,9 +43,9 @@ struct GroupLimits {
   uint32_t atOnce;  ///< groups that are compressed at the same time
 };
 
-/// As the two above say.
+/// The limits by which one stream is compressed as small and as fast as can be.
 GroupLimits usualGroups(const Compression& compression, unsigned threads);
-/// For as little memory as can be, where many streams are compressed.
+/// The limits that take as little memory as can be, for where many streams are compressed.
 inline constexpr GroupLimits kSmallGroups = {.slabs = 1, .atOnce = 1};
 
 /// Slabs that the compressed form of a group of so many slabs may need.

@@ -6,18 +6,13 @@
 #include <utility>
 
 namespace capfleet {
-namespace {
-
-/// The last part and the one before it, which may be on its way to the network.
-constexpr size_t kValidParts = 2;
-}  // namespace
 
 std::shared_ptr<StreamCompressor> StreamCompressor::create(Compression compression,
                                                            WorkerPool& workers,
                                                            std::shared_ptr<BufferPool> slabs,
-                                                           bool isSmall) {
+                                                           bool hasSmallGroups) {
   const GroupLimits limits =
-      isSmall ? kSmallGroups : usualGroups(compression, workers.tasksAtOnce());
+      hasSmallGroups ? kSmallGroups : usualGroups(compression, workers.tasksAtOnce());
   const std::shared_ptr<StreamCompressor> self(new StreamCompressor(limits, slabs));
   // Weak: the stage calls this object, which owns it.
   const std::weak_ptr<StreamCompressor> weak = self;
@@ -87,7 +82,7 @@ void StreamCompressor::next(Callback done) {
   {
     const std::lock_guard lock(mutex_);
     assert(!pending_);
-    if (valid_.size() == kValidParts) {
+    if (valid_.size() == kHeldParts) {
       stage_->give(std::move(valid_.front()));
       valid_.pop_front();
     }

@@ -162,7 +162,8 @@ describe('encode', () => {
     await encoded.return(undefined)
   })
 
-  test('eight merges at a time have large frames of zstd; the others take little, until one has ended', async () => {
+  /** Nine merges whose clients take nothing behind a first part, and how many MiB each has taken. */
+  async function stallNine(compression: 'fast' | 'zstd_fast') {
     async function* endless(count: { taken: number }) {
       for (;;) {
         count.taken += 1
@@ -170,14 +171,24 @@ describe('encode', () => {
       }
     }
     const counts = Array.from({ length: 9 }, () => ({ taken: 0 }))
-    const stalled = counts.map((count) => encode(endless(count), 'zstd_fast'))
+    const stalled = counts.map((count) => encode(endless(count), compression))
     for (const one of stalled) await one.next()
+    return { counts, stalled }
+  }
+
+  test('from the ninth on, merges at a time take little', async () => {
+    const { counts, stalled } = await stallNine('zstd_fast')
     await eventually(() => counts.slice(0, 8).every(({ taken }) => taken > 12), {
       limitMs: 10_000,
       message: 'the first eight have filled their room',
     })
     // What waits to be compressed, what is compressed, what is held, and the chunk that finds no room.
     assert.ok((counts[8]?.taken ?? 0) <= 6, `${counts[8]?.taken} MiB were taken`)
+    for (const one of stalled) await one.return(undefined)
+  })
+
+  test('merges that are compressed with gzip count too: beside eight zstd has small frames, until one has ended', async () => {
+    const { stalled } = await stallNine('fast')
     const data = Buffer.concat(Array.from({ length: 20 }, () => DATA))
     const small = await collect(encode(inChunks(data, 100_000), 'zstd'))
     assert.ok(zstdDecompressSync(small).equals(data))

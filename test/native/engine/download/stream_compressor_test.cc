@@ -25,9 +25,11 @@ class StreamCompressorTest : public ::testing::Test {
     EXPECT_EQ(slabs_->outstanding(), 0u);
   }
 
-  std::shared_ptr<StreamCompressor> create(Compression compression, bool isSmall = false) {
-    return StreamCompressor::create(compression, *workers_, slabs_, isSmall);
+  std::shared_ptr<StreamCompressor> create(Compression compression, bool hasSmallGroups = false) {
+    return StreamCompressor::create(compression, *workers_, slabs_, hasSmallGroups);
   }
+
+  void setThreads(unsigned threads) { workers_ = std::make_unique<WorkerPool>(threads); }
 
   size_t slabsInUse() const { return slabs_->outstanding(); }
 
@@ -135,11 +137,14 @@ TEST_F(StreamCompressorTest, NoByteIsOneEmptyMember) {
 }
 
 TEST_F(StreamCompressorTest, ItsMemoryIsBounded) {
-  const Bytes plain = randomBytes(size_t{64} << 20);
-  for (const auto& [compression, isSmall, slabs] :
-       {std::tuple{kGzip, false, 7u}, std::tuple{kZstd, false, 44u}, std::tuple{kGzip, true, 5u},
-        std::tuple{kZstd, true, 6u}}) {
-    const auto compressor = create(compression, isSmall);
+  const Bytes plain = randomBytes(size_t{96} << 20);
+  for (const auto& [threads, compression, hasSmallGroups, slabs] :
+       {std::tuple{2u, kGzip, false, 7u}, std::tuple{2u, kZstd, false, 44u},
+        std::tuple{2u, kGzip, true, 5u}, std::tuple{2u, kZstd, true, 6u},
+        std::tuple{16u, kGzip, false, 35u}, std::tuple{16u, kZstd, false, 78u},
+        std::tuple{16u, kGzip, true, 5u}, std::tuple{16u, kZstd, true, 6u}}) {
+    setThreads(threads);
+    const auto compressor = create(compression, hasSmallGroups);
     size_t written = 0;
     while (written < plain.size()) {
       const size_t count = compressor->write(std::span(plain).subspan(written));
