@@ -10,8 +10,6 @@ namespace {
 constexpr uint64_t kMinQueueBytesPerThread = uint64_t{1} << 20;
 /// The disk is several times faster when it is synced in large pieces.
 constexpr uint64_t kMaxCommitBytes = uint64_t{64} << 20;
-/// The link type word of Ethernet.
-constexpr uint32_t kLinkTypeEthernet = 1;
 
 CaptureSocketOptions socketOptions(const LivePort& port, FanoutGroup& fanout) {
   return {port.interfaceName, port.ringBytes, port.isPromiscuous,

@@ -64,7 +64,7 @@ uint32_t firstCandidate(const LoadedBlock& block, uint32_t first, uint32_t last,
                         PacketFilter& filter) {
   const uint32_t beginByte = block.offsets[first];
   const std::optional<size_t> found =
-      filter.mayAcceptFrom({block.bytes.data() + beginByte, block.offsets[last] - beginByte});
+      filter.firstCandidateByte({block.bytes.data() + beginByte, block.offsets[last] - beginByte});
   if (!found) return last;
   const auto begin = block.offsets.begin();
   const auto next = std::upper_bound(begin + first, begin + last, beginByte + *found);

@@ -32,7 +32,7 @@ struct PacketBatch {
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch);
 
-/// Of a record with at most `transform.sliceBytes` of the packet.
+/// The size of the packet's record with at most `transform.sliceBytes` of the packet in it.
 size_t recordBytes(const PacketView& packet, const PacketTransform& transform);
 /// Writes that record with this time to `to`, which has room for it.
 void storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,

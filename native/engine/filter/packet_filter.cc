@@ -23,7 +23,7 @@ bool PacketFilter::matchesRegex(const PacketView& packet) {
   return transform_.regex->matches(packet.captured, *regex_);
 }
 
-std::optional<size_t> PacketFilter::mayAcceptFrom(std::span<const uint8_t> records) {
+std::optional<size_t> PacketFilter::firstCandidateByte(std::span<const uint8_t> records) {
   assert(regex_);
   const std::optional<size_t> end = transform_.regex->firstMatchEnd(records, *regex_);
   if (!end) return std::nullopt;

@@ -25,16 +25,16 @@ class PacketFilter {
     return transform.regex == nullptr || matchesRegex(packet);
   }
 
-  /// Whether mayAcceptFrom() may be asked: the regular expression alone decides, wherever it
+  /// Whether firstCandidateByte() may be asked: the regular expression alone decides, wherever it
   /// matches.
   bool looksThroughRecords() const {
     const PacketTransform& transform = transform_;
     return transform.regex != nullptr && transform.bpf == nullptr &&
            transform.frameFilter.isEmpty() && transform.regex->matchesAnywhere();
   }
-  /// A byte of `records`, which are neighbours: accepts() is false for those that end before it,
-  /// and for all when it is nullopt. REQUIRES: as accepts(), and looksThroughRecords().
-  std::optional<size_t> mayAcceptFrom(std::span<const uint8_t> records);
+  /// An offset into `records`, which are neighbours: accepts() is false for those that end before
+  /// that byte, and for all when it is nullopt. REQUIRES: as accepts(), and looksThroughRecords().
+  std::optional<size_t> firstCandidateByte(std::span<const uint8_t> records);
 
  private:
   bool acceptsByBpf(const PacketView& packet) {

@@ -10,7 +10,6 @@ namespace capfleet {
 
 namespace {
 
-constexpr uint32_t kLinkTypeEthernet = 1;
 constexpr size_t kEthernetBytes = 14;
 constexpr size_t kVlanTagBytes = 4;
 

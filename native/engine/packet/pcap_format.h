@@ -19,6 +19,9 @@ inline constexpr int64_t kNanosPerSecond = 1'000'000'000;
 /// The first instant that PCAP's unsigned 32-bit seconds cannot carry (2106-02-07T06:28:16Z).
 inline constexpr int64_t kTimestampEndNs = (int64_t{1} << 32) * kNanosPerSecond;
 
+/// LINKTYPE_ETHERNET, as what linkTypeOf() gives.
+inline constexpr uint32_t kLinkTypeEthernet = 1;
+
 /// What the file header says beside magic and version.
 struct PcapFileHeader {
   /// The whole `LinkType and additional information` word: link type in the low 16 bits, FCS

@@ -11,8 +11,6 @@ namespace {
 constexpr size_t kReadBytes = 256 * 1024;
 static_assert(kReadBytes >= 2 * kMaxStoredSieveBytes);
 
-constexpr uint32_t kLinkTypeEthernet = 1;
-
 }  // namespace
 
 bool hasSieves(const PcapFileHeader& header) {

@@ -13,7 +13,6 @@
 namespace capfleet {
 
 inline constexpr size_t kFcsBytes = 4;
-inline constexpr uint32_t kLinkTypeEthernet = 1;
 
 /// What ends in a trailer or an FCS at all: an Ethernet frame whose end was captured.
 inline bool isWholeEthernetFrame(const PacketView& packet) {
