@@ -24,6 +24,7 @@ constexpr auto kPatience = std::chrono::milliseconds(100);
 uint32_t slicesAtOnce(const SlicePlan& plan, unsigned threads) {
   // Every open input of a slice holds a block.
   constexpr uint32_t kManyInputs = 16;
+  if (plan.mostInputs > kMostWholeBlocks) return 1;
   if (plan.mostInputs > kManyInputs) return 2;
   return std::min(threads + 2, 6u);
 }

@@ -72,8 +72,11 @@ struct DownloadTotals {
 
 /// Thread-safe. Owned by shared_ptr, because running tasks hold it. Its slabs are bounded whatever
 /// the data: 8 MiB of packets (with two threads 10 with gzip, 24 with zstd) and as much again
-/// compressed; in a vendor's time another 20 MiB to sort them. When the consumer does not pull, or
-/// keeps more than two parts, the work stops without holding a thread.
+/// compressed; in a vendor's time another 20 MiB to sort them. Blocks of up to 256 inputs that
+/// overlap take some 150 MiB more. Beyond, each has a piece of its block: all together 64 MiB, or
+/// 16 KiB each (160 MiB for 10,000 inputs), and what a single packet is larger than that. Index
+/// entries of the range are held besides. When the consumer does not pull, or keeps more than two
+/// parts, the work stops without holding a thread.
 class Download : public std::enable_shared_from_this<Download> {
  public:
   /// The next part of the body, or null at its end. The bytes are valid until release().

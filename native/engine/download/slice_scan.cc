@@ -15,6 +15,33 @@ constexpr uint64_t kPauseBytes = uint64_t{4} << 20;
 /// open files, and each of a device's four downloads scans two slices with many inputs at a time.
 constexpr size_t kMostOpenFiles = 64;
 
+/// The bytes of its block that an input may hold, with their tables. A block is checked as a whole,
+/// so that it is read again for each piece: the fewer inputs there are, the larger these are.
+std::optional<size_t> pieceBytesOf(size_t inputs) {
+  constexpr size_t kBytesOfAll = size_t{64} << 20;
+  constexpr size_t kLeastBytes = size_t{16} << 10;
+  if (inputs <= kMostWholeBlocks) return std::nullopt;
+  return std::max(kBytesOfAll / inputs, kLeastBytes);
+}
+
+/// The records from `first` on, as many as take `bytes` bytes with their tables, and at least one.
+std::unique_ptr<LoadedBlock> pieceOf(const LoadedBlock& block, uint32_t first, size_t bytes) {
+  constexpr size_t kTableBytes = sizeof(uint32_t) + sizeof(int64_t);
+  const uint32_t beginByte = block.offsets[first];
+  const auto takes = [&](uint32_t end) {
+    return block.offsets[end] - beginByte + (end - first) * kTableBytes;
+  };
+  uint32_t end = first + 1;
+  while (end < block.packets() && takes(end + 1) <= bytes) end++;
+  auto piece = std::make_unique<LoadedBlock>();
+  piece->origin = block.origin;
+  piece->bytes.assign(block.bytes.data() + beginByte, block.bytes.data() + block.offsets[end]);
+  piece->timestampsNs.assign(block.timestampsNs.data() + first, block.timestampsNs.data() + end);
+  piece->offsets.assign(block.offsets.data() + first, block.offsets.data() + end + 1);
+  for (uint32_t& offset : piece->offsets) offset -= beginByte;
+  return piece;
+}
+
 /// Takes a block's bytes, which lie in the slab at or behind its end, into the batch. Behind the
 /// end means that a corrupt block was left out before it.
 void appendWhole(const uint8_t* from, const BlockEntry& entry, PacketBatch& batch) {
@@ -35,6 +62,7 @@ SliceScan::SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
       maxSpanNs_(maxSpanNs),
       filter_(context.transform),
       inputs_(inputsOf(context, slice)),
+      pieceBytes_(pieceBytesOf(inputs_.size())),
       tree_(keys()) {
   if (context.transform.hasVendorTime()) {
     vendorTimes_ = std::make_unique<VendorTimeStage>(context.transform, context.beginNs, maxSpanNs);
@@ -44,7 +72,7 @@ SliceScan::SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
 
 SliceScan::~SliceScan() {
   for (Input& input : inputs_) {
-    if (input.block) context_.reader.give(std::move(input.block));
+    if (input.block) release(std::move(input.block));
   }
 }
 
@@ -74,10 +102,10 @@ Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
     }
     Input& input = inputs_[tree_.winner()];
     if (input.block) {
-      const bool isDone = context_.transform.keepsEverything() && !maxSpanNs_
-                              ? mergeRecords(batch, counts)
-                              : appendFromWinner(batch, counts);
-      if (!isDone) return ScanStep::kFull;
+      const bool hadRoom = context_.transform.keepsEverything() && !maxSpanNs_
+                               ? mergeRecords(batch, counts)
+                               : appendFromWinner(batch, counts);
+      if (!hadRoom) return ScanStep::kFull;
       continue;
     }
     if (Status status = openFile(input); !status) return status.error();
@@ -114,7 +142,7 @@ Status SliceScan::openFile(Input& input) {
 bool SliceScan::canCopyWhole(const Input& input, uint32_t block) const {
   const BlockEntry& entry = input.run->blocks[block].entry;
   const bool isAlone = tree_.winnerStaysBelow() == MergeTree::kEnded;
-  return isAlone && !maxSpanNs_ && context_.transform.keepsEverything() &&
+  return isAlone && input.nextRecord == 0 && !maxSpanNs_ && context_.transform.keepsEverything() &&
          (entry.flags & kBlockUnordered) == 0 && entry.minNs >= beginNs_ && entry.maxNs < endNs_;
 }
 
@@ -163,62 +191,87 @@ Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCo
   return true;
 }
 
-/// Loads the next block and moves to its first record of the slice.
+/// Loads the next block, or what comes of it behind the piece that was loaded last.
 Status SliceScan::loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts) {
-  const BlockEntry& entry = input.run->blocks[input.nextBlock].entry;
-  auto loaded = context_.reader.load(*input.file, entry);
+  const PlannedBlock& planned = input.run->blocks[input.nextBlock];
+  auto loaded = context_.reader.load(*input.file, planned.entry);
   if (!loaded) return loaded.error();
-  bytesSincePause_ += entry.bytes;
-  const bool isIntact = *loaded != nullptr;
-  noteCheck(input, input.nextBlock, isIntact, counts);
-  if (!isIntact) {
-    finishBlock(input);
+  if (inputs_.size() > kMostOpenFiles) input.file.reset();
+  bytesSincePause_ += planned.entry.bytes;
+  std::unique_ptr<LoadedBlock> block = std::move(*loaded);
+  const bool isBegun = input.nextRecord > 0;
+  if (isBegun && !block) {
+    return Error{Code::kStoreCorrupt, context_.plan.segments[planned.segment] +
+                                          ".pcap: a block was damaged while it was being read"};
+  }
+  if (!isBegun) noteCheck(input, input.nextBlock, block != nullptr, counts);
+  if (!block) {
+    nextBlock(input);
     return ok();
   }
-  input.block = std::move(*loaded);
-  if (inputs_.size() > kMostOpenFiles) input.file.reset();
-  input.block->origin = context_.plan.origins[input.run->blocks[input.nextBlock].segment];
-  const auto begin = input.block->timestampsNs.begin();
-  const auto end = input.block->timestampsNs.end();
+  block->origin = context_.plan.origins[planned.segment];
+  if (!isBegun) beginBlock(input, *block, batch, counts);
+  hold(input, std::move(block));
+  return ok();
+}
+
+/// Counts the packets of a block just loaded, and goes to its first one of the slice.
+void SliceScan::beginBlock(Input& input, const LoadedBlock& block, PacketBatch& batch,
+                           ScanCounts& counts) {
+  const auto begin = block.timestampsNs.begin();
+  const auto end = block.timestampsNs.end();
   const auto first = std::lower_bound(begin, end, beginNs_);
   const auto last = std::lower_bound(first, end, endNs_);
   const auto firstInRange = std::lower_bound(first, last, context_.beginNs);
-  input.position = static_cast<uint32_t>(first - begin);
+  input.nextRecord = static_cast<uint32_t>(first - begin);
   counts.packets += static_cast<uint64_t>(last - firstInRange);
-  counts.bytes += input.block->offsets[static_cast<size_t>(last - begin)] -
-                  input.block->offsets[static_cast<size_t>(firstInRange - begin)];
-  batch.excluded += countBesideRange(input);
-  if (first == end) {
-    finishBlock(input);
-  } else {
-    rekey(input);
-  }
-  return ok();
+  counts.bytes += block.offsets[static_cast<size_t>(last - begin)] -
+                  block.offsets[static_cast<size_t>(firstInRange - begin)];
+  batch.excluded += countBesideRange(input, block);
 }
 
 /// Packets of the block just loaded that are not of the download's range. Of a block that two
 /// slices read the first counts them.
-uint64_t SliceScan::countBesideRange(const Input& input) const {
+uint64_t SliceScan::countBesideRange(const Input& input, const LoadedBlock& block) const {
   if (input.nextBlock == input.sharedBlock) return 0;
-  const std::vector<int64_t>& timestampsNs = input.block->timestampsNs;
+  const std::vector<int64_t>& timestampsNs = block.timestampsNs;
   const auto first = std::lower_bound(timestampsNs.begin(), timestampsNs.end(), context_.beginNs);
   const auto last = std::lower_bound(first, timestampsNs.end(), context_.endNs);
   return timestampsNs.size() - static_cast<uint64_t>(last - first);
 }
 
+/// Makes the records of the block from `nextRecord` on the input's, or as many as it may hold.
+void SliceScan::hold(Input& input, std::unique_ptr<LoadedBlock> block) {
+  const uint32_t first = input.nextRecord;
+  const uint32_t packets = block->packets();
+  if (first == packets) {
+    context_.reader.give(std::move(block));
+    nextBlock(input);
+    return;
+  }
+  if (pieceBytes_) {
+    input.block = pieceOf(*block, first, *pieceBytes_);
+    input.position = 0;
+    input.nextRecord = first + input.block->packets();
+    if (input.nextRecord < packets) input.nextRecordNs = block->timestampsNs[input.nextRecord];
+    context_.reader.give(std::move(block));
+  } else {
+    input.block = std::move(block);
+    input.position = first;
+    input.nextRecord = packets;
+  }
+  rekey(input);
+}
+
 /// Appends records as they are, of whichever input is next, until a block is needed or the slice
-/// ends. False when the batch is full. Mostly the inputs alternate after few packets: only one that
-/// has come several times in a row is asked how many it has before another's.
+/// ends. False when the batch is full.
 bool SliceScan::mergeRecords(PacketBatch& batch, ScanCounts& counts) {
-  constexpr uint32_t kWinsBeforeRun = 4;
   Slab& slab = *batch.slab;
-  const Input* last = nullptr;
-  for (uint32_t wins = 0; tree_.winnerKey() < endNs_;) {
+  WinStreak streak;
+  while (tree_.winnerKey() < endNs_) {
     Input& input = inputs_[tree_.winner()];
     if (!input.block) return true;
-    wins = &input == last ? wins + 1 : 1;
-    last = &input;
-    if (wins >= kWinsBeforeRun) {
+    if (streak.isLongWith(tree_.winner())) {
       if (!appendFromWinner(batch, counts)) return false;
       continue;
     }
@@ -231,7 +284,7 @@ bool SliceScan::mergeRecords(PacketBatch& batch, ScanCounts& counts) {
     batch.count(1, tree_.winnerKey(), tree_.winnerKey());
     input.position++;
     if (input.position == block.packets()) {
-      finishBlock(input);
+      finishLoaded(input);
       return true;
     }
     prefetchBytes(block.bytes.data() + offsets[1], block.bytes.data() + offsets[2]);
@@ -255,7 +308,7 @@ bool SliceScan::appendFromWinner(PacketBatch& batch, ScanCounts& counts) {
   }
   const bool isWhole = input.position == last;
   if (input.position == input.block->packets()) {
-    finishBlock(input);
+    finishLoaded(input);
   } else {
     rekey(input);
   }
@@ -281,16 +334,31 @@ uint32_t SliceScan::runEnd(const Input& input) const {
   return static_cast<uint32_t>(found - begin);
 }
 
-/// Drops the loaded block, if any, and makes the following one next.
-void SliceScan::finishBlock(Input& input) {
-  if (input.block) context_.reader.give(std::move(input.block));
+/// Drops the loaded block, or the piece of it, and makes what follows it next.
+void SliceScan::finishLoaded(Input& input) {
+  release(std::move(input.block));
+  if (input.nextRecord < input.run->blocks[input.nextBlock].entry.packets) {
+    rekey(input);
+  } else {
+    nextBlock(input);
+  }
+}
+
+/// Only whole blocks are kept for others: pieces would grow to blocks then.
+void SliceScan::release(std::unique_ptr<LoadedBlock> block) {
+  if (!pieceBytes_) context_.reader.give(std::move(block));
+}
+
+void SliceScan::nextBlock(Input& input) {
   input.nextBlock++;
+  input.nextRecord = 0;
   rekey(input);
 }
 
 /// Nothing that the input has next is earlier.
 int64_t SliceScan::keyOf(const Input& input) const {
   if (input.block) return input.block->timestampsNs[input.position];
+  if (input.nextRecord > 0) return input.nextRecordNs;
   if (input.nextBlock == input.endBlock) return MergeTree::kEnded;
   return std::max(input.run->blocks[input.nextBlock].entry.minNs, beginNs_);
 }

@@ -19,6 +19,9 @@
 
 namespace capfleet {
 
+/// With more inputs than this a slice is to be scanned alone, and holds pieces of their blocks.
+inline constexpr size_t kMostWholeBlocks = 256;
+
 /// What all slices of a download share.
 struct ScanContext {
   SlicePlan plan;
@@ -45,7 +48,9 @@ enum class ScanStep {
   kDone,   ///< the slice is finished, or the download is cancelled
 };
 
-/// Not thread-safe, but fill() may be called by another thread each time.
+/// Not thread-safe, but fill() may be called by another thread each time. Of each input it holds a
+/// block and its tables; of more than kMostWholeBlocks inputs 64 MiB in all, or of each input what
+/// fits into 16 KiB, and one packet at least.
 class SliceScan {
  public:
   /// `context` must outlive the scan. `endNs` may end the slice earlier than planned. With
@@ -69,8 +74,10 @@ class SliceScan {
     uint32_t sharedBlock;  ///< the slice before reads this one too; kNoBlock if there is none
     std::shared_ptr<SegmentFile> file;
     uint32_t fileSegment = 0;
-    std::unique_ptr<LoadedBlock> block;
-    uint32_t position = 0;  ///< next record of `block`
+    std::unique_ptr<LoadedBlock> block;  ///< or a piece of it
+    uint32_t position = 0;               ///< next record of `block`
+    uint32_t nextRecord = 0;   ///< of the next block: the first behind what was loaded of it
+    int64_t nextRecordNs = 0;  ///< its timestamp, where it is neither the first nor the end
   };
 
   /// Neighbouring blocks [first, end) of one file.
@@ -87,11 +94,15 @@ class SliceScan {
   BlockGroup nextGroup(Input& input, size_t room) const;
   Result<bool> copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts);
   Status loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts);
-  uint64_t countBesideRange(const Input& input) const;
+  void beginBlock(Input& input, const LoadedBlock& block, PacketBatch& batch, ScanCounts& counts);
+  uint64_t countBesideRange(const Input& input, const LoadedBlock& block) const;
+  void hold(Input& input, std::unique_ptr<LoadedBlock> block);
   bool mergeRecords(PacketBatch& batch, ScanCounts& counts);
   bool appendFromWinner(PacketBatch& batch, ScanCounts& counts);
   uint32_t runEnd(const Input& input) const;
-  void finishBlock(Input& input);
+  void finishLoaded(Input& input);
+  void release(std::unique_ptr<LoadedBlock> block);
+  void nextBlock(Input& input);
   int64_t keyOf(const Input& input) const;
   std::vector<int64_t> keys() const;
   void rekey(Input& input);
@@ -104,6 +115,7 @@ class SliceScan {
   PacketFilter filter_;
   std::unique_ptr<VendorTimeStage> vendorTimes_;  ///< null in NIC time
   std::vector<Input> inputs_;
+  const std::optional<size_t> pieceBytes_;  ///< what an input may hold; none: a whole block
   MergeTree tree_;
   uint64_t bytesSincePause_ = 0;
 };

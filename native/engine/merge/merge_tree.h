@@ -81,4 +81,24 @@ class MergeTree {
   std::vector<Player> losers_;  ///< by node; the first is not used
 };
 
+/// Says when it pays to ask winnerStaysBelow() and to take several records of the winner at once:
+/// mostly inputs alternate after few records, and only one that has won several times in a row is
+/// likely to go on.
+class WinStreak {
+ public:
+  /// Notes who has the next record. Whether that one has won often enough.
+  bool isLongWith(uint32_t winner) {
+    wins_ = winner == last_ ? wins_ + 1 : 1;
+    last_ = winner;
+    return wins_ >= kWinsBeforeRun;
+  }
+
+ private:
+  static constexpr uint32_t kWinsBeforeRun = 4;
+  static constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
+
+  uint32_t last_ = kNobody;
+  uint32_t wins_ = 0;
+};
+
 }  // namespace capfleet

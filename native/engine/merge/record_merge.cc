@@ -13,9 +13,7 @@ namespace capfleet {
 
 namespace {
 
-constexpr uint32_t kWinsBeforeRun = 4;
 constexpr uint32_t kNanosPerMicro = 1000;
-constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
 
 int64_t keyOf(const RecordInput& input) {
   return input.hasRecord() ? input.key() : MergeTree::kEnded;
@@ -89,15 +87,12 @@ RecordMerge::State RecordMerge::advance(std::span<uint8_t> output, size_t& writt
 void RecordMerge::refilled() { tree_.replaceWinner(keyOf(winner())); }
 
 RecordMerge::State RecordMerge::advanceInRuns(std::span<uint8_t> output, size_t& written) {
-  uint32_t last = kNobody;
-  for (uint32_t wins = 0;;) {
+  WinStreak streak;
+  for (;;) {
     const auto state = stateBefore(output.size() - written);
     if (state) return *state;
-    const uint32_t input = tree_.winner();
     RecordInput& from = winner();
-    wins = input == last ? wins + 1 : 1;
-    last = input;
-    if (wins >= kWinsBeforeRun) {
+    if (streak.isLongWith(tree_.winner())) {
       const auto run = takeRun(output.size() - written);
       std::memcpy(output.data() + written, run.data(), run.size());
       written += run.size();
