@@ -116,6 +116,7 @@ export const TEXTS = {
     legend: ['activity', 'capture', 'capture runs', 'gap', 'packets lost', 'trimmed', 'event'],
     searchDevice: 'Filter devices',
     asking: 'Asking for activity…',
+    silent: 'does not answer',
     noActivity: 'Activity cannot be shown: ',
     filtered:
       'you may have packets that pass your filter only, and it counts all. Captures can be selected below.',
@@ -158,10 +159,16 @@ export const TEXTS = {
     copyUrl: 'Copy URL',
     copyLink: 'Copy link to this page',
     queue: 'Queue',
-    queueOf: (waiting: number, streaming: number) => `${waiting} wait, ${streaming} stream.`,
+    queueOf: ({
+      waiting,
+      streaming,
+      suspect,
+    }: Readonly<Record<'waiting' | 'streaming' | 'suspect', number>>) =>
+      `${waiting} wait, ${streaming} stream${suspect === 0 ? '' : `, ${suspect} may still stream`}.`,
     place: (position: number | null, waitS: number | undefined) =>
       `place ${position ?? '?'}${waitS === undefined ? '' : `, about ${waitS} s`}`,
-    queueEmpty: 'Nobody waits for these devices.',
+    queueEmpty: 'Nobody streams or waits.',
+    wrongField: 'Nothing can be downloaded until this is right:',
     receipts: 'My downloads',
     noReceipts: 'Your downloads of the last 24 hours appear here with what became of them.',
     continue: 'Continue',

@@ -87,6 +87,30 @@ describe('the page', { skip: missingForConsole(), timeout: 180_000 }, () => {
     assert.equal(await field(other.page), await field(page))
   })
 
+  test('a drag is one step of "back"', async () => {
+    await show(page, `#/timeline?${AROUND}&${WHOLE_RANGE}`)
+    await page.locator('.lane-canvas canvas').waitFor()
+    const begin = page.getByLabel('Begin')
+    await page.locator('.estimate strong[data-packets]').waitFor()
+    const before = await begin.inputValue()
+    await drag(page, 0.25, 0.5)
+    assert.notEqual(await begin.inputValue(), before)
+    await page.goBack()
+    assert.equal(await begin.inputValue(), before)
+  })
+
+  test('a group does not shut while what was given in it is removed', async () => {
+    await show(page, `#/timeline?${AROUND}&${WHOLE_RANGE}`)
+    await page.getByText('Limits', { exact: true }).click()
+    const packets = page.getByLabel('MaxPackets')
+    await packets.focus()
+    await page.keyboard.type('5')
+    await page.locator('summary .count').waitFor()
+    await page.keyboard.press('Backspace')
+    await page.locator('summary .count').waitFor({ state: 'detached' })
+    assert.ok(await packets.evaluate((field) => field === document.activeElement))
+  })
+
   test('a wrong filter shows where, and nothing can be downloaded by it', async () => {
     await show(page, `#/timeline?${WHOLE_RANGE}`)
     await page.getByLabel('FilterFrame').fill('capture.port==0 and nonsense==1')
@@ -94,6 +118,8 @@ describe('the page', { skip: missingForConsole(), timeout: 180_000 }, () => {
     await problem.waitFor()
     assert.equal(await problem.getAttribute('data-position'), '20')
     assert.ok(await page.getByRole('button', { name: 'Download', exact: true }).isDisabled())
+    await page.locator('.estimate').getByRole('button', { name: 'FilterFrame' }).click()
+    assert.ok(await page.getByLabel('FilterFrame').evaluate((field) => field === document.activeElement))
     await page.getByLabel('FilterFrame').fill('')
     await page.getByLabel('FilterRE').fill('GET [a')
     assert.equal(
@@ -228,6 +254,15 @@ describe('the page', { skip: missingForConsole(), timeout: 180_000 }, () => {
   })
 
   testControl(() => stand)
+
+  test('a device that does not answer is named beside its lane', async () => {
+    const { line } = world.device('west')
+    line.isDown = true
+    await show(page, `#/timeline?${AROUND}`)
+    await page.getByRole('button', { name: 'Zoom out' }).click()
+    await page.locator('.status-line', { hasText: 'west: does not answer' }).waitFor()
+    line.isDown = false
+  })
 
   test('a device that dies is shown as down within 10 s', async () => {
     await show(page, '#/fleet')

@@ -1,5 +1,6 @@
 /** The selection as a download: every parameter of the API, what it would deliver, and the ways to have it. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
+import type { Parameter } from '../../query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantText, typedInstant } from '../base/instants.ts'
@@ -66,7 +67,9 @@ export function DownloadBuilder() {
         isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}
         onStart={onStart}
       />
-      {may(session, 'queue:read') ? <QueuePlaces user={session.user} /> : null}
+      {may(session, 'queue:read') ? (
+        <QueuePlaces user={session.user} devices={estimate.value?.devices.map(({ device }) => device)} />
+      ) : null}
       <Receipts started={started} onStart={onStart} />
       {[...groups, ...exportGroups].map((name) => (
         <Group key={name} name={name} values={values} problem={problem} />
@@ -86,9 +89,19 @@ interface GroupProps {
 function Group({ name, values, problem }: GroupProps) {
   const rows = GROUPS.get(name)
   if (rows === undefined) return null
+  return <ShownGroup name={name} rows={rows} values={values} problem={problem} />
+}
+
+/** Opens by itself for what is given in it or wrong in it, and closes for nobody but who closes it. */
+function ShownGroup({ name, rows, values, problem }: GroupProps & { readonly rows: readonly Parameter[] }) {
   const given = rows.filter((row) => (values[row.name] ?? '') !== '').length
+  const isWanted = given > 0 || rows.some((row) => row.name === problem?.param)
+  const [isOpen, setOpen] = useState(OPEN_GROUPS.has(name) || isWanted)
+  useEffect(() => {
+    if (isWanted) setOpen(true)
+  }, [isWanted])
   return (
-    <details class="group" open={OPEN_GROUPS.has(name) || given > 0}>
+    <details class="group" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         {TEXTS.download.groups[name]} {given === 0 ? null : <span class="count">{given}</span>}
       </summary>

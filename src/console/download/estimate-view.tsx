@@ -14,7 +14,7 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
   const { download: texts } = TEXTS
   const { value, failure, isAsking, again } = estimate
   if (!hasRange) return <p class="estimate quiet">{texts.selectFirst}</p>
-  if (failure instanceof Problem && failure.param !== undefined) return null
+  if (failure instanceof Problem && failure.param !== undefined) return <WrongField name={failure.param} />
   if (failure !== undefined) return <Failure failure={failure} again={again} />
   if (value === undefined)
     return (
@@ -51,5 +51,21 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
         ))}
       </ul>
     </section>
+  )
+}
+
+/** What is wrong stands at the field, which may be far below. */
+function WrongField({ name }: { readonly name: string }) {
+  return (
+    <p class="estimate">
+      <span class="bad">{TEXTS.download.wrongField}</span>
+      <button
+        type="button"
+        class="plain"
+        onClick={() => document.querySelector<HTMLElement>(`[id="parameter-${name}"]`)?.focus()}
+      >
+        {name}
+      </button>
+    </p>
   )
 }

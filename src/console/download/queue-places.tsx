@@ -1,26 +1,37 @@
 /** Who streams from and waits for the chosen devices: what a download started now has before it. */
-
-import { answered, gateway } from '../base/ask-gateway.ts'
+import { answered, gateway, messageOf } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { TEXTS } from '../texts.ts'
+import { queueCounts, requestsOf } from './queue-counts.ts'
 
 const EVERY_MS = 2_000
 
-export function QueuePlaces({ user }: { readonly user: string }) {
+interface QueuePlacesProps {
+  readonly user: string
+  /** undefined: not known yet, so all. */
+  readonly devices: readonly string[] | undefined
+}
+
+export function QueuePlaces({ user, devices }: QueuePlacesProps) {
   const { download: texts } = TEXTS
   const queue = useAsked(async (signal) => (await answered(gateway.GET('/v1/queue', { signal }))).requests, {
     key: 'queue',
     everyMs: EVERY_MS,
   })
-  const requests = queue.value ?? []
-  const waiting = requests.filter(({ state }) => state === 'waiting')
+  if (queue.value === undefined)
+    return (
+      <p class="queue-places" role="status">
+        <span class="quiet">{texts.queue}</span>{' '}
+        {queue.failure === undefined ? TEXTS.loading : messageOf(queue.failure)}
+      </p>
+    )
+  const requests = requestsOf(queue.value, devices)
+  const counts = queueCounts(requests)
   const own = requests.filter((request) => request.user === user)
   return (
     <p class="queue-places" role="status">
       <span class="quiet">{texts.queue}</span>{' '}
-      {waiting.length === 0
-        ? texts.queueEmpty
-        : texts.queueOf(waiting.length, requests.length - waiting.length)}
+      {requests.length === 0 ? texts.queueEmpty : texts.queueOf(counts)}
       {own.map(({ id, state, position, etaMs }) => (
         <span key={id} class="mono">
           {' '}

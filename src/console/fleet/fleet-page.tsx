@@ -72,14 +72,22 @@ export function FleetPage() {
 function Totals({ devices }: { readonly devices: readonly DeviceReport[] }) {
   const { fleet: texts } = TEXTS
   const down = devices.filter(({ reachable }) => reachable === false).length
+  const unknown = devices.filter(({ reachable }) => reachable === null).length
   return (
     <p class="totals" role="status">
       <span class="mono">{devices.length}</span> {texts.devices}{' '}
       {down === 0 ? (
-        <span class="good">{texts.allUp}</span>
+        unknown === 0 ? (
+          <span class="good">{texts.allUp}</span>
+        ) : null
       ) : (
         <span class="bad">
           {down} {texts.down}
+        </span>
+      )}{' '}
+      {unknown === 0 ? null : (
+        <span class="quiet">
+          {unknown} {texts.unknown}
         </span>
       )}
     </p>

@@ -5,6 +5,7 @@
  */
 
 import type { Zone } from '../base/instants.ts'
+import { TEXTS } from '../texts.ts'
 import type { LaneActivity, Stretch } from './lane-activity.ts'
 import { placeOf, type TimeView, ticksOf } from './time-view.ts'
 
@@ -15,6 +16,7 @@ const BAR_PX = 3
 const GAP_PX = 1
 const MARK_PX = 5
 const TICK_PX = 110
+const HATCH_PX = 10
 
 export interface Lane {
   readonly device: string
@@ -27,6 +29,8 @@ export interface Scene {
   readonly zone: Zone
   readonly lanes: readonly Lane[]
   readonly activity: ReadonlyMap<string, LaneActivity>
+  /** The devices that did not answer: an empty lane would say that nothing was captured. */
+  readonly silent: ReadonlySet<string>
   readonly selection: TimeView | undefined
   readonly cursorNs: bigint | undefined
   readonly nowNs: bigint
@@ -119,6 +123,7 @@ function drawLane(
   const bottomPx = topPx + lanePx
   context.fillStyle = colours.line
   context.fillRect(0, bottomPx - 1, widthPx, 1)
+  if (scene.silent.has(lane.device)) drawSilence(context, scene, { lane, topPx, colours })
   const activity = scene.activity.get(lane.device)
   if (activity !== undefined) {
     context.fillStyle = colours.raised
@@ -135,6 +140,30 @@ function drawLane(
   for (const stretch of activity?.dropped ?? [])
     fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: MARK_PX - 1 })
   for (const { atNs } of lane.events) drawEvent(context, placeOf(view, atNs) * widthPx, topPx, colours)
+}
+
+/** Hatched, with the reason in words. */
+function drawSilence(
+  context: CanvasRenderingContext2D,
+  { widthPx, lanePx }: Scene,
+  { topPx, colours }: LaneDrawing,
+): void {
+  context.save()
+  context.beginPath()
+  context.rect(0, topPx, widthPx, lanePx - 1)
+  context.clip()
+  context.strokeStyle = colours.line
+  context.beginPath()
+  for (let xPx = -lanePx; xPx < widthPx; xPx += HATCH_PX) {
+    context.moveTo(xPx, topPx + lanePx)
+    context.lineTo(xPx + lanePx, topPx)
+  }
+  context.stroke()
+  context.fillStyle = colours.bad
+  context.font = `12px ${colours.mono}`
+  context.textBaseline = 'middle'
+  context.fillText(TEXTS.timeline.silent, 8, topPx + lanePx / 2)
+  context.restore()
 }
 
 /** The root of the rate: a lane of few packets beside a burst is still seen. */
@@ -236,7 +265,7 @@ function drawAxis(context: CanvasRenderingContext2D, { view, zone, widthPx }: Sc
   }
 }
 
-/** What lies ahead of now is shaded. */
+/** A line where now is. */
 function drawNow(
   context: CanvasRenderingContext2D,
   { view, nowNs, widthPx, heightPx }: Scene,

@@ -8,7 +8,8 @@ import { instantAt, moved, placeOf, type TimeView, zoomed } from './time-view.ts
 export interface LaneCanvasProps extends Omit<Scene, 'nowNs'> {
   readonly theme: string
   readonly onView: (view: TimeView) => void
-  readonly onSelect: (selection: TimeView | undefined, isDone: boolean) => void
+  /** A step is one that the button "back" knows. */
+  readonly onSelect: (selection: TimeView | undefined, isStep: boolean) => void
   readonly onCursor: (ns: bigint | undefined) => void
   readonly onAll: () => void
   readonly onFollow: () => void
@@ -118,6 +119,8 @@ interface Drag {
   readonly anchorNs: bigint
   readonly view: TimeView
   readonly isMove: boolean
+  /** "Back" leads to what was marked before the drag, and not to each place of it. */
+  isMarked: boolean
 }
 
 function useDrag(latest: { readonly current: LaneCanvasProps }, pointerY: { current: number }) {
@@ -131,7 +134,7 @@ function useDrag(latest: { readonly current: LaneCanvasProps }, pointerY: { curr
       ;(event.currentTarget as HTMLElement).setPointerCapture(event.pointerId)
       const startPx = placePx(event)
       const isMove = event.button === 1 || event.altKey
-      drag.current = { startPx, anchorNs: nsAt(startPx), view: latest.current.view, isMove }
+      drag.current = { startPx, anchorNs: nsAt(startPx), view: latest.current.view, isMove, isMarked: false }
     },
     onPointerMove: (event: PointerEvent): void => {
       const px = placePx(event)
@@ -142,7 +145,8 @@ function useDrag(latest: { readonly current: LaneCanvasProps }, pointerY: { curr
       } else if (current.isMove) {
         latest.current.onView(moved(current.view, (current.startPx - px) / latest.current.widthPx))
       } else if (Math.abs(px - current.startPx) >= DRAG_MIN_PX) {
-        latest.current.onSelect(ordered(current.anchorNs, nsAt(px)), false)
+        latest.current.onSelect(ordered(current.anchorNs, nsAt(px)), !current.isMarked)
+        current.isMarked = true
       }
     },
     onPointerUp: (event: PointerEvent): void => {
@@ -150,7 +154,11 @@ function useDrag(latest: { readonly current: LaneCanvasProps }, pointerY: { curr
       drag.current = undefined
       const px = placePx(event)
       if (current === undefined || current.isMove || Math.abs(px - current.startPx) < DRAG_MIN_PX) return
-      latest.current.onSelect(ordered(current.anchorNs, nsAt(px)), true)
+      latest.current.onSelect(ordered(current.anchorNs, nsAt(px)), !current.isMarked)
+    },
+    /** The browser took the finger to scroll: what follows is no drag. */
+    onPointerCancel: (): void => {
+      drag.current = undefined
     },
     onPointerLeave: (): void => {
       pointerY.current = -1

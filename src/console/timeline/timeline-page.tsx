@@ -80,6 +80,7 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
     key: activityKey(ask),
     delayMs: SETTLED_MS,
   })
+  const silent = new Set([...(activity.value?.keys() ?? []), ...(captures.value?.failures.keys() ?? [])])
   const selection = readSelection(values)
   const select = (next: TimeView | undefined, isStep: boolean): void =>
     showState(
@@ -107,6 +108,7 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
             <LaneCanvas
               {...{ view, zone, lanes, selection, cursorNs, widthPx, heightPx, lanePx, scrolledPx, theme }}
               activity={cache.current}
+              silent={silent}
               onView={go}
               onSelect={select}
               onCursor={setCursor}
@@ -119,12 +121,13 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
       <StatusLine
         isAsking={activity.isAsking}
         failure={activity.failure ?? captures.failure}
+        silent={silent}
         selection={selection}
       />
       <CaptureList
         captures={captures.value?.captures}
         onChoose={(capture) => {
-          select({ fromNs: capture.fromNs, toNs: capture.toNs + 1n }, true)
+          select({ fromNs: capture.fromNs, toNs: capture.toNs }, true)
           go(viewAround(capture.fromNs, capture.toNs))
         }}
       />
@@ -225,10 +228,12 @@ function TimelineControls({
 function StatusLine({
   isAsking,
   failure,
+  silent,
   selection,
 }: {
   readonly isAsking: boolean
   readonly failure: unknown
+  readonly silent: ReadonlySet<string>
   readonly selection: TimeView | undefined
 }) {
   const { timeline: texts } = TEXTS
@@ -244,6 +249,12 @@ function StatusLine({
     <div class="status-line">
       <span role="status" class={failure === undefined ? '' : 'bad'}>
         {text}
+        {silent.size === 0 ? null : (
+          <span class="bad">
+            {' '}
+            {[...silent].join(', ')}: {texts.silent}
+          </span>
+        )}
       </span>
       <ul class="legend" aria-hidden="true">
         {texts.legend.map((name) => (

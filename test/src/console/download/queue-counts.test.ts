@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { queueCounts, requestsOf } from '../../../../src/console/download/queue-counts.ts'
+
+const PLACE = {
+  id: '1',
+  class: 'interactive',
+  user: 'user',
+  replica: 'r',
+  enqueuedAt: '2026-11-24T12:00:00.000Z',
+  grantedAt: null,
+  position: null,
+  etaMs: null,
+} as const
+const REQUESTS = [
+  { ...PLACE, state: 'waiting', devices: ['a', 'b'] },
+  { ...PLACE, state: 'streaming', devices: ['b'] },
+  { ...PLACE, state: 'suspect', devices: ['c'] },
+] as const
+const requests = REQUESTS.map((request) => ({ ...request, devices: [...request.devices] }))
+
+test('who waits for other devices is not before a download, and who may have gone does not stream', () => {
+  assert.deepEqual(queueCounts(requestsOf(requests, ['a'])), { waiting: 1, streaming: 0, suspect: 0 })
+  assert.deepEqual(queueCounts(requestsOf(requests, ['c'])), { waiting: 0, streaming: 0, suspect: 1 })
+  assert.deepEqual(queueCounts(requestsOf(requests, undefined)), { waiting: 1, streaming: 1, suspect: 1 })
+})
