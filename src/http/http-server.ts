@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { type ConnectionLimitSettings, ConnectionLimits } from './connection-limits.ts'
@@ -194,11 +195,23 @@ async function closeServer(
   const { port } = server.address() as AddressInfo
   const closed = once(server, 'close')
   answers.drain()
-  server.close()
-  server.closeIdleConnections()
+  // Node's own close takes a connection for idle whose answer was ended, though its client has not taken it.
+  NetServer.prototype.close.call(server)
+  if (answers.isIdle) server.closeIdleConnections()
   const cut = setTimeout(() => limits.resetAll(), drainMs)
-  void answers.idle().then(() => setTimeout(() => limits.closeAll(), LINGER_MS).unref())
+  void closeIdle(answers, limits)
   await closed
   clearTimeout(cut)
+  // Only its timer for slow requests is left.
+  server.close()
   await lastBytesDelivered(port, deadlineMs - performance.now())
+}
+
+/** An answer may begin while clients are given time to close: its connection is not cut. */
+async function closeIdle(answers: RunningAnswers, limits: ConnectionLimits): Promise<void> {
+  do {
+    await answers.idle()
+    await delay(LINGER_MS, undefined, { ref: false })
+  } while (!answers.isIdle)
+  limits.closeAll()
 }

@@ -19,7 +19,7 @@ export class RunningAnswers {
     res.once('close', () => {
       this.#places[place] = undefined
       this.#freePlaces.push(place)
-      if (this.#isIdle) this.#onIdle?.()
+      if (this.isIdle) this.#onIdle?.()
     })
   }
 
@@ -31,13 +31,14 @@ export class RunningAnswers {
 
   /** Resolves when none is under way. */
   async idle(): Promise<void> {
-    if (this.#isIdle) return
+    if (this.isIdle) return
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve
     })
   }
 
-  get #isIdle(): boolean {
+  /** Whether the last byte of each answer has left Node, or its client has gone. */
+  get isIdle(): boolean {
     return this.#freePlaces.length === this.#places.length
   }
 }

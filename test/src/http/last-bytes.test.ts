@@ -13,6 +13,8 @@ import { eventually } from '../../support/eventually.ts'
 
 /** More than a client that does not read is sent, less than the kernel takes of the server. */
 const BODY = Buffer.alloc(600_000, 'x')
+/** More than the kernel takes. */
+const LARGE_BODY = Buffer.alloc(20_000_000, 'x')
 /** No drain here may take so long. */
 const DRAIN_MS = 60_000
 
@@ -85,6 +87,44 @@ test('what has no end at the deadline is reset', async (t) => {
   const reset = once(client, 'error')
   await server.close(100)
   assert.equal(await lastBytesDelivered(port, 0), 0)
+  client.resume()
+  assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
+})
+
+test('an answer that was ended is delivered whole, though Node still has most of it', async (t) => {
+  const { server, client } = await ask(t, (res) => res.end(LARGE_BODY))
+  const closed = server.close(DRAIN_MS)
+  const received = await readAll(client)
+  assert.ok(received.subarray(-LARGE_BODY.length).equals(LARGE_BODY))
+  await closed
+})
+
+test('a chunked answer with trailers is delivered to its last byte', async (t) => {
+  const { server, client } = await ask(t, (res) => {
+    res.writeHead(200, { Trailer: 'Sum' })
+    res.write(LARGE_BODY)
+    res.addTrailers({ Sum: '7' })
+    res.end()
+  })
+  const closed = server.close(DRAIN_MS)
+  const received = await readAll(client)
+  assert.ok(received.length > LARGE_BODY.length)
+  assert.ok(received.subarray(-20).toString().endsWith('0\r\nSum: 7\r\n\r\n'))
+  await closed
+})
+
+test('a stalled client is reset soon when its answer is cut because the program ends', async (t) => {
+  const draining = new CapfleetError('draining', 'it ends')
+  let cut: Promise<void> | undefined
+  const { server, client } = await ask(t, (res) => {
+    res.write(LARGE_BODY)
+    cut = cutResponse(res, new Uint8Array(8), { reason: draining })
+  })
+  t.after(() => server.close(0))
+  const reset = once(client, 'error')
+  const startedMs = performance.now()
+  await cut
+  assert.ok(performance.now() - startedMs < 10_000, 'the grace of a pod would not last for the cut')
   client.resume()
   assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
 })
