@@ -87,6 +87,11 @@ export class ConnectionLimits {
     for (const socket of this.#open) socket.destroy()
   }
 
+  /** The same for all others. */
+  closeAllBut(kept: ReadonlySet<Socket>): void {
+    for (const socket of this.#open) if (!kept.has(socket)) socket.destroy()
+  }
+
   /** The same for connections whose clients have not taken what was sent: each hears of its end at once, and of no byte more. */
   resetAll(): void {
     for (const socket of this.#open) resetConnection(socket)

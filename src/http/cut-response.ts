@@ -12,7 +12,7 @@ const RESET_DELAY_MS = 1_000
  * `partialRecord` (bytes that leave the PCAP, gzip or zstd format inside an element), then breaks
  * the connection. HTTP/1.1 clients see a missing last chunk; an HTTP/1.0 client has only the reset.
  * When the program ends (`reason` is draining) it is a reset, too: a pod's network ends soon, and a slow client would
- * wait for ever for the end that is behind bytes in our kernel; and it comes soon, for the program must end in time. Calling it after the response closed is harmless.
+ * wait for ever for the end that is behind bytes in our kernel. Calling it after the response closed is harmless.
  * With `isFramed` the bytes go out as they are: the caller has seen to chunks.
  */
 export async function cutResponse(
@@ -24,9 +24,11 @@ export async function cutResponse(
   if (socket === null || res.closed || res.writableEnded) return
   const body = isFramed ? socket : res
   const isLast = isShutdown(reason)
-  const limit = isLast
-    ? setTimeout(() => resetConnection(socket), RESET_DELAY_MS)
-    : setTimeout(() => socket.destroy(), DRAIN_LIMIT_MS)
+  // The program that ends has no time for a client that takes nothing.
+  const limit = setTimeout(
+    () => (isLast ? resetConnection(socket) : socket.destroy()),
+    isLast ? RESET_DELAY_MS : DRAIN_LIMIT_MS,
+  )
   const gone = new Promise<void>((resolve) => res.once('close', () => resolve()))
   try {
     const written = new Promise<void>((resolve) => body.write(partialRecord, () => resolve()))

@@ -2,12 +2,12 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
+import type { AddressInfo, Socket } from 'node:net'
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
+import { closeServer } from './close-server.ts'
 import { type ConnectionLimitSettings, ConnectionLimits } from './connection-limits.ts'
-import { lastBytesDelivered } from './last-bytes.ts'
+import { isBehindTheLast } from './lingering-close.ts'
 import { followConnections } from './reset-connection.ts'
 import { RunningAnswers } from './running-answers.ts'
 import { readServerCertificate, type ServerCertificate, type TlsFiles } from './server-certificate.ts'
@@ -51,8 +51,6 @@ const REQUESTS_WAITING_MAX = 32
 
 /** The same for one whose last answer could not say that it is the last, while the server drains. */
 const LAST_KEEP_ALIVE_MS = 100
-/** When no answer is under way, clients have so long to close connections that they leave open. */
-const LINGER_MS = 250
 
 /** Connections that have carried a request with the right credentials. */
 const KNOWN = new WeakSet<Socket>()
@@ -89,6 +87,10 @@ export async function listen(
     )
   }
   publishTls(server, () => certificate, metrics)
+  const drain = () => {
+    server.keepAliveTimeout = LAST_KEEP_ALIVE_MS
+    answers.drain()
+  }
   return {
     url: urlOf(server),
     reloadCertificate: async () => {
@@ -96,11 +98,11 @@ export async function listen(
       certificate = await readServerCertificate(options.tls)
       server.setSecureContext(certificate.context)
     },
-    drain: () => {
-      server.keepAliveTimeout = LAST_KEEP_ALIVE_MS
-      answers.drain()
+    drain,
+    close: async (drainMs) => {
+      drain()
+      await closeServer(server, { answers, limits }, drainMs)
     },
-    close: (drainMs) => closeServer(server, { answers, limits, drainMs }),
   }
 }
 
@@ -153,6 +155,7 @@ function publishTls(server: Server, current: () => ServerCertificate | undefined
 function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestListener {
   const waiting = new WeakMap<Socket, number>()
   return (req, res) => {
+    if (isBehindTheLast(req.socket)) return
     if (res.socket !== null) {
       handler(req, res)
       return
@@ -174,9 +177,9 @@ function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestList
   }
 }
 
-/** Node has just set the time-out of an idle connection; it is called behind that. */
+/** Node has just set the time-out of an idle connection; it is called behind that. What ends already has its own. */
 function hastenStranger(socket: Socket, { keepAliveTimeout }: Server): void {
-  if (KNOWN.has(socket) || socket.destroyed) return
+  if (KNOWN.has(socket) || socket.destroyed || socket.writableEnded) return
   socket.setTimeout(Math.min(STRANGER_KEEP_ALIVE_MS, keepAliveTimeout))
 }
 
@@ -184,34 +187,4 @@ function urlOf(server: Server): string {
   const { address, family, port } = server.address() as AddressInfo
   const scheme = server instanceof TlsServer ? 'https' : 'http'
   return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
-}
-
-async function closeServer(
-  server: Server,
-  parts: { readonly answers: RunningAnswers; readonly limits: ConnectionLimits; readonly drainMs: number },
-): Promise<void> {
-  const { answers, limits, drainMs } = parts
-  const deadlineMs = performance.now() + drainMs
-  const { port } = server.address() as AddressInfo
-  const closed = once(server, 'close')
-  answers.drain()
-  // Node's own close takes a connection for idle whose answer was ended, though its client has not taken it.
-  NetServer.prototype.close.call(server)
-  if (answers.isIdle) server.closeIdleConnections()
-  const cut = setTimeout(() => limits.resetAll(), drainMs)
-  void closeIdle(answers, limits)
-  await closed
-  clearTimeout(cut)
-  // Only its timer for slow requests is left.
-  server.close()
-  await lastBytesDelivered(port, deadlineMs - performance.now())
-}
-
-/** An answer may begin while clients are given time to close: its connection is not cut. */
-async function closeIdle(answers: RunningAnswers, limits: ConnectionLimits): Promise<void> {
-  do {
-    await answers.idle()
-    await delay(LINGER_MS, undefined, { ref: false })
-  } while (!answers.isIdle)
-  limits.closeAll()
 }

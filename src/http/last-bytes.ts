@@ -6,38 +6,51 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The kernel tells of connections that the program has closed by its table only, never by an event. */
+/** The kernel tells what clients have confirmed by its table only, never by an event. */
 const LOOK_AGAIN_MS = 50
-/** The other side has not confirmed all bytes, and the end behind them, in these states: FIN_WAIT1, LAST_ACK, CLOSING. */
-const UNCONFIRMED_STATES = new Set(['04', '09', '0B'])
+/** Clients that confirm no byte for so long have gone, or will not take them: nobody waits for them. */
+const STALLED_MS = 60_000
+/**
+ * The connection is open (ESTABLISHED), or our side has ended and the other has not confirmed all bytes and that end
+ * (FIN_WAIT1, LAST_ACK, CLOSING).
+ */
+const UNCONFIRMED_STATES = new Set(['01', '04', '09', '0B'])
 
 /**
- * Resolves when no closed connection of the local `port` has bytes that its client has not confirmed, at the latest after
- * `limitMs`; how many have such bytes then.
+ * Resolves when no connection of the local `port` has bytes, or an end, that its client has not confirmed; at the latest
+ * after `limitMs`, or when none of their clients goes on. How many have such bytes then. REQUIRES: nobody listens there.
  */
 export async function lastBytesDelivered(port: number, limitMs: number): Promise<number> {
   const deadlineMs = performance.now() + limitMs
+  let last = { connections: 0, bytes: -1 }
+  let movedMs = performance.now()
   for (;;) {
     const left = await unconfirmed(port)
-    if (left === 0 || performance.now() + LOOK_AGAIN_MS > deadlineMs) return left
+    const nowMs = performance.now()
+    if (left.connections !== last.connections || left.bytes !== last.bytes) movedMs = nowMs
+    last = left
+    const isLate = nowMs + LOOK_AGAIN_MS > deadlineMs || nowMs - movedMs >= STALLED_MS
+    if (left.connections === 0 || isLate) return left.connections
     await delay(LOOK_AGAIN_MS)
   }
 }
 
-async function unconfirmed(port: number): Promise<number> {
+async function unconfirmed(port: number): Promise<{ readonly connections: number; readonly bytes: number }> {
   const tables = await Promise.all(['tcp', 'tcp6'].map(readTable))
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  return tables.flat().filter(([, local = '', , state = '']) => {
+  const left = tables.flat().filter(([, local = '', , state = '']) => {
     return local.endsWith(suffix) && UNCONFIRMED_STATES.has(state)
-  }).length
+  })
+  const bytes = left.reduce((sum, [, , , , queues = '']) => sum + Number.parseInt(queues, 16), 0)
+  return { connections: left.length, bytes }
 }
 
-/** The fields of each line: number, local address, remote address, state. */
+/** The fields of each line: number, local address, remote address, state, bytes to send and to read. */
 async function readTable(name: string): Promise<string[][]> {
   // A kernel without IPv6 has no tcp6.
   const text = await readFile(`/proc/self/net/${name}`, 'latin1').catch(() => '')
   return text
     .split('\n')
     .slice(1)
-    .map((line) => line.trim().split(/\s+/, 4))
+    .map((line) => line.trim().split(/\s+/, 5))
 }

@@ -24,8 +24,13 @@ export function followConnections(server: TlsServer): void {
   })
 }
 
+/** What is under it, when it is a TLS socket. */
+export function tcpSocketOf(socket: Socket): Socket {
+  return TCP_SOCKETS.get(socket) ?? socket
+}
+
 export function resetConnection(socket: Socket): void {
-  const tcp = TCP_SOCKETS.get(socket) ?? socket
+  const tcp = tcpSocketOf(socket)
   if (!tcp.destroyed) tcp.resetAndDestroy()
 }
 

@@ -1,5 +1,8 @@
 /** The answers of a server that are under way, so that its end can wait for them, and for nothing else. */
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { lingerAtEnd } from './lingering-close.ts'
+import { tcpSocketOf } from './reset-connection.ts'
 
 export class RunningAnswers {
   /**
@@ -8,37 +11,50 @@ export class RunningAnswers {
    */
   readonly #places: (ServerResponse | undefined)[] = []
   readonly #freePlaces: number[] = []
+  readonly #lastSockets = new Set<Socket>()
   #isDraining = false
   #onIdle: (() => void) | undefined
 
   /** Follows the answer to its end. */
   add(res: ServerResponse): void {
-    if (this.#isDraining) res.shouldKeepAlive = false
+    if (this.#isDraining) this.#makeLast(res)
     const place = this.#freePlaces.pop() ?? this.#places.length
     this.#places[place] = res
     res.once('close', () => {
       this.#places[place] = undefined
       this.#freePlaces.push(place)
-      if (this.isIdle) this.#onIdle?.()
+      if (this.#isIdle) this.#onIdle?.()
     })
   }
 
-  /** From now on a connection ends with its answer, and its client asks elsewhere. What has a head already cannot tell. */
+  /** From now on a connection ends with its answer, and its client asks elsewhere. */
   drain(): void {
     this.#isDraining = true
-    for (const res of this.#places) if (res?.headersSent === false) res.shouldKeepAlive = false
+    for (const res of this.#places) if (res !== undefined) this.#makeLast(res)
   }
 
   /** Resolves when none is under way. */
   async idle(): Promise<void> {
-    if (this.isIdle) return
+    if (this.#isIdle) return
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve
     })
   }
 
-  /** Whether the last byte of each answer has left Node, or its client has gone. */
-  get isIdle(): boolean {
+  /** Those of TCP that an answer was under way on since drain(): they end by themselves, behind it. */
+  get lastSockets(): ReadonlySet<Socket> {
+    return this.#lastSockets
+  }
+
+  get #isIdle(): boolean {
     return this.#freePlaces.length === this.#places.length
+  }
+
+  /** What has a head already cannot tell its client any more. */
+  #makeLast(res: ServerResponse): void {
+    const { socket } = res.req
+    if (!res.headersSent) res.shouldKeepAlive = false
+    lingerAtEnd(socket)
+    this.#lastSockets.add(tcpSocketOf(socket))
   }
 }

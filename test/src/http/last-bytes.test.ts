@@ -1,6 +1,7 @@
 // What clients still have to be given when a server ends.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
@@ -13,8 +14,6 @@ import { eventually } from '../../support/eventually.ts'
 
 /** More than a client that does not read is sent, less than the kernel takes of the server. */
 const BODY = Buffer.alloc(600_000, 'x')
-/** More than the kernel takes. */
-const LARGE_BODY = Buffer.alloc(20_000_000, 'x')
 /** No drain here may take so long. */
 const DRAIN_MS = 60_000
 
@@ -36,6 +35,17 @@ async function ask(
   client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   await asked.promise
   return { server, port, client }
+}
+
+const ESTABLISHED = '01'
+const FIN_WAIT1 = '04'
+
+/** The states of the connections that the kernel has at the local port. */
+async function tcpStates(port: number): Promise<readonly string[]> {
+  const text = await readFile('/proc/self/net/tcp', 'latin1')
+  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const lines = text.split('\n').map((line) => line.trim().split(/\s+/, 4))
+  return lines.flatMap(([, at = '', , state = '']) => (at.endsWith(local) ? state : []))
 }
 
 async function readAll(client: Socket): Promise<Buffer> {
@@ -91,12 +101,85 @@ test('what has no end at the deadline is reset', async (t) => {
   assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
 })
 
-test('an answer that was ended is delivered whole, though Node still has most of it', async (t) => {
+/** More than the kernel takes of a server whose client does not read. */
+const LARGE_BODY = Buffer.alloc(20_000_000, 'x')
+
+test('an answer that waits in the process is given to its slow client, too', async (t) => {
   const { server, client } = await ask(t, (res) => res.end(LARGE_BODY))
   const closed = server.close(DRAIN_MS)
   const received = await readAll(client)
   assert.ok(received.subarray(-LARGE_BODY.length).equals(LARGE_BODY))
   await closed
+})
+
+test('a client that asks again behind its last answer loses nothing of it', async (t) => {
+  const ended = Promise.withResolvers<void>()
+  const { server, port, client } = await ask(t, async (res) => {
+    await ended.promise
+    res.end(BODY)
+  })
+  const closed = server.close(DRAIN_MS)
+  ended.resolve()
+  await eventually(async () => (await tcpStates(port)).includes(FIN_WAIT1), {
+    limitMs: 5_000,
+    message: 'our side has ended',
+  })
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const received = await readAll(client)
+  assert.ok(received.subarray(-BODY.length).equals(BODY))
+  await closed
+})
+
+test('a client that takes nothing until the end may not have it hears of that by a reset', async (t) => {
+  const ended = Promise.withResolvers<void>()
+  const { server, port, client } = await ask(t, async (res) => {
+    await ended.promise
+    res.end(BODY)
+  })
+  const reset = once(client, 'error')
+  const closed = server.close(1_000)
+  ended.resolve()
+  await closed
+  assert.equal(await lastBytesDelivered(port, 0), 0)
+  client.resume()
+  assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
+})
+
+test('a request that is on its way when the server begins to close is answered', async (t) => {
+  let asked = 0
+  const onRequest = (_req: unknown, res: ServerResponse) => {
+    asked += 1
+    res.end('x')
+  }
+  const server = await listen(onRequest, { host: '127.0.0.1', port: 0 }, new Metrics())
+  const client = connect(Number(new URL(server.url).port), '127.0.0.1')
+  t.after(() => client.destroy())
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n')
+  await eventually(async () => (await tcpStates(Number(new URL(server.url).port))).includes(ESTABLISHED), {
+    limitMs: 5_000,
+    message: 'the connection is there',
+  })
+  const closed = server.close(DRAIN_MS)
+  client.write('\r\n')
+  assert.match((await readAll(client)).toString(), /^HTTP\/1\.1 200 [\s\S]*Connection: close[\s\S]*x$/)
+  await closed
+  assert.equal(asked, 1)
+})
+
+test('a file is cut soon when the program ends, though its client takes nothing', async (t) => {
+  const draining = new CapfleetError('draining', 'it ends')
+  const cut = Promise.withResolvers<void>()
+  const { server, client } = await ask(t, (res) => {
+    res.write(LARGE_BODY)
+    cutResponse(res, new Uint8Array(8), { reason: draining }).then(cut.resolve, cut.reject)
+  })
+  const reset = once(client, 'error')
+  const beganMs = performance.now()
+  await cut.promise
+  assert.ok(performance.now() - beganMs < 10_000)
+  client.resume()
+  assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
+  await server.close(DRAIN_MS)
 })
 
 test('a chunked answer with trailers is delivered to its last byte', async (t) => {
@@ -111,20 +194,4 @@ test('a chunked answer with trailers is delivered to its last byte', async (t) =
   assert.ok(received.length > LARGE_BODY.length)
   assert.ok(received.subarray(-20).toString().endsWith('0\r\nSum: 7\r\n\r\n'))
   await closed
-})
-
-test('a stalled client is reset soon when its answer is cut because the program ends', async (t) => {
-  const draining = new CapfleetError('draining', 'it ends')
-  let cut: Promise<void> | undefined
-  const { server, client } = await ask(t, (res) => {
-    res.write(LARGE_BODY)
-    cut = cutResponse(res, new Uint8Array(8), { reason: draining })
-  })
-  t.after(() => server.close(0))
-  const reset = once(client, 'error')
-  const startedMs = performance.now()
-  await cut
-  assert.ok(performance.now() - startedMs < 10_000, 'the grace of a pod would not last for the cut')
-  client.resume()
-  assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
 })
