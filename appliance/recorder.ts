@@ -9,6 +9,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { clockNs } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
+import { FairLimit } from '../src/base/fair-limit.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { loadApplianceConfig, type RetentionSettings } from './appliance-config.ts'
 import { EventLog, type EventSink } from './events/event-log.ts'
@@ -158,6 +159,8 @@ class Conversations implements AsyncDisposable {
   readonly #events: EventSink
   readonly #log: Log
   readonly #running = new Map<Socket, Promise<void>>()
+  /** Two at once would write the same sieves. */
+  readonly #reindexing = new FairLimit({ places: 1 })
 
   constructor({ paths, writer, capture, retention, events, log }: ConversationParts) {
     this.#paths = paths
@@ -220,10 +223,7 @@ class Conversations implements AsyncDisposable {
       case 'delete':
         return this.#delete(request.name)
       case 'reindex':
-        return reindexStore(
-          { paths: this.#paths, log: this.#log },
-          { signal, onProgress: (progress) => send({ progress }) },
-        )
+        return this.#reindex({ signal, onProgress: (progress) => send({ progress }) })
       case 'capture-start':
         return this.#captureControl().start({ baseName: request.name }, signal)
       case 'capture-stop':
@@ -259,6 +259,18 @@ class Conversations implements AsyncDisposable {
     using room = await this.#retention.giveRoom(await sizeOf(request.files), request.mayEvict === true)
     const signal = watch.signal === undefined ? room.signal : AbortSignal.any([watch.signal, room.signal])
     return await this.#writer.importCapture(request, { ...watch, signal }, room)
+  }
+
+  async #reindex(watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
+    using _turn = await this.#reindexing.acquire(watch.signal)
+    return await reindexStore(
+      {
+        paths: this.#paths,
+        log: this.#log,
+        onGrowth: async (path) => await this.#retention?.noteGrowth(path),
+      },
+      watch,
+    )
   }
 
   #delete(name: string): Promise<unknown> {

@@ -44,7 +44,7 @@ export class RecorderClient {
   }
 
   /** Aborting ends it; what was done stays. Fails as reindexStore does. */
-  reindex(watch: ImportWatch): Promise<{ readonly segments: bigint; readonly blocks: bigint }> {
+  reindex(watch: ImportWatch): Promise<z.infer<typeof recorderResultSchemas.reindex>> {
     return this.#command({ command: 'reindex' }, recorderResultSchemas.reindex, watch)
   }
 

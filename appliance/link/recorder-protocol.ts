@@ -37,7 +37,7 @@ export const recorderResultSchemas = {
   info: z.object({ pid: z.int() }),
   import: captureRecordSchema,
   delete: z.object({ bytesFreed: count }),
-  reindex: z.object({ segments: count, blocks: count }),
+  reindex: z.object({ segments: count, blocks: count, damages: z.array(z.string()) }),
   'capture-start': captureReportSchema,
   'capture-stop': z.object({
     name: z.string(),

@@ -11,6 +11,15 @@ export interface Reindexed {
   readonly segments: bigint
   /** Blocks that had no sieve and have one now. */
   readonly blocks: bigint
+  /** Why segments were left as they are: each message names its segment. */
+  readonly damages: readonly string[]
+}
+
+interface ReindexParts {
+  readonly paths: StorePaths
+  readonly log: Log
+  /** A segment, by its path without ending, takes more of the disk now. */
+  readonly onGrowth?: (path: string) => Promise<void>
 }
 
 const NEVER = new AbortController().signal
@@ -18,11 +27,12 @@ const NEVER = new AbortController().signal
 /**
  * Gives each finished segment of the store the sieves that it lacks, one segment after the other and
  * behind all other work of the machine; those that are being written get theirs as they grow. What
- * was done stays done when it is ended before. Fails with store-full, store-unavailable,
- * store-corrupt, or the signal's reason.
+ * was done stays done when it is ended before. One at a time may work on a store. It asks for no
+ * room, because sieves are less than a hundredth of the packets: retention makes up for them behind
+ * it. Fails with store-full, store-unavailable, or the signal's reason.
  */
 export async function reindexStore(
-  { paths, log }: { readonly paths: StorePaths; readonly log: Log },
+  { paths, log, onGrowth }: ReindexParts,
   { signal = NEVER, onProgress }: ImportWatch,
 ): Promise<Reindexed> {
   const catalogue = new CaptureCatalogue(paths, log)
@@ -36,20 +46,29 @@ export async function reindexStore(
   )
   const totalInputBytes = found.reduce((sum, { bytes }) => sum + bytes, 0n)
   let [inputBytes, packets, blocks] = [0n, 0n, 0n]
+  const damages: string[] = []
   for (const segment of found) {
-    blocks += await addSievesUnlessGone(segment.path, signal)
+    const made = await addSievesWherePossible(segment.path, { signal, damages })
+    if (made > 0n) await onGrowth?.(segment.path)
+    blocks += made
     inputBytes += segment.bytes
     packets += segment.packets
     onProgress?.({ inputBytes, totalInputBytes, packets })
   }
-  return { segments: BigInt(found.length), blocks }
+  return { segments: BigInt(found.length), blocks, damages }
 }
 
-async function addSievesUnlessGone(path: string, signal: AbortSignal): Promise<bigint> {
+/** What is wrong with this segment alone keeps the others from nothing. */
+async function addSievesWherePossible(
+  path: string,
+  { signal, damages }: { readonly signal: AbortSignal; readonly damages: string[] },
+): Promise<bigint> {
   try {
     return await addSieves(path, signal)
   } catch (error) {
-    if (error instanceof CapfleetError && error.code === 'aged-out') return 0n
-    throw error
+    if (!(error instanceof CapfleetError)) throw error
+    if (error.code === 'store-corrupt') damages.push(error.message)
+    else if (error.code !== 'aged-out') throw error
+    return 0n
   }
 }

@@ -102,6 +102,12 @@ export class Retention implements AsyncDisposable {
     )
   }
 
+  /** A finished segment, by its path without ending, has grown: it counts with its new size. */
+  async noteGrowth(path: string): Promise<void> {
+    await this.#inTurn(() => Promise.resolve(this.#sizes.forget(path)))
+    this.check()
+  }
+
   /** Makes room on the disk for so many bytes more, as far as anything may be removed. */
   async makeRoom(bytes: bigint): Promise<void> {
     await this.#inTurn(() => this.#collect({ stored: 0n, disk: bytes }))

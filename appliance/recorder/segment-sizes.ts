@@ -19,6 +19,11 @@ export class SegmentSizes {
     return sizes.reduce((sum, size) => sum + size, 0n)
   }
 
+  /** A finished segment has got other files: it is looked at again. Not while total() runs. */
+  forget(path: string): void {
+    this.#known.delete(path)
+  }
+
   /** All segments of these captures; those that `finished` names too are looked at once only. */
   async total(captures: readonly CaptureRecord[], finished: readonly CaptureRecord[]): Promise<bigint> {
     const remembered = new Set(finished.flatMap((capture) => this.#pathsOf(capture)))

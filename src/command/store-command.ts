@@ -7,15 +7,16 @@ import { createProgressBar } from './progress-bar.ts'
 
 /**
  * `capfleet store reindex`: through the store's recorder when one runs, else as its writer meanwhile.
- * Ctrl-C ends it; what was done by then stays. Fails with bad-parameter, store-full,
- * store-unavailable or store-corrupt.
+ * Ctrl-C ends it; what was done by then stays. Fails with bad-parameter, store-full or
+ * store-unavailable, and after the last segment with store-corrupt when any could not be read; stderr
+ * has named it by then.
  */
 export async function reindex({ store }: { readonly store: string }, signal: AbortSignal): Promise<void> {
   const path = resolve(store)
   refuseWhereNoStoreIs(path, 'correct --store')
   const bar = createProgressBar('reindex')
   await withRecorder(path, async (recorder) => {
-    const { segments, blocks } = await recorder
+    const { segments, blocks, damages } = await recorder
       .reindex({
         signal,
         onProgress: ({ inputBytes, totalInputBytes }) =>
@@ -26,6 +27,9 @@ export async function reindex({ store }: { readonly store: string }, signal: Abo
         throw error
       })
     bar.finish(`${blocks} blocks of ${segments} segments have a sieve now that had none`)
+    for (const damage of damages) process.stderr.write(`reindex: ${damage}\n`)
+    if (damages.length === 0) return
+    throw new CapfleetError('store-corrupt', `damaged segments, named above: ${damages.length}`)
   })
 }
 

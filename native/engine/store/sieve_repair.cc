@@ -1,5 +1,6 @@
 #include "store/sieve_repair.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "os/file.h"
@@ -9,10 +10,20 @@
 namespace capfleet {
 namespace {
 
-uint64_t countSieves(const std::string& segment, const SegmentIndex& index) {
-  uint64_t count = 0;
-  readSieves(segment, index.blocks, [&](const StoredSieve&) { count++; });
-  return count;
+/// What the file of a segment's sieves holds, as far as it can be read.
+struct FoundSieves {
+  std::vector<bool> isThere;  ///< by the number of the block
+  uint64_t bytes = 0;         ///< from the file's beginning on; no sieve behind them is ever read
+};
+
+FoundSieves findSieves(const std::string& segment, const SegmentIndex& index) {
+  FoundSieves found;
+  found.isThere.resize(index.blocks.size());
+  readSieves(segment, index.blocks, [&](const StoredSieve& stored) {
+    found.isThere[stored.number] = true;
+    found.bytes += stored.bytes;
+  });
+  return found;
 }
 
 struct MadeSieves {
@@ -20,10 +31,13 @@ struct MadeSieves {
   uint64_t count = 0;
 };
 
-Result<MadeSieves> makeSieves(BlockReader& reader, const SegmentFile& file,
-                              const SegmentIndex& index, const std::function<bool()>& goesOn) {
+/// Reads no other blocks than those without a sieve.
+Result<MadeSieves> makeMissing(const SegmentFile& file, BlockReader& reader,
+                               const SegmentIndex& index, const FoundSieves& found,
+                               const std::function<bool()>& goesOn) {
   MadeSieves made;
   for (uint32_t number = 0; number < index.blocks.size(); number++) {
+    if (found.isThere[number]) continue;
     if (!goesOn()) return Error{Code::kCancelled, "the making of sieves was cancelled"};
     const BlockEntry& entry = index.blocks[number];
     auto block = reader.load(file, entry);
@@ -36,11 +50,12 @@ Result<MadeSieves> makeSieves(BlockReader& reader, const SegmentFile& file,
   return made;
 }
 
-/// In place of those that there are. A reader that comes meanwhile finds less of them.
-Status replaceSieves(const std::string& path, std::span<const uint8_t> bytes) {
+/// Appends to the sieves that can be read, in place of what lies behind them. So nothing that was
+/// of use is lost when the disk is full.
+Status appendBehind(const std::string& path, uint64_t keptBytes, std::span<const uint8_t> bytes) {
   auto file = File::openForAppend(path, true);
   if (!file) return file.error();
-  if (auto status = file->resize(0); !status) return status;
+  if (auto status = file->resize(keptBytes); !status) return status;
   return file->write(bytes);
 }
 
@@ -50,22 +65,22 @@ Result<uint64_t> addSieves(const std::string& segment, const std::function<bool(
   const auto index = readSegmentIndex(segment);
   if (!index) return index.error();
   if (!hasSieves(index->header)) return 0;
-  const uint64_t before = countSieves(segment, *index);
-  if (before == index->blocks.size()) return 0;
+  const FoundSieves found = findSieves(segment, *index);
+  if (std::find(found.isThere.begin(), found.isThere.end(), false) == found.isThere.end()) return 0;
   BlockReader reader({segment});
   const auto file = reader.open(0);
   if (!file) return file.error();
-  const auto made = makeSieves(reader, **file, *index, goesOn);
+  const auto made = makeMissing(**file, reader, *index, found, goesOn);
   if (!made) return made.error();
-  if (made->count == before) return 0;
+  if (made->count == 0) return 0;
   const std::string path = sievePath(segment);
-  if (auto status = replaceSieves(path, made->bytes); !status) return status.error();
+  if (auto status = appendBehind(path, found.bytes, made->bytes); !status) return status.error();
   // The segment may have been removed while its sieves were written.
   if (const auto kept = (*file)->readAt(0, {}); !kept) {
     if (auto status = removeFile(path); !status) return status.error();
     return kept.error();
   }
-  return made->count - before;
+  return made->count;
 }
 
 }  // namespace capfleet

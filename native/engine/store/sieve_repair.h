@@ -9,11 +9,11 @@
 
 namespace capfleet {
 
-/// Writes the sieves of a finished segment anew when not every block of it has one; blocks that are
-/// damaged get none. `segment` is the path without its ending. It may be interrupted at any time
-/// and done again; downloads may read the segment meanwhile. Returns how many more blocks have a
-/// sieve now. `goesOn` is asked before each block; false ends with kCancelled. Fails with kAgedOut
-/// when the segment was removed, with kStoreFull, kStoreUnavailable and kStoreCorrupt.
+/// Appends the sieves that blocks of a finished segment lack; blocks that are damaged get none.
+/// `segment` is the path without its ending. It may be interrupted at any time and done again, but
+/// not twice at once; downloads may read the segment meanwhile. Returns how many sieves it made.
+/// `goesOn` is asked before each block that is read; false ends with kCancelled. Fails with
+/// kAgedOut when the segment was removed, with kStoreFull, kStoreUnavailable and kStoreCorrupt.
 Result<uint64_t> addSieves(const std::string& segment, const std::function<bool()>& goesOn);
 
 }  // namespace capfleet

@@ -99,6 +99,18 @@ test('the oldest segments go, as few as make room, and everybody is told', async
   ])
 })
 
+test('a finished segment that has grown counts with its new size', async () => {
+  await using keeper = await open({ maxBytes: 6 * SEGMENT_BYTES })
+  await importCapture(keeper, 'first', 0, 45)
+  await keeper.collect()
+  assert.deepEqual(keeper.kinds(), [])
+  const segment = join(keeper.folderOf(storePath, 'first'), 'cap0', '00000005')
+  await writeFile(`${segment}.sieve`, Buffer.alloc(2 * SEGMENT_BYTES))
+  await keeper.retention.noteGrowth(segment)
+  await keeper.collect()
+  assert.deepEqual(new Set(keeper.kinds()), new Set(['segment-removed']))
+})
+
 test('a capture whose last segment goes is gone by name too, also after a restart', async () => {
   {
     await using keeper = await open({})

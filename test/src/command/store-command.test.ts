@@ -71,7 +71,35 @@ test('it may be ended between captures, and the recorder that runs goes on with 
   assert.equal(segments, 2n)
   assert.ok(blocks > 0n)
   assert.deepEqual([await readFile(big), await readFile(small)], written)
-  assert.deepEqual(await client.reindex({}), { segments: 2n, blocks: 0n })
+  assert.deepEqual(await client.reindex({}), { segments: 2n, blocks: 0n, damages: [] })
+})
+
+test('a damaged index is named, fails the command, and keeps no other segment without sieves', async () => {
+  await using folder = await tempFolder()
+  const { store, big, small } = await makeStore(folder.path)
+  const written = await readFile(small)
+  await rm(small)
+  await writeFile(big.replace('.sieve', '.idx'), 'rotten')
+  const { status, stderr } = reindex(store)
+  assert.equal(status, 1)
+  assert.match(stderr, /^reindex: 1 blocks of 2 segments have a sieve now/m)
+  assert.match(stderr, /^reindex: \S*captures\/big\/cap0\/00000001\.idx: /m)
+  assert.match(stderr, /damaged segments, named above: 1 \[store-corrupt\]/)
+  assert.deepEqual(await readFile(small), written)
+})
+
+test('two at once make each sieve once', async () => {
+  await using folder = await tempFolder()
+  const { store, big, small } = await makeStore(folder.path)
+  const written = [await readFile(big), await readFile(small)]
+  await rm(big)
+  await rm(small)
+  await withRecorder(store, async (recorder) => {
+    const [first, second] = await Promise.all([recorder.reindex({}), recorder.reindex({})])
+    assert.ok(first.blocks + second.blocks > 1n)
+    assert.ok(first.blocks === 0n || second.blocks === 0n)
+  })
+  assert.deepEqual([await readFile(big), await readFile(small)], written)
 })
 
 test('a folder that is no store is refused, and no store is made', async () => {

@@ -74,12 +74,48 @@ TEST_F(SieveRepair, LeavesOutDamagedBlocks) {
   EXPECT_EQ(added(), 0u);
 }
 
+TEST_F(SieveRepair, CountsWhatItMakesHoweverManyBlocksAreDamaged) {
+  make();
+  const auto index = readSegmentIndex(segment_);
+  ASSERT_TRUE(index);
+  damage(segment_, index->blocks[4]);
+  damage(segment_, index->blocks[5]);
+  size_t last = 0;
+  for (size_t at = 0; at < written_.size(); at += 16 + loadLe32(&written_[at + 12])) last = at;
+  rewrite({written_.begin(), written_.begin() + static_cast<ptrdiff_t>(last)});
+  EXPECT_EQ(added(), 1u);
+  EXPECT_EQ(readFile(segment_ + ".sieve"), written_);
+}
+
+TEST_F(SieveRepair, ReadsOnlyBlocksWithoutSieve) {
+  make();
+  const auto index = readSegmentIndex(segment_);
+  ASSERT_TRUE(index);
+  damage(segment_, index->blocks[0]);
+  const size_t first = 16 + loadLe32(&written_[12]);
+  rewrite({written_.begin() + static_cast<ptrdiff_t>(first), written_.end()});
+  int asked = 0;
+  const auto result = addSieves(segment_, [&] { return ++asked > 0; });
+  ASSERT_TRUE(result);
+  EXPECT_EQ(*result, 0u);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(SieveRepair, TakesSievesThatAreThereTwice) {
+  make();
+  Bytes twice = written_;
+  twice.insert(twice.end(), written_.begin(), written_.end());
+  rewrite(twice);
+  EXPECT_EQ(added(), 0u);
+  EXPECT_EQ(readFile(segment_ + ".sieve"), twice);
+}
+
 TEST_F(SieveRepair, KeepsWhatThereIsWhenItIsCancelled) {
   make();
   const Bytes cut(written_.begin(), written_.begin() + static_cast<ptrdiff_t>(written_.size() / 2));
   rewrite(cut);
   int asked = 0;
-  const auto result = addSieves(segment_, [&] { return ++asked < 15; });
+  const auto result = addSieves(segment_, [&] { return ++asked < 5; });
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::kCancelled);
   EXPECT_EQ(readFile(segment_ + ".sieve"), cut);
