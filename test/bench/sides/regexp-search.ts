@@ -2,15 +2,17 @@
  * What one would write for JavaScript: `node regexp-search.ts <pattern> <PCAP file> <output>` copies the packets whose
  * bytes the pattern matches, as Latin-1.
  */
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 
 const [pattern = '', path = '', target = ''] = process.argv.slice(2)
 const FILE_HEADER_BYTES = 24
 const RECORD_HEADER_BYTES = 16
 const OUTPUT_BYTES = 1_048_576
+/** More than 2 GiB at once are refused, and readFileSync refuses files of that size. */
+const READ_BYTES = 1_073_741_824
 
 const search = new RegExp(pattern, 's')
-const input = readFileSync(path)
+const input = readWhole(path)
 const output = openSync(target, 'w')
 let found: Buffer[] = [input.subarray(0, FILE_HEADER_BYTES)]
 let foundBytes = 0
@@ -25,6 +27,15 @@ for (let at = FILE_HEADER_BYTES; at < input.byteLength; ) {
 }
 flush()
 closeSync(output)
+
+function readWhole(file: string): Buffer {
+  const descriptor = openSync(file, 'r')
+  const bytes = Buffer.allocUnsafe(fstatSync(descriptor).size)
+  for (let at = 0; at < bytes.byteLength; )
+    at += readSync(descriptor, bytes, at, Math.min(READ_BYTES, bytes.byteLength - at), at)
+  closeSync(descriptor)
+  return bytes
+}
 
 function flush(): void {
   const bytes = Buffer.concat(found)
