@@ -87,12 +87,12 @@ export class ConnectionLimits {
     for (const socket of this.#open) socket.destroy()
   }
 
-  /** The same for all others. */
+  /** Closes all connections but these. */
   closeAllBut(kept: ReadonlySet<Socket>): void {
     for (const socket of this.#open) if (!kept.has(socket)) socket.destroy()
   }
 
-  /** The same for connections whose clients have not taken what was sent: each hears of its end at once, and of no byte more. */
+  /** Resets all connections: each client hears of its end at once, and of no byte that it has not taken yet. */
   resetAll(): void {
     for (const socket of this.#open) resetConnection(socket)
   }
