@@ -14,18 +14,34 @@ export class RegexCompiler {
   }
 
   /**
-   * The serialized database for a pattern in PCRE's syntax, without back-references and look-around,
-   * at most 1 KiB. Fails with bad-regex (Hyperscan's message, or that it is too complex or too slow),
+   * The serialized database for a FilterRE of at most 1 KiB: a pattern in PCRE's syntax, without back-references and
+   * look-around, or one between slashes. Fails with bad-regex (Hyperscan's message, or that it is too complex or too slow),
    * otherwise as CompileQueue.compile does.
    */
-  async compile(pattern: string, request: CompileRequest): Promise<Uint8Array> {
+  async compile(filter: string, request: CompileRequest): Promise<Uint8Array> {
+    const { pattern, begin } = readFilter(filter)
     const outcome = await this.#queue.compile({ helper: HELPER, input: Buffer.from(pattern) }, request)
     if ('output' in outcome) return outcome.output
+    const position = positionIn(pattern, outcome.problem)
     throw new CapfleetError('bad-regex', `FilterRE does not compile: ${outcome.problem}`, {
       param: 'FilterRE',
-      position: positionIn(pattern, outcome.problem),
+      position: position === undefined ? undefined : Math.max(0, begin + position),
     })
   }
+}
+
+interface RegexFilter {
+  readonly pattern: string
+  /** Where in the filter the pattern begins, in characters; below 0 when the pattern has flags put before it. */
+  readonly begin: number
+}
+
+/** "/text/i" as other tools write it: between slashes, with flags behind them, is "(?i)text". */
+function readFilter(filter: string): RegexFilter {
+  const [, text = '', letters = ''] = /^\/(.+)\/((?!.*(.).*\3)[ism]*)$/s.exec(filter) ?? []
+  if (text === '') return { pattern: filter, begin: 0 }
+  const flags = letters === '' ? '' : `(?${letters})`
+  return { pattern: `${flags}${text}`, begin: 1 - flags.length }
 }
 
 /** Hyperscan counts bytes; the caller sees characters. */

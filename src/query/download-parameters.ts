@@ -170,13 +170,13 @@ function bpfType(): ParameterType<string> {
   }
 }
 
-/** White space is a pattern of its own, so that only the empty text is none. */
+/** As it is typed, so that a mistake is told where it was typed. White space is a pattern too: only the empty text is none. */
 function regexType(): ParameterType<string> {
   return {
     schema: { type: 'string', maxLength: REGEX_MAX_BYTES },
     read: (text, name) => {
       checkFilterText(name, text, { maxBytes: REGEX_MAX_BYTES, forbidden: NUL_CHARACTER })
-      return withoutSlashes(text)
+      return text
     },
     write: (text) => text,
   }
@@ -198,13 +198,6 @@ function checkFilterText(name: string, text: string, { maxBytes, forbidden }: Fi
   const position = text.search(forbidden)
   if (position < 0) return
   throw badParameter(name, `holds a control character at character ${position}; remove it`, position)
-}
-
-/** "/text/i" as other tools write it: between slashes, with flags behind them, is "(?i)text". */
-function withoutSlashes(text: string): string {
-  const [, pattern = '', flags = ''] = /^\/(.+)\/((?!.*(.).*\3)[ism]*)$/s.exec(text) ?? []
-  if (pattern === '') return text
-  return flags === '' ? pattern : `(?${flags})${pattern}`
 }
 
 function frameFilterType(): ParameterType<readonly FrameCondition[]> {

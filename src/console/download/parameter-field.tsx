@@ -1,4 +1,5 @@
 /** A parameter as a field: its values, its default, what it does, and what the gateway thinks of what was typed. */
+import { useRef } from 'preact/hooks'
 import type { Parameter } from '../../query/query-parameters.ts'
 import type { Problem } from '../base/ask-gateway.ts'
 import { TEXTS } from '../texts.ts'
@@ -61,10 +62,12 @@ interface FieldProblemProps {
   readonly problem: Problem | undefined
 }
 
-/** The text again, with a mark below the character at fault. */
+/** The text again, with a mark below the character at fault, for as long as it is the text that the problem is about. */
 export function FieldProblem({ id, value, problem }: FieldProblemProps) {
+  const about = useRef({ problem, value })
+  if (about.current.problem !== problem) about.current = { problem, value }
   if (problem === undefined) return null
-  const position = placeOfMistake(value, problem)
+  const position = about.current.value === value ? placeOfMistake(value, problem) : undefined
   return (
     <div id={id} class="field-problem" role="alert">
       {position === undefined ? null : (

@@ -28,6 +28,30 @@ test("says what Hyperscan says, and where, counted in the caller's characters", 
   })
 })
 
+for (const [filter, pattern] of [
+  ['/http/i', '(?i)http'],
+  ['/a.b/sm', '(?sm)a.b'],
+  ['/http/', 'http'],
+  ['/etc/passwd', '/etc/passwd'],
+  ['/a/ii', '/a/ii'],
+  ['//', '//'],
+  ['a/i', 'a/i'],
+] as const) {
+  test(`${filter} searches for ${pattern}`, async () => {
+    const compiler = new RegexCompiler(new CompileQueue())
+    assert.deepEqual(await compiler.compile(filter, request), await compiler.compile(pattern, request))
+  })
+}
+
+test('a mistake between slashes is told where it was typed', async () => {
+  for (const filter of ['/größe[/', '/größe[/i', '/größe[/ism'])
+    await assert.rejects(new RegexCompiler(new CompileQueue()).compile(filter, request), (error) => {
+      assert.ok(error instanceof CapfleetError)
+      assert.equal(error.details.position, filter.indexOf('['))
+      return true
+    })
+})
+
 test('compiles a pattern once', async () => {
   const compiler = new RegexCompiler(new CompileQueue())
   assert.equal(await compiler.compile('abc', request), await compiler.compile('abc', request))
