@@ -100,7 +100,7 @@ export const TEXTS = {
   timeline: {
     title: 'Timeline',
     canvas: 'Activity of the devices over time',
-    help: 'Drag selects a range; wheel or + and − zoom; Shift and wheel or Page Up and Page Down move. Arrows move the cursor, Enter marks begin and end, Escape clears, 0 shows all, F follows now. The wheel over names scrolls.',
+    help: 'Drag selects a range; wheel or + and − zoom; Shift and wheel or Page Up and Page Down move. Left and right move the cursor, up and down choose its lane, Enter marks begin and end, Escape clears, 0 shows all, F follows now. The wheel over names scrolls.',
     follow: 'Follow now',
     all: 'Show all',
     zoomIn: 'Zoom in',
@@ -117,6 +117,17 @@ export const TEXTS = {
     searchDevice: 'Filter devices',
     asking: 'Asking for activity…',
     silent: 'does not answer',
+    point: 'Point at a lane to read its values.',
+    packetsPerS: 'packets/s',
+    packets: 'packets',
+    lost: 'packets lost',
+    inGap: 'nothing captured',
+    most: 'max',
+    scale: 'The highest rate that is shown; heights are its roots',
+    to: 'to',
+    cut: (shown: number) =>
+      `The newest ${shown} are shown, here and in the lanes: narrow the time or the devices to see others.`,
+    unasked: (count: number) => `The lowest ${count} lanes are not filled: filter the devices.`,
     noActivity: 'Activity cannot be shown: ',
     filtered:
       'you may have packets that pass your filter only, and it counts all. Captures can be selected below.',

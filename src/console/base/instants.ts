@@ -29,12 +29,29 @@ export function clockText(ns: bigint, zone: Zone, digits = 9): string {
   return instantText(ns, zone, digits).slice(11)
 }
 
+/** "2026-11-02T09:01:00.123456789Z": it means the same everywhere, and the API takes it. */
+export function isoText(ns: bigint): string {
+  return `${instantText(ns, 'UTC').replace(' ', 'T')}Z`
+}
+
 /** "UTC", or "Europe/Berlin (UTC+01:00)" as it holds at the instant. */
 export function zoneText(zone: Zone, ns: bigint): string {
+  return zone === 'UTC' ? 'UTC' : `${zone} (${offsetText(zone, ns)})`
+}
+
+/** "UTC", or "UTC+01:00" as it holds at the instant. */
+export function offsetText(zone: Zone, ns: bigint): string {
   if (zone === 'UTC') return 'UTC'
   const parts = formatOf(zone, 'longOffset').formatToParts(Number(ns / NS_PER_MS))
   const offset = parts.find(({ type }) => type === 'timeZoneName')?.value.replace('GMT', 'UTC') ?? ''
-  return `${zone} (${offset === 'UTC' ? 'UTC+00:00' : offset})`
+  return offset === 'UTC' ? 'UTC+00:00' : offset
+}
+
+/** What clocks in the zone show at the instant, minus what they show in UTC. */
+export function zoneOffsetNs(zone: Zone, ns: bigint): bigint {
+  if (zone === 'UTC') return 0n
+  const seconds = floorDivide(ns, NS_PER_S)
+  return BigInt(offsetMsAt(Number(seconds) * 1_000, zone)) * NS_PER_MS
 }
 
 /**
@@ -131,7 +148,11 @@ function dateTimeText(ms: number, zone: Zone): string {
 /** The first instant, in milliseconds, at which a clock in the zone shows what `utcMs` shows in UTC. */
 function instantOfLocal(utcMs: number, zone: Zone): number {
   if (zone === 'UTC') return utcMs
-  const offsetAt = (ms: number) => Date.parse(`${dateTimeText(ms, zone).replace(' ', 'T')}Z`) - ms
-  const first = utcMs - offsetAt(utcMs - 86_400_000)
-  return first + offsetAt(first) === utcMs ? first : utcMs - offsetAt(utcMs + 86_400_000)
+  const first = utcMs - offsetMsAt(utcMs - 86_400_000, zone)
+  return first + offsetMsAt(first, zone) === utcMs ? first : utcMs - offsetMsAt(utcMs + 86_400_000, zone)
+}
+
+/** REQUIRES: whole seconds. */
+function offsetMsAt(ms: number, zone: Zone): number {
+  return Date.parse(`${dateTimeText(ms, zone).replace(' ', 'T')}Z`) - ms
 }

@@ -3,20 +3,22 @@ import { bytesText, countText } from '../base/amounts.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { TEXTS } from '../texts.ts'
-import type { CaptureSpan } from './captures.ts'
+import type { CaptureSpan, FoundCaptures } from './captures.ts'
 
 interface CaptureListProps {
-  readonly captures: readonly CaptureSpan[] | undefined
+  readonly found: FoundCaptures | undefined
   readonly onChoose: (capture: CaptureSpan) => void
 }
 
-export function CaptureList({ captures, onChoose }: CaptureListProps) {
+export function CaptureList({ found, onChoose }: CaptureListProps) {
   const { zone } = useSurroundings()
-  if (captures === undefined) return null
+  if (found === undefined) return null
+  const { captures, isCut } = found
   return (
     <details class="capture-list" open>
       <summary>
         {TEXTS.timeline.captures} <span class="quiet">{captures.length}</span>
+        {isCut ? <span class="warning"> {TEXTS.timeline.cut(captures.length)}</span> : null}
       </summary>
       {captures.length === 0 ? (
         <p class="empty">{TEXTS.timeline.noCaptures}</p>

@@ -14,7 +14,10 @@ export interface CaptureSpan {
 }
 
 export interface FoundCaptures {
+  /** The newest first. */
   readonly captures: readonly CaptureSpan[]
+  /** Whether older ones are left out. */
+  readonly isCut: boolean
   /** Devices whose captures are not among them. */
   readonly failures: DeviceFailures
 }
@@ -24,16 +27,28 @@ const CAPTURES_MAX = 200
 
 export async function askCaptures(
   devices: readonly string[],
-  view: TimeView,
+  { fromNs, toNs }: TimeView,
   signal: AbortSignal,
 ): Promise<FoundCaptures> {
-  // A number would round the nanoseconds.
-  const query = new URLSearchParams({
-    Device: devices.join(','),
-    Limit: String(CAPTURES_MAX),
-    From: String(view.fromNs),
-    To: String(view.toNs),
-  })
+  return await askList({ Device: devices.join(','), Limit: CAPTURES_MAX, From: fromNs, To: toNs }, signal)
+}
+
+/** Of all devices. */
+export async function askNewest(
+  { fromNs, limit }: { readonly fromNs?: bigint; readonly limit: number },
+  signal: AbortSignal,
+): Promise<readonly CaptureSpan[]> {
+  return (await askList({ Limit: limit, ...(fromNs === undefined ? {} : { From: fromNs }) }, signal)).captures
+}
+
+async function askList(
+  parameters: Readonly<Record<string, string | number | bigint>>,
+  signal: AbortSignal,
+): Promise<FoundCaptures> {
+  // As text: a number would round the nanoseconds.
+  const query = new URLSearchParams(
+    Object.entries(parameters).map(([name, value]): [string, string] => [name, String(value)]),
+  )
   const answer = (await (
     await openAnswer(`stream/list?${query}`, { signal })
   ).json()) as Schemas['FleetCaptureList']
@@ -47,5 +62,5 @@ export async function askCaptures(
     bytes: item.ByteCnt,
   }))
   const failures = new Map(answer.Unreachable.map(({ Device, ...failure }) => [Device, failure]))
-  return { captures, failures }
+  return { captures, isCut: answer.Next !== undefined, failures }
 }

@@ -3,25 +3,36 @@
  * canvas holds those of a thousand that can be seen; a library for charts would take one for each lane, and numbers for
  * its axis, which do not hold nanoseconds.
  */
-
 import type { Zone } from '../base/instants.ts'
 import { TEXTS } from '../texts.ts'
+import { AXIS_PX, drawAxis, drawGrid, tickCount } from './draw-axis.ts'
 import type { LaneActivity, Stretch } from './lane-activity.ts'
-import { placeOf, type TimeView, ticksOf } from './time-view.ts'
+import type { Look } from './lane-look.ts'
+import { gapParts, highestBytes, type Span, shownBuckets } from './lane-values.ts'
+import { timeAxis } from './time-axis.ts'
+import { placeOf, type TimeView } from './time-view.ts'
 
 const LANE_MIN_PX = 34
-const LANE_MAX_PX = 96
-export const AXIS_PX = 24
+const LANE_MAX_PX = 200
 const BAR_PX = 3
 const GAP_PX = 1
 const MARK_PX = 5
-const TICK_PX = 110
 const HATCH_PX = 10
+/** How much of the ground covers what is not selected. */
+const UNSELECTED = 0.5
 
 export interface Lane {
   readonly device: string
-  readonly captures: readonly { readonly fromNs: bigint; readonly toNs: bigint; readonly isActive: boolean }[]
+  readonly captures: readonly (Span & { readonly isActive: boolean })[]
   readonly events: readonly { readonly atNs: bigint; readonly kind: string }[]
+}
+
+/** Where the pointer is, or the cursor of the keyboard. */
+export interface Cursor {
+  readonly ns: bigint
+  /** Of a lane; undefined: on the axis, or below the lanes. */
+  readonly lane: number | undefined
+  readonly isByKeys: boolean
 }
 
 export interface Scene {
@@ -32,49 +43,13 @@ export interface Scene {
   /** The devices that did not answer: an empty lane would say that nothing was captured. */
   readonly silent: ReadonlySet<string>
   readonly selection: TimeView | undefined
-  readonly cursorNs: bigint | undefined
+  readonly cursor: Cursor | undefined
   readonly nowNs: bigint
   readonly widthPx: number
   readonly heightPx: number
   readonly lanePx: number
   /** Of the lanes that are scrolled away. */
   readonly scrolledPx: number
-}
-
-export interface Colours {
-  readonly ground: string
-  readonly panel: string
-  readonly raised: string
-  readonly line: string
-  readonly text: string
-  readonly quiet: string
-  readonly accent: string
-  readonly good: string
-  readonly warning: string
-  readonly bad: string
-  readonly selection: string
-  readonly mono: string
-}
-
-export function readColours(element: Element): Colours {
-  const style = getComputedStyle(element)
-  const names = [
-    'ground',
-    'panel',
-    'raised',
-    'line',
-    'text',
-    'quiet',
-    'accent',
-    'good',
-    'warning',
-    'bad',
-    'selection',
-    'mono',
-  ]
-  return Object.fromEntries(
-    names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
-  ) as unknown as Colours
 }
 
 /** Few lanes share the room that there is. */
@@ -92,75 +67,81 @@ export function visibleLanes(
   return [first, Math.min(count, Math.ceil((scrolledPx + heightPx - AXIS_PX) / lanePx))]
 }
 
-export function drawScene(context: CanvasRenderingContext2D, scene: Scene, colours: Colours): void {
-  const { widthPx, heightPx, lanes, lanePx, scrolledPx } = scene
-  context.fillStyle = colours.ground
+export function drawScene(context: CanvasRenderingContext2D, scene: Scene, look: Look): void {
+  const { view, zone, widthPx, heightPx, lanes, lanePx, scrolledPx } = scene
+  context.fillStyle = look.ground
   context.fillRect(0, 0, widthPx, heightPx)
-  drawGrid(context, scene, colours)
+  const axis = timeAxis(view, zone, tickCount(widthPx))
+  const bottomPx = Math.min(heightPx, AXIS_PX + lanes.length * lanePx - scrolledPx)
+  context.save()
+  context.beginPath()
+  context.rect(0, AXIS_PX, widthPx, Math.max(0, bottomPx - AXIS_PX))
+  context.clip()
+  drawGrid(context, axis, { view, zone, widthPx, look, bottomPx })
   const [first, last] = visibleLanes(scene, lanes.length)
   for (let index = first; index < last; index += 1) {
     const lane = lanes[index]
     if (lane !== undefined)
-      drawLane(context, scene, { lane, topPx: AXIS_PX + index * lanePx - scrolledPx, colours })
+      drawLane(context, scene, { lane, topPx: AXIS_PX + index * lanePx - scrolledPx, look })
   }
-  drawNow(context, scene, colours)
-  drawSelection(context, scene, colours)
-  drawAxis(context, scene, colours)
+  drawNow(context, scene, look)
+  drawSelection(context, scene, look)
+  drawCursor(context, scene, look)
+  context.restore()
+  drawAxis(context, axis, { view, zone, widthPx, look })
 }
 
 interface LaneDrawing {
   readonly lane: Lane
   readonly topPx: number
-  readonly colours: Colours
+  readonly look: Look
 }
 
-function drawLane(
-  context: CanvasRenderingContext2D,
-  scene: Scene,
-  { lane, topPx, colours }: LaneDrawing,
-): void {
+function drawLane(context: CanvasRenderingContext2D, scene: Scene, { lane, topPx, look }: LaneDrawing): void {
   const { widthPx, view, lanePx } = scene
   const bottomPx = topPx + lanePx
-  context.fillStyle = colours.line
+  context.fillStyle = look.line
   context.fillRect(0, bottomPx - 1, widthPx, 1)
-  if (scene.silent.has(lane.device)) drawSilence(context, scene, { lane, topPx, colours })
+  if (scene.silent.has(lane.device)) drawSilence(context, scene, { topPx, look })
   const activity = scene.activity.get(lane.device)
   if (activity !== undefined) {
-    context.fillStyle = colours.raised
+    context.fillStyle = look.raised
     for (const stretch of activity.trimmed)
-      fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: lanePx - 2 })
-    drawArea(context, scene, { activity, bottomPx: bottomPx - BAR_PX - 2, colours })
+      fillStretch(context, scene, { stretch: spanOf(stretch), topPx: topPx + 1, heightPx: lanePx - 2 })
+    context.fillStyle = look.accent
+    drawArea(context, scene, { activity, bottomPx: bottomPx - BAR_PX - 2 })
   }
   for (const capture of lane.captures) {
-    context.fillStyle = capture.isActive ? colours.good : colours.quiet
+    context.fillStyle = capture.isActive ? look.good : look.quiet
     fillStretch(context, scene, { stretch: capture, topPx: bottomPx - BAR_PX - 1, heightPx: BAR_PX })
   }
-  for (const stretch of activity?.gaps ?? []) drawGap(context, scene, { stretch, bottomPx, colours })
-  context.fillStyle = colours.bad
+  for (const gap of activity?.gaps ?? []) drawGap(context, scene, { gap, lane, bottomPx, look })
+  context.fillStyle = look.bad
   for (const stretch of activity?.dropped ?? [])
-    fillStretch(context, scene, { stretch, topPx: topPx + 1, heightPx: MARK_PX - 1 })
-  for (const { atNs } of lane.events) drawEvent(context, placeOf(view, atNs) * widthPx, topPx, colours)
+    fillStretch(context, scene, { stretch: spanOf(stretch), topPx: topPx + 1, heightPx: MARK_PX - 1 })
+  context.fillStyle = look.warning
+  for (const { atNs } of lane.events) drawEvent(context, placeOf(view, atNs) * widthPx, topPx)
 }
 
 /** Hatched, with the reason in words. */
 function drawSilence(
   context: CanvasRenderingContext2D,
   { widthPx, lanePx }: Scene,
-  { topPx, colours }: LaneDrawing,
+  { topPx, look }: Omit<LaneDrawing, 'lane'>,
 ): void {
   context.save()
   context.beginPath()
   context.rect(0, topPx, widthPx, lanePx - 1)
   context.clip()
-  context.strokeStyle = colours.line
+  context.strokeStyle = look.line
   context.beginPath()
   for (let xPx = -lanePx; xPx < widthPx; xPx += HATCH_PX) {
     context.moveTo(xPx, topPx + lanePx)
     context.lineTo(xPx + lanePx, topPx)
   }
   context.stroke()
-  context.fillStyle = colours.bad
-  context.font = `12px ${colours.mono}`
+  context.fillStyle = look.bad
+  context.font = look.font
   context.textBaseline = 'middle'
   context.fillText(TEXTS.timeline.silent, 8, topPx + lanePx / 2)
   context.restore()
@@ -170,22 +151,15 @@ function drawSilence(
 function drawArea(
   context: CanvasRenderingContext2D,
   { view, widthPx, lanePx }: Scene,
-  {
-    activity,
-    bottomPx,
-    colours,
-  }: { readonly activity: LaneActivity; readonly bottomPx: number; readonly colours: Colours },
+  { activity, bottomPx }: { readonly activity: LaneActivity; readonly bottomPx: number },
 ): void {
   const { bytes, bucketNs } = activity
+  const highest = highestBytes(activity, view)
+  if (highest === 0) return
   const leftPx = placeOf(view, activity.view.fromNs) * widthPx
   const bucketPx = (Number(bucketNs) / Number(view.toNs - view.fromNs)) * widthPx
-  const first = Math.max(0, Math.floor(-leftPx / bucketPx) - 1)
-  const last = Math.min(bytes.length, Math.ceil((widthPx - leftPx) / bucketPx) + 1)
-  let highest = 0
-  for (let index = first; index < last; index += 1) highest = Math.max(highest, bytes[index] ?? 0)
-  if (highest === 0) return
   const heightPx = lanePx - BAR_PX - MARK_PX - 4
-  context.fillStyle = colours.accent
+  const [first, last] = shownBuckets(activity, view)
   for (let index = first; index < last; index += 1) {
     const value = bytes[index] ?? 0
     if (value === 0) continue
@@ -195,42 +169,44 @@ function drawArea(
   }
 }
 
+function spanOf(stretch: Stretch): Span {
+  return { fromNs: BigInt(stretch.fromNs), toNs: BigInt(stretch.toNs) }
+}
+
 function fillStretch(
   context: CanvasRenderingContext2D,
   { view, widthPx }: Scene,
-  {
-    stretch,
-    topPx,
-    heightPx,
-  }: {
-    readonly stretch: Stretch | { readonly fromNs: bigint; readonly toNs: bigint }
-    readonly topPx: number
-    readonly heightPx: number
-  },
+  { stretch, topPx, heightPx }: { readonly stretch: Span; readonly topPx: number; readonly heightPx: number },
 ): void {
-  const left = Math.max(0, placeOf(view, BigInt(stretch.fromNs)) * widthPx)
-  const right = Math.min(widthPx, placeOf(view, BigInt(stretch.toNs)) * widthPx)
+  const left = Math.max(0, placeOf(view, stretch.fromNs) * widthPx)
+  const right = Math.min(widthPx, placeOf(view, stretch.toNs) * widthPx)
   if (right >= 0 && left <= widthPx) context.fillRect(left, topPx, Math.max(1.5, right - left), heightPx)
 }
 
-/** A capture that went on has nothing there. */
+interface GapDrawing {
+  readonly gap: Stretch
+  readonly lane: Lane
+  readonly bottomPx: number
+  readonly look: Look
+}
+
+/** A warning where a capture went on and has nothing; quiet where there is none. */
 function drawGap(
   context: CanvasRenderingContext2D,
   scene: Scene,
-  {
-    stretch,
-    bottomPx,
-    colours,
-  }: { readonly stretch: Stretch; readonly bottomPx: number; readonly colours: Colours },
+  { gap, lane, bottomPx, look }: GapDrawing,
 ): void {
-  context.fillStyle = colours.ground
-  fillStretch(context, scene, { stretch, topPx: bottomPx - BAR_PX - 1, heightPx: BAR_PX })
-  context.fillStyle = colours.warning
-  fillStretch(context, scene, { stretch, topPx: bottomPx - GAP_PX - 2, heightPx: GAP_PX })
+  for (const { isInside, ...stretch } of gapParts(gap, lane.captures)) {
+    if (isInside) {
+      context.fillStyle = look.ground
+      fillStretch(context, scene, { stretch, topPx: bottomPx - BAR_PX - 1, heightPx: BAR_PX })
+    }
+    context.fillStyle = isInside ? look.warning : look.line
+    fillStretch(context, scene, { stretch, topPx: bottomPx - GAP_PX - 2, heightPx: GAP_PX })
+  }
 }
 
-function drawEvent(context: CanvasRenderingContext2D, xPx: number, topPx: number, colours: Colours): void {
-  context.fillStyle = colours.warning
+function drawEvent(context: CanvasRenderingContext2D, xPx: number, topPx: number): void {
   context.beginPath()
   context.moveTo(xPx - 4, topPx + 1)
   context.lineTo(xPx + 4, topPx + 1)
@@ -238,56 +214,51 @@ function drawEvent(context: CanvasRenderingContext2D, xPx: number, topPx: number
   context.fill()
 }
 
-function drawGrid(
-  context: CanvasRenderingContext2D,
-  { view, zone, widthPx, heightPx }: Scene,
-  colours: Colours,
-): void {
-  for (const { ns, isMajor } of ticksOf(view, zone, widthPx / TICK_PX)) {
-    context.fillStyle = isMajor ? colours.line : colours.raised
-    context.fillRect(Math.round(placeOf(view, ns) * widthPx), AXIS_PX, 1, heightPx)
-  }
-}
-
-function drawAxis(context: CanvasRenderingContext2D, { view, zone, widthPx }: Scene, colours: Colours): void {
-  context.fillStyle = colours.panel
-  context.fillRect(0, 0, widthPx, AXIS_PX)
-  context.fillStyle = colours.line
-  context.fillRect(0, AXIS_PX - 1, widthPx, 1)
-  context.font = `12px ${colours.mono}`
-  context.textBaseline = 'middle'
-  for (const { ns, label, isMajor } of ticksOf(view, zone, widthPx / TICK_PX)) {
-    const xPx = Math.round(placeOf(view, ns) * widthPx)
-    context.fillStyle = colours.line
-    context.fillRect(xPx, AXIS_PX - 6, 1, 6)
-    context.fillStyle = isMajor ? colours.text : colours.quiet
-    context.fillText(label, xPx + 4, AXIS_PX / 2)
-  }
-}
-
 /** A line where now is. */
 function drawNow(
   context: CanvasRenderingContext2D,
   { view, nowNs, widthPx, heightPx }: Scene,
-  colours: Colours,
+  look: Look,
 ): void {
   const xPx = placeOf(view, nowNs) * widthPx
   if (xPx < 0 || xPx > widthPx) return
-  context.fillStyle = colours.good
+  context.fillStyle = look.good
   context.fillRect(xPx, AXIS_PX, 1, heightPx)
 }
 
-function drawSelection(context: CanvasRenderingContext2D, scene: Scene, colours: Colours): void {
-  const { view, selection, cursorNs, widthPx, heightPx } = scene
-  if (selection !== undefined) {
-    const left = Math.max(-2, placeOf(view, selection.fromNs) * widthPx)
-    const right = Math.min(widthPx + 2, placeOf(view, selection.toNs) * widthPx)
-    context.fillStyle = colours.selection
-    context.fillRect(left, AXIS_PX, Math.max(1, right - left), heightPx)
-    context.fillStyle = colours.accent
-    for (const xPx of [left, right]) context.fillRect(Math.round(xPx), AXIS_PX, 1, heightPx)
+/** What is not selected steps back: a colour over the area of a lane would not be seen. */
+function drawSelection(
+  context: CanvasRenderingContext2D,
+  { view, selection, widthPx, heightPx }: Scene,
+  look: Look,
+): void {
+  if (selection === undefined || selection.toNs < view.fromNs || selection.fromNs > view.toNs) return
+  const left = Math.max(-1, Math.round(placeOf(view, selection.fromNs) * widthPx))
+  const right = Math.min(widthPx, Math.round(placeOf(view, selection.toNs) * widthPx))
+  context.fillStyle = look.selection
+  context.fillRect(left, AXIS_PX, right - left, heightPx)
+  if (right > left) {
+    context.globalAlpha = UNSELECTED
+    context.fillStyle = look.ground
+    context.fillRect(0, AXIS_PX, left, heightPx)
+    context.fillRect(right, AXIS_PX, widthPx - right, heightPx)
+    context.globalAlpha = 1
   }
-  if (cursorNs === undefined) return
-  context.fillStyle = colours.text
-  context.fillRect(Math.round(placeOf(view, cursorNs) * widthPx), AXIS_PX, 1, heightPx)
+  context.fillStyle = look.accent
+  for (const xPx of [left, right]) context.fillRect(xPx, AXIS_PX, 1, heightPx)
+}
+
+/** Through all lanes, and clearer in its own. */
+function drawCursor(
+  context: CanvasRenderingContext2D,
+  { view, cursor, widthPx, heightPx, lanePx, scrolledPx }: Scene,
+  look: Look,
+): void {
+  if (cursor === undefined) return
+  const xPx = Math.round(placeOf(view, cursor.ns) * widthPx)
+  context.fillStyle = look.quiet
+  context.fillRect(xPx, AXIS_PX, 1, heightPx)
+  context.fillStyle = look.text
+  if (cursor.lane !== undefined)
+    context.fillRect(xPx, AXIS_PX + cursor.lane * lanePx - scrolledPx, 2, lanePx - 1)
 }

@@ -1,15 +1,20 @@
-/** The names beside the lanes; a tick chooses a device for the download. */
+/** The names beside the lanes, each with the scale of its lane; a tick chooses a device for the download. */
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import type { SeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
-import { AXIS_PX } from './draw-lanes.ts'
+import { AXIS_PX } from './draw-axis.ts'
+import type { LaneActivity } from './lane-activity.ts'
+import { bytesOverTime, highestBytes } from './lane-values.ts'
+import type { TimeView } from './time-view.ts'
 
 interface LaneNamesProps {
   readonly names: readonly string[]
   readonly seen: SeenRows
+  readonly activity: ReadonlyMap<string, LaneActivity>
+  readonly view: TimeView
 }
 
-export function LaneNames({ names, seen }: LaneNamesProps) {
+export function LaneNames({ names, seen, activity, view }: LaneNamesProps) {
   const chosen = chosenDevices(usePageState().values)
   const toggle = (name: string): void => {
     const next = chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]
@@ -24,11 +29,23 @@ export function LaneNames({ names, seen }: LaneNamesProps) {
         >
           <label title={`${name}: ${TEXTS.timeline.chosen}`}>
             <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />
-            <span>{name}</span>
+            <span class="name">{name}</span>
           </label>
+          <Scale activity={activity.get(name)} view={view} />
         </li>
       ))}
     </ul>
+  )
+}
+
+/** What the highest part of the lane stands for. */
+function Scale({ activity, view }: { readonly activity: LaneActivity | undefined; readonly view: TimeView }) {
+  const highest = activity === undefined ? 0 : highestBytes(activity, view)
+  if (activity === undefined || highest === 0) return null
+  return (
+    <span class="scale" title={TEXTS.timeline.scale}>
+      {TEXTS.timeline.most} {bytesOverTime(highest, activity.bucketNs)}
+    </span>
   )
 }
 

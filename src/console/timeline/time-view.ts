@@ -1,5 +1,5 @@
 /** The span of time that the timeline shows, and where its instants lie. Nanoseconds are exact at every zoom. */
-import { clockText, instantText, NS_PER_S, type Zone } from '../base/instants.ts'
+import { NS_PER_S } from '../base/instants.ts'
 
 export interface TimeView {
   readonly fromNs: bigint
@@ -51,54 +51,7 @@ export function viewAround(beginNs: bigint, endNs: bigint): TimeView {
   return within({ fromNs: beginNs - span / 10n, toNs: endNs + span / 10n })
 }
 
-export interface Tick {
-  readonly ns: bigint
-  readonly label: string
-  /** The first of a day. */
-  readonly isMajor: boolean
-}
-
-const STEPS_NS: readonly bigint[] = [
-  ...Array.from({ length: 9 }, (_, power) =>
-    [1n, 2n, 5n].map((digit) => digit * 10n ** BigInt(power)),
-  ).flat(),
-  ...[1n, 2n, 5n, 10n, 15n, 30n, 60n, 120n, 300n, 600n, 900n, 1_800n].map((seconds) => seconds * NS_PER_S),
-  ...[1n, 2n, 3n, 6n, 12n, 24n, 48n, 168n, 336n, 720n, 2_160n, 8_760n, 43_800n].map(
-    (hours) => hours * 3_600n * NS_PER_S,
-  ),
-]
-const DAY_NS = 86_400n * NS_PER_S
-
-/** Marks of the time axis at round times of the zone, about `count` of them. */
-export function ticksOf(view: TimeView, zone: Zone, count: number): readonly Tick[] {
-  const wanted = (view.toNs - view.fromNs) / BigInt(Math.max(1, Math.floor(count)))
-  const step = STEPS_NS.find((candidate) => candidate >= wanted) ?? DAY_NS * 3_650n
-  const offset = zoneOffsetNs(view.fromNs, zone)
-  const ticks: Tick[] = []
-  let local = ((view.fromNs + offset) / step + 1n) * step
-  for (; local - offset <= view.toNs && ticks.length < 200; local += step) {
-    const ns = local - offset
-    const isMajor = step >= DAY_NS || local % DAY_NS === 0n
-    ticks.push({
-      ns,
-      isMajor,
-      label: isMajor
-        ? instantText(ns, zone, 0).slice(0, 10)
-        : clockText(ns, zone, digitsOf(step)).slice(0, step >= 60n * NS_PER_S ? 5 : undefined),
-    })
-  }
-  return ticks
-}
-
-/** As many digits as tell two neighbours apart. */
-export function digitsOf(stepNs: bigint): number {
-  if (stepNs >= NS_PER_S) return 0
-  return Math.min(9, Math.max(1, 10 - String(stepNs).length))
-}
-
-function zoneOffsetNs(ns: bigint, zone: Zone): bigint {
-  if (zone === 'UTC') return 0n
-  const seconds = ns / NS_PER_S
-  const shown = Date.parse(`${instantText(ns, zone, 0).replace(' ', 'T')}Z`) / 1_000
-  return (BigInt(shown) - seconds) * NS_PER_S
+/** Of two instants in any order. */
+export function ordered(a: bigint, b: bigint): TimeView {
+  return a <= b ? { fromNs: a, toNs: b } : { fromNs: b, toNs: a }
 }

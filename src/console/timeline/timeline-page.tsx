@@ -1,10 +1,9 @@
 /** One lane for each device; a range is marked in them, and the download builder beside says what becomes of it. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { messageOf } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { useDevices } from '../base/devices.ts'
 import { GAP, useHeardEvents } from '../base/heard-events.ts'
-import { durationText, NS_PER_S, nowNs } from '../base/instants.ts'
+import { NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
 import { DownloadBuilder } from '../download/download-builder.tsx'
@@ -13,18 +12,20 @@ import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { useSeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
 import { CaptureList } from './capture-list.tsx'
-import { askCaptures } from './captures.ts'
-import { AXIS_PX, lanePxOf, visibleLanes } from './draw-lanes.ts'
+import { askCaptures, type CaptureSpan } from './captures.ts'
+import { lanePxOf, visibleLanes } from './draw-lanes.ts'
+import { askFirstView } from './first-view.ts'
 import { type ActivityCache, activityKey, askActivity } from './lane-activity.ts'
-import { LaneCanvas } from './lane-canvas.tsx'
-import { LaneNames } from './lane-names.tsx'
+import { LaneField } from './lane-field.tsx'
 import { readSelection } from './selection.ts'
-import { type TimeView, viewAround, zoomed } from './time-view.ts'
+import { useShownView } from './shown-view.ts'
+import { StatusLine } from './status-line.tsx'
+import { type TimeView, viewAround } from './time-view.ts'
+import { TimelineControls } from './timeline-controls.tsx'
 
 const DEVICES_EVERY_MS = 10_000
 /** Nobody asks for what is zoomed through. */
 const SETTLED_MS = 120
-const URL_MS = 250
 /** A call names so many devices at most. */
 const DEVICES_ASKED_MAX = 64
 
@@ -51,86 +52,60 @@ export function TimelinePage() {
 }
 
 function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonly oldestNs: bigint }) {
-  const { session, zone, theme, events } = useSurroundings()
-  const heard = useHeardEvents(events).events
-  const marks = useMemo(
-    () => Map.groupBy(heard, ({ device, kind }) => (kind === GAP ? undefined : device)),
-    [heard],
-  )
   const { values } = usePageState()
-  const [cursorNs, setCursor] = useState<bigint | undefined>()
-  const all = (): TimeView => viewAround(oldestNs, nowNs())
-  const { view, setView, isFollowing, setFollowing } = useView(all)
+  const shown = useShownView(askFirstView)
+  const { view, isFollowing, setFollowing } = shown
   const filter = values['lane-filter'] ?? ''
   const shownNames = useMemo(() => names.filter((name) => name.includes(filter)), [names.join(), filter])
   const scroller = useRef<HTMLDivElement>(null)
   const seen = useSeenRows(scroller, (heightPx) => lanePxOf(heightPx, shownNames.length), shownNames.length)
-  const { heightPx, scrolledPx, rowPx: lanePx } = seen
   const [pane, setPane] = useState<HTMLDivElement | null>(null)
   const widthPx = useWidth(pane)
-  const [first, last] = visibleLanes({ scrolledPx, heightPx, lanePx }, shownNames.length)
-  const asked = shownNames.slice(first, last).slice(0, DEVICES_ASKED_MAX)
-  const cache = useRef<ActivityCache>(new Map())
-  const ask = { view, devices: asked, widthPx, isFiltered: session.bounds.filters.length > 0 }
-  const activity = useAsked((signal) => askActivity(ask, cache.current, signal), {
-    key: activityKey(ask),
-    delayMs: SETTLED_MS,
-  })
-  const captures = useAsked((signal) => askCaptures(asked, view, signal), {
-    key: activityKey(ask),
-    delayMs: SETTLED_MS,
-  })
+  const visible = shownNames.slice(...visibleLanes({ ...seen, lanePx: seen.rowPx }, shownNames.length))
+  const asked = visible.slice(0, DEVICES_ASKED_MAX)
+  const { activity, captures, cache } = useLaneAnswers(view, asked, widthPx)
+  const lanes = useLanes(shownNames, captures.value?.captures)
   const silent = new Set([...(activity.value?.keys() ?? []), ...(captures.value?.failures.keys() ?? [])])
-  const selection = readSelection(values)
-  const select = (next: TimeView | undefined, isStep: boolean): void =>
-    showState(
-      changed(currentState(), { TSBegin: next && String(next.fromNs), TSEnd: next && String(next.toNs) }),
-      { isStep },
-    )
-  const lanes = shownNames.map((device) => ({
-    device,
-    captures: (captures.value?.captures ?? []).filter((capture) => capture.device === device),
-    events: marks.get(device) ?? [],
-  }))
+  const [dragged, setDragged] = useState<TimeView | undefined>()
+  const selection = dragged ?? readSelection(values)
   const go = (next: TimeView): void => {
     setFollowing(false)
-    setView(next)
+    shown.setView(next)
   }
-  const controls = { view, selection, go, all, isFollowing, setFollowing, setView }
+  const goAll = (): void => go(viewAround(oldestNs, nowNs()))
+  const found = useMemo(
+    () => (
+      <CaptureList
+        found={captures.value}
+        onChoose={({ fromNs, toNs }) => {
+          select({ fromNs, toNs })
+          go(viewAround(fromNs, toNs))
+        }}
+      />
+    ),
+    // A long list is not made anew while somebody drags.
+    [captures.value],
+  )
   return (
     <section class="lanes" aria-label={TEXTS.timeline.title}>
       <h1 class="hidden">{TEXTS.timeline.title}</h1>
-      <TimelineControls {...controls} filter={filter} />
-      <div class="lane-scroller" ref={scroller} tabIndex={-1}>
-        <div class="lane-pane" style={{ height: `${AXIS_PX + shownNames.length * lanePx}px` }}>
-          <LaneNames names={shownNames} seen={seen} />
-          <div class="lane-picture" ref={setPane} style={{ height: `${heightPx}px` }}>
-            <LaneCanvas
-              {...{ view, zone, lanes, selection, cursorNs, widthPx, heightPx, lanePx, scrolledPx, theme }}
-              activity={cache.current}
-              silent={silent}
-              onView={go}
-              onSelect={select}
-              onCursor={setCursor}
-              onAll={() => go(all())}
-              onFollow={() => setFollowing(!isFollowing)}
-            />
-          </div>
-        </div>
-      </div>
+      <TimelineControls {...{ shown, selection, filter, go, goAll }} />
+      <LaneField
+        {...{ scroller, setPane, seen, view, lanes, silent, selection, widthPx }}
+        activity={cache}
+        onView={go}
+        onDrag={setDragged}
+        onSelect={select}
+        onAll={goAll}
+        onFollow={() => setFollowing(!isFollowing)}
+      />
       <StatusLine
         isAsking={activity.isAsking}
         failure={activity.failure ?? captures.failure}
-        silent={silent}
-        selection={selection}
+        unasked={visible.length - asked.length}
+        {...{ silent, selection }}
       />
-      <CaptureList
-        captures={captures.value?.captures}
-        onChoose={(capture) => {
-          select({ fromNs: capture.fromNs, toNs: capture.toNs }, true)
-          go(viewAround(capture.fromNs, capture.toNs))
-        }}
-      />
+      {found}
       <p id="timeline-help" class="help">
         {TEXTS.timeline.help}
       </p>
@@ -138,179 +113,42 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
   )
 }
 
-interface ControlsProps {
-  readonly view: TimeView
-  readonly selection: TimeView | undefined
-  readonly filter: string
-  readonly isFollowing: boolean
-  readonly go: (view: TimeView) => void
-  readonly setView: (view: TimeView) => void
-  readonly setFollowing: (isFollowing: boolean) => void
-  readonly all: () => TimeView
+function select(next: TimeView | undefined): void {
+  const ends = { TSBegin: next && String(next.fromNs), TSEnd: next && String(next.toNs) }
+  showState(changed(currentState(), ends), { isStep: true })
 }
 
-/** Spans until now. */
-const LAST_SPANS = {
-  '15 min': 900n,
-  '1 h': 3_600n,
-  '24 h': 86_400n,
-  '7 d': 604_800n,
-  '30 d': 2_592_000n,
-} as const
+/** What the gateway tells of the lanes that can be seen. */
+function useLaneAnswers(view: TimeView, devices: readonly string[], widthPx: number) {
+  const { session } = useSurroundings()
+  const cache = useRef<ActivityCache>(new Map())
+  const ask = { view, devices, widthPx, isFiltered: session.bounds.filters.length > 0 }
+  const when = { key: activityKey(ask), delayMs: SETTLED_MS }
+  const activity = useAsked((signal) => askActivity(ask, cache.current, signal), when)
+  const captures = useAsked((signal) => askCaptures(devices, view, signal), when)
+  return { activity, captures, cache: cache.current }
+}
 
-function TimelineControls({
-  view,
-  selection,
-  filter,
-  isFollowing,
-  go,
-  setView,
-  setFollowing,
-  all,
-}: ControlsProps) {
-  const { timeline: texts } = TEXTS
-  const middleNs = (view.fromNs + view.toNs) / 2n
-  const showLast = (name: string): void => {
-    const span = LAST_SPANS[name as keyof typeof LAST_SPANS] * NS_PER_S
-    setView({ fromNs: nowNs() - span, toNs: nowNs() })
-    setFollowing(true)
-  }
-  return (
-    <div class="controls">
-      <input
-        type="search"
-        aria-label={texts.searchDevice}
-        placeholder={texts.searchDevice}
-        value={filter}
-        onInput={(event) => showState(changed(currentState(), { 'lane-filter': event.currentTarget.value }))}
-      />
-      <button type="button" aria-pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>
-        {texts.follow}
-      </button>
-      <span class="group">
-        <span class="quiet">{texts.last}</span>
-        {Object.keys(LAST_SPANS).map((name) => (
-          <button key={name} type="button" onClick={() => showLast(name)}>
-            {name}
-          </button>
-        ))}
-      </span>
-      <span class="group">
-        <button
-          type="button"
-          aria-label={texts.zoomOut}
-          title={texts.zoomOut}
-          onClick={() => go(zoomed(view, 2, middleNs))}
-        >
-          −
-        </button>
-        <button
-          type="button"
-          aria-label={texts.zoomIn}
-          title={texts.zoomIn}
-          onClick={() => go(zoomed(view, 0.5, middleNs))}
-        >
-          +
-        </button>
-        <button type="button" onClick={() => go(all())}>
-          {texts.all}
-        </button>
-        {selection === undefined ? null : (
-          <button type="button" onClick={() => go(viewAround(selection.fromNs, selection.toNs))}>
-            {texts.toSelection}
-          </button>
-        )}
-      </span>
-    </div>
+function useLanes(names: readonly string[], captures: readonly CaptureSpan[] = NO_CAPTURES) {
+  const { events } = useSurroundings()
+  const heard = useHeardEvents(events).events
+  const eventsOf = useMemo(
+    () => Map.groupBy(heard, ({ device, kind }) => (kind === GAP ? undefined : device)),
+    [heard],
+  )
+  const capturesOf = useMemo(() => Map.groupBy(captures, ({ device }) => device), [captures])
+  return useMemo(
+    () =>
+      names.map((device) => ({
+        device,
+        captures: capturesOf.get(device) ?? [],
+        events: eventsOf.get(device) ?? [],
+      })),
+    [names, capturesOf, eventsOf],
   )
 }
 
-function StatusLine({
-  isAsking,
-  failure,
-  silent,
-  selection,
-}: {
-  readonly isAsking: boolean
-  readonly failure: unknown
-  readonly silent: ReadonlySet<string>
-  readonly selection: TimeView | undefined
-}) {
-  const { timeline: texts } = TEXTS
-  const text =
-    failure !== undefined
-      ? texts.noActivity + messageOf(failure)
-      : isAsking
-        ? texts.asking
-        : selection === undefined
-          ? texts.nothing
-          : `${texts.selected}: ${durationText(selection.toNs - selection.fromNs)}`
-  return (
-    <div class="status-line">
-      <span role="status" class={failure === undefined ? '' : 'bad'}>
-        {text}
-        {silent.size === 0 ? null : (
-          <span class="bad">
-            {' '}
-            {[...silent].join(', ')}: {texts.silent}
-          </span>
-        )}
-      </span>
-      <ul class="legend" aria-hidden="true">
-        {texts.legend.map((name) => (
-          <li key={name} data-mark={name}>
-            {name}
-          </li>
-        ))}
-      </ul>
-    </div>
-  )
-}
-
-/** The view as state of the page: while it moves it is drawn, when it rests it stands in the address. */
-function useView(all: () => TimeView) {
-  const { values } = usePageState()
-  const [view, setView] = useState<TimeView>(() => readView(values) ?? startView(values) ?? all())
-  const isFollowing = values.follow === '1'
-  const setFollowing = (isOn: boolean): void =>
-    showState(changed(currentState(), { follow: isOn ? '1' : undefined }))
-  const inUrl = `${values['view-from']} ${values['view-to']}`
-  const written = useRef(inUrl)
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      const text = { 'view-from': String(view.fromNs), 'view-to': String(view.toNs) }
-      written.current = `${text['view-from']} ${text['view-to']}`
-      showState(changed(currentState(), text))
-    }, URL_MS)
-    return () => clearTimeout(timer)
-  }, [view])
-  useEffect(() => {
-    const given = readView(values)
-    if (given !== undefined && inUrl !== written.current) setView(given)
-  }, [inUrl])
-  useEffect(() => {
-    if (!isFollowing) return
-    const follow = (): void =>
-      setView(({ fromNs, toNs }) => ({ fromNs: nowNs() - (toNs - fromNs), toNs: nowNs() }))
-    follow()
-    const timer = setInterval(follow, 1_000)
-    return () => clearInterval(timer)
-  }, [isFollowing])
-  return { view, setView, isFollowing, setFollowing }
-}
-
-type Values = Readonly<Record<string, string>>
-
-function readView(values: Values): TimeView | undefined {
-  const [from = '', to = ''] = [values['view-from'], values['view-to']]
-  if (!/^\d{1,20}$/.test(from) || !/^\d{1,20}$/.test(to) || BigInt(from) >= BigInt(to)) return undefined
-  return { fromNs: BigInt(from), toNs: BigInt(to) }
-}
-
-function startView(values: Values): TimeView | undefined {
-  const selection = readSelection(values)
-  return selection === undefined ? undefined : viewAround(selection.fromNs, selection.toNs)
-}
+const NO_CAPTURES: readonly CaptureSpan[] = []
 
 function useWidth(element: HTMLElement | null): number {
   const [width, setWidth] = useState(0)

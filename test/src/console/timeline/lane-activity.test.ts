@@ -8,7 +8,7 @@ const RANGE = { fromNs: '0', toNs: '100', bucketNs: '10' }
 const FAILURE = { code: 'device-unreachable', detail: 'it does not answer' }
 const LANE = { packets: [1], bytes: [60], exact: true, gaps: [], dropped: [], trimmed: [], damaged: [] }
 const CAPTURE = { Device: 'a', StreamName: 'x', StartTS: '1', EndTS: '2', IsActive: false }
-const ANSWERS: Readonly<Record<string, object>> = {
+const ANSWERS: Record<string, object> = {
   '/v1/activity': {
     ...RANGE,
     devices: [
@@ -53,6 +53,12 @@ describe('what the lanes ask for', () => {
       [['a', 1n]],
     )
     assert.deepEqual([...failures], [['b', FAILURE]])
+  })
+
+  test('captures that are left out are not kept quiet about', async () => {
+    assert.equal((await askCaptures(['a'], view, signal)).isCut, false)
+    ANSWERS['/stream/list'] = { List: [CAPTURE], Unreachable: [], Next: '1/a/x' }
+    assert.equal((await askCaptures(['a'], view, signal)).isCut, true)
   })
 
   test('times say that they are nanoseconds: short ones are near 1970', async () => {

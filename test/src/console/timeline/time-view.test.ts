@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { instantAt, moved, placeOf, ticksOf, zoomed } from '../../../../src/console/timeline/time-view.ts'
+import { instantAt, moved, placeOf, zoomed } from '../../../../src/console/timeline/time-view.ts'
 
 const FROM_NS = 1_793_610_000_000_000_001n
 const HOUR_NS = 3_600_000_000_000n
@@ -29,18 +29,5 @@ describe('the view of the timeline', () => {
 
   test('moves by parts of itself', () => {
     assert.deepEqual(moved(HOUR, -0.5), { fromNs: FROM_NS - HOUR_NS / 2n, toNs: FROM_NS + HOUR_NS / 2n })
-  })
-
-  test('has marks at round times of the zone', () => {
-    assert.deepEqual(
-      ticksOf(HOUR, 'UTC', 6).map(({ label }) => label),
-      ['09:10', '09:20', '09:30', '09:40', '09:50', '10:00'],
-    )
-    assert.deepEqual(
-      ticksOf({ fromNs: FROM_NS, toNs: FROM_NS + 48n * HOUR_NS }, 'Asia/Kolkata', 4).map(
-        ({ label }) => label,
-      ),
-      ['2026-11-03', '12:00', '2026-11-04', '12:00'],
-    )
   })
 })

@@ -1,0 +1,36 @@
+/**
+ * What the timeline shows to somebody who comes without a time in mind: what is being captured, else what was captured
+ * last. The oldest packet of a fleet may be months old, and beside it an hour of today would be a pixel.
+ */
+import { NS_PER_S, nowNs } from '../base/instants.ts'
+import { askNewest, type CaptureSpan } from './captures.ts'
+import { type TimeView, viewAround } from './time-view.ts'
+
+const DAY_NS = 86_400n * NS_PER_S
+/** A capture that has just begun would fill the view with a second, and leave it at once. */
+const RUNNING_MIN_NS = 900n * NS_PER_S
+const LOOKED_AT_MAX = 200
+
+export async function askFirstView(signal: AbortSignal): Promise<TimeView> {
+  const dayAgoNs = nowNs() - DAY_NS
+  const recent = await askNewest({ fromNs: dayAgoNs, limit: LOOKED_AT_MAX }, signal)
+  return firstView(recent.length > 0 ? recent : await askNewest({ limit: 1 }, signal), nowNs())
+}
+
+/**
+ * Of captures of which the first one is the newest. While some run: all that they have, of the last day at most. Else the
+ * newest one. Else the last day.
+ */
+export function firstView(captures: readonly CaptureSpan[], now: bigint): TimeView {
+  const running = captures.filter(({ isActive }) => isActive)
+  if (running.length > 0) {
+    const beginNs = running.reduce((least, { fromNs }) => (fromNs < least ? fromNs : least), now)
+    return viewAround(within(beginNs, now - DAY_NS, now - RUNNING_MIN_NS), now)
+  }
+  const [newest] = captures
+  return newest === undefined ? { fromNs: now - DAY_NS, toNs: now } : viewAround(newest.fromNs, newest.toNs)
+}
+
+function within(ns: bigint, least: bigint, most: bigint): bigint {
+  return ns < least ? least : ns > most ? most : ns
+}

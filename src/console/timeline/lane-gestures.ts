@@ -1,0 +1,147 @@
+/** What hands do to the lanes: wheel, drag, keys. */
+import { AXIS_PX } from './draw-axis.ts'
+import type { Cursor, Scene } from './draw-lanes.ts'
+import { instantAt, moved, ordered, type TimeView, zoomed } from './time-view.ts'
+
+/** What is touched, and what becomes of it. */
+export interface Touched extends Omit<Scene, 'activity' | 'silent' | 'zone' | 'nowNs'> {
+  readonly onView: (view: TimeView) => void
+  /** While somebody drags; undefined: the drag came to nothing. */
+  readonly onDrag: (selection: TimeView | undefined) => void
+  /** One step that the button "back" knows. */
+  readonly onSelect: (selection: TimeView | undefined) => void
+  readonly onCursor: (cursor: Cursor | undefined) => void
+  readonly onAll: () => void
+  readonly onFollow: () => void
+}
+
+/** Whatever it is when it is touched. */
+export interface Latest {
+  readonly current: Touched
+}
+
+/** A wheel's step doubles or halves the span in about five. */
+const WHEEL_FACTOR = 1.0015
+const KEY_FACTOR = 1.5
+const KEY_STEP = 0.02
+/** A hand that shakes while it clicks does not drag. */
+const DRAG_MIN_PX = 3
+const LINE_PX = 16
+/** DOM_DELTA_LINE of WheelEvent. */
+const BY_LINES = 1
+
+export function turnWheel(event: WheelEvent, { view, widthPx, onView }: Touched): void {
+  event.preventDefault()
+  const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)
+  const delta = event.deltaMode === BY_LINES ? LINE_PX : 1
+  if (isSideways) onView(moved(view, ((event.deltaX || event.deltaY) * delta) / widthPx))
+  else onView(zoomed(view, WHEEL_FACTOR ** (event.deltaY * delta), instantAt(view, event.offsetX / widthPx)))
+}
+
+interface Drag {
+  readonly startPx: number
+  readonly anchorNs: bigint
+  readonly view: TimeView
+  readonly isMove: boolean
+}
+
+/** What a pointer does. The drag is shown while it lasts, and counts when it ends. */
+export function dragHands(latest: Latest) {
+  let drag: Drag | undefined
+  const nsAt = (px: number): bigint => instantAt(latest.current.view, px / latest.current.widthPx)
+  const selectionOf = ({ anchorNs, startPx }: Drag, px: number): TimeView | undefined =>
+    Math.abs(px - startPx) < DRAG_MIN_PX ? undefined : ordered(anchorNs, nsAt(px))
+  return {
+    onPointerDown: (event: PointerEvent): void => {
+      if (event.button > 1) return
+      ;(event.currentTarget as HTMLElement).setPointerCapture(event.pointerId)
+      const { xPx: startPx } = placeIn(event)
+      const isMove = event.button === 1 || event.altKey
+      drag = { startPx, anchorNs: nsAt(startPx), view: latest.current.view, isMove }
+    },
+    onPointerMove: (event: PointerEvent): void => {
+      const { xPx, yPx } = placeIn(event)
+      const { onCursor, onView, onDrag, widthPx } = latest.current
+      onCursor({ ns: nsAt(xPx), lane: laneAt(latest.current, yPx), isByKeys: false })
+      if (drag?.isMove) onView(moved(drag.view, (drag.startPx - xPx) / widthPx))
+      else if (drag !== undefined) onDrag(selectionOf(drag, xPx))
+    },
+    onPointerUp: (event: PointerEvent): void => {
+      const selection = drag === undefined || drag.isMove ? undefined : selectionOf(drag, placeIn(event).xPx)
+      drag = undefined
+      latest.current.onDrag(undefined)
+      if (selection !== undefined) latest.current.onSelect(selection)
+    },
+    /** The browser took the finger to scroll: what follows is no drag. */
+    onPointerCancel: (): void => {
+      drag = undefined
+      latest.current.onDrag(undefined)
+    },
+    onPointerLeave: (): void => {
+      if (drag === undefined) latest.current.onCursor(undefined)
+    },
+  }
+}
+
+function placeIn(event: PointerEvent): { readonly xPx: number; readonly yPx: number } {
+  const { left, top } = (event.currentTarget as HTMLElement).getBoundingClientRect()
+  return { xPx: event.clientX - left, yPx: event.clientY - top }
+}
+
+function laneAt({ lanes, lanePx, scrolledPx }: Touched, yPx: number): number | undefined {
+  const index = Math.floor((yPx - AXIS_PX + scrolledPx) / lanePx)
+  return yPx >= AXIS_PX && index < lanes.length ? index : undefined
+}
+
+export function pressKey(event: KeyboardEvent, touched: Touched): void {
+  const act = actionOf(event, touched)
+  if (act === undefined || event.ctrlKey || event.metaKey) return
+  event.preventDefault()
+  act()
+}
+
+function actionOf(event: KeyboardEvent, touched: Touched): (() => void) | undefined {
+  const { view, selection, onView, onSelect, onCursor, onAll, onFollow } = touched
+  const cursor = keyCursor(touched)
+  const step = event.shiftKey ? KEY_STEP * 5 : KEY_STEP
+  const byKey: Readonly<Record<string, () => void>> = {
+    ArrowLeft: () => moveCursor(touched, cursor, -step),
+    ArrowRight: () => moveCursor(touched, cursor, step),
+    ArrowUp: () => onCursor({ ...cursor, lane: Math.max(0, cursor.lane - 1) }),
+    ArrowDown: () => onCursor({ ...cursor, lane: Math.min(touched.lanes.length - 1, cursor.lane + 1) }),
+    '+': () => onView(zoomed(view, 1 / KEY_FACTOR, cursor.ns)),
+    '=': () => onView(zoomed(view, 1 / KEY_FACTOR, cursor.ns)),
+    '-': () => onView(zoomed(view, KEY_FACTOR, cursor.ns)),
+    PageUp: () => onView(moved(view, -0.9)),
+    PageDown: () => onView(moved(view, 0.9)),
+    Home: () => onCursor({ ...cursor, ns: view.fromNs }),
+    End: () => onCursor({ ...cursor, ns: view.toNs - 1n }),
+    Enter: () => {
+      onCursor(cursor)
+      // The first Enter marks the begin, the second one the end.
+      if (selection === undefined || selection.fromNs !== selection.toNs)
+        return onSelect({ fromNs: cursor.ns, toNs: cursor.ns })
+      onSelect(ordered(selection.fromNs, cursor.ns))
+    },
+    Escape: () => onSelect(undefined),
+    '0': onAll,
+    f: onFollow,
+  }
+  return byKey[event.key]
+}
+
+/** Where it is, else in the middle of the first lane that can be seen. */
+function keyCursor({ view, cursor, scrolledPx, lanePx }: Touched): Cursor & { readonly lane: number } {
+  return {
+    ns: cursor?.ns ?? instantAt(view, 0.5),
+    lane: cursor?.lane ?? Math.ceil(scrolledPx / lanePx),
+    isByKeys: true,
+  }
+}
+
+/** Behind the edge the view follows. */
+function moveCursor({ view, onView, onCursor }: Touched, cursor: Cursor, ratio: number): void {
+  const ns = cursor.ns + BigInt(Math.round(Number(view.toNs - view.fromNs) * ratio))
+  onCursor({ ...cursor, ns })
+  if (ns < view.fromNs || ns >= view.toNs) onView(moved(view, ratio))
+}

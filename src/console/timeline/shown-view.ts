@@ -1,0 +1,99 @@
+/** The span of time that is shown: while it moves it is drawn, when it rests it stands in the address. */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { NS_PER_S, nowNs } from '../base/instants.ts'
+import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
+import { readSelection } from './selection.ts'
+import { type TimeView, viewAround } from './time-view.ts'
+
+export interface ShownView {
+  readonly view: TimeView
+  readonly setView: (view: TimeView) => void
+  readonly isFollowing: boolean
+  readonly setFollowing: (isFollowing: boolean) => void
+}
+
+/** Browsers take some 200 changes of the address in 30 s, and a wheel turns faster. */
+const RESTS_MS = 250
+const FOLLOW_MS = 1_000
+/** Who has looked at something for longer does not want it to be exchanged. */
+const FIRST_MS = 2_000
+const DAY_NS = 86_400n * NS_PER_S
+
+/** `askFirst` is asked when the address names no time. Until it answers the last day is shown. */
+export function useShownView(askFirst: (signal: AbortSignal) => Promise<TimeView>): ShownView {
+  const { values } = usePageState()
+  const [given] = useState(() => givenView(values))
+  const [start] = useState(() => given ?? { fromNs: nowNs() - DAY_NS, toNs: nowNs() })
+  const [view, setView] = useState(start)
+  const isFollowing = values.follow === '1'
+  useEffect(() => {
+    if (given !== undefined) return
+    const leaving = new AbortController()
+    const tooLate = setTimeout(() => leaving.abort(), FIRST_MS)
+    askFirst(leaving.signal).then(
+      (first) => setView((shown) => (shown === start && !leaving.signal.aborted ? first : shown)),
+      // The lanes ask too, and say what fails.
+      () => undefined,
+    )
+    return () => {
+      clearTimeout(tooLate)
+      leaving.abort()
+    }
+  }, [])
+  useAddress(view, { isFollowing, values, setView })
+  useEffect(() => {
+    if (!isFollowing) return
+    const follow = (): void => setView((shown) => endingAt(shown, nowNs()))
+    follow()
+    const timer = setInterval(follow, FOLLOW_MS)
+    return () => clearInterval(timer)
+  }, [isFollowing])
+  const setFollowing = (isOn: boolean): void =>
+    showState(changed(currentState(), { follow: isOn ? '1' : undefined }))
+  return { view, setView, isFollowing, setFollowing }
+}
+
+interface Addressed {
+  readonly isFollowing: boolean
+  readonly values: Values
+  readonly setView: (view: TimeView) => void
+}
+
+/** Writes what rests into the address, and shows what somebody else has written there. */
+function useAddress(view: TimeView, { isFollowing, values, setView }: Addressed): void {
+  const inUrl = `${values['view-from']} ${values['view-to']}`
+  const written = useRef(inUrl)
+  // Who follows now moves by a second each second: that is no news.
+  const resting = isFollowing ? String(view.toNs - view.fromNs) : `${view.fromNs} ${view.toNs}`
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      const text = { 'view-from': String(view.fromNs), 'view-to': String(view.toNs) }
+      written.current = `${text['view-from']} ${text['view-to']}`
+      showState(changed(currentState(), text))
+    }, RESTS_MS)
+    return () => clearTimeout(timer)
+  }, [resting])
+  useEffect(() => {
+    const other = readView(values)
+    if (other !== undefined && inUrl !== written.current) setView(other)
+  }, [inUrl])
+}
+
+type Values = Readonly<Record<string, string>>
+
+/** What an address shows: the time that it names, or what is selected by it. */
+export function givenView(values: Values): TimeView | undefined {
+  const selection = readSelection(values)
+  return readView(values) ?? (selection && viewAround(selection.fromNs, selection.toNs))
+}
+
+function readView(values: Values): TimeView | undefined {
+  const [from = '', to = ''] = [values['view-from'], values['view-to']]
+  if (!/^\d{1,20}$/.test(from) || !/^\d{1,20}$/.test(to) || BigInt(from) >= BigInt(to)) return undefined
+  return { fromNs: BigInt(from), toNs: BigInt(to) }
+}
+
+/** As long as before. */
+export function endingAt({ fromNs, toNs }: TimeView, endNs: bigint): TimeView {
+  return { fromNs: endNs - (toNs - fromNs), toNs: endNs }
+}
