@@ -49,20 +49,25 @@ interface Drag {
 export function dragHands(latest: Latest) {
   let drag: Drag | undefined
   const nsAt = (px: number): bigint => instantAt(latest.current.view, px / latest.current.widthPx)
+  const point = ({ xPx, yPx }: Place): void =>
+    latest.current.onCursor({ ns: nsAt(xPx), lane: laneAt(latest.current, yPx), isByKeys: false })
   const selectionOf = ({ anchorNs, startPx }: Drag, px: number): TimeView | undefined =>
     Math.abs(px - startPx) < DRAG_MIN_PX ? undefined : ordered(anchorNs, nsAt(px))
   return {
     onPointerDown: (event: PointerEvent): void => {
       if (event.button > 1) return
       ;(event.currentTarget as HTMLElement).setPointerCapture(event.pointerId)
-      const { xPx: startPx } = placeIn(event)
+      const place = placeIn(event)
+      const startPx = place.xPx
       const isMove = event.button === 1 || event.altKey
       drag = { startPx, anchorNs: nsAt(startPx), view: latest.current.view, isMove }
+      point(place)
     },
     onPointerMove: (event: PointerEvent): void => {
-      const { xPx, yPx } = placeIn(event)
-      const { onCursor, onView, onDrag, widthPx } = latest.current
-      onCursor({ ns: nsAt(xPx), lane: laneAt(latest.current, yPx), isByKeys: false })
+      const place = placeIn(event)
+      const { xPx } = place
+      const { onView, onDrag, widthPx } = latest.current
+      point(place)
       if (drag?.isMove) onView(moved(drag.view, (drag.startPx - xPx) / widthPx))
       else if (drag !== undefined) onDrag(selectionOf(drag, xPx))
     },
@@ -77,13 +82,19 @@ export function dragHands(latest: Latest) {
       drag = undefined
       latest.current.onDrag(undefined)
     },
-    onPointerLeave: (): void => {
-      if (drag === undefined) latest.current.onCursor(undefined)
+    /** A finger leaves with each tap, and what it points at shall be read. */
+    onPointerLeave: ({ pointerType }: PointerEvent): void => {
+      if (drag === undefined && pointerType !== 'touch') latest.current.onCursor(undefined)
     },
   }
 }
 
-function placeIn(event: PointerEvent): { readonly xPx: number; readonly yPx: number } {
+interface Place {
+  readonly xPx: number
+  readonly yPx: number
+}
+
+function placeIn(event: PointerEvent): Place {
   const { left, top } = (event.currentTarget as HTMLElement).getBoundingClientRect()
   return { xPx: event.clientX - left, yPx: event.clientY - top }
 }

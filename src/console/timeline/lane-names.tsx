@@ -44,7 +44,8 @@ function Scale({ activity, view }: { readonly activity: LaneActivity | undefined
   if (activity === undefined || highest === 0) return null
   return (
     <span class="scale" title={TEXTS.timeline.scale}>
-      {TEXTS.timeline.most} {bytesOverTime(highest, activity.bucketNs)}
+      <span class="most">{TEXTS.timeline.most} </span>
+      {bytesOverTime(highest, activity.bucketNs)}
     </span>
   )
 }

@@ -88,7 +88,9 @@ describe('a hand on the lanes', () => {
     const { done, hands } = lanes()
     for (const clientY of [AXIS_PX + 41, AXIS_PX - 1, AXIS_PX + 80])
       hands.onPointerMove(pointer(50, { clientY }))
-    hands.onPointerLeave()
+    hands.onPointerLeave(pointer(50, { pointerType: 'touch' }))
+    assert.notEqual(done.at(-1), 'cursor none')
+    hands.onPointerLeave(pointer(50))
     assert.deepEqual(done, [
       'cursor 10400 1',
       'cursor 10400 undefined',
