@@ -1,6 +1,6 @@
 /** The page: who is signed in, the way between its views, and the view that the address names. */
 import { render } from 'preact'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { AccessPage } from './access/access-page.tsx'
 import { useAction } from './base/asked.ts'
 import { FleetEvents } from './base/heard-events.ts'
@@ -13,7 +13,7 @@ import {
   VIEWS,
   type View,
 } from './base/page-url.ts'
-import { type Preferences, preferredZone, usePreferences } from './base/preferences.ts'
+import { markChosenTheme, type Preferences, preferredZone, usePreferences } from './base/preferences.ts'
 import { may, type Session, type SignedIn, useSession } from './base/session.ts'
 import { FleetPage } from './fleet/fleet-page.tsx'
 import { InsidePage } from './inside/inside-page.tsx'
@@ -70,8 +70,11 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
   // Of the session: the next one may see other devices.
   const events = useMemo(() => new FleetEvents(), [])
   const { zone, theme } = preferences
+  const nav = useRef<HTMLElement>(null)
   useEffect(() => {
     document.title = `${TEXTS.views[view]} · capfleet`
+    // On a phone not all of them are in sight.
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [view])
   const Shown = PAGES[view]
   return (
@@ -85,7 +88,7 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
       </button>
       <header class="top">
         <span class="brand">capfleet</span>
-        <nav aria-label={TEXTS.way}>
+        <nav ref={nav} aria-label={TEXTS.way}>
           {views.map((name) => (
             <a key={name} href={linkTo(name, state)} aria-current={name === view ? 'page' : undefined}>
               {TEXTS.views[name]}
@@ -135,6 +138,7 @@ function linkTo(view: View, { values }: PageState): string {
   return formatPageState({ view, values })
 }
 
+markChosenTheme()
 settleAddresses(preferredZone)
 const root = document.querySelector('#page')
 if (root !== null) render(<Page />, root)

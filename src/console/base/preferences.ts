@@ -12,15 +12,17 @@ export interface Preferences {
 }
 
 export function usePreferences(): Preferences {
-  const [theme, setTheme] = useState<Theme>(() => (kept('theme') as Theme | undefined) ?? systemTheme())
+  const [chosen, setChosen] = useState(chosenTheme)
   const [isUtc, setUtc] = useState(() => preferredZone() === 'UTC')
-  useEffect(() => {
-    document.documentElement.dataset.theme = theme
-  }, [theme])
+  const systemTheme = useSystemTheme()
+  const theme = chosen ?? systemTheme
   return {
     theme,
     zone: isUtc ? 'UTC' : browserZone(),
-    toggleTheme: () => setTheme(keep('theme', theme === 'dark' ? 'light' : 'dark')),
+    toggleTheme: () => {
+      setChosen(keep('theme', theme === 'dark' ? 'light' : 'dark'))
+      markChosenTheme()
+    },
     toggleZone: () => setUtc(keep('zone', isUtc ? 'local' : 'UTC') === 'UTC'),
   }
 }
@@ -29,8 +31,26 @@ export function preferredZone(): Zone {
   return kept('zone') === 'local' ? browserZone() : 'UTC'
 }
 
-function systemTheme(): Theme {
-  return matchMedia('(prefers-color-scheme: light)').matches ? 'light' : 'dark'
+/** Called before anything is drawn. What the browser is set to, the style sheet knows by itself. */
+export function markChosenTheme(): void {
+  const theme = chosenTheme()
+  if (theme !== undefined) document.documentElement.dataset.theme = theme
+}
+
+function chosenTheme(): Theme | undefined {
+  const theme = kept('theme')
+  return theme === 'dark' || theme === 'light' ? theme : undefined
+}
+
+function useSystemTheme(): Theme {
+  const [query] = useState(() => matchMedia('(prefers-color-scheme: light)'))
+  const [isLight, setLight] = useState(query.matches)
+  useEffect(() => {
+    const read = (): void => setLight(query.matches)
+    query.addEventListener('change', read)
+    return () => query.removeEventListener('change', read)
+  }, [query])
+  return isLight ? 'light' : 'dark'
 }
 
 /** What a browser forbids to keep holds until the page is left. */
