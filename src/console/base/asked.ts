@@ -41,6 +41,20 @@ export function useAsked<Value>(
   return { ...state, again: () => setRound((before) => before + 1) }
 }
 
+/** Whether it has been so for longer than somebody overlooks: what comes at once needs no word, which would flicker. */
+export function useLasting(isSo: boolean): boolean {
+  const [isLasting, setLasting] = useState(false)
+  useEffect(() => {
+    setLasting(false)
+    if (!isSo) return
+    const timer = setTimeout(() => setLasting(true), LASTING_MS)
+    return () => clearTimeout(timer)
+  }, [isSo])
+  return isSo && isLasting
+}
+
+const LASTING_MS = 400
+
 const EMPTY = { value: undefined, failure: undefined, isAsking: false }
 
 interface Rounds {

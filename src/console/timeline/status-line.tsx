@@ -1,5 +1,7 @@
 /** What is below the lanes: what is selected, what is not shown and why, and what the marks mean. */
+
 import { messageOf } from '../base/ask-gateway.ts'
+import { useLasting } from '../base/asked.ts'
 import { durationText, instantText, isoText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
@@ -17,12 +19,13 @@ interface StatusProps {
 
 export function StatusLine({ isAsking, failure, silent, selection, unasked }: StatusProps) {
   const { timeline: texts } = TEXTS
+  const isAskingLong = useLasting(isAsking)
   return (
     <div class="status-line">
       <span role="status" class={failure === undefined ? '' : 'bad'}>
         {failure !== undefined
           ? texts.noActivity + messageOf(failure)
-          : isAsking
+          : isAskingLong
             ? texts.asking
             : selection === undefined
               ? texts.nothing
