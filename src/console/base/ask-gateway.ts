@@ -14,14 +14,20 @@ export class Problem extends Error {
   readonly status: number
   readonly param: string | undefined
   readonly position: number | undefined
+  /** By which the gateway's log and audit know the request. */
+  readonly requestId: string | undefined
+  /** Those that a download cannot be had from. */
+  readonly devices: readonly string[]
 
-  constructor({ code, status, detail, param, position }: ProblemFacts) {
+  constructor({ code, status, detail, param, position, requestId, devices = [] }: ProblemFacts) {
     super(detail)
     this.name = 'Problem'
     this.code = code
     this.status = status
     this.param = param
     this.position = position
+    this.requestId = requestId
+    this.devices = devices
   }
 }
 
@@ -31,6 +37,8 @@ interface ProblemFacts {
   readonly detail: string
   readonly param?: string | undefined
   readonly position?: number | undefined
+  readonly requestId?: string | undefined
+  readonly devices?: readonly string[]
 }
 
 /** Sent with every request: whoever asks with it never gets the browser's own dialog for a password. */
@@ -87,6 +95,8 @@ function problemOf({ status, url }: Response, body: unknown): Problem {
     detail: typeof facts.detail === 'string' ? facts.detail : TEXTS.gateway.notInOrder(status),
     param: typeof facts.param === 'string' ? facts.param : undefined,
     position: typeof facts.position === 'number' ? facts.position : undefined,
+    requestId: typeof facts.requestId === 'string' ? facts.requestId : undefined,
+    devices: Array.isArray(facts.devices) ? facts.devices.map(String) : [],
   })
 }
 

@@ -15,11 +15,13 @@ import {
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyButton } from '../parts/copied.tsx'
+import { Hint } from '../parts/hint.tsx'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { readSelection } from '../timeline/selection.ts'
 import { capfleetLine, curlLine, downloadPath, downloadUrl } from './command-lines.ts'
 import { EstimateView } from './estimate-view.tsx'
+import { MissingDevices } from './missing-devices.tsx'
 import { FieldProblem, ParameterField } from './parameter-field.tsx'
 import {
   downloadPairs,
@@ -36,6 +38,8 @@ import { startDownload } from './start-download.ts'
 
 /** A filter is asked about when somebody stops typing. */
 const TYPED_MS = 250
+
+const DOWNLOAD_GROUPS: readonly GroupName[] = ['filters', 'limits', 'times', 'merge', 'file', 'more']
 
 const OPEN_GROUPS: ReadonlySet<GroupName> = new Set<GroupName>(['filters'])
 
@@ -54,7 +58,6 @@ export function DownloadBuilder() {
     { key: hasRange ? queryText(pairs) : undefined, delayMs: TYPED_MS },
   )
   const problem = estimate.failure instanceof Problem ? estimate.failure : undefined
-  const groups: readonly GroupName[] = ['filters', 'limits', 'times', 'merge', 'file', 'more']
   const exportGroups: readonly GroupName[] =
     session.exports && may(session, 'export:create') ? ['export', 'schedule'] : []
   return (
@@ -65,15 +68,16 @@ export function DownloadBuilder() {
       <Buttons
         values={values}
         isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}
+        devices={estimate.value?.devices ?? []}
         onStart={onStart}
       />
+      {[...DOWNLOAD_GROUPS, ...exportGroups].map((name) => (
+        <Group key={name} name={name} values={values} problem={problem} />
+      ))}
       {may(session, 'queue:read') ? (
         <QueuePlaces user={session.user} devices={estimate.value?.devices.map(({ device }) => device)} />
       ) : null}
       <Receipts started={started} onStart={onStart} />
-      {[...groups, ...exportGroups].map((name) => (
-        <Group key={name} name={name} values={values} problem={problem} />
-      ))}
     </aside>
   )
 }
@@ -170,7 +174,6 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
         class="mono"
         value={typed ?? shown}
         placeholder={name === 'TSBegin' ? '-15m' : 'now'}
-        title={TEXTS.download.timeHint}
         aria-invalid={own !== undefined}
         autocomplete="off"
         spellcheck={false}
@@ -182,6 +185,7 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
           showState(changed(currentState(), { [name]: text === '' ? undefined : text }), { isStep: true })
         }}
       />
+      {name === 'TSBegin' ? <Hint about={TEXTS.download.times} text={TEXTS.download.timeHint} /> : null}
       <FieldProblem id={`parameter-${name}-problem`} value={value} problem={own} />
     </div>
   )
@@ -190,10 +194,11 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
 interface ButtonsProps {
   readonly values: Values
   readonly isReady: boolean
+  readonly devices: Schemas['FleetEstimate']['devices']
   readonly onStart: () => void
 }
 
-function Buttons({ values, isReady, onStart }: ButtonsProps) {
+function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
   const { download: texts } = TEXTS
   const { session } = useSurroundings()
   const pairs = downloadPairs(values)
@@ -223,6 +228,9 @@ function Buttons({ values, isReady, onStart }: ButtonsProps) {
         ) : null}
       </div>
       <Failure failure={download.failure} />
+      {download.failure instanceof Problem ? (
+        <MissingDevices missing={download.failure.devices} devices={devices} />
+      ) : null}
       {values.TSBegin === undefined || values.TSEnd === undefined ? null : <Copies pairs={pairs} />}
     </>
   )

@@ -4,6 +4,7 @@ import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
+import { MissingDevices } from './missing-devices.tsx'
 
 interface EstimateViewProps {
   readonly estimate: Asked<Schemas['FleetEstimate']>
@@ -15,7 +16,15 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
   const { value, failure, isAsking, again } = estimate
   if (!hasRange) return <p class="estimate quiet">{texts.selectFirst}</p>
   if (failure instanceof Problem && failure.param !== undefined) return <WrongField name={failure.param} />
-  if (failure !== undefined) return <Failure failure={failure} again={again} />
+  if (failure !== undefined)
+    return (
+      <>
+        <Failure failure={failure} again={again} />
+        {failure instanceof Problem ? (
+          <MissingDevices missing={failure.devices} devices={value?.devices ?? []} />
+        ) : null}
+      </>
+    )
   if (value === undefined)
     return (
       <p class="estimate quiet" role="status">
@@ -50,6 +59,10 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
           </li>
         ))}
       </ul>
+      <MissingDevices
+        missing={value.devices.flatMap((device) => ('error' in device ? [device.device] : []))}
+        devices={value.devices}
+      />
     </section>
   )
 }

@@ -12,48 +12,80 @@ interface ParameterFieldProps {
   readonly onChange: (value: string) => void
 }
 
-export function ParameterField({ parameter, value, problem, onChange }: ParameterFieldProps) {
+export function ParameterField(props: ParameterFieldProps) {
+  const { parameter, value, problem } = props
   const { name, says, type } = parameter
   const id = `parameter-${name}`
-  const shared = {
-    id,
-    value,
-    'aria-invalid': problem !== undefined,
-    'aria-describedby': problem === undefined ? `${id}-says` : `${id}-problem`,
-    spellcheck: false,
-  }
   return (
-    <div class="field">
+    <div class={isSwitch(parameter) ? 'field switch' : 'field'}>
       <label for={id}>
         {name}
         {type.unit === undefined ? null : <span class="quiet"> {type.unit}</span>}
       </label>
-      {type.schema.enum === undefined ? (
-        <input
-          {...shared}
-          class="mono"
-          inputMode={type.schema.type === 'integer' ? 'numeric' : 'text'}
-          placeholder={parameter.example ?? defaultText(parameter)}
-          autocomplete="off"
-          autocapitalize="none"
-          onInput={(event) => onChange(event.currentTarget.value)}
-        />
-      ) : (
-        <select {...shared} onChange={(event) => onChange(event.currentTarget.value)}>
-          <option value="">{defaultText(parameter)}</option>
-          {type.schema.enum.map((word) => (
-            <option key={word} value={word}>
-              {word}
-            </option>
-          ))}
-        </select>
-      )}
+      <Control {...props} />
       <FieldProblem id={`${id}-problem`} value={value} problem={problem} />
       <span id={`${id}-says`} class="says">
         {says}
       </span>
     </div>
   )
+}
+
+function Control({ parameter, value, problem, onChange }: ParameterFieldProps) {
+  const { name, type } = parameter
+  const id = `parameter-${name}`
+  const shared = {
+    id,
+    'aria-invalid': problem !== undefined,
+    'aria-describedby': problem === undefined ? `${id}-says` : `${id}-problem`,
+  }
+  if (isSwitch(parameter))
+    return (
+      <input
+        {...shared}
+        type="checkbox"
+        checked={isOn(parameter, value)}
+        onChange={(event) => onChange(event.currentTarget.checked ? type.write(true) : '')}
+      />
+    )
+  if (type.schema.enum !== undefined)
+    return (
+      <select {...shared} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        <option value="">{defaultText(parameter)}</option>
+        {type.schema.enum.map((word) => (
+          <option key={word} value={word}>
+            {word}
+          </option>
+        ))}
+      </select>
+    )
+  return (
+    <input
+      {...shared}
+      class="mono"
+      value={value}
+      inputMode={type.schema.type === 'integer' ? 'numeric' : 'text'}
+      placeholder={parameter.example ?? defaultText(parameter)}
+      autocomplete="off"
+      autocapitalize="none"
+      spellcheck={false}
+      onInput={(event) => onChange(event.currentTarget.value)}
+    />
+  )
+}
+
+/** Whether it is off by itself and can be on. */
+function isSwitch({ default: value }: Parameter): boolean {
+  return value === false
+}
+
+/** A link may have another word for it than the box writes, or one that nobody knows. */
+function isOn({ name, type }: Parameter, value: string): boolean {
+  try {
+    return value !== '' && type.read(value, name, {}) === true
+  } catch {
+    return false
+  }
 }
 
 interface FieldProblemProps {

@@ -1,7 +1,5 @@
 /** Of all requests of the fleet, those that stand before a download from some devices. */
-import type { Schemas } from '../base/ask-gateway.ts'
-
-type QueuePlace = Schemas['Queue']['requests'][number]
+import type { QueuePlace } from '../base/queue.ts'
 
 export interface QueueCounts {
   readonly waiting: number

@@ -1,10 +1,8 @@
 /** Who streams from and waits for the chosen devices: what a download started now has before it. */
-import { answered, gateway, messageOf } from '../base/ask-gateway.ts'
-import { useAsked } from '../base/asked.ts'
+import { messageOf } from '../base/ask-gateway.ts'
+import { useQueue } from '../base/queue.ts'
 import { TEXTS } from '../texts.ts'
 import { queueCounts, requestsOf } from './queue-counts.ts'
-
-const EVERY_MS = 2_000
 
 interface QueuePlacesProps {
   readonly user: string
@@ -14,10 +12,7 @@ interface QueuePlacesProps {
 
 export function QueuePlaces({ user, devices }: QueuePlacesProps) {
   const { download: texts } = TEXTS
-  const queue = useAsked(async (signal) => (await answered(gateway.GET('/v1/queue', { signal }))).requests, {
-    key: 'queue',
-    everyMs: EVERY_MS,
-  })
+  const queue = useQueue()
   if (queue.value === undefined)
     return (
       <p class="queue-places" role="status">

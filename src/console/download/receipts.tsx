@@ -10,6 +10,7 @@ import { isLook } from '../inside/look-parameters.ts'
 import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
+import { Hint } from '../parts/hint.tsx'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { isResumable, restOf } from './receipt-rest.ts'
@@ -52,7 +53,7 @@ function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly 
   return (
     <li data-request={id} data-status={status}>
       <span class={`state state-${status}`}>{status}</span>
-      <Value text={id} shown={id.slice(0, 8)} />
+      <Value text={id} shown={id.slice(0, 8)} hasSign />
       <span class="mono" title={`${countText(bytes)} B`}>
         {packets === null ? '' : `${countText(packets)} ${TEXTS.download.packets} · `}
         {bytesText(bytes)}
@@ -85,9 +86,12 @@ function Continuing({ receipt, onStart }: ContinuingProps) {
 function RestLink({ rest }: { readonly rest: Changes }) {
   const { download: texts } = TEXTS
   return (
-    <a class="button" title={texts.restHint} href={formatPageState(changed(currentState(), rest))}>
-      {texts.rest}
-    </a>
+    <>
+      <a class="button" href={formatPageState(changed(currentState(), rest))}>
+        {texts.rest}
+      </a>
+      <Hint about={texts.rest} text={texts.restHint} />
+    </>
   )
 }
 
@@ -100,9 +104,10 @@ function ContinueButton({ receipt, onStart }: ContinuingProps) {
   }
   return (
     <>
-      <button type="button" disabled={isBusy} title={texts.continueHint} onClick={() => run(goOn)}>
+      <button type="button" disabled={isBusy} onClick={() => run(goOn)}>
         {texts.continue}
       </button>
+      <Hint about={texts.continue} text={texts.continueHint} />
       <Failure failure={failure} />
     </>
   )
@@ -116,7 +121,7 @@ function ContinueBehind({ receipt, onStart }: ContinuingProps) {
     onStart()
   }
   return (
-    <ConfirmButton label={texts.continue} hint={texts.continueHint} action={goOn}>
+    <ConfirmButton label={texts.continue} action={goOn}>
       <p>{texts.continueOffset}</p>
       <label>
         {texts.offset}

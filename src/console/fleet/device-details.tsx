@@ -1,10 +1,12 @@
 /** All that is known of one device, beside the list. */
+import { useEffect, useRef } from 'preact/hooks'
+import { bitRateText, bytesText, countText } from '../base/amounts.ts'
 import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantOfIso, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
-import { Value } from '../parts/copied.tsx'
+import { CopyBeside, Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
 import type { ControlRequest } from './capture-control.tsx'
 import { Health } from './device-row.tsx'
@@ -17,15 +19,28 @@ interface DeviceDetailsProps {
 export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
   const { session, zone } = useSurroundings()
   const { name } = device
+  const element = useRef<HTMLElement>(null)
+  // Who opens it by a key reads on in it; a click leaves the focus in the list.
+  useEffect(() => {
+    // On a phone it stands above the list.
+    element.current?.scrollIntoView({ block: 'nearest' })
+    if (document.activeElement?.matches('.fleet-table a:focus-visible')) element.current?.focus()
+  }, [name])
+  const close = (): void => {
+    showState(changed(currentState(), { device: undefined }))
+    document.querySelector<HTMLElement>(`tr[data-device="${CSS.escape(name)}"] a`)?.focus()
+  }
   const timeline = formatPageState({
     view: 'timeline',
     values: { ...currentState().values, 'lane-filter': name, Device: name },
   })
   return (
-    <aside class="details" aria-label={name}>
+    <aside class="details" ref={element} tabIndex={-1} aria-label={name}>
       <div class="actions">
-        <h2>{name}</h2>
-        <button type="button" onClick={() => showState(changed(currentState(), { device: undefined }))}>
+        <h2>
+          {name} <CopyBeside text={name} />
+        </h2>
+        <button type="button" onClick={close}>
           {TEXTS.close}
         </button>
       </div>
@@ -33,16 +48,6 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
         <Health device={device} />{' '}
         {device.error === null ? null : <span class="bad">{device.error.detail}</span>}
       </p>
-      <dl>
-        {factsOf(device, zone).map(([term, text, shown]) => (
-          <div key={term}>
-            <dt>{term}</dt>
-            <dd>
-              <Value text={text} shown={shown ?? text} />
-            </dd>
-          </div>
-        ))}
-      </dl>
       <div class="actions">
         <a class="button" href={timeline}>
           {TEXTS.fleet.timeline}
@@ -58,6 +63,16 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
           </>
         ) : null}
       </div>
+      <dl>
+        {factsOf(device, zone).map(([term, text, shown]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>
+              <Value text={text} shown={shown ?? text} />
+            </dd>
+          </div>
+        ))}
+      </dl>
     </aside>
   )
 }
@@ -70,6 +85,8 @@ function factsOf(
   const { facts } = texts
   const time = (iso: string | null) => (iso === null ? '' : instantText(instantOfIso(iso), zone, 3))
   const span = (ns: string | null) => (ns === null ? undefined : durationText(BigInt(ns)))
+  const amount = (value: number | null | undefined, shown: (value: number) => string) =>
+    value === null || value === undefined ? ([''] as const) : ([String(value), shown(value)] as const)
   return [
     [facts.site, device.site ?? ''],
     [facts.address, device.url],
@@ -77,6 +94,10 @@ function factsOf(
     [facts.since, time(device.since)],
     [facts.asked, time(device.probedAt)],
     [facts.took, device.probeMs === null ? '' : `${device.probeMs.toFixed(1)} ms`],
+    [facts.capture, device.capture?.name ?? device.capture?.state ?? ''],
+    [facts.rate, ...amount(device.capture?.gbps, (gbps) => bitRateText(gbps * 1_000_000_000))],
+    [facts.drops, ...amount(device.capture?.drops, countText)],
+    [facts.free, ...amount(device.storeFreeBytes, bytesText)],
     [facts.breaker, device.breaker],
     [facts.offset, device.clockOffsetNs ?? '', span(device.clockOffsetNs)],
     [facts.error, device.clockErrorNs ?? '', span(device.clockErrorNs)],

@@ -4,34 +4,38 @@ import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { useSurroundings } from '../parts/context.ts'
-import { Value } from '../parts/copied.tsx'
+import { CopyBeside, Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
 import { ChoiceBox, type DeviceChoice } from './device-choice.tsx'
 
 interface DeviceRowProps {
   readonly device: DeviceReport
   readonly rowIndex: number
+  /** Whether its details are open. */
+  readonly isOpened: boolean
   /** Of who may control captures. */
   readonly choice: DeviceChoice | undefined
 }
 
-export function DeviceRow({ device, rowIndex, choice }: DeviceRowProps) {
+export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps) {
   const { zone } = useSurroundings()
   const { name, oldestPacketNs, clockOffsetNs, slotsUsed, slotsTotal, waiting, storeFreeBytes } = device
   const details = changed(currentState(), { device: name })
   return (
-    <tr aria-rowindex={rowIndex} data-device={name}>
+    <tr aria-rowindex={rowIndex} data-device={name} aria-current={isOpened ? 'true' : undefined}>
       <th scope="row">
         <ChoiceBox choice={choice} label={name} names={[name]} />
         <a
           href={formatPageState(details)}
+          aria-current={isOpened ? 'true' : undefined}
           onClick={(event) => {
             event.preventDefault()
             showState(details, { isStep: true })
           }}
         >
           {name}
-        </a>
+        </a>{' '}
+        <CopyBeside text={name} />
       </th>
       <td>
         <Health device={device} />
@@ -69,12 +73,17 @@ export function DeviceRow({ device, rowIndex, choice }: DeviceRowProps) {
 /** Told by a word beside the colour. */
 export function Health({ device }: { readonly device: DeviceReport }) {
   const { reachable, error } = device
-  if (reachable === null) return <span class="state quiet">{TEXTS.fleet.unknown}</span>
+  const colour = reachable === null ? 'quiet' : reachable ? 'good' : 'bad'
   return (
-    <span class={`state ${reachable ? 'good' : 'bad'}`} title={error?.detail}>
-      {reachable ? TEXTS.fleet.up : TEXTS.fleet.down}
+    <span class={`state ${colour}`} title={error?.detail}>
+      {healthWord(reachable)}
     </span>
   )
+}
+
+export function healthWord(reachable: boolean | null): string {
+  if (reachable === null) return TEXTS.fleet.unknown
+  return reachable ? TEXTS.fleet.up : TEXTS.fleet.down
 }
 
 function CaptureCells({ device: { capture } }: { readonly device: DeviceReport }) {
@@ -84,7 +93,8 @@ function CaptureCells({ device: { capture } }: { readonly device: DeviceReport }
   return (
     <>
       <td>
-        <span class={colour}>{state ?? TEXTS.none}</span> <span class="quiet">{name}</span>
+        <span class={colour}>{state ?? TEXTS.none}</span>{' '}
+        {name === null ? null : <Value text={name} hasSign />}
       </td>
       <td class="number">
         {gbps === null ? (

@@ -1,4 +1,4 @@
-/** All devices by site, the ones that are down first seen: of a thousand only the rows in sight are in the page. */
+/** All devices by site: of a thousand only the rows in sight are in the page. */
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { type DeviceReport, useDevices } from '../base/devices.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
@@ -9,11 +9,17 @@ import { TEXTS } from '../texts.ts'
 import { CaptureControl, type ControlRequest } from './capture-control.tsx'
 import { ChoiceBar, ChoiceBox, type DeviceChoice, useDeviceChoice } from './device-choice.tsx'
 import { DeviceDetails } from './device-details.tsx'
-import { DeviceRow } from './device-row.tsx'
+import { DeviceRow, healthWord } from './device-row.tsx'
 
 const DEVICES_EVERY_MS = 2_000
 /** As --row of the tokens. */
 const ROW_PX = 30
+/** As --card of the tokens: on a phone a row is a card. */
+const CARD_PX = 76
+const PHONE = '(max-width: 640px)'
+
+/** From "Rate" on. */
+const NUMBERS = TEXTS.fleet.columns.flatMap((_name, index) => (index < 3 ? [] : [index]))
 
 type Row =
   | { readonly site: string; readonly up: number; readonly names: readonly string[] }
@@ -24,7 +30,11 @@ export function FleetPage() {
   const [request, setRequest] = useState<ControlRequest | undefined>()
   const search = values.search ?? ''
   const devices = useDevices(DEVICES_EVERY_MS)
-  const rows = useMemo(() => rowsOf(devices.value ?? [], search), [devices.value, search])
+  const isDownFirst = values.sort === 'down'
+  const rows = useMemo(
+    () => rowsOf(devices.value ?? [], search, isDownFirst),
+    [devices.value, search, isDownFirst],
+  )
   const choice = useDeviceChoice()
   const opened = devices.value?.find(({ name }) => name === values.device)
   if (devices.value === undefined)
@@ -48,6 +58,13 @@ export function FleetPage() {
               showState(changed(currentState(), { search: event.currentTarget.value || undefined }))
             }
           />
+          <button
+            type="button"
+            aria-pressed={isDownFirst}
+            onClick={() => showState(changed(currentState(), { sort: isDownFirst ? undefined : 'down' }))}
+          >
+            {TEXTS.fleet.downFirst}
+          </button>
         </div>
         <Failure failure={devices.failure} />
         {devices.value.length === 0 ? <Empty>{TEXTS.fleet.noDevices}</Empty> : null}
@@ -59,7 +76,7 @@ export function FleetPage() {
             onControl={setRequest}
           />
         )}
-        <DeviceTable rows={rows} choice={choice} />
+        <DeviceTable rows={rows} choice={choice} opened={opened?.name} />
       </section>
       {opened === undefined ? null : <DeviceDetails device={opened} onControl={setRequest} />}
       {request === undefined ? null : (
@@ -97,19 +114,21 @@ function Totals({ devices }: { readonly devices: readonly DeviceReport[] }) {
 interface DeviceTableProps {
   readonly rows: readonly Row[]
   readonly choice: DeviceChoice | undefined
+  /** The device whose details are open. */
+  readonly opened: string | undefined
 }
 
-function DeviceTable({ rows, choice }: DeviceTableProps) {
+function DeviceTable({ rows, choice, opened }: DeviceTableProps) {
   const scroller = useRef<HTMLDivElement>(null)
-  const seen = useSeenRows(scroller, () => ROW_PX, rows.length)
+  const seen = useSeenRows(scroller, () => (matchMedia(PHONE).matches ? CARD_PX : ROW_PX), rows.length)
   const shown = rows.slice(seen.first, seen.last)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
     <section class="table-scroller" ref={scroller} tabIndex={0} aria-label={tableLabel(TEXTS.fleet.title)}>
       <table aria-rowcount={rows.length + 1} class="fleet-table">
-        <TableHead columns={TEXTS.fleet.columns} />
+        <TableHead columns={TEXTS.fleet.columns} numbers={NUMBERS} />
         <tbody>
-          <Spacer rows={seen.first} />
+          <Spacer heightPx={seen.first * seen.rowPx} />
           {shown.map((row, index) =>
             'site' in row ? (
               <tr key={`site ${row.site}`} class="site" aria-rowindex={seen.first + index + 2}>
@@ -123,11 +142,12 @@ function DeviceTable({ rows, choice }: DeviceTableProps) {
                 key={row.device.name}
                 device={row.device}
                 rowIndex={seen.first + index + 2}
+                isOpened={row.device.name === opened}
                 choice={choice}
               />
             ),
           )}
-          <Spacer rows={rows.length - seen.last} />
+          <Spacer heightPx={(rows.length - seen.last) * seen.rowPx} />
         </tbody>
       </table>
     </section>
@@ -135,39 +155,48 @@ function DeviceTable({ rows, choice }: DeviceTableProps) {
 }
 
 /** As high as the rows that are not in the page. */
-function Spacer({ rows }: { readonly rows: number }) {
-  if (rows <= 0) return null
+function Spacer({ heightPx }: { readonly heightPx: number }) {
+  if (heightPx <= 0) return null
   return (
     <tr class="spacer">
-      <td colSpan={TEXTS.fleet.columns.length} style={{ height: `${rows * ROW_PX}px` }} />
+      <td colSpan={TEXTS.fleet.columns.length} style={{ height: `${heightPx}px` }} />
     </tr>
   )
 }
 
-function rowsOf(devices: readonly DeviceReport[], search: string): readonly Row[] {
+function rowsOf(devices: readonly DeviceReport[], search: string, isDownFirst: boolean): readonly Row[] {
   const words = search
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== '')
   const found = devices.filter((device) => words.every((word) => searchText(device).includes(word)))
-  const bySite = Map.groupBy(found, ({ site }) => site ?? TEXTS.fleet.noSite)
-  return [...bySite]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([site, list]) => [
-      {
-        site,
-        up: list.filter(({ reachable }) => reachable === true).length,
-        names: list.map(({ name }) => name),
-      },
-      ...list.map((device) => ({ device })),
-    ])
+  // A sort leaves those that are alike as they were, and a site stands where its first device does.
+  const sorted = isDownFirst
+    ? bySiteName(found).toSorted((a, b) => healthRank(a) - healthRank(b))
+    : bySiteName(found)
+  return [...Map.groupBy(sorted, siteOf)].flatMap(([site, list]) => [
+    {
+      site,
+      up: list.filter(({ reachable }) => reachable === true).length,
+      names: list.map(({ name }) => name),
+    },
+    ...list.map((device) => ({ device })),
+  ])
 }
 
-function searchText({ name, site, reachable }: DeviceReport): string {
-  return `${name} ${site ?? TEXTS.fleet.noSite} ${healthWord(reachable)}`.toLowerCase()
+function bySiteName(devices: readonly DeviceReport[]): readonly DeviceReport[] {
+  return devices.toSorted((a, b) => (siteOf(a) === siteOf(b) ? 0 : siteOf(a) < siteOf(b) ? -1 : 1))
 }
 
-export function healthWord(reachable: boolean | null): string {
-  if (reachable === null) return TEXTS.fleet.unknown
-  return reachable ? TEXTS.fleet.up : TEXTS.fleet.down
+function siteOf({ site }: DeviceReport): string {
+  return site ?? TEXTS.fleet.noSite
+}
+
+/** Down, not known yet, up. */
+function healthRank({ reachable }: DeviceReport): number {
+  return reachable === null ? 1 : reachable ? 2 : 0
+}
+
+function searchText(device: DeviceReport): string {
+  return `${device.name} ${siteOf(device)} ${healthWord(device.reachable)}`.toLowerCase()
 }

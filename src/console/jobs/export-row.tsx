@@ -43,7 +43,7 @@ export function ExportRow({ order, isMarked, isFollowed, onChange, onGone }: Exp
       <td class="mono">
         {instantText(instantOfIso(order.createdAt), zone, 0)}
         <br />
-        <Value text={order.id} shown={order.id.slice(0, 8)} />
+        <Value text={order.id} shown={order.id.slice(0, 8)} hasSign />
       </td>
       <td>
         <QueryText query={order.query} />
@@ -56,7 +56,7 @@ export function ExportRow({ order, isMarked, isFollowed, onChange, onGone }: Exp
       <td>
         <Progress order={order} />
       </td>
-      <td>
+      <td class="card-actions">
         <ExportActions order={order} onChange={onChange} onGone={onGone} />
       </td>
     </tr>

@@ -39,7 +39,7 @@ export function ExportsPage() {
       {list.value?.workers === 0 ? <p class="failure">{texts.noWorkers}</p> : null}
       {list.value !== undefined && rows.length === 0 ? <Empty>{texts.empty}</Empty> : null}
       {rows.length > 0 ? (
-        <DataTable label={texts.title} columns={texts.columns}>
+        <DataTable label={texts.title} columns={texts.columns} numbers={[4]}>
           {rows.map((row) => (
             <ExportRow
               key={row.id}

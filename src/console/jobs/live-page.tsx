@@ -1,5 +1,5 @@
 /** What happens on the devices, as it happens. */
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { countText } from '../base/amounts.ts'
 import { messageOf } from '../base/ask-gateway.ts'
 import { type DeviceReport, useDevices } from '../base/devices.ts'
@@ -15,6 +15,8 @@ import { TEXTS } from '../texts.ts'
 const DEVICES_EVERY_MS = 30_000
 const ROWS_MAX = 300
 const NAMED_MAX = 6
+/** Who hears the page instead of seeing it is told no more often. */
+const SAID_EVERY_MS = 10_000
 
 export function LivePage() {
   const { live: texts } = TEXTS
@@ -45,6 +47,7 @@ export function LivePage() {
         </button>
       </div>
       <Connection heard={heard} />
+      <Latest event={found[0]} count={found.length} />
       <EventTable found={found} heard={heard} />
     </section>
   )
@@ -124,6 +127,22 @@ function Connection({ heard: { isConnected, failure, fleet } }: { readonly heard
   )
 }
 
+/** Said, not shown: what came last, because to read out each row of a list that grows leaves no time to read. */
+function Latest({ event, count }: { readonly event: FleetEvent | undefined; readonly count: number }) {
+  const [said, setSaid] = useState('')
+  const latest = useRef('')
+  latest.current = event === undefined ? '' : TEXTS.live.latest(count, `${event.device ?? ''} ${event.kind}`)
+  useEffect(() => {
+    const timer = setInterval(() => setSaid(latest.current), SAID_EVERY_MS)
+    return () => clearInterval(timer)
+  }, [])
+  return (
+    <p class="hidden" role="status">
+      {said}
+    </p>
+  )
+}
+
 function EventTable({
   found,
   heard,
@@ -137,7 +156,7 @@ function EventTable({
   if (found.length === 0) return <Empty>{texts.noneFound}</Empty>
   return (
     <>
-      <DataTable label={texts.title} columns={texts.columns} isLive>
+      <DataTable label={texts.title} columns={texts.columns}>
         {found.slice(0, ROWS_MAX).map(({ key, device, kind, atNs, facts }) => (
           <tr key={key}>
             <td class="mono">{instantText(atNs, zone, 3)}</td>

@@ -1,23 +1,16 @@
 /** Who streams and who waits, over all gateways. */
-
-import { answered, gateway } from '../base/ask-gateway.ts'
-import { useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'
+import { useQueue } from '../base/queue.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 
-const EVERY_MS = 2_000
-
 export function QueuePage() {
   const { zone } = useSurroundings()
   const { queue: texts } = TEXTS
-  const queue = useAsked(async (signal) => (await answered(gateway.GET('/v1/queue', { signal }))).requests, {
-    key: 'queue',
-    everyMs: EVERY_MS,
-  })
+  const queue = useQueue()
   const time = (iso: string | null) => (iso === null ? '' : instantText(instantOfIso(iso), zone, 0))
   return (
     <section aria-labelledby="queue-title">
@@ -26,7 +19,7 @@ export function QueuePage() {
       {queue.value === undefined && queue.failure === undefined ? <Waiting /> : null}
       {queue.value?.length === 0 ? <Empty>{texts.empty}</Empty> : null}
       {queue.value !== undefined && queue.value.length > 0 ? (
-        <DataTable label={texts.title} columns={texts.columns}>
+        <DataTable label={texts.title} columns={texts.columns} numbers={[4, 5, 6]}>
           {queue.value.map((request) => (
             <tr key={request.id}>
               <td>

@@ -65,7 +65,7 @@ function ScheduleRow({
         {schedule.error === null ? null : <span class="bad">{schedule.error.detail}</span>}
       </td>
       <td>{schedule.user}</td>
-      <td>
+      <td class="card-actions">
         {may(session, 'export:create') ? (
           <ConfirmButton label={texts.end} subject={schedule.cron} isDangerous action={end}>
             <p>{texts.sure}</p>

@@ -8,21 +8,13 @@ interface ConfirmButtonProps {
   readonly label: string
   /** What it is about, beside the label in the question's title. */
   readonly subject?: string
-  readonly hint?: string
   readonly isDangerous?: boolean
   readonly action: () => Promise<void>
   /** The question. */
   readonly children: ComponentChildren
 }
 
-export function ConfirmButton({
-  label,
-  subject,
-  hint,
-  isDangerous = false,
-  action,
-  children,
-}: ConfirmButtonProps) {
+export function ConfirmButton({ label, subject, isDangerous = false, action, children }: ConfirmButtonProps) {
   const [isAsking, setAsking] = useState(false)
   const { isBusy, failure, run } = useAction()
   const confirmed = async (): Promise<void> => {
@@ -31,7 +23,7 @@ export function ConfirmButton({
   }
   return (
     <>
-      <button type="button" title={hint} onClick={() => setAsking(true)}>
+      <button type="button" onClick={() => setAsking(true)}>
         {label}
       </button>
       {isAsking ? (

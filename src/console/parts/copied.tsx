@@ -5,13 +5,47 @@ import { TEXTS } from '../texts.ts'
 /** How long the button says that it did it. */
 const SAID_MS = 1_500
 
-export function Value({ text, shown = text }: { readonly text: string; readonly shown?: string }) {
+interface ValueProps {
+  readonly text: string
+  readonly shown?: string
+  /** Whether a sign says that it can be copied: for what people carry elsewhere. */
+  readonly hasSign?: boolean
+}
+
+export function Value({ text, shown = text, hasSign = false }: ValueProps) {
   const [said, copy] = useCopy()
   if (text === '') return <span class="quiet">{TEXTS.none}</span>
   return (
     <button type="button" class="value" title={`${text}: ${TEXTS.copy}`} onClick={() => copy(text)}>
       {said ?? shown}
+      {hasSign ? <CopySign /> : null}
     </button>
+  )
+}
+
+/** Beside a name that is a link, or a title. */
+export function CopyBeside({ text }: { readonly text: string }) {
+  const [said, copy] = useCopy()
+  const label = `${TEXTS.copy} ${text}`
+  return (
+    <button
+      type="button"
+      class="value beside"
+      aria-label={said ?? label}
+      title={label}
+      onClick={() => copy(text)}
+    >
+      {said ?? <CopySign />}
+    </button>
+  )
+}
+
+function CopySign() {
+  return (
+    <svg class="copy-sign" viewBox="0 0 12 12" aria-hidden="true">
+      <rect x="1.5" y="1.5" width="6" height="6" />
+      <rect x="4.5" y="4.5" width="6" height="6" />
+    </svg>
   )
 }
 

@@ -6,7 +6,8 @@ interface DataTableProps {
   readonly label: string
   /** An empty one stands above buttons. */
   readonly columns: readonly string[]
-  readonly isLive?: boolean
+  /** Places of the columns whose cells are numbers, from 0. */
+  readonly numbers?: readonly number[]
   readonly frameClass?: string
   readonly onKeyDown?: (event: KeyboardEvent) => void
   readonly children: ComponentChildren
@@ -15,7 +16,7 @@ interface DataTableProps {
 export function DataTable({
   label,
   columns,
-  isLive = false,
+  numbers = [],
   frameClass = '',
   onKeyDown,
   children,
@@ -28,9 +29,9 @@ export function DataTable({
       aria-label={tableLabel(label)}
       onKeyDown={onKeyDown}
     >
-      <table>
-        <TableHead columns={columns} />
-        <tbody aria-live={isLive ? 'polite' : undefined}>{children}</tbody>
+      <table class="cards" style={cardLabels(columns)}>
+        <TableHead columns={columns} numbers={numbers} />
+        <tbody>{children}</tbody>
       </table>
     </section>
   )
@@ -41,12 +42,17 @@ export function tableLabel(label: string): string {
   return `${label}: ${TEXTS.table}`
 }
 
-export function TableHead({ columns }: Pick<DataTableProps, 'columns'>) {
+/** For phones, where each row is a card and the name of its column stands beside each cell. */
+function cardLabels(columns: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(columns.map((name, index) => [`--column-${index + 1}`, JSON.stringify(name)]))
+}
+
+export function TableHead({ columns, numbers = [] }: Pick<DataTableProps, 'columns' | 'numbers'>) {
   return (
     <thead>
       <tr>
-        {columns.map((name) => (
-          <th key={name} scope="col">
+        {columns.map((name, index) => (
+          <th key={name} scope="col" class={numbers.includes(index) ? 'number' : undefined}>
             {name === '' ? <span class="hidden">{TEXTS.actions}</span> : name}
           </th>
         ))}

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { messageOf, Problem } from '../base/ask-gateway.ts'
 import { TEXTS } from '../texts.ts'
+import { Value } from './copied.tsx'
 
 export function Waiting({ text = TEXTS.loading }: { readonly text?: string }) {
   return (
@@ -17,6 +18,9 @@ export function Failure({ failure, again }: { readonly failure: unknown; readonl
     <div class="failure" role="alert">
       <span>{messageOf(failure)}</span>
       {failure instanceof Problem && failure.status > 0 ? <code>{failure.code}</code> : null}
+      {failure instanceof Problem && failure.requestId !== undefined ? (
+        <Value text={failure.requestId} shown={`${TEXTS.request} ${failure.requestId.slice(0, 8)}`} hasSign />
+      ) : null}
       {again === undefined ? null : (
         <button type="button" onClick={again}>
           {TEXTS.again}

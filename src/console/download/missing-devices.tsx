@@ -1,0 +1,41 @@
+/** Devices that do not answer make a download of all fail: how to have that of the others. */
+import type { Schemas } from '../base/ask-gateway.ts'
+import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
+import { TEXTS } from '../texts.ts'
+
+interface MissingDevicesProps {
+  readonly missing: readonly string[]
+  /** Of the selection, as the estimate names them; none where there is no estimate. */
+  readonly devices: Schemas['FleetEstimate']['devices']
+}
+
+/** So many a selection can name. */
+const NAMES_MAX = 64
+
+export function MissingDevices({ missing, devices }: MissingDevicesProps) {
+  const { download: texts } = TEXTS
+  const { values } = usePageState()
+  const others = devices.map(({ device }) => device).filter((name) => !missing.includes(name))
+  if (missing.length === 0 || (devices.length > 0 && others.length === 0)) return null
+  const names = missing.join(', ')
+  const isPartial = values.OnError === 'partial'
+  const set = (name: 'OnError' | 'Device', value: string) => () =>
+    showState(changed(currentState(), { [name]: value }), { isStep: true })
+  return (
+    <div class="missing-devices" role="status">
+      <p>{isPartial ? texts.withoutMissing(names) : texts.wouldFail}</p>
+      <div class="actions">
+        {isPartial ? null : (
+          <button type="button" onClick={set('OnError', 'partial')}>
+            OnError=partial
+          </button>
+        )}
+        {others.length === 0 || others.length > NAMES_MAX ? null : (
+          <button type="button" onClick={set('Device', others.join(','))}>
+            {texts.leaveOut(names)}
+          </button>
+        )}
+      </div>
+    </div>
+  )
+}
