@@ -1,39 +1,23 @@
 /** The first packets of the selection as a table, and the bytes of one of them. */
 import { useState } from 'preact/hooks'
 import { countText } from '../base/amounts.ts'
-import { answered, gateway, openAnswer } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState, usePageState } from '../base/page-url.ts'
 import { wiresharkLine } from '../download/command-lines.ts'
-import { downloadPairs, type Pairs, queryOf, queryText } from '../download/parameter-groups.ts'
+import { downloadPairs, type Pairs, queryText } from '../download/parameter-groups.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyButton, Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
-import { LOOK_PAIRS, PACKETS_MAX } from './look-parameters.ts'
+import { askHolders, askPackets, type Estimated, type Holder } from './first-packets.ts'
 import { summaryOf } from './packet-summary.ts'
-import { firstOfAll, hexLines, type Packet, readPackets } from './pcap-packets.ts'
-import { decodeZstd } from './zstd-decoder.ts'
+import { hexLines, type Packet } from './pcap-packets.ts'
 
 /** At a time: each takes a stream of a device. */
 const DEVICES_MAX = 6
-
-/** What the page sets itself. */
-const OWN: ReadonlySet<string> = new Set([
-  'Device',
-  'MaxPackets',
-  'Slice',
-  'Compression',
-  'TSResolution',
-  'Follow',
-  'Digest',
-  'OnError',
-  'Dedup',
-  'Align',
-])
 
 export function InsidePage() {
   const { inside: texts } = TEXTS
@@ -62,9 +46,10 @@ export function InsidePage() {
         <Waiting text={texts.loading} />
       ) : null}
       <Failure failure={failure} again={asked.failure === undefined ? found.again : asked.again} />
-      <Silent failures={failures} />
+      <Silent text={texts.silent} failures={failures} />
+      <Silent text={texts.brokeOff} failures={found.value?.failures} again={found.again} />
       <HolderChoice holders={holders} devices={devices} />
-      {found.value === undefined ? null : <Found packets={found.value} />}
+      {found.value === undefined ? null : <Found packets={found.value.packets} />}
       {hasRange ? <Wireshark pairs={pairs} /> : null}
     </section>
   )
@@ -72,37 +57,18 @@ export function InsidePage() {
 
 const NOBODY: Estimated = { holders: [], failures: new Map() }
 
-/** A device that has packets of the selection. */
-interface Holder {
-  readonly device: string
-  readonly packets: string
+interface SilentProps {
+  readonly text: string
+  readonly failures: DeviceFailures | undefined
+  readonly again?: () => void
 }
 
-interface Estimated {
-  readonly holders: readonly Holder[]
-  /** Devices of which it is not known. */
-  readonly failures: DeviceFailures
-}
-
-async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<Estimated> {
-  const estimate = await answered(
-    gateway.GET('/v1/estimate', { params: { query: queryOf<'get_v1_estimate'>(pairs) }, signal }),
-  )
-  const { devices } = estimate
-  return {
-    holders: devices.flatMap((device) => ('error' in device || device.packets === '0' ? [] : [device])),
-    failures: new Map(
-      devices.flatMap((device) => ('error' in device ? [[device.device, device.error]] : [])),
-    ),
-  }
-}
-
-/** A device that does not answer may have packets of the selection too. */
-function Silent({ failures }: Pick<Estimated, 'failures'>) {
+/** A device that does not answer, or breaks off, may have packets of the selection too. */
+function Silent({ text, failures = new Map(), again }: SilentProps) {
   if (failures.size === 0) return null
   return (
     <div class="failure" role="status">
-      <p>{TEXTS.inside.silent}</p>
+      <p>{text}</p>
       <ul>
         {[...failures].map(([device, { detail }]) => (
           <li key={device} data-device={device}>
@@ -110,6 +76,11 @@ function Silent({ failures }: Pick<Estimated, 'failures'>) {
           </li>
         ))}
       </ul>
+      {again === undefined ? null : (
+        <button type="button" onClick={again}>
+          {TEXTS.again}
+        </button>
+      )}
     </div>
   )
 }
@@ -118,25 +89,6 @@ function Silent({ failures }: Pick<Estimated, 'failures'>) {
 function shownDevices(chosen: string | undefined, holders: readonly Holder[]): readonly string[] {
   const names = holders.map(({ device }) => device)
   return (chosen?.split(',') ?? names).filter((name) => names.includes(name)).slice(0, DEVICES_MAX)
-}
-
-/** One download for each device, because a merged file does not say which packet came from where. */
-async function askPackets(
-  pairs: Pairs,
-  devices: readonly string[],
-  signal: AbortSignal,
-): Promise<readonly Packet[]> {
-  const query = queryText([...pairs.filter(([name]) => !OWN.has(name)), ...LOOK_PAIRS])
-  const lists = await Promise.all(
-    devices.map(async (device) => {
-      const answer = await openAnswer(
-        `devices/${encodeURIComponent(device)}/api/v1/pcap/timerange?${query}`,
-        { signal },
-      )
-      return readPackets(await decodeZstd(new Uint8Array(await answer.arrayBuffer())), device)
-    }),
-  )
-  return firstOfAll(lists, PACKETS_MAX)
 }
 
 interface HolderChoiceProps {
@@ -187,6 +139,7 @@ function Found({ packets }: { readonly packets: readonly Packet[] }) {
       <DataTable
         label={texts.title}
         columns={texts.columns}
+        numbers={[5]}
         frameClass="packets"
         onKeyDown={(event) => moveChoice(event, chosen, packets.length, setChosen)}
       >

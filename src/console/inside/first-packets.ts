@@ -1,0 +1,80 @@
+/** What a look inside asks: which devices have packets of the selection, and for the first of them. */
+import { answered, gateway, messageOf, openAnswer, Problem } from '../base/ask-gateway.ts'
+import type { DeviceFailures } from '../base/devices.ts'
+import { type Pairs, queryOf, queryText } from '../download/parameter-groups.ts'
+import { LOOK_PAIRS, PACKETS_MAX } from './look-parameters.ts'
+import { firstOfAll, type Packet, readPackets } from './pcap-packets.ts'
+import { decodeZstd } from './zstd-decoder.ts'
+
+/** What the page sets itself. */
+const OWN: ReadonlySet<string> = new Set([
+  'Device',
+  'MaxPackets',
+  'Slice',
+  'Compression',
+  'TSResolution',
+  'Follow',
+  'Digest',
+  'OnError',
+  'Dedup',
+  'Align',
+])
+
+/** A device that has packets of the selection. */
+export interface Holder {
+  readonly device: string
+  readonly packets: string
+}
+
+export interface Estimated {
+  readonly holders: readonly Holder[]
+  /** Devices of which it is not known. */
+  readonly failures: DeviceFailures
+}
+
+export async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<Estimated> {
+  const estimate = await answered(
+    gateway.GET('/v1/estimate', { params: { query: queryOf<'get_v1_estimate'>(pairs) }, signal }),
+  )
+  const { devices } = estimate
+  return {
+    holders: devices.flatMap((device) => ('error' in device || device.packets === '0' ? [] : [device])),
+    failures: new Map(
+      devices.flatMap((device) => ('error' in device ? [[device.device, device.error]] : [])),
+    ),
+  }
+}
+
+export interface FirstPackets {
+  readonly packets: readonly Packet[]
+  /** Of devices that broke off: none of their packets is among them. */
+  readonly failures: DeviceFailures
+}
+
+/** One download for each device, because a merged file does not say which packet came from where. Fails when all do. */
+export async function askPackets(
+  pairs: Pairs,
+  devices: readonly string[],
+  signal: AbortSignal,
+): Promise<FirstPackets> {
+  const query = queryText([...pairs.filter(([name]) => !OWN.has(name)), ...LOOK_PAIRS])
+  const results = await Promise.allSettled(devices.map((device) => askDevice(device, query, signal)))
+  const failures = new Map<string, { code: string; detail: string }>()
+  for (const [index, result] of results.entries()) {
+    if (result.status === 'fulfilled') continue
+    if (results.every(({ status }) => status === 'rejected')) throw result.reason
+    failures.set(devices[index] ?? '', failureOf(result.reason))
+  }
+  const lists = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  return { packets: firstOfAll(lists, PACKETS_MAX), failures }
+}
+
+async function askDevice(device: string, query: string, signal: AbortSignal): Promise<readonly Packet[]> {
+  const path = `devices/${encodeURIComponent(device)}/api/v1/pcap/timerange?${query}`
+  const answer = await openAnswer(path, { signal })
+  return readPackets(await decodeZstd(new Uint8Array(await answer.arrayBuffer())), device)
+}
+
+function failureOf(error: unknown): { code: string; detail: string } {
+  return { code: error instanceof Problem ? error.code : 'broken-off', detail: messageOf(error) }
+}
