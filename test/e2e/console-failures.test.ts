@@ -93,6 +93,31 @@ describe('the page, when something is in the way', { skip: missingForConsole(), 
     line.isDown = false
   })
 
+  test('a look inside shows the packets of the others when one breaks off', async () => {
+    const { line } = stand.world.device('west')
+    await using own = await signedIn()
+    line.cutAfterBytes = 1_500
+    await show(own.page, `#/inside?${WHOLE_RANGE}`)
+    await own.page.locator('li[data-device=west]').waitFor()
+    const shown = await own.page.locator('.packets td:nth-child(2)').allInnerTexts()
+    assert.deepEqual([...new Set(shown)].toSorted(), ['east', 'north'])
+    line.cutAfterBytes = Number.POSITIVE_INFINITY
+    await own.page.getByRole('button', { name: 'Ask again' }).click()
+    await own.page.locator('.packets td:nth-child(2)', { hasText: 'west' }).first().waitFor()
+  })
+
+  test('what a device that is down would cut can be had without it', async () => {
+    const { line } = stand.world.device('west')
+    await using own = await signedIn()
+    line.isDown = true
+    await show(own.page, `#/timeline?${WHOLE_RANGE}`)
+    await own.page.getByRole('button', { name: 'Leave out west' }).click()
+    await own.page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+    assert.equal(await own.page.getByRole('textbox', { name: 'Devices' }).inputValue(), 'east,north')
+    await saved(own.page, () => own.page.getByRole('button', { name: 'Download', exact: true }).click())
+    line.isDown = false
+  })
+
   test('a tab that was opened behind others asks when somebody looks', async () => {
     await using own = await stand.browser.open('about:blank')
     await hideFromBegin(own.page)

@@ -203,7 +203,12 @@ function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
   const { session } = useSurroundings()
   const pairs = downloadPairs(values)
   const download = useAction()
+  const query = queryText(pairs)
+  const [started, setStarted] = useState(query)
+  // Of a selection that has changed since, it says nothing.
+  const failure = started === query ? download.failure : undefined
   const start = async (): Promise<void> => {
+    setStarted(query)
     await startDownload(downloadPath(absolute(values, pairs)))
     onStart()
   }
@@ -227,9 +232,9 @@ function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
           </a>
         ) : null}
       </div>
-      <Failure failure={download.failure} />
-      {download.failure instanceof Problem ? (
-        <MissingDevices missing={download.failure.devices} devices={devices} />
+      <Failure failure={failure} />
+      {failure instanceof Problem && devices.every((device) => !('error' in device)) ? (
+        <MissingDevices missing={failure.devices} devices={devices} />
       ) : null}
       {values.TSBegin === undefined || values.TSEnd === undefined ? null : <Copies pairs={pairs} />}
     </>

@@ -15,7 +15,7 @@ const DEVICES_EVERY_MS = 2_000
 /** As --row of the tokens. */
 const ROW_PX = 30
 /** As --card of the tokens: on a phone a row is a card. */
-const CARD_PX = 76
+const CARD_PX = 64
 const PHONE = '(max-width: 640px)'
 
 /** From "Rate" on. */
