@@ -22,10 +22,12 @@ export class RegexCompiler {
     const { pattern, begin } = readFilter(filter)
     const outcome = await this.#queue.compile({ helper: HELPER, input: Buffer.from(pattern) }, request)
     if ('output' in outcome) return outcome.output
-    const position = positionIn(pattern, outcome.problem)
-    throw new CapfleetError('bad-regex', `FilterRE does not compile: ${outcome.problem}`, {
+    const index = positionIn(pattern, outcome.problem)
+    const position = index === undefined ? undefined : Math.max(0, begin + index)
+    const problem = outcome.problem.replace(BYTE_INDEX, ` at character ${position}`)
+    throw new CapfleetError('bad-regex', `FilterRE does not compile: ${problem}`, {
       param: 'FilterRE',
-      position: position === undefined ? undefined : Math.max(0, begin + position),
+      position,
     })
   }
 }
@@ -44,9 +46,11 @@ function readFilter(filter: string): RegexFilter {
   return { pattern: `${flags}${text}`, begin: 1 - flags.length }
 }
 
+const BYTE_INDEX = / at index (\d+)/
+
 /** Hyperscan counts bytes; the caller sees characters. */
 function positionIn(pattern: string, problem: string): number | undefined {
-  const index = / at index (\d+)/.exec(problem)?.[1]
+  const index = BYTE_INDEX.exec(problem)?.[1]
   if (index === undefined) return undefined
   return Buffer.from(pattern).subarray(0, Number(index)).toString().length
 }

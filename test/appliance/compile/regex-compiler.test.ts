@@ -48,6 +48,7 @@ test('a mistake between slashes is told where it was typed', async () => {
     await assert.rejects(new RegexCompiler(new CompileQueue()).compile(filter, request), (error) => {
       assert.ok(error instanceof CapfleetError)
       assert.equal(error.details.position, filter.indexOf('['))
+      assert.match(error.message, / at character 6\b/)
       return true
     })
 })
