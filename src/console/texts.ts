@@ -214,6 +214,7 @@ export const TEXTS = {
     cutShort: 'cut',
     linkType: 'link type',
     silent: 'Of these devices it is not known what they have:',
+    answerCut: 'its answer ended before its last packet',
     brokeOff: 'The packets of the others are shown. These devices broke off:',
     undecoded: 'The packets could not be decoded. Ask again.',
     bytes: 'Bytes',

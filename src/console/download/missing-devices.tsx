@@ -1,6 +1,6 @@
 /** Devices that do not answer make a download of all fail: how to have that of the others. */
 import type { Schemas } from '../base/ask-gateway.ts'
-import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
+import { type Changes, changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { TEXTS } from '../texts.ts'
 
 interface MissingDevicesProps {
@@ -19,19 +19,20 @@ export function MissingDevices({ missing, devices }: MissingDevicesProps) {
   if (missing.length === 0 || (devices.length > 0 && others.length === 0)) return null
   const names = missing.join(', ')
   const isPartial = values.OnError === 'partial'
-  const set = (name: 'OnError' | 'Device', value: string) => () =>
-    showState(changed(currentState(), { [name]: value }), { isStep: true })
+  const show = (changes: Changes) => (): void => showState(changed(currentState(), changes), { isStep: true })
   return (
     <div class="missing-devices" role="status">
       <p>{isPartial ? texts.withoutMissing(names) : texts.wouldFail}</p>
       <div class="actions">
-        {isPartial ? null : (
-          <button type="button" onClick={set('OnError', 'partial')}>
-            OnError=partial
-          </button>
-        )}
+        <button
+          type="button"
+          aria-pressed={isPartial}
+          onClick={show({ OnError: isPartial ? undefined : 'partial' })}
+        >
+          OnError=partial
+        </button>
         {others.length === 0 || others.length > NAMES_MAX ? null : (
-          <button type="button" onClick={set('Device', others.join(','))}>
+          <button type="button" onClick={show({ Device: others.join(',') })}>
             {texts.leaveOut(names)}
           </button>
         )}

@@ -1,7 +1,8 @@
 /** What a look inside asks: which devices have packets of the selection, and for the first of them. */
-import { answered, gateway, messageOf, openAnswer, Problem } from '../base/ask-gateway.ts'
+import { answered, gateway, openAnswer, Problem } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { type Pairs, queryOf, queryText } from '../download/parameter-groups.ts'
+import { TEXTS } from '../texts.ts'
 import { LOOK_PAIRS, PACKETS_MAX } from './look-parameters.ts'
 import { firstOfAll, type Packet, readPackets } from './pcap-packets.ts'
 import { decodeZstd } from './zstd-decoder.ts'
@@ -76,5 +77,7 @@ async function askDevice(device: string, query: string, signal: AbortSignal): Pr
 }
 
 function failureOf(error: unknown): { code: string; detail: string } {
-  return { code: error instanceof Problem ? error.code : 'broken-off', detail: messageOf(error) }
+  if (error instanceof Problem) return { code: error.code, detail: error.message }
+  // Of an answer that is cut, a browser tells no more than that.
+  return { code: 'cut', detail: TEXTS.inside.answerCut }
 }
