@@ -58,7 +58,8 @@ struct DownloadTotals {
   /// out by `afterBytes` unread.
   uint64_t readPackets = 0;
   uint64_t readBytes = 0;
-  /// Read before the last of `packets`, and not of the range or left out by a filter.
+  /// Read before the last of `packets`, and not of the range or left out by a filter. Packets of
+  /// passedBlocks count when all of their slice has been handed out.
   uint64_t excludedPackets = 0;
   uint64_t passedBlocks = 0;   ///< not read, as no packet of them passes the filter
   uint64_t corruptBlocks = 0;  ///< left out, as far as they were read

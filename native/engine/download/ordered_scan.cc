@@ -16,6 +16,7 @@ struct OrderedScan::ActiveSlice {
   std::optional<SliceScan> scan;   ///< made by its first step
   PacketBatch batch;               ///< being filled; without a slab between batches
   std::deque<PacketBatch> filled;  ///< not yet taken
+  uint64_t passed = 0;             ///< packets of the blocks that are passed over
   uint64_t excluded = 0;           ///< behind the last batch, once done
   bool isWaiting = false;          ///< for a slab
   bool isDone = false;
@@ -67,11 +68,10 @@ void OrderedScan::startSlices() {
 /// Whether all blocks of the slice are known to be passed over: then it needs no task. Called with
 /// the lock, so nothing may be read for it.
 bool OrderedScan::passOver(const Slice& slice) {
-  if (!context_->passed.isKnown(slice)) return false;
-  ScanCounts counts;
-  if (!context_->passed.leaveOut(slice, counts).inputs.empty()) return false;
-  counts_ += counts;
-  (active_.empty() ? excluded_ : active_.back()->excluded) += counts.packets;
+  if (!context_->passed.passWhole(slice)) return false;
+  const ScanCounts passed = context_->passed.leaveOut(slice).passed;
+  counts_ += passed;
+  (active_.empty() ? excluded_ : active_.back()->excluded) += passed.packets;
   return true;
 }
 
@@ -105,8 +105,10 @@ void OrderedScan::run(ActiveSlice& slice) {
 /// Begins the slice, if that is to be done, and goes on with it.
 Result<ScanStep> OrderedScan::advance(ActiveSlice& slice, ScanCounts& counts) {
   if (!slice.scan) {
-    slice.slice = context_->passed.leaveOut(slice.slice, counts);
-    slice.batch.excluded += counts.packets;
+    PassedBlocks::Rest rest = context_->passed.leaveOut(slice.slice);
+    slice.slice = std::move(rest.slice);
+    counts += rest.passed;
+    slice.passed = rest.passed.packets;
     if (slice.slice.inputs.empty()) return ScanStep::kDone;
     slice.scan.emplace(*context_, slice.slice, slice.endNs, slice.maxSpanNs);
   }
@@ -169,7 +171,8 @@ void OrderedScan::deliver(ActiveSlice& slice) {
 
 void OrderedScan::finish(ActiveSlice& slice) {
   if (slice.batch.slab) dropSlab(std::move(slice.batch.slab));
-  slice.excluded += slice.batch.excluded;
+  // Where passed blocks lie among the packets is not looked at: they count behind the last one.
+  slice.excluded += slice.batch.excluded + slice.passed;
   slice.batch = {};
   slice.isDone = true;
 }

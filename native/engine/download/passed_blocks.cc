@@ -7,7 +7,7 @@
 namespace capfleet {
 namespace {
 
-/// Sieves are read only for so many times as many bytes of packets.
+/// The sieves of a segment are read only where so many times as many bytes are to be read without.
 constexpr uint64_t kWorthwhile = 8;
 
 }  // namespace
@@ -24,20 +24,21 @@ PassedBlocks::PassedBlocks(const SlicePlan& plan, std::optional<AddressCondition
   }
 }
 
-bool PassedBlocks::isKnown(const Slice& slice) const {
-  if (!segments_) return true;
+bool PassedBlocks::passWhole(const Slice& slice) const {
+  if (!segments_) return false;
   for (const SliceInput& input : slice.inputs) {
     const std::vector<PlannedBlock>& blocks = plan_.runs[input.run].blocks;
     for (uint32_t i = input.firstBlock; i < input.endBlock; i++) {
-      if (!segments_[blocks[i].segment].isKnown) return false;
+      if (!segments_[blocks[i].segment].isKnown || !isPassed(blocks[i])) return false;
     }
   }
   return true;
 }
 
-Slice PassedBlocks::leaveOut(const Slice& slice, ScanCounts& counts) {
-  if (!segments_) return slice;
-  Slice left{slice.beginNs, slice.endNs, {}};
+PassedBlocks::Rest PassedBlocks::leaveOut(const Slice& slice) {
+  if (!segments_) return {slice, {}};
+  Rest rest{{slice.beginNs, slice.endNs, {}}, {}};
+  std::vector<SliceInput>& inputs = rest.slice.inputs;
   for (const SliceInput& input : slice.inputs) {
     const std::vector<PlannedBlock>& blocks = plan_.runs[input.run].blocks;
     bool isOpen = false;  // the last input goes on with this block
@@ -45,16 +46,16 @@ Slice PassedBlocks::leaveOut(const Slice& slice, ScanCounts& counts) {
       readSegment(blocks[i].segment);
       const bool isShared = input.firstIsShared && i == input.firstBlock;
       if (!isPassed(blocks[i])) {
-        if (!isOpen) left.inputs.push_back({input.run, i, i, isShared});
-        left.inputs.back().endBlock = i + 1;
+        if (!isOpen) inputs.push_back({input.run, i, i, isShared});
+        inputs.back().endBlock = i + 1;
         isOpen = true;
         continue;
       }
       isOpen = false;
-      if (!isShared) counts.addPassed(blocks[i].entry.packets, blocks[i].entry.bytes);
+      if (!isShared) rest.passed.addPassed(blocks[i].entry.packets, blocks[i].entry.bytes);
     }
   }
-  return left;
+  return rest;
 }
 
 /// Finds out which blocks of the segment are passed over, unless that is known.
@@ -64,7 +65,8 @@ void PassedBlocks::readSegment(uint32_t number) {
   const std::lock_guard lock(segment.mutex);
   if (segment.isKnown) return;
   const std::string& path = plan_.segments[number];
-  if (segment.plannedBytes >= kWorthwhile * sieveFileBytes(path)) {
+  const uint64_t sieveBytes = sieveFileBytes(path);
+  if (sieveBytes > 0 && segment.plannedBytes >= kWorthwhile * sieveBytes) {
     // An index that cannot be read leaves the blocks unknown.
     if (const auto index = readSegmentIndex(path)) {
       segment.passed.resize(index->blocks.size());

@@ -24,12 +24,15 @@ class PassedBlocks {
   PassedBlocks(const SlicePlan& plan, std::optional<AddressCondition> condition, int64_t beginNs,
                int64_t endNs);
 
-  /// Whether leaveOut() of the slice does not read from the disk.
-  bool isKnown(const Slice& slice) const;
+  /// Whether all blocks of the slice are known to be passed over. Does not read from the disk.
+  bool passWhole(const Slice& slice) const;
 
-  /// The slice without the blocks that are passed over. Their packets count as looked at, as if
-  /// they had been read; packets that two slices share count with the first.
-  Slice leaveOut(const Slice& slice, ScanCounts& counts);
+  struct Rest {
+    Slice slice;        ///< without the blocks that are passed over
+    ScanCounts passed;  ///< what they hold: it counts as looked at, as if it had been read
+  };
+  /// What is left to read of the slice. Packets that two slices share count with the first.
+  Rest leaveOut(const Slice& slice);
 
  private:
   struct Segment {
@@ -46,8 +49,8 @@ class PassedBlocks {
   const std::optional<AddressCondition> condition_;
   const int64_t beginNs_;
   const int64_t endNs_;
-  std::unique_ptr<Segment[]>
-      segments_;  ///< as those of the plan; null when no block is passed over
+  /// As those of the plan; null when no block is passed over.
+  std::unique_ptr<Segment[]> segments_;
 };
 
 }  // namespace capfleet

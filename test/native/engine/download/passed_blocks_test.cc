@@ -163,6 +163,39 @@ TEST(PassedBlocks, AreReadWhereTheirSieveIsDamagedOrOfAnotherBlock) {
   EXPECT_EQ(needle.ask(bench).totals.packets, 1u);
 }
 
+TEST(PassedBlocks, CountWhenAllOfTheirSliceIsHandedOut) {
+  // More than a download holds in memory, so that it cannot be done with the slice at first.
+  constexpr uint32_t kFound = 600;
+  constexpr uint32_t kPassed = 1000;
+  StoredStreams streams;
+  streams.packetsPerBlock = 10;
+  std::vector<StoredPacket> packets;
+  for (uint32_t i = 0; i < kFound + kPassed; i++) {
+    Bytes frame = ipv4Frame(i < kFound ? 0x0a000001 : 0xC0A80000 + i, 0xC0000201);
+    if (i < kFound) frame.resize(20'000);
+    const auto bytes = static_cast<uint32_t>(frame.size());
+    packets.push_back({kStartNs + i, bytes, std::move(frame)});
+  }
+  streams.addStream(packets);
+  DownloadBench bench;
+  DownloadOptions options = withFilter(streams.options(), "host 10.0.0.1");
+  options.scanBytes = UINT32_MAX;
+  const auto download = bench.open(options);
+  uint64_t atFirst = UINT64_MAX;
+  for (;;) {
+    const Download::Answer part = nextPart(*download);
+    ASSERT_TRUE(part);
+    if (*part == nullptr) break;
+    const DownloadTotals totals = download->totals();
+    if (totals.packets > 0 && atFirst == UINT64_MAX) atFirst = totals.excludedPackets;
+    download->release(part->get());
+  }
+  EXPECT_EQ(atFirst, 0u);
+  EXPECT_EQ(download->totals().packets, kFound);
+  EXPECT_GE(download->totals().passedBlocks, 95u);
+  EXPECT_EQ(download->totals().excludedPackets, kPassed);
+}
+
 TEST(PassedBlocks, NeedNotBeWhole) {
   const NeedleStream needle;
   const auto index = readSegmentIndex(needle.segment);
