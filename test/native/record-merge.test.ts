@@ -73,19 +73,21 @@ test('the comparison notices a duplicate that stays', () => {
 })
 
 test('Dedup looks past the link-layer header and its VLAN tags, on Ethernet only', async () => {
-  const tagged = (address: string, vlan: number) => {
+  const tagged = (address: string, tag: number, vlan: number) => {
     const captured = Buffer.alloc(60, 'payload')
     captured.write(address)
-    captured.writeUInt16BE(0x8100, 12)
+    captured.writeUInt16BE(tag, 12)
     captured.writeUInt16BE(vlan, 14)
     captured.writeUInt16BE(0x0800, 16)
     return captured
   }
-  const lists = ['rome', 'oslo'].map((address, n) => [
-    { ns: START_NS + BigInt(n), originalLength: 60, captured: tagged(address, n + 1) },
-  ])
-  assert.equal((await merge(lists, { dedupNs: 1n })).totals.packets, 1)
-  assert.equal((await merge(lists, { dedupNs: 1n }, 113)).totals.packets, 2)
+  for (const tag of [0x8100, 0x88a8, 0x9100, 0x9200]) {
+    const lists = ['rome', 'oslo'].map((address, n) => [
+      { ns: START_NS + BigInt(n), originalLength: 60, captured: tagged(address, tag, n + 1) },
+    ])
+    assert.equal((await merge(lists, { dedupNs: 1n })).totals.packets, 1)
+    assert.equal((await merge(lists, { dedupNs: 1n }, 113)).totals.packets, 2)
+  }
 })
 
 test('the limits count what is left after Dedup', async () => {

@@ -4,6 +4,7 @@
 
 #include "merge/record_hash.h"
 #include "os/byte_order.h"
+#include "packet/ethernet_payload.h"
 #include "packet/pcap_format.h"
 
 namespace capfleet {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr size_t kEthernetBytes = 14;
 constexpr size_t kVlanTagBytes = 4;
-
-bool isVlanType(uint16_t type) { return type == 0x8100 || type == 0x88A8 || type == 0x9100; }
 
 }  // namespace
 
@@ -55,7 +54,7 @@ std::span<const uint8_t> DuplicateWindow::payloadOf(std::span<const uint8_t> rec
   const auto captured = record.subspan(kRecordHeaderBytes);
   if (!isEthernet_) return captured;
   size_t payload = kEthernetBytes;
-  while (payload <= captured.size() && isVlanType(loadBe16(captured.data() + payload - 2))) {
+  while (payload <= captured.size() && isVlanTag(loadBe16(captured.data() + payload - 2))) {
     payload += kVlanTagBytes;
   }
   return captured.subspan(std::min(payload, captured.size()));

@@ -49,7 +49,7 @@ Bytes behindLinkLayer(const Bytes& record, uint32_t linkType) {
     from += 14;
     while (from <= record.size()) {
       const int type = record[from - 2] << 8 | record[from - 1];
-      if (type != 0x8100 && type != 0x88A8 && type != 0x9100) break;
+      if (type != 0x8100 && type != 0x88A8 && type != 0x9100 && type != 0x9200) break;
       from += 4;
     }
   }
@@ -188,7 +188,9 @@ Bytes randomStream(std::mt19937_64& random, const TimeShape& shape, size_t packe
     const uint32_t steps = now - (isLate ? std::min(now, 1 + 3 * shape.maxStep) : 0);
     // Few values, so that packets come again, also with another link-layer header or a VLAN tag.
     Bytes captured(randomBelow(random, 3) == 0 ? randomBelow(random, 100) : 20, 0);
-    if (captured.size() > 18 && randomBelow(random, 2) == 0) captured[12] = 0x81;
+    if (captured.size() > 18 && randomBelow(random, 2) == 0) {
+      captured[12] = randomBelow(random, 2) == 0 ? 0x81 : 0x92;
+    }
     if (!captured.empty()) {
       captured.front() = static_cast<uint8_t>(random() % 2);
       captured.back() = static_cast<uint8_t>(random() % 4);
