@@ -46,13 +46,19 @@ std::string PortRuns::newScratchRun() {
   return options_.scratchDirectory + "/" + std::to_string(scratchRuns_++);
 }
 
+/// For a run that is read once and removed.
+SegmentWriterOptions PortRuns::scratchOutput() {
+  SegmentWriterOptions output = options_.output;
+  output.directory = newScratchRun();
+  output.durable = false;
+  output.withSieves = false;
+  return output;
+}
+
 Status PortRuns::beginRun() {
   if (auto status = endRun(); !status) return status;
   SegmentWriterOptions output = options_.output;
-  if (!runs_.empty()) {
-    output.directory = newScratchRun();
-    output.durable = false;
-  }
+  if (!runs_.empty()) output = scratchOutput();
   if (auto status = makeTree(output.directory); !status) return status;
   runs_.push_back({output.directory, 0});
   auto writer = SegmentWriter::open(std::move(output));
@@ -100,9 +106,7 @@ Status PortRuns::mergeOnce(const std::function<bool()>& goesOn) {
     const size_t end = std::min(begin + kMaxMergedRuns, runs_.size());
     const std::vector<SortedRun> group(runs_.begin() + static_cast<ptrdiff_t>(begin),
                                        runs_.begin() + static_cast<ptrdiff_t>(end));
-    SegmentWriterOptions output = options_.output;
-    output.directory = newScratchRun();
-    output.durable = false;
+    const SegmentWriterOptions output = scratchOutput();
     if (auto status = makeTree(output.directory); !status) return status;
     const auto segments = mergeRuns(group, output, goesOn);
     if (!segments) return segments.error();

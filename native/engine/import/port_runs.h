@@ -39,6 +39,7 @@ class PortRuns {
   Status mergeOnce(const std::function<bool()>& goesOn);
   Result<std::vector<SegmentSummary>> mergeAll(const std::function<bool()>& goesOn);
   std::string newScratchRun();
+  SegmentWriterOptions scratchOutput();
 
   PortRunsOptions options_;
   std::vector<SortedRun> runs_;  ///< in input order

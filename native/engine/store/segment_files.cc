@@ -32,10 +32,14 @@ Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, ui
   if (!index) return index.error();
   auto tallies = File::create(path + ".tally");
   if (!tallies) return tallies.error();
-  auto sieves = File::create(sievePath(path));
-  if (!sieves) return sieves.error();
+  std::optional<File> sieves;
+  if (options.withSieves) {
+    auto made = File::create(sievePath(path));
+    if (!made) return made.error();
+    sieves = std::move(*made);
+  }
   SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies),
-                     std::move(*sieves));
+                     std::move(sieves));
   if (auto status = files.writeHeaders(); !status) return status.error();
   return files;
 }

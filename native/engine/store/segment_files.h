@@ -31,6 +31,8 @@ struct SegmentFilesOptions {
   PcapFileHeader header;
   /// False for files that need not survive a crash: nothing is synced.
   bool durable = true;
+  /// False for files that no download reads.
+  bool withSieves = true;
 };
 
 /// Not thread-safe. Fails with kStoreFull or kStoreUnavailable. After a failure nothing but
@@ -92,7 +94,7 @@ class SegmentFiles {
   File data_;
   File index_;
   File tallies_;
-  std::optional<File> sieves_;  ///< none of a segment that was taken up
+  std::optional<File> sieves_;  ///< none without them, and of a segment that was taken up
   SegmentSummary committed_;
   uint64_t committedEntries_ = 0;
   uint64_t committedTallyBytes_ = 0;

@@ -49,7 +49,8 @@ struct SegmentWriter::State {
 Status SegmentWriter::State::openSegment() {
   const auto number = static_cast<uint32_t>(finished.size() + 1);
   auto made = SegmentFiles::create(
-      {options.directory, options.port, options.header, options.durable}, number);
+      {options.directory, options.port, options.header, options.durable, options.withSieves},
+      number);
   if (!made) return made.error();
   files = std::move(*made);
   segmentBytes = files->bytes();

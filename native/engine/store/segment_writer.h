@@ -21,6 +21,8 @@ struct SegmentWriterOptions {
   uint64_t segmentBytes = uint64_t{1} << 30;
   /// False for files that need not survive a crash: nothing is synced.
   bool durable = true;
+  /// False for files that no download reads.
+  bool withSieves = true;
 };
 
 /// Not thread-safe. Fails with kStoreFull or kStoreUnavailable; every failure is final: the writer

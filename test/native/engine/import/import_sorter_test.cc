@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <set>
+
 #include "support/seed.h"
 #include "support/stored_packets.h"
 #include "support/temp_directory.h"
@@ -107,6 +109,18 @@ TEST_F(ImportSorterPorts, SortMorePortsThanKeepTheirBuffers) {
         static_cast<int64_t>(randomBelow(random, 1000)), Bytes(randomBelow(random, 200), 1));
   }
   expectSorted();
+}
+
+TEST_F(ImportSorterPorts, MakeSievesOfWhatStaysOnly) {
+  for (int64_t i = 12'000; i > 0; --i) add(0, i, Bytes(100, 2));
+  std::set<std::string> endings;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(options_.scratchDirectory)) {
+    if (entry.is_regular_file()) endings.insert(entry.path().extension());
+  }
+  EXPECT_EQ(endings, (std::set<std::string>{".idx", ".pcap", ".tally"}));
+  expectSorted();
+  EXPECT_GT(std::filesystem::file_size(options_.directory + "/cap0/00000001.sieve"), 0u);
 }
 
 TEST_F(ImportSorterPorts, StopInTheMergeWhenCancelled) {
