@@ -1,8 +1,10 @@
+import { statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../src/base/error.ts'
 import { createLog } from '../src/base/log.ts'
 import { RecorderClient } from './link/recorder-client.ts'
 import { startRecorder } from './recorder.ts'
+import { storePaths } from './store/store-paths.ts'
 
 /** A recorder that is just starting holds the lock before it listens. */
 const START_ATTEMPTS = 20
@@ -23,6 +25,16 @@ export async function withRecorder<Result>(
   } finally {
     await own?.close()
   }
+}
+
+/**
+ * For callers of withRecorder() that want no new store: a misspelt path would make one that no
+ * appliance serves. Fails with bad-parameter; `mend` is what the user can do.
+ */
+export function refuseWhereNoStoreIs(store: string, mend: string): void {
+  const isMissing = statSync(storePaths(store).format, { throwIfNoEntry: false }) === undefined
+  if (!isMissing) return
+  throw new CapfleetError('bad-parameter', `there is no store at ${store}; ${mend}`, { param: '--store' })
 }
 
 async function startUnlessRunning(

@@ -1,12 +1,11 @@
 import { basename, resolve } from 'node:path'
 import type { ImportWatch } from '../../appliance/link/import-request.ts'
 import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
-import { withRecorder } from '../../appliance/recorder-session.ts'
+import { refuseWhereNoStoreIs, withRecorder } from '../../appliance/recorder-session.ts'
 import type { CaptureRecord } from '../../appliance/store/capture-record.ts'
 import { CapfleetError } from '../base/error.ts'
 import { describeError } from '../base/program.ts'
 import { createProgressBar } from './progress-bar.ts'
-import { refuseWhereNoStoreIs } from './store-command.ts'
 
 export interface ImportCommandOptions {
   readonly store: string

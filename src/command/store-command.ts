@@ -1,7 +1,5 @@
-import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { withRecorder } from '../../appliance/recorder-session.ts'
-import { storePaths } from '../../appliance/store/store-paths.ts'
+import { refuseWhereNoStoreIs, withRecorder } from '../../appliance/recorder-session.ts'
 import { CapfleetError } from '../base/error.ts'
 import { createProgressBar } from './progress-bar.ts'
 
@@ -31,11 +29,4 @@ export async function reindex({ store }: { readonly store: string }, signal: Abo
     if (damages.length === 0) return
     throw new CapfleetError('store-corrupt', `damaged segments, named above: ${damages.length}`)
   })
-}
-
-/** A misspelt path would make a store that no appliance serves. `mend` is what the user can do. */
-export function refuseWhereNoStoreIs(store: string, mend: string): void {
-  const isMissing = statSync(storePaths(store).format, { throwIfNoEntry: false }) === undefined
-  if (!isMissing) return
-  throw new CapfleetError('bad-parameter', `there is no store at ${store}; ${mend}`, { param: '--store' })
 }
