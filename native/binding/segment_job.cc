@@ -80,7 +80,7 @@ Napi::Value promiseOf(Napi::Env env, Work work, Start start) {
 
 void onWorker(WorkerPool::Task task) { WorkerPool::shared().makeQueue().post(std::move(task)); }
 
-/// For what may take seconds and that nobody waits for.
+/// Runs what may take seconds, and what nobody waits for.
 void behindOthers(WorkerPool::Task task) {
   std::thread([task = std::move(task)] {
     lowerThreadPriority();

@@ -39,13 +39,13 @@ uint32_t groupsAtOnce(const Compression& compression, unsigned threads);
 
 /// How a stream is cut into groups.
 struct GroupLimits {
-  uint32_t slabs;   ///< of one group, at most
-  uint32_t atOnce;  ///< groups that are compressed at the same time
+  uint32_t slabs;   ///< A group has so many slabs at most.
+  uint32_t atOnce;  ///< So many groups are compressed at the same time.
 };
 
-/// The limits by which one stream is compressed as small and as fast as can be.
+/// Gives the limits by which one stream is compressed as small and as fast as can be.
 GroupLimits usualGroups(const Compression& compression, unsigned threads);
-/// The limits that take as little memory as can be, for where many streams are compressed.
+/// These limits take as little memory as can be: they are for many streams at a time.
 inline constexpr GroupLimits kSmallGroups = {.slabs = 1, .atOnce = 1};
 
 /// Slabs that the compressed form of a group of so many slabs may need.

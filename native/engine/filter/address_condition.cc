@@ -13,7 +13,7 @@ namespace {
 
 /// A longer program is taken to accept packets of every block, so that asking stays cheap.
 constexpr size_t kMostInstructions = 4096;
-/// Of EtherTypes that are told apart at one place.
+/// With more EtherTypes at one place, these are no longer told apart.
 constexpr size_t kMostTypes = 8;
 
 /// What the accumulator holds: a word of an address, the half-word that is at this offset, or

@@ -27,7 +27,7 @@ class WorkerPool {
     void post(Task task) { post(std::move(task), false); }
     /// A task that may run for seconds.
     void postSlow(Task task) { post(std::move(task), true); }
-    /// Of the pool.
+    /// How many tasks the pool runs at a time.
     unsigned tasksAtOnce() const { return pool_->tasksAtOnce(); }
 
    private:

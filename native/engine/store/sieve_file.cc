@@ -7,7 +7,7 @@
 namespace capfleet {
 namespace {
 
-/// Of one read: small enough to stay in the cache of the processor.
+/// So much is read at once: it stays in the cache of the processor.
 constexpr size_t kReadBytes = 256 * 1024;
 static_assert(kReadBytes >= 2 * kMaxStoredSieveBytes);
 
