@@ -190,8 +190,7 @@ Result<bool> SegmentFiles::isWhole() const {
 
 Status SegmentFiles::remove(const std::string& directory, uint32_t number) {
   const std::string path = segmentPath(directory, number);
-  // The data last: while it is there, the rest can be made again.
-  for (const char* ending : {".idx", ".tally", ".sieve", ".pcap"}) {
+  for (const char* ending : kSegmentEndings) {
     if (auto status = removeFile(path + ending); !status) return status;
   }
   return ok();

@@ -1,5 +1,6 @@
 #include "store/segment_folder.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -15,7 +16,8 @@ namespace {
 /// 0 when this is no name of a segment's file.
 uint32_t segmentNumber(const std::filesystem::path& file) {
   const std::string ending = file.extension();
-  if (ending != ".pcap" && ending != ".idx" && ending != ".tally" && ending != ".sieve") return 0;
+  const auto end = kSegmentEndings.end();
+  if (std::find(kSegmentEndings.begin(), end, ending) == end) return 0;
   const std::string stem = file.stem();
   const auto number = static_cast<uint32_t>(std::strtoul(stem.c_str(), nullptr, 10));
   return segmentPath("", number) == "/" + stem ? number : 0;

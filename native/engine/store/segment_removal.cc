@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "os/file.h"
+#include "store/segment_path.h"
 
 namespace capfleet {
 namespace {
@@ -32,7 +33,7 @@ Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
   } else if (packets.error().code != Code::kAgedOut) {
     return packets.error();
   }
-  for (const char* ending : {".idx", ".tally", ".sieve"}) {
+  for (const char* ending : kSegmentEndings) {
     if (Status status = removeName(segment + ending); !status) return status.error();
   }
   return true;

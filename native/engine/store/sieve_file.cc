@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "os/file.h"
+#include "store/segment_path.h"
 
 namespace capfleet {
 namespace {
@@ -16,8 +17,6 @@ static_assert(kReadBytes >= 2 * kMaxStoredSieveBytes);
 bool hasSieves(const PcapFileHeader& header) {
   return linkTypeOf(header.linkTypeWord) == kLinkTypeEthernet;
 }
-
-std::string sievePath(const std::string& segment) { return segment + ".sieve"; }
 
 uint64_t sieveFileBytes(const std::string& segment) {
   const auto file = File::openForRead(sievePath(segment));

@@ -11,10 +11,8 @@ namespace capfleet {
 /// Whether segments with this header have sieves: only of Ethernet is known where addresses are.
 bool hasSieves(const PcapFileHeader& header);
 
-/// `segment` is the path without its ending, here and below.
-std::string sievePath(const std::string& segment);
-
-/// Bytes of the segment's sieves; 0 when it has none.
+/// Bytes of the segment's sieves; 0 when it has none. `segment` is the path without its ending,
+/// here and below.
 uint64_t sieveFileBytes(const std::string& segment);
 
 /// Calls `visit` for each sieve of the segment that is whole, in file order. A file that is

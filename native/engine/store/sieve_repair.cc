@@ -5,6 +5,7 @@
 
 #include "os/file.h"
 #include "store/block_reader.h"
+#include "store/segment_path.h"
 #include "store/sieve_file.h"
 
 namespace capfleet {
