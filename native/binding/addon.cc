@@ -12,6 +12,7 @@
 #include "live_capture_wrap.h"
 #include "recover_job.h"
 #include "segment_job.h"
+#include "sieve_job.h"
 #include "vendor_time/vendor_clock.h"
 
 namespace capfleet::binding {

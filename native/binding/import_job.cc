@@ -7,6 +7,7 @@
 #include "addon_data.h"
 #include "error_value.h"
 #include "import/importer.h"
+#include "os/blocked_signals.h"
 #include "segment_values.h"
 
 namespace capfleet::binding {
@@ -106,6 +107,7 @@ Napi::Value startImport(const Napi::CallbackInfo& info) {
 
   const auto deferred = Napi::Promise::Deferred::New(env);
   job->mainThread->beginOperation();
+  const BlockedSignals blocked;
   std::thread([job, deferred] { runImport(job, deferred); }).detach();
   Napi::Object handle = Napi::Object::New(env);
   handle.Set("finished", deferred.Promise());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "error_value.h"
+#include "os/blocked_signals.h"
 #include "os/worker_pool.h"
 #include "segment_values.h"
 
@@ -195,6 +196,7 @@ Napi::Value LiveCaptureWrap::counts(const Napi::CallbackInfo& info) {
 void LiveCaptureWrap::close(const Napi::CallbackInfo&) {
   const std::shared_ptr<MainThread> mainThread = data_->mainThread();
   mainThread->beginOperation();
+  const BlockedSignals blocked;
   // Its end waits for the disk.
   std::thread([mainThread, capture = std::move(capture_)]() mutable {
     capture.reset();

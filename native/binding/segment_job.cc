@@ -1,17 +1,12 @@
 #include "segment_job.h"
 
-#include <atomic>
-#include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 
-#include "addon_data.h"
-#include "error_value.h"
-#include "os/thread_priority.h"
 #include "os/worker_pool.h"
+#include "promise_job.h"
 #include "store/segment_extent.h"
 #include "store/segment_removal.h"
-#include "store/sieve_repair.h"
 
 namespace capfleet::binding {
 namespace {
@@ -41,7 +36,7 @@ SegmentExtent readExtent(const Napi::Value& value) {
   return extent;
 }
 
-Napi::Value toValue(Napi::Env env, const SegmentExtent& extent) {
+Napi::Value toExtentValue(Napi::Env env, const SegmentExtent& extent) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("indexBytes", Napi::BigInt::New(env, extent.indexBytes));
   result.Set("port", Napi::Number::New(env, extent.port));
@@ -54,39 +49,7 @@ Napi::Value toValue(Napi::Env env, const SegmentExtent& extent) {
   return result;
 }
 
-Napi::Value toValue(Napi::Env env, bool value) { return Napi::Boolean::New(env, value); }
-
-Napi::Value toValue(Napi::Env env, uint64_t value) { return Napi::BigInt::New(env, value); }
-
-/// Has `start` do the work on another thread, and settles the promise with its result.
-template <typename Work, typename Start>
-Napi::Value promiseOf(Napi::Env env, Work work, Start start) {
-  const auto deferred = Napi::Promise::Deferred::New(env);
-  const std::shared_ptr<MainThread>& mainThread = AddonData::of(env)->mainThread();
-  mainThread->beginOperation();
-  start([mainThread, deferred, work = std::move(work)] {
-    const auto result = std::make_shared<decltype(work())>(work());
-    mainThread->run([deferred, result](Napi::Env there) {
-      AddonData::of(there)->mainThread()->endOperation();
-      if (*result) {
-        deferred.Resolve(toValue(there, **result));
-      } else {
-        deferred.Reject(toErrorValue(there, result->error()));
-      }
-    });
-  });
-  return deferred.Promise();
-}
-
 void onWorker(WorkerPool::Task task) { WorkerPool::shared().makeQueue().post(std::move(task)); }
-
-/// Runs what may take seconds, and what nobody waits for.
-void behindOthers(WorkerPool::Task task) {
-  std::thread([task = std::move(task)] {
-    lowerThreadPriority();
-    task();
-  }).detach();
-}
 
 }  // namespace
 
@@ -96,7 +59,7 @@ Napi::Value measureSegmentOf(const Napi::CallbackInfo& info) {
       [segment = info[0].As<Napi::String>().Utf8Value(), known = readExtent(info[1])] {
         return measureSegment(segment, known);
       },
-      onWorker);
+      toExtentValue, onWorker);
 }
 
 Napi::Value removeSegmentOf(const Napi::CallbackInfo& info) {
@@ -106,22 +69,7 @@ Napi::Value removeSegmentOf(const Napi::CallbackInfo& info) {
        evenIfRead = info[1].As<Napi::Boolean>().Value()] {
         return removeSegment(segment, evenIfRead);
       },
-      onWorker);
-}
-
-Napi::Value addSievesTo(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const auto isCancelled = std::make_shared<std::atomic<bool>>(false);
-  Napi::Object handle = Napi::Object::New(env);
-  handle.Set("finished", promiseOf(
-                             env,
-                             [segment = info[0].As<Napi::String>().Utf8Value(), isCancelled] {
-                               return addSieves(segment, [&] { return !*isCancelled; });
-                             },
-                             behindOthers));
-  handle.Set("cancel", Napi::Function::New(
-                           env, [isCancelled](const Napi::CallbackInfo&) { *isCancelled = true; }));
-  return handle;
+      Napi::Boolean::New, onWorker);
 }
 
 }  // namespace capfleet::binding

@@ -3,7 +3,8 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
+
+#include "os/blocked_signals.h"
 
 namespace capfleet {
 
@@ -17,16 +18,11 @@ void WorkerPool::Queue::post(Task task, bool isSlow) {
 }
 
 WorkerPool::WorkerPool(unsigned tasksAtOnce) : tasksAtOnce_(tasksAtOnce) {
-  // Signals belong to the program, so its own threads get them and these block all.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   for (unsigned i = 0; i < tasksAtOnce + 1; i++) {
     threads_.emplace_back([this] { run(); });
     pthread_setname_np(threads_.back().native_handle(), "capfleet-work");
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 WorkerPool::~WorkerPool() {
