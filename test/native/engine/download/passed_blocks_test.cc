@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 
 #include "support/addressed_packets.h"
 #include "support/bpf_helper.h"
 #include "support/random_packets.h"
+#include "support/regex_helper.h"
 
 namespace capfleet::test {
 namespace {
@@ -50,6 +52,22 @@ DownloadOptions withFilter(DownloadOptions options, const std::string& expressio
   return options;
 }
 
+/// Patterns that some packets match, compiled once.
+const std::vector<std::shared_ptr<const RegexMatcher>>& matchers() {
+  static const std::vector made = {matcherOf("\\x0a"), matcherOf("[\\x01-\\x05]\\xc0\\x00"),
+                                   matcherOf("^\\x00.*\\x02"), matcherOf("\\x00\\x07$")};
+  return made;
+}
+
+/// On the port of the capture, or on what no packet of these tests bears.
+FrameCondition randomFrameCondition(std::mt19937_64& random) {
+  static constexpr std::array kFields = {FrameField::kCapturePort, FrameField::kCapturePort,
+                                         FrameField::kA7130Device, FrameField::kC3550SourcePort};
+  return {kFields[randomBelow(random, kFields.size())],
+          random() % 2 == 0,
+          {static_cast<uint32_t>(randomBelow(random, 3))}};
+}
+
 /// A query as users make them: any filter, range, limit.
 DownloadOptions randomQuery(std::mt19937_64& random, const StoredStreams& streams) {
   DownloadOptions options = streams.options();
@@ -67,6 +85,8 @@ DownloadOptions randomQuery(std::mt19937_64& random, const StoredStreams& stream
   if (random() % 6 == 0) options.sliceBytes = 1 + static_cast<uint32_t>(randomBelow(random, 60));
   if (random() % 6 == 0) options.afterBytes = randomBelow(random, 4000);
   if (random() % 6 == 0) options.filterDecap = true;
+  if (random() % 4 == 0) options.frameFilter = {randomFrameCondition(random)};
+  if (random() % 4 == 0) options.regex = matchers()[randomBelow(random, matchers().size())];
   if (random() % 8 == 0) options.clock.source = TimeSource::kA7130;
   options.scanBytes = 1 + randomBelow(random, 20'000);
   return options;
@@ -74,13 +94,14 @@ DownloadOptions randomQuery(std::mt19937_64& random, const StoredStreams& stream
 
 TEST(PassedBlocks, NeverChangeABody) {
   auto random = seededRandom();
-  uint64_t passed = 0, packets = 0;
+  uint64_t passed = 0, packets = 0, matched = 0, framed = 0;
   for (int round = 0; round < turns(12); round++) {
     StoredStreams streams;
     streams.packetsPerBlock = 4 + randomBelow(random, 30);
     streams.segmentBytes = 5000 + randomBelow(random, 100'000);
     for (size_t i = 1 + randomBelow(random, 3); i > 0; i--) {
-      streams.addStream(addressedPackets(random, kClocks[randomBelow(random, 4)], 1500));
+      const auto port = static_cast<uint32_t>(randomBelow(random, 3));
+      streams.addStream(addressedPackets(random, kClocks[randomBelow(random, 4)], 1500), 1, port);
     }
     std::vector<DownloadOptions> queries;
     for (int i = 0; i < 25; i++) queries.push_back(randomQuery(random, streams));
@@ -94,6 +115,8 @@ TEST(PassedBlocks, NeverChangeABody) {
       EXPECT_EQ(without.totals.passedBlocks, 0u);
       passed += with[i].totals.passedBlocks;
       packets += without.totals.packets;
+      if (queries[i].regex) matched += without.totals.packets;
+      if (!queries[i].frameFilter.empty()) framed += without.totals.packets;
       const bool isWhole = !queries[i].tsMaxNs && !queries[i].limits.packets;
       if (!isWhole) continue;
       EXPECT_EQ(with[i].totals.readPackets, without.totals.readPackets) << "query " << i;
@@ -103,6 +126,8 @@ TEST(PassedBlocks, NeverChangeABody) {
   }
   EXPECT_GT(passed, 1000u);
   EXPECT_GT(packets, 1000u);
+  EXPECT_GT(matched, 0u);
+  EXPECT_GT(framed, 0u);
 }
 
 /// 100 blocks, of which only the 70th has the address that is asked for.
