@@ -1,5 +1,6 @@
 /** The appliance: a device's HTTP API over its store. */
 import type { RequestListener } from 'node:http'
+import { hasMachineCode } from '../native/addon.ts'
 import { authenticate, recognize } from '../src/auth/authenticate.ts'
 import { LoginGate } from '../src/auth/login-gate.ts'
 import { UsersFile } from '../src/auth/users-file.ts'
@@ -63,6 +64,9 @@ export async function startAppliance(
   const server = await listen(createHandler(parts, users), config.listen, metrics)
   const owned = starting.move()
   if (isInsecure(config.listen)) log.warn('listen.insecure', { url: server.url })
+  if (!hasMachineCode()) {
+    log.warn('filters.slow', { needs: 'x86-64, and leave to make memory executable' })
+  }
   log.info('appliance.started', { url: server.url, store: config.store })
   return {
     url: server.url,

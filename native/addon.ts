@@ -102,6 +102,7 @@ const engine = loadAddon<{
   openDownload(options: NativeOptions): Promise<NativeDownload>
   /** 2^63 - 1 stands for the whole capture. */
   lookBackNs(timeSource: number): bigint
+  hasMachineCode(): boolean
   countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
   listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
 }>('capfleet')
@@ -181,6 +182,11 @@ const WHOLE_CAPTURE_NS = 2n ** 63n - 1n
 export function lookBackNs(source: TimeSource): bigint | 'whole-capture' {
   const backNs = engine.lookBackNs(TIME_SOURCES[source])
   return backNs === WHOLE_CAPTURE_NS ? 'whole-capture' : backNs
+}
+
+/** Whether BPF filters run as machine code here; else each packet takes them several times as long. */
+export function hasMachineCode(): boolean {
+  return engine.hasMachineCode()
 }
 
 /**

@@ -7,6 +7,7 @@
 #include "count_job.h"
 #include "download_wrap.h"
 #include "error_value.h"
+#include "filter/bpf_machine_code.h"
 #include "import_job.h"
 #include "list_job.h"
 #include "live_capture_wrap.h"
@@ -24,6 +25,11 @@ Napi::Value lookBackNs(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), VendorClock::lookBackNs(source));
 }
 
+/// hasMachineCode(): boolean, as BpfMachineCode::isAvailable().
+Napi::Value hasMachineCode(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), BpfMachineCode::isAvailable());
+}
+
 }  // namespace
 
 Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
@@ -34,6 +40,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("clockNs", Napi::Function::New<clockNs>(env));
   exports.Set("openDownload", Napi::Function::New<&DownloadWrap::open>(env));
   exports.Set("lookBackNs", Napi::Function::New<lookBackNs>(env));
+  exports.Set("hasMachineCode", Napi::Function::New<hasMachineCode>(env));
   exports.Set("countPackets", Napi::Function::New<countPackets>(env));
   exports.Set("listBlocks", Napi::Function::New<listBlocksOf>(env));
   exports.Set("openLiveCapture", Napi::Function::New<&LiveCaptureWrap::open>(env));

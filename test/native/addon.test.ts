@@ -8,6 +8,7 @@ import {
   type Chunk,
   countPackets,
   Download,
+  hasMachineCode,
   listBlocks,
   lookBackNs,
   regexCompilerPath,
@@ -319,6 +320,10 @@ test('the distance at which a source address stops being a time can be set', asy
     (await download(streams, { timeSource: 'vendorA7280_mac48', ...options })).totals.firstNs
   assert.equal(await firstNs({}), START_NS, 'more than 60 s away')
   assert.equal(await firstNs({ mac48LimitNs: 100_000_000_000n }), START_NS + 90_000_000_000n)
+})
+
+test('filters run as machine code where there is a translator for the processor', () => {
+  assert.equal(hasMachineCode(), process.arch === 'x64')
 })
 
 test('says how far before a range a time source must read', () => {

@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 
+#include <cassert>
 #include <cstring>
 #include <initializer_list>
 #include <vector>
@@ -276,6 +277,13 @@ std::unique_ptr<const BpfMachineCode> BpfMachineCode::make(const BpfProgram& pro
     return nullptr;
   }
   return std::unique_ptr<const BpfMachineCode>(new BpfMachineCode(memory, code.size()));
+}
+
+bool BpfMachineCode::isAvailable() {
+  constexpr uint8_t kAcceptAll[kBpfInstructionBytes] = {6, 0, 0, 0, 1, 0, 0, 0};  // ret #1
+  const auto program = BpfProgram::parse(kAcceptAll);
+  assert(program);
+  return make(*program) != nullptr;
 }
 
 BpfMachineCode::BpfMachineCode(void* memory, size_t bytes)

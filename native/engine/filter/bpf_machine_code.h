@@ -15,6 +15,8 @@ class BpfMachineCode {
  public:
   /// Null on other processors, and where the system gives no memory that may be executed.
   static std::unique_ptr<const BpfMachineCode> make(const BpfProgram& program);
+  /// Whether there is any on this machine, which is tried.
+  static bool isAvailable();
   ~BpfMachineCode();
   BpfMachineCode(const BpfMachineCode&) = delete;
   BpfMachineCode& operator=(const BpfMachineCode&) = delete;
