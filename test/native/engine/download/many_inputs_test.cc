@@ -92,7 +92,7 @@ TEST(ManyInputs, TenThousandThatOverlapAreMergedWithFewOpenFiles) {
 class MemoryGrowth {
  public:
   MemoryGrowth() : before_(now()) {}
-  uint64_t bytes() const { return now() - std::min(now(), before_); }
+  uint64_t bytes() const { return std::max(now(), before_) - before_; }
 
  private:
   static uint64_t now() {
