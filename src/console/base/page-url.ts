@@ -82,6 +82,8 @@ export function usePageState(): PageState {
     const read = (): void => setState(currentState())
     const events = ['page-state', ...OUTSIDE_EVENTS]
     for (const name of events) window.addEventListener(name, read)
+    // The address may have changed since the first drawing, when nobody listened yet.
+    read()
     return () => {
       for (const name of events) window.removeEventListener(name, read)
     }
