@@ -1,8 +1,12 @@
 // The page in a real browser, over a real gateway, worker, Redis and appliances.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer, request as httpRequest, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import {
   hindrances,
@@ -22,6 +26,7 @@ import { type ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.t
 import { httpGet } from '../support/http-get.ts'
 import { readPcap } from '../support/packets/pcap-records.ts'
 import { USER_PASSWORD } from '../support/suite-secrets.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access']
 const MARKUP = '<img src=x onerror="document.title=`broken`">'
@@ -232,7 +237,55 @@ describe('the page', { skip: missingForConsole(), timeout: 180_000 }, () => {
     await show(own.page, `#/timeline?${WHOLE_RANGE}`)
     await own.page.locator('.lane-canvas').waitFor()
     assert.equal(await own.page.locator('.builder').count(), 0)
+    // By an address that somebody else has sent: what is not for viewers is not there, and nothing of it is asked for.
+    const asked: string[] = []
+    own.page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    for (const hash of ['#/exports', '#/access', '#/exports?order=schedule']) {
+      await show(own.page, hash)
+      await own.page.locator('nav a[aria-current=page]', { hasText: 'Access' }).waitFor()
+      await settled(own.page)
+      const headings = await own.page.getByRole('main').getByRole('heading').allInnerTexts()
+      assert.deepEqual(
+        headings.filter((text) => /users|audit|export|schedule/i.test(text)),
+        [],
+        hash,
+      )
+    }
+    assert.deepEqual(
+      asked.filter((path) => /exports|schedules|users|audit/.test(path)),
+      [],
+    )
     assert.deepEqual(own.faults, [])
+  })
+
+  test('what is copied as curl brings the same file', async () => {
+    const answer = await fetch(`${world.gateway.url}/v1/tokens?Scopes=capture:download`, {
+      method: 'POST',
+      headers: world.gateway.as.user,
+    })
+    const { token } = (await answer.json()) as { readonly token: string }
+    await using own = await stand.browser.open(stand.url, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    await signIn(own.page, { user: 'user', password: USER_PASSWORD })
+    await show(own.page, `#/timeline?${WHOLE_RANGE}&FilterBPF=greater+700`)
+    await own.page.getByRole('button', { name: 'Copy as curl' }).click()
+    const line = await own.page.evaluate(() => navigator.clipboard.readText())
+    assert.match(line, /^curl -fsS -u user -OJ 'http/)
+    await using folder = await tempFolder()
+    // curl would ask for the password at a terminal.
+    const byPassword = line.replace('-u user', '-u "user:$PASSWORD"')
+    const byToken = line
+      .replace('-u user', '-H "Authorization: Bearer $CAPFLEET_TOKEN"')
+      .replace('-OJ', '-o by-token.pcap')
+    const env = { ...process.env, PASSWORD: USER_PASSWORD, CAPFLEET_TOKEN: token }
+    for (const command of [byPassword, byToken])
+      await promisify(execFile)('sh', ['-c', command], { cwd: folder.path, env })
+    const direct = await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}&FilterBPF=greater+700`)
+    const names = await readdir(folder.path)
+    assert.equal(names.length, 2)
+    for (const name of names)
+      assert.equal(sha256(await readFile(join(folder.path, name))), sha256(direct), name)
   })
 
   test('works below a path prefix, behind a proxy', async () => {
@@ -337,10 +390,23 @@ async function hindrancesIn(
     await settled(page)
     found.push(...(await hindrances(page)).map((hindrance) => `${view}: ${hindrance}`))
     await page.setViewportSize({ width: 320, height: 640 })
+    found.push(...(await hindrances(page)).map((hindrance) => `${view} on a phone: ${hindrance}`))
     const beyondPx = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     if (beyondPx > 0) found.push(`${view}: ${beyondPx} px wider than a phone`)
     await page.setViewportSize({ width: 1_280, height: 720 })
   }
+  await show(page, `#/timeline?${WHOLE_RANGE}&FilterBPF=tcp+prt+80`)
+  await page.getByText('Limits', { exact: true }).click()
+  await page.locator('#parameter-FilterBPF-problem', { hasText: 'syntax error' }).waitFor()
+  found.push(...(await hindrances(page)).map((hindrance) => `group and mistake: ${hindrance}`))
+  await show(page, '#/fleet?device=east')
+  await page
+    .locator('.details')
+    .getByRole('button', { name: /capture/ })
+    .first()
+    .click()
+  await page.getByRole('dialog').waitFor()
+  found.push(...(await hindrances(page)).map((hindrance) => `dialog: ${hindrance}`))
   return [...found, ...own.faults].map((hindrance) => `${theme}: ${hindrance}`)
 }
 
