@@ -49,23 +49,26 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
     children.defer(() => child.stop(STOP_GRACE_MS))
     return child
   }
-  for (const device of home.devices) {
-    const name = `${device.name}-recorder`
-    children.use(await startSupervised(name, ['recorder', '--config', device.configPath], logPath(name)))
-  }
+  const supervise = async (name: string, args: readonly string[]) =>
+    children.use(await startSupervised(name, args, logPath(name)))
+  await allStarted(
+    home.devices.map(({ name, configPath }) =>
+      supervise(`${name}-recorder`, ['recorder', '--config', configPath]),
+    ),
+  )
   const { range, losses } =
     options.importFiles.length > 0
       ? await loadImportedFiles(home.devices, options.importFiles, signal)
       : { range: await loadGeneratedTraffic(home, signal), losses: 0 }
-  const appliances: ChildProgram[] = []
-  for (const device of home.devices)
-    appliances.push(await start(device.name, ['appliance', '--config', device.configPath]))
+  const appliances = await allStarted(
+    home.devices.map(({ name, configPath }) => start(name, ['appliance', '--config', configPath])),
+  )
   if (signal.aborted) return
   const [first] = home.devices
   const live = traffic === undefined || first === undefined ? undefined : await startLiveCapture(first)
   const gatewayConfig = await writeGatewayConfig(options, home, appliances)
   const gateway = await start('gateway', ['gateway', '--config', gatewayConfig])
-  children.use(await startSupervised('worker', ['worker', '--config', gatewayConfig], logPath('worker')))
+  await supervise('worker', ['worker', '--config', gatewayConfig])
   const gatewayUrl = gateway.address
   const netrcPath = await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
   process.stdout.write(`capfleet ready ${gatewayUrl}\n`)
@@ -74,6 +77,12 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   await Promise.race([aborted(signal), gateway.ended])
   if (!signal.aborted) process.stderr.write(`capfleet: the gateway ended; its log is in ${home.folder}/log\n`)
   failOnLosses(losses)
+}
+
+/** When one fails, all the others have started or failed too: whoever ends what has started misses none. */
+async function allStarted<T>(starts: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(starts)
+  return await Promise.all(starts)
 }
 
 /** As systemd or Kubernetes would: a recorder or a worker that dies is started again and goes on where it was. */

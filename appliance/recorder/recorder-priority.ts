@@ -9,6 +9,6 @@ export function raisePriority(log: Log): void {
   try {
     setPriority(constants.priority.PRIORITY_HIGH)
   } catch {
-    log.info('recorder.normal-priority', { needs: 'CAP_SYS_NICE or a nice limit (LimitNICE=-7)' })
+    log.info('recorder.normal-priority', { needs: 'CAP_SYS_NICE or a nice limit (LimitNICE=-20)' })
   }
 }

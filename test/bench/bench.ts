@@ -2,7 +2,8 @@
  * `npm run bench -- [name ...]` runs the rows of rows.ts whose names begin so, `all` or nothing all of them:
  * both sides in turn, medians, ratios of time and of processor time.
  *
- *   --size-mib N   size of each set of files; default 512. The single capture has four times that, unless --quick
+ *   --size-mib N   size of each set of files; default 512. The single capture is a set of four times that size (of N
+ *                  itself with --quick and in a profile)
  *   --rounds N     default 5, fewer where all rows would take longer than 20 minutes; --quick is one
  *   --pcap DIR     the captures of a folder of yours take the place of the single file that is made
  *   --json FILE    all figures, also as JSON

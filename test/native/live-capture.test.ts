@@ -26,6 +26,9 @@ import { tempFolder } from '../support/temp-folder.ts'
 
 const OVERRUNS = Number(process.env.OVERRUNS ?? 3)
 
+const SCHED_OTHER = 0
+const SCHED_FIFO = 1
+
 const ADDRESSES = '02000000000102000000000f'
 
 /** A packet with these bytes behind its addresses, filled up to a length. */
@@ -89,7 +92,47 @@ async function beginTcpdump(interfaceName: string, file: string, packets: number
   return { ended }
 }
 
+interface ThreadSchedule {
+  readonly nice: number
+  readonly policy: number
+}
+
+/** How the kernel lets each thread of this process run. */
+async function threadSchedules(): Promise<ThreadSchedule[]> {
+  const threads = await readdir('/proc/self/task')
+  return await Promise.all(
+    threads.map(async (thread) => {
+      const text = await readFile(`/proc/self/task/${thread}/stat`, 'utf8')
+      // Fields from the third on; the second, the name, may contain anything.
+      const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+      return { nice: Number(fields[16]), policy: Number(fields[38]) }
+    }),
+  )
+}
+
 inNetworkNamespace(fileURLToPath(import.meta.url), () => {
+  test('who takes packets from a ring goes before all, and who writes them before ordinary programs', async (t) => {
+    const [mayBeRealTime, mayBePreferred] = [
+      ['chrt', '-f', '1', 'true'],
+      ['nice', '-n', '-20', 'sh', '-c', 'test "$(nice)" = -20'],
+    ].map(([command = '', ...args]) => spawnSync(command, args).status === 0)
+    if (!(mayBeRealTime && mayBePreferred) && process.env.CI !== 'true')
+      return t.skip('no thread may be preferred here (CAP_SYS_NICE)')
+    const { far } = await makeVethPair()
+    const capture = await LiveCapture.open(optionsFor(far, { threads: 2 }))
+    // Each prefers itself when it begins.
+    await eventually(
+      async () => {
+        const schedules = await threadSchedules()
+        const preferred = schedules.filter(({ nice, policy }) => nice < 0 || policy !== SCHED_OTHER)
+        const words = preferred.map(({ nice, policy }) => `${policy}:${nice}`).sort()
+        return words.join(' ') === `${SCHED_OTHER}:-20 ${SCHED_FIFO}:0 ${SCHED_FIFO}:0`
+      },
+      { limitMs: 5_000, message: 'two threads in real time and one of nice -20' },
+    )
+    capture.close()
+  })
+
   test('stores the very bytes that tcpdump stores, tags and lengths included', async () => {
     await using root = await tempFolder()
     const { near, far } = await makeVethPair()

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "os/thread_priority.h"
+
 namespace capfleet {
 
 namespace {
@@ -70,6 +72,8 @@ std::vector<RecordedStream> CaptureWriter::finished() const {
 }
 
 void CaptureWriter::run() {
+  // A queue that nobody empties loses packets as surely as a ring does.
+  preferThread();
   bool goesOn = true;
   while (goesOn) {
     queue_.wait(waitMs());

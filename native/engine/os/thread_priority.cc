@@ -14,10 +14,12 @@ constexpr int kWorstNice = 19;
 void raiseThreadPriority() {
   const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_FIFO)};
   // For Linux the process number of a thread names that thread alone.
-  const pid_t thread = gettid();
-  if (sched_setscheduler(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0) return;
+  if (sched_setscheduler(gettid(), SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) != 0) preferThread();
+}
+
+void preferThread() {
   for (int nice = kBestNice; nice < 0; ++nice) {
-    if (setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0) return;
+    if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice) == 0) return;
   }
 }
 

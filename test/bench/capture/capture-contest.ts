@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { makeVethPair } from '../../support/live/network-namespace.ts'
+import { makeVethPair, type VethPair } from '../../support/live/network-namespace.ts'
 import { sendPackets } from '../../support/packets/packet-sender.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { writeImixTraffic } from '../inputs/imix-traffic.ts'
@@ -14,10 +14,14 @@ import { printCells } from '../report/print-cells.ts'
 interface Capturer {
   readonly label: string
   readonly command: string
-  readonly args: (interfaceName: string, folder: string) => readonly string[]
+  /** Takes several interfaces; of one that does not, there is a process for each. */
+  readonly takesAll: boolean
+  readonly args: (interfaceNames: readonly string[], folder: string) => readonly string[]
 }
 
 interface Load {
+  readonly ports: number
+  /** At each port; 0 = as many as the sender makes. */
   readonly packetsPerSecond: number
   /** Busy processes on the capturer's core. */
   readonly hogs: number
@@ -25,59 +29,56 @@ interface Load {
 
 const RECORDER = fileURLToPath(new URL('capture-recorder.ts', import.meta.url))
 const CAPTURERS: readonly Capturer[] = [
-  { label: 'capfleet', command: process.execPath, args: (name, folder) => [RECORDER, name, folder] },
+  {
+    label: 'capfleet',
+    command: process.execPath,
+    takesAll: true,
+    args: (names, folder) => [RECORDER, folder, ...names],
+  },
   {
     label: 'tcpdump -B 128 MiB',
     command: 'tcpdump',
-    args: (name, folder) => [
-      '-i',
-      name,
-      '-w',
-      join(folder, 'a.pcap'),
-      '-B',
-      '131072',
-      '-s',
-      '0',
-      '--nano',
-      '-Z',
-      'root',
-    ],
+    takesAll: false,
+    args: (names, folder) => [...tcpdumpWords(names, folder), '-B', '131072', '-s', '0', '--nano'],
   },
-  {
-    label: 'tcpdump',
-    command: 'tcpdump',
-    args: (name, folder) => ['-i', name, '-w', join(folder, 'a.pcap'), '-Z', 'root'],
-  },
+  { label: 'tcpdump', command: 'tcpdump', takesAll: false, args: tcpdumpWords },
   {
     label: 'dumpcap -B 128 MiB',
     command: 'dumpcap',
-    args: (name, folder) => ['-i', name, '-P', '-B', '128', '-w', join(folder, 'a.pcap')],
+    takesAll: true,
+    // Of several interfaces it can only write PCAPNG.
+    args: (names, folder) => [
+      ...names.flatMap((name) => ['-i', name, '-B', '128']),
+      ...(names.length === 1 ? ['-P'] : []),
+      '-w',
+      fileOf(names, folder),
+    ],
   },
   {
     label: 'netsniff-ng 128 MiB',
     command: 'netsniff-ng',
-    args: (name, folder) => [
-      '-i',
-      name,
-      '-o',
-      join(folder, 'a.pcap'),
-      '-s',
-      '-S',
-      '128MiB',
-      '-T',
-      '0xa1b23c4d',
+    takesAll: false,
+    args: (names, folder) => [
+      ...['-i', names.join(), '-o', fileOf(names, folder)],
+      ...['-s', '-S', '128MiB', '-T', '0xa1b23c4d'],
     ],
   },
 ]
 const LOADS: readonly Load[] = [
-  { packetsPerSecond: 100_000, hogs: 0 },
-  { packetsPerSecond: 250_000, hogs: 0 },
-  { packetsPerSecond: 0, hogs: 0 },
-  { packetsPerSecond: 0, hogs: 4 },
-  { packetsPerSecond: 0, hogs: 12 },
-  { packetsPerSecond: 0, hogs: 24 },
+  { ports: 1, packetsPerSecond: 100_000, hogs: 0 },
+  { ports: 1, packetsPerSecond: 250_000, hogs: 0 },
+  { ports: 1, packetsPerSecond: 0, hogs: 0 },
+  { ports: 1, packetsPerSecond: 0, hogs: 4 },
+  { ports: 1, packetsPerSecond: 0, hogs: 12 },
+  { ports: 1, packetsPerSecond: 0, hogs: 24 },
+  { ports: 3, packetsPerSecond: 0, hogs: 0 },
+  { ports: 3, packetsPerSecond: 0, hogs: 24 },
 ]
-const WIDTHS = [9, 5, 20, 9, 9, 9, 7, 11]
+const WIDTHS = [5, 9, 5, 20, 9, 9, 9, 7, 11]
+const MOST_PORTS = 3
+/** Types of PCAPNG's blocks. */
+const PCAPNG_SECTION = 0x0a0d0d0a
+const PCAPNG_PACKET = 6
 const INPUT_BYTES = 64 * 2 ** 20
 const ROUNDS = Number(process.argv[2])
 const SENDER_CORE = '0'
@@ -87,41 +88,59 @@ await using root = await tempFolder()
 const traffic = join(root.path, 'sent.pcap')
 await writeImixTraffic([traffic], { seed: 1, startNs: 0n, bytes: INPUT_BYTES })
 // IMIX is within an Ethernet MTU; tags are on top of that.
-const { near, far } = await makeVethPair(2_000)
+const pairs: VethPair[] = []
+for (let port = 0; port < MOST_PORTS; port++) pairs.push(await makeVethPair(2_000))
 spawnSync('taskset', ['-pc', SENDER_CORE, String(process.pid)])
-printCells(['rate', 'hogs', 'capturer', 'offered', 'stored', 'dropped', '%', 'CPU s/Mpkt'], WIDTHS)
+printCells(['ports', 'rate', 'hogs', 'capturer', 'offered', 'stored', 'dropped', '%', 'CPU s/Mpkt'], WIDTHS)
 for (const load of LOADS) {
   for (const capturer of CAPTURERS) {
     if (spawnSync('which', [capturer.command]).status === 0) await contest(load, capturer)
   }
 }
 
-async function contest({ packetsPerSecond, hogs }: Load, capturer: Capturer): Promise<void> {
+function tcpdumpWords(names: readonly string[], folder: string): readonly string[] {
+  return ['-i', names.join(), '-w', fileOf(names, folder), '-Z', 'root']
+}
+
+function fileOf(names: readonly string[], folder: string): string {
+  return join(folder, `${names.join('-')}.pcap`)
+}
+
+async function contest({ ports, packetsPerSecond, hogs }: Load, capturer: Capturer): Promise<void> {
   await using folder = await tempFolder()
   const work = join(folder.path, 'c')
   await mkdir(work)
-  const child = spawn('taskset', ['-c', CAPTURE_CORE, capturer.command, ...capturer.args(far, work)], {
-    stdio: ['pipe', 'ignore', 'pipe'],
-  })
-  await settled(child, work)
+  const wires = pairs.slice(0, ports)
+  const interfaces = wires.map(({ far }) => far)
+  const groups = capturer.takesAll ? [interfaces] : interfaces.map((name) => [name])
+  const children = groups.map((names) =>
+    spawn('taskset', ['-c', CAPTURE_CORE, capturer.command, ...capturer.args(names, work)], {
+      stdio: ['pipe', 'ignore', 'pipe'],
+    }),
+  )
+  await Promise.all(children.map((child) => settled(child, work)))
   const busy = Array.from({ length: hogs }, () =>
     spawn('taskset', ['-c', CAPTURE_CORE, 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' }),
   )
-  const before = await cpuSeconds(child.pid)
-  const offered = Number(
-    await sendPackets(near, traffic, { rounds: ROUNDS, packetsPerSecond, receiver: far }),
+  const before = await cpuSecondsOfAll(children)
+  const sent = wires.map(({ near, far }) =>
+    sendPackets(near, traffic, { rounds: ROUNDS, packetsPerSecond, receiver: far }),
   )
+  const offered = (await Promise.all(sent)).reduce((sum, packets) => sum + Number(packets), 0)
   for (const hog of busy) hog.kill()
   // All tools hand over what they have within a second.
   await delay(1500)
-  const cpu = (await cpuSeconds(child.pid)) - before
-  const ended = once(child, 'exit')
-  if (capturer.label === 'capfleet') child.stdin?.end()
-  else child.kill('SIGINT')
-  await ended
+  const cpu = (await cpuSecondsOfAll(children)) - before
+  const ended = children.map((child) => once(child, 'exit'))
+  for (const child of children) {
+    if (capturer.label === 'capfleet') child.stdin?.end()
+    else child.kill('SIGINT')
+  }
+  await Promise.all(ended)
   const stored = await countStored(work)
   printCells(
     [
+      String(ports),
       packetsPerSecond === 0 ? 'max' : packetsPerSecond.toLocaleString('en'),
       String(hogs),
       capturer.label,
@@ -146,19 +165,35 @@ async function settled(child: ChildProcess, folder: string): Promise<void> {
   await delay(500)
 }
 
+async function cpuSecondsOfAll(children: readonly ChildProcess[]): Promise<number> {
+  const each = await Promise.all(children.map(({ pid }) => cpuSeconds(pid)))
+  return each.reduce((sum, seconds) => sum + seconds, 0)
+}
+
 async function cpuSeconds(pid: number | undefined): Promise<number> {
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** Records in all files of PCAP, wherever they are. */
+/** Records in all files, wherever they are. */
 async function countStored(folder: string): Promise<number> {
   let count = 0
   for (const name of await readdir(folder, { recursive: true })) {
     const path = join(folder, name)
     if (!name.endsWith('.pcap') || !(await stat(path)).isFile()) continue
-    const bytes = await readFile(path)
-    for (let at = 24; at + 16 <= bytes.length; count++) at += 16 + bytes.readUInt32LE(at + 8)
+    count += countRecords(await readFile(path))
   }
+  return count
+}
+
+function countRecords(bytes: Buffer): number {
+  let count = 0
+  if (bytes.length >= 4 && bytes.readUInt32LE(0) === PCAPNG_SECTION) {
+    for (let at = 0; at + 12 <= bytes.length; at += bytes.readUInt32LE(at + 4)) {
+      if (bytes.readUInt32LE(at) === PCAPNG_PACKET) count++
+    }
+    return count
+  }
+  for (let at = 24; at + 16 <= bytes.length; count++) at += 16 + bytes.readUInt32LE(at + 8)
   return count
 }

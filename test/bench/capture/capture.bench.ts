@@ -1,8 +1,8 @@
 /**
- * Live capture on a veth pair in a network namespace: the same packets at the same rate into ours and
- * into tcpdump, dumpcap and netsniff-ng, one after the other; what each has in its file. Also with busy
- * processes on the core of the capturer. The sender has the other core. Then ours as programs of
- * their own, recorder and appliance, alone and beside downloads.
+ * Live capture on veth pairs in a network namespace: the same packets at the same rate into ours and
+ * into tcpdump, dumpcap and netsniff-ng, one after the other; what each has in its files. Also of three
+ * ports, and with busy processes on the core of the capturer. The sender has the other core. Then ours as
+ * programs of their own, recorder and appliance, alone and beside downloads.
  *
  *   CAPTURE_ROUNDS=<n>   the 64 MiB of packets are sent so many times; default 8
  */

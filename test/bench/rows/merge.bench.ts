@@ -1,7 +1,10 @@
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { tempFolder } from '../../support/temp-folder.ts'
 import type { BenchInput } from '../inputs/bench-inputs.ts'
 import { shellOutput } from '../report/measure-command.ts'
-import { download, packetsOf, shellLine } from '../sides/contenders.ts'
+import { command, download, packetsOf, shellLine } from '../sides/contenders.ts'
+import { ENGINE_RUN, importAsStreams } from '../sides/engine-run.ts'
 import { fromDevices } from '../sides/merge-devices.ts'
 import { mergecap, mergecapInto } from '../sides/mergecap.ts'
 import type { Contender, Row, WorkloadMaker } from './row.ts'
@@ -9,6 +12,8 @@ import type { Contender, Row, WorkloadMaker } from './row.ts'
 const MERGE_FILES = fileURLToPath(new URL('../sides/merge-files.ts', import.meta.url))
 const FLEET_CAPTURE = 'bench-fleet'
 const DEVICES = 3
+/** What a process may open unless it asks for more. */
+const OPEN_FILES = 1_024
 
 /** The gateway's merge against mergecap: over files, and from devices through the gateway. */
 export const merges: readonly Row[] = [
@@ -32,6 +37,13 @@ export const merges: readonly Row[] = [
   { name: 'merge-256', what: '256 interleaved files, mergecap', make: overFiles(256, 1) },
   { name: 'merge-bursts-256', what: '256 files of bursts, mergecap', make: overFiles(256, 64) },
   { name: 'merge-1000', what: '1,000 files, mergecap', floor: 8, goal: 20, make: overFiles(1_000, 1) },
+  {
+    name: 'merge-10000',
+    what: '10,000 captures of a store with 1,024 open files, mergecap with all files open',
+    floor: 8,
+    goal: 20,
+    make: overCaptures(10_000),
+  },
   { name: 'merge-8-receiver', what: '8 devices, our client alone', make: fromDevices(8, 64, 'receiver') },
   {
     name: 'merge-8-interleaved',
@@ -69,6 +81,25 @@ function overFiles(count: number, burstPackets: number): WorkloadMaker {
   return async ({ inputs }) => {
     const input = await inputs.interleaved(count, burstPackets)
     return { inputBytes: input.traffic.bytes, ours: mergeFiles(input), peer: mergecap(input) }
+  }
+}
+
+/** The engine over a store: more captures than it may open files. mergecap refuses them, unless it may open all. */
+function overCaptures(count: number): WorkloadMaker {
+  return async ({ inputs, owned }) => {
+    const input = await inputs.interleaved(count)
+    const store = owned.use(await tempFolder()).path
+    await importAsStreams(store, input.paths)
+    const files = dirname(input.paths[0] ?? '')
+    // Their paths are more than one word of a shell may be long.
+    const engine = (words: string) => `ulimit -n ${OPEN_FILES} && ${ENGINE_RUN} ${words} '${store}'/*/cap0`
+    const peer = (target: string) =>
+      `ulimit -n "$(ulimit -Hn)" && mergecap -F nsecpcap -w ${target} '${files}/${input.name}'.*.pcap`
+    return {
+      inputBytes: input.traffic.bytes,
+      ours: command('engine', ['bash', '-c', engine('')], engine('--write')),
+      peer: command('mergecap', ['bash', '-c', peer('/dev/null')], peer('-')),
+    }
   }
 }
 
