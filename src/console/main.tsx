@@ -13,7 +13,7 @@ import {
   VIEWS,
   type View,
 } from './base/page-url.ts'
-import { markChosenTheme, type Preferences, preferredZone, usePreferences } from './base/preferences.ts'
+import { type Preferences, preferredZone, usePreferences } from './base/preferences.ts'
 import { may, type Session, type SignedIn, useSession } from './base/session.ts'
 import { FleetPage } from './fleet/fleet-page.tsx'
 import { InsidePage } from './inside/inside-page.tsx'
@@ -138,7 +138,6 @@ function linkTo(view: View, { values }: PageState): string {
   return formatPageState({ view, values })
 }
 
-markChosenTheme()
 settleAddresses(preferredZone)
 const root = document.querySelector('#page')
 if (root !== null) render(<Page />, root)

@@ -6,12 +6,16 @@ import { withoutEval } from './without-eval.ts'
 const ASSET_NAME = 'assets/[name]-[hash][extname]'
 
 /** What the page loads before all else has no hash in its name: each gateway has it, whatever the page that names it. */
-function withAgain(): Plugin {
+const FIRST = ['again.js', 'theme.js']
+
+function withFirst(): Plugin {
   return {
-    name: 'again',
+    name: 'first',
     async generateBundle() {
-      const source = await this.fs.readFile(decodeURI(new URL('./again.js', import.meta.url).pathname))
-      this.emitFile({ type: 'asset', fileName: 'assets/again.js', source })
+      for (const name of FIRST) {
+        const source = await this.fs.readFile(decodeURI(new URL(name, import.meta.url).pathname))
+        this.emitFile({ type: 'asset', fileName: `assets/${name}`, source })
+      }
     },
   }
 }
@@ -22,7 +26,7 @@ export default defineConfig({
   // A public name in the address of an import would be a second way to serve files.
   publicDir: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  plugins: [withoutEval(), withAgain()],
+  plugins: [withoutEval(), withFirst()],
   worker: { format: 'es', plugins: () => [withoutEval()] },
   build: {
     outDir: '../../dist-console',

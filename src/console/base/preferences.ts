@@ -20,8 +20,10 @@ export function usePreferences(): Preferences {
     theme,
     zone: isUtc ? 'UTC' : browserZone(),
     toggleTheme: () => {
-      setChosen(keep('theme', theme === 'dark' ? 'light' : 'dark'))
-      markChosenTheme()
+      const next = keep('theme', theme === 'dark' ? 'light' : 'dark')
+      setChosen(next)
+      // Of a page that is loaded, theme.js says it.
+      document.documentElement.dataset.theme = next
     },
     toggleZone: () => setUtc(keep('zone', isUtc ? 'local' : 'UTC') === 'UTC'),
   }
@@ -29,12 +31,6 @@ export function usePreferences(): Preferences {
 
 export function preferredZone(): Zone {
   return kept('zone') === 'local' ? browserZone() : 'UTC'
-}
-
-/** Called before anything is drawn. What the browser is set to, the style sheet knows by itself. */
-export function markChosenTheme(): void {
-  const theme = chosenTheme()
-  if (theme !== undefined) document.documentElement.dataset.theme = theme
 }
 
 function chosenTheme(): Theme | undefined {

@@ -2,6 +2,7 @@
 import { bytesText, countText } from '../base/amounts.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
+import { CopyBeside } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
 import type { CaptureSpan, FoundCaptures } from './captures.ts'
 
@@ -36,6 +37,7 @@ export function CaptureList({ found, onChoose }: CaptureListProps) {
                 <span class="mono number">{countText(capture.packets)}</span>
                 <span class="mono number">{bytesText(capture.bytes)}</span>
               </button>
+              <CopyBeside text={capture.name} />
             </li>
           ))}
         </ul>

@@ -78,14 +78,12 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene, look:
   context.rect(0, AXIS_PX, widthPx, Math.max(0, bottomPx - AXIS_PX))
   context.clip()
   drawGrid(context, axis, { view, zone, widthPx, look, bottomPx })
-  const [first, last] = visibleLanes(scene, lanes.length)
-  for (let index = first; index < last; index += 1) {
-    const lane = lanes[index]
-    if (lane !== undefined)
-      drawLane(context, scene, { lane, topPx: AXIS_PX + index * lanePx - scrolledPx, look })
-  }
+  const shown = laneDrawings(scene, look)
+  for (const lane of shown) drawLane(context, scene, lane)
   drawNow(context, scene, look)
   drawSelection(context, scene, look)
+  // It is said of the whole lane, whatever is selected.
+  for (const drawing of shown) if (scene.silent.has(drawing.lane.device)) drawSilence(context, scene, drawing)
   drawCursor(context, scene, look)
   context.restore()
   drawAxis(context, axis, { view, zone, widthPx, look })
@@ -97,12 +95,19 @@ interface LaneDrawing {
   readonly look: Look
 }
 
+function laneDrawings(scene: Scene, look: Look): readonly LaneDrawing[] {
+  const { lanes, lanePx, scrolledPx } = scene
+  const [first, last] = visibleLanes(scene, lanes.length)
+  return lanes
+    .slice(first, last)
+    .map((lane, index) => ({ lane, topPx: AXIS_PX + (first + index) * lanePx - scrolledPx, look }))
+}
+
 function drawLane(context: CanvasRenderingContext2D, scene: Scene, { lane, topPx, look }: LaneDrawing): void {
   const { widthPx, view, lanePx } = scene
   const bottomPx = topPx + lanePx
   context.fillStyle = look.line
   context.fillRect(0, bottomPx - 1, widthPx, 1)
-  if (scene.silent.has(lane.device)) drawSilence(context, scene, { topPx, look })
   const activity = scene.activity.get(lane.device)
   if (activity !== undefined) {
     context.fillStyle = look.raised
@@ -127,7 +132,7 @@ function drawLane(context: CanvasRenderingContext2D, scene: Scene, { lane, topPx
 function drawSilence(
   context: CanvasRenderingContext2D,
   { widthPx, lanePx }: Scene,
-  { topPx, look }: Omit<LaneDrawing, 'lane'>,
+  { topPx, look }: LaneDrawing,
 ): void {
   context.save()
   context.beginPath()
