@@ -257,7 +257,8 @@ export const TEXTS = {
     allSites: 'All sites',
     text: 'Filter by event or fact',
     listening: 'Listening.',
-    silent: 'devices are not heard now:',
+    silent: (count: number) =>
+      count === 1 ? '1 device is not heard now:' : `${count} devices are not heard now:`,
     waiting: 'Nothing has happened yet. The next event appears here.',
     noneFound: 'No event matches. Clear the filters to see all.',
     latest: (count: number, last: string) => `${count} events, the latest: ${last}`,

@@ -115,7 +115,7 @@ function Connection({ heard: { isConnected, failure, fleet } }: { readonly heard
       <span class="good">{texts.listening}</span>{' '}
       {silent.length === 0 ? null : (
         <span class="bad">
-          {countText(silent.length)} {texts.silent}{' '}
+          {texts.silent(silent.length)}{' '}
           {silent
             .slice(0, NAMED_MAX)
             .map(({ device, code }) => `${device} (${code})`)

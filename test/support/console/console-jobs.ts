@@ -70,6 +70,22 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
   })
 
+  test('an export whose events are not to be had is followed by the list', async () => {
+    const { page, world } = stand()
+    const { line } = world.device('west')
+    await page.route('**/v1/exports/*/events', (route) => route.fulfill({ status: 503 }))
+    await show(page, `#/timeline?${WHOLE_RANGE}&Device=west&Reason=followed`)
+    await page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+    line.bytesPerSecond = SLOW_BYTES_PER_SECOND
+    await page.getByRole('button', { name: 'Order export' }).click()
+    const asked = page.waitForRequest('**/v1/exports/*/events')
+    await page.getByRole('link', { name: 'Export ordered' }).click()
+    await asked
+    line.bytesPerSecond = undefined
+    await page.locator('tr.marked .state-complete').waitFor({ timeout: LIMIT_MS })
+    await page.unroute('**/v1/exports/*/events')
+  })
+
   test('a schedule is ordered and ended', async () => {
     const { page, world } = stand()
     await show(page, `#/timeline?TSBegin=-1h&TSEnd=now&Cron=${encodeURIComponent('0 3 * * *')}`)
