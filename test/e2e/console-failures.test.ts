@@ -17,6 +17,9 @@ import { WHOLE_RANGE } from '../support/exports/export-world.ts'
 import { USER_PASSWORD } from '../support/suite-secrets.ts'
 
 const FULL = { user: 'full', password: USER_PASSWORD }
+const RENEWED_WITHIN_MS = 5 * 60_000
+/** auth.sessions.idleS at its least. */
+const SHORT_SESSION_MS = 60_000
 const ZONE = 'Europe/Berlin'
 /** What clocks in the zone show at the begin of the captures, and some seconds behind. */
 const BEGIN_LOCAL = localText(EXPORT_BEGIN_NS)
@@ -155,6 +158,31 @@ describe('the page, when something is in the way', { skip: missingForConsole(), 
     await own.page.getByRole('navigation').waitFor()
     await own.page.getByRole('button', { name: /^Sign out/ }).click()
     await own.page.getByLabel('Password').waitFor()
+  })
+
+  test('a page that stays open renews its session', async () => {
+    await using own = await stand.browser.open('about:blank')
+    await own.page.clock.install()
+    await own.page.goto(stand.url)
+    await signIn(own.page, FULL)
+    const renewed = own.page.waitForResponse((answer) => answer.url().endsWith('/v1/session'))
+    await own.page.clock.runFor(RENEWED_WITHIN_MS)
+    assert.match((await (await renewed).headerValue('set-cookie')) ?? '', /HttpOnly/i)
+  })
+
+  test('a session that soon ends is renewed when half of its time is over', async () => {
+    await using own = await signedIn()
+    await own.page.clock.install()
+    await own.page.route('**/v1/session', async (route) => {
+      const answer = await route.fetch()
+      const expiresAt = new Date(Date.now() + SHORT_SESSION_MS).toISOString()
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), expiresAt } })
+    })
+    await own.page.reload()
+    await own.page.getByRole('navigation').waitFor()
+    const renewed = own.page.waitForRequest('**/v1/session')
+    await own.page.clock.runFor(SHORT_SESSION_MS / 2)
+    await renewed
   })
 
   test('who signs in again in another tab goes on in the first one', async () => {
