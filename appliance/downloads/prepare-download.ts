@@ -31,7 +31,7 @@ export interface PreparedDownload {
 
 const NANOS_PER_MS = 1_000_000n
 
-/** For the parsers of queries. */
+/** What the text of a query means on this device, now. */
 export function parseContextOf({ config }: ApplianceParts): ParseContext {
   return { zone: config.timeZone, nowNs: nowNs(), timeSourceAliases: config.tsModeAliases, at: 'device' }
 }

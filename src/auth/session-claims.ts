@@ -10,7 +10,7 @@ const claimsSchema = z.strictObject({
   ...GRANT_CLAIMS,
   /** By what its user has signed in. */
   by: z.enum(['password', 'token']),
-  /** Of that password. */
+  /** Tells whether that password is still the user's (users-file.ts). */
   mark: z.string().optional(),
   /** Ids of our own tokens that it hangs on, oldest first. */
   parents: z.array(z.uuid()).max(CHAIN_MAX),

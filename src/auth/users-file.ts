@@ -207,7 +207,7 @@ function newEntry(
   { revoke, replace }: Pick<Entry, 'revoke' | 'replace'> = newEnds(),
 ): Entry {
   const { name, role } = stored
-  // With a salt in it.
+  // It has a salt in it, so that equal passwords of two users have different marks.
   const mark = hash('sha256', stored.password, 'base64url').slice(0, MARK_LENGTH)
   const credential = { kind: 'password', mark } as const
   const bounds = boundsOfStored(stored)

@@ -28,6 +28,7 @@ const OVERRUNS = Number(process.env.OVERRUNS ?? 3)
 
 const SCHED_OTHER = 0
 const SCHED_FIFO = 1
+const SIGTERM_BIT = 1n << 14n
 
 const ADDRESSES = '02000000000102000000000f'
 
@@ -92,20 +93,24 @@ async function beginTcpdump(interfaceName: string, file: string, packets: number
   return { ended }
 }
 
-interface ThreadSchedule {
+interface ThreadState {
   readonly nice: number
   readonly policy: number
+  readonly blocksSigterm: boolean
 }
 
-/** How the kernel lets each thread of this process run. */
-async function threadSchedules(): Promise<ThreadSchedule[]> {
+/** Of each thread of this process, as the kernel has it. */
+async function threadStates(): Promise<ThreadState[]> {
   const threads = await readdir('/proc/self/task')
   return await Promise.all(
     threads.map(async (thread) => {
       const text = await readFile(`/proc/self/task/${thread}/stat`, 'utf8')
       // Fields from the third on; the second, the name, may contain anything.
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-      return { nice: Number(fields[16]), policy: Number(fields[38]) }
+      const [, blocked = ''] =
+        /^SigBlk:\s*(\S+)/m.exec(await readFile(`/proc/self/task/${thread}/status`, 'utf8')) ?? []
+      const blocksSigterm = (BigInt(`0x${blocked}`) & SIGTERM_BIT) !== 0n
+      return { nice: Number(fields[16]), policy: Number(fields[38]), blocksSigterm }
     }),
   )
 }
@@ -123,10 +128,13 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
     // Each prefers itself when it begins.
     await eventually(
       async () => {
-        const schedules = await threadSchedules()
-        const preferred = schedules.filter(({ nice, policy }) => nice < 0 || policy !== SCHED_OTHER)
+        const states = await threadStates()
+        const preferred = states.filter(({ nice, policy }) => nice < 0 || policy !== SCHED_OTHER)
         const words = preferred.map(({ nice, policy }) => `${policy}:${nice}`).sort()
-        return words.join(' ') === `${SCHED_OTHER}:-20 ${SCHED_FIFO}:0 ${SCHED_FIFO}:0`
+        const isSo = words.join(' ') === `${SCHED_OTHER}:-20 ${SCHED_FIFO}:0 ${SCHED_FIFO}:0`
+        // A signal is the program's own thread's business.
+        if (isSo) assert.ok(preferred.every(({ blocksSigterm }) => blocksSigterm))
+        return isSo
       },
       { limitMs: 5_000, message: 'two threads in real time and one of nice -20' },
     )

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "os/blocked_signals.h"
 #include "os/thread_priority.h"
 
 namespace capfleet {
@@ -28,6 +29,7 @@ CaptureThread::CaptureThread(CaptureThreadOptions options, CaptureSocket socket,
       intake_(options_.snaplen, options_.filter) {
   counts_.hasNicTimestamps = socket_->hasNicTimestamps();
   publish();
+  const BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 

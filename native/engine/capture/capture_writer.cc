@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "os/blocked_signals.h"
 #include "os/thread_priority.h"
 
 namespace capfleet {
@@ -24,6 +25,7 @@ CaptureWriter::CaptureWriter(CaptureWriterOptions options, BlockQueue& queue)
       covered_(options_.portOfThread.size()) {
   counts_.ports.resize(options_.ports.size());
   published_ = counts_;
+  const BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 

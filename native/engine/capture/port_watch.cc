@@ -9,6 +9,8 @@
 #include <fstream>
 #include <utility>
 
+#include "os/blocked_signals.h"
+
 namespace capfleet {
 
 namespace {
@@ -44,6 +46,7 @@ std::vector<PortState> readStates(const std::vector<std::string>& interfaceNames
 
 PortWatch::PortWatch(std::vector<std::string> interfaceNames)
     : interfaceNames_(std::move(interfaceNames)), states_(readStates(interfaceNames_)) {
+  const BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 

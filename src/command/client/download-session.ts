@@ -38,9 +38,9 @@ export interface SessionOptions {
 }
 
 export interface DownloadEnd {
-  /** Of the last request. */
+  /** What the gateway says of the last request. */
   readonly receipt: Receipt
-  /** Of the whole body. */
+  /** Of the whole body, over all requests. */
   readonly sha256: string
   readonly bytes: number
 }
@@ -52,7 +52,7 @@ const NEW_BEGINS_MAX = 3
 
 export class DownloadSession {
   readonly #options: SessionOptions
-  /** Of all that the output has. */
+  /** Takes all bytes that the output has. */
   #hash: Hash = createHash('sha256')
   /** The request that the next one continues. */
   #requestId: string | undefined

@@ -7,6 +7,7 @@ import { placeOf, type TimeView } from './time-view.ts'
 export const AXIS_PX = 38
 const DATES_PX = 17
 const TICK_PX = 110
+const TICKS_MIN = 3
 const MARK_PX = 5
 const BESIDE_PX = 4
 /** Between two texts. */
@@ -18,9 +19,9 @@ export interface DrawnAxis {
   readonly widthPx: number
 }
 
-/** How many marks have room. */
+/** How many marks have room; on a phone they are closer, because of two none might be within the view. */
 export function tickCount(widthPx: number): number {
-  return widthPx / TICK_PX
+  return Math.max(TICKS_MIN, widthPx / TICK_PX)
 }
 
 /** Lines below the marks, through the lanes. */
