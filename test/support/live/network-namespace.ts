@@ -6,6 +6,8 @@ import { execFile, spawnSync } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 
+/** What a test leaves open when it fails would keep the process in there alive. */
+const FILE_LIMIT = new URL('../file-limit.ts', import.meta.url).href
 const MARK = 'CAPFLEET_TEST_NAMESPACE'
 /** Root of the machine, or else of a user namespace, where that is allowed. */
 const USER = process.getuid?.() === 0 ? [] : ['--map-root-user']
@@ -27,9 +29,10 @@ function runInside(t: TestContext, file: string): void {
     return
   }
   // The namespace's own /sys, where the interfaces are.
-  const script = 'mount -t sysfs sysfs /sys && ip link set lo up && exec "$0" --test-reporter=spec "$1"'
+  const script =
+    'mount -t sysfs sysfs /sys && ip link set lo up && exec "$0" --import "$1" --test-reporter=spec "$2"'
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  const ended = spawnSync('unshare', [...UNSHARE, script, process.execPath, file], {
+  const ended = spawnSync('unshare', [...UNSHARE, script, process.execPath, FILE_LIMIT, file], {
     encoding: 'utf8',
     env: { ...env, [MARK]: '1' },
     maxBuffer: 1 << 26,
