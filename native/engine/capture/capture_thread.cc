@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "os/blocked_signals.h"
 #include "os/thread_priority.h"
 
 namespace capfleet {
@@ -29,7 +28,6 @@ CaptureThread::CaptureThread(CaptureThreadOptions options, CaptureSocket socket,
       intake_(options_.snaplen, options_.filter) {
   counts_.hasNicTimestamps = socket_->hasNicTimestamps();
   publish();
-  const BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 

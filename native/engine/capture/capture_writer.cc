@@ -4,7 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "os/blocked_signals.h"
 #include "os/thread_priority.h"
 
 namespace capfleet {
@@ -25,7 +24,6 @@ CaptureWriter::CaptureWriter(CaptureWriterOptions options, BlockQueue& queue)
       covered_(options_.portOfThread.size()) {
   counts_.ports.resize(options_.ports.size());
   published_ = counts_;
-  const BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 

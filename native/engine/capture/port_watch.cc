@@ -9,8 +9,6 @@
 #include <fstream>
 #include <utility>
 
-#include "os/blocked_signals.h"
-
 namespace capfleet {
 
 namespace {
@@ -46,7 +44,6 @@ std::vector<PortState> readStates(const std::vector<std::string>& interfaceNames
 
 PortWatch::PortWatch(std::vector<std::string> interfaceNames)
     : interfaceNames_(std::move(interfaceNames)), states_(readStates(interfaceNames_)) {
-  const BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 
