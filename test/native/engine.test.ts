@@ -8,6 +8,8 @@ import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 const PROGRAM = 'native/build-test/engine-tests/engine_tests'
 const FILTER_PROGRAM = 'native/build-test/engine-tests/filter_tests'
+/** A test that waits for ever ends here: nothing else can end a program that this process waits for. */
+const LIMIT_MS = 600_000
 const THREADED_PROGRAM = 'native/build-tsan/engine-tests/engine_tests'
 /** The suites that the threaded program must hold, so that none drops out of its build unseen. */
 const THREADED_SUITES = [
@@ -27,7 +29,8 @@ const THREADED_SUITES = [
 
 function run(command: string, args: readonly string[], variables = {}): SpawnSyncReturns<string> {
   const env = { ...process.env, ...variables }
-  return spawnSync(command, args, { cwd: REPOSITORY_ROOT, encoding: 'utf8', maxBuffer: 1 << 28, env })
+  const limits = { maxBuffer: 1 << 28, timeout: LIMIT_MS, killSignal: 'SIGKILL' } as const
+  return spawnSync(command, args, { cwd: REPOSITORY_ROOT, encoding: 'utf8', env, ...limits })
 }
 
 /**
@@ -46,8 +49,10 @@ function runUnderThreadSanitizer(t: TestContext): SpawnSyncReturns<string> {
 
 /** Asserts that every test passed, tells how many did and which were skipped; gives the output. */
 function assertPassed(t: TestContext, ended: SpawnSyncReturns<string>): string {
-  assert.equal(ended.error, undefined, 'the engine tests are built by: node .ci/setup.mjs --test')
   const output = `${ended.stdout}\n${ended.stderr}`
+  const isLate = ended.error !== undefined && 'code' in ended.error && ended.error.code === 'ETIMEDOUT'
+  assert.ok(!isLate, `not within ${LIMIT_MS} ms, and then it was in: ${output.slice(-2_000)}`)
+  assert.equal(ended.error, undefined, 'the engine tests are built by: node .ci/setup.mjs --test')
   const end = `status ${ended.status}, signal ${ended.signal}\n${output.slice(-20_000)}`
   assert.equal(ended.status, 0, end)
   const passed = Number(/\[ {2}PASSED {2}\] (\d+) tests?/.exec(output)?.[1])

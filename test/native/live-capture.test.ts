@@ -121,8 +121,10 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
       ['chrt', '-f', '1', 'true'],
       ['nice', '-n', '-20', 'sh', '-c', 'test "$(nice)" = -20'],
     ].map(([command = '', ...args]) => spawnSync(command, args).status === 0)
-    if (!(mayBeRealTime && mayBePreferred) && process.env.CI !== 'true')
+    if (!mayBePreferred && process.env.CI !== 'true')
       return t.skip('no thread may be preferred here (CAP_SYS_NICE)')
+    // Some kernels give containers no time in real time.
+    const first = mayBeRealTime ? `${SCHED_FIFO}:0` : `${SCHED_OTHER}:-20`
     const { far } = await makeVethPair()
     const capture = await LiveCapture.open(optionsFor(far, { threads: 2 }))
     // Each prefers itself when it begins.
@@ -131,12 +133,12 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
         const states = await threadStates()
         const preferred = states.filter(({ nice, policy }) => nice < 0 || policy !== SCHED_OTHER)
         const words = preferred.map(({ nice, policy }) => `${policy}:${nice}`).sort()
-        const isSo = words.join(' ') === `${SCHED_OTHER}:-20 ${SCHED_FIFO}:0 ${SCHED_FIFO}:0`
+        const isSo = words.join(' ') === `${SCHED_OTHER}:-20 ${first} ${first}`
         // A signal is the program's own thread's business.
         if (isSo) assert.ok(preferred.every(({ blocksSigterm }) => blocksSigterm))
         return isSo
       },
-      { limitMs: 5_000, message: 'two threads in real time and one of nice -20' },
+      { limitMs: 5_000, message: `two threads ${first} and one of nice -20` },
     )
     capture.close()
   })
