@@ -61,7 +61,7 @@ describe('the page of the demo', { skip: missingForConsole(), timeout: 180_000 }
     })
     await show(page, HALF_OF_IT)
     await page.locator('.capture-list summary', { hasText: 'The newest 3 are shown' }).waitFor()
-    await page.unroute('**/stream/list?*')
+    await page.unrouteAll({ behavior: 'wait' })
   })
 
   test('is of the chosen theme before its script has come', async () => {

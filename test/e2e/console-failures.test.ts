@@ -183,6 +183,8 @@ describe('the page, when something is in the way', { skip: missingForConsole(), 
     const renewed = own.page.waitForRequest('**/v1/session')
     await own.page.clock.runFor(SHORT_SESSION_MS / 2)
     await renewed
+    // The page must not be closed while an answer is made.
+    await own.page.unrouteAll({ behavior: 'wait' })
   })
 
   test('who signs in again in another tab goes on in the first one', async () => {
