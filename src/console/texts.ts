@@ -1,6 +1,6 @@
 /** What the page says, in one place. What a parameter does is told by its row in src/query. */
 export const TEXTS = {
-  /** Of the way between them. */
+  /** What screen readers call the links between the views. */
   way: 'Views',
   actions: 'Actions',
   views: {

@@ -34,7 +34,11 @@ describe('the page over 1,000 devices and 30 days', { skip: missingForConsole(),
     })
     await signIn(page, { user: 'full', password: USER_PASSWORD })
   })
-  after(() => stand[Symbol.asyncDispose]())
+  after(async () => {
+    // The page must not be closed while an answer is made.
+    await page.unrouteAll({ behavior: 'wait' })
+    await stand[Symbol.asyncDispose]()
+  })
 
   test('has only the rows in sight in it, and reaches the last device', async () => {
     await show(page, '#/fleet')

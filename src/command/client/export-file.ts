@@ -30,7 +30,7 @@ export async function fetchExportFile(options: ExportFileOptions): Promise<void>
 class ExportFile {
   readonly #options: ExportFileOptions
   readonly #bytes: number
-  /** Of all that the output has. */
+  /** Takes all bytes that the output has. */
   #hash: Hash = createHash('sha256')
 
   constructor(options: ExportFileOptions) {

@@ -19,7 +19,7 @@ export interface Column<Entry> {
   readonly title: string
   /** As it is: for CSV, and for tables where nothing is nicer. */
   readonly value: (entry: Entry) => unknown
-  /** For people. */
+  /** How people read it in a table; else `value` as it is. */
   readonly shown?: (entry: Entry) => string
 }
 

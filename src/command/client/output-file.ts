@@ -8,7 +8,7 @@ import { ClientFailure } from '../../client/client-failure.ts'
 export interface DownloadOutput extends AsyncDisposable {
   /** Bytes of the body that it has. */
   readonly bytes: number
-  /** For messages. */
+  /** What messages call it. */
   readonly name: string
   /** What it has of the body, from an earlier run too. */
   kept(): AsyncIterable<Uint8Array>

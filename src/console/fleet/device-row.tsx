@@ -13,7 +13,7 @@ interface DeviceRowProps {
   readonly rowIndex: number
   /** Whether its details are open. */
   readonly isOpened: boolean
-  /** Of who may control captures. */
+  /** undefined: whoever looks may not control captures. */
   readonly choice: DeviceChoice | undefined
 }
 

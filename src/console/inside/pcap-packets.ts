@@ -5,7 +5,7 @@ export interface Packet {
   readonly device: string
   /** What the file has of it. */
   readonly bytes: Uint8Array
-  /** Of the packet on the wire. */
+  /** How long the packet was on the wire. */
   readonly length: number
   readonly linkType: number
 }
