@@ -194,16 +194,46 @@ async function lastLine(file: AuditFile) {
   return undefined
 }
 
-/** The two newest files of a chain stay: they say where it goes on. So do those of a chain that somebody writes. */
-async function removeOld({ folder, keepMs, now }: ChainOptions): Promise<void> {
-  for (const files of (await listChains(folder)).values()) {
-    for (const { path } of files.slice(0, -2)) {
-      // Another process may remove it at this moment.
-      const written = await stat(path).catch(() => undefined)
-      if (written !== undefined && now().getTime() - written.mtimeMs < keepMs) break
-      await unlink(path).catch(() => undefined)
-    }
+/**
+ * Removes what is older than keepMs. The two newest files of a chain say where it goes on: they stay as long as somebody
+ * may write it, and go with their lock when nobody has for so long. Processes whose names are used once (pods) would
+ * otherwise leave their files for ever.
+ */
+async function removeOld(options: ChainOptions): Promise<void> {
+  for (const [chain, files] of await listChains(options.folder)) {
+    const newest = files.slice(-2)
+    await removeWhileOld(files.slice(0, -2), options)
+    if (await isOld(newest.at(-1), options)) await removeLeft(chain, options)
   }
+}
+
+/** A chain that a living process has is locked, however long ago it wrote its last line. */
+async function removeLeft(chain: string, options: ChainOptions): Promise<void> {
+  const path = lockPath(options.folder, chain)
+  const lock = await lockFile(path)
+  if (lock === undefined) return
+  // A process may have written it and ended since we looked.
+  const files = (await listChains(options.folder)).get(chain) ?? []
+  if (await isOld(files.at(-1), options)) {
+    await removeWhileOld(files, options)
+    await unlink(path)
+  }
+  lock[Symbol.dispose]()
+}
+
+/** The oldest comes first. */
+async function removeWhileOld(files: readonly AuditFile[], options: ChainOptions): Promise<void> {
+  for (const file of files) {
+    if (!(await isOld(file, options))) return
+    // Another process may remove it at this moment.
+    await unlink(file.path).catch(() => undefined)
+  }
+}
+
+/** A file that is gone is not. */
+async function isOld(file: AuditFile | undefined, { keepMs, now }: ChainOptions): Promise<boolean> {
+  const written = file && (await stat(file.path).catch(() => undefined))
+  return written !== undefined && now().getTime() - written.mtimeMs >= keepMs
 }
 
 async function writeAll(handle: FileHandle, data: Uint8Array, position: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** One process at a time, for as long as it lives. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 
 /** flock(1) says by this exit status that somebody else holds the lock. */
 const STATUS_TAKEN = 1
@@ -10,9 +10,24 @@ const STATUS_TAKEN = 1
  * Locks the file, which is made when it is missing, until dispose or the end of the process, however it
  * ends. Node has no flock(2), but a lock belongs to the open file: flock(1) takes it on a descriptor that it
  * inherits, exits, and the lock stays with our descriptor. The kernel gives it up when that closes, so there
- * is no stale lock to judge. The file says whose the lock is, for people. undefined: another process has it.
+ * is no stale lock to judge. The file says whose the lock is, for people; whoever holds the lock may remove it.
+ * undefined: another process has it.
  */
 export async function lockFile(path: string): Promise<Disposable | undefined> {
+  for (;;) {
+    const lock = await lockOpened(path)
+    if (lock === undefined || lock.isAt(path)) return lock
+    // Its last holder has removed the file since we opened it: others would lock another one.
+    lock[Symbol.dispose]()
+  }
+}
+
+interface OpenedLock extends Disposable {
+  /** Whether the locked file still has this path. */
+  isAt(path: string): boolean
+}
+
+async function lockOpened(path: string): Promise<OpenedLock | undefined> {
   const descriptor = openSync(path, 'a+', 0o600)
   let held = false
   try {
@@ -23,6 +38,7 @@ export async function lockFile(path: string): Promise<Disposable | undefined> {
   if (!held) return undefined
   tellHolder(descriptor)
   return {
+    isAt: (path) => statSync(path, { throwIfNoEntry: false })?.ino === fstatSync(descriptor).ino,
     [Symbol.dispose]() {
       if (held) closeSync(descriptor)
       held = false

@@ -138,6 +138,32 @@ test('each day has a file, and old ones go; the rest verifies', async () => {
   assert.equal(chains[0]?.lines, 4)
 })
 
+test('the files and the lock of a process that does not come back go when they are old', async () => {
+  await using audit = await tempAudit()
+  const age = async (pod: string) => {
+    const long = new Date(Date.now() - 5 * 86_400_000)
+    for (const name of await jsonl(audit.path))
+      if (name.startsWith(pod)) await utimes(join(audit.path, name), long, long)
+  }
+  for (const name of ['pod-gone', 'pod-lately']) {
+    await using log = await audit.open({ name, fileBytes: 1 })
+    await log.record(downloadBy('ann'))
+  }
+  await using living = await audit.open({ name: 'pod-living' })
+  for (const pod of ['pod-gone', 'pod-living']) await age(pod)
+  const before = await readdir(audit.path)
+  await using _next = await audit.open({ name: 'pod-next', keepDays: 4 })
+  const after = new Set(await readdir(audit.path))
+  assert.deepEqual(before.filter((name) => !after.has(name)).sort(), [
+    'pod-gone.gateway.00000001.jsonl',
+    'pod-gone.gateway.00000002.jsonl',
+    'pod-gone.gateway.00000003.jsonl',
+    'pod-gone.gateway.lock',
+  ])
+  await living.record(downloadBy('bob'))
+  assert.ok((await verifyAudit(audit.path)).isWhole)
+})
+
 test('two processes of one name write two chains; a chain whose process was killed is gone on with', async () => {
   await using audit = await tempAudit()
   const script = `
