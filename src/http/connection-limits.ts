@@ -50,7 +50,8 @@ export class ConnectionLimits {
   readonly #open = new Set<Socket>()
   /** Refused ones that are still there to hear why, by address. */
   readonly #refused = new Map<string, number>()
-  #refusedCount = 0
+  /** The same ones by address and port. */
+  readonly #refusedPeers = new Map<string, LimitReason>()
 
   constructor(settings: ConnectionLimitSettings, metrics: Metrics) {
     this.#max = settings.maxConnections ?? connectionsAllowed(descriptorLimit())
@@ -68,17 +69,19 @@ export class ConnectionLimits {
     )
   }
 
-  /**
-   * Counts and limits the connections of `server`. What is refused can ask once, to hear why
-   * (refusalOf); over TLS, where much would have to be agreed before, it is closed.
-   */
-  guard(server: Server, { isEncrypted }: { readonly isEncrypted: boolean }): void {
+  /** Counts and limits the connections of `server`. What is refused can ask once, to hear why (refusalOf). */
+  guard(server: Server): void {
     server.on('connection', (socket: Socket) => {
       const reason = this.#admit(socket)
       if (reason === undefined) return
       this.#countRefused(reason)
-      if (isEncrypted || !this.#mayHearWhy(socket)) socket.destroy()
-      else this.#refuse(socket, reason)
+      if (this.#mayHearWhy(socket)) this.#refuse(socket, reason)
+      else socket.destroy()
+    })
+    // Over TLS requests come on another socket object than the one that was refused.
+    server.on('secureConnection', (socket: Socket) => {
+      const reason = this.#refusedPeers.get(peerOf(socket))
+      if (reason !== undefined) REFUSALS.set(socket, refusal(reason))
     })
   }
 
@@ -118,19 +121,20 @@ export class ConnectionLimits {
 
   #mayHearWhy(socket: Socket): boolean {
     const ofAddress = this.#refused.get(addressOf(socket)) ?? 0
-    return this.#refusedCount < REFUSED_MAX && ofAddress < REFUSED_PER_ADDRESS_MAX
+    return this.#refusedPeers.size < REFUSED_MAX && ofAddress < REFUSED_PER_ADDRESS_MAX
   }
 
   /** It is not counted among those that are open: who is refused must not take a place from others. */
   #refuse(socket: Socket, reason: LimitReason): void {
     REFUSALS.set(socket, refusal(reason))
     const address = addressOf(socket)
-    this.#refusedCount += 1
+    const peer = peerOf(socket)
+    this.#refusedPeers.set(peer, reason)
     count(this.#refused, address, 1)
     const late = setTimeout(() => socket.destroy(), REFUSED_MS)
     socket.once('close', () => {
       clearTimeout(late)
-      this.#refusedCount -= 1
+      this.#refusedPeers.delete(peer)
       count(this.#refused, address, -1)
     })
   }
@@ -139,6 +143,11 @@ export class ConnectionLimits {
     this.#open.delete(socket)
     count(this.#byAddress, address, -1)
   }
+}
+
+/** Whose end of the connection is this? Of no two open connections of a server the same. */
+function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`
 }
 
 /** Keeps no address that has none. */

@@ -75,7 +75,7 @@ export async function listen(
   }
   let certificate = options.tls && (await readServerCertificate(options.tls))
   const server = createListener(inTurn(onRequest, limits), certificate)
-  limits.guard(server, { isEncrypted: options.tls !== undefined })
+  limits.guard(server)
   server.listen(options.port, options.host)
   try {
     await once(server, 'listening')

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
 import { createLog } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
 import { type ConnectionLimitSettings, connectionsAllowed } from '../../../src/http/connection-limits.ts'
@@ -87,12 +88,24 @@ test('however many were refused and have left, the next one hears why', async (t
     assert.match(await ask(await server.connectFrom('127.0.0.2')), /^HTTP\/1\.1 429 /, `the ${refused}th`)
 })
 
-test('over TLS a connection too many is closed', async (t) => {
+test('over TLS a connection too many hears why, and a probe for life is answered', async (t) => {
+  await using certificate = await createTempCertificate()
+  const server = await serve(t, { maxConnections: 1, maxConnectionsPerAddress: 1 }, certificate)
+  await server.connectFrom('127.0.0.2')
+  const askEncrypted = async (path: string) => {
+    const socket = connectTls({ socket: await server.connectFrom('127.0.0.3'), ca: certificate.ca })
+    return ask(socket, path)
+  }
+  assert.match(await askEncrypted('/'), /^HTTP\/1\.1 503 [\s\S]*"code":"connections-exhausted"/)
+  assert.match(await askEncrypted('/livez'), /^HTTP\/1\.1 200 [\s\S]*Connection: close/)
+  assert.equal(await server.refused('total'), 2)
+})
+
+test('over TLS a refused connection that agrees on nothing is closed', async (t) => {
   await using certificate = await createTempCertificate()
   const server = await serve(t, { maxConnections: 1, maxConnectionsPerAddress: 1 }, certificate)
   await server.connectFrom('127.0.0.2')
   await closed(await server.connectFrom('127.0.0.3'))
-  assert.equal(await server.refused('total'), 1)
 })
 
 test('a probe for life is answered where there is no place, also while others flood', async (t) => {
