@@ -38,19 +38,19 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
 
   test('of the type of a field', async () => {
     const good = 'containerPort: {{ $document.listen.port }}'
-    await using chart = await plantInChart('templates/gateway-deployment.yaml', good, 'containerPort: x80')
+    await using chart = await plantInChart('templates/gateway/deployment.yaml', good, 'containerPort: x80')
     const found = await conform(newest(), { chart: chart.path, values: [DEFAULT] })
     assert.match(found, /containerPort.*want integer/)
   })
 
   test('of the name of a field', async () => {
-    await using chart = await plantInChart('templates/redis-statefulset.yaml', 'serviceName:', 'servicename:')
+    await using chart = await plantInChart('templates/redis/statefulset.yaml', 'serviceName:', 'servicename:')
     assert.match(await conform(newest(), { chart: chart.path, values: [DEFAULT] }), /servicename/)
   })
 
   test('of a template that renders, but not what it shall', async () => {
     await using chart = await plantInChart(
-      'templates/gateway-deployment.yaml',
+      'templates/gateway/deployment.yaml',
       'maxUnavailable: 0',
       'maxUnavailable: 1',
     )
@@ -59,7 +59,7 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
 
   test('of a capability too many', async () => {
     await using chart = await plantInChart(
-      'templates/appliance-daemonset.yaml',
+      'templates/appliance/daemonset.yaml',
       '"NET_RAW"',
       '"NET_RAW" "SYS_ADMIN"',
     )
