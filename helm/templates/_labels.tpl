@@ -1,18 +1,15 @@
-{{/* Labels of an object: dict "root" $ "component" "gateway". */}}
+{{/* Labels of an object: dict "root" $ "component" "gateway", and perhaps "further" labels of the operator. */}}
 {{- define "capfleet.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-{{ include "capfleet.podLabels" . }}
+{{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" -}}
+{{- $own := dict "helm.sh/chart" $chart "app.kubernetes.io/version" .root.Chart.AppVersion "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- toYaml (mergeOverwrite $own (include "capfleet.podLabels" . | fromYaml)) -}}
 {{- end -}}
 
 {{/* Labels of pods: none that changes with the chart, because each change of a template replaces its pods. */}}
 {{- define "capfleet.podLabels" -}}
-{{ include "capfleet.selector" . }}
-app.kubernetes.io/part-of: capfleet
-{{- with .root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := dict "app.kubernetes.io/part-of" "capfleet" -}}
+{{- $selector := include "capfleet.selector" . | fromYaml -}}
+{{- toYaml (mergeOverwrite $own .root.Values.commonLabels (default dict .further) $selector) -}}
 {{- end -}}
 
 {{/* What finds the pods of a component; never changes, because a Deployment's selector cannot. */}}
@@ -23,6 +20,6 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* What finds all pods of this release. */}}
 {{- define "capfleet.releaseSelector" -}}
-app.kubernetes.io/name: {{ include "capfleet.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "capfleet.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}

@@ -4,14 +4,14 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* At most 40 characters, so that a component, and the pod's own ending, fit behind it. */}}
+{{/* At most 40 characters, so that a component, and the pod's own ending, fit behind it; no dots, which Services may not have. */}}
 {{- define "capfleet.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- else if contains (include "capfleet.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- .Release.Name | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "capfleet.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "capfleet.name" .) | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -27,6 +27,11 @@
 
 {{- define "capfleet.discoveryService" -}}
 {{- default (printf "%s-appliance" (include "capfleet.fullname" .)) .Values.discovery.service -}}
+{{- end -}}
+
+{{/* Releases of one name in several namespaces may look for appliances in the same one. */}}
+{{- define "capfleet.discoveryRole" -}}
+{{- printf "%s-%s-discovery" .Release.Namespace (include "capfleet.fullname" .) -}}
 {{- end -}}
 
 {{/* The Secret with what the gateway logs in with at the appliances. */}}

@@ -41,13 +41,13 @@ appliance-ca: {{ . }}
 {{- range $name, $secret := include "capfleet.programSecrets" . | fromYaml }}
 - name: secret-{{ $name }}
   secret:
-    secretName: {{ $secret }}
+    secretName: {{ $secret | quote }}
     defaultMode: 0440
 {{- end }}
 {{- if .Values.storage.enabled }}
 - name: storage
   persistentVolumeClaim:
-    claimName: {{ include "capfleet.storageClaim" . }}
+    claimName: {{ include "capfleet.storageClaim" . | quote }}
 {{- end }}
 # Without a limit: where nothing is shared it holds the spool or the audit, which see the room of the node, and a pod that is
 # larger than its limit is evicted.

@@ -3,26 +3,43 @@
 {{- if not (or .Values.gateway.enabled .Values.appliance.enabled) -}}
 {{- fail "gateway.enabled and appliance.enabled are both false, so there is nothing to install; set one of them" -}}
 {{- end -}}
+{{- include "capfleet.refuseLabels" . -}}
 {{- if .Values.gateway.enabled -}}
-{{- include "capfleet.refuseGateway" . -}}
+{{- include "capfleet.refuseFleet" . -}}
+{{- include "capfleet.refuseRedis" . -}}
+{{- include "capfleet.refuseWorkers" . -}}
+{{- include "capfleet.refuseRoutes" . -}}
+{{- include "capfleet.refuseScaling" . -}}
 {{- end -}}
 {{- end -}}
 
-{{- define "capfleet.refuseGateway" -}}
+{{- define "capfleet.refuseLabels" -}}
+{{- $labels := dict "commonLabels" .Values.commonLabels -}}
+{{- range $component := list "gateway" "worker" "appliance" -}}
+{{- $_ := set $labels (printf "%s.podLabels" $component) (get $.Values $component).podLabels -}}
+{{- end -}}
+{{- range $key, $given := $labels -}}
+{{- range $label := list "name" "instance" "component" "managed-by" -}}
+{{- if hasKey $given (printf "app.kubernetes.io/%s" $label) -}}
+{{- fail (printf "%s: app.kubernetes.io/%s is the chart's own, by which its objects are found" $key $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "capfleet.refuseFleet" -}}
 {{- $document := include "capfleet.gatewayDocument" . | fromYaml -}}
 {{- if not (or $document.devices $document.deviceDiscovery) -}}
 {{- fail "config.devices: the gateway has no device; name some, or set appliance.enabled or discovery.enabled" -}}
 {{- end -}}
-{{- if not (or (dig "redis" "url" "" $document) (dig "redis" "sentinels" list $document)) -}}
-{{- fail "redis.external.url: gateways and workers share a Redis; set redis.enabled, or say where another one is" -}}
+{{- if .Values.appliance.enabled -}}
+{{- if or .Values.discovery.namespace .Values.discovery.service .Values.discovery.tls -}}
+{{- fail "discovery.namespace, service and tls are of another release's appliances, and appliance.enabled is true; name those in config.deviceDiscovery, beside this release's" -}}
 {{- end -}}
-{{- if and .Values.redis.enabled .Values.redis.external.url -}}
-{{- fail "redis.external.url: is set while redis.enabled is true; set redis.enabled: false to use it" -}}
+{{- if and .Values.appliance.auth.existingSecret (not .Values.fleetLogin.existingSecret) -}}
+{{- fail "fleetLogin.existingSecret: appliance.auth.existingSecret has the users, so name the Secret with the password of the one that the gateway is" -}}
 {{- end -}}
-{{- if and (include "capfleet.hasWorkers" .) (gt (int .Values.worker.replicas) 1) (not (dig "exports" "spool" "" $document)) -}}
-{{- fail "worker.replicas: more than one worker share what they fetch; set storage.enabled, or worker.replicas: 1" -}}
-{{- end -}}
-{{- if and .Values.discovery.enabled (not .Values.appliance.enabled) (not .Values.fleetLogin.existingSecret) -}}
+{{- else if and .Values.discovery.enabled (not .Values.fleetLogin.existingSecret) -}}
 {{- fail "fleetLogin.existingSecret: name a copy of the Secret by which the appliances of the other release are logged in to" -}}
 {{- end -}}
 {{- range $name, $_ := .Values.secrets -}}
@@ -30,6 +47,39 @@
 {{- fail (printf "secrets.%s: choose another name: the chart has one of its own, or it is not of a-z, 0-9 and -" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- if ne $document.home "/var/lib/capfleet" -}}
+{{- fail "config.home: leave it out: the chart mounts /var/lib/capfleet, and nothing else can be written" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "capfleet.refuseRedis" -}}
+{{- $document := include "capfleet.gatewayDocument" . | fromYaml -}}
+{{- if not (or (dig "redis" "url" "" $document) (dig "redis" "sentinels" list $document)) -}}
+{{- fail "redis.external.url: gateways and workers share a Redis; set redis.enabled, or say where another one is" -}}
+{{- end -}}
+{{- with .Values.redis.external -}}
+{{- if and $.Values.redis.enabled (or .url .sentinel.addresses) -}}
+{{- fail (printf "redis.external.%s: is set while redis.enabled is true; set redis.enabled: false to use it" (ternary "url" "sentinel.addresses" (ne .url ""))) -}}
+{{- end -}}
+{{- if and .url .sentinel.addresses -}}
+{{- fail "redis.external.url: leave it out: redis.external.sentinel.addresses tell where Redis is" -}}
+{{- end -}}
+{{- if and .tls.existingSecret (hasPrefix "redis://" .url) -}}
+{{- fail "redis.external.url: must begin with rediss:// where redis.external.tls.existingSecret is set" -}}
+{{- end -}}
+{{- if and .tls.clientCertificate (not .tls.existingSecret) -}}
+{{- fail "redis.external.tls.existingSecret: name the Secret whose tls.crt and tls.key clientCertificate shall show" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "capfleet.refuseWorkers" -}}
+{{- if and (include "capfleet.hasWorkers" .) (gt (int .Values.worker.replicas) 1) (not .Values.storage.enabled) -}}
+{{- fail "worker.replicas: more than one worker share what they fetch; set storage.enabled, or worker.replicas: 1" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "capfleet.refuseRoutes" -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs: name the Gateway that the route belongs to" -}}
 {{- end -}}
@@ -39,15 +89,30 @@
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host: say by which name the gateway is reached" -}}
 {{- end -}}
-{{- if le (int .Values.gateway.terminationGracePeriodSeconds) (int .Values.gateway.preStopSleepSeconds) -}}
-{{- fail "gateway.preStopSleepSeconds: must be less than gateway.terminationGracePeriodSeconds" -}}
 {{- end -}}
-{{- with .Values.gateway.autoscaling -}}
+
+{{/* How many gateways there are, how they end, and how many may be away. */}}
+{{- define "capfleet.refuseScaling" -}}
+{{- with .Values.gateway -}}
+{{- if lt (int .terminationGracePeriodSeconds) (add .preStopSleepSeconds 21 | int) -}}
+{{- fail "gateway.terminationGracePeriodSeconds: must be more than gateway.preStopSleepSeconds and 20 s for the last answers, or no download is waited for" -}}
+{{- end -}}
+{{- $fewest := ternary .autoscaling.minReplicas .replicas .autoscaling.enabled | int -}}
+{{- $kept := .podDisruptionBudget.minAvailable | toString -}}
+{{- $isAll := or (eq $kept "100%") (and (regexMatch "^[0-9]+$" $kept) (ge (atoi $kept) $fewest) (gt (atoi $kept) 0)) -}}
+{{- if and (gt $fewest 0) (or $isAll (has (.podDisruptionBudget.maxUnavailable | toString) (list "0" "0%"))) (not (and (hasKey .podDisruptionBudget "minAvailable") (not $isAll))) -}}
+{{- fail "gateway.podDisruptionBudget: lets no gateway go, so that no node could be emptied; allow one at least" -}}
+{{- end -}}
+{{- with .autoscaling -}}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
 {{- fail "gateway.autoscaling.minReplicas: must not be more than gateway.autoscaling.maxReplicas" -}}
 {{- end -}}
 {{- if and .enabled (not (or .targetCPUUtilizationPercentage .targetStreams)) -}}
 {{- fail "gateway.autoscaling: goes by nothing; set targetCPUUtilizationPercentage or targetStreams" -}}
+{{- end -}}
+{{- if and .enabled .targetCPUUtilizationPercentage (not (dig "requests" "cpu" "" $.Values.gateway.resources)) -}}
+{{- fail "gateway.resources.requests.cpu: gateway.autoscaling.targetCPUUtilizationPercentage is a share of it; say how much" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -25,6 +25,9 @@ const schema: Schema & { readonly $defs: Readonly<Record<string, Schema>> } = JS
   await readFile(join(CHART, 'values.schema.json'), 'utf8'),
 )
 
+/** Documents of the programs, which check them; the schema has the little of them that the chart reads. */
+const DOCUMENTS: ReadonlySet<string> = new Set(['config', 'appliance.config'])
+
 /** With what it refers to. */
 function resolved({ $ref, ...own }: Schema): Schema {
   return $ref === undefined ? own : (schema.$defs[$ref.replace('#/$defs/', '')] ?? own)
@@ -32,7 +35,7 @@ function resolved({ $ref, ...own }: Schema): Schema {
 
 /** Paths of all properties, and of the objects among them that take any key. */
 function walk(node: Schema, path = ''): { readonly known: string[]; readonly open: string[] } {
-  const { properties, additionalProperties, items } = resolved(node)
+  const { properties, additionalProperties, items } = DOCUMENTS.has(path) ? {} : resolved(node)
   if (items !== undefined) return walk(items, `${path}[]`)
   if (properties === undefined) return { known: [], open: [] }
   const below = Object.entries(properties).map(([key, child]) => {

@@ -15,5 +15,5 @@ auth:
   users: /etc/capfleet/users/users.yaml
 downloads:
   # The recorder ends behind them, and writes out what it still has.
-  drainMs: {{ mul 1000 (max 0 (sub .Values.appliance.terminationGracePeriodSeconds 30)) }}
+  drainMs: {{ mul 1000 (sub .Values.appliance.terminationGracePeriodSeconds 30) }}
 {{- end -}}

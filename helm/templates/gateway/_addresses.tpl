@@ -4,6 +4,11 @@
 {{- if (include "capfleet.gatewayDocument" . | fromYaml).listen.tls -}}https{{- else -}}http{{- end -}}
 {{- end -}}
 
+{{/* Not empty when clients must show a certificate. */}}
+{{- define "capfleet.needsClientCertificate" -}}
+{{- dig "listen" "tls" "clientCa" "" (include "capfleet.gatewayDocument" . | fromYaml) -}}
+{{- end -}}
+
 {{- define "capfleet.servicePort" -}}
 {{- if .Values.service.port -}}
 {{- .Values.service.port -}}

@@ -38,7 +38,7 @@ audit:
 {{- if include "capfleet.discovers" . }}
 deviceDiscovery:
   - endpointSlice:
-      namespace: {{ include "capfleet.discoveryNamespace" . }}
+      namespace: {{ include "capfleet.discoveryNamespace" . | quote }}
       labelSelector: kubernetes.io/service-name={{ include "capfleet.discoveryService" . }}
       port: http
       # A DaemonSet's pod has another name after each upgrade, and schedules and users name devices.
@@ -52,7 +52,7 @@ deviceDiscovery:
       file: /etc/capfleet/secrets/fleet/password
 {{- end }}
 # What is left of the grace after the pause before SIGTERM, with time for the last answers and leases.
-drainS: {{ max 0 (sub (sub .Values.gateway.terminationGracePeriodSeconds .Values.gateway.preStopSleepSeconds) 20) }}
+drainS: {{ sub .Values.gateway.terminationGracePeriodSeconds (add .Values.gateway.preStopSleepSeconds 20) }}
 {{- end -}}
 
 {{/* "tls" when a Secret has the certificate; else plain HTTP, unless the document has a certificate itself. */}}
@@ -80,5 +80,5 @@ allowInsecure: true
 
 {{/* Not empty when workers run: exports need a place that they and the gateways reach. */}}
 {{- define "capfleet.hasWorkers" -}}
-{{- if and .Values.gateway.enabled .Values.worker.enabled (or .Values.storage.enabled (dig "exports" "targets" list .Values.config)) -}}true{{- end -}}
+{{- if and .Values.gateway.enabled .Values.worker.enabled .Values.worker.replicas (or .Values.storage.enabled (dig "exports" "targets" list .Values.config)) -}}true{{- end -}}
 {{- end -}}

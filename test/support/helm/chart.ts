@@ -57,12 +57,17 @@ export interface Rendering {
   readonly values?: readonly string[]
   /** As Helm's --set takes them. */
   readonly set?: readonly string[]
+  /** As its --set-json takes them. */
+  readonly json?: readonly string[]
 }
 
 /** What `helm template` answers. */
-export function renderText({ chart = CHART, values = [], set = [] }: Rendering = {}): Promise<ToolResult> {
+export function renderText({ chart = CHART, values = [], set = [], json = [] }: Rendering = {}): Promise<ToolResult> {
   const files = values.flatMap((path) => ['--values', path])
-  const settings = set.flatMap((setting) => ['--set', setting])
+  const settings = [
+    ...set.flatMap((setting) => ['--set', setting]),
+    ...json.flatMap((setting) => ['--set-json', setting]),
+  ]
   return runTool('helm', ['template', 'fleet', chart, '--namespace', 'captures', ...files, ...settings])
 }
 
