@@ -87,16 +87,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/client': ['src/base/error.ts', 'src/query', 'src/contract/export-answers.ts'],
   // It runs in browsers: of the gateway it shares what a parameter is, and nothing of Node.js.
   'src/console': ['src/query', 'src/contract/token-parameters.ts'],
-  'src/command/client': [
-    'src/base',
-    'src/query',
-    'src/contract',
-    'src/client',
-    'src/pcap/pcap-header.ts',
-    'src/pcap/record-boundary.ts',
-    'src/command/password-prompt.ts',
-    'src/command/progress-bar.ts',
-  ],
+  ...clientRules(),
   'src/demo-traffic': [],
   'src/command': [
     'src/base',
@@ -140,6 +131,25 @@ function routeRules(): Readonly<Record<string, readonly string[]>> {
       'src/routes/exports',
       'src/routes/downloads',
     ],
+  }
+}
+
+/** The commands that ask a gateway: the way to it, where bytes go, and what brings them. */
+function clientRules(): Readonly<Record<string, readonly string[]>> {
+  const shared = ['src/base', 'src/query', 'src/contract', 'src/client']
+  // What all commands have in common, beside the rooms.
+  const common = ['list-output', 'query-flags', 'download-flags', 'retries', 'run-client'].map(
+    (name) => `src/command/client/${name}.ts`,
+  )
+  const access = 'src/command/client/access'
+  const output = 'src/command/client/output'
+  const bringing = [...shared, ...common, access, output, 'src/command/progress-bar.ts']
+  return {
+    [access]: [...shared, ...common, 'src/command/password-prompt.ts'],
+    [output]: ['src/client', 'src/pcap/pcap-header.ts'],
+    'src/command/client/downloads': [...bringing, 'src/pcap/pcap-header.ts', 'src/pcap/record-boundary.ts'],
+    'src/command/client/exports': bringing,
+    'src/command/client': [...bringing, 'src/command/client/downloads', 'src/command/client/exports'],
   }
 }
 
@@ -311,6 +321,8 @@ describe('a planted mistake is seen', () => {
     ['native/x.ts', 'src/base/log.ts'],
     ['src/client/x.ts', 'src/http/http-app.ts'],
     ['src/command/client/x.ts', 'src/fetch/body.ts'],
+    ['src/command/client/exports/x.ts', 'src/command/client/downloads/download-session.ts'],
+    ['src/command/client/output/x.ts', 'src/command/client/run-client.ts'],
     ['src/console/x.ts', 'src/http/http-app.ts'],
   ] as const) {
     test(`${from} imports ${to}`, () => {
