@@ -82,36 +82,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/fetch',
     'native/compressor.ts',
   ],
-  'src/routes': [
-    'src/base',
-    'src/audit',
-    'src/http',
-    'src/redis',
-    'src/auth',
-    'src/query',
-    'src/contract',
-    'src/device',
-    'src/fleet',
-    'src/lease',
-    'src/pcap',
-    'src/fetch',
-    'src/serve',
-    'src/export',
-  ],
+  ...routeRules(),
   // Shared with a page: nothing of Node.js. Of the contract it takes types.
   'src/client': ['src/base/error.ts', 'src/query', 'src/contract/export-answers.ts'],
   // It runs in browsers: of the gateway it shares what a parameter is, and nothing of Node.js.
   'src/console': ['src/query', 'src/contract/token-parameters.ts'],
-  'src/command/client': [
-    'src/base',
-    'src/query',
-    'src/contract',
-    'src/client',
-    'src/pcap/pcap-header.ts',
-    'src/pcap/record-boundary.ts',
-    'src/command/password-prompt.ts',
-    'src/command/progress-bar.ts',
-  ],
+  ...clientRules(),
   'src/demo-traffic': [],
   'src/command': [
     'src/base',
@@ -124,6 +100,57 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   src: ['src', 'appliance'],
   ...applianceRules(),
   native: ['src/base/error.ts'],
+}
+
+/** The gateway's table, and a room for each kind of what it answers: they share what they take from a request, and little else. */
+function routeRules(): Readonly<Record<string, readonly string[]>> {
+  const request = [
+    'src/base',
+    'src/audit',
+    'src/http',
+    'src/query',
+    'src/contract',
+    'src/device',
+    'src/fleet',
+  ]
+  const row = ['src/routes/route.ts', 'src/routes/gateway-parts.ts']
+  const shared = [...request, ...row, 'src/routes/request']
+  return {
+    'src/routes/request': [...request, ...row],
+    'src/routes/access': [...shared, 'src/auth'],
+    'src/routes/fleet': [...shared, 'src/lease'],
+    'src/routes/exports': [...shared, 'src/auth', 'src/serve', 'src/export'],
+    'src/routes/downloads': [...shared, 'src/lease', 'src/fetch', 'src/serve', 'src/routes/exports'],
+    'src/routes': [
+      ...shared,
+      'src/auth',
+      'src/serve',
+      'src/export',
+      'src/routes/access',
+      'src/routes/fleet',
+      'src/routes/exports',
+      'src/routes/downloads',
+    ],
+  }
+}
+
+/** The commands that ask a gateway: the way to it, where bytes go, and what brings them. */
+function clientRules(): Readonly<Record<string, readonly string[]>> {
+  const shared = ['src/base', 'src/query', 'src/contract', 'src/client']
+  // What all commands have in common, beside the rooms.
+  const common = ['list-output', 'query-flags', 'download-flags', 'retries', 'run-client'].map(
+    (name) => `src/command/client/${name}.ts`,
+  )
+  const access = 'src/command/client/access'
+  const output = 'src/command/client/output'
+  const bringing = [...shared, ...common, access, output, 'src/command/progress-bar.ts']
+  return {
+    [access]: [...shared, ...common, 'src/command/password-prompt.ts'],
+    [output]: ['src/client', 'src/pcap/pcap-header.ts'],
+    'src/command/client/downloads': [...bringing, 'src/pcap/pcap-header.ts', 'src/pcap/record-boundary.ts'],
+    'src/command/client/exports': bringing,
+    'src/command/client': [...bringing, 'src/command/client/downloads', 'src/command/client/exports'],
+  }
 }
 
 /** Programs on the appliance; only recorder.ts may reach the store's writer. */
@@ -287,11 +314,15 @@ describe('a planted mistake is seen', () => {
     ['src/base/x.ts', 'src/http/http-app.ts'],
     ['src/device/x.ts', 'src/fleet/fleet.ts'],
     ['src/routes/x.ts', 'appliance/store/capture-record.ts'],
+    ['src/routes/request/x.ts', 'src/routes/access/ticket-handlers.ts'],
+    ['src/routes/fleet/x.ts', 'src/routes/downloads/answer-download.ts'],
     ['appliance/answers/x.ts', 'appliance/recorder/store-writer.ts'],
     ['appliance/x.ts', 'appliance/recorder/store-writer.ts'],
     ['native/x.ts', 'src/base/log.ts'],
     ['src/client/x.ts', 'src/http/http-app.ts'],
     ['src/command/client/x.ts', 'src/fetch/body.ts'],
+    ['src/command/client/exports/x.ts', 'src/command/client/downloads/download-session.ts'],
+    ['src/command/client/output/x.ts', 'src/command/client/run-client.ts'],
     ['src/console/x.ts', 'src/http/http-app.ts'],
   ] as const) {
     test(`${from} imports ${to}`, () => {

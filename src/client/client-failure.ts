@@ -40,6 +40,11 @@ export class ClientFailure extends Error {
   }
 }
 
+/** A mistake in the question itself, seen before a gateway was asked. */
+export function usageFailure(message: string): ClientFailure {
+  return new ClientFailure('usage', message, { code: 'usage' })
+}
+
 const ACCESS_CODES: ReadonlySet<string> = new Set(['too-many-logins', 'unauthenticated'])
 const BUSY_CODES: ReadonlySet<string> = new Set([
   'queue-timeout',

@@ -1,5 +1,5 @@
 /** Where a download is asked for: a capture, a part of one, or a time range of many devices. */
-import { ClientFailure } from './client-failure.ts'
+import { usageFailure } from './client-failure.ts'
 import type { QueryPairs } from './gateway-client.ts'
 
 export interface DownloadTarget {
@@ -32,16 +32,12 @@ function downloadKind(captureName: string | undefined, query: QueryPairs): keyof
   const has = (names: readonly string[]) => query.some(([name]) => names.includes(name))
   if (captureName === undefined) {
     if (has(RANGE_NAMES)) return 'timerange'
-    throw usage('name a capture, or the time that you want: --last 15m, or --begin and --end')
+    throw usageFailure('name a capture, or the time that you want: --last 15m, or --begin and --end')
   }
   if (has(RANGE_NAMES)) {
-    throw usage(
+    throw usageFailure(
       'a capture takes --start and --stop, in nanoseconds; for --begin and --end leave out its name, and choose devices by --device',
     )
   }
   return has(PART_NAMES) ? 'splittime' : 'single'
-}
-
-function usage(message: string): ClientFailure {
-  return new ClientFailure('usage', message, { code: 'usage' })
 }

@@ -1,13 +1,13 @@
 import type Koa from 'koa'
 import { authenticate, recognize } from '../auth/authenticate.ts'
 import { createHttpApp, type RequestState } from '../http/http-app.ts'
-import { auditChange, isAudited, RefusalAudit } from './audited.ts'
-import { visibleParts } from './caller-bounds.ts'
+import { admitByTicket } from './access/ticket-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { refuseChangeWithoutForm } from './refuse-request.ts'
+import { auditChange, isAudited, RefusalAudit } from './request/audited.ts'
+import { visibleParts } from './request/caller-bounds.ts'
+import { refuseChangeWithoutForm } from './request/refuse-request.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
-import { admitByTicket } from './ticket-handlers.ts'
 
 /** The HTTP application over a route table. */
 export function createGatewayApp(routes: readonly GatewayRoute[], parts: GatewayParts): Koa<RequestState> {

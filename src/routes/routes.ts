@@ -21,38 +21,37 @@ import { SESSION_API } from '../contract/session-api.ts'
 import { TOKEN_API } from '../contract/token-api.ts'
 import { parseLegacyQuery } from '../query/legacy-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
-import { showFleetActivity } from './activity-handlers.ts'
-import { listAudit } from './audit-handlers.ts'
-import { listFleetCaptures } from './capture-handlers.ts'
-import { askDevices, changeDevices, deleteFleetCapture } from './control-handlers.ts'
+import { listAudit } from './access/audit-handlers.ts'
+import { beginSession, endSession, showSession } from './access/session-handlers.ts'
+import { issueTicket } from './access/ticket-handlers.ts'
+import { issueToken, listTokens, revokeToken } from './access/token-handlers.ts'
+import { listUsers } from './access/user-handlers.ts'
+import { downloadCapture, downloadFromDevice, downloadTimeRange } from './downloads/download-handlers.ts'
+import { estimateFleet } from './downloads/estimate-handlers.ts'
+import { showQueue, showQueuePlace } from './downloads/queue-handlers.ts'
+import { listReceipts, showReceipt } from './downloads/receipt-handlers.ts'
+import { followExport } from './exports/export-events.ts'
+import { sendExportFile, showManifest } from './exports/export-files.ts'
+import { cancelExport, fillExport, listExports, orderExport, showExport } from './exports/export-handlers.ts'
+import { listSchedules, orderSchedule, removeSchedule, showSchedule } from './exports/schedule-handlers.ts'
+import { showFleetActivity } from './fleet/activity-handlers.ts'
+import { listFleetCaptures } from './fleet/capture-handlers.ts'
+import { askDevices, changeDevices, deleteFleetCapture } from './fleet/control-handlers.ts'
 import {
   askDevice,
   askEstimate,
   askUnfiltered,
   callDevice,
   changeDevice,
-  downloadFromDevice,
   followDevice,
   passToChosenDevice,
-} from './device-handlers.ts'
-import { showDevice, showDevices } from './device-reports.ts'
-import { estimateFleet } from './estimate-handlers.ts'
-import { followFleet } from './event-handlers.ts'
-import { followExport } from './export-events.ts'
-import { sendExportFile, showManifest } from './export-files.ts'
-import { cancelExport, fillExport, listExports, orderExport, showExport } from './export-handlers.ts'
-import { downloadCapture, downloadTimeRange } from './fleet-downloads.ts'
+} from './fleet/device-handlers.ts'
+import { showDevice, showDevices } from './fleet/device-reports.ts'
+import { followFleet } from './fleet/event-handlers.ts'
+import { listFleetSplits } from './fleet/split-handlers.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showAsset, showPage } from './page-handlers.ts'
-import { showQueue, showQueuePlace } from './queue-handlers.ts'
-import { listRequests, showRequest } from './request-handlers.ts'
 import type { GatewayRoute, RouteHandler } from './route.ts'
-import { listSchedules, orderSchedule, removeSchedule, showSchedule } from './schedule-handlers.ts'
-import { beginSession, endSession, showSession } from './session-handlers.ts'
-import { listFleetSplits } from './split-handlers.ts'
-import { issueTicket } from './ticket-handlers.ts'
-import { issueToken, listTokens, revokeToken } from './token-handlers.ts'
-import { listUsers } from './user-handlers.ts'
 
 /** What a device tells of itself. */
 const SYSTEM_READS: readonly Endpoint[] = [
@@ -191,8 +190,8 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...GATEWAY_API.events, handler: followFleet },
   { ...GATEWAY_API.queue, handler: showQueue },
   { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
-  { ...GATEWAY_API.receipts, handler: listRequests },
-  { ...GATEWAY_API.receipt, handler: showRequest },
+  { ...GATEWAY_API.receipts, handler: listReceipts },
+  { ...GATEWAY_API.receipt, handler: showReceipt },
   { ...GATEWAY_API.estimate, handler: estimateFleet },
   { ...GATEWAY_API.activity, handler: showFleetActivity },
   { ...GATEWAY_API.users, handler: listUsers },

@@ -10,11 +10,11 @@ interface ClientCommand {
 export const CLIENT_COMMANDS = {
   login: {
     says: 'log in to a gateway, for the commands below',
-    define: async () => (await import('./login-commands.ts')).defineLogin,
+    define: async () => (await import('./access/login-commands.ts')).defineLogin,
   },
   context: {
     says: 'the gateways that were logged in to: list, use, remove',
-    define: async () => (await import('./login-commands.ts')).defineContext,
+    define: async () => (await import('./access/login-commands.ts')).defineContext,
   },
   devices: {
     says: 'list the devices: whether they answer, their streams, their clocks',
@@ -42,23 +42,23 @@ export const CLIENT_COMMANDS = {
   },
   estimate: {
     says: 'how much a download would be; nothing is downloaded',
-    define: async () => (await import('./report-commands.ts')).defineEstimate,
+    define: async () => (await import('./downloads/report-commands.ts')).defineEstimate,
   },
   get: {
     says: 'download packets as a PCAP file: a capture, or a time range of many devices in one',
-    define: async () => (await import('./get-command.ts')).defineGet,
+    define: async () => (await import('./downloads/get-command.ts')).defineGet,
   },
   receipt: {
     says: 'what became of a download of the last 24 hours',
-    define: async () => (await import('./report-commands.ts')).defineReceipt,
+    define: async () => (await import('./downloads/report-commands.ts')).defineReceipt,
   },
   export: {
     says: 'downloads that the gateway runs as jobs: create, list, watch, get, cancel, schedule',
-    define: async () => (await import('./export-commands.ts')).defineExport,
+    define: async () => (await import('./exports/export-commands.ts')).defineExport,
   },
   token: {
     says: 'credentials for programs: create, list, revoke',
-    define: async () => (await import('./token-commands.ts')).defineToken,
+    define: async () => (await import('./access/token-commands.ts')).defineToken,
   },
   health: {
     says: 'ask a gateway, worker or appliance whether it runs; status 0 or 1',

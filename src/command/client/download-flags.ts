@@ -1,8 +1,9 @@
 /** The flags of a download: those of its parameters, and `--last 15m` for the time until now. */
+
 import { type Command, Option } from 'commander'
+import { usageFailure } from '../../client/client-failure.ts'
 import type { QueryPairs } from '../../client/gateway-client.ts'
 import type { QueryFlags } from './query-flags.ts'
-import { usageFailure } from './usage-failure.ts'
 
 export interface LastOption {
   readonly last?: string

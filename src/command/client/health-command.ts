@@ -3,8 +3,8 @@ import type { Command } from 'commander'
 import { JoinedSignal } from '../../base/joined-signal.ts'
 import { runProgram } from '../../base/program.ts'
 import { ClientFailure } from '../../client/client-failure.ts'
-import { gatewayUrl, readTls, type TlsPaths } from './connect.ts'
-import { nodeTransport } from './node-transport.ts'
+import { gatewayUrl, readTls, type TlsPaths } from './access/connect.ts'
+import { nodeTransport } from './access/node-transport.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
 /** A program whose event loop stands still for so long is not well. */

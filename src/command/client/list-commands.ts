@@ -6,7 +6,7 @@ import { LIST_PARAMETERS } from '../../contract/device-parameters.ts'
 import type { DEVICE_REPORTS, QUEUE } from '../../contract/gateway-answers.ts'
 import { FLEET_PARAMETERS } from '../../query/gateway-options.ts'
 import { formatBytes } from '../progress-bar.ts'
-import { type ConnectOptions, connect, contextOption } from './connect.ts'
+import { type ConnectOptions, connect, contextOption } from './access/connect.ts'
 import {
   type Column,
   type FormatOptions,

@@ -2,7 +2,7 @@
 import { CapfleetError } from '../../base/error.ts'
 import { describeError, runProgram } from '../../base/program.ts'
 import { ClientFailure, type FailureKind, failureKindOf } from '../../client/client-failure.ts'
-import { FULL_CODES } from './output-file.ts'
+import { FULL_CODES } from './output/output-file.ts'
 
 /** 0 complete, 1 a defect. */
 export const EXIT_STATUSES = {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { ClientFailure } from '../../../src/client/client-failure.ts'
 import { watchExport } from '../../../src/client/followed-export.ts'
 import { GatewayClient } from '../../../src/client/gateway-client.ts'
-import { nodeTransport } from '../../../src/command/client/node-transport.ts'
+import { nodeTransport } from '../../../src/command/client/access/node-transport.ts'
 import { startStubGateway } from '../../support/stub-gateway.ts'
 
 const event = (id: number, state: string) =>

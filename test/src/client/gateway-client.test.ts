@@ -8,7 +8,7 @@ import { ERROR_KINDS } from '../../../src/base/error.ts'
 import { ClientFailure, failureKindOf, problemFailure } from '../../../src/client/client-failure.ts'
 import { downloadTarget } from '../../../src/client/download-target.ts'
 import { GatewayClient } from '../../../src/client/gateway-client.ts'
-import { nodeTransport } from '../../../src/command/client/node-transport.ts'
+import { nodeTransport } from '../../../src/command/client/access/node-transport.ts'
 import { startStubGateway } from '../../support/stub-gateway.ts'
 import { createTempCertificate } from '../../support/temp-certificate.ts'
 

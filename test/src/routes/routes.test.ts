@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { askDevice, askEstimate, askUnfiltered } from '../../../src/routes/device-handlers.ts'
+import { askDevice, askEstimate, askUnfiltered } from '../../../src/routes/fleet/device-handlers.ts'
 import { ROUTES } from '../../../src/routes/routes.ts'
 
 test('only what reads and ends goes the way that may ask a device twice', () => {

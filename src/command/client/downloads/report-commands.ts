@@ -1,0 +1,98 @@
+/** What a download would be, and what became of one. */
+import type { Command } from 'commander'
+import type { z } from 'zod'
+import { downloadQuery } from '../../../client/download-target.ts'
+import type { FLEET_ESTIMATE, RECEIPT } from '../../../contract/gateway-answers.ts'
+import { DOWNLOAD_TABLES } from '../../../query/parse-download-query.ts'
+import { formatBytes } from '../../progress-bar.ts'
+import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
+import { addDownloadFlags, type LastOption, withLast } from '../download-flags.ts'
+import {
+  type Column,
+  type FormatOptions,
+  formatOption,
+  print,
+  printEntry,
+  printListing,
+  shownInstant,
+} from '../list-output.ts'
+import { type GivenOptions, QueryFlags } from '../query-flags.ts'
+import { runClient } from '../run-client.ts'
+
+type ReportOptions = ConnectOptions & FormatOptions & LastOption & GivenOptions
+type Estimate = z.infer<typeof FLEET_ESTIMATE>
+type DeviceEstimate = Estimate['devices'][number]
+type Receipt = z.infer<typeof RECEIPT>
+
+const ESTIMATE_COLUMNS: readonly Column<DeviceEstimate>[] = [
+  { title: 'device', value: ({ device }) => device },
+  { title: 'packets', value: (one) => ('error' in one ? undefined : one.packets) },
+  {
+    title: 'bytes',
+    value: (one) => ('error' in one ? undefined : one.bytes),
+    shown: (one) => ('error' in one ? '-' : formatBytes(Number(one.bytes))),
+  },
+  { title: 'exact', value: (one) => ('error' in one ? undefined : one.exact) },
+  { title: 'error', value: (one) => ('error' in one ? one.error.detail : undefined) },
+]
+
+const RECEIPT_COLUMNS: readonly Column<Receipt>[] = [
+  { title: 'request', value: ({ id }) => id },
+  { title: 'status', value: ({ status }) => status },
+  { title: 'error', value: ({ error }) => error?.detail },
+  { title: 'user', value: ({ user }) => user },
+  {
+    title: 'started',
+    value: ({ startedAt }) => startedAt,
+    shown: ({ startedAt }) => shownInstant(startedAt),
+  },
+  { title: 'ended', value: ({ endedAt }) => endedAt, shown: ({ endedAt }) => shownInstant(endedAt) },
+  { title: 'path', value: ({ path }) => path },
+  { title: 'query', value: ({ query }) => query },
+  { title: 'continues', value: ({ resumedId }) => resumedId },
+  { title: 'packets', value: ({ packets }) => packets },
+  { title: 'bytes', value: ({ bytes }) => bytes },
+  { title: 'sha256', value: ({ sha256 }) => sha256 },
+  { title: 'next-ns', value: ({ nextNs }) => nextNs },
+  {
+    title: 'devices',
+    value: ({ devices }) => devices.map(({ device, status }) => `${device}=${status}`).join(' '),
+  },
+]
+
+export function defineEstimate(command: Command): void {
+  const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
+  command
+    .addOption(formatOption())
+    .addOption(contextOption())
+    .action((capture: string | undefined, options: ReportOptions) =>
+      runClient(async (signal) => {
+        const query = downloadQuery(capture, withLast(flags.query(options), options))
+        const client = await connect(options)
+        const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
+        await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)
+        if (options.output === 'table') await print(`${sumText(value)}\n`)
+      }, flags.flagOf),
+    )
+  addDownloadFlags(command, flags)
+}
+
+export function defineReceipt(command: Command): void {
+  command
+    .argument('<request>', 'the Capfleet-Request-Id of a download')
+    .addOption(formatOption())
+    .addOption(contextOption())
+    .action((id: string, options: ReportOptions) =>
+      runClient(async (signal) => {
+        const client = await connect(options)
+        const { text, value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(id)}`, {
+          signal,
+        })
+        await printEntry({ text, entries: [value], columns: RECEIPT_COLUMNS }, options)
+      }),
+    )
+}
+
+function sumText({ packets, bytes, exact }: Estimate): string {
+  return `${exact ? 'in all' : 'in all, at most'}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`
+}

@@ -1,0 +1,44 @@
+import { PCAP_HEADER_BYTES } from '../../../pcap/pcap-header.ts'
+import { RecordBoundary } from '../../../pcap/record-boundary.ts'
+
+/**
+ * Lets the bytes of a PCAP through by whole records, and holds back one that has not come to its end: what is kept
+ * of a download that breaks off is a whole file, without the bytes that mark a cut.
+ */
+export class WholeRecords {
+  readonly #boundary = new RecordBoundary('the gateway')
+  #held: Uint8Array[] = []
+  #heldBytes = 0
+  /** Bytes that were let through, or were there before. */
+  #given: number
+
+  /** `isBegun`: the first byte is that of a record, behind a header that is there already. */
+  constructor(isBegun: boolean) {
+    this.#given = isBegun ? PCAP_HEADER_BYTES : 0
+    // Of the header only its length counts.
+    if (isBegun) this.#boundary.feed([new Uint8Array(PCAP_HEADER_BYTES)])
+  }
+
+  /** Whether nothing is held back. */
+  get isWhole(): boolean {
+    return this.#boundary.atBoundary
+  }
+
+  /** Fails with device-protocol for what is no PCAP. */
+  take(chunk: Uint8Array): readonly Uint8Array[] {
+    this.#boundary.feed([chunk])
+    const bytes = this.#boundary.wholeBytes - this.#given
+    if (bytes <= 0) {
+      this.#held.push(chunk)
+      this.#heldBytes += chunk.length
+      return []
+    }
+    const last = bytes - this.#heldBytes
+    const whole = [...this.#held, chunk.subarray(0, last)]
+    const rest = chunk.subarray(last)
+    this.#held = rest.length === 0 ? [] : [rest]
+    this.#heldBytes = rest.length
+    this.#given += bytes
+    return whole
+  }
+}

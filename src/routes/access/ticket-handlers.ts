@@ -1,0 +1,77 @@
+/** Tickets: ordered by those who may download, redeemed by whoever has the link. */
+import { CapfleetError } from '../../base/error.ts'
+import { isDownloadPath } from '../../contract/device-api.ts'
+import { givenParameters, takeParametersOfChange } from '../../contract/request-parameters.ts'
+import { TICKET_PARAMETERS } from '../../contract/token-parameters.ts'
+import { LINK_PARAMETERS } from '../../query/gateway-options.ts'
+import { parseQueryString } from '../../query/parse-query-string.ts'
+import { badParameter } from '../../query/query-parameters.ts'
+import { ignoredParameters } from '../../query/read-parameters.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { refuseBody, refuseUnsafeChange } from '../request/refuse-request.ts'
+import type { GatewayRoute, RouteContext } from '../route.ts'
+
+const TICKET_NAME = LINK_PARAMETERS.ticket.name
+
+/** A link to one download. */
+export async function issueTicket(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  const { for: target, lifetimeS } = takeParametersOfChange(ctx, TICKET_PARAMETERS)
+  refuseRest(ctx)
+  refuseOtherTarget(target)
+  const { caller } = ctx.state
+  if (caller === undefined) throw new Error('the row needs a caller')
+  const { ticket, expiresMs } = await parts.tickets.issue(caller, target, lifetimeS)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = 201
+  ctx.body = {
+    url: `${target}${target.includes('?') ? '&' : '?'}${TICKET_NAME}=${ticket}`,
+    expiresAt: new Date(expiresMs).toISOString(),
+  }
+}
+
+/**
+ * Knows the caller by the ticket of the request, if it has one and its row is a download. From then on nobody sees the
+ * ticket: no handler, no device, no receipt. Fails as Tickets.redeem does.
+ */
+export async function admitByTicket(
+  ctx: RouteContext,
+  { context }: Pick<GatewayRoute, 'context'>,
+  { tickets }: GatewayParts,
+): Promise<boolean> {
+  const { querystring } = ctx
+  const at = querystring.lastIndexOf(`${TICKET_NAME}=`)
+  if (at < 0 || (at > 0 && querystring[at - 1] !== '&')) return false
+  ctx.querystring = querystring.slice(0, Math.max(at - 1, 0))
+  if (context?.kind === undefined) return false
+  // It would choose other devices than those of the link.
+  delete ctx.req.headers['capfleet-device']
+  const target = ctx.querystring === '' ? ctx.path : `${ctx.path}?${ctx.querystring}`
+  const ticket = querystring.slice(at + TICKET_NAME.length + 1)
+  ctx.state.caller = await tickets.redeem(ticket, target, ctx.method !== 'HEAD')
+  return true
+}
+
+/** What stands behind a & of For that is not escaped would be lost. */
+function refuseRest(ctx: RouteContext): void {
+  const [rest] = ignoredParameters([TICKET_PARAMETERS], givenParameters(ctx))
+  if (rest === undefined) return
+  throw badParameter(rest, `is no parameter of this path; if it belongs to For, escape it there: & is %26`)
+}
+
+/** Fails with bad-parameter. */
+function refuseOtherTarget(target: string): void {
+  const { name } = TICKET_PARAMETERS.for
+  const [path = '', ...queries] = target.split('?')
+  if (!/^[!-~]+$/.test(target) || target.includes('#'))
+    throw badParameter(
+      name,
+      'must be a path and a query as they stand in an address: what is no ASCII as %XX',
+    )
+  if (!isDownloadPath(path)) throw badParameter(name, 'must begin with the path of a download')
+  if (parseQueryString(queries.join('?')).has(TICKET_NAME))
+    throw new CapfleetError('bad-parameter', `${name} has a ${TICKET_NAME} already; leave it out`, {
+      param: name,
+    })
+}

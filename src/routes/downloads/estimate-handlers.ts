@@ -1,0 +1,93 @@
+/** What a download would deliver, over the fleet and without a stream. */
+
+import { CapfleetError } from '../../base/error.ts'
+import { JoinedSignal } from '../../base/joined-signal.ts'
+import { givenParameters } from '../../contract/request-parameters.ts'
+import { callerLabel } from '../../device/device-request.ts'
+import { type DeviceEstimate, estimateDevice } from '../../fleet/device-estimate.ts'
+import type { FleetMember } from '../../fleet/fleet.ts'
+import type { DownloadQuery } from '../../query/download-query.ts'
+import { ignoredNames } from '../../query/ignored-names.ts'
+import { estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { captureHolder } from '../request/capture-holder.ts'
+import { sourceMembers } from '../request/fleet-selection.ts'
+import { parseRequestQuery } from '../request/parse-request-query.ts'
+import { requestSignal } from '../request/request-caller.ts'
+import type { RouteContext } from '../route.ts'
+
+/** A device's own answer, or why it gave none. */
+type Estimated = { readonly device: string } & (
+  | { readonly estimate: DeviceEstimate }
+  | { readonly error: CapfleetError }
+)
+
+/** Fails as the download would for what is the caller's mistake; devices that do not answer are named. */
+export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const kind = estimatedKind(givenParameters(ctx))
+  const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet' })
+  const members =
+    kind === 'timerange'
+      ? sourceMembers(ctx, parts)
+      : [parts.fleet.get(await captureHolder(query.captureName ?? '', ctx, parts))]
+  using leaving = requestSignal(ctx)
+  using limit = new JoinedSignal([leaving.signal], parts.limits.probeTimeoutMs)
+  const caller = callerLabel(ctx.state.caller?.name ?? '')
+  const answers = await Promise.all(
+    members.map((member) => estimate(member, query, { caller, signal: limit.signal })),
+  )
+  const failed = answers.flatMap((answer) => ('error' in answer ? [answer] : []))
+  if (failed.length > 0) {
+    ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
+  }
+  if (query.ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(query.ignored))
+  if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.body = { kind, ...sumOf(answers), ignored: query.ignored, devices: answers.map(shown) }
+}
+
+async function estimate(
+  member: FleetMember,
+  query: DownloadQuery,
+  asking: { readonly caller: string; readonly signal: AbortSignal },
+): Promise<Estimated> {
+  const { name: device } = member.device
+  try {
+    return { device, estimate: await estimateDevice(member, query, asking) }
+  } catch (error) {
+    const { signal } = asking
+    const late = signal.aborted && signal.reason instanceof DOMException
+    const failure = late ? tooLate(device) : error
+    // What the caller can mend is the same mistake on every device.
+    if (!(failure instanceof CapfleetError) || failure.kind.status < 500) throw failure
+    return { device, error: failure }
+  }
+}
+
+function tooLate(device: string): CapfleetError {
+  return new CapfleetError('device-timeout', `device ${device} did not answer in time`, {
+    members: { devices: [device] },
+  })
+}
+
+const FILE_HEADER_BYTES = 24n
+
+/** One file has one header. Exact only when every device told exactly. */
+function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
+  const told = answers.flatMap((answer) => ('estimate' in answer ? [answer.estimate] : []))
+  const bytes = told.reduce((sum, one) => sum + one.bytes - FILE_HEADER_BYTES, FILE_HEADER_BYTES)
+  return {
+    packets: String(told.reduce((sum, one) => sum + one.packets, 0n)),
+    bytes: String(bytes),
+    exact: told.length === answers.length && told.every((one) => one.exact),
+  }
+}
+
+function shown(answer: Estimated): Record<string, unknown> {
+  if ('error' in answer) {
+    const { code, message } = answer.error
+    return { device: answer.device, error: { code, detail: message } }
+  }
+  const { packets, bytes, exact, linkType } = answer.estimate
+  return { device: answer.device, packets: String(packets), bytes: String(bytes), exact, linkType }
+}

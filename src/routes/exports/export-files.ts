@@ -1,0 +1,58 @@
+/** The files of exports, and the manifest beside them. */
+import { CapfleetError } from '../../base/error.ts'
+import { takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
+import { type ExportRecord, keptFiles } from '../../export/export-record.ts'
+import { MANIFEST_NAME, targetOf } from '../../export/run/publish-export.ts'
+import type { ExportTarget } from '../../export/target/export-target.ts'
+import { EXPORT_FILE_PARAMETERS } from '../../query/export-options.ts'
+import { badParameter } from '../../query/query-parameters.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { actorOf } from '../request/audited.ts'
+import { refuseWhileDraining } from '../request/refuse-request.ts'
+import type { RouteContext } from '../route.ts'
+import { answerFile } from './answer-file.ts'
+import { ownExport } from './export-handlers.ts'
+import { FileAudit } from './file-audit.ts'
+
+/** A file, or a part of it. */
+export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseWhileDraining(parts)
+  const { part } = takeParameters(ctx, EXPORT_FILE_PARAMETERS)
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const target = targetWithFiles(parts, record)
+  const files = keptFiles(record)
+  const file = files[part - 1]
+  if (file === undefined) throw badParameter('Part', `must be one of the ${files.length} files, got ${part}`)
+  const { name, bytes, sha256 } = file
+  const open = (range: Parameters<ExportTarget['open']>[1]) =>
+    target.open({ exportId: record.order.id, name }, range)
+  const { id, plan } = record.order
+  const audit = new FileAudit(parts.audit, actorOf(ctx), { export: id, file: name, devices: plan.devices })
+  const cutting = new AbortController()
+  const { running, metrics, clientIdleTimeoutMs } = parts.downloads
+  running.add(cutting)
+  try {
+    const options = { clientIdleTimeoutMs, log: parts.log, metrics, audit, cut: cutting.signal }
+    await answerFile(ctx, { name, bytes: Number(bytes), sha256, open }, options)
+  } finally {
+    running.delete(cutting)
+  }
+}
+
+/** What is in the files. */
+export async function showManifest(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const target = targetWithFiles(parts, record)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.type = 'application/json'
+  ctx.body = await target.open({ exportId: record.order.id, name: MANIFEST_NAME })
+}
+
+/** Where the files are. Fails with export-unfinished when there are none. */
+function targetWithFiles({ exports }: GatewayParts, record: ExportRecord): ExportTarget {
+  if (keptFiles(record).length > 0) return targetOf(exports, record.order)
+  const { order, state, error } = record
+  const why = error === undefined ? '' : ` (${error.detail})`
+  throw new CapfleetError('export-unfinished', `export ${order.id} has no file: it is ${state}${why}`)
+}

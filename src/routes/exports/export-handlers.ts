@@ -1,0 +1,242 @@
+/** Exports: ordered, listed, shown, cancelled. */
+
+import { refuseWithout } from '../../auth/authenticate.ts'
+import { CapfleetError } from '../../base/error.ts'
+import { givenParameters, takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
+import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../export/export-order.ts'
+import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../../export/export-record.ts'
+import type { Idempotency } from '../../export/export-store.ts'
+import { asBefore, fillingOf, isFillable } from '../../export/run/fill-export.ts'
+import { type DownloadPlan, planDownload } from '../../fleet/plan.ts'
+import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../query/export-options.ts'
+import { type GatewayOptions, parseGatewayOptions } from '../../query/gateway-options.ts'
+import { ignoredNames } from '../../query/ignored-names.ts'
+import { DOWNLOAD_TABLES, estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
+import type { ParameterValues } from '../../query/query-parameters.ts'
+import { readParameters, refuseMiscased } from '../../query/read-parameters.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { madeOf, maySee, seesOthers } from '../request/caller-bounds.ts'
+import { captureHolder } from '../request/capture-holder.ts'
+import { refuseBadFilters } from '../request/check-download.ts'
+import { selectedSources } from '../request/fleet-selection.ts'
+import { parseRequestQuery } from '../request/parse-request-query.ts'
+import {
+  refuseBody,
+  refuseUnsafeChange,
+  refuseWhileDraining,
+  refuseWithoutForm,
+} from '../request/refuse-request.ts'
+import type { RouteContext } from '../route.ts'
+
+type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
+
+/** Orders an export by the parameters of a download. */
+export async function orderExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  const given = givenParameters(ctx)
+  refuseMiscased(DOWNLOAD_TABLES.export, given)
+  const exported = readParameters(EXPORT_PARAMETERS, given)
+  const plan = await planExport(ctx, parts, 'export')
+  await refuseBadFilters(ctx, plan, parts)
+  await answerOrder(ctx, parts, { plan, options: parseGatewayOptions(given), exported })
+}
+
+/** What an export of this request fetches, from which devices. */
+export async function planExport(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  table: 'export' | 'schedule',
+): Promise<DownloadPlan> {
+  refuseWithoutExports(parts)
+  const kind = estimatedKind(givenParameters(ctx))
+  const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet', table })
+  const devices =
+    kind === 'timerange'
+      ? selectedSources(ctx, parts).map(({ name }) => name)
+      : [await captureHolder(query.captureName ?? '', ctx, parts)]
+  return planDownload(query, devices, parts.exports.devicesMax)
+}
+
+/** A download that becomes an export (Queue=job), of one file in the first target. */
+export async function orderDownload(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  plan: DownloadPlan,
+  options: GatewayOptions,
+): Promise<void> {
+  refuseUnsafeChange(ctx)
+  // Its row is that of a download, which changes nothing.
+  refuseWithoutForm(ctx)
+  refuseWithoutExports(parts)
+  if (ctx.state.caller !== undefined) refuseWithout('export:create', ctx.state.caller)
+  const exported = { ...readParameters(EXPORT_PARAMETERS, new Map()), onMissing: options.onError }
+  await answerOrder(ctx, parts, { plan, options, exported })
+}
+
+/** Fails with exports-off. */
+function refuseWithoutExports({ exports }: GatewayParts): void {
+  if (exports.isEnabled) return
+  throw new CapfleetError(
+    'exports-off',
+    'this gateway makes no exports (its setting exports.enabled); download directly, or ask its operator for a place for them',
+  )
+}
+
+interface AskedExport {
+  readonly plan: DownloadPlan
+  readonly options: GatewayOptions
+  readonly exported: ExportOptions
+}
+
+async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedExport): Promise<void> {
+  const { store, jobs, perUserMax } = parts.exports
+  ctx.state.devices = asked.plan.steps.map(({ device }) => device)
+  refuseWhileDraining(parts)
+  const order = orderOf({
+    ...asked,
+    defaultTarget: targetName(parts.exports.targets, asked.exported),
+    user: ctx.state.caller?.name ?? '',
+    quotas: ctx.state.caller?.bounds.quotas,
+  })
+  await parts.quotas.add(order.id, order.quotas ?? [], 0)
+  const id = await store.create(order, perUserMax, idempotencyOf(ctx))
+  await jobs.start({ id }, await store.liveOf(order.user))
+  const { ignored, timeZone } = asked.plan.query
+  if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
+  if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
+  ctx.set('Location', `/v1/exports/${id}`)
+  show(ctx, await ownExport(ctx, parts, id), 202)
+}
+
+/** The exports of the user, newest first; those of all users for whoever may see what others took. */
+export async function listExports(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const { limit, after, state } = takeParameters(ctx, EXPORT_LIST_PARAMETERS)
+  const { store } = parts.exports
+  const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
+  const found: ExportRecord[] = []
+  let page = await store.page({ user, after, limit })
+  for (;;) {
+    for (const record of page.records)
+      if (isThere(record) && (state ?? record.state) === record.state && maySeeExport(ctx, parts, record))
+        found.push(record)
+    if (found.length >= limit || page.next === undefined) break
+    page = await store.page({ user, after: page.next, limit })
+  }
+  const shown = found.slice(0, limit)
+  const last = shown.at(-1)
+  const isMore = found.length > limit || page.next !== undefined
+  ctx.set('Cache-Control', 'no-store')
+  ctx.body = {
+    exports: shown.map((record) => shownExport(record)),
+    next: isMore && last !== undefined ? pageAfter(last.order) : null,
+    workers: await store.workers(),
+  }
+}
+
+/** One export. Fails with unknown-export. */
+export async function showExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  show(ctx, await ownExport(ctx, parts, ctx.params.id ?? ''))
+}
+
+/** Cancels what runs, and removes what has ended; one whose holes are being filled keeps the files that it has. */
+export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  takeNoParameters(ctx)
+  refuseWithoutExports(parts)
+  const { store, jobs } = parts.exports
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const { order, base } = record
+  const nowMs = Date.now()
+  const ended = base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base)
+  const cancelled = { ...ended, stage: 'ended', writer: '' } as const
+  const { isChanged } = await store.change(order, cancelled, { states: LIVE_STATES })
+  // It has ended: from now on it is not there any more, and a worker removes its files.
+  if (!isChanged) await store.change(order, { expiresMs: nowMs }, { states: ENDED_STATES })
+  await jobs.clean(order.id)
+  show(ctx, (await store.find(order.id)) ?? record)
+}
+
+/** Fetches what is missing in a partial export. Fails with export-unfinished when nothing can be filled. */
+export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  takeNoParameters(ctx)
+  const { store, jobs } = parts.exports
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const { order } = record
+  if (record.state !== 'partial' || !isFillable(record)) throw nothingToFill(record)
+  refuseLimited(order)
+  for (const device of order.plan.devices) {
+    const { retries } = await store.troubleOf(order.id, device)
+    await store.setTrouble(order.id, device, { retries, sinceMs: null, isGivenUp: false })
+  }
+  await store.change(order, fillingOf(record), { states: ['partial'] })
+  await jobs.start(order, await store.liveOf(order.user))
+  ctx.set('Location', `/v1/exports/${order.id}`)
+  show(ctx, await ownExport(ctx, parts, order.id), 202)
+}
+
+function nothingToFill({ order, state }: ExportRecord): CapfleetError {
+  const why =
+    state === 'partial'
+      ? 'all that it misses is gone for good'
+      : `it is ${state}, and only a partial one has holes`
+  return new CapfleetError('export-unfinished', `export ${order.id} has nothing to fill: ${why}`)
+}
+
+/** What a limit left out of the files is not known any more. */
+function refuseLimited(order: ExportOrder): void {
+  const { maxBytes, maxPackets, tsMaxNs } = orderedQuery(order)
+  if (maxBytes === undefined && maxPackets === undefined && tsMaxNs === undefined) return
+  throw new CapfleetError(
+    'export-unfinished',
+    `export ${order.id} has a limit (MaxBytes, MaxPackets or TSMax), behind which its files end; order it again instead`,
+  )
+}
+
+/** The export, for whoever may see it. Fails with unknown-export. */
+export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ExportRecord> {
+  const record = await parts.exports.store.find(id)
+  if (record !== undefined && isThere(record) && maySeeExport(ctx, parts, record)) return record
+  throw new CapfleetError(
+    'unknown-export',
+    `you have no export ${JSON.stringify(id.slice(0, 64))}; GET /v1/exports lists yours`,
+  )
+}
+
+/** Of what has expired, its files may be gone already. */
+function isThere({ expiresMs }: ExportRecord): boolean {
+  return expiresMs === undefined || expiresMs > Date.now()
+}
+
+function maySeeExport(ctx: RouteContext, parts: GatewayParts, { order }: ExportRecord): boolean {
+  return maySee(ctx, parts, madeOf(order.user, order.plan))
+}
+
+function show(ctx: RouteContext, record: ExportRecord, status = 200): void {
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = status
+  ctx.body = shownExport(record)
+}
+
+/** What the request says of being sent again. Fails with bad-parameter. */
+export function idempotencyOf(ctx: RouteContext): Idempotency | undefined {
+  const key = ctx.get('Idempotency-Key')
+  return key === '' ? undefined : { key: checkedKey(key), asked: `${ctx.path}?${ctx.querystring}` }
+}
+
+const KEY_FORM = /^[\x21-\x7e]{1,255}$/
+
+function checkedKey(key: string): string {
+  if (KEY_FORM.test(key)) return key
+  throw new CapfleetError('bad-parameter', 'Idempotency-Key must be 1 to 255 visible ASCII characters', {
+    param: 'Idempotency-Key',
+  })
+}
+
+/** Where a list goes on behind an export. */
+export function pageAfter({ createdMs, id }: Pick<ExportOrder, 'createdMs' | 'id'>): string {
+  return `${createdMs}.${id}`
+}

@@ -1,0 +1,107 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RouteContext } from '../route.ts'
+
+/** As text: long enough to be worth a write, short enough to be made between two requests of others. */
+const BATCH_LENGTH = 65_536
+
+/**
+ * Answers with {`head`, `name`:[entries], rest}, piece by piece: a list of a hundred thousand entries
+ * holds up nobody, and a slow client holds no more than a piece of it. `entries` are JSON objects, in
+ * batches, with the members behind the list at their end. What fails before the first piece is thrown;
+ * later the client is cut off, as is one that takes nothing for `clientIdleTimeoutMs`.
+ */
+export async function answerList(
+  ctx: RouteContext,
+  head: Readonly<Record<string, unknown>>,
+  entries: AsyncIterator<readonly string[], Readonly<Record<string, unknown>>>,
+  clientIdleTimeoutMs: number,
+  name = 'List',
+): Promise<void> {
+  await answerPieces(ctx, 'application/json', listPieces(head, name, entries), clientIdleTimeoutMs)
+}
+
+/** The same for a text of many lines. */
+export async function answerText(
+  ctx: RouteContext,
+  mediaType: string,
+  lines: Iterable<string>,
+  clientIdleTimeoutMs: number,
+): Promise<void> {
+  await answerPieces(ctx, mediaType, textPieces(lines), clientIdleTimeoutMs)
+}
+
+async function answerPieces(
+  ctx: RouteContext,
+  mediaType: string,
+  pieces: AsyncGenerator<string, void>,
+  clientIdleTimeoutMs: number,
+): Promise<void> {
+  const first = await pieces.next()
+  ctx.respond = false
+  ctx.res.setHeader('Content-Type', `${mediaType}; charset=utf-8`)
+  ctx.res.statusCode = 200
+  if (ctx.method === 'HEAD') {
+    await pieces.return()
+    ctx.res.end()
+    return
+  }
+  ctx.res.setTimeout(clientIdleTimeoutMs, () => ctx.res.destroy())
+  try {
+    await pipeline(Readable.from(joined(first.value ?? '', pieces)), ctx.res)
+  } catch (error) {
+    if (!isLeaving(error)) throw error
+  }
+}
+
+/** The client has gone, which is its right. */
+function isLeaving(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE'
+}
+
+async function* joined(first: string, rest: AsyncGenerator<string, void>): AsyncGenerator<string, void> {
+  yield first
+  yield* rest
+}
+
+async function* textPieces(lines: Iterable<string>): AsyncGenerator<string, void> {
+  let piece = ''
+  for (const line of lines) {
+    piece += line
+    if (piece.length < BATCH_LENGTH) continue
+    yield piece
+    piece = ''
+    await nextTurn()
+  }
+  yield piece
+}
+
+async function* listPieces(
+  head: Readonly<Record<string, unknown>>,
+  name: string,
+  entries: AsyncIterator<readonly string[], Readonly<Record<string, unknown>>>,
+): AsyncGenerator<string, void> {
+  try {
+    let piece = `${JSON.stringify(head).slice(0, -1)},${JSON.stringify(name)}:[`
+    let comma = ''
+    for (;;) {
+      const batch = await entries.next()
+      if (batch.done === true) {
+        const rest = JSON.stringify(batch.value).slice(1)
+        yield `${piece}]${rest === '}' ? '' : ','}${rest}`
+        return
+      }
+      for (const entry of batch.value) {
+        piece += comma + entry
+        comma = ','
+      }
+      if (piece.length < BATCH_LENGTH) continue
+      yield piece
+      piece = ''
+      await nextTurn()
+    }
+  } finally {
+    await entries.return?.()
+  }
+}

@@ -1,0 +1,140 @@
+// What a session makes of a gateway that says otherwise than it sends, or does not say.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { makePacket, makePcap } from '../../../../support/packets/packet-maker.ts'
+import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
+import { type StubAnswer, startStubGateway } from '../../../../support/stub-gateway.ts'
+
+const BODY = makePcap(
+  Array.from({ length: 50 }, (_, index) => makePacket(BigInt(index), `packet ${index}`, 200)),
+)
+const EMPTY = Buffer.alloc(0)
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+const whole = (bytes: Buffer) => ({
+  status: 'complete',
+  bytes: String(bytes.length),
+  sha256: sha256(bytes),
+  devices: [],
+})
+
+/** Each request is answered with the next of `answers`, and has the receipts of its place one after the other. */
+async function downloading(
+  answers: readonly StubAnswer[],
+  receipts: readonly (readonly object[])[],
+  type = '',
+) {
+  let request = -1
+  const asked = answers.map(() => 0)
+  const mediaType = type === '' ? 'application/vnd.tcpdump.pcap' : type
+  const ofRequest = receipts.map((_, index): [string, StubAnswer] => [
+    `GET /v1/requests/r${index}`,
+    (_req, res) => {
+      const list = receipts[index] ?? []
+      const at = asked[index] ?? 0
+      asked[index] = at + 1
+      res.end(JSON.stringify(list[Math.min(at, list.length - 1)]))
+    },
+  ])
+  return await startStubGateway({
+    'GET /api/v1/pcap/single': (req, res) => {
+      request += 1
+      res.writeHead(200, { 'Content-Type': mediaType, 'Capfleet-Request-Id': `r${request}` })
+      answers[request]?.(req, res)
+    },
+    ...Object.fromEntries(ofRequest),
+  })
+}
+
+const sending =
+  (bytes: Buffer): StubAnswer =>
+  (_req, res) =>
+    void res.end(bytes)
+
+test('the receipt of another gateway may come late', async () => {
+  const streaming = { status: 'streaming', bytes: '0', sha256: null, devices: [] }
+  await using gateway = await downloading([sending(BODY)], [[streaming, streaming, whole(BODY)]])
+  await using client = await tempClient()
+  const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+  const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
+  assert.equal(status, 0, stderr)
+  assert.ok((await readFile(join(client.folder, 'a.pcap'))).equals(BODY))
+})
+
+test('a gateway that died behind the last byte is asked for the rest, which is nothing', async () => {
+  const lost = { status: 'failed', bytes: '100', sha256: null, devices: [] }
+  await using gateway = await downloading([sending(BODY), sending(EMPTY)], [[lost], [whole(EMPTY)]])
+  await using client = await tempClient()
+  const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+  const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
+  assert.equal(status, 0, stderr)
+  assert.ok((await readFile(join(client.folder, 'a.pcap'))).equals(BODY))
+  assert.ok(
+    gateway.asked.some((asked) => asked.endsWith(`&Resume=r0&Offset=${BODY.length}`)),
+    gateway.asked.join('\n'),
+  )
+})
+
+test('a compressed one is asked for again, and what came is not kept beside it', async () => {
+  const bytes = Buffer.from('compressed, or so it says')
+  const lost = { status: 'failed', bytes: '100', sha256: null, devices: [] }
+  await using gateway = await downloading(
+    [sending(bytes), sending(bytes)],
+    [[lost], [whole(bytes)]],
+    'application/zstd',
+  )
+  await using client = await tempClient()
+  const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+  const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.zst', '--compression', 'zstd'], {
+    environment,
+  })
+  assert.equal(status, 0, stderr)
+  assert.ok((await readFile(join(client.folder, 'a.zst'))).equals(bytes))
+  assert.ok(!gateway.asked.some((asked) => asked.includes('Resume=')), gateway.asked.join('\n'))
+})
+
+for (const [what, receipt] of [
+  ['another hash', { ...whole(BODY), sha256: sha256(EMPTY) }],
+  ['another length', { ...whole(BODY), bytes: String(BODY.length + 1) }],
+] as const) {
+  test(`7: a receipt with ${what}: the file gets no name`, async () => {
+    await using gateway = await downloading([sending(BODY)], [[receipt]])
+    await using client = await tempClient()
+    const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+    const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
+    assert.equal(status, 7)
+    assert.match(stderr, /is not what the gateway sent: .* ask again with --force \[wrong-digest\]/)
+    assert.deepEqual(await readdir(client.folder), ['a.pcap.part', 'a.pcap.part.json'])
+  })
+}
+
+test('7: a partial download is kept, and the hole is named', async () => {
+  const missing = { fromNs: '1793610060000000000', toNs: '1793610070000000000' }
+  const partial = { ...whole(BODY), status: 'partial', devices: [{ device: 'lon1', missing }] }
+  await using gateway = await downloading([sending(BODY)], [[partial]])
+  await using client = await tempClient()
+  const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+  const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
+  assert.equal(status, 7)
+  assert.match(
+    stderr,
+    /packets are missing: lon1 from 2026-11-02 09:01:00Z to 2026-11-02 09:01:10Z \[partial\]/,
+  )
+  assert.deepEqual(await readdir(client.folder), ['a.pcap'])
+})
+
+test('6: what is no capture file is not kept as one', async () => {
+  for (const [body, type] of [
+    [Buffer.from('<html>welcome</html>'), 'text/html'],
+    [Buffer.alloc(1_000, 0xee), ''],
+  ] as const) {
+    await using gateway = await downloading([sending(body)], [[whole(body)]], type)
+    await using client = await tempClient()
+    const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+    const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
+    assert.equal(status, 6, stderr)
+    assert.ok(!(await readdir(client.folder)).includes('a.pcap'))
+  }
+})

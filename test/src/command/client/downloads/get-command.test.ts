@@ -1,0 +1,312 @@
+// `capfleet get`: what ends up in the file, and what the exit status says of it.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { hostname, uptime } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { eventually } from '../../../../support/eventually.ts'
+import { httpOpen } from '../../../../support/http-get.ts'
+import { writeBigCapture } from '../../../../support/packets/big-capture.ts'
+import {
+  gatewayEnvironment,
+  type TempClient,
+  tempClient,
+} from '../../../../support/processes/client-process.ts'
+import {
+  SMALL_FLEET_START_NS,
+  type SmallFleet,
+  startSmallFleet,
+} from '../../../../support/processes/small-fleet.ts'
+import { REPOSITORY_ROOT } from '../../../../support/repository-files.ts'
+import { shellPipeline } from '../../../../support/shell-pipeline.ts'
+import { mountSmallDisk } from '../../../../support/small-disk.ts'
+import { USER_PASSWORD } from '../../../../support/suite-secrets.ts'
+
+const BIG_PACKETS = 20_000
+const RANGE = [
+  '--begin',
+  String(SMALL_FLEET_START_NS),
+  '--end',
+  String(SMALL_FLEET_START_NS + 1_000_000_000n),
+]
+
+describe('capfleet get', { timeout: 180_000 }, () => {
+  const parts = new AsyncDisposableStack()
+  let fleet: SmallFleet
+  let client: TempClient
+
+  before(async () => {
+    fleet = parts.use(await startSmallFleet())
+    client = parts.use(await tempClient())
+    const [east] = fleet.appliances
+    assert.ok(east !== undefined)
+    const path = join(east.folder, 'big.pcap')
+    await writeBigCapture(path, BIG_PACKETS)
+    await east.importFiles('big', path)
+  })
+  after(() => parts.disposeAsync())
+
+  const environment = () => gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD)
+  const run = (args: readonly string[], cwd?: string) =>
+    client.run(['get', ...args], { environment: environment(), ...(cwd === undefined ? {} : { cwd }) })
+  const folder = async (name: string) => {
+    const path = join(client.folder, name)
+    await mkdir(path)
+    return path
+  }
+  const bodyOf = async (path: string) => {
+    const answer = await fetch(fleet.gateway.url + path, { headers: fleet.gateway.as.user })
+    return Buffer.from(await answer.arrayBuffer())
+  }
+
+  test('gives a capture the name that the gateway gives it, and its hash', async () => {
+    const cwd = await folder('named')
+    const { status, stderr, stdout } = await run(['east-first'], cwd)
+    assert.equal(status, 0, stderr)
+    assert.equal(stdout.length, 0)
+    const body = await bodyOf('/api/v1/pcap/single?StreamName=east-first')
+    assert.ok((await readFile(join(cwd, 'east-first.pcap'))).equals(body))
+    assert.deepEqual(await readdir(cwd), ['east-first.pcap'])
+    const sha256 = createHash('sha256').update(body).digest('hex')
+    assert.match(
+      stderr,
+      new RegExp(`^east-first\\.pcap: complete, ${body.length} bytes, sha256 ${sha256}$`, 'm'),
+    )
+  })
+
+  test('takes parts of a capture, filters and compression, as the gateway does', async () => {
+    const cwd = await folder('asked')
+    const start = SMALL_FLEET_START_NS + 3_000_000n
+    const part = ['--start', String(start), '--stop', String(start + 2_000_000n)]
+    assert.equal((await run(['east-first', ...part, '-o', 'part.pcap'], cwd)).status, 0)
+    const asked = `/api/v1/pcap/splittime?StreamName=east-first&Start=${start}&Stop=${start + 2_000_000n}`
+    assert.ok((await readFile(join(cwd, 'part.pcap'))).equals(await bodyOf(asked)))
+    const small = await run([...RANGE, '--compression', 'zstd', '--slice', '64', '--device', 'west'], cwd)
+    assert.equal(small.status, 0, small.stderr)
+    assert.ok((await readdir(cwd)).some((name) => /^west_\d+-\d+\.pcap\.zst$/.test(name)))
+  })
+
+  test('replaces nothing that is there, unless it is told to', async () => {
+    const cwd = await folder('there')
+    await writeFile(join(cwd, 'a.pcap'), 'mine')
+    const refused = await run(['east-first', '-o', 'a.pcap'], cwd)
+    assert.equal(refused.status, 2)
+    assert.match(refused.stderr, /is there already; --force replaces it/)
+    assert.equal(await readFile(join(cwd, 'a.pcap'), 'utf8'), 'mine')
+    assert.equal((await run(['east-first', '-o', 'a.pcap', '--force'], cwd)).status, 0)
+    assert.deepEqual(await readdir(cwd), ['a.pcap'])
+  })
+
+  test('7: a limit that leaves packets out, whose file is kept', async () => {
+    const cwd = await folder('limited')
+    const { status, stderr } = await run([...RANGE, '--max-packets', '3', '-o', 'a.pcap'], cwd)
+    assert.equal(status, 7)
+    assert.match(stderr, /a limit ended the download; the next packet is at 1790000000000000000 ns/)
+    assert.deepEqual(await readdir(cwd), ['a.pcap'])
+  })
+
+  test('goes down a pipe, whose reader may leave', async () => {
+    const get = `${process.execPath} ${REPOSITORY_ROOT}src/cli.ts get`
+    const variables = environment()
+    const read = await shellPipeline(
+      `${get} east-first -o - | tcpdump -nr - -w - 2>/dev/null | wc -c`,
+      variables,
+    )
+    assert.equal(read.stdout.trim(), '1944')
+    const left = await shellPipeline(`${get} big -q -o - | head -c 100 | wc -c`, variables)
+    assert.deepEqual([left.stdout.trim(), left.codes], ['100', [7, 0, 0]])
+    assert.equal(left.stderr.replace(/codes: .*\n/, ''), '')
+  })
+
+  test('8: a disk that is full; the part stays, and with room the same command goes on', async (t) => {
+    const disk = await mountSmallDisk(8_000_000)
+    if (typeof disk === 'string') return t.skip(disk)
+    await using _mounted = disk
+    await writeFile(join(disk.path, 'other'), Buffer.alloc(2_000_000))
+    const full = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
+    assert.equal(full.status, 8, full.stderr)
+    assert.match(
+      full.stderr,
+      /big\.pcap\.part has \d\.\d MB; the same command goes on with it\ncapfleet: .* has no space left .*make room/,
+    )
+    await writeFile(join(disk.path, 'other'), '')
+    const again = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
+    assert.equal(again.status, 0, again.stderr)
+    const body = await bodyOf('/api/v1/pcap/single?StreamName=big&Slice=300')
+    assert.ok((await readFile(join(disk.path, 'big.pcap'))).equals(body))
+  })
+
+  test('5: no stream became free in time; meanwhile the place in the queue is told', async () => {
+    await using held = new AsyncDisposableStack()
+    for (let stream = 0; stream < 4; stream += 1) {
+      const path = '/devices/east/api/v1/pcap/single?StreamName=big'
+      const open = await httpOpen(fleet.gateway.url + path, { headers: fleet.gateway.as.full })
+      held.defer(() => open[Symbol.dispose]())
+    }
+    const { status, stderr } = await run(['east-first', '-o', 'late.pcap', '--wait', '3'])
+    assert.equal(status, 5, stderr)
+    assert.match(stderr, /waits for east at place 1 of the queue/)
+    assert.match(stderr, /\[queue-timeout, --wait\]/)
+    const run2 = client.start(['get', 'east-first', '-o', 'late.pcap', '--wait', '60'], {
+      environment: environment(),
+    })
+    await eventually(() => run2.said().includes('at place 1'), { limitMs: 20_000, message: 'its place' })
+    await held.disposeAsync()
+    const ended = await run2.ended
+    assert.equal(ended.status, 0, ended.stderr)
+  })
+
+  test('with a token that is good for downloads alone gives the same, verified', async () => {
+    const cwd = await folder('by-token')
+    const byToken = { CAPFLEET_URL: fleet.gateway.url, CAPFLEET_TOKEN: await tokenOf('capture:download') }
+    const ended = await client.run(['get', 'east-first'], { environment: byToken, cwd })
+    assert.equal(ended.status, 0, ended.stderr)
+    assert.match(ended.stderr, /sha256 [0-9a-f]{64}/)
+    const body = await bodyOf('/api/v1/pcap/single?StreamName=east-first')
+    assert.ok((await readFile(join(cwd, 'east-first.pcap'))).equals(body))
+  })
+
+  test('with a token tells the place in the queue, too', async () => {
+    const token = await tokenOf('capture:download,queue:read')
+    await using held = new AsyncDisposableStack()
+    for (let stream = 0; stream < 4; stream += 1) {
+      const path = '/devices/east/api/v1/pcap/single?StreamName=big'
+      const open = await httpOpen(fleet.gateway.url + path, { headers: fleet.gateway.as.full })
+      held.defer(() => open[Symbol.dispose]())
+    }
+    const waiting = client.start(['get', 'east-first', '-o', 'by-token.pcap', '--wait', '60'], {
+      environment: { CAPFLEET_URL: fleet.gateway.url, CAPFLEET_TOKEN: token },
+    })
+    await eventually(() => waiting.said().includes('at place 1'), { limitMs: 20_000, message: 'its place' })
+    await held.disposeAsync()
+    assert.equal((await waiting.ended).status, 0)
+  })
+
+  const tokenOf = async (scopes: string): Promise<string> => {
+    const answer = await fetch(`${fleet.gateway.url}/v1/tokens?Scopes=${scopes}`, {
+      method: 'POST',
+      headers: fleet.gateway.as.user,
+    })
+    return ((await answer.json()) as { readonly token: string }).token
+  }
+
+  test('a part of another download is not gone on with', async () => {
+    const cwd = await folder('other')
+    await writeFile(join(cwd, 'a.pcap.part'), 'x')
+    const asked = { url: 'http://elsewhere/', path: '/api/v1/pcap/single', query: [] }
+    await writeFile(
+      join(cwd, 'a.pcap.part.json'),
+      JSON.stringify({ asked, requestId: 'x', isCompressed: false }),
+    )
+    const refused = await run(['east-first', '-o', 'a.pcap'], cwd)
+    assert.equal(refused.status, 2)
+    assert.match(refused.stderr, /is the part of another download/)
+    assert.equal((await run(['east-first', '-o', 'a.pcap', '--force'], cwd)).status, 0)
+    assert.deepEqual(await readdir(cwd), ['a.pcap'])
+  })
+
+  describe('a part', () => {
+    const journalOf = (more: object) => ({
+      asked: {
+        url: `${fleet.gateway.url}/`,
+        path: '/api/v1/pcap/single',
+        query: [['StreamName', 'east-first']],
+      },
+      isCompressed: false,
+      syncedBytes: 0,
+      ...more,
+    })
+    /** The part of a download that this gateway knows. */
+    const partOf = async (cwd: string, content: (body: Buffer) => Buffer, more: object = {}) => {
+      const url = `${fleet.gateway.url}/api/v1/pcap/single?StreamName=east-first`
+      const answer = await fetch(url, { headers: fleet.gateway.as.user })
+      const body = Buffer.from(await answer.arrayBuffer())
+      const requestId = answer.headers.get('capfleet-request-id')
+      await writeFile(join(cwd, 'a.pcap.part'), content(body))
+      await writeFile(join(cwd, 'a.pcap.part.json'), JSON.stringify(journalOf({ requestId, ...more })))
+      return body
+    }
+    const thisBootMs = Date.now() - uptime() * 1_000
+
+    test('is gone on with behind its last whole packet', async () => {
+      const cwd = await folder('unfinished')
+      const body = await partOf(cwd, (whole) => whole.subarray(0, 1_000), { bootMs: thisBootMs })
+      const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
+      assert.equal(status, 0, stderr)
+      assert.match(stderr, /goes on with the 984 bytes/)
+      assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+    })
+
+    test('is trusted as far as it was synced when the machine has started since', async () => {
+      for (const [name, synced] of [
+        ['lost', 0],
+        ['synced', 504],
+      ] as const) {
+        const cwd = await folder(name)
+        // As some file systems leave it after a power loss: the length is there, the bytes are not.
+        const zeroed = (whole: Buffer) => Buffer.concat([whole.subarray(0, 504), Buffer.alloc(480)])
+        const body = await partOf(cwd, zeroed, { bootMs: thisBootMs - 3_600_000, syncedBytes: synced })
+        const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
+        assert.equal(status, 0, stderr)
+        assert.equal(stderr.includes('goes on with the 504 bytes'), synced > 0)
+        assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+      }
+    })
+
+    test('that is no capture file begins anew', async () => {
+      const cwd = await folder('damaged')
+      const body = await partOf(cwd, () => Buffer.alloc(1_000, 0xee), { bootMs: thisBootMs })
+      const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
+      assert.equal(status, 0, stderr)
+      assert.match(stderr, /is damaged: begins anew/)
+      assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+    })
+  })
+
+  test('two at once do not write to one part; that of a killed one is taken over', async () => {
+    const cwd = await folder('twice')
+    await writeFile(join(cwd, 'a.pcap.part.lock'), `${process.pid} ${hostname()}`)
+    const refused = await run(['east-first', '-o', 'a.pcap'], cwd)
+    assert.equal(refused.status, 2)
+    assert.match(refused.stderr, new RegExp(`another capfleet \\(process ${process.pid} on `))
+    const dead = spawnSync('true')
+    await writeFile(join(cwd, 'a.pcap.part.lock'), `${dead.pid} ${hostname()}`)
+    assert.equal((await run(['east-first', '-o', 'a.pcap'], cwd)).status, 0)
+    assert.deepEqual(await readdir(cwd), ['a.pcap'])
+  })
+
+  test('what the gateway ignores is told', async () => {
+    const cwd = await folder('ignored')
+    const { status, stderr } = await run(['east-first', '--dedup', '1000', '-o', 'a.pcap'], cwd)
+    assert.equal(status, 0, stderr)
+    assert.match(stderr, /^a\.pcap: the gateway ignores Dedup$/m)
+  })
+
+  test('a folder that is not there is told in one line', async () => {
+    const { status, stderr } = await run(['east-first', '-o', 'nowhere/a.pcap'])
+    assert.equal(status, 1)
+    assert.match(stderr, /^capfleet: ENOENT: .*nowhere\/a\.pcap.*\n$/)
+  })
+
+  test('a part whose receipt is gone begins anew', async () => {
+    const cwd = await folder('forgotten')
+    const body = await bodyOf('/api/v1/pcap/single?StreamName=east-first')
+    await writeFile(join(cwd, 'a.pcap.part'), body.subarray(0, 1_000))
+    const asked = {
+      url: `${fleet.gateway.url}/`,
+      path: '/api/v1/pcap/single',
+      query: [['StreamName', 'east-first']],
+    }
+    const requestId = '00000000-0000-0000-0000-000000000000'
+    await writeFile(
+      join(cwd, 'a.pcap.part.json'),
+      JSON.stringify({ asked, requestId, bootMs: Date.now() - uptime() * 1_000 }),
+    )
+    const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
+    assert.equal(status, 0, stderr)
+    assert.match(stderr, /has no receipt of the part any more: begins anew/)
+    assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+  })
+})
