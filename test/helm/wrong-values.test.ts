@@ -159,7 +159,10 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     set: ['commonLabels.app\\.kubernetes\\.io/name=x'],
     names: /commonLabels: app\.kubernetes\.io\/name is the chart's own/,
   },
-  'a name that Kubernetes does not take': { set: ['fullnameOverride=Foo_Bar'], names: /'\/fullnameOverride'/ },
+  'a name that Kubernetes does not take': {
+    set: ['fullnameOverride=Foo_Bar'],
+    names: /'\/fullnameOverride'/,
+  },
   'an address for a host name': { set: ['ingress.host=https://pcap.example'], names: /'\/ingress\/host'/ },
   'a user that would be an option': { set: ['auth.firstUser=-x'], names: /'\/auth\/firstUser'/ },
   'a Secret under a name of the chart’s own': {

@@ -62,7 +62,12 @@ export interface Rendering {
 }
 
 /** What `helm template` answers. */
-export function renderText({ chart = CHART, values = [], set = [], json = [] }: Rendering = {}): Promise<ToolResult> {
+export function renderText({
+  chart = CHART,
+  values = [],
+  set = [],
+  json = [],
+}: Rendering = {}): Promise<ToolResult> {
   const files = values.flatMap((path) => ['--values', path])
   const settings = [
     ...set.flatMap((setting) => ['--set', setting]),
