@@ -172,9 +172,9 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
 }
 
 describe('wrong values', { skip: WITHOUT_HELM }, () => {
-  for (const [what, { set, json, names }] of Object.entries(IS_REFUSED)) {
+  for (const [what, { names, ...values }] of Object.entries(IS_REFUSED)) {
     test(`${what}: refused`, async () => {
-      const { status, stderr } = await renderText({ set, json })
+      const { status, stderr } = await renderText(values)
       assert.notEqual(status, 0)
       assert.match(stderr.replaceAll(/\s+/g, ' '), names)
     })
