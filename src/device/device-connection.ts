@@ -40,6 +40,7 @@ const READS_AHEAD = 2
 export class DeviceConnection implements Disposable {
   /** The name of the device. */
   readonly device: string
+  readonly #peer: Device
   readonly #socket: Socket
   readonly #size: ReadSize
   readonly #connecting: NodeJS.Timeout
@@ -60,13 +61,19 @@ export class DeviceConnection implements Disposable {
   #failure: { readonly reason: unknown } | undefined
   #wake: (() => void) | undefined
 
-  /** Begins to connect. `onClose` is called when the connection has ended, however. */
+  /**
+   * Begins to connect; fails with device-unreachable when the device has vanished. `onClose` is called when the
+   * connection has ended, however.
+   */
   constructor(
     device: Device,
     { connectTimeoutMs, readSize }: ConnectionOptions,
     onClose: () => void = () => undefined,
   ) {
+    const { absence } = device
+    if (absence !== undefined) throw absence
     this.device = device.name
+    this.#peer = device
     this.#size = new ReadSize(readSize)
     const lastMs = performance.now() + connectTimeoutMs
     const late = () => this.#fail(deviceLate(device.name, 'accept a connection', connectTimeoutMs))
@@ -196,8 +203,13 @@ export class DeviceConnection implements Disposable {
   }
 
   #send(): void {
-    if (this.#request !== '' && !this.#socket.destroyed) this.#socket.write(this.#request, 'latin1')
+    const request = this.#request
     this.#request = ''
+    if (request === '' || this.#socket.destroyed) return
+    // The device may have vanished while the connection was made, or rested.
+    const { absence } = this.#peer
+    if (absence === undefined) this.#socket.write(request, 'latin1')
+    else this.#fail(absence)
   }
 
   #nextTarget(): Buffer {

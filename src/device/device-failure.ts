@@ -33,6 +33,16 @@ export function deviceProtocol(device: string, what: string, cause?: unknown): C
   })
 }
 
+/** The device's directory tells of it no more. */
+export function deviceVanished(device: string, since: Date): CapfleetError {
+  const sinceText = since.toISOString()
+  return new CapfleetError(
+    'device-unreachable',
+    `device ${device} is not asked: its directory has told of it no more since ${sinceText}`,
+    { members: { devices: [device], since: sinceText } },
+  )
+}
+
 /** The device ended its answer before its end. */
 export function deviceBrokeOff(device: string): CapfleetError {
   return new CapfleetError('device-unreachable', `device ${device} closed the connection inside its answer`, {

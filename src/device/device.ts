@@ -1,7 +1,9 @@
 import type { LookupFunction } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { ClientTls } from '../base/client-tls.ts'
+import type { CapfleetError } from '../base/error.ts'
 import type { Secret } from '../base/secret.ts'
+import { deviceVanished } from './device-failure.ts'
 
 /** How a device compresses what the gateway itself fetches of it for a merge. */
 export const FETCH_COMPRESSIONS = ['none', 'zstd', 'fast'] as const
@@ -19,6 +21,8 @@ export interface DeviceOptions extends ClientTls {
   readonly fetchCompression?: FetchCompression | undefined
   /** Connect to this address, whatever the URL's name resolves to. */
   readonly address?: string | undefined
+  /** As Device.vanishedAt; default: never. */
+  readonly vanishedAt?: Date | undefined
 }
 
 /** For net.connect, tls.connect and whoever passes options on to them. */
@@ -34,8 +38,10 @@ export class Device {
   readonly url: URL
   readonly site: string | undefined
   readonly fetchCompression: FetchCompression
+  /** Since when the directory that told of it does so no more. The fleet sets it for the devices that it has. */
+  vanishedAt: Date | undefined
   #connectOptions: DeviceConnectOptions | undefined
-  readonly #options: DeviceOptions
+  readonly #options: DeviceOptions & DeviceCredentials
   readonly #basePath: string
   /** Private, so that no log line or JSON body can show it. */
   readonly #authorization: string
@@ -46,6 +52,7 @@ export class Device {
     this.#basePath = this.url.pathname.replace(/\/+$/, '')
     this.site = options.site
     this.fetchCompression = options.fetchCompression ?? 'none'
+    this.vanishedAt = options.vanishedAt
     this.#options = options
     this.#authorization = authorizationOf(options)
   }
@@ -60,6 +67,24 @@ export class Device {
     return `${this.#options.address ?? this.url.hostname}:${this.url.port}`
   }
 
+  /** Whether a directory told of its address. */
+  get isDiscovered(): boolean {
+    return this.#options.address !== undefined
+  }
+
+  /**
+   * Why nothing may be sent to this device; undefined: it may. Soon after a directory tells of it no more its address
+   * can be another's, who must neither get its login nor be taken for it.
+   */
+  get absence(): CapfleetError | undefined {
+    return this.vanishedAt && deviceVanished(this.name, this.vanishedAt)
+  }
+
+  /** The same device, of which its directory tells no more. */
+  vanished(vanishedAt: Date): Device {
+    return new Device({ ...this.#options, vanishedAt })
+  }
+
   /** What every connection to this device must be made with. */
   get connectOptions(): DeviceConnectOptions {
     this.#connectOptions ??= connectOptionsOf(this.#options)
@@ -71,7 +96,7 @@ export class Device {
     return this.#basePath + target
   }
 
-  /** Whether both are the same in all that matters to a request. */
+  /** Whether both are the same in all that matters to a request, once it may be made. */
   equals(other: Device): boolean {
     const names = ['name', 'url', 'site', 'fetchCompression', 'ca', 'cert', 'address'] as const
     if (this.#authorization !== other.#authorization) return false

@@ -142,7 +142,9 @@ export class Fleet implements AsyncDisposable {
     const before = this.#members
     const members = [...devices, ...leaving].map((device) => {
       const member = before.get(device.name)
-      return member?.device.equals(device) ? member : this.#open(device)
+      if (!member?.device.equals(device)) return this.#open(device)
+      takeOverVanishing(member, device)
+      return member
     })
     this.#members = new Map(members.map((member) => [member.device.name, member]))
     this.#devices = members.slice(0, devices.length).map((member) => member.device)
@@ -176,7 +178,7 @@ export class Fleet implements AsyncDisposable {
     const onHiddenText = (text: string) => log.info('device.refused', { device: device.name, said: text })
     const client = new DeviceClient(device, { connectTimeoutMs, idleTimeoutMs, onHiddenText })
     const breaker = new DeviceBreaker({
-      device: device.name,
+      device,
       failuresMax,
       onOpen: ({ code, message }) => {
         log.warn('device.breaker-open', { device: device.name, code, message })
@@ -208,6 +210,13 @@ export class Fleet implements AsyncDisposable {
       }),
     }
   }
+}
+
+/** The member's health looks at once at a device that has vanished, or is there again. */
+function takeOverVanishing(member: FleetMember, { vanishedAt }: Device): void {
+  if (member.device.vanishedAt === vanishedAt) return
+  member.device.vanishedAt = vanishedAt
+  member.health.probeSoon()
 }
 
 function namesOf(devices: readonly Device[]): readonly string[] {

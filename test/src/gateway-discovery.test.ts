@@ -2,18 +2,22 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../support/devices/fake-fleet.ts'
+import { EventStream } from '../support/event-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import { FakeKubernetes, makeSlice } from '../support/fake-kubernetes.ts'
-import { type HttpGetOptions, httpGet } from '../support/http-get.ts'
+import { type HttpGetOptions, httpGet, httpOpen } from '../support/http-get.ts'
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
 import { DEVICE_PASSWORD } from '../support/suite-secrets.ts'
 import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
 
 const PACKETS = 200
+/** More than all sockets on the way hold, while the client reads nothing. */
+const LARGE_PACKETS = 60_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 /** What is about all devices, when nobody names some. */
 const DOWNLOADS = [TIMERANGE, `${TIMERANGE}&Queue=job`, '/api/v1/pcap/single?StreamName=tap']
@@ -135,6 +139,72 @@ describe('a fleet that a directory tells of', { timeout: 60_000 }, () => {
       { limitMs: LIMIT_MS, message: 'the change was heard' },
     )
     await isMissed()
+  })
+
+  test('sends nothing to the address of a device that vanished until it is there again', async () => {
+    await using d0 = await FakeDevice.start('d0', fleetPcap(0, PACKETS))
+    const large = fleetPcap(1, LARGE_PACKETS)
+    await using d1 = await FakeDevice.start('d1', large)
+    await using kubernetes = await FakeKubernetes.start()
+    const slice = makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d1.port)
+    kubernetes.put(slice)
+    await using gateway = await start(kubernetes, [d0], 'silent')
+    await untilReady(gateway)
+    using running = await httpOpen(`${gateway.url}/devices/pod-1${TIMERANGE}`, { headers: gateway.as.full })
+    kubernetes.remove('a')
+    const report = async () => (await ask(gateway, '/v1/devices/pod-1')).json()
+    await eventually(async () => (await report()).reachable === false, {
+      limitMs: LIMIT_MS,
+      message: 'it is down',
+    })
+    const { error, breaker, version } = await report()
+    assert.deepEqual([breaker, version], ['open', '1.2.3'])
+    const reason = /device pod-1 is not asked: its directory has told of it no more since 20\S+Z/
+    assert.match(JSON.stringify(error), reason)
+
+    const asked = () => [d1.connections, d1.probes.length, d1.requests.length]
+    const before = asked()
+    for (const path of [
+      TIMERANGE,
+      `${TIMERANGE}&Device=pod-1&OnError=partial`,
+      `/devices/pod-1${TIMERANGE}`,
+      `/devices/pod-1${TIMERANGE}&FilterBPF=tcp`,
+      '/devices/pod-1/stream/list',
+      '/devices/pod-1/sysmaster/capture_stop',
+      '/devices/pod-1/api/v1/system/events',
+      '/devices/pod-1/what/ever',
+    ]) {
+      const { status, json } = await ask(gateway, path)
+      assert.deepEqual([status, json().code], [502, 'device-unreachable'], path)
+      assert.match(String(json().detail), reason, path)
+    }
+    const partial = await ask(gateway, `${TIMERANGE}&OnError=partial`)
+    assert.match(String(partial.headers['capfleet-missing']), /^pod-1;/)
+    assert.ok(partial.body.equals(fleetPcap(0, PACKETS)))
+    assert.equal((await ask(gateway, TIMERANGE, { method: 'HEAD' })).status, 502)
+    assert.equal((await ask(gateway, '/stream/list')).headers['capfleet-unreachable'], 'pod-1')
+    const replies = await ask(gateway, '/api/v1/system/version')
+    assert.equal(replies.status, 207)
+    assert.match(replies.body.toString(), reason)
+    using events = new EventStream(await httpOpen(`${gateway.url}/v1/events`, { headers: gateway.as.viewer }))
+    assert.deepEqual((await events.next())?.data.down, ['pod-1'])
+    for (let event = await events.next(); ; event = await events.next())
+      if (event?.data.kind === 'events-silent' && event.data.device === 'pod-1') {
+        assert.match(JSON.stringify(event.data), reason)
+        break
+      }
+    const probes = d0.probes.length
+    await eventually(() => d0.probes.length > probes + 6, { limitMs: LIMIT_MS, message: 'd0 is probed' })
+    assert.deepEqual(asked(), before)
+
+    assert.equal(d1.readers, 1)
+    assert.ok((await buffer(running.response)).equals(large), 'a download that ran goes on')
+    kubernetes.put(slice)
+    await eventually(async () => (await report()).reachable === true, {
+      limitMs: LIMIT_MS,
+      message: 'it is there again',
+    })
+    assert.deepEqual([(await report()).breaker, (await ask(gateway, TIMERANGE)).status], ['closed', 200])
   })
 
   test('without any device, or any that the caller may see, refuses at once to read of all', async () => {

@@ -241,10 +241,10 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
 
   test('one device by name, and 404 with the nearest names', async () => {
     const reportOf = async () => (await (await ask('/v1/devices/d1')).json()) as Record<string, unknown>
-    // A call of another test that failed had it probed.
-    await eventually(async () => (await reportOf()).reachable === true, {
+    // A call of another test that failed had it probed; a probe asks for the status after it has found the device up.
+    await eventually(async () => (await reportOf()).ptp !== null, {
       limitMs: 9_000,
-      message: 'd1 is up',
+      message: 'd1 is up and its status is known',
     })
     const d1 = await reportOf()
     assert.deepEqual(

@@ -8,14 +8,17 @@
  * comes back in a head that is too large, a damaged capture breaks off each time. So the failure of a
  * call is no more than a suspicion, which has the device probed at once; a dead device is found as soon
  * as somebody needs it, and no caller can make the gateway give up a device that is well.
+ *
+ * A device that has vanished from its directory is not probed, and its breaker is open until it is there again.
  */
 import { CapfleetError } from '../../base/error.ts'
+import type { Device } from '../../device/device.ts'
 
 /** `closed`: calls go through. `open`: they fail at once. `trial`: they go through, on probation. */
 export type BreakerState = 'closed' | 'open' | 'trial'
 
 export interface BreakerOptions {
-  readonly device: string
+  readonly device: Pick<Device, 'name' | 'absence'>
   /** How many failed probes in a row open the breaker. */
   readonly failuresMax: number
   readonly onOpen: (lastError: CapfleetError) => void
@@ -36,7 +39,7 @@ export class DeviceBreaker {
   }
 
   get state(): BreakerState {
-    return this.#state
+    return this.#options.device.absence === undefined ? this.#state : 'open'
   }
 
   /** Does `work`, which is somebody's call to the device, unless the breaker is open. */
@@ -54,15 +57,16 @@ export class DeviceBreaker {
 
   /** Fails with device-unreachable while the breaker is open. */
   check(): void {
+    const { name, absence } = this.#options.device
+    if (absence !== undefined) throw absence
     if (this.#state !== 'open') return
-    const { device } = this.#options
     const since = new Date(this.#firstFailureMs).toISOString()
     // Which names the device too.
-    const failure = this.#lastError?.message.replace(`device ${device}`, 'it') ?? 'it failed'
+    const failure = this.#lastError?.message.replace(`device ${name}`, 'it') ?? 'it failed'
     throw new CapfleetError(
       'device-unreachable',
-      `device ${device} has failed since ${since} and is not asked until it answers a probe: ${failure}`,
-      { members: { devices: [device], since }, cause: this.#lastError },
+      `device ${name} has failed since ${since} and is not asked until it answers a probe: ${failure}`,
+      { members: { devices: [name], since }, cause: this.#lastError },
     )
   }
 

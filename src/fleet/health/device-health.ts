@@ -20,16 +20,20 @@ export interface HealthSettings {
   readonly timeoutMs: number
 }
 
-/** What the last probe found. The facts below `error` are kept while the device is away, save for its status. */
+/**
+ * What the last probe found, or that the device has vanished and is not probed. The facts below `error` are kept while
+ * the device is away, save for its status.
+ */
 export interface HealthReport {
   /** Undefined before the first probe has ended. */
   readonly reachable: boolean | undefined
   /** When the device came or went, as far as probes saw. */
   readonly since: Date | undefined
+  /** When the last probe ended. */
   readonly probedAt: Date | undefined
   /** How long the answer to the version took. */
   readonly probeMs: number | undefined
-  /** Why the last probe failed. */
+  /** Why the device is not reachable. */
   readonly error: CapfleetError | undefined
   readonly version: string | undefined
   readonly clock: ClockOffset | undefined
@@ -67,7 +71,7 @@ const NOTHING_KNOWN: HealthReport = {
   oldestPacketNs: undefined,
 }
 
-/** Probes a device for as long as it belongs to the fleet; takes no stream and waits in no queue. */
+/** Probes a device for as long as it belongs to the fleet, save while it has vanished; takes no stream and waits in no queue. */
 export class DeviceHealth {
   readonly #options: HealthOptions
   readonly #closing = new AbortController()
@@ -140,25 +144,31 @@ export class DeviceHealth {
 
   /** Whether the device answers; nothing else decides whether it is reachable. */
   async #probeLife(): Promise<boolean> {
+    const { absence } = this.#options.client.device
+    if (absence !== undefined) return this.#changeToDown({ error: absence })
     const askedMs = performance.now()
     try {
       const version = await probeVersion(this.#options.client, this.#limit)
       this.#options.breaker.probed()
-      this.#change(true, { version, error: undefined, probeMs: performance.now() - askedMs })
+      const probeMs = performance.now() - askedMs
+      this.#change(true, { version, error: undefined, probeMs, probedAt: new Date() })
       return true
     } catch (error) {
       if (this.#closing.signal.aborted || !(error instanceof CapfleetError)) return false
       this.#options.breaker.probeFailed(error)
-      this.#change(false, { error, probeMs: undefined, status: undefined })
-      return false
+      return this.#changeToDown({ error, probedAt: new Date() })
     }
+  }
+
+  #changeToDown(found: Partial<HealthReport>): false {
+    this.#change(false, { ...found, probeMs: undefined, status: undefined })
+    return false
   }
 
   #change(reachable: boolean, found: Partial<HealthReport>): void {
     const before = this.#report
-    const now = new Date()
-    const since = before.reachable === reachable ? before.since : now
-    this.#report = { ...before, ...found, reachable, since, probedAt: now }
+    const since = before.reachable === reachable ? before.since : new Date()
+    this.#report = { ...before, ...found, reachable, since }
     if (before.reachable === reachable) return
     const { log, onChange } = this.#options
     if (reachable) log.info('device.up', { device: this.#name, version: this.#report.version })

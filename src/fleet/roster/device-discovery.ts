@@ -23,7 +23,7 @@ const RETRY_MOST_MS = 30_000
 
 /**
  * Keeps asking a directory for devices until it is closed. While it fails the last list stands; a device that it does
- * not tell of any more is kept for `keepS`.
+ * not tell of any more is kept for `keepS` as one that has vanished.
  */
 export class DeviceDiscovery {
   readonly #options: DiscoveryOptions

@@ -39,7 +39,7 @@ interface Leaver {
   readonly untilMs: number
 }
 
-/** How long downloads that were running on a device can ask it again after it left. */
+/** How long downloads that were running on a device can ask it again after it left, if it was configured. */
 const GRACE_MS = 300_000
 const LOOK_MS = 1_000
 
@@ -100,7 +100,7 @@ export class FleetRoster implements AsyncDisposable {
     const names = new Set(present.map(({ name }) => name))
     for (const device of fleet.devices)
       if (!names.has(device.name))
-        this.#leavers.set(device.name, { device, untilMs: performance.now() + GRACE_MS })
+        this.#leavers.set(device.name, { device: leaverOf(device), untilMs: performance.now() + GRACE_MS })
     for (const name of names) this.#leavers.delete(name)
     const leaving = [...this.#leavers.values()].map(({ device }) => device)
     const isComplete = this.#sources.every(({ devices }) => devices !== undefined)
@@ -113,7 +113,11 @@ export class FleetRoster implements AsyncDisposable {
   #present(): readonly Device[] {
     const present = new Map<string, Device>()
     const duplicates = new Set<string>()
-    for (const device of [...this.#configured, ...this.#sources.flatMap(({ devices }) => devices ?? [])]) {
+    const known = [...this.#configured, ...this.#sources.flatMap(({ devices }) => devices ?? [])]
+    const told = new Set(known.filter(({ vanishedAt }) => vanishedAt === undefined).map(({ name }) => name))
+    for (const device of known) {
+      // Another directory tells of it, or the configuration names it.
+      if (device.vanishedAt !== undefined && told.has(device.name)) continue
       if (present.has(device.name)) duplicates.add(`${device.name} ${device.url.href}`)
       else present.set(device.name, device)
     }
@@ -137,6 +141,12 @@ export class FleetRoster implements AsyncDisposable {
     }
     this.#seeingOff = undefined
   }
+}
+
+/** No directory tells any more of a discovered device that leaves, even if its own one is asked no more. */
+function leaverOf(device: Device): Device {
+  const hasVanishedNow = device.isDiscovered && device.vanishedAt === undefined
+  return hasVanishedNow ? device.vanished(new Date()) : device
 }
 
 /** Credentials are compared too, by what they would make of a device. */

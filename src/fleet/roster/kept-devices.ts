@@ -1,7 +1,7 @@
 import type { Device } from '../../device/device.ts'
 
-/** A device that the directory tells of no more. */
 interface Vanished {
+  /** With `vanishedAt`. */
   readonly device: Device
   /** When it is forgotten (performance.now()). */
   readonly untilMs: number
@@ -9,7 +9,8 @@ interface Vanished {
 
 /**
  * The devices of a directory, with those that it told of lately. One that breaks down often vanishes from its directory
- * as well; without it the fleet would look whole, and what is read from all of it would silently be short.
+ * as well; without it the fleet would look whole, and what is read from all of it would silently be short. So it stays
+ * as one that has vanished, to which nothing is sent (Device.absence).
  */
 export class KeptDevices {
   readonly #keepMs: number
@@ -22,11 +23,15 @@ export class KeptDevices {
 
   /** Takes over what the directory tells now (performance.now()). */
   tell(devices: readonly Device[], nowMs: number): void {
-    for (const device of this.#told)
-      this.#vanished.set(device.name, { device, untilMs: nowMs + this.#keepMs })
-    this.#told = devices
     const names = new Set(devices.map(({ name }) => name))
-    // Who answers at the address of a vanished device under another name is not that device, or is there twice.
+    const gone = this.#told.filter(({ name }) => !names.has(name))
+    for (const device of gone)
+      this.#vanished.set(device.name, {
+        device: device.vanished(new Date()),
+        untilMs: nowMs + this.#keepMs,
+      })
+    this.#told = devices
+    // One that is told of under another name, at the address of one that vanished, has taken its place.
     const addresses = new Set(devices.map(({ address }) => address))
     for (const [name, { device, untilMs }] of this.#vanished)
       if (untilMs <= nowMs || names.has(name) || addresses.has(device.address)) this.#vanished.delete(name)

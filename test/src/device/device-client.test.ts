@@ -104,7 +104,7 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
     const largeAnswers = new LargeAnswers(1)
     const place = await largeAnswers.begin('d1', LIMIT.signal)
     const breaker = new DeviceBreaker({
-      device: 'd0',
+      device: client.device,
       failuresMax: 1,
       onOpen: () => undefined,
       onSuspicion: () => undefined,
@@ -238,6 +238,45 @@ describe('the connections of questions', { timeout: 30_000 }, () => {
       limitMs: 5_000,
       message: 'no connection is left',
     })
+  })
+
+  test('carry nothing to a device that has vanished, save what was asked before', async () => {
+    using stand = await stage((socket, number) => {
+      if (number < 2) socket.write(OK)
+    })
+    const { client, seen, sockets } = stand
+    const change = { ...QUESTION, isChange: true }
+    assert.equal(await client.getText('/kept', QUESTION), 'ok')
+    const running = client.getText('/change', change)
+    assert.equal(await running, 'ok')
+    const open = client.getText('/open', change)
+    await eventually(() => seen.length === 3, { limitMs: 5_000, message: 'it has asked' })
+    client.device.vanishedAt = new Date('2026-10-01T12:00:00Z')
+    const refusal = {
+      code: 'device-unreachable',
+      message: 'device d0 is not asked: its directory has told of it no more since 2026-10-01T12:00:00.000Z',
+    }
+    // Over the connection that is kept, then over new ones.
+    for (const path of ['/a', '/b']) await assert.rejects(client.getText(path, QUESTION), refusal)
+    await assert.rejects(client.getText('/c', change), refusal)
+    sockets[2]?.write(OK)
+    assert.equal(await open, 'ok')
+    client.device.vanishedAt = undefined
+    const again = client.getText('/again', QUESTION)
+    await eventually(() => seen.length === 4, { limitMs: 5_000, message: 'it has asked again' })
+    sockets[3]?.write(OK)
+    assert.equal(await again, 'ok')
+    assert.deepEqual(seen, ['0 GET /kept', '1 GET /change', '2 GET /open', '3 GET /again'])
+  })
+
+  test('that are made when the device vanishes carry no login', async () => {
+    using stand = await stage((socket) => socket.write(OK))
+    const { client, seen, sockets } = stand
+    const asked = client.openLive('/late', { caller: 'x', silenceMs: 5_000, signal: LIMIT.signal })
+    client.device.vanishedAt = new Date()
+    await assert.rejects(asked, { code: 'device-unreachable', message: /has told of it no more/ })
+    await eventually(() => sockets[0]?.destroyed === true, { limitMs: 5_000, message: 'it is closed' })
+    assert.deepEqual(seen, [])
   })
 
   test('end with the client, and there is no other', async () => {

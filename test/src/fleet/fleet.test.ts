@@ -229,6 +229,37 @@ describe('the fleet', { timeout: 30_000 }, () => {
     assert.deepEqual(answer.List, [])
   })
 
+  test('a device that vanishes is down without being asked, and is probed at once when it is told of again', async () => {
+    await fleet[Symbol.asyncDispose]()
+    await using slow = new Fleet({ ...options, probeIntervalMs: 3_600_000 })
+    const heard: (boolean | undefined)[] = []
+    slow.listen({ replaced: () => undefined, cameOrWent: (_, { reachable }) => heard.push(reachable) })
+    const [d0, d1] = fakes.map(asDevice) as [Device, Device]
+    slow.replace([d0, d1])
+    await Promise.all(slow.members.map(({ health }) => health.probedOnce))
+    const member = slow.get('d0')
+    const { probedAt } = member.health.report
+    const asked = () => [first().connections, first().probes.length, first().requests.length]
+    const before = asked()
+    const vanished = d0.vanished(new Date())
+    assert.deepEqual(slow.replace([vanished, d1]), { added: [], changed: [], removed: [] })
+    assert.equal(slow.get('d0'), member)
+    await eventually(() => heard.length === 1, { limitMs: 5_000, message: 'it is down' })
+    const { report } = member.health
+    assert.match(report.error?.message ?? '', /^device d0 is not asked: its directory has told of it no more/)
+    assert.deepEqual(
+      [report.reachable, report.probedAt, report.version, report.status, member.breaker.state],
+      [false, probedAt, '1.2.3', undefined, 'open'],
+    )
+    await assert.rejects(slow.readersOf('d0'), { code: 'device-unreachable' })
+    await assert.rejects(member.captures.get(0, new AbortController().signal), { code: 'device-unreachable' })
+    assert.deepEqual(asked(), before)
+    slow.replace([asDevice(first()), d1])
+    await eventually(() => heard.length === 2, { limitMs: 5_000, message: 'it is up' })
+    assert.deepEqual([heard, member.breaker.state], [[false, true], 'closed'])
+    assert.equal(await slow.readersOf('d0'), 0)
+  })
+
   test('publishes up, probe time, clock and breaker of the devices that there are', async () => {
     const metrics = new Metrics()
     publishFleet(fleet, metrics)

@@ -1,21 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../../../src/base/error.ts'
+import { Secret } from '../../../../src/base/secret.ts'
+import { Device } from '../../../../src/device/device.ts'
 import { deviceRefusal } from '../../../../src/device/device-refusal.ts'
 import { DeviceBreaker } from '../../../../src/fleet/health/device-breaker.ts'
 
 function breaker(failuresMax = 3) {
   const opened: string[] = []
   const seen = { suspicions: 0 }
+  const device = new Device({ name: 'd0', url: 'http://127.0.0.1:9', token: new Secret('x') })
   const made = new DeviceBreaker({
-    device: 'd0',
+    device,
     failuresMax,
     onOpen: ({ code }) => opened.push(code),
     onSuspicion: () => {
       seen.suspicions += 1
     },
   })
-  return { breaker: made, opened, seen }
+  return { breaker: made, device, opened, seen }
 }
 
 const failure = (code: ErrorCode) => new CapfleetError(code, `device d0 failed by ${code}`)
@@ -110,4 +113,18 @@ test('without calls the second probe in a row ends the trial', () => {
   made.probed()
   made.probed()
   assert.equal(made.state, 'closed')
+})
+
+test('is open while the device has vanished, and afterwards as it was before', async () => {
+  const { breaker: made, device, opened } = breaker()
+  device.vanishedAt = new Date('2026-10-01T12:00:00Z')
+  assert.equal(made.state, 'open')
+  const work = () => assert.fail('the device was asked')
+  await assert.rejects(made.run(work), {
+    code: 'device-unreachable',
+    message: 'device d0 is not asked: its directory has told of it no more since 2026-10-01T12:00:00.000Z',
+  })
+  device.vanishedAt = undefined
+  assert.deepEqual([made.state, opened], ['closed', []])
+  assert.equal(await made.run(async () => 'asked'), 'asked')
 })

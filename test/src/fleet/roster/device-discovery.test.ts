@@ -19,7 +19,7 @@ const access = {
   fetchCompression: 'none',
 } as const
 
-/** A running discovery, and the devices that it found last, as "name url". */
+/** A running discovery, and the devices that it found last, as "name url"; with "gone" if it has vanished. */
 function discover(settings: Record<string, unknown>) {
   const found: string[][] = []
   const logged: string[] = []
@@ -31,7 +31,12 @@ function discover(settings: Record<string, unknown>) {
     settings: discoverySchema.parse({ token: { env: 'X' }, intervalS: 0.1, scheme: 'http', ...settings }),
     access,
     log,
-    onDevices: (devices) => found.push(devices.map(({ name, url }) => `${name} ${url.host}`)),
+    onDevices: (devices) =>
+      found.push(
+        devices.map(
+          ({ name, url, vanishedAt }) => `${name} ${url.host}${vanishedAt === undefined ? '' : ' gone'}`,
+        ),
+      ),
   })
   const until = (expected: readonly string[]) =>
     eventually(() => JSON.stringify(found.at(-1)) === JSON.stringify(expected), {
@@ -93,11 +98,16 @@ describe('discovery by DNS', { timeout: 30_000 }, () => {
       ['new1.example.org', 'A', '192.0.2.1'],
       ['nyc1.example.org', 'A', '192.0.2.2'],
     ]
-    await keeping.until([gone, 'new1 new1.example.org', nyc1])
+    await keeping.until([`${gone} gone`, 'new1 new1.example.org', nyc1])
     await forgetting.until(['new1 new1.example.org', nyc1])
     const between = forgetting.found.slice(told).map((devices) => devices.join())
-    assert.ok(between.includes([gone, 'new1 new1.example.org', nyc1].join()), 'not forgotten at once')
-    assert.ok(keeping.found.at(-1)?.includes(gone))
+    assert.ok(
+      between.includes([`${gone} gone`, 'new1 new1.example.org', nyc1].join()),
+      'not forgotten at once',
+    )
+    assert.ok(keeping.found.at(-1)?.includes(`${gone} gone`))
+    dns.table = [...dns.table, [SRV, 'SRV', '80 gone.example.org'], ['gone.example.org', 'A', '192.0.2.9']]
+    await keeping.until([gone, 'new1 new1.example.org', nyc1])
   })
 
   test('a name that leads to a forbidden address is refused, told once, and allowed by allowCidrs', async () => {

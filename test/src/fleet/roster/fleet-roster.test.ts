@@ -124,6 +124,72 @@ test('a device that leaves is kept for its downloads, chosen by none, and gone w
   assert.deepEqual(made.names(), ['b'])
 })
 
+test('a device that vanished from one directory is there when another one tells of it', async () => {
+  await using first = await TinyDns.start([
+    [SRV, 'SRV', '80 lon1.example.org'],
+    [SRV, 'SRV', '80 nyc1.example.org'],
+    ['lon1.example.org', 'A', '192.0.2.1'],
+    ['nyc1.example.org', 'A', '192.0.2.2'],
+  ])
+  await using second = await TinyDns.start([
+    [SRV, 'SRV', '80 zrh1.example.org'],
+    ['zrh1.example.org', 'A', '192.0.2.3'],
+  ])
+  await using made = setUp()
+  const discoveries = [first, second].map(({ address }) => ({
+    settings: discoverySchema.parse({
+      srv: SRV,
+      dnsServers: [address],
+      intervalS: 0.1,
+      token: { env: 'X' },
+    }),
+    access,
+  }))
+  await made.roster.configure({ devices: [], discoveries })
+  await eventually(() => made.names().length === 3, limit('all are found'))
+  const isGone = (name: string) => made.fleet.get(name).device.absence !== undefined
+  first.table = first.table.filter((row) => !row.join().includes('nyc1'))
+  await eventually(() => isGone('nyc1'), limit('nyc1 has vanished'))
+  assert.deepEqual(made.names(), ['lon1', 'nyc1', 'zrh1'])
+  const moved = [
+    [SRV, 'SRV', '80 nyc1.example.org'],
+    ['nyc1.example.org', 'A', '192.0.2.4'],
+  ] as const
+  second.table = [...second.table, ...moved]
+  await eventually(() => !isGone('nyc1'), limit('nyc1 is there'))
+  assert.deepEqual(made.names(), ['lon1', 'nyc1', 'zrh1'])
+  assert.equal(made.fleet.get('nyc1').device.address, '192.0.2.4:80')
+  assert.ok(!made.logged.some((line) => line.startsWith('fleet.duplicate-device')))
+})
+
+test('a discovered device that is kept for its downloads alone has vanished', async () => {
+  await using dns = await TinyDns.start([
+    [SRV, 'SRV', '80 lon1.example.org'],
+    [SRV, 'SRV', '80 nyc1.example.org'],
+    ['lon1.example.org', 'A', '192.0.2.1'],
+    ['nyc1.example.org', 'A', '192.0.2.2'],
+  ])
+  await using made = setUp()
+  const settings = discoverySchema.parse({
+    srv: SRV,
+    dnsServers: [dns.address],
+    intervalS: 0.1,
+    keepS: 0,
+    token: { env: 'X' },
+  })
+  await made.roster.configure({ devices: [], discoveries: [{ settings, access }] })
+  await eventually(() => made.names().length === 2, limit('both are found'))
+  const [lon1, nyc1] = ['lon1', 'nyc1'].map((name) => made.fleet.get(name))
+  made.busy.add('lon1').add('nyc1')
+  dns.table = dns.table.filter((row) => !row.join().includes('nyc1'))
+  await eventually(() => made.names().length === 1, limit('nyc1 leaves'))
+  assert.equal(made.fleet.find('nyc1'), nyc1)
+  assert.ok(nyc1?.device.absence !== undefined)
+  await made.roster.configure({ devices: [], discoveries: [] })
+  assert.equal(made.fleet.find('lon1'), lon1)
+  assert.ok(lon1?.device.absence !== undefined, 'its directory is asked no more')
+})
+
 test('a device that comes back before its downloads are over is a full member again', async () => {
   await using made = setUp()
   const devices = [device('a')]
