@@ -8,7 +8,7 @@ import { Metrics } from '../../../src/base/metrics.ts'
 import { type ConnectionLimitSettings, connectionsAllowed } from '../../../src/http/connection-limits.ts'
 import { createHttpApp } from '../../../src/http/http-app.ts'
 import { listen } from '../../../src/http/http-server.ts'
-import { createTempCertificate } from '../../support/temp-certificate.ts'
+import { createTempCertificate } from '../../support/access/temp-certificate.ts'
 
 interface Tls {
   readonly cert: string
