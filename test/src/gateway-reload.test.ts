@@ -188,6 +188,21 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
     })
   })
 
+  test('a user who is removed while their download is all that a gateway waits for is cut off', async () => {
+    const [d0] = devices as [FakeDevice]
+    const users = join(folder.path, 'users.yaml')
+    const others = await readFile(users, 'utf8')
+    await putUser(users, { name: 'ann', role: 'user' }, 'secret')
+    await start({ devices: [entryOf(d0)] })
+    d0.behaviour = { chunkBytes: 40_000, pauseMs: 100 }
+    const headers = { authorization: `Basic ${btoa('ann:secret')}` }
+    const cut = await fetch(`${gateway?.address}/devices/d0${TIMERANGE}`, { headers })
+    const ended = gateway?.close(LIMIT_MS)
+    await writeFile(users, others)
+    await assert.rejects(cut.arrayBuffer())
+    await ended
+  })
+
   test('a changed password is used from then on, also when only its file changed and SIGHUP came', async () => {
     const [d0] = devices as [FakeDevice]
     await writeFile(join(folder.path, 'rotating'), 'wrong')
