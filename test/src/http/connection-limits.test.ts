@@ -117,6 +117,14 @@ test('a probe for life is answered where there is no place, also while others fl
   assert.ok(flood.length > 0)
 })
 
+test('a probe for life is answered also where refused connections of many addresses, and of its own, are held open', async (t) => {
+  const server = await serve(t, { maxConnections: 4, maxConnectionsPerAddress: 4 })
+  for (const host of [2, 3, 4, 5, 6])
+    await Promise.all(Array.from({ length: 30 }, () => server.connectFrom(`127.0.0.${host}`)))
+  for (const host of [6, 7])
+    assert.match(await ask(await server.connectFrom(`127.0.0.${host}`), '/livez'), /^HTTP\/1\.1 200 /)
+})
+
 test('a connection that is refused and asks nothing is closed', async (t) => {
   const server = await serve(t, { maxConnections: 1, maxConnectionsPerAddress: 1 })
   await server.connectFrom('127.0.0.2')
