@@ -1,5 +1,6 @@
 /** Changes of a users file, for the command line: other users, keys and comments stay as they are. */
-import { chown, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { chmod, chown, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { type Document, isMap, isSeq, parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
 import { CapfleetError } from '../base/error.ts'
 import { hashPassword } from './password-hash.ts'
@@ -73,13 +74,28 @@ function entryOf(document: Document, name: string): YAMLMap | undefined {
     .find((item) => item.get('name') === name)
 }
 
-/** The file belongs to the same user as before: a program that runs as another one than we must still read it. */
+/**
+ * The file belongs to the same user and group as before, and the group may read it if it could: a program that runs as
+ * another user than we must still read it.
+ */
 async function replaceFile(path: string, document: Document): Promise<void> {
   const before = await stat(path).catch(() => undefined)
   const hidden = `${path}.${process.pid}.new`
   await writeFile(hidden, document.toString({ lineWidth: 0 }), { mode: 0o600 })
-  if (before !== undefined && process.getuid?.() === 0) await chown(hidden, before.uid, before.gid)
+  if (before !== undefined && (await keepOwner(hidden, before)))
+    await chmod(hidden, 0o600 | (before.mode & 0o040))
   await rename(hidden, path)
+}
+
+/** false: we may not, and then it stays ours alone. */
+async function keepOwner(path: string, { uid, gid }: Stats): Promise<boolean> {
+  try {
+    await chown(path, uid, gid)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EPERM' && process.getuid?.() !== 0) return false
+    throw error
+  }
 }
 
 async function readOrEmpty(path: string): Promise<string> {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chown, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -77,7 +77,19 @@ test('a file that root changes still belongs to whom it belonged', {
   const path = await usersPath(t)
   await putUser(path, { name: 'ann', role: 'full' }, 'one')
   await chown(path, 1234, 1235)
+  await chmod(path, 0o640)
   await changePassword(path, 'ann', 'two')
   const { uid, gid, mode } = await stat(path)
-  assert.deepEqual([uid, gid, mode & 0o777], [1234, 1235, 0o600])
+  assert.deepEqual([uid, gid, mode & 0o777], [1234, 1235, 0o640])
+})
+
+test('who could read a file by its group can read it behind a change, and nobody else', async (t) => {
+  const path = await usersPath(t)
+  await putUser(path, { name: 'ann', role: 'full' }, 'one')
+  await chmod(path, 0o664)
+  await putUser(path, { name: 'bob', role: 'viewer' }, 'two')
+  assert.equal((await stat(path)).mode & 0o777, 0o640)
+  await chmod(path, 0o600)
+  await removeUser(path, 'bob')
+  assert.equal((await stat(path)).mode & 0o777, 0o600)
 })
