@@ -5,11 +5,16 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
+import { parse } from 'yaml'
+import { putUser } from '../src/auth/edit-users-file.ts'
+import { loadGatewayConfig } from '../src/gateway-config.ts'
+import { tempClient } from './support/processes/client-process.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 import { tempFolder } from './support/temp-folder.ts'
 
 const FOLDER = join(REPOSITORY_ROOT, 'config/systemd')
 const UNITS = readdirSync(FOLDER).filter((name) => name.endsWith('.service'))
+const RECORDER = 'capfleet-recorder.service'
 const EXPOSURE_MAX = 3
 
 /** What stands in a unit under this name. */
@@ -23,6 +28,10 @@ function analyze(...args: readonly string[]): { readonly status: number | null; 
   return { status, said: stdout + stderr }
 }
 
+function exposureIn(said: string): number {
+  return Number(/exposure level for \S+: ([0-9.]+)/.exec(said)?.[1])
+}
+
 const isMissing = spawnSync('systemd-analyze', ['--version']).error !== undefined
 const skip =
   isMissing && process.env.CI !== 'true' ? 'systemd-analyze is missing: apt-get install systemd' : false
@@ -31,8 +40,7 @@ describe('the units of systemd', { skip }, () => {
   for (const unit of UNITS) {
     test(`${unit} leaves its program little of the machine`, () => {
       const { said } = analyze('security', '--offline=true', '--no-pager', join(FOLDER, unit))
-      const exposure = Number(/exposure level for \S+: ([0-9.]+)/.exec(said)?.[1])
-      assert.ok(exposure < EXPOSURE_MAX, said)
+      assert.ok(exposureIn(said) < EXPOSURE_MAX, said)
     })
   }
 
@@ -47,6 +55,21 @@ describe('the units of systemd', { skip }, () => {
       await writeFile(wrong, text.replace('RestrictNamespaces=', 'RestrictNamespace='))
       assert.match(analyze('verify', wrong).said, /Unknown key 'RestrictNamespace'/)
     }
+  })
+
+  test('has lines for time stamps of the card, which leave the recorder little, too', async () => {
+    await using folder = await tempFolder()
+    const path = join(folder.path, RECORDER)
+    const lines = /^# (?=(?:PrivateDevices|DeviceAllow|CapabilityBoundingSet|AmbientCapabilities)=)/gm
+    const text = (await readFile(join(FOLDER, RECORDER), 'utf8')).replaceAll('/opt/capfleet', REPOSITORY_ROOT)
+    assert.equal(text.match(lines)?.length, 4)
+    await writeFile(path, text.replace(lines, ''))
+    assert.deepEqual(analyze('verify', path), { status: 0, said: '' })
+    const { said } = analyze('security', '--offline=true', '--no-pager', path)
+    assert.ok(exposureIn(said) < EXPOSURE_MAX, said)
+    assert.match(said, /✗ PrivateDevices=/)
+    assert.match(said, /✗ CapabilityBoundingSet=~CAP_NET_ADMIN/)
+    assert.match(said, /✗ CapabilityBoundingSet=~CAP_NET_\(BIND_SERVICE\|BROADCAST\|RAW\)/)
   })
 
   test('makes users and folders as the units need them', async () => {
@@ -80,10 +103,50 @@ describe('the units of systemd', { skip }, () => {
 
 test('only the recorder has a capability, and no unit writes memory to the disk', () => {
   for (const unit of UNITS) {
-    const capability = unit === 'capfleet-recorder.service' ? 'CAP_NET_RAW' : ''
+    const capability = unit === RECORDER ? 'CAP_NET_RAW' : ''
     assert.deepEqual(valuesOf(unit, 'CapabilityBoundingSet'), [capability], unit)
     assert.deepEqual(valuesOf(unit, 'AmbientCapabilities'), capability === '' ? [] : [capability], unit)
     assert.deepEqual(valuesOf(unit, 'LimitCORE'), ['0'], unit)
-    assert.deepEqual(valuesOf(unit, 'Restart'), ['on-failure'], unit)
   }
+})
+
+test('no unit gives up, nor starts without its disk', () => {
+  for (const unit of UNITS) {
+    assert.deepEqual(valuesOf(unit, 'StartLimitIntervalSec'), ['0'], unit)
+    assert.deepEqual(valuesOf(unit, 'Restart'), [unit === RECORDER ? 'always' : 'on-failure'], unit)
+    const isOfStore = unit === RECORDER || unit === 'capfleet-appliance.service'
+    const disk = `/var/lib/capfleet/${isOfStore ? 'store' : 'gateway'}`
+    assert.deepEqual(valuesOf(unit, 'RequiresMountsFor'), [disk], unit)
+  }
+})
+
+test('programs end their processes by themselves, outlive them, and read files again on a reload', () => {
+  for (const unit of UNITS.filter((name) => name !== RECORDER)) {
+    assert.deepEqual(valuesOf(unit, 'KillMode'), ['mixed'], unit)
+    assert.deepEqual(valuesOf(unit, 'OOMPolicy'), ['continue'], unit)
+    assert.deepEqual(valuesOf(unit, 'ExecReload'), ['/bin/kill -HUP $MAINPID'], unit)
+  }
+  assert.match(valuesOf('capfleet-worker.service', 'After')[0] ?? '', /\bcapfleet-gateway\.service\b/)
+})
+
+test('the documents are taken where the units expect them, and write only where those may', async () => {
+  await using folder = await tempFolder()
+  await using client = await tempClient()
+  for (const document of ['appliance', 'gateway'] as const) {
+    const path = join(folder.path, `${document}.yaml`)
+    await cp(join(FOLDER, `${document}.yaml`), path)
+    await putUser(join(folder.path, `${document}-users.yaml`), { name: 'ann', role: 'full' }, 'open sesame')
+  }
+  await writeFile(join(folder.path, 'here-password'), 'open sesame\n')
+  for (const unit of UNITS) {
+    const [, program = '', name = ''] =
+      /capfleet (\w+) --config \/etc\/capfleet\/(.+)$/.exec(valuesOf(unit, 'ExecStart')[0] ?? '') ?? []
+    const path = join(folder.path, name)
+    const { status, stdout, stderr } = await client.run([program, '--config', path, '--check'])
+    assert.deepEqual([status, stdout.toString(), stderr], [0, '', `${path}: fine\n`], unit)
+    const { store, home } = parse(await readFile(path, 'utf8'))
+    for (const writable of valuesOf(unit, 'ReadWritePaths')) assert.equal(writable, store ?? home, unit)
+  }
+  const { drainS } = await loadGatewayConfig(join(folder.path, 'gateway.yaml'))
+  assert.deepEqual(valuesOf('capfleet-gateway.service', 'TimeoutStopSec'), [`${drainS + 20}`])
 })
