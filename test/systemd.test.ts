@@ -150,3 +150,22 @@ test('the documents are taken where the units expect them, and write only where 
   const { drainS } = await loadGatewayConfig(join(folder.path, 'gateway.yaml'))
   assert.deepEqual(valuesOf('capfleet-gateway.service', 'TimeoutStopSec'), [`${drainS + 20}`])
 })
+
+test('the installation in REFERENCE.md leaves out no file, no unit, and no users', async () => {
+  const reference = await readFile(join(REPOSITORY_ROOT, 'REFERENCE.md'), 'utf8')
+  const section = /^### Installation with systemd$([\s\S]*?)^##/m.exec(reference)?.[1] ?? ''
+  const named = [...section.matchAll(/config\/systemd\/([\w*.-]+)/g)].map(([, name]) => name)
+  const others = readdirSync(FOLDER).filter((name) => !UNITS.includes(name))
+  assert.deepEqual(named.toSorted(), ['*.service', ...others].toSorted())
+  const enabled = [...section.matchAll(/^systemctl enable --now (.*)$/gm)].flatMap(([, names = '']) =>
+    names.split(' '),
+  )
+  assert.deepEqual(enabled.map((name) => `${name}.service`).toSorted(), UNITS.toSorted())
+  for (const program of ['appliance', 'gateway']) {
+    const { auth } = parse(await readFile(join(FOLDER, `${program}.yaml`), 'utf8'))
+    const users = `/etc/capfleet/${auth.users}`
+    const [group] = valuesOf(`capfleet-${program}.service`, 'Group')
+    assert.match(section, new RegExp(`^src/capfleet user add .* --file ${users}$`, 'm'))
+    assert.ok(section.includes(`\nchgrp ${group} ${users} && chmod 640 ${users}\n`), users)
+  }
+})
