@@ -20,7 +20,10 @@ interface Message {
 }
 
 const stopping = new AbortController()
-process.once('SIGTERM', () => stopping.abort(new Error('the worker stops')))
+// A terminal and a supervisor may tell the job as well as its worker does.
+for (const signal of ['SIGTERM', 'SIGINT']) {
+  process.on(signal, () => stopping.abort(new Error('the worker stops')))
+}
 // Without its worker the job is somebody else's.
 process.once('disconnect', () => process.exit(1))
 process.once('message', (message) => void answer(message as Message))
