@@ -194,6 +194,21 @@ test('a capture takes no packets while the store has no room for them, and then 
   )
 })
 
+test('a capture that cannot end for want of room is ended before it goes on, though there is room again', async () => {
+  await using stage = await stageAt()
+  const { control, engine } = stage
+  const { name } = await control.start({ baseName: 'a' }, never)
+  stage.roomProblem = new CapfleetError('store-full', 'no room is left')
+  engine.refusal = new Error('the disk is away')
+  await stage.pass(250)
+  assert.deepEqual([control.report().state, control.report().message], ['error', 'no room is left'])
+  stage.roomProblem = undefined
+  engine.refusal = undefined
+  await stage.pass(3_000)
+  assert.deepEqual([control.report().state, control.report().name], ['running', name])
+  assert.deepEqual(engine.calls, [`start ${name}`, 'stop', 'close', `start ${name}`])
+})
+
 test('without room nothing is started', async () => {
   await using stage = await stageAt()
   stage.roomProblem = new CapfleetError('store-full', 'no room is left')
