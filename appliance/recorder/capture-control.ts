@@ -119,7 +119,8 @@ export class CaptureControl implements AsyncDisposable {
 
   /**
    * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`: the row then
-   * rests until its next start. Or fails as store and driver say: the state is then "error".
+   * rests until its next start. Or fails as store and driver say: the state is then "error". That of a
+   * start that failed is "idle" again.
    */
   async stop(stopsScheduled: boolean, signal: AbortSignal): Promise<StoppedCapture> {
     using _turn = await this.#turn.acquire(signal)
@@ -133,6 +134,11 @@ export class CaptureControl implements AsyncDisposable {
   async endRun(signal: AbortSignal): Promise<void> {
     using _turn = await this.#turn.acquire(signal)
     if (this.scheduleName !== '') await this.#stop()
+  }
+
+  /** Nothing shall run any more: a start that failed is no error then. */
+  rest(): void {
+    if (this.name === '' && this.#state.state === 'error') this.#state.enter('idle', '')
   }
 
   /**
@@ -253,7 +259,10 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   async #stop(): Promise<StoppedCapture> {
-    if (this.name === '') throw captureNotRunning()
+    if (this.name === '') {
+      this.rest()
+      throw captureNotRunning()
+    }
     this.#state.enter('stopping', this.name)
     try {
       const stopped = await this.#close()

@@ -209,11 +209,16 @@ test('a capture that cannot end for want of room is ended before it goes on, tho
   assert.deepEqual(engine.calls, [`start ${name}`, 'stop', 'close', `start ${name}`])
 })
 
-test('without room nothing is started', async () => {
+test('without room nothing is started, which is an error until somebody says stop', async () => {
   await using stage = await stageAt()
+  const { control } = stage
   stage.roomProblem = new CapfleetError('store-full', 'no room is left')
-  await assert.rejects(stage.control.start({ baseName: 'a' }, never), { code: 'store-full' })
-  assert.deepEqual([stage.control.report().state, await stage.captures()], ['error', []])
+  await assert.rejects(control.start({ baseName: 'a' }, never), { code: 'store-full' })
+  assert.deepEqual([control.report().state, await stage.captures()], ['error', []])
+  await stage.pass(60_000)
+  assert.equal(control.report().state, 'error')
+  await assert.rejects(control.stop(false, never), { code: 'capture-not-running' })
+  assert.deepEqual([control.report().state, control.report().message], ['idle', ''])
 })
 
 test('a capture goes on after a restart, under its name, from its start, with its counts', async () => {
