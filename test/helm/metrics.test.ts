@@ -49,6 +49,7 @@ test('what happened is counted', () => {
   line('gateway', 'downloads_total{outcome="complete",kind="relay"} 1\n')
   line('gateway', 'downloads_running 0\n')
   line('gateway', 'http_problems_total{code="bad-parameter"} 1\n')
+  line('gateway', 'http_problems_total{code="queue-timeout"} 0\n')
   line('gateway', 'control_calls_total{device="east",result="ok"}')
   line('gateway', 'device_capture_dropped_packets_total{device="east"} 0\n')
   line('gateway', 'device_capture_failing{device="east"} 0\n')
