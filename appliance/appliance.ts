@@ -97,8 +97,9 @@ export async function startApplianceFromFile(
     ...(tls ? [ConfigWatch.start({ paths: pathsOf(tls), reload: appliance.reloadCertificate, log })] : []),
   ])
   const close = async (drainMs: number) => {
-    await Promise.all(watches.map((watch) => watch.close()))
     await appliance.close(drainMs)
+    // Until here: who is removed while their download is waited for is cut all the same.
+    await Promise.all(watches.map((watch) => watch.close()))
   }
   return { ...appliance, close, address: appliance.url, drainMs: config.downloads.drainMs }
 }

@@ -292,6 +292,8 @@ interface RunningProgram {
 
 /** `start` may fail when its signal aborts: the program is told to stop before it has begun. */
 function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProgram>): Promise<void> {
+  // It means that files shall be read again, and ends no program that has none, or is still at its start or its end.
+  process.on('SIGHUP', () => undefined)
   return runProgram(async (signal) => {
     const running = await start(signal).catch((error: unknown) => {
       if (signal.aborted) return undefined

@@ -88,15 +88,17 @@ export async function startGatewayFromFile(path: string, signal?: AbortSignal) {
   const gateway = await startGateway(config, { configPath, log, ...(signal === undefined ? {} : { signal }) })
   const reload = async () => gateway.reload(await loadGatewayConfig(configPath))
   const { tls } = config.listen
-  const watches = await Promise.all([
-    ConfigWatch.start({ paths: [configPath], reload, log }),
+  const document = await ConfigWatch.start({ paths: [configPath], reload, log })
+  const files = await Promise.all([
     ConfigWatch.start({ paths: [config.auth.users], reload: gateway.reloadUsers, log }),
     ...(tls ? [ConfigWatch.start({ paths: pathsOf(tls), reload: gateway.reloadCertificate, log })] : []),
     ConfigWatch.start({ paths: [tokenKeysFolder(config)], reload: gateway.reloadTokenKeys, log }),
   ])
   const close = async (drainMs: number) => {
-    await Promise.all(watches.map((watch) => watch.close()))
+    await document.close()
     await gateway.close(drainMs)
+    // Until here: who is removed while their download is waited for is cut all the same.
+    await Promise.all(files.map((watch) => watch.close()))
   }
   return { address: gateway.url, drainMs: config.drainS * 1_000, close }
 }

@@ -249,6 +249,17 @@ function circles(imported: Imports): string[] {
   return found
 }
 
+/** Folder -> the other folders that its files import from. */
+function roomsOf(paths: readonly string[]): Imports {
+  const rooms = Map.groupBy(paths, (path) => dirname(path))
+  const needed = (room: string, inside: readonly string[]) =>
+    inside
+      .flatMap(importsOf)
+      .map((target) => dirname(target))
+      .filter((folder) => folder !== room && rooms.has(folder))
+  return new Map([...rooms].map(([room, inside]) => [room, needed(room, inside)]))
+}
+
 /** Folders that hold sources and that the guide, a table whose rows begin with "| `folder`", does not name. */
 function unnamedFolders(paths: readonly string[], guide: string): string[] {
   const folders = new Set(paths.filter((path) => path.includes('/')).map((path) => dirname(path)))
@@ -296,6 +307,12 @@ test('the page imports nothing of Node.js, by way of what it shares either', () 
 
 test('no file imports itself by way of others, types included', () => {
   assert.deepEqual(circles(imports), [])
+})
+
+test('the rooms of test/support import one another in one direction only', () => {
+  const rooms = roomsOf(files.filter((path) => /^test\/support\/.*\.ts$/.test(path)))
+  assert.ok(rooms.size > 10)
+  assert.deepEqual(circles(rooms), [])
 })
 
 test('ARCHITECTURE.md names every folder that has sources', () => {

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { commandTables } from './support/command-tables.ts'
-import { metricTexts } from './support/metric-texts.ts'
+import { commandTables } from './support/documents/command-tables.ts'
+import { metricTexts } from './support/documents/metric-texts.ts'
 import {
   auditTable,
   errorTable,
@@ -16,7 +16,7 @@ import {
   pathTables,
   roleTable,
   settingBlocks,
-} from './support/reference-tables.ts'
+} from './support/documents/reference-tables.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
 const PATH = join(REPOSITORY_ROOT, 'REFERENCE.md')

@@ -91,18 +91,28 @@
 {{- end -}}
 {{- end -}}
 
-{{/* How many gateways there are, how they end, and how many may be away. */}}
+{{/* A budget that lets no gateway go stops who empties a node; the context is .Values.gateway. */}}
+{{- define "capfleet.refuseBudget" -}}
+{{- $fewest := ternary .autoscaling.minReplicas .replicas .autoscaling.enabled | int -}}
+{{- $lets := true -}}
+{{- with .podDisruptionBudget -}}
+{{- if hasKey . "minAvailable" -}}
+{{- $kept := toString .minAvailable -}}
+{{- if or (eq $kept "100%") (and (regexMatch "^[0-9]+$" $kept) (ge (atoi $kept) $fewest)) }}{{ $lets = false }}{{ end -}}
+{{- else if has (toString .maxUnavailable) (list "0" "0%") }}{{ $lets = false }}{{ end -}}
+{{- end -}}
+{{- if and (not $lets) (gt $fewest 0) -}}
+{{- fail "gateway.podDisruptionBudget: lets no gateway go, so that no node could be emptied; allow one at least" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* How many gateways there are, how they end, and by what an autoscaler goes. */}}
 {{- define "capfleet.refuseScaling" -}}
 {{- with .Values.gateway -}}
 {{- if lt (int .terminationGracePeriodSeconds) (add .preStopSleepSeconds 21 | int) -}}
 {{- fail "gateway.terminationGracePeriodSeconds: must be more than gateway.preStopSleepSeconds and 20 s for the last answers, or no download is waited for" -}}
 {{- end -}}
-{{- $fewest := ternary .autoscaling.minReplicas .replicas .autoscaling.enabled | int -}}
-{{- $kept := .podDisruptionBudget.minAvailable | toString -}}
-{{- $isAll := or (eq $kept "100%") (and (regexMatch "^[0-9]+$" $kept) (ge (atoi $kept) $fewest) (gt (atoi $kept) 0)) -}}
-{{- if and (gt $fewest 0) (or $isAll (has (.podDisruptionBudget.maxUnavailable | toString) (list "0" "0%"))) (not (and (hasKey .podDisruptionBudget "minAvailable") (not $isAll))) -}}
-{{- fail "gateway.podDisruptionBudget: lets no gateway go, so that no node could be emptied; allow one at least" -}}
-{{- end -}}
+{{- include "capfleet.refuseBudget" . -}}
 {{- with .autoscaling -}}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
 {{- fail "gateway.autoscaling.minReplicas: must not be more than gateway.autoscaling.maxReplicas" -}}

@@ -8,6 +8,7 @@ import type { Redis } from 'ioredis'
 import type { Quota } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { outsideOfRequests } from '../base/request-context.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 
 export interface QuotasOptions {
@@ -57,7 +58,7 @@ export class Quotas implements Disposable {
       throw refusal
     }
     this.#running.add(use)
-    this.#timer ??= setInterval(() => this.#tellAll(), TELL_MS).unref()
+    this.#timer ??= outsideOfRequests(() => setInterval(() => this.#tellAll(), TELL_MS)).unref()
     return use
   }
 

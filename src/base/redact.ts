@@ -20,7 +20,7 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/(:\/\/)[^\s/@"\\]+@/g, `$1${REDACTED}@`],
   // A signed token, wherever it is.
   [/(?<![\w-])eyJ[\w-]+\.[\w-]+(?:\.[\w-]*)*/g, REDACTED],
-  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[^"]*/g, REDACTED],
+  [/-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^"\\]|\\.)*/g, REDACTED],
 ]
 
 /** REQUIRES: whole lines of JSON. They are lines of JSON again. */

@@ -1,6 +1,6 @@
 /**
  * Sends spans to a collector of OpenTelemetry, as JSON over HTTP (OTLP/HTTP). The collector may be slow or away: spans
- * are kept up to a number, then the next ones are dropped and counted, and no request waits for any of it.
+ * are kept up to a number and tried again, then the next ones are dropped and counted, and no request waits for any of it.
  */
 import type { EndedSpan, SpanKind, SpanSink } from './ended-span.ts'
 import { JoinedSignal } from './joined-signal.ts'
@@ -26,6 +26,8 @@ export interface SpanExporterOptions {
 const KEPT_MAX = 2_048
 const SENT_AT_ONCE = 512
 const TIMINGS = { everyMs: 2_000, timeoutMs: 10_000 }
+/** By these the collector asks for the same again (OTLP/HTTP, "Retryable Response Codes"); the next turn of the timer does. */
+const LATER: ReadonlySet<number> = new Set([429, 502, 503, 504])
 /** What is left when the program ends is tried once more. */
 const LAST_LIMIT_MS = 2_000
 
@@ -57,7 +59,7 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
   add(span: EndedSpan): void {
     if (this.#kept.length < KEPT_MAX) this.#kept.push(span)
     else this.#count('dropped', 1)
-    if (this.#kept.length >= SENT_AT_ONCE) this.#sendSoon()
+    if (this.#kept.length >= SENT_AT_ONCE && !this.#isFailing) this.#sendSoon()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -78,13 +80,14 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
     // The request that fills a batch is none of its business.
     this.#sending = outsideOfRequests(() => this.#send(spans)).finally(() => {
       this.#sending = undefined
-      if (this.#kept.length >= SENT_AT_ONCE) this.#sendSoon()
+      if (this.#kept.length >= SENT_AT_ONCE && !this.#isFailing) this.#sendSoon()
     })
   }
 
   async #send(spans: readonly EndedSpan[]): Promise<void> {
     const { endpoint, token, version, log } = this.#options
     using limit = new JoinedSignal([this.#ending.signal], this.#timings.timeoutMs)
+    let isWorthMore = true
     try {
       const answer = await fetch(endpoint, {
         method: 'POST',
@@ -97,12 +100,17 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
         signal: limit.signal,
       })
       await answer.body?.cancel()
-      if (!answer.ok) throw new Error(`the collector answered with status ${answer.status}`)
+      if (!answer.ok) {
+        if (!LATER.has(answer.status)) isWorthMore = false
+        throw new Error(`the collector answered with status ${answer.status}`)
+      }
       this.#count('sent', spans.length)
       if (this.#isFailing) log.info('tracing.sent-again')
       this.#isFailing = false
     } catch (error) {
-      this.#count('dropped', spans.length)
+      const again = isWorthMore ? spans.slice(0, KEPT_MAX - this.#kept.length) : []
+      this.#kept.unshift(...again)
+      this.#count('dropped', spans.length - again.length)
       if (!this.#isFailing) log.warn('tracing.not-sent', { endpoint, err: error })
       this.#isFailing = true
     }

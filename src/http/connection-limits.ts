@@ -29,8 +29,8 @@ const CONNECTIONS_MIN = 16
 const CONNECTIONS_MAX = 10_000
 
 /**
- * Refused connections that may be open to hear why, in all and of one address. What comes beyond them is closed at once.
- * Whoever floods us cannot take all of them, so that a probe for life (/livez) is answered all the same.
+ * Refused connections that may be open to hear why, in all and of one address. The oldest one makes way for the next:
+ * a probe for life (/livez) asks at once and is answered, however many others come and hold theirs open.
  */
 const REFUSED_MAX = 64
 const REFUSED_PER_ADDRESS_MAX = 16
@@ -41,6 +41,12 @@ const RETRY_AFTER_S = 5
 /** Why a connection may have no request answered. */
 const REFUSALS = new WeakMap<Socket, CapfleetError>()
 
+interface RefusedConnection {
+  readonly socket: Socket
+  readonly address: string
+  readonly error: CapfleetError
+}
+
 export class ConnectionLimits {
   readonly #max: number
   readonly #maxPerAddress: number
@@ -48,10 +54,8 @@ export class ConnectionLimits {
   readonly #byAddress = new Map<string, number>()
   readonly #countRefused: (reason: LimitReason | 'pipelined') => void
   readonly #open = new Set<Socket>()
-  /** Refused ones that are still there to hear why, by address. */
-  readonly #refused = new Map<string, number>()
-  /** The same ones by address and port. */
-  readonly #refusedPeers = new Map<string, LimitReason>()
+  /** Refused ones that are still there to hear why, by peerOf; the oldest comes first. */
+  readonly #refused = new Map<string, RefusedConnection>()
 
   constructor(settings: ConnectionLimitSettings, metrics: Metrics) {
     this.#max = settings.maxConnections ?? connectionsAllowed(descriptorLimit())
@@ -75,13 +79,12 @@ export class ConnectionLimits {
       const reason = this.#admit(socket)
       if (reason === undefined) return
       this.#countRefused(reason)
-      if (this.#mayHearWhy(socket)) this.#refuse(socket, reason)
-      else socket.destroy()
+      this.#refuse(socket, refusal(reason))
     })
     // Over TLS requests come on another socket object than the one that was refused.
     server.on('secureConnection', (socket: Socket) => {
-      const reason = this.#refusedPeers.get(peerOf(socket))
-      if (reason !== undefined) REFUSALS.set(socket, refusal(reason))
+      const refused = this.#refused.get(peerOf(socket))
+      if (refused !== undefined) REFUSALS.set(socket, refused.error)
     })
   }
 
@@ -119,24 +122,29 @@ export class ConnectionLimits {
     return undefined
   }
 
-  #mayHearWhy(socket: Socket): boolean {
-    const ofAddress = this.#refused.get(addressOf(socket)) ?? 0
-    return this.#refusedPeers.size < REFUSED_MAX && ofAddress < REFUSED_PER_ADDRESS_MAX
-  }
-
   /** It is not counted among those that are open: who is refused must not take a place from others. */
-  #refuse(socket: Socket, reason: LimitReason): void {
-    REFUSALS.set(socket, refusal(reason))
-    const address = addressOf(socket)
-    const peer = peerOf(socket)
-    this.#refusedPeers.set(peer, reason)
-    count(this.#refused, address, 1)
+  #refuse(socket: Socket, error: CapfleetError): void {
+    REFUSALS.set(socket, error)
+    const [peer, address] = [peerOf(socket), addressOf(socket)]
+    this.#makeRoom(address)
+    this.#refused.set(peer, { socket, address, error })
     const late = setTimeout(() => socket.destroy(), REFUSED_MS)
     socket.once('close', () => {
       clearTimeout(late)
-      this.#refusedPeers.delete(peer)
-      count(this.#refused, address, -1)
+      if (this.#refused.get(peer)?.socket === socket) this.#refused.delete(peer)
     })
+  }
+
+  /** For one more refused connection of the address. */
+  #makeRoom(address: string): void {
+    const all = [...this.#refused]
+    const ofAddress = all.filter(([, refused]) => refused.address === address)
+    const isFull = ofAddress.length >= REFUSED_PER_ADDRESS_MAX
+    const [oldest] = isFull ? ofAddress : all.length >= REFUSED_MAX ? all : []
+    if (oldest === undefined) return
+    const [peer, { socket }] = oldest
+    this.#refused.delete(peer)
+    socket.destroy()
   }
 
   #remove(socket: Socket, address: string): void {

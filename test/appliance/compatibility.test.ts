@@ -9,9 +9,9 @@ import { type BigCapture, writeBigCapture } from '../support/packets/big-capture
 import { makePacket } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
+import { shellPipeline } from '../support/processes/shell-pipeline.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { startTempNginx, WITHOUT_NGINX } from '../support/processes/temp-proxy.ts'
-import { shellPipeline } from '../support/shell-pipeline.ts'
 
 /** 2026-09-21 14:13:20 UTC and some; every digit matters. */
 const START_NS = 1_790_000_000_123_456_789n

@@ -13,7 +13,7 @@ import {
   startDemo,
   temporaryHome,
 } from '../support/processes/demo-process.ts'
-import { shellPipeline } from '../support/shell-pipeline.ts'
+import { shellPipeline } from '../support/processes/shell-pipeline.ts'
 
 /** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */
 const BEGIN_S = 1_793_610_000

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { EventStream } from '../support/event-stream.ts'
+import { EventStream } from '../support/clients/event-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import { httpGet, httpOpen } from '../support/http-get.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { parse } from 'yaml'
 import { ERROR_KINDS } from '../../src/base/error.ts'
-import { metricTexts } from '../support/metric-texts.ts'
+import { metricTexts } from '../support/documents/metric-texts.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 const HELM = join(REPOSITORY_ROOT, 'helm')

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { FakeDevice } from '../support/devices/fake-device.ts'
+import { type MetricTexts, metricTexts, UNTOLD } from '../support/documents/metric-texts.ts'
 import { eventually } from '../support/eventually.ts'
-import { type MetricTexts, metricTexts, UNTOLD } from '../support/metric-texts.ts'
+import { NO_PROMTOOL, promtool } from '../support/helm/promtool.ts'
 import { startTempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
-import { NO_PROMTOOL, promtool } from '../support/promtool.ts'
 
 const PROGRAMS = ['gateway', 'worker', 'appliance'] as const
 

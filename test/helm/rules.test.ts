@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { NO_PROMTOOL, promtool } from '../support/promtool.ts'
+import { NO_PROMTOOL, promtool } from '../support/helm/promtool.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

@@ -98,7 +98,7 @@ describe('the life of a release', () => {
   const NAMESPACE = 'life'
   const inFleet = (...args: string[]) => askJson('get', '-n', NAMESPACE, ...args)
   const PODS = ['pods', '-l', 'app.kubernetes.io/component=gateway']
-  const SET = ['--set', `appliance.namespace=${CAPTURE},gateway.terminationGracePeriodSeconds=30`]
+  const SET = ['--set', `appliance.namespace=${CAPTURE},gateway.terminationGracePeriodSeconds=40`]
   const uids = async () => namesOf(await inFleet(...PODS), 'uid')
   const secret = async (name: string) => (await inFleet('secret', `fleet-capfleet-${name}`)).data
 

@@ -15,14 +15,14 @@ import {
 } from '../../native/addon.ts'
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import type { DownloadOptions, StreamFiles } from '../../native/download-options.ts'
-import { compileFilter } from '../support/compile-filter.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { importStreams } from '../support/packets/import-streams.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
+import { compileFilter } from '../support/processes/compile-filter.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-captures.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const EVERYTHING = {

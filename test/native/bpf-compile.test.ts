@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { bpfCompilerPath } from '../../native/addon.ts'
-import { compileFilter, compilerInput } from '../support/compile-filter.ts'
-import { LIMIT_SIGNALS, measureProcessorTime } from '../support/processor-time.ts'
+import { compileFilter, compilerInput } from '../support/processes/compile-filter.ts'
+import { LIMIT_SIGNALS, measureProcessorTime } from '../support/processes/processor-time.ts'
 
 const INSTRUCTION_BYTES = 8
 

@@ -5,8 +5,8 @@ import { execFileSync } from 'node:child_process'
 import { basename } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-captures.ts'
 
 /** What tshark says of the innermost layers of a packet. */
 interface Innermost {

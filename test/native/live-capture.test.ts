@@ -16,12 +16,12 @@ import {
   recoverStream,
   SIZE_CLASSES,
 } from '../../native/live-capture.ts'
-import { compileFilter } from '../support/compile-filter.ts'
 import { eventually } from '../support/eventually.ts'
-import { inNetworkNamespace, makeVethPair, runCommand } from '../support/live/network-namespace.ts'
+import { inNetworkNamespace, makeVethPair, runCommand } from '../support/network/network-namespace.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { sendPackets } from '../support/packets/packet-sender.ts'
 import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { compileFilter } from '../support/processes/compile-filter.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const OVERRUNS = Number(process.env.OVERRUNS ?? 3)

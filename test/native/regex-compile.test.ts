@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { regexCompilerPath } from '../../native/addon.ts'
-import { LIMIT_SIGNALS, measureProcessorTime } from '../support/processor-time.ts'
+import { LIMIT_SIGNALS, measureProcessorTime } from '../support/processes/processor-time.ts'
 
 /** 480 bytes of look-back for every letter: 24 MB/s where others reach 3,000. */
 const SLOW_PATTERN = '([a-z].{60}){8}0'

@@ -8,11 +8,11 @@ import { crc32 } from 'node:zlib'
 import { Download } from '../../native/addon.ts'
 import type { DownloadOptions, StreamFiles, TimeSource } from '../../native/download-options.ts'
 import { importCaptureFiles } from '../../native/import-capture-files.ts'
-import { compileFilter } from '../support/compile-filter.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../support/packets/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
+import { compileFilter } from '../support/processes/compile-filter.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/shared-captures.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const SECOND_NS = 1_000_000_000n

@@ -9,7 +9,7 @@ import {
   type SimulatedCapture,
   simulatedCapture,
   simulatedRange,
-} from '../support/live/simulated-capture.ts'
+} from '../support/devices/simulated-capture.ts'
 import { GATEWAY_AUTHORIZATION } from '../support/processes/gateway-process.ts'
 import { PACKETS } from './scale-world.ts'
 

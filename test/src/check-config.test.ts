@@ -7,8 +7,8 @@ import { stringify } from 'yaml'
 import { putUser } from '../../src/auth/edit-users-file.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { checkApplianceConfig, checkGatewayConfig, checkRecorderConfig } from '../../src/check-config.ts'
+import { TempAuthority } from '../support/access/temp-authority.ts'
 import { type TempClient, tempClient } from '../support/processes/client-process.ts'
-import { TempAuthority } from '../support/temp-authority.ts'
 import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
 
 describe('--check', () => {

@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
+import { connectTo } from '../support/clients/raw-client.ts'
 import type { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/devices/fake-fleet.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../support/http-get.ts'
 import { startSmallFleet } from '../support/processes/small-fleet.ts'
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
-import { connectTo } from '../support/raw-client.ts'
 
 const PACKETS = 4_000
 const PATH = `/devices/d0/api/v1/pcap/timerange?${FLEET_RANGE}`

@@ -1,10 +1,10 @@
 // Many impatient clients at once, Redis restarts, devices that die, and the orderly end.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { impatientDownload } from '../support/clients/impatient-client.ts'
 import { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/devices/fake-fleet.ts'
 import { httpOpen } from '../support/http-get.ts'
-import { impatientDownload } from '../support/impatient-client.ts'
 import { readPcap } from '../support/packets/pcap-records.ts'
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'

@@ -9,13 +9,13 @@ import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { putUser } from '../../src/auth/edit-users-file.ts'
 import { startGatewayFromFile } from '../../src/gateway.ts'
+import { createTempCertificate, type TempCertificate } from '../support/access/temp-certificate.ts'
 import type { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/devices/fake-fleet.ts'
 import { eventually } from '../support/eventually.ts'
-import { FakeKubernetes, makeSlice } from '../support/fake-kubernetes.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
+import { FakeKubernetes, makeSlice } from '../support/servers/fake-kubernetes.ts'
 import { DEVICE_PASSWORD } from '../support/suite-secrets.ts'
-import { createTempCertificate, type TempCertificate } from '../support/temp-certificate.ts'
 import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
 
 const PACKETS = 3_000
@@ -186,6 +186,21 @@ describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
       limitMs: LIMIT_MS,
       message: 'the devices are left',
     })
+  })
+
+  test('a user who is removed while their download is all that a gateway waits for is cut off', async () => {
+    const [d0] = devices as [FakeDevice]
+    const users = join(folder.path, 'users.yaml')
+    const others = await readFile(users, 'utf8')
+    await putUser(users, { name: 'ann', role: 'user' }, 'secret')
+    await start({ devices: [entryOf(d0)] })
+    d0.behaviour = { chunkBytes: 40_000, pauseMs: 100 }
+    const headers = { authorization: `Basic ${btoa('ann:secret')}` }
+    const cut = await fetch(`${gateway?.address}/devices/d0${TIMERANGE}`, { headers })
+    const ended = gateway?.close(LIMIT_MS)
+    await writeFile(users, others)
+    await assert.rejects(cut.arrayBuffer())
+    await ended
   })
 
   test('a changed password is used from then on, also when only its file changed and SIGHUP came', async () => {

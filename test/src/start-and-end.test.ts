@@ -22,6 +22,8 @@ type Program = 'gateway' | 'worker'
 interface Started extends AsyncDisposable {
   readonly url: string
   readonly ready: Promise<void>
+  /** Sends SIGHUP, which has files read again where a program does so. */
+  hangUp(): void
   /** Sends SIGTERM and resolves to the exit status. */
   end(): Promise<number | null>
   readonly said: () => string
@@ -52,6 +54,7 @@ async function start(folder: TempFolder, program: Program, redisUrl: string): Pr
     url: `http://127.0.0.1:${port}`,
     ready: readyLine(child),
     said: () => said,
+    hangUp: () => void child.kill('SIGHUP'),
     end: async () => {
       child.kill('SIGTERM')
       if (child.exitCode === null) await once(child, 'exit')
@@ -98,7 +101,7 @@ describe('Redis is away', { timeout: 120_000, concurrency: true }, () => {
       assert.equal(await started.end(), 0)
     })
 
-    test(`at the start: a ${program} that is told to end meanwhile ends well`, async () => {
+    test(`at the start: a ${program} that is told to end meanwhile ends well, and by nothing else`, async () => {
       await using folder = await tempFolder()
       await using started = await start(folder, program, '/nonexistent/redis.sock')
       started.ready.catch(() => undefined)
@@ -106,6 +109,7 @@ describe('Redis is away', { timeout: 120_000, concurrency: true }, () => {
         limitMs: 20_000,
         message: 'it listens',
       })
+      started.hangUp()
       assert.equal(await started.end(), 0)
       assert.doesNotMatch(started.said(), /capfleet:/)
     })
@@ -141,4 +145,16 @@ describe('Redis is away', { timeout: 120_000, concurrency: true }, () => {
       }
     }
   })
+})
+
+test('a recorder, which reads no file again, goes on when it is told to', async () => {
+  await using folder = await tempFolder()
+  const path = join(folder.path, 'appliance.yaml')
+  await writeFile(path, 'store: store\nauth: { users: users.yaml }\nlogLevel: silent\n')
+  const args = [...NODE_OPTIONS, 'src/cli.ts', 'recorder', '--config', path]
+  const child = spawn(process.execPath, args, { cwd: REPOSITORY_ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
+  await readyLine(child)
+  child.kill('SIGHUP')
+  child.kill('SIGTERM')
+  assert.deepEqual(await once(child, 'exit'), [0, null])
 })

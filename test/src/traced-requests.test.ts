@@ -43,6 +43,22 @@ async function linesOf(event: string, requestId: string | null) {
 }
 
 describe('the trace of a request', () => {
+  test('is not that of the events of a device, which others hear when the request has ended', async () => {
+    for (const device of devices) device.requests.length = 0
+    const leave = new AbortController()
+    const headers = { ...gateway.as.full, traceparent: `00-${TRACE}-${PARENT}-01` }
+    const events = await fetch(`${gateway.url}/v1/events`, { headers, signal: leave.signal })
+    assert.equal(events.status, 200)
+    const feeds = () =>
+      devices.flatMap(({ requests }) => requests).filter(({ url }) => /system\/events/.test(url ?? ''))
+    await eventually(() => feeds().length > 0, {
+      limitMs: 5_000,
+      message: 'a device is asked for its events',
+    })
+    leave.abort()
+    for (const { headers: told } of feeds()) assert.doesNotMatch(String(told.traceparent), new RegExp(TRACE))
+  })
+
   for (const [way, path] of [
     ['a download', `${RANGE}d0`],
     ['a merge', `${RANGE}d0,d1`],

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { CapfleetError } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Metrics } from '../../base/metrics.ts'
+import { outsideOfRequests } from '../../base/request-context.ts'
 import type { Device } from '../../device/device.ts'
 import { callerLabel } from '../../device/device-request.ts'
 import type { Fleet, FleetMember } from '../fleet.ts'
@@ -148,7 +149,8 @@ export class FleetEvents implements Disposable {
       if (isWanted) {
         clearTimeout(followed.leaving)
         followed.leaving = undefined
-        followed.feed.start(Math.random() * spreadMs)
+        // It goes on when the request of this reader has ended.
+        outsideOfRequests(() => followed.feed.start(Math.random() * spreadMs))
       } else followed.leaving ??= setTimeout(() => this.#leave(followed), LINGER_MS).unref()
     }
   }

@@ -7,9 +7,9 @@ import { after, before, describe, test } from 'node:test'
 import { ACTIVITY } from '../../../src/contract/activity-answers.ts'
 import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
 
 const START_NS = 1_790_000_000_123_456_789n
 const MS = 1_000_000n

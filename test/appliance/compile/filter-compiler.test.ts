@@ -6,8 +6,8 @@ import { COMPILE_DEFAULTS, CompileQueue } from '../../../appliance/compile/compi
 import { FilterCompiler } from '../../../appliance/compile/filter-compiler.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
 
 const ETHERNET = 1
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }

@@ -4,8 +4,8 @@ import { CompileQueue } from '../../../appliance/compile/compile-queue.ts'
 import { RegexCompiler } from '../../../appliance/compile/regex-compiler.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
 
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
 /** Compiling takes longer than the limit. */

@@ -17,7 +17,7 @@ import { checkRecorder } from '../../../appliance/doctor/recorder-checks.ts'
 import { checkStore } from '../../../appliance/doctor/store-checks.ts'
 import { MACHINE_ROOTS } from '../../../appliance/machine/kernel-files.ts'
 import { formatFindings } from '../../../src/command/appliance-doctor.ts'
-import { makeVethPair, WITHOUT_VETH } from '../../support/live/veth-pair.ts'
+import { makeVethPair, WITHOUT_VETH } from '../../support/network/veth-pair.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

@@ -5,9 +5,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { rawAnswers, rawExchange } from '../../support/clients/raw-client.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
-import { rawAnswers, rawExchange } from '../../support/raw-client.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))

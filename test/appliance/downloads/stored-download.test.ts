@@ -15,9 +15,9 @@ import {
   readPcap,
   recordLines,
 } from '../../support/packets/pcap-records.ts'
+import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/shared-captures.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 let appliance: TempAppliance

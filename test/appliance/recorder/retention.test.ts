@@ -5,12 +5,12 @@ import { once } from 'node:events'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
+import { StoreKeeper } from '../../support/disks/store-keeper.ts'
 import { eventually } from '../../support/eventually.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
-import { StoreKeeper } from '../../support/store-keeper.ts'
 
 const START_NS = 1_700_000_000_000_000_000n
 const at = (i: number): bigint => START_NS + BigInt(i) * 1_000_000n

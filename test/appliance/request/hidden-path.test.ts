@@ -6,7 +6,7 @@ import { EventLog } from '../../../appliance/events/event-log.ts'
 import { hideStorePath, withoutStorePath } from '../../../appliance/request/hidden-path.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog, type Log } from '../../../src/base/log.ts'
-import { EventStream } from '../../support/event-stream.ts'
+import { EventStream } from '../../support/clients/event-stream.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 

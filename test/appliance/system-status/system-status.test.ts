@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
+import { slowReader } from '../../support/clients/slow-consumer.ts'
 import {
   CAT_SUFFIXES,
   GROUP_MEMBERS,
@@ -18,7 +19,6 @@ import { eventually } from '../../support/eventually.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { namedMembers, referenceRows, WITHOUT_REFERENCE } from '../../support/reference/reference-members.ts'
-import { slowReader } from '../../support/slow-consumer.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 type Groups = Readonly<Record<string, Payload>>

@@ -1,7 +1,7 @@
 /** Capture at rising rates, alone and while four clients download at full speed from the same store. */
 import { join } from 'node:path'
 import { captureWhileReading } from '../../support/live/busy-capture.ts'
-import { captureWire } from '../../support/live/capture-wire.ts'
+import { captureWire } from '../../support/network/capture-wire.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { writeImixTraffic } from '../inputs/imix-traffic.ts'
 import { printCells } from '../report/print-cells.ts'

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importCaptureFiles } from '../../../native/import-capture-files.ts'
-import { compileFilter } from '../../support/compile-filter.ts'
+import { compileFilter } from '../../support/processes/compile-filter.ts'
 
 export const ENGINE_RUN = fileURLToPath(new URL('../../../native/build/capfleet-engine-run', import.meta.url))
 

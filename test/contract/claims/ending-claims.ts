@@ -1,7 +1,7 @@
 /** Section 1 of the decisions: how answers end, and what changes something. */
 import assert from 'node:assert/strict'
+import { rawAnswers, rawExchange } from '../../support/clients/raw-client.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
-import { rawAnswers, rawExchange } from '../../support/raw-client.ts'
 import { type Claim, heldBy, row, THROUGH_GATEWAY } from '../claim.ts'
 import { ALPHA, packetsOf } from '../contract-captures.ts'
 import { SINGLE, START_CAPTURE, STOP_CAPTURE } from '../contract-queries.ts'

@@ -1,6 +1,6 @@
 /** Sections 0 to 2.1, 3, 4 (head), 4.1, 4.2 of the reference: the service as a whole, operation and management. */
 import assert from 'node:assert/strict'
-import { shellPipeline } from '../../support/shell-pipeline.ts'
+import { shellPipeline } from '../../support/processes/shell-pipeline.ts'
 import { ABSENT, BOOLEAN, type Claim, LIST, OBJECT, packets, row, STRING } from '../claim.ts'
 import { ALPHA, packetsOf } from '../contract-captures.ts'
 import {

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { listChains } from '../../../src/audit/audit-files.ts'
 import { verifyAudit } from '../../../src/audit/verify-audit.ts'
+import { type AuditEntry, auditEntries } from '../../support/access/temp-audit.ts'
 import { httpGet } from '../../support/http-get.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { type TempClient, tempClient } from '../../support/processes/client-process.ts'
@@ -13,7 +14,6 @@ import { GATEWAY_CREDENTIALS, GatewayProcess } from '../../support/processes/gat
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { type AuditEntry, auditEntries } from '../../support/temp-audit.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const KILLS = Number(process.env.AUDIT_KILLS ?? 4)

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { auditEntries } from '../../support/access/temp-audit.ts'
 import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
-import { auditEntries } from '../../support/temp-audit.ts'
 
 /** Nobody asks it anything. */
 const device = {

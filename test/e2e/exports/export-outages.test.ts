@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { jobPrefix, WRITE_QUEUE } from '../../../src/export/export-jobs.ts'
+import { mountSmallDisk } from '../../support/disks/small-disk.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ExportWorkerProcess, type WorkerFault } from '../../support/exports/export-worker-process.ts'
 import { ExportWorld, type ShownExport, WHOLE_RANGE } from '../../support/exports/export-world.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
-import { mountSmallDisk } from '../../support/small-disk.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const CAPTURE_BYTES = 4_000_000

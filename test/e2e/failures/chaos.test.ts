@@ -19,9 +19,9 @@ import { type ChaosEnd, type ChaosResult, chaosDownload } from '../../support/ch
 import { ChaosCrowd, type CrowdDownload } from '../../support/chaos/chaos-crowd.ts'
 import { ChaosEvents } from '../../support/chaos/chaos-events.ts'
 import { ChaosWorld } from '../../support/chaos/chaos-world.ts'
+import { simulatedCapture, simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpOpen } from '../../support/http-get.ts'
-import { simulatedCapture, simulatedRange } from '../../support/live/simulated-capture.ts'
 import { GATEWAY_AUTHORIZATION } from '../../support/processes/gateway-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 

@@ -7,13 +7,13 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { simulatedDigest } from '../../support/live/simulated-capture.ts'
+import { simulatedDigest } from '../../support/devices/simulated-capture.ts'
 import {
   RESTART_DEVICES,
   RESTART_PACKETS,
   restartRound,
   startRestartStage,
-} from '../../support/restart-round.ts'
+} from '../../support/live/restart-round.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const RESTARTS = Number(process.env.RESTARTS ?? 12)

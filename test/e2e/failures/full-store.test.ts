@@ -5,10 +5,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
+import { mountSmallDisk } from '../../support/disks/small-disk.ts'
 import { makePacket, makePcap, makeRecord } from '../../support/packets/packet-maker.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
-import { mountSmallDisk } from '../../support/small-disk.ts'
 
 const ROUNDS = process.env.CAPFLEET_LONG === '1' ? 50 : 5
 const MEBIBYTE = 1 << 20

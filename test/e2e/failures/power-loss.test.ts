@@ -14,13 +14,13 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { clockNs } from '../../../native/addon.ts'
+import { type FileSystem, PowerLossDisk, WITHOUT_DISKS } from '../../support/disks/power-loss-disk.ts'
+import { type RecoveredCapture, recoverStore } from '../../support/disks/recovered-store.ts'
 import { eventually } from '../../support/eventually.ts'
-import { captureWire, WITHOUT_WIRE } from '../../support/live/capture-wire.ts'
+import { captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'
 import { flushedBefore, lossesIn, sentFromNowOn } from '../../support/packets/flushed-packets.ts'
 import { NumberedSender } from '../../support/packets/numbered-sender.ts'
-import { type FileSystem, PowerLossDisk, WITHOUT_DISKS } from '../../support/power-loss-disk.ts'
 import { RecorderProcess } from '../../support/processes/recorder-process.ts'
-import { type RecoveredCapture, recoverStore } from '../../support/recovered-store.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -99,7 +99,7 @@ describe('power loss', {
     test(`negative control: ${fileSystem}, without syncs something is lost or damaged`, async (t) => {
       await using folder = await tempFolder()
       const library = join(folder.path, 'no-sync.so')
-      const source = join(REPOSITORY_ROOT, 'test/support/no_sync.cc')
+      const source = join(REPOSITORY_ROOT, 'test/support/disks/no_sync.cc')
       await run('g++', ['-shared', '-fPIC', source, '-o', library])
       const through = ['env', `LD_PRELOAD=${library}`]
       const random = seededRandom()

@@ -13,7 +13,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { eventually } from '../../support/eventually.ts'
-import { captureWire, WITHOUT_WIRE } from '../../support/live/capture-wire.ts'
+import { captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'
 import {
   type Flushed,
   flushedBefore,

@@ -8,12 +8,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ABORT_PHASES, abortedRequest } from '../../support/abort-client.ts'
+import { ABORT_PHASES, abortedRequest } from '../../support/clients/abort-client.ts'
+import { connectTo } from '../../support/clients/raw-client.ts'
+import { simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { eventually } from '../../support/eventually.ts'
 import { leaseKeys } from '../../support/lease/lease-dump.ts'
-import { simulatedRange } from '../../support/live/simulated-capture.ts'
 import { type SimulatedStage, stageName, startSimulatedStage } from '../../support/live/simulated-stage.ts'
-import { connectTo } from '../../support/raw-client.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
 const ABORTS = Number(process.env.ABORTS ?? 1_000)

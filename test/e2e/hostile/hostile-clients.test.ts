@@ -9,10 +9,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { simulatedMerge, simulatedRange } from '../../support/live/simulated-capture.ts'
+import { connectTo, rawAnswers, rawExchange } from '../../support/clients/raw-client.ts'
+import { simulatedMerge, simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { type SimulatedStage, stageName, startSimulatedStage } from '../../support/live/simulated-stage.ts'
 import { GATEWAY_AUTHORIZATION } from '../../support/processes/gateway-process.ts'
-import { connectTo, rawAnswers, rawExchange } from '../../support/raw-client.ts'
 
 const TRICKLERS = Number(process.env.TRICKLERS ?? 1_000)
 const CLOSED_WITHIN_MS = 12_000

@@ -12,6 +12,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
+import { SIMULATED_BEGIN_NS } from '../../support/devices/simulated-capture.ts'
 import {
   deceptiveBytes,
   HOSTILE_NAMES,
@@ -28,7 +29,6 @@ import {
   startHostileFleet,
 } from '../../support/hostile/hostile-fleet.ts'
 import { curlWitness, decoded, fetchWitness, type Witnessed } from '../../support/hostile/hostile-witness.ts'
-import { SIMULATED_BEGIN_NS } from '../../support/live/simulated-capture.ts'
 import { startTempNginx, WITHOUT_NGINX } from '../../support/processes/temp-proxy.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'

@@ -2,9 +2,9 @@
 // its own count of such answers is the proof that nobody ever opened one.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { impatientDownload } from '../../support/clients/impatient-client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpOpen } from '../../support/http-get.ts'
-import { impatientDownload } from '../../support/impatient-client.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
 import { type DemoProcess, startDemo, temporaryHome } from '../../support/processes/demo-process.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { captureWhileReading } from '../../support/live/busy-capture.ts'
-import { captureWire, WITHOUT_WIRE } from '../../support/live/capture-wire.ts'
+import { captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

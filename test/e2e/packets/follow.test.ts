@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
+import { StoreKeeper } from '../../support/disks/store-keeper.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
@@ -11,7 +12,6 @@ import { readPcap } from '../../support/packets/pcap-records.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
-import { StoreKeeper } from '../../support/store-keeper.ts'
 
 const START_NS = 1_700_000_000_000_000_000n
 const at = (i: number): bigint => START_NS + BigInt(i) * 1_000_000n

@@ -9,9 +9,9 @@ import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { stringify } from 'yaml'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { startChildProgram } from '../../../src/command/child-program.ts'
+import { mountSmallDisk } from '../../support/disks/small-disk.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
-import { mountSmallDisk } from '../../support/small-disk.ts'
 
 const MEBIBYTE = 1 << 20
 const DISK_BYTES = 240 * MEBIBYTE

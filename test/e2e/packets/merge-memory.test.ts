@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
+import { slowReader } from '../../support/clients/slow-consumer.ts'
 import { FakeDevice } from '../../support/devices/fake-device.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { GATEWAY_AUTHORIZATION, GatewayProcess } from '../../support/processes/gateway-process.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
-import { slowReader } from '../../support/slow-consumer.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const DEVICES = 64

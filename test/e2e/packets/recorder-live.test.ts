@@ -7,7 +7,12 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { eventually } from '../../support/eventually.ts'
-import { type CaptureWire, captureWire, inNamespace, WITHOUT_WIRE } from '../../support/live/capture-wire.ts'
+import {
+  type CaptureWire,
+  captureWire,
+  inNamespace,
+  WITHOUT_WIRE,
+} from '../../support/network/capture-wire.ts'
 import { NumberedSender } from '../../support/packets/numbered-sender.ts'
 import { storedNumbers } from '../../support/packets/stored-numbers.ts'
 import { RecorderProcess } from '../../support/processes/recorder-process.ts'

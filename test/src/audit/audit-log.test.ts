@@ -21,12 +21,12 @@ import { AuditLog } from '../../../src/audit/audit-log.ts'
 import { verifyAudit } from '../../../src/audit/verify-audit.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
+import { downloadBy, tempAudit } from '../../support/access/temp-audit.ts'
+import { mountSmallDisk } from '../../support/disks/small-disk.ts'
 import { eventually } from '../../support/eventually.ts'
-import { mountSmallDisk } from '../../support/small-disk.ts'
-import { downloadBy, tempAudit } from '../../support/temp-audit.ts'
 
 const FIRST = 'nyc1.gateway.00000001.jsonl'
-const MODULE = fileURLToPath(new URL('../../support/temp-audit.ts', import.meta.url))
+const MODULE = fileURLToPath(new URL('../../support/access/temp-audit.ts', import.meta.url))
 const jsonl = async (folder: string) =>
   (await readdir(folder)).filter((name) => name.endsWith('.jsonl')).sort()
 

@@ -6,8 +6,8 @@ import {
   type ChainEntry,
   readAuditPage,
 } from '../../../src/audit/read-audit.ts'
+import { downloadBy, tempAudit } from '../../support/access/temp-audit.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { downloadBy, tempAudit } from '../../support/temp-audit.ts'
 
 const { signal } = new AbortController()
 const isVisible = () => true

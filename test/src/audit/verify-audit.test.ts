@@ -5,8 +5,8 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import type { AuditFile } from '../../../src/audit/audit-files.ts'
 import { listChains } from '../../../src/audit/audit-files.ts'
 import { type AuditProblem, verifyAudit } from '../../../src/audit/verify-audit.ts'
+import { downloadBy, type TempAudit, tempAudit } from '../../support/access/temp-audit.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { downloadBy, type TempAudit, tempAudit } from '../../support/temp-audit.ts'
 
 const FLIPS = process.env.CAPFLEET_LONG === '1' ? 20_000 : 200
 const CHAIN = 'nyc1.gateway'

@@ -10,7 +10,7 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import type { Scope } from '../../../src/base/scopes.ts'
 import type { RequestState } from '../../../src/http/http-app.ts'
 import { ServerTiming } from '../../../src/http/server-timing.ts'
-import { loadUsers } from '../../support/loaded-users.ts'
+import { loadUsers } from '../../support/access/loaded-users.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const ANN = `Basic ${btoa('ann:open sesame')}`

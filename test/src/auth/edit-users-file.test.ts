@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { changePassword, putUser, removeUser } from '../../../src/auth/edit-users-file.ts'
 import type { UsersFile } from '../../../src/auth/users-file.ts'
 import { SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
-import { loadUsers } from '../../support/loaded-users.ts'
+import { loadUsers } from '../../support/access/loaded-users.ts'
 
 function verify(users: UsersFile, name: string, password: string) {
   return users.verify(`Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`, '192.0.2.1')

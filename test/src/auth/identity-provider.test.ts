@@ -8,10 +8,10 @@ import { after, before, describe, mock, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
 import { gatewayConfigSchema } from '../../../src/gateway-config.ts'
-import { attacksOn, part, SIGNERS, type TokenModel, tokenOf } from '../../support/forged-tokens.ts'
-import { OidcServer } from '../../support/oidc-server.ts'
+import { attacksOn, part, SIGNERS, type TokenModel, tokenOf } from '../../support/access/forged-tokens.ts'
+import { openTempTokens, type TempTokens } from '../../support/access/temp-tokens.ts'
+import { OidcServer } from '../../support/servers/oidc-server.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
-import { openTempTokens, type TempTokens } from '../../support/temp-tokens.ts'
 
 const ROLES = {
   readers: { role: 'viewer', devices: 'lon*' },

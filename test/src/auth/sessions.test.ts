@@ -7,8 +7,8 @@ import jwt from 'jsonwebtoken'
 import { putUser, removeUser } from '../../../src/auth/edit-users-file.ts'
 import type { OpenSession, SessionCaller } from '../../../src/auth/sessions.ts'
 import { type Caller, UNBOUNDED } from '../../../src/base/caller.ts'
+import { openTempTokens, type TempTokens } from '../../support/access/temp-tokens.ts'
 import { USER_PASSWORD } from '../../support/suite-secrets.ts'
-import { openTempTokens, type TempTokens } from '../../support/temp-tokens.ts'
 
 const MINUTE_MS = 60_000
 

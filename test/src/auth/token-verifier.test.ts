@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
-import { attacksOn, part, SIGNERS, type TokenModel, tokenOf } from '../../support/forged-tokens.ts'
+import { attacksOn, part, SIGNERS, type TokenModel, tokenOf } from '../../support/access/forged-tokens.ts'
+import { openTempTokens, type TempTokens } from '../../support/access/temp-tokens.ts'
+import { callerNamed } from '../../support/access/test-caller.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
-import { openTempTokens, type TempTokens } from '../../support/temp-tokens.ts'
-import { callerNamed } from '../../support/test-caller.ts'
 
 const MUTATIONS = Number(process.env.MUTATED_TOKENS ?? 20_000)
 const SLOWEST_MS = 50

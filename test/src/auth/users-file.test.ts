@@ -10,7 +10,7 @@ import { LoginGate } from '../../../src/auth/login-gate.ts'
 import { findUser, UsersFile } from '../../../src/auth/users-file.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
 import { type Role, SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
-import { loadUsers } from '../../support/loaded-users.ts'
+import { loadUsers } from '../../support/access/loaded-users.ts'
 
 const ADDRESS = '192.0.2.1'
 

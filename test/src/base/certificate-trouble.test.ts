@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { connect, createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { certificateTrouble } from '../../../src/base/certificate-trouble.ts'
-import { TempAuthority } from '../../support/temp-authority.ts'
+import { TempAuthority } from '../../support/access/temp-authority.ts'
 
 describe('the failure of a TLS connection', { timeout: 20_000 }, () => {
   const owned = new AsyncDisposableStack()

@@ -18,6 +18,10 @@ for (const [what, fields] of [
   ['a ticket that begins a query', { query: `ticket=${CANARY}` }],
   ['the password of an address', { url: `redis://default:${CANARY}@redis.example:6379/0` }],
   ['a signed token', { message: `invalid token ${JWT}` }],
+  [
+    'a private key with quotes behind it',
+    { detail: `-----BEGIN PRIVATE KEY-----${CANARY}","level":10,"a":"` },
+  ],
   ['a private key', { message: `-----BEGIN EC PRIVATE KEY-----\n${CANARY}\n-----END EC PRIVATE KEY-----` }],
 ] as const) {
   test(`takes out ${what}, and leaves a line of JSON`, () => {

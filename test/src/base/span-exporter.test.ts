@@ -118,7 +118,7 @@ test('of a collector that never answers a bounded number of spans is kept, and i
   assert.equal(await counted('sent'), 0)
 })
 
-test('a collector that is back is sent to again', async (t) => {
+test('a collector that is back gets what it could not take before', async (t) => {
   let status = 503
   const endpoint = await collector(t, (req, res) => {
     req.resume()
@@ -131,6 +131,18 @@ test('a collector that is back is sent to again', async (t) => {
   exporter.add(SPAN)
   await eventually(() => logged.length > 1, { limitMs: 5_000, message: 'the collector is back' })
   assert.deepEqual(logged, ['tracing.not-sent', 'tracing.sent-again'])
-  assert.deepEqual([await counted('sent'), await counted('dropped')], [1, 1])
+  assert.deepEqual([await counted('sent'), await counted('dropped')], [2, 0])
+  await exporter[Symbol.asyncDispose]()
+})
+
+test('what a collector refuses for good is dropped', async (t) => {
+  const endpoint = await collector(t, (req, res) => {
+    req.resume()
+    res.writeHead(400).end()
+  })
+  const { exporter, logged, counted } = exporterTo(endpoint)
+  exporter.add(SPAN)
+  await eventually(() => logged.length > 0, { limitMs: 5_000, message: 'the refusal is told' })
+  assert.deepEqual([await counted('sent'), await counted('dropped')], [0, 1])
   await exporter[Symbol.asyncDispose]()
 })

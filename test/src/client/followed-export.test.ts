@@ -4,7 +4,7 @@ import { ClientFailure } from '../../../src/client/client-failure.ts'
 import { watchExport } from '../../../src/client/followed-export.ts'
 import { GatewayClient } from '../../../src/client/gateway-client.ts'
 import { nodeTransport } from '../../../src/command/client/access/node-transport.ts'
-import { startStubGateway } from '../../support/stub-gateway.ts'
+import { startStubGateway } from '../../support/servers/stub-gateway.ts'
 
 const event = (id: number, state: string) =>
   `id: ${id}\nevent: export\ndata: {"id":"e1","state":"${state}"}\n\n`

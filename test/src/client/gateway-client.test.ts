@@ -9,8 +9,8 @@ import { ClientFailure, failureKindOf, problemFailure } from '../../../src/clien
 import { downloadTarget } from '../../../src/client/download-target.ts'
 import { GatewayClient } from '../../../src/client/gateway-client.ts'
 import { nodeTransport } from '../../../src/command/client/access/node-transport.ts'
-import { startStubGateway } from '../../support/stub-gateway.ts'
-import { createTempCertificate } from '../../support/temp-certificate.ts'
+import { createTempCertificate } from '../../support/access/temp-certificate.ts'
+import { startStubGateway } from '../../support/servers/stub-gateway.ts'
 
 test('asks below the path of the address, with names and values as they are meant', async () => {
   const heard: (string | undefined)[] = []

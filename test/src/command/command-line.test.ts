@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
-import { loadUsers } from '../../support/loaded-users.ts'
+import { loadUsers } from '../../support/access/loaded-users.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 

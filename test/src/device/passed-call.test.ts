@@ -16,9 +16,9 @@ import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceClient } from '../../../src/device/device-client.ts'
 import { passRead } from '../../../src/device/passed-call.ts'
+import { createTempCertificate } from '../../support/access/temp-certificate.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
-import { createTempCertificate } from '../../support/temp-certificate.ts'
 
 const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
 const TIMEOUT_MS = 300

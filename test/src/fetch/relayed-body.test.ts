@@ -8,8 +8,8 @@ import { chunked, pieces, RawDevice } from '../../support/devices/raw-device.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet } from '../../support/http-get.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
-import { type FrontRelay, type RelayFront, startRelayFront } from '../../support/relay-front.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
+import { type FrontRelay, type RelayFront, startRelayFront } from '../../support/servers/relay-front.ts'
 
 const COMPLETE = '0\r\nCapfleet-Complete: 1\r\n\r\n'
 const ROUNDS = 150

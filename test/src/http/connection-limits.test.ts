@@ -8,7 +8,7 @@ import { Metrics } from '../../../src/base/metrics.ts'
 import { type ConnectionLimitSettings, connectionsAllowed } from '../../../src/http/connection-limits.ts'
 import { createHttpApp } from '../../../src/http/http-app.ts'
 import { listen } from '../../../src/http/http-server.ts'
-import { createTempCertificate } from '../../support/temp-certificate.ts'
+import { createTempCertificate } from '../../support/access/temp-certificate.ts'
 
 interface Tls {
   readonly cert: string
@@ -115,6 +115,14 @@ test('a probe for life is answered where there is no place, also while others fl
   assert.match(await ask(await probe(), '/livez'), /^HTTP\/1\.1 200 /)
   assert.match(await ask(await probe(), '/readyz'), /^HTTP\/1\.1 503 [\s\S]*"code":"connections-exhausted"/)
   assert.ok(flood.length > 0)
+})
+
+test('a probe for life is answered also where refused connections of many addresses, and of its own, are held open', async (t) => {
+  const server = await serve(t, { maxConnections: 4, maxConnectionsPerAddress: 4 })
+  for (const host of [2, 3, 4, 5, 6])
+    await Promise.all(Array.from({ length: 30 }, () => server.connectFrom(`127.0.0.${host}`)))
+  for (const host of [6, 7])
+    assert.match(await ask(await server.connectFrom(`127.0.0.${host}`), '/livez'), /^HTTP\/1\.1 200 /)
 })
 
 test('a connection that is refused and asks nothing is closed', async (t) => {

@@ -10,7 +10,7 @@ import { Metrics } from '../../../src/base/metrics.ts'
 import type { ConnectionLimitSettings } from '../../../src/http/connection-limits.ts'
 import { cutResponse } from '../../../src/http/cut-response.ts'
 import { keepConnection, listen, type RunningServer } from '../../../src/http/http-server.ts'
-import { createTempCertificate } from '../../support/temp-certificate.ts'
+import { createTempCertificate } from '../../support/access/temp-certificate.ts'
 
 type Handler = Parameters<typeof listen>[0]
 

@@ -8,7 +8,7 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
 import { listen } from '../../../src/http/http-server.ts'
 import { pathsOf, readServerCertificate } from '../../../src/http/server-certificate.ts'
-import { TempAuthority } from '../../support/temp-authority.ts'
+import { TempAuthority } from '../../support/access/temp-authority.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 test('tells when the certificate ends, not those that vouch for it', async () => {

@@ -6,7 +6,7 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
 import type { LeaseScheduler, LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
-import { AwaitedList } from '../../support/awaited-list.ts'
+import { AwaitedList } from '../../support/lease/awaited-list.ts'
 import {
   askLease,
   giveBack,

@@ -5,8 +5,8 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
-import { AwaitedList } from '../../support/awaited-list.ts'
 import { eventually } from '../../support/eventually.ts'
+import { AwaitedList } from '../../support/lease/awaited-list.ts'
 import type { LeaseProgramSettings } from '../../support/lease/lease-program.ts'
 import {
   askLease,

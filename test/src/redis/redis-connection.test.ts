@@ -5,9 +5,9 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { checkRedisServer, connectRedis } from '../../../src/redis/redis-connection.ts'
+import { TempAuthority } from '../../support/access/temp-authority.ts'
 import { GROUP, PASSWORDS, RedisNode, SentinelWorld } from '../../support/processes/redis-node.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
-import { TempAuthority } from '../../support/temp-authority.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { isPrivate, readRedisTarget, redisSchema } from '../../../src/redis/redis-settings.ts'
-import { TempAuthority } from '../../support/temp-authority.ts'
+import { TempAuthority } from '../../support/access/temp-authority.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const sentinels = [{ host: 'sentinel-0', port: 26_379 }]

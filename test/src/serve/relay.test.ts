@@ -12,14 +12,18 @@ import { Metrics } from '../../../src/base/metrics.ts'
 import { READ_BUFFERS } from '../../../src/device/read-size.ts'
 import { listen } from '../../../src/http/http-server.ts'
 import { RecordBoundary } from '../../../src/pcap/record-boundary.ts'
+import { createTempCertificate } from '../../support/access/temp-certificate.ts'
 import { chunked, pieces, type RawAnswer, RawDevice } from '../../support/devices/raw-device.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { makePacket, makePcap, makeRecord } from '../../support/packets/packet-maker.ts'
 import { startTempNginx, WITHOUT_NGINX } from '../../support/processes/temp-proxy.ts'
-import { type RelayFront, type RelayFrontOptions, startRelayFront } from '../../support/relay-front.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
-import { createTempCertificate } from '../../support/temp-certificate.ts'
+import {
+  type RelayFront,
+  type RelayFrontOptions,
+  startRelayFront,
+} from '../../support/servers/relay-front.ts'
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 const ANNOUNCED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Capfleet-Complete\r\n\r\n'

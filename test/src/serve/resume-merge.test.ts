@@ -1,11 +1,15 @@
 // A merge is continued from near the place, not from its beginning: devices are asked for later times.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { connectTo, rawAnswers } from '../../support/clients/raw-client.ts'
+import {
+  SIMULATED_BEGIN_NS,
+  simulatedMerge,
+  simulatedRange,
+} from '../../support/devices/simulated-capture.ts'
 import { httpGet } from '../../support/http-get.ts'
-import { SIMULATED_BEGIN_NS, simulatedMerge, simulatedRange } from '../../support/live/simulated-capture.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { type SimulatedWorld, startSimulatedWorld } from '../../support/processes/gateway-over-simulated.ts'
-import { connectTo, rawAnswers } from '../../support/raw-client.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const RANDOM = seededRandom()

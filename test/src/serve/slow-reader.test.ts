@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
+import { simulatedMerge, simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
-import { simulatedMerge, simulatedRange } from '../../support/live/simulated-capture.ts'
 import { type SimulatedWorld, startSimulatedWorld } from '../../support/processes/gateway-over-simulated.ts'
 
 /** Far more than all buffers between a device and a client that does not read. */

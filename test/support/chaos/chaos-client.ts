@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { simulatedDigest, simulatedRange } from '../live/simulated-capture.ts'
+import { simulatedDigest, simulatedRange } from '../devices/simulated-capture.ts'
 import { GATEWAY_AUTHORIZATION } from '../processes/gateway-process.ts'
 
 export interface ChaosRequest {

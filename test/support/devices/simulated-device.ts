@@ -8,8 +8,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { SIMULATED_BEGIN_NS, type SimulatedCapture, simulatedCapture } from '../live/simulated-capture.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
+import { SIMULATED_BEGIN_NS, type SimulatedCapture, simulatedCapture } from './simulated-capture.ts'
 
 export const SIMULATED_USER = 'gateway'
 export const SIMULATED_PASSWORD = DEVICE_PASSWORD

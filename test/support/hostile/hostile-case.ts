@@ -1,6 +1,6 @@
 /** What a hostile device is told to do with one download, and what an honest client may get from it. */
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
-import { simulatedCapture, simulatedMerge } from '../live/simulated-capture.ts'
+import { simulatedCapture, simulatedMerge } from '../devices/simulated-capture.ts'
 
 export type HostileCompression = 'none' | 'fast' | 'zstd' | 'best'
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { GATEWAY_AUTHORIZATION, GATEWAY_CREDENTIALS } from '../processes/gateway-process.ts'
-import { shellPipeline } from '../shell-pipeline.ts'
+import { shellPipeline } from '../processes/shell-pipeline.ts'
 import type { HostileCompression } from './hostile-case.ts'
 
 export interface Witnessed {

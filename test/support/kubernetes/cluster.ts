@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
-import { TinyDns } from '../tiny-dns.ts'
+import { TinyDns } from '../servers/tiny-dns.ts'
 
 /** Runs helm, kubectl or another tool of `.tools`; fails with what it says. */
 export async function tool(name: string, args: readonly string[]): Promise<string> {

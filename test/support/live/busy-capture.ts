@@ -1,13 +1,13 @@
 /** A recorder and an appliance in processes of their own: packets come in while clients download. */
 import { join } from 'node:path'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
-import { GreedyReaders } from '../greedy-readers.ts'
+import { GreedyReaders } from '../clients/greedy-readers.ts'
+import type { CaptureWire } from '../network/capture-wire.ts'
 import { sendPackets } from '../packets/packet-sender.ts'
 import { ApplianceProcess } from '../processes/appliance-process.ts'
 import { RecorderProcess } from '../processes/recorder-process.ts'
 import { APPLIANCE_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
-import type { CaptureWire } from './capture-wire.ts'
 
 export interface BusyCaptureOptions {
   readonly wire: CaptureWire

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { eventually } from '../eventually.ts'
-import { type CaptureWire, inNamespace } from '../live/capture-wire.ts'
+import { type CaptureWire, inNamespace } from '../network/capture-wire.ts'
 
 const PROGRAM = fileURLToPath(new URL('numbered-sender-program.ts', import.meta.url))
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { inNamespace } from '../live/capture-wire.ts'
+import { inNamespace } from '../network/capture-wire.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 
 const PROGRAM = join(REPOSITORY_ROOT, 'native/build-test/capfleet-packet-sender')

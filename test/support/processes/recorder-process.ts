@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import type { CaptureReport } from '../../../appliance/link/capture-report.ts'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
-import { type CaptureWire, inNamespace } from '../live/capture-wire.ts'
+import { type CaptureWire, inNamespace } from '../network/capture-wire.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 
 export interface RecorderProcessOptions {

@@ -9,13 +9,13 @@ import {
   type TempClient,
   tempClient,
 } from '../../../support/processes/client-process.ts'
+import { shellPipeline } from '../../../support/processes/shell-pipeline.ts'
 import {
   SMALL_FLEET_START_NS,
   type SmallFleet,
   startSmallFleet,
 } from '../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
-import { shellPipeline } from '../../../support/shell-pipeline.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 const RANGE = [

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { gatewayEnvironment, type TempClient, tempClient } from '../../../support/processes/client-process.ts'
 import { type SmallFleet, startSmallFleet } from '../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
-import { startStubGateway } from '../../../support/stub-gateway.ts'
+import { startStubGateway } from '../../../support/servers/stub-gateway.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 /** What a shell is told to run, with the script sourced and these words on its command line. */

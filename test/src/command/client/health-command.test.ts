@@ -6,9 +6,9 @@ import { createServer as createHttpServer, type RequestListener } from 'node:htt
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { after, before, describe, test } from 'node:test'
+import { createTempCertificate } from '../../../support/access/temp-certificate.ts'
 import { type TempClient, tempClient } from '../../../support/processes/client-process.ts'
 import { startTempAppliance } from '../../../support/processes/temp-appliance.ts'
-import { createTempCertificate } from '../../../support/temp-certificate.ts'
 
 describe('capfleet health', { timeout: 60_000 }, () => {
   const parts = new AsyncDisposableStack()

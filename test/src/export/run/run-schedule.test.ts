@@ -12,7 +12,7 @@ import {
 } from '../../../../src/export/run/run-schedule.ts'
 import type { Schedule } from '../../../../src/export/schedule-store.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { type ScheduleStand, scheduleStand } from '../../../support/schedule-stand.ts'
+import { type ScheduleStand, scheduleStand } from '../../../support/exports/schedule-stand.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 const HOUR_MS = 3_600_000

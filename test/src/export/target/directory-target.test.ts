@@ -3,15 +3,15 @@ import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { DirectoryTarget } from '../../../../src/export/target/directory-target.ts'
+import { mountSmallDisk, type SmallDisk } from '../../../support/disks/small-disk.ts'
 import {
   failsWith,
   keep,
   kept,
   type TargetStage,
   testTargetContract,
-} from '../../../support/export-target-contract.ts'
-import { madeFile } from '../../../support/made-file.ts'
-import { mountSmallDisk, type SmallDisk } from '../../../support/small-disk.ts'
+} from '../../../support/exports/export-target-contract.ts'
+import { madeFile } from '../../../support/exports/made-file.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
 const MIB = 1_048_576

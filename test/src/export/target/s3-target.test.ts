@@ -17,8 +17,8 @@ import {
   keep,
   type TargetStage,
   testTargetContract,
-} from '../../../support/export-target-contract.ts'
-import { madeFile } from '../../../support/made-file.ts'
+} from '../../../support/exports/export-target-contract.ts'
+import { madeFile } from '../../../support/exports/made-file.ts'
 import { TempS3, WITHOUT_S3 } from '../../../support/processes/temp-s3.ts'
 import type { UploadingArguments } from '../../../support/processes/uploading-program.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { readDevices } from '../../../../src/fleet/roster/configured-devices.ts'
 import { type DeviceSettings, deviceSchema } from '../../../../src/fleet/roster/device-settings.ts'
-import { TempAuthority } from '../../../support/temp-authority.ts'
+import { TempAuthority } from '../../../support/access/temp-authority.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
 const settings = (tls: object): DeviceSettings =>

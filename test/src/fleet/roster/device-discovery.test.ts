@@ -8,9 +8,9 @@ import { Secret } from '../../../../src/base/secret.ts'
 import { DeviceDiscovery } from '../../../../src/fleet/roster/device-discovery.ts'
 import { discoverySchema } from '../../../../src/fleet/roster/device-settings.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { FakeKubernetes, makeSlice } from '../../../support/fake-kubernetes.ts'
+import { FakeKubernetes, makeSlice } from '../../../support/servers/fake-kubernetes.ts'
+import { TinyDns } from '../../../support/servers/tiny-dns.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
-import { TinyDns } from '../../../support/tiny-dns.ts'
 
 const access = {
   credentials: { token: new Secret('secret') },

@@ -8,7 +8,7 @@ import { Fleet } from '../../../../src/fleet/fleet.ts'
 import { discoverySchema } from '../../../../src/fleet/roster/device-settings.ts'
 import { FleetRoster } from '../../../../src/fleet/roster/fleet-roster.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { TinyDns } from '../../../support/tiny-dns.ts'
+import { TinyDns } from '../../../support/servers/tiny-dns.ts'
 
 const SRV = '_capfleet._tcp.example.org'
 const access = {

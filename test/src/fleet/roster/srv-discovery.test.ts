@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lookUpSrv } from '../../../../src/fleet/roster/srv-discovery.ts'
-import { TinyDns } from '../../../support/tiny-dns.ts'
+import { TinyDns } from '../../../support/servers/tiny-dns.ts'
 
 const NEVER = new AbortController().signal
 const SRV = '_capfleet._tcp.example.org'

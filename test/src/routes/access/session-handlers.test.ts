@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { type AuditEntry, auditEntries } from '../../../support/access/temp-audit.ts'
 import { startFakeFleet } from '../../../support/devices/fake-fleet.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../../support/http-get.ts'
-import { OidcServer } from '../../../support/oidc-server.ts'
 import {
   SMALL_FLEET_START_NS,
   type SmallFleet,
@@ -14,8 +14,8 @@ import {
 } from '../../../support/processes/small-fleet.ts'
 import { startTempGateway } from '../../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
+import { OidcServer } from '../../../support/servers/oidc-server.ts'
 import { refuseSecretsIn } from '../../../support/suite-secrets.ts'
-import { type AuditEntry, auditEntries } from '../../../support/temp-audit.ts'
 
 type Headers = Readonly<Record<string, string>>
 

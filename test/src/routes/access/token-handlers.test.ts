@@ -6,10 +6,10 @@ import { Redis } from 'ioredis'
 import { FLEET_RANGE, startFakeFleet } from '../../../support/devices/fake-fleet.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../../support/http-get.ts'
-import { OidcServer } from '../../../support/oidc-server.ts'
 import { type SmallFleet, startSmallFleet } from '../../../support/processes/small-fleet.ts'
 import { startTempGateway } from '../../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
+import { OidcServer } from '../../../support/servers/oidc-server.ts'
 
 interface ShownToken {
   readonly id: string

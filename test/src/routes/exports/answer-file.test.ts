@@ -17,12 +17,12 @@ import { listen } from '../../../../src/http/http-server.ts'
 import { answerFile } from '../../../../src/routes/exports/answer-file.ts'
 import { FileAudit } from '../../../../src/routes/exports/file-audit.ts'
 import type { RouteContext } from '../../../../src/routes/route.ts'
+import { UNAUDITED } from '../../../support/access/temp-audit.ts'
+import { callerNamed } from '../../../support/access/test-caller.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../../support/http-get.ts'
-import { shellPipeline } from '../../../support/shell-pipeline.ts'
-import { UNAUDITED } from '../../../support/temp-audit.ts'
+import { shellPipeline } from '../../../support/processes/shell-pipeline.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
-import { callerNamed } from '../../../support/test-caller.ts'
 
 const SILENT = createLog('test', 'silent')
 const CONTENT = randomBytes(300_000)

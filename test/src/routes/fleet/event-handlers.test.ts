@@ -1,10 +1,10 @@
 // /v1/events: what happens on all devices, for any number of clients, each device listened to once.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { EventStream, type ServerSentEvent } from '../../../support/clients/event-stream.ts'
 import { FakeDevice } from '../../../support/devices/fake-device.ts'
 import { fleetPcap } from '../../../support/devices/fake-fleet.ts'
 import { RawDevice } from '../../../support/devices/raw-device.ts'
-import { EventStream, type ServerSentEvent } from '../../../support/event-stream.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../../support/http-get.ts'
 import { type SmallFleet, startSmallFleet } from '../../../support/processes/small-fleet.ts'

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { AUDIT_EVENTS } from '../../../../src/audit/audit-events.ts'
 import { verifyAudit } from '../../../../src/audit/verify-audit.ts'
 import { AUDIT_PAGE } from '../../../../src/contract/audit-answers.ts'
+import { type AuditEntry, auditEntries } from '../../../support/access/temp-audit.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type HttpAnswer, httpGet } from '../../../support/http-get.ts'
 import {
@@ -15,7 +16,6 @@ import {
 } from '../../../support/processes/small-fleet.ts'
 import { startTempWorker, type TempWorker } from '../../../support/processes/temp-worker.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
-import { type AuditEntry, auditEntries } from '../../../support/temp-audit.ts'
 
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 1_000_000_000n}`
 

@@ -10,9 +10,9 @@ import {
   tempClient,
 } from '../../../../support/processes/client-process.ts'
 import { type SmallFleet, startSmallFleet } from '../../../../support/processes/small-fleet.ts'
+import { onTerminal } from '../../../../support/processes/terminal.ts'
 import { REPOSITORY_ROOT } from '../../../../support/repository-files.ts'
 import { USER_PASSWORD } from '../../../../support/suite-secrets.ts'
-import { onTerminal } from '../../../../support/terminal.ts'
 
 const CAPFLEET = join(REPOSITORY_ROOT, 'src/capfleet')
 

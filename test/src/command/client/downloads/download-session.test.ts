@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { makePacket, makePcap } from '../../../../support/packets/packet-maker.ts'
 import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
-import { type StubAnswer, startStubGateway } from '../../../../support/stub-gateway.ts'
+import { type StubAnswer, startStubGateway } from '../../../../support/servers/stub-gateway.ts'
 
 const BODY = makePcap(
   Array.from({ length: 50 }, (_, index) => makePacket(BigInt(index), `packet ${index}`, 200)),

@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { hostname, uptime } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { mountSmallDisk } from '../../../../support/disks/small-disk.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { httpOpen } from '../../../../support/http-get.ts'
 import { writeBigCapture } from '../../../../support/packets/big-capture.ts'
@@ -14,14 +15,13 @@ import {
   type TempClient,
   tempClient,
 } from '../../../../support/processes/client-process.ts'
+import { shellPipeline } from '../../../../support/processes/shell-pipeline.ts'
 import {
   SMALL_FLEET_START_NS,
   type SmallFleet,
   startSmallFleet,
 } from '../../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../../support/repository-files.ts'
-import { shellPipeline } from '../../../../support/shell-pipeline.ts'
-import { mountSmallDisk } from '../../../../support/small-disk.ts'
 import { USER_PASSWORD } from '../../../../support/suite-secrets.ts'
 
 const BIG_PACKETS = 20_000

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
-import { startStubGateway } from '../../../../support/stub-gateway.ts'
+import { startStubGateway } from '../../../../support/servers/stub-gateway.ts'
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 

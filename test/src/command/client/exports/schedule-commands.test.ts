@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
-import { startStubGateway } from '../../../../support/stub-gateway.ts'
+import { startStubGateway } from '../../../../support/servers/stub-gateway.ts'
 
 const SCHEDULE = {
   id: 's1',

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { REPOSITORY_ROOT } from './repository-files.ts'
+import { REPOSITORY_ROOT } from '../repository-files.ts'
 
 const PROMTOOL = join(REPOSITORY_ROOT, '.tools/promtool')
 

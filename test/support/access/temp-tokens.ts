@@ -1,15 +1,15 @@
 /** What a gateway verifies tokens with, without the gateway: a Redis, users, and a folder of keys. */
 import { join } from 'node:path'
-import { putUser } from '../../src/auth/edit-users-file.ts'
-import type { UsersFile } from '../../src/auth/users-file.ts'
-import type { Log } from '../../src/base/log.ts'
-import { Metrics } from '../../src/base/metrics.ts'
-import { gatewayConfigSchema } from '../../src/gateway-config.ts'
-import { type OpenedTokens, openTokens } from '../../src/open-tokens.ts'
+import { putUser } from '../../../src/auth/edit-users-file.ts'
+import type { UsersFile } from '../../../src/auth/users-file.ts'
+import type { Log } from '../../../src/base/log.ts'
+import { Metrics } from '../../../src/base/metrics.ts'
+import { gatewayConfigSchema } from '../../../src/gateway-config.ts'
+import { type OpenedTokens, openTokens } from '../../../src/open-tokens.ts'
+import { TempRedis } from '../processes/temp-redis.ts'
+import { USER_PASSWORD } from '../suite-secrets.ts'
+import { tempFolder } from '../temp-folder.ts'
 import { loadUsers } from './loaded-users.ts'
-import { TempRedis } from './processes/temp-redis.ts'
-import { USER_PASSWORD } from './suite-secrets.ts'
-import { tempFolder } from './temp-folder.ts'
 
 export interface TempTokens extends OpenedTokens, AsyncDisposable {
   readonly users: UsersFile

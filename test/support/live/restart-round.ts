@@ -1,11 +1,11 @@
 /** One merge of three devices of which one loses its power in the middle and comes back. */
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { SimulatedDevice } from './devices/simulated-device.ts'
-import { simulatedRange } from './live/simulated-capture.ts'
-import { type SimulatedStage, stageName, startSimulatedStage } from './live/simulated-stage.ts'
-import { GATEWAY_AUTHORIZATION } from './processes/gateway-process.ts'
-import type { SeededRandom } from './seeded-random.ts'
+import { simulatedRange } from '../devices/simulated-capture.ts'
+import type { SimulatedDevice } from '../devices/simulated-device.ts'
+import { GATEWAY_AUTHORIZATION } from '../processes/gateway-process.ts'
+import type { SeededRandom } from '../seeded-random.ts'
+import { type SimulatedStage, stageName, startSimulatedStage } from './simulated-stage.ts'
 
 export const RESTART_DEVICES = 3
 export const RESTART_PACKETS = 1_500

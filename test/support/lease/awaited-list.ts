@@ -1,4 +1,4 @@
-import { NotedChanges } from './noted-changes.ts'
+import { NotedChanges } from '../noted-changes.ts'
 
 /** What a fake part was asked, or a listener was told: a list whose growth can be awaited. */
 export class AwaitedList<Item> {

@@ -1,5 +1,5 @@
 /** Reads an answer of server-sent events as they come. */
-import type { OpenAnswer } from './http-get.ts'
+import type { OpenAnswer } from '../http-get.ts'
 
 export interface ServerSentEvent {
   /** Empty = it has none. */

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { GATEWAY_AUTHORIZATION } from './processes/gateway-process.ts'
+import { GATEWAY_AUTHORIZATION } from '../processes/gateway-process.ts'
+import type { SeededRandom } from '../seeded-random.ts'
 import { connectTo } from './raw-client.ts'
-import type { SeededRandom } from './seeded-random.ts'
 
 /**
  * connected: after the connection alone. half-head: in the middle of its own request. asked: some ms

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const FOLDER = fileURLToPath(new URL('../../../shared/captures', import.meta.url))
+const FOLDER = fileURLToPath(new URL('../../../../shared/captures', import.meta.url))
 
 /** Paths of the real captures beside the repository; empty where they are absent. */
 export const SHARED_CAPTURES: readonly string[] = existsSync(FOLDER)

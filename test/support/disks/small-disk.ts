@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { tempFolder } from './temp-folder.ts'
+import { tempFolder } from '../temp-folder.ts'
 
 export interface SmallDisk extends AsyncDisposable {
   /** Where it is mounted. */

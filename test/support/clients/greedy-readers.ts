@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { eventually } from './eventually.ts'
+import { eventually } from '../eventually.ts'
 
 export interface Downloaded {
   /** That ended whole. */

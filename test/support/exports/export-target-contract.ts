@@ -7,13 +7,13 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { ErrorCode } from '../../src/base/error.ts'
+import type { ErrorCode } from '../../../src/base/error.ts'
 import type {
   ByteRange,
   ExportTarget,
   FilePlace,
   FinishedFile,
-} from '../../src/export/target/export-target.ts'
+} from '../../../src/export/target/export-target.ts'
 import { madeFile } from './made-file.ts'
 
 export interface TargetStage {

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { RecorderClient } from '../../appliance/link/recorder-client.ts'
-import { startRecorder } from '../../appliance/recorder.ts'
-import { captureConfigSchema } from '../../appliance/settings/capture-config.ts'
-import { type CaptureRecord, captureRecordSchema } from '../../appliance/store/capture-record.ts'
-import { segmentPath, storePaths } from '../../appliance/store/store-paths.ts'
-import { Download } from '../../native/addon.ts'
-import { createLog } from '../../src/base/log.ts'
-import { storedNumbers } from './packets/stored-numbers.ts'
+import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
+import { startRecorder } from '../../../appliance/recorder.ts'
+import { captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
+import { type CaptureRecord, captureRecordSchema } from '../../../appliance/store/capture-record.ts'
+import { segmentPath, storePaths } from '../../../appliance/store/store-paths.ts'
+import { Download } from '../../../native/addon.ts'
+import { createLog } from '../../../src/base/log.ts'
+import { storedNumbers } from '../packets/stored-numbers.ts'
 
 export interface RecoveredCapture {
   readonly record: CaptureRecord

@@ -1,12 +1,12 @@
 /** What the programs tell as /metrics when all of them have had something to do. */
 import assert from 'node:assert/strict'
-import { eventually } from './eventually.ts'
-import { ScriptedDriver } from './live/scripted-driver.ts'
-import { makePacket } from './packets/packet-maker.ts'
-import { startTempAppliance, type TempAppliance } from './processes/temp-appliance.ts'
-import { startTempGateway, type TempGateway } from './processes/temp-gateway.ts'
-import { TempRedis } from './processes/temp-redis.ts'
-import { startTempWorker } from './processes/temp-worker.ts'
+import { eventually } from '../eventually.ts'
+import { ScriptedDriver } from '../live/scripted-driver.ts'
+import { makePacket } from '../packets/packet-maker.ts'
+import { startTempAppliance, type TempAppliance } from '../processes/temp-appliance.ts'
+import { startTempGateway, type TempGateway } from '../processes/temp-gateway.ts'
+import { TempRedis } from '../processes/temp-redis.ts'
+import { startTempWorker } from '../processes/temp-worker.ts'
 
 export interface MetricTexts {
   readonly gateway: string

@@ -9,8 +9,8 @@ import { constants, existsSync } from 'node:fs'
 import { copyFile, mkdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { eventually } from './eventually.ts'
-import { tempFolder } from './temp-folder.ts'
+import { eventually } from '../eventually.ts'
+import { tempFolder } from '../temp-folder.ts'
 
 const run = promisify(execFile)
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type TempFolder, tempFolder } from './temp-folder.ts'
+import { type TempFolder, tempFolder } from '../temp-folder.ts'
 
 const openssl = (args: readonly string[]) => promisify(execFile)('openssl', args)
 

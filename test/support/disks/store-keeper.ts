@@ -1,11 +1,11 @@
 /** A store with retention at hand, as the recorder has it, for tests that say when it works. */
 import { join } from 'node:path'
-import type { RetentionSettings } from '../../appliance/appliance-config.ts'
-import type { EventKind } from '../../appliance/events/event-log.ts'
-import { Retention } from '../../appliance/recorder/retention.ts'
-import { StoreWriter } from '../../appliance/recorder/store-writer.ts'
-import { storePaths } from '../../appliance/store/store-paths.ts'
-import { createLog } from '../../src/base/log.ts'
+import type { RetentionSettings } from '../../../appliance/appliance-config.ts'
+import type { EventKind } from '../../../appliance/events/event-log.ts'
+import { Retention } from '../../../appliance/recorder/retention.ts'
+import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
+import { storePaths } from '../../../appliance/store/store-paths.ts'
+import { createLog } from '../../../src/base/log.ts'
 
 export interface KeeperOptions {
   readonly storePath: string

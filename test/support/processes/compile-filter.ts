@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { bpfCompilerPath } from '../../native/addon.ts'
+import { bpfCompilerPath } from '../../../native/addon.ts'
 
 export interface CompiledFilter {
   readonly status: number | null
