@@ -56,12 +56,13 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   const events = parts.use(new EventLog(options.storePath, { log }))
   events.append('recorder-started', { pid: process.pid })
   parts.use(ClockWatch.start({ events, clocks: CLOCKS }))
-  // The capture first: every moment before it is lost.
+  // The capture first: every moment before it is lost. One for which there is no room ends at the first look for room.
   let retention: Retention | undefined
   const service = await openCapture(writer, {
     ...options,
     events,
     onSegmentFinished: () => retention?.check(),
+    checkRoom: () => retention?.checkRoom(),
   })
   if (service) parts.use(service)
   retention = await openRetention(writer, { ...options, events })
@@ -273,13 +274,16 @@ class Conversations implements AsyncDisposable {
     )
   }
 
-  #delete(name: string): Promise<unknown> {
+  async #delete(name: string): Promise<unknown> {
     if (this.#capture?.name === name) {
       throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {
         param: 'StreamName',
       })
     }
-    return this.#writer.deleteCapture(name)
+    const deleted = await this.#writer.deleteCapture(name)
+    // Whoever starts a capture next shall find the room.
+    await this.#retention?.makeRoom(0n)
+    return deleted
   }
 
   #captureControl(): CaptureControl {

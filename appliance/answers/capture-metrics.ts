@@ -35,6 +35,7 @@ const PORT_GAUGES: readonly Row<PortReport>[] = [
 
 const CAPTURE_GAUGES: readonly Row<CaptureReport>[] = [
   ['active', 'Whether a capture runs', (report) => Number(isCapturing(report))],
+  ['failing', 'Whether a capture shall run and cannot', (report) => Number(report.state === 'error')],
   [
     'flushed_timestamp_seconds',
     'Packets before this time can be downloaded; 0 = none',

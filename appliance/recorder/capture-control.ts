@@ -26,9 +26,9 @@ export interface CaptureControlOptions {
   readonly events: EventSink
   readonly log: Log
   /** Called when the record of the running capture has got a segment more. */
-  readonly onSegmentFinished?: (() => void) | undefined
-  /** Fails with store-full while no packet may be taken; absent: packets are always taken. */
-  readonly checkRoom?: (() => void) | undefined
+  readonly onSegmentFinished: () => void
+  /** Fails with store-full while no packet may be taken. */
+  readonly checkRoom: () => void
 }
 
 export interface CaptureStart {
@@ -51,6 +51,8 @@ export class CaptureControl implements AsyncDisposable {
   #recording: Recording | undefined
   /** An active capture of an earlier recorder that does not go on yet. */
   #left: CaptureRecord | undefined
+  /** Why the running capture is being suspended, until that is done. */
+  #noRoom: unknown
 
   private constructor(writer: StoreWriter, options: CaptureControlOptions) {
     this.#writer = writer
@@ -103,7 +105,7 @@ export class CaptureControl implements AsyncDisposable {
     this.#state.enter('starting', this.name)
     try {
       const { driver, events, checkRoom } = this.#options
-      checkRoom?.()
+      checkRoom()
       const capture = await this.#makeCapture(start)
       this.#recording = await capture.keepIf(Recording.begin(driver, capture, events))
       this.#state.enter('running', this.name)
@@ -117,7 +119,8 @@ export class CaptureControl implements AsyncDisposable {
 
   /**
    * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`: the row then
-   * rests until its next start. Or fails as store and driver say: the state is then "error".
+   * rests until its next start. Or fails as store and driver say: the state is then "error". That of a
+   * start that failed is "idle" again.
    */
   async stop(stopsScheduled: boolean, signal: AbortSignal): Promise<StoppedCapture> {
     using _turn = await this.#turn.acquire(signal)
@@ -131,6 +134,11 @@ export class CaptureControl implements AsyncDisposable {
   async endRun(signal: AbortSignal): Promise<void> {
     using _turn = await this.#turn.acquire(signal)
     if (this.scheduleName !== '') await this.#stop()
+  }
+
+  /** Nothing shall run any more: a start that failed is no error then. */
+  rest(): void {
+    if (this.name === '' && this.#state.state === 'error') this.#state.enter('idle', '')
   }
 
   /**
@@ -159,7 +167,7 @@ export class CaptureControl implements AsyncDisposable {
     if (record === undefined) return
     try {
       const { driver, events, checkRoom } = this.#options
-      checkRoom?.()
+      checkRoom()
       const { baseName = record.name, scheduleName } = record
       const replace = () => this.#makeCapture({ baseName, scheduleName })
       const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
@@ -173,18 +181,16 @@ export class CaptureControl implements AsyncDisposable {
     }
   }
 
-  /** Takes no packets any more once there is no room for them: the state is "error" until resume() finds some. */
+  /**
+   * Takes no packets any more once there is no room for them: the state is "error" until resume() finds some. What
+   * failed is done by the next call, also if there is room again: the driver may have ended already.
+   */
   async suspendWithoutRoom(): Promise<void> {
-    try {
-      this.#options.checkRoom?.()
-    } catch (error) {
-      using _turn = await this.#turn.acquire(UNTIL_DONE)
-      if (this.#recording === undefined) return
-      const { name } = this
-      await this.#endRecording()
-      this.#left = await this.#writer.recordOf(name)
-      this.#state.fail('error', error, name)
-    }
+    this.#noRoom ??= this.#roomProblem()
+    if (this.#noRoom === undefined) return
+    using _turn = await this.#turn.acquire(UNTIL_DONE)
+    if (this.#recording !== undefined) await this.#suspend(this.#recording, this.#noRoom)
+    this.#noRoom = undefined
   }
 
   /** Several times a second; `monotonicMs` is of a clock that never steps. */
@@ -193,7 +199,7 @@ export class CaptureControl implements AsyncDisposable {
     // Whoever has the turn changes the capture: the next time is soon.
     using turn = this.#turn.tryAcquire()
     if (turn === undefined || this.#recording === undefined) return
-    if (await this.#recording.takeSegments(monotonicMs)) this.#options.onSegmentFinished?.()
+    if (await this.#recording.takeSegments(monotonicMs)) this.#options.onSegmentFinished()
   }
 
   report(): CaptureReport {
@@ -217,14 +223,31 @@ export class CaptureControl implements AsyncDisposable {
   /** Ends the recording but not the capture: the next recorder goes on with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     using _turn = await this.#turn.acquire(AbortSignal.timeout(DISPOSE_LIMIT_MS))
-    await this.#endRecording()
+    await this.#saveRecording()
+    this.#recording = undefined
   }
 
-  /** The capture stays active in the store. */
-  async #endRecording(): Promise<void> {
+  #roomProblem(): unknown {
+    try {
+      this.#options.checkRoom()
+      return undefined
+    } catch (error) {
+      return error
+    }
+  }
+
+  async #suspend({ capture }: Recording, reason: unknown): Promise<void> {
+    // Before it ends, which takes as long as the disk does.
+    this.#state.fail('error', reason, capture.name)
+    await this.#saveRecording()
+    this.#left = await this.#writer.recordOf(capture.name)
+    this.#recording = undefined
+  }
+
+  /** Ends the recording; the capture stays active in the store. */
+  async #saveRecording(): Promise<void> {
     const ended = await this.#recording?.end()
     await ended?.capture.add(ended.streams, ended.drops)
-    this.#recording = undefined
   }
 
   #makeCapture({ baseName, scheduleName }: CaptureStart): Promise<RecordedCapture> {
@@ -236,7 +259,10 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   async #stop(): Promise<StoppedCapture> {
-    if (this.name === '') throw captureNotRunning()
+    if (this.name === '') {
+      this.rest()
+      throw captureNotRunning()
+    }
     this.#state.enter('stopping', this.name)
     try {
       const stopped = await this.#close()

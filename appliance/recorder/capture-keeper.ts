@@ -37,6 +37,8 @@ export class CaptureKeeper implements AsyncDisposable {
   #retryAtMs = Number.NEGATIVE_INFINITY
   /** When the capture that runs is to be rolled. */
   #rolling: { readonly capture: RecordedCapture; readonly clock: RollClock } | undefined
+  /** Row of the schedule that could not start its capture. */
+  #failedRow: string | undefined
   #waitingRow = ''
   #upkeepProblem = ''
 
@@ -93,11 +95,22 @@ export class CaptureKeeper implements AsyncDisposable {
       await (isTakenOver ? this.#roll(due.name, due.name) : control.endRun(signal))
     }
     if (control.isWaitingToResume) await this.#resume()
-    else if (due !== undefined && control.name === '') {
-      await control.start({ baseName: due.name, scheduleName: due.name }, signal)
-    }
+    else if (due !== undefined && control.name === '') await this.#start(due.name)
+    else if (this.#failedRow !== undefined) this.#forgetFailure()
     this.#tellWaiting(control.scheduleName === '' && control.name !== '' ? (due?.name ?? '') : '')
     await this.#rollWhenDue()
+  }
+
+  async #start(row: string): Promise<void> {
+    this.#failedRow = row
+    await this.#options.control.start({ baseName: row, scheduleName: row }, this.#end.signal)
+    this.#failedRow = undefined
+  }
+
+  /** The row is over, and nobody waits for its capture any more. */
+  #forgetFailure(): void {
+    this.#options.control.rest()
+    this.#failedRow = undefined
   }
 
   async #resume(): Promise<void> {

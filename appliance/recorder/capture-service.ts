@@ -21,8 +21,8 @@ export interface CaptureServiceOptions {
   readonly driver?: CaptureDriver | undefined
   readonly nowNs?: (() => bigint) | undefined
   /** See CaptureControlOptions. */
-  readonly onSegmentFinished?: (() => void) | undefined
-  readonly checkRoom?: (() => void) | undefined
+  readonly onSegmentFinished: () => void
+  readonly checkRoom: () => void
 }
 
 /** The capture of a device, kept as commands, schedule and rolls want it, until dispose. */

@@ -35,6 +35,9 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
   gauge('device_oldest_packet_timestamp_seconds', 'Time of the oldest packet of the device', ({ health }) =>
     secondsOf(health.report.oldestPacketNs),
   )
+  gauge('device_capture_failing', 'Whether a capture of the device shall run and cannot', ({ health }) =>
+    isFailing(health.report.status?.capture?.state),
+  )
   metrics.totals(
     'device_capture_dropped_packets_total',
     'Packets that the running capture of the device has lost, as the device tells it',
@@ -61,6 +64,11 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
       for (const state of BREAKER_STATES)
         gauge.set({ device: device.name, state }, breaker.state === state ? 1 : 0)
   })
+}
+
+/** undefined where the device does not tell its state. */
+function isFailing(state: string | undefined): number | undefined {
+  return state === undefined ? undefined : Number(state === 'error')
 }
 
 function secondsOf(ns: bigint | undefined): number | undefined {

@@ -22,6 +22,8 @@ export interface HttpAppOptions {
   readonly takesTokens?: boolean
   readonly log: Log
   readonly metrics: Metrics
+  /** Codes of problems that are told as 0 before the first one: alerts ask for how many more there are. */
+  readonly watchedProblems?: readonly ErrorCode[]
   /** Networks of proxies whose X-Forwarded-For is believed; default: none. */
   readonly trustedProxies?: readonly string[]
   /** Where spans of requests go; undefined: nowhere. */
@@ -52,7 +54,7 @@ const PATH_SHOWN_MAX = 200
 
 export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   const app = new Koa<RequestState>()
-  const count = requestCounts(options.metrics)
+  const count = requestCounts(options)
   const proxies = new TrustedProxies(options.trustedProxies ?? [])
   // Koa reports here what it cannot turn into an answer, such as a client that left.
   app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
@@ -132,13 +134,13 @@ function levelOf({ path, res: { statusCode } }: Koa.ParameterizedContext<Request
 /** Callers may come with any of the methods that Node knows. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'DELETE'])
 
-function requestCounts(metrics: Metrics) {
+function requestCounts({ metrics, watchedProblems = [] }: HttpAppOptions) {
   const requests = metrics.counter('http_requests_total', 'Requests by status', ['method', 'status'])
   const problems = metrics.counter(
     'http_problems_total',
     'Requests that ended with an error, by its code',
     ['code'],
-    [{ code: 'internal-error' }],
+    [{ code: 'internal-error' }, ...watchedProblems.map((code) => ({ code }))],
   )
   return {
     ended: ({ method, res }: Koa.ParameterizedContext<RequestState>) =>

@@ -16,6 +16,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
     metrics: parts.metrics,
     spans: parts.spans,
     trustedProxies: parts.trustedProxies,
+    watchedProblems: ['queue-timeout'],
     takesTokens: parts.vouchers.tokens !== undefined,
   })
   const refusals = new RefusalAudit(parts.audit)

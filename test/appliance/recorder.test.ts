@@ -13,8 +13,10 @@ import { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { startRecorder } from '../../appliance/recorder.ts'
 import { withRecorder } from '../../appliance/recorder-session.ts'
 import { captureConfigSchema } from '../../appliance/settings/capture-config.ts'
+import { captureRecordSchema } from '../../appliance/store/capture-record.ts'
 import { createLog } from '../../src/base/log.ts'
 import { eventually } from '../support/eventually.ts'
+import { ScriptedDriver } from '../support/live/scripted-driver.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { seededRandom } from '../support/seeded-random.ts'
@@ -195,6 +197,70 @@ test('a recorder that only imports leaves an active capture alone', async () => 
   })
   await using _next = await startedRecorder({ storePath: store, log, capture })
   assert.equal((await new RecorderClient(store).captureReport()).name, name)
+})
+
+const LIMIT_BYTES = 400_000
+const KEEPS_ALL = { maxBytes: 0, minFreeBytes: 0, maxAgeMs: 0, onFull: 'stop', pinMs: 30_000 } as const
+/** 100 packets of 10,000 bytes, a millisecond apart. */
+const BIG_PACKETS = Array.from({ length: 100 }, (_, i) => makePacket(BigInt(i) * 1_000_000n, `${i}`, 10_000))
+
+test('onFull "stop" ends a running capture in order at the limit, and lets it go on when there is room', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  await using driver = await ScriptedDriver.make([BIG_PACKETS], 100_000)
+  const options = {
+    storePath: store,
+    log,
+    retention: { ...KEEPS_ALL, maxBytes: LIMIT_BYTES },
+    capture: { ...capture, driver },
+  }
+  await using recorder = await startedRecorder(options)
+  const client = new RecorderClient(store)
+  const file = join(folder.path, 'old.pcap')
+  await writeFile(file, makePcap(BIG_PACKETS.slice(0, 30)))
+  await client.importCapture({ name: 'old', files: [file] })
+  const { name } = await client.startCapture('x')
+  await delay(1_500)
+  assert.equal((await client.captureReport()).state, 'running', 'there is room')
+  await driver.flushUntil(18_000_000n)
+  const inState = (wanted: string) =>
+    eventually(async () => (await client.captureReport()).state === wanted, {
+      limitMs: 10_000,
+      message: `the capture is ${wanted}`,
+    })
+  await inState('error')
+  const waiting = await client.captureReport()
+  assert.equal(waiting.name, name)
+  assert.match(waiting.message, /no room left, and retention\.onFull is "stop"; delete captures$/)
+  await eventually(
+    async () => {
+      const text = await readFile(join(store, 'captures', name, 'capture.json'), 'utf8')
+      const { state, packets } = captureRecordSchema.parse(JSON.parse(text))
+      return state === 'active' && packets === 18n
+    },
+    { limitMs: 2_000, message: 'all that came is in its record, and it is not over' },
+  )
+  await assert.rejects(client.startCapture('y'), { code: 'capture-running' })
+
+  await recorder.close()
+  await using _next = await startedRecorder(options)
+  await inState('error')
+  await client.deleteCapture('old')
+  await inState('running')
+  const stopped = await client.stopCapture(false)
+  assert.deepEqual([stopped.name, stopped.packets], [name, 18n])
+  assert.equal((await client.captureReport()).state, 'idle')
+})
+
+test('onFull "stop" starts no capture while the disk has too little room', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const retention = { ...KEEPS_ALL, minFreeBytes: 1e14 }
+  await using _recorder = await startedRecorder({ storePath: store, log, retention, capture })
+  const client = new RecorderClient(store)
+  await assert.rejects(client.startCapture('x'), { code: 'store-full', message: /no room left/ })
+  assert.equal((await client.captureReport()).state, 'error')
+  assert.deepEqual(await capturesOf(store), [])
 })
 
 /** A recorder until dispose, or until it is closed before. */

@@ -49,8 +49,10 @@ test('what happened is counted', () => {
   line('gateway', 'downloads_total{outcome="complete",kind="relay"} 1\n')
   line('gateway', 'downloads_running 0\n')
   line('gateway', 'http_problems_total{code="bad-parameter"} 1\n')
+  line('gateway', 'http_problems_total{code="queue-timeout"} 0\n')
   line('gateway', 'control_calls_total{device="east",result="ok"}')
   line('gateway', 'device_capture_dropped_packets_total{device="east"} 0\n')
+  line('gateway', 'device_capture_failing{device="east"} 0\n')
   line('gateway', 'exports{state="paused"} 0\n')
   line('gateway', 'export_workers 1\n')
   line('gateway', 'leases{state="held"} 0\n')
@@ -60,6 +62,7 @@ test('what happened is counted', () => {
   line('worker', 'export_spans_total{outcome="fetched"} 1\n')
   line('worker', 'export_free_bytes{place="spool"}')
   line('worker', 'export_free_bytes{place="target:local"}')
+  line('appliance', 'capture_failing 0\n')
   line('appliance', 'disk_free_bytes{mount="Store0"}')
   line('appliance', 'capture_dropped_packets_total{port="cap0",cause="ring"} 0\n')
 })
@@ -67,12 +70,16 @@ test('what happened is counted', () => {
 const DEVICES = 500
 const SERIES_MAX = 10_000
 /** What each device has that was probed and called. */
-const KINDS_MIN = 15
+const KINDS_MIN = 17
 const OF_DEVICE = /device="rack-\d+"/
 
 test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async (t) => {
   await using redis = await TempRedis.create()
   await using device = await FakeDevice.start('fake', Buffer.alloc(0))
+  device.answers.set('/api/v1/system/status', {
+    cat: { cat_EnableCnt: 1 },
+    capture: { CaptureState: 'running', CaptureDrop: 0 },
+  })
   const names = Array.from({ length: DEVICES }, (_, at) => `rack-${at}`)
   await using gateway = await startTempGateway(
     names.map((name) => ({ config: { ...device.config, name }, password: device.password })),

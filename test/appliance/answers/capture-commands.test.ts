@@ -47,6 +47,26 @@ test('conflicts are 409 with Status false', async () => {
   assert.deepEqual([running.json().code, running.json().StreamName], ['capture-running', StreamName])
 })
 
+test('a store without room refuses a start, and says why as long as nobody stops', async () => {
+  const retention = { maxBytes: 0, minFreeBytes: 1e14, maxAgeMs: 0, onFull: 'stop', pinMs: 0 } as const
+  await using full = await startTempAppliance({ retention })
+  const refused = await full.get(START)
+  assert.deepEqual(
+    [refused.status, refused.json().code, refused.json().Status],
+    [507, 'store-full', false],
+    refused.body.toString(),
+  )
+  const status = async () => (await full.get(STATUS)).json()
+  const { State, Message } = await status()
+  assert.equal(State, 'error')
+  assert.equal(Message, 'the store has no room left, and retention.onFull is "stop"; delete captures')
+  const isFailing = async () =>
+    /^capfleet_capture_failing 1$/m.test((await full.get('/metrics')).body.toString())
+  await eventually(isFailing, { limitMs: 5_000, message: 'the metric says so' })
+  assert.equal((await full.get(STOP)).status, 409)
+  assert.equal((await status()).State, 'idle')
+})
+
 test('two starts at once: one capture', async () => {
   const answers = await Promise.all(['a', 'b'].map((name) => appliance.get(`${START}?StreamName=${name}`)))
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409])

@@ -73,6 +73,7 @@ describe('capture metrics', () => {
     assert.deepEqual(found, {
       recorder_up: 1,
       capture_active: 1,
+      capture_failing: 0,
       capture_flushed_timestamp_seconds: 2.5,
       capture_pending_bytes: 77,
       capture_disk_errors_total: 3,
@@ -81,6 +82,18 @@ describe('capture metrics', () => {
       ...ofPort(3, 200),
     })
     assert.ok(lag !== undefined && Math.abs(lag - (Date.now() / 1000 - 2.5)) < 5)
+  })
+
+  test('tell a capture that cannot run from none', async () => {
+    for (const [state, figures] of [
+      ['error', [0, 1]],
+      ['idle', [0, 0]],
+      ['starting', [1, 0]],
+    ] as const) {
+      capture.value = { ...reportOf([]), state }
+      const found = await series()
+      assert.deepEqual([found.capture_active, found.capture_failing], figures, state)
+    }
   })
 
   test('of a port or a recorder that is gone are gone too; a new capture begins at 0', async () => {

@@ -194,11 +194,31 @@ test('a capture takes no packets while the store has no room for them, and then 
   )
 })
 
-test('without room nothing is started', async () => {
+test('a capture that cannot end for want of room is ended before it goes on, though there is room again', async () => {
   await using stage = await stageAt()
+  const { control, engine } = stage
+  const { name } = await control.start({ baseName: 'a' }, never)
   stage.roomProblem = new CapfleetError('store-full', 'no room is left')
-  await assert.rejects(stage.control.start({ baseName: 'a' }, never), { code: 'store-full' })
-  assert.deepEqual([stage.control.report().state, await stage.captures()], ['error', []])
+  engine.refusal = new Error('the disk is away')
+  await stage.pass(250)
+  assert.deepEqual([control.report().state, control.report().message], ['error', 'no room is left'])
+  stage.roomProblem = undefined
+  engine.refusal = undefined
+  await stage.pass(3_000)
+  assert.deepEqual([control.report().state, control.report().name], ['running', name])
+  assert.deepEqual(engine.calls, [`start ${name}`, 'stop', 'close', `start ${name}`])
+})
+
+test('without room nothing is started, which is an error until somebody says stop', async () => {
+  await using stage = await stageAt()
+  const { control } = stage
+  stage.roomProblem = new CapfleetError('store-full', 'no room is left')
+  await assert.rejects(control.start({ baseName: 'a' }, never), { code: 'store-full' })
+  assert.deepEqual([control.report().state, await stage.captures()], ['error', []])
+  await stage.pass(60_000)
+  assert.equal(control.report().state, 'error')
+  await assert.rejects(control.stop(false, never), { code: 'capture-not-running' })
+  assert.deepEqual([control.report().state, control.report().message], ['idle', ''])
 })
 
 test('a capture goes on after a restart, under its name, from its start, with its counts', async () => {

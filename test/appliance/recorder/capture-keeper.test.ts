@@ -137,6 +137,16 @@ describe('a schedule', () => {
     assert.equal((await stage.record(name)).state, 'closed')
   })
 
+  test('whose capture could not begin leaves no error behind when its time is over', async () => {
+    const refusal = new Error('no such interface')
+    const at = '2026-11-20T16:59:00Z'
+    await using stage = await captureStage({ at, config: { schedule: [HOURS] }, refusal })
+    assert.equal(stage.control.report().state, 'error')
+    await stage.setWall('2026-11-20T17:00:00Z')
+    await stage.pass(3_000)
+    assert.deepEqual([stage.control.report().state, stage.control.report().message], ['idle', ''])
+  })
+
   test('whose capture cannot begin tries again every few seconds', async () => {
     await using stage = await captureStage({
       at: '2026-11-20T09:00:00Z',

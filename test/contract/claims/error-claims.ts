@@ -268,8 +268,8 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     },
   }),
   heldBy(
-    'test/appliance/recorder/capture-control.test.ts',
-    'without room nothing is started',
+    'test/appliance/answers/capture-commands.test.ts',
+    'a store without room refuses a start, and says why as long as nobody stops',
     'D1-60',
     '507 store-full.',
   ),

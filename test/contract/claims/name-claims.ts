@@ -149,8 +149,8 @@ export const NAME_CLAIMS: readonly Claim[] = [
     'The store is a ring: with onFull=roll the oldest goes.',
   ),
   heldBy(
-    RETENTION,
-    'onFull "stop" keeps everything, says so once and takes nothing new',
+    'test/appliance/recorder.test.ts',
+    'onFull "stop" ends a running capture in order at the limit, and lets it go on when there is room',
     'D3-15',
     'With onFull=stop nothing goes and nothing new is taken.',
   ),

@@ -1,9 +1,10 @@
 // The real recorder on a real interface: what comes in is stored, over rolls, restarts and failures.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, readdir, rm, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { eventually } from '../../support/eventually.ts'
 import {
@@ -35,6 +36,7 @@ interface Stage extends AsyncDisposable {
 
 async function stageWith(options: {
   readonly capture?: Readonly<Record<string, unknown>>
+  readonly retention?: Readonly<Record<string, unknown>>
   readonly through?: readonly string[]
 }): Promise<Stage> {
   await using parts = new AsyncDisposableStack()
@@ -179,6 +181,48 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE, timeout: 180_000 },
     assert.ok(stored.every((number, index) => number > (stored[index - 1] ?? -1)))
     assert.equal(stored.length + Number(stopped.drops), sender.sent)
     await recorder.end('SIGTERM')
+  })
+
+  test('that keeps everything ends its capture in order where there is no more room', async (t) => {
+    const maxBytes = 3 * 2 ** 20
+    await using stage = await stageWith({ retention: { onFull: 'stop', maxBytes } })
+    const { wire, recorder } = stage
+    const { client } = recorder
+    const { name } = await client.startCapture('kept')
+    await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+    const isWaiting = async () => (await client.captureReport()).state === 'error'
+    await eventually(isWaiting, { limitMs: 2 * LIMIT_MS, message: 'there is no room' })
+    const sizes = async () => {
+      const port = join(folderOf(recorder, name), 'cap0')
+      const files = await Promise.all((await readdir(port)).map((file) => stat(join(port, file))))
+      return files.reduce((sum, { size }) => sum + size, 0)
+    }
+    await delay(1_000)
+    const stored = await sizes()
+    t.diagnostic(`${stored - maxBytes} bytes are beyond ${maxBytes}`)
+    // Room is looked for every second, and what is in memory then is written.
+    assert.ok(stored > maxBytes && stored < 2 * maxBytes, `${stored}`)
+    const [{ message }, before] = [await client.captureReport(), sender.sent]
+    assert.match(message, /no room left/)
+    await assert.rejects(client.deleteCapture(name), { code: 'capture-active' })
+    await delay(4_000)
+    assert.deepEqual([await isWaiting(), await sizes()], [true, stored], 'nothing comes while it waits')
+    assert.ok(sender.sent > before)
+    const { packets } = await client.stopCapture(false)
+    const numbers = await storedNumbers(folderOf(recorder, name))
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: Number(packets) }, (_, number) => number),
+      'it ended in order: whole up to its end',
+    )
+    await assert.rejects(client.startCapture('next'), { code: 'store-full' })
+    await client.deleteCapture(name)
+    await client.startCapture('next')
+    await eventually(async () => (await client.captureReport()).counts.packets > 0n, {
+      limitMs: LIMIT_MS,
+      message: 'packets come in',
+    })
+    await sender[Symbol.asyncDispose]()
   })
 
   test('whose interface is not there yet begins with its schedule when it is', async () => {

@@ -1,6 +1,7 @@
 // The fleet over simulated devices: probes, clocks, breakers, and devices that come, change and go.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
@@ -89,6 +90,24 @@ describe('the fleet', { timeout: 30_000 }, () => {
       storeBytes: 100_000_000_000,
       storeFreeBytes: 12_500_000_000,
     })
+  })
+
+  test('has a metric of a device whose capture cannot run, as long as the device tells so', async () => {
+    const metrics = new Metrics()
+    publishFleet(fleet, metrics)
+    const becomes = (state: string | undefined, failing: readonly string[]) => {
+      first().answers.set('/api/v1/system/status', { capture: { CaptureState: state } })
+      return eventually(
+        async () => {
+          const told = (await metrics.text()).match(/^capfleet_device_capture_failing\S* \d$/gm) ?? []
+          return isDeepStrictEqual(told, failing)
+        },
+        { limitMs: 5_000, message: `the capture of d0 is ${state}` },
+      )
+    }
+    await becomes('error', ['capfleet_device_capture_failing{device="d0"} 1'])
+    await becomes('idle', ['capfleet_device_capture_failing{device="d0"} 0'])
+    await becomes(undefined, [])
   })
 
   test('probes over the connection of the probe before, however short its patience is', async () => {

@@ -41,6 +41,24 @@ test('an error is a problem body with code, request id and the parameter at faul
   )
 })
 
+test('problems that alerts ask for are told before the first one', async (t) => {
+  const metrics = new Metrics()
+  const app = createHttpApp({
+    log: createLog('test', 'silent'),
+    metrics,
+    watchedProblems: ['queue-timeout'],
+  })
+  app.use(() => {
+    throw new CapfleetError('queue-timeout', 'no stream became free')
+  })
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
+  t.after(() => server.close(0))
+  const told = async () => /http_problems_total\{code="queue-timeout"\} (\d+)/.exec(await metrics.text())?.[1]
+  assert.equal(await told(), '0')
+  await fetch(server.url)
+  assert.equal(await told(), '1')
+})
+
 test('legacy paths also carry Status and Str', async (t) => {
   const url = await serve(t, new CapfleetError('unknown-capture', 'no capture is called x'))
   for (const path of ['/pcap/del', '/devices/nyc1/stream/list', '/sysmaster/status']) {

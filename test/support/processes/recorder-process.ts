@@ -18,6 +18,8 @@ export interface RecorderProcessOptions {
   readonly folder: string
   /** Of the setting `capture`, beside the port. */
   readonly capture?: Readonly<Record<string, unknown>>
+  /** Of the setting `retention`. */
+  readonly retention?: Readonly<Record<string, unknown>>
   /** A program and its arguments that run another, as setpriv does. */
   readonly through?: readonly string[]
 }
@@ -50,7 +52,7 @@ export class RecorderProcess implements AsyncDisposable {
       logLevel: 'warn',
       auth: { users: join(options.folder, 'users.yaml') },
       // What was stored is looked at, however small the disk.
-      retention: { minFreeBytes: 0 },
+      retention: { minFreeBytes: 0, ...options.retention },
       capture: { ports: [port], segmentBytes: 2 ** 20, syncIntervalMs: 100, ...options.capture },
     }
     await writeFile(recorder.configPath, stringify(config))
