@@ -4,7 +4,7 @@ import { decimal, failure, integer, nanoseconds } from './schema-parts.ts'
 
 const span = z.object({ fromNs: nanoseconds, toNs: nanoseconds }).describe('Half-open')
 
-/** Of one device. */
+/** What one device recorded. */
 const RECORDED = {
   packets: z.array(integer).describe('Of each part of the range, the first one first'),
   bytes: z.array(integer).describe('As PCAP records: headers and captured bytes'),

@@ -88,7 +88,7 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   },
 ]
 
-/** Behind a body that was not cut. */
+/** What stands behind the body of a download that was not cut. */
 export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   { name: 'Capfleet-Complete', says: '1: the body is whole; 0: devices are missing (OnError=partial).' },
   { name: 'Capfleet-Packets', says: 'Packets of the body.' },

@@ -44,7 +44,7 @@ const SET_COOKIE: HeaderRow = {
   says: 'The cookie of the session: HttpOnly, SameSite=Strict, and Secure save on the machine of the browser.',
 }
 
-/** Of a file of the page. */
+/** The answers that a file of the page has. */
 function file(says: string, type: string): readonly Answer[] {
   return [
     { says, bodies: { [type]: 'bytes' } },

@@ -21,3 +21,13 @@
 {{- define "capfleet.gatewayUrl" -}}
 {{- printf "%s://%s-gateway.%s.svc:%s" (include "capfleet.gatewayScheme" .) (include "capfleet.fullname" .) .Release.Namespace (include "capfleet.servicePort" .) -}}
 {{- end -}}
+
+{{/* What tells the usual controllers that gateways speak HTTPS: annotations of an Ingress. */}}
+{{- define "capfleet.ingressTls" -}}
+{{- if eq (include "capfleet.gatewayScheme" .) "https" -}}
+nginx.ingress.kubernetes.io/backend-protocol: HTTPS
+nginx.org/ssl-services: {{ include "capfleet.fullname" . }}-gateway
+haproxy.org/server-ssl: "true"
+haproxy-ingress.github.io/secure-backends: "true"
+{{- end -}}
+{{- end -}}

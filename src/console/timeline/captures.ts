@@ -33,7 +33,7 @@ export async function askCaptures(
   return await askList({ Device: devices.join(','), Limit: CAPTURES_MAX, From: fromNs, To: toNs }, signal)
 }
 
-/** Of all devices. */
+/** The newest captures of all devices together. */
 export async function askNewest(
   { fromNs, limit }: { readonly fromNs?: bigint; readonly limit: number },
   signal: AbortSignal,

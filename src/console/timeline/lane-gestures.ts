@@ -150,7 +150,7 @@ function keyCursor({ view, cursor, scrolledPx, lanePx }: Touched): Cursor & { re
   }
 }
 
-/** Behind the edge the view follows. */
+/** Moves the cursor by a share of the view, which follows it beyond its edges. */
 function moveCursor({ view, onView, onCursor }: Touched, cursor: Cursor, ratio: number): void {
   const ns = cursor.ns + BigInt(Math.round(Number(view.toNs - view.fromNs) * ratio))
   onCursor({ ...cursor, ns })

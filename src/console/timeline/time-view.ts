@@ -51,7 +51,7 @@ export function viewAround(beginNs: bigint, endNs: bigint): TimeView {
   return within({ fromNs: beginNs - span / 10n, toNs: endNs + span / 10n })
 }
 
-/** Of two instants in any order. */
+/** The view between two instants, whichever is the earlier one. */
 export function ordered(a: bigint, b: bigint): TimeView {
   return a <= b ? { fromNs: a, toNs: b } : { fromNs: b, toNs: a }
 }
