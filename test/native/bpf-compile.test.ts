@@ -1,6 +1,6 @@
 // The filter compiler as a process: native/engine/filter/bpf_compile_main.cc.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { bpfCompilerPath } from '../../native/addon.ts'
 import { compileFilter, compilerInput } from '../support/processes/compile-filter.ts'
@@ -24,6 +24,34 @@ test('uses the link type of the capture', () => {
   const cooked = compileFilter('ip', 113)
   assert.equal(cooked.status, 0)
   assert.notDeepEqual(ethernet.program, cooked.program)
+})
+
+/** tcpdump's program of an expression in our form. */
+function tcpdumpsProgram(expression: string, ...options: string[]): Buffer {
+  const printed = execFileSync('tcpdump', ['-y', 'EN10MB', ...options, '-ddd', expression], { encoding: 'utf8' })
+  const instructions = printed.trim().split('\n').slice(1)
+  return Buffer.concat(
+    instructions.map((instruction) => {
+      const [code, jumpTrue, jumpFalse, k] = instruction.split(' ').map(Number)
+      const bytes = Buffer.alloc(INSTRUCTION_BYTES)
+      bytes.writeUInt16LE(code ?? 0, 0)
+      bytes.writeUInt8(jumpTrue ?? 0, 2)
+      bytes.writeUInt8(jumpFalse ?? 0, 3)
+      bytes.writeUInt32LE(k ?? 0, 4)
+      return bytes
+    }),
+  )
+}
+
+test("gives tcpdump's program, and without the optimizer where that loses what it calculates with", () => {
+  const calculation = 'len - ip[2:2] > ether[12]'
+  assert.deepEqual(compileFilter(calculation).program, tcpdumpsProgram(calculation))
+  assert.notDeepEqual(compileFilter(calculation).program, tcpdumpsProgram(calculation, '-O'))
+  // The optimizer's program loads the length for the last calculation from M[3], which nothing stores.
+  const lost =
+    '(not ((len + ip[2] = ether[len - 1] or ether[21:4] < 7) and (host 10.0.0.4 and len % ip[9] <= ether[12])) or ' +
+    '((len + ip[0] > ether[12] and icmp6) or (len * ip[15] <= ether[12] and len % ip[12] > ether[len - 1])))'
+  assert.deepEqual(compileFilter(lost).program, tcpdumpsProgram(lost, '-O'))
 })
 
 test("answers a wrong expression with libpcap's message in one line", () => {

@@ -13,10 +13,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "filter/bpf_compile_names.h"
+#include "filter/bpf_program.h"
 #include "filter/compile_limits.h"
 #include "packet/pcap_format.h"
 
@@ -51,16 +53,38 @@ pcap_t* openHeaderOnly(uint32_t linkTypeWord, uint32_t snaplen, char* message) {
   return pcap_fopen_offline(file, message);
 }
 
-int writeProgram(const bpf_program& program) {
-  std::vector<uint8_t> bytes(size_t{program.bf_len} * 8);
+/// Instructions as stdout carries them, or nothing: the handle has libpcap's message then.
+std::optional<std::vector<uint8_t>> compiled(pcap_t* handle, const std::string& expression,
+                                             bool isOptimized) {
+  bpf_program program{};
+  // Netmask 0, as tcpdump -r has it.
+  if (pcap_compile(handle, &program, expression.c_str(), isOptimized ? 1 : 0, 0) != 0) return {};
+  std::vector<uint8_t> bytes(size_t{program.bf_len} * kBpfInstructionBytes);
   for (size_t i = 0; i < program.bf_len; i++) {
     const bpf_insn& instruction = program.bf_insns[i];
-    uint8_t* p = bytes.data() + i * 8;
+    uint8_t* p = bytes.data() + i * kBpfInstructionBytes;
     storeLe16(p, instruction.code);
     p[2] = instruction.jt;
     p[3] = instruction.jf;
     storeLe32(p + 4, instruction.k);
   }
+  pcap_freecode(&program);
+  return bytes;
+}
+
+/// The program that tcpdump -r runs is the optimizer's: results must be the same. But of a filter
+/// with five calculations or more the optimizer may remove what writes a memory slot and keep what
+/// reads it. tcpdump then selects by what its stack held before; the program from before the
+/// optimizer selects what the filter says.
+std::optional<std::vector<uint8_t>> compiledSoundly(pcap_t* handle, const std::string& expression) {
+  auto optimized = compiled(handle, expression, true);
+  if (!optimized || BpfProgram::parse(*optimized)) return optimized;
+  auto plain = compiled(handle, expression, false);
+  // What is wrong with both is the expression's; who reads the program says what.
+  return plain && BpfProgram::parse(*plain) ? plain : optimized;
+}
+
+int writeProgram(const std::vector<uint8_t>& bytes) {
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
   return written && std::fflush(stdout) == 0 ? 0 : fail("cannot write the program");
 }
@@ -76,12 +100,9 @@ int compile(const std::string& input) {
   char message[PCAP_ERRBUF_SIZE] = "";
   pcap_t* handle = openHeaderOnly(loadLe32(input.data()), loadLe32(input.data() + 4), message);
   if (handle == nullptr) return fail(message);
-  bpf_program program{};
-  // Netmask 0 and the optimizer, as tcpdump -r has them: the results must be the same.
-  if (pcap_compile(handle, &program, expression.c_str(), 1, 0) != 0) {
-    return fail(std::string(pcap_geterr(handle)) + refusedNameHint());
-  }
-  return writeProgram(program);
+  const auto program = compiledSoundly(handle, expression);
+  if (!program) return fail(std::string(pcap_geterr(handle)) + refusedNameHint());
+  return writeProgram(*program);
 }
 
 }  // namespace

@@ -73,17 +73,21 @@ uint64_t timesAsked(uint64_t otherwise) {
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : otherwise;
 }
 
-/// Whether we refuse libpcap's program, which it makes of some filters with these two words alone:
-/// what such a program reads is left over on the stack, so that there is nothing to agree on.
-bool readsUnwritten(const BothPrograms& programs, const std::string& expression) {
+/// Whether the program reads a memory slot that nobody wrote: what it reads is left over on
+/// libpcap's stack, so that there is nothing to agree on.
+bool readsUnwritten(const BothPrograms& programs) {
   const auto program = BpfProgram::parse(programs.bytes);
   if (program) return false;
-  const auto has = [](const std::string& text, const char* word) {
-    return text.find(word) != std::string::npos;
-  };
-  EXPECT_TRUE(has(program.error().message, "reads a memory slot that may not have been written"));
-  EXPECT_TRUE(has(expression, "geneve") || has(expression, "vxlan")) << expression;
+  const char* const kReason = "reads a memory slot that may not have been written";
+  EXPECT_NE(program.error().message.find(kReason), std::string::npos) << program.error().message;
   return true;
+}
+
+/// Without the optimizer libpcap makes such programs of these two words alone, so that it is right
+/// to take the program without it where the optimizer's is refused (bpf_compile_main.cc).
+bool mayReadUnwritten(const std::string& expression) {
+  const auto has = [&](const char* word) { return expression.find(word) != std::string::npos; };
+  return has("geneve") || has("vxlan");
 }
 
 TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnGeneratedFilters) {
@@ -94,10 +98,14 @@ TEST(BpfMachineCode, AgreesWithEvaluatorAndLibpcapOnGeneratedFilters) {
   uint64_t tried = 0;
   while (tried < filters) {
     const std::string expression = randomExpression(random);
-    std::optional<BothPrograms> programs = tryCompiled(expression, random() % 2 == 0);
+    const bool isOptimized = random() % 2 == 0;
+    std::optional<BothPrograms> programs = tryCompiled(expression, isOptimized);
     if (!programs) continue;
     tried++;
-    if (readsUnwritten(*programs, expression)) continue;
+    if (readsUnwritten(*programs)) {
+      ASSERT_TRUE(isOptimized || mayReadUnwritten(expression)) << expression;
+      continue;
+    }
     Machines machines(std::move(*programs));
     for (int i = 0; i < 40; i++) {
       const Bytes packet = randomPacket(random);
