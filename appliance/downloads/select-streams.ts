@@ -2,6 +2,7 @@ import { lookBackNs } from '../../native/addon.ts'
 import type { StreamFiles } from '../../native/download-options.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
+import type { FrameCondition } from '../../src/query/frame-filter.ts'
 import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
 import { segmentPath } from '../store/store-paths.ts'
 
@@ -11,7 +12,10 @@ export interface StreamSelection {
    * older captures first, then by port.
    */
   readonly streams: readonly StreamFiles[]
-  /** Link type word of all of them; of an empty selection that of its newest capture, or Ethernet. */
+  /**
+   * Link type word of all of them, or their type alone where they differ in the length of the frame check sequence; of
+   * an empty selection that of its newest capture, or Ethernet.
+   */
   readonly linkType: number
   /** Full names of the captures that are read. */
   readonly captures: readonly string[]
@@ -36,21 +40,22 @@ interface Chosen {
  */
 export function selectStreams(captures: readonly CaptureRecord[], options: SelectOptions): StreamSelection {
   const chosen = captures.toReversed().flatMap((capture) => chooseStreams(capture, options))
-  const linkTypes = [...new Set(chosen.map(({ stream }) => stream.linkType))]
-  if (linkTypes.length > 1) throw mixedLinkType(chosen)
+  const words = [...new Set(chosen.map(({ stream }) => stream.linkType))]
+  const types = [...new Set(words.map(typeOfWord))]
+  if (types.length > 1) throw mixedLinkType(chosen)
   return {
     streams: chosen.map(({ files }) => files),
-    linkType: linkTypes[0] ?? linkTypeOfEmpty(captures),
+    linkType: (words.length > 1 ? types : words)[0] ?? linkTypeOfEmpty(captures),
     captures: [...new Set(chosen.map(({ capture }) => capture.name))],
   }
 }
 
 function chooseStreams(capture: CaptureRecord, { query, folderOf }: SelectOptions): Chosen[] {
-  const { beginNs, endNs } = query
+  const { beginNs, endNs, frameFilter } = query
   if (capture.startNs >= endNs || capture.endNs <= beginNs) return []
   const needed = neededFromNs(query)
   return capture.streams
-    .filter((stream) => isPortWanted(stream.port, query))
+    .filter((stream) => isPortWanted(stream.port, frameFilter))
     .flatMap((stream) => {
       const before = stream.segments.filter(({ minNs, maxNs }) => maxNs >= needed && minNs < endNs)
       if (!before.some(({ maxNs }) => maxNs >= beginNs)) return []
@@ -67,19 +72,20 @@ function neededFromNs({ beginNs, timeSource }: SelectOptions['query']): bigint {
   return backNs === 'whole-capture' ? 0n : beginNs - backNs
 }
 
-/**
- * Whether the conditions on capture.port leave packets of this port. Not asked where a vendor's
- * clock may learn from any port: a filter must not change a time.
- */
-function isPortWanted(port: number, { timeSource, frameFilter }: SelectOptions['query']): boolean {
-  if (timeSource !== 'nic') return true
-  return frameFilter
+/** Whether the conditions on capture.port leave packets of this port. A vendor's clock learns from its own port alone. */
+function isPortWanted(port: number, conditions: readonly FrameCondition[]): boolean {
+  return conditions
     .filter(({ field }) => field === 'capture.port')
     .every(({ op, values }) => values.includes(port) === (op === '=='))
 }
 
 function linkTypeOfEmpty(captures: readonly CaptureRecord[]): number {
   return captures.find(({ streams }) => streams.length > 0)?.streams[0]?.linkType ?? LINK_TYPE_ETHERNET
+}
+
+/** Above the type, the word may say how long a frame check sequence is. */
+function typeOfWord(word: number): number {
+  return word & 0xffff
 }
 
 /** The usual ones; others are named by number. */
@@ -97,8 +103,9 @@ const LINK_TYPE_NAMES: Readonly<Record<number, string>> = {
 function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
   const captures = new Map<number, Set<string>>()
   for (const { capture, stream } of chosen) {
-    const names = captures.get(stream.linkType) ?? new Set()
-    captures.set(stream.linkType, names.add(capture.name))
+    const type = typeOfWord(stream.linkType)
+    const names = captures.get(type) ?? new Set()
+    captures.set(type, names.add(capture.name))
   }
   const linkTypes = [...captures].map(([linkType, names]) => ({
     linkType,

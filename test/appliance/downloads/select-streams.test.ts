@@ -82,7 +82,7 @@ test('a vendor’s clock gets the segments before the range that it needs', () =
   assert.deepEqual(after.streams, [], 'nothing of the range, nothing of what is before')
 })
 
-test('ports that capture.port leaves out are not read, save for a vendor’s clock', () => {
+test('ports that capture.port leaves out are not read, and no vendor’s clock learns from them', () => {
   const ports = (query: Parameters<typeof select>[3]) =>
     select([twoPorts], 200n, 300n, query).streams.map(({ port }) => port)
   const condition = (op: '==' | '!=', ...values: number[]) => ({ field: 'capture.port' as const, op, values })
@@ -90,7 +90,7 @@ test('ports that capture.port leaves out are not read, save for a vendor’s clo
   assert.deepEqual(ports({ frameFilter: [condition('!=', 3, 4)] }), [0])
   assert.deepEqual(ports({ frameFilter: [condition('==', 0, 3), condition('!=', 0)] }), [3])
   assert.deepEqual(ports({ frameFilter: [{ field: 'a7130.srcport', op: '==', values: [9] }] }), [0, 3])
-  assert.deepEqual(ports({ frameFilter: [condition('==', 3)], timeSource: 'vendorB_erspan3' }), [0, 3])
+  assert.deepEqual(ports({ frameFilter: [condition('==', 3)], timeSource: 'vendorB_erspan3' }), [3])
 })
 
 test('older captures come first: they win ties', () => {
@@ -120,6 +120,13 @@ test('several link types are refused, with the captures of each', () => {
     },
   )
   assert.equal(select(mixed, 5_000n, 6_000n).streams.length, 0, 'outside of the range nothing is mixed')
+})
+
+test('captures with and without a frame check sequence are of one link type', () => {
+  const withFcs = captureRecord('fcs')
+  const fcs = { ...withFcs, streams: withFcs.streams.map((s) => ({ ...s, linkType: 0x2400_0001 })) }
+  assert.equal(select([fcs], 0n, 5_000n).linkType, 0x2400_0001)
+  assert.equal(select([fcs, captureRecord('plain')], 0n, 5_000n).linkType, 1)
 })
 
 test('an empty selection has the link type of the newest capture that has one, else Ethernet', () => {
