@@ -34,6 +34,8 @@ export function isRealTime(local: LocalTime): boolean {
     Date.UTC(local.year, local.month - 1, local.day, local.hour, local.minute, local.second),
   )
   return (
+    // Date.UTC takes the years 0 to 99 for those of the last century.
+    date.getUTCFullYear() === local.year &&
     date.getUTCMonth() === local.month - 1 &&
     date.getUTCDate() === local.day &&
     date.getUTCHours() === local.hour &&
