@@ -88,7 +88,7 @@ describe('discovery by DNS', { timeout: 30_000 }, () => {
       string,
     ]
     await using keeping = discover({ srv: SRV, dnsServers: [dns.address] })
-    await using forgetting = discover({ srv: SRV, dnsServers: [dns.address], keepS: 0.3 })
+    await using forgetting = discover({ srv: SRV, dnsServers: [dns.address], keepS: 1.5 })
     await keeping.until([gone, lon1, nyc1])
     await forgetting.until([gone, lon1, nyc1])
     const told = forgetting.found.length
