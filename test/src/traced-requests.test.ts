@@ -38,7 +38,7 @@ async function ask(path: string, headers: Readonly<Record<string, string>> = {})
 async function linesOf(event: string, requestId: string | null) {
   const found = () =>
     gateway.logged.filter((line) => line.event === event && line.fields.requestId === requestId)
-  await eventually(() => found().length > 0, { limitMs: 2_000, message: `${event} is logged` })
+  await eventually(() => found().length > 0, { limitMs: 10_000, message: `${event} is logged` })
   return found().map(({ fields }) => fields)
 }
 

@@ -196,7 +196,7 @@ describe('a device that cannot be read', { timeout: 120_000, concurrency: 3 }, (
   })
 })
 
-describe('an export that is cancelled', { timeout: 180_000 }, () => {
+describe('an export that is cancelled', { timeout: 600_000 }, () => {
   async function cancelled(world: ExportWorld, id: string): Promise<void> {
     const answer = await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
     assert.equal(answer.status, 200)

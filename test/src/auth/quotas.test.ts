@@ -42,7 +42,7 @@ describe('quotas', { timeout: 60_000 }, () => {
           () => false,
         ),
       {
-        limitMs: 2_000,
+        limitMs: 10_000,
         message: 'the place is free',
       },
     )
