@@ -49,7 +49,7 @@ const timed = async (work: Promise<unknown>) => {
   return performance.now() - startedMs
 }
 
-describe('a gateway that ends', { timeout: 120_000 }, () => {
+describe('a gateway that ends', { timeout: 240_000 }, () => {
   test('hands waiters back at once, takes nothing that may last, lets what runs end, and is gone then', async () => {
     await using stand = await setUp()
     const { d0, redis } = stand

@@ -18,7 +18,7 @@ const START_NS = 1_790_000_000_000_000_000n
 const RANGE = `TSBegin=${START_NS}&TSEnd=${START_NS + 3_600_000_000_000n}&TSUnit=nanos`
 const random = seededRandom()
 
-describe(`the fleet (SEED=${random.seed})`, { timeout: 120_000 }, () => {
+describe(`the fleet (SEED=${random.seed})`, { timeout: 240_000 }, () => {
   const owner = new AsyncDisposableStack()
   const appliances: TempAppliance[] = []
   /** By device, in stored order. */

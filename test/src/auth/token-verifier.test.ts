@@ -183,7 +183,7 @@ function splice(text: string, at: number, removed: number, added: string): strin
   return text.slice(0, at) + added + text.slice(at + removed)
 }
 
-describe('a token', { timeout: 60_000 }, () => {
+describe('a token', { timeout: 240_000 }, () => {
   const kind = KINDS[0] as KeyKind
   let folder = ''
   let tokens: TempTokens

@@ -17,7 +17,7 @@ const TIMEOUT_MS = 1_000
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
 for (const [name, open] of PASSING_WAYS)
-  describe(`a control call by ${name}`, { timeout: 120_000 }, () => {
+  describe(`a control call by ${name}`, { timeout: 240_000 }, () => {
     let device: RawDevice
     let front: Server
     let pass: PassCall

@@ -97,7 +97,7 @@ const bodyOf = async (url: string) => String((await httpGet(url)).body)
 const codesOf = (failures: readonly unknown[]) =>
   failures.map((error) => (error instanceof CapfleetError ? error.code : String(error)))
 
-describe('a kept connection', { timeout: 60_000 }, () => {
+describe('a kept connection', { timeout: 240_000 }, () => {
   for (const [how, close] of [
     ['closes', (socket: Socket) => socket.destroy()],
     ['resets', (socket: Socket) => socket.resetAndDestroy()],

@@ -14,7 +14,7 @@ import { type FrontRelay, type RelayFront, startRelayFront } from '../../support
 const COMPLETE = '0\r\nCapfleet-Complete: 1\r\n\r\n'
 const ROUNDS = 150
 
-describe('a relay that goes on behind what was sent', { timeout: 60_000 }, () => {
+describe('a relay that goes on behind what was sent', { timeout: 240_000 }, () => {
   let device: RawDevice
   let front: RelayFront
   let begin = Promise.withResolvers<FrontRelay>()

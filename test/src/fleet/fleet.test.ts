@@ -16,7 +16,7 @@ import { DEVICE_PASSWORD } from '../../support/suite-secrets.ts'
 const PROBE_MS = 100
 const SECOND_NS = 1_000_000_000n
 
-describe('the fleet', { timeout: 120_000 }, () => {
+describe('the fleet', { timeout: 240_000 }, () => {
   let fakes: FakeDevice[]
   let fleet: Fleet
   let options: FleetOptions

@@ -55,7 +55,7 @@ function pipeline(url: string, option: string): Promise<{ curl: number; tcpdump:
   })
 }
 
-describe('a relay', { timeout: 60_000 }, () => {
+describe('a relay', { timeout: 240_000 }, () => {
   let device: RawDevice
   let front: RelayFront
 

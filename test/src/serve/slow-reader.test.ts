@@ -13,7 +13,7 @@ const TURN_MS = 200
 const MERGE = `/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
 const SLOTS = 4
 
-describe('parking', { timeout: 120_000 }, () => {
+describe('parking', { timeout: 240_000 }, () => {
   let world: SimulatedWorld
 
   before(async () => {
