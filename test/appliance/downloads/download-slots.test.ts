@@ -148,7 +148,7 @@ test('a client that takes nothing is cut off after the idle time, with a reset',
   const answer = await appliance.open(SINGLE)
   const startedMs = performance.now()
   await eventually(async () => (await appliance.slotsUsed()) === 0, {
-    // It is looked for once in an idle time, so that it takes up to two.
+    // A write that is taken in part counts as progress, so that it takes up to two idle times.
     limitMs: 20_000,
     message: 'the slot is free',
   })
