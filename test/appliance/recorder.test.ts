@@ -113,7 +113,7 @@ test('progress is reported, and an aborted import vanishes', async () => {
   await assert.rejects(importing, /enough/)
   assert.ok(seen.length > 0)
   await eventually(async () => (await capturesOf(here.store)).length === 0, {
-    limitMs: 2_000,
+    limitMs: 10_000,
     message: 'the import is removed',
   })
 })
@@ -238,7 +238,7 @@ test('onFull "stop" ends a running capture in order at the limit, and lets it go
       const { state, packets } = captureRecordSchema.parse(JSON.parse(text))
       return state === 'active' && packets === 18n
     },
-    { limitMs: 2_000, message: 'all that came is in its record, and it is not over' },
+    { limitMs: 10_000, message: 'all that came is in its record, and it is not over' },
   )
   await assert.rejects(client.startCapture('y'), { code: 'capture-running' })
 

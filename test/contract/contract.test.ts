@@ -8,7 +8,7 @@ import { type ContractStand, startContractStand } from './contract-stand.ts'
 /** A row takes tens of milliseconds; those that wait, a few seconds. */
 const ROW_LIMIT_MS = 20_000
 
-describe('the contract', { timeout: 240_000 }, () => {
+describe('the contract', { timeout: 600_000 }, () => {
   let stand: ContractStand
 
   before(async () => {

@@ -11,7 +11,7 @@ import { TempRedis } from '../support/processes/temp-redis.ts'
 
 const LIMIT_MS = 500
 
-describe('events of a device through the gateway', { timeout: 60_000 }, () => {
+describe('events of a device through the gateway', { timeout: 240_000 }, () => {
   let redis: TempRedis
   let appliance: TempAppliance
   let gateway: TempGateway

@@ -23,7 +23,7 @@ interface DeviceEntry {
   readonly error?: { readonly code: string; readonly detail: string }
 }
 
-describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
+describe('the gateway in front of its devices', { timeout: 240_000 }, () => {
   const world = gatewayWorld(PACKETS, {
     downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
     control: { timeoutMs: 800, probeTimeoutMs: 500, connectTimeoutMs: 500 },
@@ -180,14 +180,18 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
   test('a thousand downloads of captures that begin together cost a few lists of each device', async () => {
     const [d0] = fleet as [FakeDevice]
     d0.captures = [{ StreamName: 'lab_20260101_1000' }]
+    const beganMs = performance.now()
     const heads = Array.from({ length: 200 }, () =>
       ask('/stream/ssize?StreamName=lab_20260101_1000').then((answer) => answer.text()),
     )
     await Promise.all(heads)
+    // Lists are kept for 1.5 s. On a busy machine the downloads together take longer.
+    const most = 4 + 2 * Math.floor((performance.now() - beganMs) / 1_500)
+    assert.ok(most < heads.length / 2)
     for (const device of fleet) {
       const lists = device.requests.filter(({ url }) => url === '/stream/list').length
       // The others' lists may be kept from the test before; that of d0 was forgotten with its capture.
-      assert.ok(lists >= (device === d0 ? 1 : 0) && lists <= 4, `${device.name}: ${lists}`)
+      assert.ok(lists >= (device === d0 ? 1 : 0) && lists <= most, `${device.name}: ${lists}`)
     }
   })
 
@@ -258,7 +262,7 @@ describe('the gateway in front of its devices', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a device that is down', { timeout: 60_000 }, () => {
+describe('a device that is down', { timeout: 240_000 }, () => {
   test('fails at once and alone, is told of within seconds, and is used again when it is back', async () => {
     await using redis = await TempRedis.create()
     const [d0, d1] = (await startFakeFleet(PACKETS, ['d0', 'd1'])) as [FakeDevice, FakeDevice]
@@ -299,7 +303,7 @@ describe('a device that is down', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a caller', { timeout: 60_000 }, () => {
+describe('a caller', { timeout: 240_000 }, () => {
   const world = gatewayWorld(PACKETS, {
     health: { failuresMax: 2, intervalS: 3_600 },
     // Probes are those of a device that is well, on a machine that may be busy.

@@ -20,9 +20,9 @@ import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
 
 const PACKETS = 3_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
-const LIMIT_MS = 8_000
+const LIMIT_MS = 30_000
 
-describe('a gateway whose configuration changes', { timeout: 90_000 }, () => {
+describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
   let redis: TempRedis
   let folder: TempFolder
   let devices: FakeDevice[]

@@ -209,7 +209,7 @@ test('the CSV and the summary follow the capture', async () => {
   await appliance.get(STOP)
   await eventually(
     async () => /capture_active, +false/.test((await appliance.get('/sysmaster/status')).body.toString()),
-    { limitMs: 1_000, message: 'the capture is over' },
+    { limitMs: 10_000, message: 'the capture is over' },
   )
 })
 

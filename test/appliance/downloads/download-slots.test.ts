@@ -30,9 +30,9 @@ before(async () => {
 })
 after(() => appliance[Symbol.asyncDispose]())
 
-const slotsBecome = (count: number): Promise<void> =>
+const slotsBecome = (count: number, limitMs = 10_000): Promise<void> =>
   eventually(async () => (await appliance.slotsUsed()) === count, {
-    limitMs: 1_000,
+    limitMs,
     message: `${count} slots used`,
   })
 
@@ -51,7 +51,7 @@ async function hold(count: number): Promise<DisposableStack> {
 
 beforeEach(() => slotsBecome(0))
 
-test('the fifth is refused with Retry-After and the readers; a slot is free within a second', async () => {
+test('the fifth is refused with Retry-After and the readers; a slot is free as soon as its client has gone', async () => {
   const held = await hold(4)
   const fifth = await appliance.get(SINGLE)
   assert.equal(fifth.status, 503)
@@ -66,7 +66,8 @@ test('the fifth is refused with Retry-After and the readers; a slot is free with
     assert.ok(Number(reader.bytes) >= 24)
   }
   held.dispose()
-  await slotsBecome(0)
+  // Before the idle time ends.
+  await slotsBecome(0, IDLE_TIMEOUT_MS * 0.8)
   assert.equal((await appliance.get(`${SINGLE}&Slice=1`)).status, 200)
 })
 
@@ -101,7 +102,7 @@ test('with Wait the downloads are served in the order of arrival', async () => {
     const answer = appliance.open(`${SINGLE}&Wait=30&rand=${number}`)
     waiting.push(answer.finally(() => served.push(number)))
     await eventually(async () => (await slotsWaiting()) === number + 1, {
-      limitMs: 1_000,
+      limitMs: 10_000,
       message: 'the request waits',
     })
   }
@@ -120,10 +121,10 @@ test('a client that leaves while it waits leaves the queue', async () => {
   const url = `${appliance.url}${SINGLE}&Wait=60`
   const authorization = `Basic ${Buffer.from(appliance.credentials('user')).toString('base64')}`
   const request = fetch(url, { headers: { authorization }, signal: leaving.signal })
-  await eventually(async () => (await slotsWaiting()) === 1, { limitMs: 1_000, message: 'it waits' })
+  await eventually(async () => (await slotsWaiting()) === 1, { limitMs: 10_000, message: 'it waits' })
   leaving.abort()
   await assert.rejects(request)
-  await eventually(async () => (await slotsWaiting()) === 0, { limitMs: 1_000, message: 'it is gone' })
+  await eventually(async () => (await slotsWaiting()) === 0, { limitMs: 10_000, message: 'it is gone' })
 })
 
 test('a client that leaves while its filter compiles takes no slot and stops the compiler', async () => {
@@ -136,7 +137,7 @@ test('a client that leaves while its filter compiles takes no slot and stops the
     spawnSync('pgrep', ['-P', String(process.pid), '-f', 'capfleet-bpf-compile'])
       .stdout.toString()
       .trim()
-  await eventually(() => compilers() !== '', { limitMs: 1_500, message: 'the compiler runs' })
+  await eventually(() => compilers() !== '', { limitMs: 10_000, message: 'the compiler runs' })
   leaving.abort()
   await assert.rejects(request)
   await eventually(() => compilers() === '', { limitMs: 1_000, message: 'the compiler is gone' })
@@ -147,7 +148,8 @@ test('a client that takes nothing is cut off after the idle time, with a reset',
   const answer = await appliance.open(SINGLE)
   const startedMs = performance.now()
   await eventually(async () => (await appliance.slotsUsed()) === 0, {
-    limitMs: 2 * IDLE_TIMEOUT_MS + 1_000,
+    // A write that is taken in part counts as progress, so that it takes up to two idle times.
+    limitMs: 20_000,
     message: 'the slot is free',
   })
   assert.ok(performance.now() - startedMs > IDLE_TIMEOUT_MS * 0.9)

@@ -50,7 +50,7 @@ const liveClients = async (): Promise<number> => {
   return Number(/^capfleet_live_clients (\d+)$/m.exec(body.toString())?.[1])
 }
 
-describe('events', { timeout: 60_000 }, () => {
+describe('events', { timeout: 240_000 }, () => {
   before(() => {
     events = new EventLog(appliance.storePath, { log: createLog('test', 'silent') })
   })
@@ -223,7 +223,7 @@ describe('events', { timeout: 60_000 }, () => {
   })
 })
 
-describe('telemetry', { timeout: 30_000 }, () => {
+describe('telemetry', { timeout: 240_000 }, () => {
   test('is one line of JSON per group and interval, as often as asked', async () => {
     const answer = await appliance.get(`${TELEMETRY}?Count=3`)
     assert.equal(answer.headers['content-type'], 'application/x-ndjson')

@@ -50,7 +50,7 @@ test('the log has an error as it was, with the id of the request', async () => {
   ])
 })
 
-describe('a caller does not learn where the store lies', { timeout: 60_000 }, () => {
+describe('a caller does not learn where the store lies', { timeout: 240_000 }, () => {
   async function withCapture(): Promise<TempAppliance> {
     const appliance = await startTempAppliance()
     const path = join(appliance.folder, 'a.pcap')

@@ -129,7 +129,7 @@ test('readings come from this machine', async () => {
   assert.equal(other?.SerialNo, 'S-17')
   assert.ok(Number(disk?.FreeGB_Store0) > 0 && Number(disk?.FreeGB_System) > 0)
   await eventually(async () => Number((await status()).capture?.StoredPkt) === 65_536, {
-    limitMs: 3_000,
+    limitMs: 10_000,
     message: 'the imported packets are in the status',
   })
   assert.deepEqual([capture?.CaptureEnb, capture?.CaptureName], [false, ''])
@@ -284,7 +284,7 @@ test('without recorder the status comes, and says what it cannot tell', async ()
       const groups = (await other.get(`${SYSTEM}/status`)).json() as Groups
       return unavailableIn(groups.capture).includes('CaptureEnb')
     },
-    { limitMs: 6_000, message: 'the capture counts as unknown' },
+    { limitMs: 20_000, message: 'the capture counts as unknown' },
   )
   const answer = await other.get('/sysmaster/capture_status')
   assert.deepEqual([answer.status, answer.json().code], [503, 'store-unavailable'])

@@ -31,7 +31,7 @@ interface Program {
   close(drainMs: number): Promise<void>
 }
 
-describe('TLS', { timeout: 120_000 }, () => {
+describe('TLS', { timeout: 240_000 }, () => {
   const owned = new AsyncDisposableStack()
   let folder: TempFolder
   let ours: TempAuthority

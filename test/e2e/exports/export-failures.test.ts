@@ -20,7 +20,7 @@ const RETRY_S = 2
 const SLOW = 500_000
 const BROKEN_AFTER_BYTES = 300_000
 
-describe('an export that cannot become what was ordered', { timeout: 120_000 }, () => {
+describe('an export that cannot become what was ordered', { timeout: 600_000 }, () => {
   test('fails when its devices have packets of other link types, and leaves nothing behind', async () => {
     await using world = await ExportWorld.create({ captureBytes: 0 })
     for (const [index, linkType] of [1, 101, 1].entries()) {
@@ -50,7 +50,7 @@ describe('an export that cannot become what was ordered', { timeout: 120_000 }, 
   })
 })
 
-describe('packets that a device has no longer', { timeout: 120_000 }, () => {
+describe('packets that a device has no longer', { timeout: 600_000 }, () => {
   const EARLIER_NS = 20n * SECOND_NS
   const range = `TSBegin=${EXPORT_BEGIN_NS - EARLIER_NS}&TSEnd=${EXPORT_END_NS}`
 
@@ -109,7 +109,7 @@ describe('packets that a device has no longer', { timeout: 120_000 }, () => {
   })
 })
 
-describe('a device that cannot be read', { timeout: 120_000, concurrency: 3 }, () => {
+describe('a device that cannot be read', { timeout: 600_000, concurrency: 3 }, () => {
   const exports = { deviceRetryS: RETRY_S }
 
   for (const [when, fail] of [
@@ -196,7 +196,7 @@ describe('a device that cannot be read', { timeout: 120_000, concurrency: 3 }, (
   })
 })
 
-describe('an export that is cancelled', { timeout: 180_000 }, () => {
+describe('an export that is cancelled', { timeout: 600_000 }, () => {
   async function cancelled(world: ExportWorld, id: string): Promise<void> {
     const answer = await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
     assert.equal(answer.status, 200)

@@ -14,7 +14,7 @@ const SLOW = 400_000
 /** Far less than a worker's death takes to be noticed (WORKER_TIMINGS.lockMs). */
 const HAND_OVER_MS = 5_000
 
-describe('a worker that is told to end', { timeout: 120_000 }, () => {
+describe('a worker that is told to end', { timeout: 600_000 }, () => {
   /** With the timings of production: one that died would be missed much later than this test lasts. */
   async function start({ gateway }: ExportWorld): Promise<RunningWorker & AsyncDisposable> {
     const { config, configPath } = gateway
@@ -53,7 +53,7 @@ describe('a worker that is told to end', { timeout: 120_000 }, () => {
       assert.deepEqual([count, job.stc ?? '0'], [0, '0'])
     }
     for (const { line } of world.devices) line.bytesPerSecond = undefined
-    const shown = await world.ended(id, 30_000)
+    const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     const [file] = await world.files(shown)
     assert.equal(hashOf(file), direct)

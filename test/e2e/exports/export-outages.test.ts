@@ -17,7 +17,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 const CAPTURE_BYTES = 4_000_000
 const SLOW = 500_000
 
-describe('a full disk', { timeout: 180_000 }, () => {
+describe('a full disk', { timeout: 600_000 }, () => {
   test('pauses an export, which goes on when there is room', async (t) => {
     const disk = await mountSmallDisk(8_000_000)
     if (typeof disk === 'string') return t.skip(disk)
@@ -59,7 +59,7 @@ describe('a full disk', { timeout: 180_000 }, () => {
   })
 })
 
-describe('a worker', { timeout: 240_000 }, () => {
+describe('a worker', { timeout: 600_000 }, () => {
   test('that dies of an export has it run by itself, where it is parked, and others end meanwhile', async (t) => {
     await using world = await ExportWorld.create({ captureBytes: 1_500_000 })
     await using folder = await tempFolder()
@@ -85,7 +85,7 @@ describe('a worker', { timeout: 240_000 }, () => {
   })
 })
 
-describe('a writer that nobody saw stop', { timeout: 120_000 }, () => {
+describe('a writer that nobody saw stop', { timeout: 600_000 }, () => {
   test('keeps its file for itself, also when the next writer finds nothing to write', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
@@ -138,7 +138,7 @@ describe('a writer that nobody saw stop', { timeout: 120_000 }, () => {
   })
 })
 
-describe('Redis that was set back', { timeout: 120_000 }, () => {
+describe('Redis that was set back', { timeout: 600_000 }, () => {
   test('to a file that has been replaced since has the export begin anew', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()

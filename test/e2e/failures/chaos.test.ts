@@ -218,7 +218,7 @@ describe('what a gateway cannot call back', { timeout: 120_000, concurrency: tru
   })
 })
 
-describe('the checks of a chaos run', { timeout: 60_000 }, () => {
+describe('the checks of a chaos run', { timeout: 240_000 }, () => {
   test('negative control: a request that nobody makes any more is seen as a leak', async () => {
     await using world = await ChaosWorld.create({ gateways: 1, devices: 1, pace: PACE })
     assert.deepEqual(await world.leakedKeys(), [])

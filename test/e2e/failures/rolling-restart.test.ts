@@ -106,9 +106,15 @@ describe('a rolling restart', { timeout: 600_000, skip: WITHOUT_HAPROXY }, () =>
     isOver = true
     await Promise.all(clients)
     report(t, transfers, { calm, ends, starts })
+    // On a busy machine a short download may take longer than the drain, too; curl does not go on with it then.
+    const mayBeCut = ({ tookMs, cuts }: Transfer) => cuts > 0 && tookMs > DRAIN_S * 1_000
     const wrong = transfers.filter(({ isRight }) => !isRight)
-    assert.deepEqual(wrong, [])
-    assert.equal(sum(transfers.filter((one) => one.client !== 'long get').map(({ cuts }) => cuts)), 0)
+    assert.deepEqual(
+      wrong.filter((one) => one.client !== 'curl' || !mayBeCut(one)),
+      [],
+    )
+    const isLong = (one: Transfer) => one.client === 'long get' || mayBeCut(one)
+    assert.equal(sum(transfers.filter((one) => !isLong(one)).map(({ cuts }) => cuts)), 0)
     assert.ok(transfers.some(({ client: kind, cuts }) => kind === 'long get' && cuts > 0))
     const short = transfers.filter((one) => one.client !== 'long get')
     const longest = (some: readonly Transfer[]) => Math.max(...some.map(({ tookMs }) => tookMs))
@@ -126,7 +132,7 @@ describe('a rolling restart', { timeout: 600_000, skip: WITHOUT_HAPROXY }, () =>
       const text = await (await fetch(`${url}/metrics`)).text()
       return /capfleet_http_requests_total\{method="GET",status="200"\} [2-9]/.test(text)
     }
-    await eventually(served, { limitMs: 10_000, message: 'the gateway is used again' })
+    await eventually(served, { limitMs: 60_000, message: 'the gateway is used again' })
   }
 
   async function loop(number: number): Promise<void> {

@@ -34,7 +34,7 @@ describe('others are served, and the program lives and rests again, after', { ti
   }
 })
 
-describe('negative control: of a server with faults the harness says', { timeout: 120_000 }, () => {
+describe('negative control: of a server with faults the harness says', { timeout: 240_000 }, () => {
   const HONEST = basic('honest', 'x')
   let meter: AttackMeter
   let server: ChildProcess

@@ -15,13 +15,16 @@ import { type SimulatedStage, stageName, startSimulatedStage } from '../../suppo
 import { GATEWAY_AUTHORIZATION } from '../../support/processes/gateway-process.ts'
 
 const TRICKLERS = Number(process.env.TRICKLERS ?? 1_000)
-const CLOSED_WITHIN_MS = 12_000
+/** The gateway's limit is 10 s. Node alone would wait for a minute. */
+const CLOSED_WITHIN_MS = 30_000
 const GOOD_REQUESTS = 20
-const GOOD_WITHIN_MS = 1_500
+const GOOD_PAUSE_MS = 300
+/** Before the first of them is closed: who waits for their end waits longer. */
+const GOOD_WITHIN_MS = 8_000
 const PACKETS = 100
 const DOWNLOAD = `/devices/${stageName(0, 0)}/api/v1/pcap/timerange?${simulatedRange(PACKETS)}&Wait=20`
 
-describe('hostile clients', { timeout: 120_000 }, () => {
+describe('hostile clients', { timeout: 240_000 }, () => {
   let stage: SimulatedStage
   before(async () => {
     const pace = { packets: PACKETS + 1, packetsPerTick: 50, tickMs: 5 }
@@ -153,7 +156,7 @@ async function goodRequests(url: string): Promise<number> {
     const answer = await fetch(url + DOWNLOAD, { headers: { authorization: GATEWAY_AUTHORIZATION } })
     assert.ok(Buffer.from(await answer.arrayBuffer()).equals(file))
     slowestMs = Math.max(slowestMs, Math.round(performance.now() - startedMs))
-    await delay(CLOSED_WITHIN_MS / GOOD_REQUESTS / 2)
+    await delay(GOOD_PAUSE_MS)
   }
   return slowestMs
 }

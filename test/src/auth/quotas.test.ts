@@ -12,7 +12,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 const LOG = createLog('test', 'silent')
 const ONE_STREAM = [{ holder: 'ann', streamsMax: 1 }]
 
-describe('quotas', { timeout: 60_000 }, () => {
+describe('quotas', { timeout: 240_000 }, () => {
   let server: TempRedis
   let replicas: readonly [Quotas, Quotas]
   let keyPrefix: string
@@ -42,7 +42,7 @@ describe('quotas', { timeout: 60_000 }, () => {
           () => false,
         ),
       {
-        limitMs: 2_000,
+        limitMs: 10_000,
         message: 'the place is free',
       },
     )

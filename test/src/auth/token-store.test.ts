@@ -20,7 +20,7 @@ function tokenOf(user: string, livesMs = HOUR_MS): IssuedToken {
   return { kind: 'token', id: randomUUID(), user, ...given, createdMs: nowMs, expiresMs: nowMs + livesMs }
 }
 
-describe('issued tokens in Redis', { timeout: 60_000 }, () => {
+describe('issued tokens in Redis', { timeout: 240_000 }, () => {
   let redis: TempRedis
   let store: TokenStore
   let commands: Redis

@@ -24,7 +24,7 @@ const QUESTION = { bytesMax: 100, signal: LIMIT.signal }
 /** What the sockets of both sides hold is sent before anybody can be cut off. */
 const SOCKETS_HOLD = 16 * 1024 * 1024
 
-describe('of an answer without end', { timeout: 60_000 }, () => {
+describe('of an answer without end', { timeout: 240_000 }, () => {
   let raw: RawDevice
   let client: DeviceClient
   let impatient: DeviceClient
@@ -156,7 +156,7 @@ describe('of an answer without end', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the connections of questions', { timeout: 30_000 }, () => {
+describe('the connections of questions', { timeout: 240_000 }, () => {
   /** `seen` has the number of the connection and the request line of each request. */
   async function stage(answer: (socket: Socket, request: number) => void) {
     const seen: string[] = []

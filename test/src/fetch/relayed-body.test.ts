@@ -14,7 +14,7 @@ import { type FrontRelay, type RelayFront, startRelayFront } from '../../support
 const COMPLETE = '0\r\nCapfleet-Complete: 1\r\n\r\n'
 const ROUNDS = 150
 
-describe('a relay that goes on behind what was sent', { timeout: 60_000 }, () => {
+describe('a relay that goes on behind what was sent', { timeout: 240_000 }, () => {
   let device: RawDevice
   let front: RelayFront
   let begin = Promise.withResolvers<FrontRelay>()
@@ -26,7 +26,10 @@ describe('a relay that goes on behind what was sent', { timeout: 60_000 }, () =>
   after(async () => {
     await front[Symbol.asyncDispose]()
     await device[Symbol.asyncDispose]()
-    await eventually(() => READ_BUFFERS.takenBytes === 0, { limitMs: 2_000, message: 'all buffers are back' })
+    await eventually(() => READ_BUFFERS.takenBytes === 0, {
+      limitMs: 10_000,
+      message: 'all buffers are back',
+    })
   })
 
   interface Answer {

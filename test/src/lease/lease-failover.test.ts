@@ -18,7 +18,7 @@ import {
 } from '../../support/lease/lease-user.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 
-describe('leases over failures', { timeout: 120_000 }, () => {
+describe('leases over failures', { timeout: 240_000 }, () => {
   let redis: TempRedis
   before(async () => {
     redis = await TempRedis.create()

@@ -24,7 +24,7 @@ const QUICK: LeaseTimings = {
 }
 let requests = 0
 
-describe('the lease scheduler', { timeout: 60_000 }, () => {
+describe('the lease scheduler', { timeout: 240_000 }, () => {
   let redis: TempRedis
   before(async () => {
     redis = await TempRedis.create()

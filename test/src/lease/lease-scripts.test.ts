@@ -11,7 +11,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 const keyOf = (name: string): string => `{${LEASE_PREFIX}}:${name}`
 const HOUR_MS = 3_600_000
 
-describe('the scripts of the scheduler', { timeout: 60_000 }, () => {
+describe('the scripts of the scheduler', { timeout: 240_000 }, () => {
   let server: TempRedis
   let redis: Redis
   let scripts: LeaseScripts

@@ -14,7 +14,7 @@ const TURN_MS = 200
 const PARKED_IDLE_MS = 3_000
 const PATH = `/devices/d0/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
 
-describe('a relay that is parked', { timeout: 120_000 }, () => {
+describe('a relay that is parked', { timeout: 240_000 }, () => {
   let world: SimulatedWorld
   const whole = simulatedMerge([0], PACKETS)
 

@@ -14,7 +14,7 @@ const PACKETS = 500
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 const UNKNOWN_ID = '0a1b2c3d-0000-4000-8000-0123456789ab'
 
-describe('receipts', { timeout: 120_000 }, () => {
+describe('receipts', { timeout: 240_000 }, () => {
   const world = gatewayWorld(PACKETS, {
     downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
   })

@@ -21,7 +21,7 @@ interface CutFile {
   readonly bytes: Buffer
 }
 
-describe('resume', { timeout: 120_000 }, () => {
+describe('resume', { timeout: 240_000 }, () => {
   const world = gatewayWorld(PACKETS, {
     downloads: { startTimeoutMs: 700, idleTimeoutMs: 900 },
   })

@@ -13,7 +13,7 @@ const TURN_MS = 200
 const MERGE = `/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
 const SLOTS = 4
 
-describe('parking', { timeout: 120_000 }, () => {
+describe('parking', { timeout: 240_000 }, () => {
   let world: SimulatedWorld
 
   before(async () => {
@@ -40,7 +40,7 @@ describe('parking', { timeout: 120_000 }, () => {
   test('nobody is parked while nobody waits', async () => {
     const [slow] = await stall(1)
     await eventually(async () => (await get('/v1/queue')).json().requests !== undefined, {
-      limitMs: 1_000,
+      limitMs: 10_000,
       message: 'the queue answers',
     })
     await new Promise((resolve) => setTimeout(resolve, 4 * TURN_MS))

@@ -12,7 +12,7 @@ const PACKETS = 300
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 const ONE = `/devices/d0${TIMERANGE}`
 
-describe('a download that waits', { timeout: 120_000 }, () => {
+describe('a download that waits', { timeout: 240_000 }, () => {
   const world = gatewayWorld(PACKETS, {
     downloads: { startTimeoutMs: 700, idleTimeoutMs: 20_000 },
   })

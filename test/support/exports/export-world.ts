@@ -162,7 +162,7 @@ export class ExportWorld implements AsyncDisposable {
   async until(
     id: string,
     condition: (shown: ShownExport) => boolean,
-    limitMs = 30_000,
+    limitMs = 120_000,
   ): Promise<ShownExport> {
     let shown = await this.shown(id)
     await eventually(
@@ -218,7 +218,7 @@ export class ExportWorld implements AsyncDisposable {
   }
 
   /** Waits until nothing is left behind by exports that have ended. */
-  async isTidy(limitMs = 15_000): Promise<void> {
+  async isTidy(limitMs = 60_000): Promise<void> {
     let left: readonly string[] = []
     await eventually(
       async () => {

@@ -11,7 +11,7 @@ import { startTempWorker, type TempWorker } from '../../../support/processes/tem
 
 const UNPACK = { none: 'cat', fast: 'zcat', zstd: 'zstdcat' }
 
-describe('filling a partial export', { timeout: 120_000 }, () => {
+describe('filling a partial export', { timeout: 600_000 }, () => {
   let world: ExportWorld
   let worker: TempWorker
 

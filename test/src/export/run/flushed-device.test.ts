@@ -12,7 +12,7 @@ const NOW_MS = Date.parse('2026-11-23T10:00:00Z')
 const RECENT_MS = 600_000
 const STATUS = '/sysmaster/capture_status'
 
-describe('what is asked of a device whose packets are wanted', { timeout: 30_000 }, () => {
+describe('what is asked of a device whose packets are wanted', { timeout: 240_000 }, () => {
   let fake: FakeDevice
   let fleet: Fleet
 

@@ -19,7 +19,7 @@ const HOUR_MS = 3_600_000
 const FIRST_MS = Date.parse('2026-11-23T10:00:00Z')
 const LAST_HOUR = 'TSBegin=-1h&TSEnd=now'
 
-describe('schedules', { timeout: 60_000 }, () => {
+describe('schedules', { timeout: 240_000 }, () => {
   let stand: ScheduleStand
   let worker: SchedulingParts
 

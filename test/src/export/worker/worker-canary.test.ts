@@ -61,7 +61,7 @@ async function watchedQueue({ isSilent }: { readonly isSilent: boolean }): Promi
   return { queue, store, done, replacements, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-describe('a worker of a queue', { timeout: 60_000 }, () => {
+describe('a worker of a queue', { timeout: 240_000 }, () => {
   test('that went silent is replaced, and the jobs that waited are done', async () => {
     await using watched = await watchedQueue({ isSilent: true })
     for (const number of [1, 2, 3]) await watched.queue.add('some', number)

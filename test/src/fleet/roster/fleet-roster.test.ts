@@ -51,7 +51,7 @@ function setUp() {
   }
 }
 
-const limit = (message: string) => ({ limitMs: 8_000, message })
+const limit = (message: string) => ({ limitMs: 20_000, message })
 
 test('configured devices come first, discovered ones beside them, and a name counts once', async () => {
   await using dns = await TinyDns.start([

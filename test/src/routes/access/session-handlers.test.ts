@@ -66,7 +66,7 @@ async function signIn(url: string, credentials: Headers, query = ''): Promise<Se
   return sessionOf(await httpGet(`${url}/v1/session${query}`, { method: 'POST', headers: credentials }))
 }
 
-describe('a session', { timeout: 60_000 }, () => {
+describe('a session', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet([{ name: 'easterner', role: 'user', devices: 'east' }])
@@ -281,7 +281,7 @@ describe('a session', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a session elsewhere', { timeout: 60_000 }, () => {
+describe('a session elsewhere', { timeout: 240_000 }, () => {
   test('passes no cookie on to devices', async () => {
     await using redis = await TempRedis.create()
     const [device] = await startFakeFleet(10, ['d0'])

@@ -13,7 +13,7 @@ interface Link {
   readonly expiresAt: string
 }
 
-describe('tickets', { timeout: 60_000 }, () => {
+describe('tickets', { timeout: 240_000 }, () => {
   const world = gatewayWorld(100, {})
   type Headers = Readonly<Record<string, string>>
 

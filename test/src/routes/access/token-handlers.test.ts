@@ -25,7 +25,7 @@ type Headers = Readonly<Record<string, string>>
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 const shown = (answer: HttpAnswer) => answer.json() as unknown as ShownToken
 
-describe('tokens of a gateway', { timeout: 60_000 }, () => {
+describe('tokens of a gateway', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet()
@@ -179,7 +179,7 @@ describe('tokens of a gateway', { timeout: 60_000 }, () => {
   })
 })
 
-describe('tokens of two gateways that share keys and Redis', { timeout: 60_000 }, () => {
+describe('tokens of two gateways that share keys and Redis', { timeout: 240_000 }, () => {
   const owned = new AsyncDisposableStack()
   after(() => owned.disposeAsync())
 
@@ -220,7 +220,7 @@ describe('tokens of two gateways that share keys and Redis', { timeout: 60_000 }
   })
 })
 
-describe('users of an identity provider', { timeout: 60_000 }, () => {
+describe('users of an identity provider', { timeout: 240_000 }, () => {
   test('use the gateway by its tokens, hand on what they have, and leave nothing that outlives them', async () => {
     await using oidc = await OidcServer.start('ES256', 'one')
     await using redis = await TempRedis.create()

@@ -8,7 +8,7 @@ import { gatewayWorld } from '../../../support/processes/gateway-world.ts'
 
 const ESTIMATE = `/v1/estimate?${FLEET_RANGE}`
 
-describe('the estimate of the fleet', { timeout: 60_000 }, () => {
+describe('the estimate of the fleet', { timeout: 240_000 }, () => {
   const world = gatewayWorld(1, { control: { probeTimeoutMs: 700 } })
   const { fleet } = world
   beforeEach(() => {

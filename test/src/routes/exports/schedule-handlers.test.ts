@@ -15,7 +15,7 @@ const HOURLY = 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now'
 const NOTHING = () => undefined
 const LOG: Log = { debug: NOTHING, info: NOTHING, warn: NOTHING, error: NOTHING }
 
-describe('schedules at the gateway', { timeout: 60_000 }, () => {
+describe('schedules at the gateway', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet()

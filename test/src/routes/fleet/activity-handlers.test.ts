@@ -24,7 +24,7 @@ interface Told {
   }[]
 }
 
-describe('the activity of a fleet', { timeout: 60_000 }, () => {
+describe('the activity of a fleet', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet([

@@ -13,7 +13,7 @@ interface ListAnswer {
   readonly Unreachable: readonly { readonly Device: string; readonly code: string; readonly detail: string }[]
 }
 
-describe('the lists of the fleet', { timeout: 60_000 }, () => {
+describe('the lists of the fleet', { timeout: 240_000 }, () => {
   const world = gatewayWorld(1, { downloads: { clientIdleTimeoutMs: 1_000 } })
   const [first, second] = [() => world.fleet[0] as FakeDevice, () => world.fleet[1] as FakeDevice]
   const ask = (path: string, method = 'GET') =>

@@ -43,7 +43,7 @@ async function restartRecorder(appliance: TempAppliance): Promise<void> {
   await appliance.startRecorder()
 }
 
-describe('the events of two appliances', { timeout: 60_000 }, () => {
+describe('the events of two appliances', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
   let east: TempAppliance
   before(async () => {
@@ -138,7 +138,7 @@ describe('the events of two appliances', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the events of devices that fail', { timeout: 60_000 }, () => {
+describe('the events of devices that fail', { timeout: 240_000 }, () => {
   let redis: TempRedis
   before(async () => {
     redis = await TempRedis.create()

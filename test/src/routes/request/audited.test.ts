@@ -21,7 +21,7 @@ const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 1_
 
 type Role = 'viewer' | 'user' | 'full'
 
-describe('the audit of a gateway', { timeout: 120_000 }, () => {
+describe('the audit of a gateway', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
   let worker: TempWorker
   let folder = ''

@@ -15,7 +15,7 @@ import { startTempWorker } from '../../../support/processes/temp-worker.ts'
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 1_000_000_000n}&TSUnit=nanos`
 const DOWNLOAD = `/api/v1/pcap/timerange?${RANGE}`
 
-describe('callers with bounds', { timeout: 120_000 }, () => {
+describe('callers with bounds', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet([
