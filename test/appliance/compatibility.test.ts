@@ -205,11 +205,17 @@ describe('11. four downloads at a time', () => {
   })
 
   test('a slot is free within 1 s of a disconnect', async () => {
-    const answer = await appliance.open(SINGLE)
-    await eventually(async () => (await appliance.slotsUsed()) === 1, { limitMs: 10_000, message: 'one' })
-    answer[Symbol.dispose]()
-    // A busy machine may take longer; the idle time-out takes far longer.
-    await eventually(async () => (await appliance.slotsUsed()) === 0, { limitMs: 5_000, message: 'none' })
+    // The quickest of several: a busy machine makes some of them slow.
+    let tookMs = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 5 && tookMs >= 1_000; round++) {
+      const answer = await appliance.open(SINGLE)
+      await eventually(async () => (await appliance.slotsUsed()) === 1, { limitMs: 10_000, message: 'one' })
+      const leftMs = performance.now()
+      answer[Symbol.dispose]()
+      await eventually(async () => (await appliance.slotsUsed()) === 0, { limitMs: 10_000, message: 'none' })
+      tookMs = performance.now() - leftMs
+    }
+    assert.ok(tookMs < 1_000, `${tookMs} ms`)
   })
 })
 
