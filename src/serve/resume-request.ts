@@ -92,10 +92,10 @@ export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | und
   return { id, bytes: Number(offsetBytes) + shift, places, first: NOTHING }
 }
 
-/** Refuses a download that we did not cut: nobody knows whether its client has all that was written. */
-function refuseUnknownEnd({ status, error }: StoredReceipt): void {
-  const cutHere = status === 'failed' && !['replica-lost', 'client-timeout'].includes(error?.code ?? '')
-  if (cutHere) return
+/** Refuses a download that we did not cut, or by a reset: nobody knows whether its client has all that was written. */
+function refuseUnknownEnd({ status, error, resume }: StoredReceipt): void {
+  const isRefused = status === 'failed' && error?.code !== 'replica-lost' && resume.places === null
+  if (isRefused || resume.isHanded) return
   throw badParameter(
     'Resume',
     'needs Offset=<size of your file in bytes> beside it: only the client knows how much of this download arrived',
