@@ -48,8 +48,10 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, given: Gi
   )
 }
 
-/** The same query with absolute times, of the same devices. */
-export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): DownloadPlan {
+/** The same query with absolute times, of the same devices. Fails with bad-parameter. */
+export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadPlan {
+  const { id, resume } = receipt
+  refuseWithHoles(receipt)
   const asked = queryAgain(resume)
   if (asked.compression !== 'none') {
     throw badParameter(
@@ -58,6 +60,16 @@ export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): Do
     )
   }
   return planDownload(asked, resume.devices, devicesMax)
+}
+
+/** A device that is there again would be in the rest of the file, which would look whole, and not in what came before. */
+function refuseWithHoles({ id, resume, devices }: StoredReceipt): void {
+  const lacking = devices.filter(({ missing }) => missing !== null).map(({ device }) => device)
+  if (resume.onError !== 'partial' || lacking.length === 0) return
+  throw badParameter(
+    'Resume',
+    `cannot continue request ${id}: it went on without packets of ${lacking.join(', ')} (OnError=partial); ask for it again`,
+  )
 }
 
 /** The options of the first request that shape the body; the rest is the new one's own. */

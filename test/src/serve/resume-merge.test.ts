@@ -74,6 +74,24 @@ test('a continuation leaves marks of its own and can be continued', async () => 
   assert.ok(rest.body.equals(EXPECTED.subarray(two)))
 })
 
+test('what went on without a device is not continued when it is back: its packets would be missing without a word', async () => {
+  const [, second] = world.devices
+  // All of them come before the place from which devices would be asked again.
+  second?.holdCaptureOf(1, 100)
+  try {
+    await second?.powerOff()
+    const { headers, body } = await get(`${MERGE}&OnError=partial`)
+    await second?.powerOn()
+    assert.match(String(headers['capfleet-missing']), /^d1;/)
+    const rest = `&Resume=${headers['capfleet-request-id']}&Offset=${body.length - 1_000_000}`
+    const answer = await get(`${MERGE}&OnError=partial${rest}`)
+    assert.deepEqual([answer.status, answer.json().param], [400, 'Resume'])
+    assert.match(String(answer.json().detail), /without packets of d1 .*ask for it again/)
+  } finally {
+    second?.holdCaptureOf(1)
+  }
+})
+
 test('after a cut by the gateway the new file begins with the first packet that did not arrive whole', async () => {
   await using local = await startSimulatedWorld({
     devices: 2,
