@@ -37,17 +37,17 @@ export async function cutResponse(
     () => (isLast ? resetConnection(socket) : socket.destroy()),
     isLast ? RESET_DELAY_MS : DRAIN_LIMIT_MS,
   )
-  const gone = new Promise<void>((resolve) => res.once('close', () => resolve()))
+  const gone = new Promise<false>((resolve) => res.once('close', () => resolve(false)))
   try {
-    const written = new Promise<void>((resolve) => body.write(partialRecord, () => resolve()))
-    await Promise.race([written, gone])
+    const written = new Promise<boolean>((resolve) => body.write(partialRecord, (error) => resolve(!error)))
+    const isHanded = await Promise.race([written, gone])
     if ((res.req.httpVersionMinor === 0 || isLast) && !res.closed) {
       const reset = setTimeout(() => resetConnection(socket), RESET_DELAY_MS)
       await gone
       clearTimeout(reset)
       return
     }
-    if (!res.closed) onHanded?.()
+    if (isHanded && !res.closed) onHanded?.()
     socket.destroy()
   } finally {
     clearTimeout(limit)
