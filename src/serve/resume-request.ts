@@ -63,12 +63,19 @@ export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadP
 }
 
 /** A device that is there again would be in the rest of the file, which would look whole, and not in what came before. */
-function refuseWithHoles({ id, resume, devices }: StoredReceipt): void {
+function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt): void {
+  if (resume.onError !== 'partial' || resume.devices.length === 1) return
   const lacking = devices.filter(({ missing }) => missing !== null).map(({ device }) => device)
-  if (resume.onError !== 'partial' || lacking.length === 0) return
+  // What a receipt says is some seconds old until it is the last word.
+  const isLastWord = status !== 'streaming' && error?.code !== 'replica-lost'
+  if (isLastWord && lacking.length === 0) return
+  const what =
+    lacking.length === 0
+      ? 'may have gone on without a device'
+      : `went on without packets of ${lacking.join(', ')}`
   throw badParameter(
     'Resume',
-    `cannot continue request ${id}: it went on without packets of ${lacking.join(', ')} (OnError=partial); ask for it again`,
+    `cannot continue request ${id}: it ${what} (OnError=partial); ask for it again`,
   )
 }
 
