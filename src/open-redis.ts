@@ -2,9 +2,8 @@
 import { mkdir } from 'node:fs/promises'
 import type { Log } from './base/log.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { forgetLeases } from './lease/lease-scheduler.ts'
 import { awaitRedis } from './redis/await-redis.ts'
-import { connectRedis, type RedisTarget } from './redis/redis-connection.ts'
+import type { RedisTarget } from './redis/redis-connection.ts'
 import { privateRedisSocket, startPrivateRedis } from './redis/redis-server.ts'
 import { readRedisTarget } from './redis/redis-settings.ts'
 
@@ -32,8 +31,6 @@ export async function openGatewayRedis(
   owner.defer(() => server.close())
   const own = { url: server.socketPath }
   await awaitRedis(own, context)
-  const redis = connectRedis(own, 'commands', context.log)
-  await forgetLeases(redis, config.redis.keyPrefix).finally(() => redis.disconnect())
   return own
 }
 

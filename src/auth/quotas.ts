@@ -51,7 +51,7 @@ export class Quotas implements Disposable {
   async begin(id: string, quotas: readonly Quota[]): Promise<QuotaUse> {
     const use = new RunningUse(id, quotas, (ended) => this.#end(ended))
     if (quotas.length === 0) return use
-    const refusal = await this.#ask(use, { keptMs: PLACE_MS, bytes: 0 })
+    const refusal = await this.#ask(use, { keptMs: PLACE_MS, bytes: '' })
     if (refusal !== undefined) {
       // Where the bytes are used up, it has a place by now.
       if (refusal.code === 'byte-quota') this.#tell(use, { keptMs: 0, bytes: 0 })
@@ -88,7 +88,7 @@ export class Quotas implements Disposable {
   }
 
   /** While Redis is away streams go on; what they sent is told when it is back, unless they have ended by then. */
-  #tell(use: RunningUse, told: Told): void {
+  #tell(use: RunningUse, told: Told & { readonly bytes: number }): void {
     this.#ask(use, told).then(
       (refusal) => refusal?.code === 'byte-quota' && use.spend(refusal),
       (err: unknown) => {
@@ -128,7 +128,8 @@ export class Quotas implements Disposable {
 interface Told {
   /** How long the place is kept from now on. */
   readonly keptMs: number
-  readonly bytes: number
+  /** '': it begins, and takes a place only where there is one. */
+  readonly bytes: number | ''
 }
 
 class RunningUse implements QuotaUse {

@@ -8,6 +8,9 @@ for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', ARGV[3])) do
 end
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HSETNX', KEYS[1], 'revokedMs', ARGV[3]) == 0 then return 0 end
 local revoked = ARGV[1] .. ' ' .. ARGV[2]
-redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[4]), revoked)
+-- Larger than every number before, also than those that Redis has lost: who has seen them looks for larger ones only.
+local number = string.format('%d', math.max(tonumber(redis.call('GET', KEYS[4]) or '0') + 1, tonumber(ARGV[3])))
+redis.call('SET', KEYS[4], number)
+redis.call('ZADD', KEYS[2], number, revoked)
 redis.call('ZADD', KEYS[3], ARGV[2], revoked)
 return 1

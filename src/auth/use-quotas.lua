@@ -5,18 +5,19 @@ Asked again and again while a stream runs, which keeps its place; what comes twi
   KEYS[1]      "{prefix:quota}:", what all other keys begin with
   ARGV[1]      id of the download or the export
   ARGV[2]      how long its place is kept without being asked for again, ms; 0: it takes none, or gives it back
-  ARGV[3]      bytes sent since the last time
+  ARGV[3]      bytes sent since the last time; "": it begins now, and has to find a place
   ARGV[4..]    triples: holder, streams at most or "", bytes of a day at most or ""
 
 Keys:
   s:<holder>        ZSET  id -> when its place lapses, ms
   b:<holder>:<day>  STRING  bytes of the day of UTC (its number since 1970)
 
-Returns {"ok"}; or {"streams", holder} for an id that had no place yet, and nothing is changed; or {"bytes", holder}
+Returns {"ok"}; or {"streams", holder} for one that begins and finds no place, and nothing is changed; or {"bytes", holder}
 when the bytes of the day are used up, and everything is noted all the same.
 ]]
 local DAY_MS = 86400000
-local id, keptMs, bytes = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local id, keptMs, begins = ARGV[1], tonumber(ARGV[2]), ARGV[3] == ''
+local bytes = begins and '0' or ARGV[3]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local day = math.floor(nowMs / DAY_MS)
@@ -27,7 +28,7 @@ for i = 4, #ARGV, 3 do
   local holder, most = ARGV[i], tonumber(ARGV[i + 1])
   local key = streamsOf(holder)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', nowMs)
-  local isNew = most and keptMs > 0 and not redis.call('ZSCORE', key, id)
+  local isNew = most and begins and not redis.call('ZSCORE', key, id)
   if isNew and redis.call('ZCARD', key) >= most then return { 'streams', holder } end
 end
 

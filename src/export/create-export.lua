@@ -6,6 +6,8 @@
 --       of a run: the time in ms that was next, the one of the run, the one that is next now, the id of the schedule
 -- Answers {"created"}, {"exists", id}, {"conflict", id}, {"quota", number}, or {"passed"}: the run has been dealt with,
 -- or its schedule is gone. The export and the note that it was made are one change: no run becomes two.
+-- The client sends it again when a connection broke before the answer came.
+if redis.call('EXISTS', KEYS[1]) == 1 then return { 'created' } end
 if KEYS[6] ~= '' then
   local known = redis.call('GET', KEYS[6])
   if known then

@@ -2,6 +2,8 @@
 -- KEYS: the schedule; all schedules by their next time; those of the user; the idempotency key of the order ("" = none)
 -- ARGV: id, schedule, its first time in ms, limit of the user, hash of the order, how long the key is kept in ms
 -- Answers {"created"}, {"exists", id}, {"conflict", id} or {"quota", number}.
+-- The client sends it again when a connection broke before the answer came.
+if redis.call('EXISTS', KEYS[1]) == 1 then return { 'created' } end
 if KEYS[4] ~= '' then
   local known = redis.call('GET', KEYS[4])
   if known then

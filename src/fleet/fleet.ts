@@ -3,6 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { Device } from '../device/device.ts'
 import { DeviceClient, type ListLimits } from '../device/device-client.ts'
 import { CaptureListCache } from './capture-list-cache.ts'
+import { discoveryPending } from './discovery-pending.ts'
 import { DeviceBreaker } from './health/device-breaker.ts'
 import { DeviceHealth, type HealthReport } from './health/device-health.ts'
 import type { ClockOffset } from './health/device-probe.ts'
@@ -107,9 +108,14 @@ export class Fleet implements AsyncDisposable {
     throw notInFleet(this, name)
   }
 
-  /** See DeviceHealth.readers(); undefined also for a device that is not known. */
+  /**
+   * See DeviceHealth.readers(); undefined also for a device that has left the fleet. Fails with discovery-pending while
+   * a discovery may tell of it yet.
+   */
   async readersOf(name: string): Promise<number | undefined> {
-    return this.find(name)?.health.readers()
+    const member = this.find(name)
+    if (member === undefined && !this.#isComplete) throw discoveryPending()
+    return await member?.health.readers()
   }
 
   /** The offset of the device's clock, as of its last probe. */

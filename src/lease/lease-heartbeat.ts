@@ -14,7 +14,7 @@ export interface HeartbeatOptions {
   readonly log: Log
   /** All that the replica has, by id. */
   readonly entries: ReadonlyMap<string, LeaseEntry>
-  /** No other replica can have anything in this Redis. */
+  /** No other gateway can have anything in this Redis. */
   readonly sole: boolean
   /** A number larger than every attempt before. */
   readonly nextAttempt: () => number

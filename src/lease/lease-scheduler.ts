@@ -30,14 +30,18 @@ export interface LeaseSchedulerOptions {
   /** Default: no device can tell. */
   readonly readersOf?: ReadersOf
   /**
-   * No other replica uses this Redis: a restart of it is over as soon as this replica is back, and
-   * nobody else can use its streams, however long Redis is away.
+   * No other gateway uses this Redis, which ends with it; workers may. What the last gateway had there ended with
+   * it, a restart of Redis is over as soon as this replica is back and no worker was there, and nobody else can use
+   * its streams, however long Redis is away.
    */
   readonly sole?: boolean
   readonly timings?: LeaseTimings
-  /** Unique name of this replica; default: a random one. */
+  /** Unique name of this replica; default: a random one, and that of the last gateway where it is the sole one. */
   readonly replica?: string
 }
+
+/** What a gateway that starts again, with a Redis of its own, finds its leases by. */
+export const SOLE_REPLICA = 'gateway'
 
 export class LeaseScheduler {
   readonly #log: Log
@@ -76,7 +80,7 @@ export class LeaseScheduler {
   private constructor(options: LeaseSchedulerOptions) {
     const { log, keyPrefix, sole = false } = options
     const timings = options.timings ?? LEASE_TIMINGS
-    const replica = options.replica ?? randomUUID()
+    const replica = options.replica ?? (sole ? SOLE_REPLICA : randomUUID())
     const redis = connectRedis(options.redis, 'commands', log)
     this.#log = log
     this.#timings = timings
@@ -106,6 +110,7 @@ export class LeaseScheduler {
   static async start(options: LeaseSchedulerOptions): Promise<LeaseScheduler> {
     const scheduler = new LeaseScheduler(options)
     try {
+      if (options.sole) await scheduler.#leave()
       await scheduler.#heartbeat.beat()
     } catch (cause) {
       await scheduler.close()
@@ -203,11 +208,15 @@ export class LeaseScheduler {
     await this.#heartbeat.beat().catch(() => undefined)
     await this.#housekeeper.run()
     try {
-      while ((await this.#scripts.leave()) > 0);
+      await this.#leave()
     } catch (error) {
       this.#log.warn('lease.leave-failed', { message: (error as Error).message })
     }
     this.#redis.disconnect()
+  }
+
+  async #leave(): Promise<void> {
+    while ((await this.#scripts.leave()) > 0);
   }
 
   async #enqueue(entry: LeaseEntry): Promise<void> {
@@ -311,21 +320,4 @@ export class LeaseScheduler {
     for (const entry of this.#entries.values())
       if (entry.state === 'waiting' && isMeant(entry.request)) entry.wake(failure)
   }
-}
-
-/** What is in the same Redis, and not the scheduler's. */
-const OTHERS_KEYS = /:(req|export):/
-
-/**
- * Deletes the scheduler's whole state; receipts and exports stay. Only for a private Redis at its start: whoever
- * held leases there was a gateway that has ended, and its streams ended with it.
- */
-export async function forgetLeases(redis: Redis, keyPrefix: string): Promise<void> {
-  let cursor = '0'
-  do {
-    const [next, keys] = await redis.scan(cursor, 'MATCH', `{${keyPrefix}}:*`, 'COUNT', 1_000)
-    const forgotten = keys.filter((key) => !OTHERS_KEYS.test(key))
-    if (forgotten.length > 0) await redis.unlink(...forgotten)
-    cursor = next
-  } while (cursor !== '0')
 }

@@ -137,7 +137,7 @@ export class LeaseScripts {
     return (await this.#call('clear', device, readers ?? '', askedMs, suspectMs)) as number
   }
 
-  /** With `ends` this is the last of what anybody can have, and the recovery ends. */
+  /** With `ends` this is the last of what any gateway can have, and the recovery ends, unless there was a worker. */
   async reassert(
     owned: readonly OwnedRequest[],
     options: { readonly ends: boolean } = { ends: false },

@@ -5,7 +5,8 @@ books. A waiter gets back the place that it had, also one whose grant became a s
 
   ARGV[5]  JSON: [[id, "device,device", class, user, "open" | "held" | "waiting", tag, sequence
            number, attempt, enqueued ms], ...]: some of what it has
-  ARGV[6]  "1" when this is the last of it and no other replica can have anything: recovery ends
+  ARGV[6]  "1" when this is the last of it and no other gateway can have anything: recovery ends, unless there was
+           a worker, which may have more than Redis knows
 
 Returns the state of each now, in this order: "g" or "w".
 ]]
@@ -71,5 +72,5 @@ for i, row in ipairs(rows) do
 end
 writeBack()
 redis.call('HSET', KEYS[1], 'seq', last)
-if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'recover', 0) end
+if ARGV[6] == '1' and redis.call('ZCARD', P .. 'hb') == 1 then redis.call('HSET', KEYS[1], 'recover', 0) end
 return states

@@ -65,6 +65,8 @@ export interface ResumeFacts extends KeptPlan {
   readonly startBytes: string
   /** Bytes of a file header that were sent before that byte, because the body begins in the middle. */
   readonly headerBytes: number
+  /** Of a download that was cut: nothing that was sent was thrown away with its connection. */
+  readonly isHanded: boolean
 }
 
 /** A receipt as Redis has it. */

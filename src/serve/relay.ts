@@ -30,6 +30,8 @@ export interface RelayExchange {
   readonly onWhole: () => Promise<Readonly<Record<string, string>>>
   /** Called when the download is going to be cut, before the client takes its time to read the rest. */
   readonly onCut: (reason: unknown) => void
+  /** As CutOptions.onHanded. */
+  readonly onHanded: () => void
 }
 
 export const CLIENT_IDLE = new CapfleetError('client-timeout', 'the client took nothing for too long')
@@ -87,14 +89,14 @@ class Relay {
 
   /** Breaks the client's connection so that the cut is seen. */
   async cut(reason: unknown): Promise<void> {
-    const { res, onCut } = this.#exchange
+    const { res, onCut, onHanded } = this.#exchange
     const mark = this.#body.cutMark()
     // The device is not needed any more, however long the client takes to read what was sent.
     this.#body[Symbol.dispose]()
     onCut(reason)
     if (this.#response === undefined) return void res.destroy()
     const pieces = this.#response.isChunked ? framedAfter(this.#open, [mark]).framed : [mark]
-    await cutResponse(res, Buffer.concat(pieces), { isFramed: true, reason })
+    await cutResponse(res, Buffer.concat(pieces), { isFramed: true, reason, onHanded })
   }
 
   /** Writes a part as the device framed it, or in chunks of our own. */

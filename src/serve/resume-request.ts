@@ -48,8 +48,10 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, given: Gi
   )
 }
 
-/** The same query with absolute times, of the same devices. */
-export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): DownloadPlan {
+/** The same query with absolute times, of the same devices. Fails with bad-parameter. */
+export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadPlan {
+  const { id, resume } = receipt
+  refuseWithHoles(receipt)
   const asked = queryAgain(resume)
   if (asked.compression !== 'none') {
     throw badParameter(
@@ -58,6 +60,23 @@ export function planAgain({ id, resume }: StoredReceipt, devicesMax: number): Do
     )
   }
   return planDownload(asked, resume.devices, devicesMax)
+}
+
+/** A device that is there again would be in the rest of the file, which would look whole, and not in what came before. */
+function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt): void {
+  if (resume.onError !== 'partial' || resume.devices.length === 1) return
+  const lacking = devices.filter(({ missing }) => missing !== null).map(({ device }) => device)
+  // What a receipt says is some seconds old until it is the last word.
+  const isLastWord = status !== 'streaming' && error?.code !== 'replica-lost'
+  if (isLastWord && lacking.length === 0) return
+  const what =
+    lacking.length === 0
+      ? 'may have gone on without a device'
+      : `went on without packets of ${lacking.join(', ')}`
+  throw badParameter(
+    'Resume',
+    `cannot continue request ${id}: it ${what} (OnError=partial); ask for it again`,
+  )
 }
 
 /** The options of the first request that shape the body; the rest is the new one's own. */
@@ -92,10 +111,10 @@ export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | und
   return { id, bytes: Number(offsetBytes) + shift, places, first: NOTHING }
 }
 
-/** Refuses a download that we did not cut: nobody knows whether its client has all that was written. */
-function refuseUnknownEnd({ status, error }: StoredReceipt): void {
-  const cutHere = status === 'failed' && !['replica-lost', 'client-timeout'].includes(error?.code ?? '')
-  if (cutHere) return
+/** Refuses a download that we did not cut, or by a reset: nobody knows whether its client has all that was written. */
+function refuseUnknownEnd({ status, error, resume }: StoredReceipt): void {
+  const isRefused = status === 'failed' && error?.code !== 'replica-lost' && resume.places === null
+  if (isRefused || resume.isHanded) return
   throw badParameter(
     'Resume',
     'needs Offset=<size of your file in bytes> beside it: only the client knows how much of this download arrived',

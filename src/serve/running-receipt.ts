@@ -38,6 +38,7 @@ export class RunningReceipt {
   #waitedMs: number | undefined
   #endedAt: Date | undefined
   #end: ReceiptEnd = { status: 'streaming' }
+  #isHanded = false
 
   constructor(facts: ReceiptFacts) {
     this.#facts = facts
@@ -77,6 +78,12 @@ export class RunningReceipt {
     return this.now()
   }
 
+  /** After end(): see ResumeFacts.isHanded. */
+  handed(): StoredReceipt {
+    this.#isHanded = true
+    return this.now()
+  }
+
   now(): StoredReceipt {
     const { id, user, path, askedHash, resumed } = this.#facts
     // An answer that never began holds nothing of the body.
@@ -104,6 +111,7 @@ export class RunningReceipt {
         places: this.#body?.places() ?? null,
         startBytes: String(continued?.bytes ?? 0),
         headerBytes: continued?.first.length ?? 0,
+        isHanded: this.#isHanded,
       },
     }
   }

@@ -191,6 +191,7 @@ class Download {
       onRead: () => reading[Symbol.dispose](),
       onWhole: () => this.#whole(fetched.body),
       onCut: (reason) => this.#cutBy(reason),
+      onHanded: () => this.#handed(),
     })
     this.#count('complete')
   }
@@ -279,7 +280,13 @@ class Download {
     this.#end('cut', end)
     // The devices' streams are free at once; the client may take its time to read what was sent.
     const encoding = encodingOf(this.#plan.query.compression)
-    await cutResponse(res, this.#fetched?.body.cutMark() ?? PARTIAL_ELEMENTS[encoding], { reason })
+    const mark = this.#fetched?.body.cutMark() ?? PARTIAL_ELEMENTS[encoding]
+    await cutResponse(res, mark, { reason, onHanded: () => this.#handed() })
+  }
+
+  /** The client of a download that was cut gets all that was sent to it. */
+  #handed(): void {
+    this.#parts.receipts.save(this.#receipt.handed())
   }
 
   #end(outcome: DownloadOutcome, end: ReceiptEnd): void {

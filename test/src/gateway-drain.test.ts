@@ -50,6 +50,29 @@ const timed = async (work: Promise<unknown>) => {
 }
 
 describe('a gateway that ends', { timeout: 240_000 }, () => {
+  test('resets a slow client, who loses what was on its way: another gateway asks how much came, and goes on there', async () => {
+    await using stand = await setUp(2)
+    const [first, second] = stand.gateways as [TempGateway, TempGateway]
+    const headers = first.as.user
+    // More than fits between them and the client.
+    const body = fleetPcap(0, 60_000)
+    stand.d0.behaviour = { body }
+    using answer = await httpOpen(first.url + PATH, { headers })
+    await first.close(100)
+    const came: Buffer[] = []
+    await assert.rejects(async () => {
+      for await (const chunk of answer.response) came.push(chunk)
+    })
+    const have = Buffer.concat(came)
+    const id = String(answer.response.headers['capfleet-request-id'])
+    const sent = Number((await httpGet(`${second.url}/v1/requests/${id}`, { headers })).json().bytes)
+    assert.ok(have.length < sent, `${have.length} of ${sent} bytes came`)
+    const alone = await httpGet(`${second.url}${PATH}&Resume=${id}`, { headers })
+    assert.deepEqual([alone.status, alone.json().param], [400, 'Resume'])
+    const rest = await httpGet(`${second.url}${PATH}&Resume=${id}&Offset=${have.length}`, { headers })
+    assert.ok(Buffer.concat([have, rest.body]).equals(body))
+  })
+
   test('hands waiters back at once, takes nothing that may last, lets what runs end, and is gone then', async () => {
     await using stand = await setUp()
     const { d0, redis } = stand

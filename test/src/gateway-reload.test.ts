@@ -203,6 +203,33 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
     await ended
   })
 
+  test('a link of a user who may not download any more is worth nothing', async () => {
+    const [d0] = devices as [FakeDevice]
+    const users = join(folder.path, 'users.yaml')
+    const others = await readFile(users, 'utf8')
+    await putUser(users, { name: 'ann', role: 'user' }, 'secret')
+    await start({ devices: [entryOf(d0)] })
+    const headers = { authorization: `Basic ${btoa('ann:secret')}` }
+    const order = `/v1/tickets?For=${encodeURIComponent(`/devices/d0${TIMERANGE}`)}`
+    const made = await fetch(`${gateway?.address}${order}`, { method: 'POST', headers })
+    const { url } = (await made.json()) as { url: string }
+    const asUser = await readFile(users, 'utf8')
+    await writeFile(users, asUser.replace(/(name: ann\n\s+role: )user/, '$1viewer'))
+    try {
+      const mayNot = async () =>
+        (await fetch(`${gateway?.address}${order}`, { method: 'POST', headers })).status
+      await eventually(async () => (await mayNot()) === 403, {
+        limitMs: LIMIT_MS,
+        message: 'ann is a viewer',
+      })
+      const refused = await fetch(`${gateway?.address}${url}`)
+      const { code } = (await refused.json()) as { code: string }
+      assert.deepEqual([refused.status, code], [403, 'insufficient-scope'])
+    } finally {
+      await writeFile(users, others)
+    }
+  })
+
   test('a changed password is used from then on, also when only its file changed and SIGHUP came', async () => {
     const [d0] = devices as [FakeDevice]
     await writeFile(join(folder.path, 'rotating'), 'wrong')

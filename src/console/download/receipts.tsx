@@ -70,8 +70,8 @@ interface ContinuingProps {
   readonly onStart: () => void
 }
 
-/** How much a client has got that broke off by itself is known by that client alone. */
-const UNKNOWN_END: ReadonlySet<string> = new Set(['replica-lost', 'client-timeout'])
+/** How much a client has got that broke off by itself, or was reset, is known by that client alone. */
+const UNKNOWN_END: ReadonlySet<string> = new Set(['replica-lost', 'client-timeout', 'draining'])
 
 /** The way to the rest, where there is one. */
 function Continuing({ receipt, onStart }: ContinuingProps) {

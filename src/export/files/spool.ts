@@ -67,6 +67,11 @@ export class Spool {
     return join(this.#root, exportId)
   }
 
+  /** Where files are made for a target that is no folder. */
+  resultFolderOf(exportId: string): string {
+    return `${this.folderOf(exportId)}.result`
+  }
+
   /** What one device has of one window. The device is a number, so that no name is part of a path. */
   span(exportId: string, window: SpooledWindow, device: number): SpanFiles {
     return new SpanFiles(this.#windowFolder(exportId, window), String(device))
@@ -82,7 +87,8 @@ export class Spool {
   }
 
   async remove(exportId: string): Promise<void> {
-    await rm(this.folderOf(exportId), { recursive: true, force: true })
+    for (const folder of [this.folderOf(exportId), this.resultFolderOf(exportId)])
+      await rm(folder, { recursive: true, force: true })
   }
 
   /** Ids of the exports that have anything there. */

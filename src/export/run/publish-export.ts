@@ -30,7 +30,7 @@ export function workFolder(
   order: ExportOrder,
 ): string {
   const folder = targetOf({ targets }, order).workFolder
-  return folder === undefined ? `${spool.folderOf(order.id)}.result` : join(folder, order.id)
+  return folder === undefined ? spool.resultFolderOf(order.id) : join(folder, order.id)
 }
 
 /**

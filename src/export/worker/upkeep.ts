@@ -3,6 +3,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Job } from 'bullmq'
+import { CapfleetError } from '../../base/error.ts'
 import { spanJobId, type UpkeepJob } from '../export-jobs.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { ENDED_STATES, type ExportRecord, LIVE_STATES } from '../export-record.ts'
@@ -69,18 +70,21 @@ async function sweep(parts: ExportParts): Promise<void> {
   const spooled = await parts.spool.exports()
   for (const id of new Set([...spooled, ...(await exportsInWork(parts))])) {
     const record = await parts.store.find(id)
-    if (record !== undefined && ENDED_STATES.includes(record.state)) await cleanSoon(parts, id)
+    if (record !== undefined && ENDED_STATES.includes(record.state))
+      await orLater(parts, id, () => clean(parts, id))
     // The spool is ours alone; others may keep files in the same target.
     if (record === undefined) await parts.spool.remove(id)
   }
 }
 
-/** One of which a job still runs has its turn later, the others now. */
-async function cleanSoon(parts: ExportParts, id: string): Promise<void> {
+/** One of which a job still runs, or whose target is gone or away, has its turn later; the others have nothing to do with it. */
+async function orLater({ log }: ExportParts, exportId: string, act: () => Promise<void>): Promise<void> {
   try {
-    await clean(parts, id)
-  } catch (error) {
-    if (!(error instanceof Later)) throw error
+    await act()
+  } catch (err) {
+    if (err instanceof Later) return
+    if (err instanceof CapfleetError && err.code === 'scheduler-unavailable') throw err
+    log.warn('export.not-removed', { exportId, err })
   }
 }
 
@@ -107,7 +111,8 @@ async function expire(parts: ExportParts): Promise<void> {
     keptBytes += record.files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
     const untilMs = record.expiresMs ?? (record.endedMs ?? 0) + ENDED_KEPT_MS
     const isTooMuch = keptBytes > (parts.limits.keepBytes ?? Number.POSITIVE_INFINITY)
-    if (untilMs <= nowMs || isTooMuch) await removeExport(parts, record.order)
+    if (untilMs <= nowMs || isTooMuch)
+      await orLater(parts, record.order.id, () => removeExport(parts, record.order))
   }
 }
 

@@ -1,4 +1,5 @@
 /** Tickets: ordered by those who may download, redeemed by whoever has the link. */
+import { refuseWithout } from '../../auth/authenticate.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { isDownloadPath } from '../../contract/device-api.ts'
 import { givenParameters, takeParametersOfChange } from '../../contract/request-parameters.ts'
@@ -33,7 +34,7 @@ export async function issueTicket(ctx: RouteContext, parts: GatewayParts): Promi
 
 /**
  * Knows the caller by the ticket of the request, if it has one and its row is a download. From then on nobody sees the
- * ticket: no handler, no device, no receipt. Fails as Tickets.redeem does.
+ * ticket: no handler, no device, no receipt. Fails as Tickets.redeem does, and with insufficient-scope.
  */
 export async function admitByTicket(
   ctx: RouteContext,
@@ -49,7 +50,9 @@ export async function admitByTicket(
   delete ctx.req.headers['capfleet-device']
   const target = ctx.querystring === '' ? ctx.path : `${ctx.path}?${ctx.querystring}`
   const ticket = querystring.slice(at + TICKET_NAME.length + 1)
-  ctx.state.caller = await tickets.redeem(ticket, target, ctx.method !== 'HEAD')
+  const caller = await tickets.redeem(ticket, target, ctx.method !== 'HEAD')
+  ctx.state.caller = caller
+  refuseWithout('capture:download', caller)
   return true
 }
 

@@ -94,6 +94,18 @@ describe('quotas', { timeout: 240_000 }, () => {
     await assert.rejects(replicas[0].add('export', quotas, 0), { code: 'byte-quota' })
   })
 
+  test('of bytes count also what a download sends whose place lapsed, because Redis was away, and was taken', async () => {
+    const quotas = [{ holder: 'ann', streamsMax: 1, bytesPerDay: 1_000 }]
+    using use = await replicas[0].begin('a', quotas)
+    const redis = new Redis(server.url)
+    await redis.del(`{${keyPrefix}:quota}:s:ann`)
+    redis.disconnect()
+    using _other = await replicas[1].begin('b', quotas)
+    use.sent(2_000)
+    await once(use.spent, 'abort', { signal: AbortSignal.timeout(5_000) })
+    assert.equal(use.spent.reason.code, 'byte-quota')
+  })
+
   test('that nobody has need no Redis', async () => {
     await server.stop()
     using use = await replicas[0].begin('a', [])

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { Revocations } from '../../../src/auth/revocations.ts'
 import { type IssuedToken, TokenStore } from '../../../src/auth/token-store.ts'
@@ -91,6 +92,21 @@ describe('issued tokens in Redis', { timeout: 240_000 }, () => {
     assert.deepEqual(
       (await store.revokedSince(5)).revoked.map(({ id }) => id),
       [third.id],
+    )
+  })
+
+  test('are told of also when as many were revoked since Redis lost what it had', async () => {
+    const [lost, next] = [tokenOf('ann'), tokenOf('ann')]
+    await store.keep(lost)
+    await store.revoke(lost)
+    const { look } = await store.revokedSince(0)
+    await delay(5)
+    await commands.flushall()
+    await store.keep(next)
+    await store.revoke(next)
+    assert.deepEqual(
+      (await store.revokedSince(look)).revoked.map(({ id }) => id),
+      [next.id],
     )
   })
 

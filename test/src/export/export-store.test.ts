@@ -88,6 +88,14 @@ describe('exports in Redis', () => {
     await store.create(orderBy('ann'), 2)
   })
 
+  test('an order that is sent again, because its answer was lost, is the same one', async () => {
+    const order = orderBy('ann')
+    assert.equal(await store.create(order, 1), order.id)
+    await store.change(order, { state: 'running' })
+    assert.equal(await store.create(order, 1), order.id)
+    assert.equal((await store.find(order.id))?.state, 'running')
+  })
+
   test('only its writer changes an export, and nobody one that was cancelled', async () => {
     const order = orderBy('ann')
     await store.create(order, 10)

@@ -242,6 +242,15 @@ describe('the fleet', { timeout: 240_000 }, () => {
     assert.deepEqual([fleet.devices, fleet.members], [[], []])
   })
 
+  test('streams on a device of which no directory has told yet are not taken for those of one that cannot count', async () => {
+    await using starting = new Fleet(options)
+    await assert.rejects(starting.readersOf('d0'), { code: 'discovery-pending' })
+    starting.replace([], { isComplete: false })
+    await assert.rejects(starting.readersOf('d0'), { code: 'discovery-pending' })
+    starting.replace([])
+    assert.equal(await starting.readersOf('d0'), undefined)
+  })
+
   test('a device that went is not probed any more, and its client works for those who have it', async () => {
     await probed()
     const { client, health } = fleet.get('d0')

@@ -4,7 +4,11 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { type CommonRedisOptions, Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Lease, QueuePlace } from '../../../src/lease/lease.ts'
-import type { LeaseScheduler, LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
+import {
+  type LeaseScheduler,
+  type LeaseSchedulerOptions,
+  SOLE_REPLICA,
+} from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { AwaitedList } from '../../support/lease/awaited-list.ts'
 import {
@@ -57,9 +61,9 @@ describe('leases over failures', { timeout: 240_000 }, () => {
   }
 
   /** A replica that takes `ids` on device a and is never heard of again. */
-  async function die(ids: readonly string[]): Promise<void> {
+  async function die(ids: readonly string[], replica = 'dead'): Promise<void> {
     const client = connect()
-    const context = { redis: client, keyPrefix: LEASE_PREFIX, replica: 'dead', streamsPerDevice: 4 }
+    const context = { redis: client, keyPrefix: LEASE_PREFIX, replica, streamsPerDevice: 4 }
     const dead = new LeaseScripts({ ...context, timings: QUICK_TIMINGS })
     await dead.heartbeat()
     for (const id of ids)
@@ -271,6 +275,22 @@ describe('leases over failures', { timeout: 240_000 }, () => {
       await close(scheduler)
       await redis.settle(LEASE_PREFIX)
     }
+  })
+
+  test('a gateway whose own Redis starts again with it forgets what it had, and counts what a worker streams', async () => {
+    await die(['w1', 'w2', 'w3'], 'worker')
+    await die(['g1', 'g2'], SOLE_REPLICA)
+    await redis.stop('SIGKILL')
+    await redis.start()
+    const gateway = await start({ sole: true, readersOf: () => Promise.reject(new Error('it is away')) })
+    assert.deepEqual(await gateway.use(['a']), [{ used: 3, waiting: 0 }])
+    const recoverMs = Number(await connect().hget(`{${LEASE_PREFIX}}:g`, 'recover'))
+    const lease = await askLease(gateway, ['b'])
+    assert.ok(((await gateway.place(lease.id))?.grantedMs ?? 0) >= recoverMs, 'the worker may tell of more')
+    assert.ok(recoverMs > 0)
+    await giveBack(lease)
+    await connect().flushall()
+    await close(gateway)
   })
 
   test('a lapsed replica with very many waiters is worked off in small steps', async () => {

@@ -7,9 +7,11 @@ import {
   simulatedMerge,
   simulatedRange,
 } from '../../support/devices/simulated-capture.ts'
-import { httpGet } from '../../support/http-get.ts'
+import { eventually } from '../../support/eventually.ts'
+import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { type SimulatedWorld, startSimulatedWorld } from '../../support/processes/gateway-over-simulated.ts'
+import { startTempGateway } from '../../support/processes/temp-gateway.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const RANDOM = seededRandom()
@@ -72,6 +74,56 @@ test('a continuation leaves marks of its own and can be continued', async () => 
   const middle = await get(`${MERGE}&Resume=${id}&Offset=${one}`)
   const rest = await get(`${MERGE}&Resume=${middle.headers['capfleet-request-id']}&Offset=${two}`)
   assert.ok(rest.body.equals(EXPECTED.subarray(two)))
+})
+
+test('what went on without a device is not continued when it is back: its packets would be missing without a word', async () => {
+  const [, second] = world.devices
+  // All of them come before the place from which devices would be asked again.
+  second?.holdCaptureOf(1, 100)
+  try {
+    await second?.powerOff()
+    const { headers, body } = await get(`${MERGE}&OnError=partial`)
+    await second?.powerOn()
+    assert.match(String(headers['capfleet-missing']), /^d1;/)
+    const rest = `&Resume=${headers['capfleet-request-id']}&Offset=${body.length - 1_000_000}`
+    const answer = await get(`${MERGE}&OnError=partial${rest}`)
+    assert.deepEqual([answer.status, answer.json().param], [400, 'Resume'])
+    assert.match(String(answer.json().detail), /without packets of d1 .*ask for it again/)
+  } finally {
+    second?.holdCaptureOf(1)
+  }
+})
+
+test('what may have gone on without a device, which nobody but its own gateway knows yet, is not continued by another', async () => {
+  const settings = { downloads: { retryPauseMs: 10 } }
+  await using local = await startSimulatedWorld({
+    devices: 2,
+    packets: PACKETS + 1,
+    packetsPerTick: 1,
+    settings,
+  })
+  await using other = await startTempGateway(local.members, local.redis.url, settings)
+  const headers = local.gateway.as.user
+  const receiptAt = async ({ url }: { readonly url: string }, id: string) =>
+    (await httpGet(`${url}/v1/requests/${id}`, { headers })).json() as {
+      status: string
+      devices: { status: string }[]
+    }
+  using running = await httpOpen(`${local.gateway.url}${MERGE}&OnError=partial`, { headers })
+  const id = String(running.response.headers['capfleet-request-id'])
+  let bytes = 0
+  running.response.on('data', ({ length }: Buffer) => {
+    bytes += length
+  })
+  const isKept = async () => bytes > 100_000 && (await receiptAt(other, id)).status === 'streaming'
+  await eventually(isKept, { limitMs: 10_000, message: 'the other gateway knows it' })
+  await local.devices[1]?.powerOff()
+  const isLeftOut = async () => (await receiptAt(local.gateway, id)).devices[1]?.status === 'failed'
+  await eventually(isLeftOut, { limitMs: 10_000, message: 'd1 is given up' })
+  await local.devices[1]?.powerOn()
+  const rest = `&OnError=partial&Resume=${id}&Offset=${bytes}`
+  const answer = await httpGet(`${other.url}${MERGE}${rest}`, { headers })
+  assert.deepEqual([answer.status, answer.json().param], [400, 'Resume'])
 })
 
 test('after a cut by the gateway the new file begins with the first packet that did not arrive whole', async () => {

@@ -13,7 +13,7 @@ const PLACES = {
 }
 
 function receiptOf(bytes: number, resume: Partial<ResumeFacts> = {}): StoredReceipt {
-  const facts = { places: PLACES, startBytes: '0', headerBytes: 0, ...resume }
+  const facts = { places: PLACES, startBytes: '0', headerBytes: 0, isHanded: true, ...resume }
   const error = { code: 'device-unreachable', detail: 'gone' }
   return { id: 'r', status: 'failed', bytes: String(bytes), error, resume: facts } as StoredReceipt
 }
@@ -32,6 +32,12 @@ test('a new file that was cut itself counts from where its packets lie in the wh
   assert.equal(resumedRequest(cut, undefined).bytes, 900)
   assert.throws(() => resumedRequest(cut, 24n + 351n), /truncate -s 374/)
   assert.throws(() => resumedRequest(cut, 23n), /at least 24/)
+})
+
+test('where what was sent may have been thrown away, only the client knows how much arrived', () => {
+  const cut = receiptOf(950, { isHanded: false })
+  assert.throws(() => resumedRequest(cut, undefined), /Offset=<size of your file/)
+  assert.equal(resumedRequest(cut, 930n).bytes, 930)
 })
 
 test('of what never began everything is asked for', () => {

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { FakeDevice } from '../../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../../support/devices/fake-fleet.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../support/http-get.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { gatewayWorld } from '../../support/processes/gateway-world.ts'
@@ -221,4 +222,21 @@ describe('resume', { timeout: 240_000 }, () => {
       /Compression=none/,
     )
   })
+})
+
+describe('resume after a client that read nothing was cut off', { timeout: 60_000 }, () => {
+  // More than fits between the gateway and the client.
+  const world = gatewayWorld(60_000, { downloads: { clientIdleTimeoutMs: 300 } })
+
+  for (const path of [`/devices/d0${TIMERANGE}`, TIMERANGE])
+    test(`${path}: only the client knows how much came`, async () => {
+      const { url, as } = world.gateway
+      using idle = await httpOpen(url + path, { headers: as.user })
+      const id = String(idle.response.headers['capfleet-request-id'])
+      const receipt = async () => (await httpGet(`${url}/v1/requests/${id}`, { headers: as.user })).json()
+      const isCut = async () => (await receipt()).status === 'failed'
+      await eventually(isCut, { limitMs: 20_000, message: 'it is cut' })
+      const alone = await httpGet(`${url}${path}&Resume=${id}`, { headers: as.user })
+      assert.deepEqual([alone.status, alone.json().param], [400, 'Resume'])
+    })
 })

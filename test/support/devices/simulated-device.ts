@@ -100,9 +100,9 @@ export class SimulatedDevice implements AsyncDisposable {
     await closed
   }
 
-  /** From now on it holds what another device should: somebody overwrote its store. */
-  holdCaptureOf(index: number): void {
-    this.#capture = simulatedCapture(index, this.#options.packets)
+  /** From now on it holds what another device should, or only the first packets: somebody overwrote its store. */
+  holdCaptureOf(index: number, packets = this.#options.packets): void {
+    this.#capture = simulatedCapture(index, packets)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

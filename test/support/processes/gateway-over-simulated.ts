@@ -7,6 +7,8 @@ export interface SimulatedWorld extends AsyncDisposable {
   readonly redis: TempRedis
   readonly devices: readonly SimulatedDevice[]
   readonly gateway: TempGateway
+  /** The devices as startTempGateway() takes them. */
+  readonly members: Parameters<typeof startTempGateway>[0]
 }
 
 export interface SimulatedWorldOptions {
@@ -38,5 +40,5 @@ export async function startSimulatedWorld(options: SimulatedWorldOptions): Promi
   )
   const gateway = starting.use(await startTempGateway(members, redis.url, options.settings))
   const owned = starting.move()
-  return { redis, devices, gateway, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { redis, devices, gateway, members, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

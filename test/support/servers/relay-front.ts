@@ -107,6 +107,7 @@ export async function startRelayFront(
           return wantsTrailers ? endTrailers(body.result(), { bytes: BigInt(bytes), sha256 }) : {}
         },
         onCut: () => undefined,
+        onHanded: () => undefined,
       })
     } catch (error) {
       ends.push(error as Error)

@@ -140,13 +140,15 @@ export class DownloadSession {
     }
   }
 
-  /** The gateway keeps receipts for a day; without one there is nothing to continue. */
-  async #beginsAnew({ code }: ClientFailure): Promise<boolean> {
-    if (this.#requestId === undefined || code !== 'unknown-request' || this.#newBegins >= NEW_BEGINS_MAX)
-      return false
+  /** The gateway keeps receipts for a day, and cannot continue each download that has one. */
+  async #beginsAnew({ code, facts, message }: ClientFailure): Promise<boolean> {
+    const isForgotten = code === 'unknown-request'
+    const cannotGoOn = isForgotten || (code === 'bad-parameter' && facts.param === 'Resume')
+    if (this.#requestId === undefined || !cannotGoOn || this.#newBegins >= NEW_BEGINS_MAX) return false
     this.#newBegins += 1
     const { watch, output } = this.#options
-    if (output.bytes > 0) watch.say('the gateway has no receipt of the part any more: begins anew')
+    const why = isForgotten ? 'the gateway has no receipt of the part any more' : message
+    if (output.bytes > 0) watch.say(`${why}: begins anew`)
     await this.#reset()
     return true
   }

@@ -95,6 +95,37 @@ test('a compressed one is asked for again, and what came is not kept beside it',
   assert.ok(!gateway.asked.some((asked) => asked.includes('Resume=')), gateway.asked.join('\n'))
 })
 
+test('a part that the gateway does not continue is asked for again, from its first byte on', async () => {
+  let request = -1
+  const detail = 'Resume cannot continue request r0: it went on without packets of lon1; ask for it again'
+  await using gateway = await startStubGateway({
+    'GET /api/v1/pcap/single': (req, res) => {
+      request += 1
+      if (req.url?.includes('Resume=r0')) {
+        res.writeHead(400, { 'Content-Type': 'application/problem+json' })
+        res.end(JSON.stringify({ status: 400, code: 'bad-parameter', param: 'Resume', detail }))
+        return
+      }
+      const id = `r${request}`
+      res.writeHead(200, {
+        'Content-Type': 'application/vnd.tcpdump.pcap',
+        'Capfleet-Request-Id': id,
+        'Transfer-Encoding': 'chunked',
+      })
+      if (request > 0) res.end(BODY)
+      // Later: a client drops bytes that have arrived when the connection breaks.
+      else res.write(BODY.subarray(0, 500), () => setTimeout(() => res.destroy(), 300))
+    },
+    'GET /v1/requests/r2': (_req, res) => void res.end(JSON.stringify(whole(BODY))),
+  })
+  await using client = await tempClient()
+  const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+  const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
+  assert.equal(status, 0, stderr)
+  assert.match(stderr, /went on without packets of lon1; ask for it again: begins anew/)
+  assert.ok((await readFile(join(client.folder, 'a.pcap'))).equals(BODY))
+})
+
 for (const [what, receipt] of [
   ['another hash', { ...whole(BODY), sha256: sha256(EMPTY) }],
   ['another length', { ...whole(BODY), bytes: String(BODY.length + 1) }],
