@@ -294,19 +294,22 @@ interface RunningProgram {
 function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProgram>): Promise<void> {
   // It means that files shall be read again, and ends no program that has none, or is still at its start or its end.
   process.on('SIGHUP', () => undefined)
-  return runProgram(async (signal) => {
-    const running = await start(signal).catch((error: unknown) => {
-      if (signal.aborted) return undefined
-      throw error
-    })
-    if (running === undefined) return
-    process.stdout.write(`capfleet ${name} ready ${running.address}\n`)
-    keepCompiled()
-    await aborted(signal)
-    await running.close(running.drainMs)
-    // What is left by then, such as a connection that is being opened, holds nobody up.
-    setTimeout(() => process.exit(), LINGER_MS).unref()
-  })
+  return runProgram(
+    async (signal) => {
+      const running = await start(signal).catch((error: unknown) => {
+        if (signal.aborted) return undefined
+        throw error
+      })
+      if (running === undefined) return
+      process.stdout.write(`capfleet ${name} ready ${running.address}\n`)
+      keepCompiled()
+      await aborted(signal)
+      await running.close(running.drainMs)
+      // What is left by then, such as a connection that is being opened, holds nobody up.
+      setTimeout(() => process.exit(), LINGER_MS).unref()
+    },
+    { outlivesOutput: true },
+  )
 }
 
 function checkConfig(path: string, check: keyof typeof import('./check-config.ts')): Promise<void> {

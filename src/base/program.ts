@@ -11,6 +11,8 @@ export interface ProgramEnd {
   readonly describe?: (error: unknown) => string | undefined
   /** The exit status of an error; default: 1. */
   readonly statusOf?: (error: unknown) => number
+  /** Goes on when nobody reads its stdout, or what it writes there is lost. */
+  readonly outlivesOutput?: boolean
 }
 
 /**
@@ -20,8 +22,14 @@ export interface ProgramEnd {
  */
 export async function runProgram(
   main: (signal: AbortSignal) => Promise<void>,
-  { describe = describeError, statusOf = () => 1 }: ProgramEnd = {},
+  { describe = describeError, statusOf = () => 1, outlivesOutput = false }: ProgramEnd = {},
 ): Promise<void> {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (outlivesOutput) return
+    // Whoever reads us has seen enough.
+    if (error.code !== 'EPIPE') process.stderr.write(`capfleet: standard output: ${error.message}\n`)
+    process.exit(statusOf(error))
+  })
   const stop = new AbortController()
   let stoppedMs: number | undefined
   const onSignal = (): void => {
