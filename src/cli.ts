@@ -194,7 +194,7 @@ user
   .addOption(
     new Option(
       '--role <role>',
-      'viewer sees lists, user downloads, full also deletes, starts and stops captures',
+      'viewer sees lists, user downloads, full also deletes, starts and stops captures, admin also has the tokens of all users',
     )
       .choices(ROLES)
       .default('user'),
@@ -238,7 +238,9 @@ program
   .command('audit')
   .description('look at the audit of a gateway and its workers')
   .command('verify')
-  .description('check that no line of the audit was changed or removed, and say which; status 1 = some were')
+  .description(
+    'check that no line of the audit was changed or removed, and say which; status 1 = some were, or there is no audit',
+  )
   .addOption(new Option('--folder <folder>', 'the setting audit.folder, or a copy of it').conflicts('config'))
   .addOption(new Option('--config <file>', 'the gateway whose audit it is').env('CAPFLEET_CONFIG'))
   .option('--expect <ends...>', 'ends of chains that an earlier run has printed: CHAIN:LINE:HASH')
