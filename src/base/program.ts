@@ -4,7 +4,7 @@ import { CapfleetError } from './error.ts'
 /** One Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
 const SAME_SIGNAL_MS = 1_000
 /** As a shell reports an interrupted command. */
-const EXIT_FORCED = 130
+const STATUS_INTERRUPTED = 130
 
 export interface ProgramEnd {
   /** The line that tells of an error; undefined: none. */
@@ -18,7 +18,7 @@ export interface ProgramEnd {
 /**
  * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel
  * abort `signal`; who asks again a second later ends the process at once. An error is printed as
- * one line.
+ * one line; that `main` gave up for its signal is none, and has the exit status of an interrupted command.
  */
 export async function runProgram(
   main: (signal: AbortSignal) => Promise<void>,
@@ -35,7 +35,7 @@ export async function runProgram(
   const onSignal = (): void => {
     const nowMs = performance.now()
     stoppedMs ??= nowMs
-    if (nowMs - stoppedMs > SAME_SIGNAL_MS) process.exit(EXIT_FORCED)
+    if (nowMs - stoppedMs > SAME_SIGNAL_MS) process.exit(STATUS_INTERRUPTED)
     stop.abort()
   }
   process.on('SIGINT', onSignal)
@@ -45,9 +45,11 @@ export async function runProgram(
     await main(stop.signal)
     process.exitCode = 0
   } catch (error) {
-    const line = describe(error)
+    // Who was told to stop has nothing to explain.
+    const isStopped = stop.signal.aborted && error === stop.signal.reason
+    const line = isStopped ? undefined : describe(error)
     if (line !== undefined) process.stderr.write(`capfleet: ${line}\n`)
-    process.exitCode = statusOf(error)
+    process.exitCode = isStopped ? STATUS_INTERRUPTED : statusOf(error)
   } finally {
     if (process.connected) process.disconnect()
   }

@@ -39,6 +39,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
+test('who gives up because of a Ctrl-C says nothing and ends with status 130', async (t) => {
+  const child = await startProgram(t, 'signal.throwIfAborted()')
+  assert.ok(child.stderr)
+  const errors = text(child.stderr)
+  child.kill('SIGINT')
+  assert.deepEqual(await once(child, 'exit'), [130, null])
+  assert.equal(await errors, '')
+})
+
 test("the parent's end ends a program cleanly", async (t) => {
   const child = await startProgram(t, '')
   child.disconnect()
