@@ -28,7 +28,9 @@ test('uses the link type of the capture', () => {
 
 /** tcpdump's program of an expression in our form. */
 function tcpdumpsProgram(expression: string, ...options: string[]): Buffer {
-  const printed = execFileSync('tcpdump', ['-y', 'EN10MB', ...options, '-ddd', expression], { encoding: 'utf8' })
+  const printed = execFileSync('tcpdump', ['-y', 'EN10MB', ...options, '-ddd', expression], {
+    encoding: 'utf8',
+  })
   const instructions = printed.trim().split('\n').slice(1)
   return Buffer.concat(
     instructions.map((instruction) => {
