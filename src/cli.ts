@@ -194,7 +194,7 @@ user
   .addOption(
     new Option(
       '--role <role>',
-      'viewer sees lists, user downloads, full also deletes, starts and stops captures',
+      'viewer sees lists, user downloads, full also deletes, starts and stops captures, admin also has the tokens of all users',
     )
       .choices(ROLES)
       .default('user'),
@@ -238,7 +238,9 @@ program
   .command('audit')
   .description('look at the audit of a gateway and its workers')
   .command('verify')
-  .description('check that no line of the audit was changed or removed, and say which; status 1 = some were')
+  .description(
+    'check that no line of the audit was changed or removed, and say which; status 1 = some were, or there is no audit',
+  )
   .addOption(new Option('--folder <folder>', 'the setting audit.folder, or a copy of it').conflicts('config'))
   .addOption(new Option('--config <file>', 'the gateway whose audit it is').env('CAPFLEET_CONFIG'))
   .option('--expect <ends...>', 'ends of chains that an earlier run has printed: CHAIN:LINE:HASH')
@@ -294,19 +296,22 @@ interface RunningProgram {
 function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProgram>): Promise<void> {
   // It means that files shall be read again, and ends no program that has none, or is still at its start or its end.
   process.on('SIGHUP', () => undefined)
-  return runProgram(async (signal) => {
-    const running = await start(signal).catch((error: unknown) => {
-      if (signal.aborted) return undefined
-      throw error
-    })
-    if (running === undefined) return
-    process.stdout.write(`capfleet ${name} ready ${running.address}\n`)
-    keepCompiled()
-    await aborted(signal)
-    await running.close(running.drainMs)
-    // What is left by then, such as a connection that is being opened, holds nobody up.
-    setTimeout(() => process.exit(), LINGER_MS).unref()
-  })
+  return runProgram(
+    async (signal) => {
+      const running = await start(signal).catch((error: unknown) => {
+        if (signal.aborted) return undefined
+        throw error
+      })
+      if (running === undefined) return
+      process.stdout.write(`capfleet ${name} ready ${running.address}\n`)
+      keepCompiled()
+      await aborted(signal)
+      await running.close(running.drainMs)
+      // What is left by then, such as a connection that is being opened, holds nobody up.
+      setTimeout(() => process.exit(), LINGER_MS).unref()
+    },
+    { outlivesOutput: true },
+  )
 }
 
 function checkConfig(path: string, check: keyof typeof import('./check-config.ts')): Promise<void> {

@@ -34,13 +34,13 @@ export async function openGatewayRedis(
   return own
 }
 
-/** A worker's, which answers when this resolves. Fails with bad-config. */
+/** A worker's, which answers when this resolves: its gateway may start at the same time. Fails with bad-config. */
 export async function openWorkerRedis(
   config: GatewayConfig,
   context: OpenRedisContext,
 ): Promise<RedisTarget> {
   const configured = await readRedisTarget(config.redis, context.configPath)
-  const redis = configured ?? { url: await privateRedisSocket(config.home) }
+  const redis = configured ?? { url: await privateRedisSocket(config.home, context) }
   await awaitRedis(redis, context)
   return redis
 }

@@ -82,7 +82,8 @@ function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType, placeOf: Plac
       return `${pathText(path)}: unknown key${caseHint(schema, issue.path, key)}${placeOf(path)}`
     })
   }
-  return [`${pathText(issue.path) || 'document'}: ${issue.message}${placeOf(issue.path)}`]
+  const says = /received undefined$/.test(issue.message) ? 'is missing' : issue.message
+  return [`${pathText(issue.path) || 'document'}: ${says}${placeOf(issue.path)}`]
 }
 
 /** " (line 9, column 5)" of a setting's value, or of what it is missing from. */

@@ -4,30 +4,38 @@ import { CapfleetError } from './error.ts'
 /** One Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
 const SAME_SIGNAL_MS = 1_000
 /** As a shell reports an interrupted command. */
-const EXIT_FORCED = 130
+const STATUS_INTERRUPTED = 130
 
 export interface ProgramEnd {
   /** The line that tells of an error; undefined: none. */
   readonly describe?: (error: unknown) => string | undefined
   /** The exit status of an error; default: 1. */
   readonly statusOf?: (error: unknown) => number
+  /** Goes on when nobody reads its stdout, or what it writes there is lost. */
+  readonly outlivesOutput?: boolean
 }
 
 /**
  * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel
  * abort `signal`; who asks again a second later ends the process at once. An error is printed as
- * one line.
+ * one line; that `main` gave up for its signal is none, and has the exit status of an interrupted command.
  */
 export async function runProgram(
   main: (signal: AbortSignal) => Promise<void>,
-  { describe = describeError, statusOf = () => 1 }: ProgramEnd = {},
+  { describe = describeError, statusOf = () => 1, outlivesOutput = false }: ProgramEnd = {},
 ): Promise<void> {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (outlivesOutput) return
+    // Whoever reads us has seen enough.
+    if (error.code !== 'EPIPE') process.stderr.write(`capfleet: standard output: ${error.message}\n`)
+    process.exit(statusOf(error))
+  })
   const stop = new AbortController()
   let stoppedMs: number | undefined
   const onSignal = (): void => {
     const nowMs = performance.now()
     stoppedMs ??= nowMs
-    if (nowMs - stoppedMs > SAME_SIGNAL_MS) process.exit(EXIT_FORCED)
+    if (nowMs - stoppedMs > SAME_SIGNAL_MS) process.exit(STATUS_INTERRUPTED)
     stop.abort()
   }
   process.on('SIGINT', onSignal)
@@ -37,9 +45,11 @@ export async function runProgram(
     await main(stop.signal)
     process.exitCode = 0
   } catch (error) {
-    const line = describe(error)
+    // Who was told to stop has nothing to explain.
+    const isStopped = stop.signal.aborted && error === stop.signal.reason
+    const line = isStopped ? undefined : describe(error)
     if (line !== undefined) process.stderr.write(`capfleet: ${line}\n`)
-    process.exitCode = statusOf(error)
+    process.exitCode = isStopped ? STATUS_INTERRUPTED : statusOf(error)
   } finally {
     if (process.connected) process.disconnect()
   }

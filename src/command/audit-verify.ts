@@ -4,7 +4,7 @@ import { CapfleetError } from '../base/error.ts'
 import { createProgressBar } from './progress-bar.ts'
 
 /**
- * `capfleet audit verify`: looks at all files of an audit and prints what it finds. Whether nothing is wrong.
+ * `capfleet audit verify`: looks at all files of an audit and prints what it finds. Whether there is an audit, and nothing is wrong.
  * `expected` are ends that an earlier run has printed, as CHAIN:LINE:HASH. Fails with bad-parameter.
  */
 export async function runAuditVerify(folder: string, expected: readonly string[]): Promise<boolean> {
@@ -28,7 +28,7 @@ export async function runAuditVerify(folder: string, expected: readonly string[]
     bar.clear()
   }
   process.stdout.write(formatVerdict(verdict))
-  return verdict.isWhole
+  return verdict.isWhole && verdict.chains.length > 0
 }
 
 const END = /^(?<chain>.+):(?<seq>\d{1,15}):(?<hash>[0-9a-f]{64})$/

@@ -1,7 +1,7 @@
 /** A capfleet program as a child of this one: started, watched, stopped. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, open } from 'node:fs/promises'
+import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -51,9 +51,19 @@ export async function startChildProgram(
   const address = await readyAddress(child)
   if (address === undefined || child.pid === undefined) {
     await ended
-    throw new CapfleetError('internal-error', `${name} did not start; its log is ${logPath}`)
+    const said = await lastComplaint(logPath)
+    const reason = said === undefined ? '' : `: ${said}`
+    throw new CapfleetError('internal-error', `${name} did not start${reason}; its log is ${logPath}`)
   }
   return { name, pid: child.pid, address, ended, stop: (graceMs) => stopChild(child, ended, graceMs) }
+}
+
+const COMPLAINT_BYTES_MAX = 4_096
+
+/** The line by which a program says why it ends; undefined where there is none. */
+async function lastComplaint(logPath: string): Promise<string | undefined> {
+  const end = (await readFile(logPath, 'utf8')).slice(-COMPLAINT_BYTES_MAX)
+  return [...end.matchAll(/^capfleet: (.+)$/gm)].at(-1)?.[1]
 }
 
 /** The address of the ready line; undefined when stdout ends without one. */

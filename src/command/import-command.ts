@@ -107,6 +107,7 @@ export async function importAsCapture(
     bar.update(Number(inputBytes), Number(totalInputBytes))
   const record = await recorder.importCapture(job, { signal, onProgress }).catch((error: unknown) => {
     bar.clear()
+    if (signal.aborted) process.stderr.write(`import ${job.name}: stopped; nothing of it was imported\n`)
     throw error
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)

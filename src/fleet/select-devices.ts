@@ -95,5 +95,10 @@ function nothingMatches(fleet: readonly Selectable[], word: string, param: strin
       fleet.map((device) => device.name),
       param,
     )
-  return unknownDevice(site, [...new Set(fleet.flatMap((device) => device.site ?? []))], param)
+  const sites = new Set(fleet.flatMap((device) => device.site ?? []))
+  return unknownDevice(
+    word,
+    [...sites].map((name) => `site=${name}`),
+    param,
+  )
 }

@@ -161,7 +161,7 @@ function localTimeOf(match: readonly (string | undefined)[]): LocalTime {
 }
 
 function otherForms(unit: TimeUnit | undefined): string {
-  return unit === undefined ? ', YYYYMMDD_HHMMSS, RFC 3339, "now" or "-15m"' : ''
+  return unit === undefined ? ', YYYYMMDD_HHMMSS, RFC 3339 with Z or an offset, "now" or "-15m"' : ''
 }
 
 function clip(text: string): string {

@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
@@ -29,17 +30,39 @@ const RESTART_MOST_MS = 5_000
 const STOP_LIMIT_MS = 10_000
 const POLL_MS = 50
 
-/** Where other programs of this machine find the private Redis of `home`. Fails with bad-config when there is none. */
-export async function privateRedisSocket(home: string): Promise<string> {
+export interface FindRedisOptions {
+  readonly log: Log
+  /** Ends the wait, with its reason. */
+  readonly signal: AbortSignal
+  /** How long the gateway may take to make its first Redis. */
+  readonly limitMs?: number
+}
+
+/** A gateway that is started at the same time as its worker is there by then. */
+const FIND_LIMIT_MS = 30_000
+
+/** Where other programs of this machine find the private Redis of `home`. Fails with bad-config when none comes. */
+export async function privateRedisSocket(
+  home: string,
+  { log, signal, limitMs = FIND_LIMIT_MS }: FindRedisOptions,
+): Promise<string> {
   const path = join(home, 'redis', SOCKET_FILE)
-  try {
-    return (await readFile(path, 'utf8')).trim()
-  } catch (cause) {
-    throw new CapfleetError(
-      'bad-config',
-      `redis.url is not set, and no gateway has its private Redis in ${home}; start the gateway first, or set redis.url`,
-      { param: 'redis.url', cause },
-    )
+  const endMs = performance.now() + limitMs
+  for (let isTold = false; ; isTold = true) {
+    signal.throwIfAborted()
+    try {
+      return (await readFile(path, 'utf8')).trim()
+    } catch (cause) {
+      if (performance.now() >= endMs) {
+        throw new CapfleetError(
+          'bad-config',
+          `redis.url is not set, and no gateway has its private Redis in ${home}; start the gateway first, or set redis.url`,
+          { param: 'redis.url', cause },
+        )
+      }
+      if (!isTold) log.warn('redis.awaited', { waitedS: 0, message: `no gateway has made ${path}` })
+      await delay(POLL_MS, undefined, { signal })
+    }
   }
 }
 
@@ -121,7 +144,7 @@ async function waitForPredecessor(socketPath: string, home: string): Promise<voi
         { param: 'home' },
       )
     }
-    await sleep(POLL_MS)
+    await delay(POLL_MS)
   }
 }
 
@@ -134,7 +157,7 @@ async function waitUntilReady(socketPath: string, server: SupervisedServer): Pro
         `the private Redis did not start: ${server.lastWords() || 'it said nothing'}`,
       )
     }
-    await sleep(POLL_MS)
+    await delay(POLL_MS)
   }
 }
 
@@ -235,8 +258,4 @@ class SupervisedServer {
 
 function endsWithParent(): boolean {
   return spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true'], { stdio: 'ignore' }).status === 0
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

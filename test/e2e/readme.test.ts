@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
@@ -141,8 +141,8 @@ describe('what people come with', { timeout: 240_000 }, () => {
 
   test('the same without curl', async () => {
     const config = join(folder, 'config')
-    const path = `${join(REPOSITORY_ROOT, 'src')}:${process.env.PATH}`
-    await commands('**The same without curl', { XDG_CONFIG_HOME: config, PATH: path })
+    await symlink(join(REPOSITORY_ROOT, 'src'), join(folder, 'src'))
+    await commands('**The same without curl', { XDG_CONFIG_HOME: config })
     const packets = readPcap(await readFile(join(folder, 'dns.pcap'))).records
     assert.ok(packets.length > 100)
     const [exported = ''] = (await readdir(folder)).filter((name) => /^fleet_.*\.zst$/.test(name))
@@ -213,19 +213,21 @@ describe('a fleet of your own', { timeout: 240_000 }, () => {
       join(folder, 'appliance.yaml'),
       anyPort(blockBehind('`appliance.yaml`, on each capture machine', 'yaml')),
     )
-    await writeFile(join(folder, 'lon1-password'), 'a long password')
     await writeFile(join(folder, 'a.pcap'), fleetPcap(0, 10))
     await writeFile(join(folder, 'b.pcapng'), fleetPcap(1, 10))
     const user = await runShell(`echo 'a long password' | ${line('user add')}`, folder)
     assert.equal(user.status, 0, user.stderr)
+    const password = await runShell(`echo 'a long password' | ${line('lon1-password')}`, folder)
+    assert.equal(password.status, 0, password.stderr)
+    assert.equal((await stat(join(folder, 'lon1-password'))).mode & 0o077, 0)
     await start(line(' recorder '), folder)
     const device = await start(line(' appliance --config'), folder)
     const gatewayYaml = anyPort(blockBehind('`gateway.yaml`; every setting', 'yaml'))
     const anyWorkerPort = 'exports: { worker: { listen: { port: 0 } } }\n'
     const ownDevice = gatewayYaml.replace('http://127.0.0.1:8081', device)
     await writeFile(join(folder, 'gateway.yaml'), ownDevice + anyWorkerPort)
-    const gateway = await start(line(' gateway '), folder)
-    await start(line(' worker '), folder)
+    // At the same time, as the shell starts them.
+    const [gateway] = await Promise.all([start(line(' gateway '), folder), start(line(' worker '), folder)])
     const doctor = await runShell(line(' doctor '), folder)
     assert.ok(doctor.status <= 1 && doctor.stdout !== '', doctor.stderr)
     const imported = await runShell(line(' import '), folder)

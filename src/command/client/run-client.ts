@@ -23,24 +23,22 @@ export async function runClient(
   main: (signal: AbortSignal) => Promise<void>,
   flagOf: (parameter: string) => string | undefined = () => undefined,
 ): Promise<void> {
-  // Whoever reads us has seen enough.
-  process.stdout.on('error', endQuietly)
   await runProgram(main, {
     describe: (error) => describeFailure(error, flagOf),
     statusOf,
   })
 }
 
-function endQuietly(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(EXIT_STATUSES.incomplete)
-}
-
 function statusOf(error: unknown): number {
   if (error instanceof ClientFailure) return EXIT_STATUSES[error.kind]
   if (error instanceof CapfleetError) return EXIT_STATUSES[localKindOf(error)]
-  if (isSystemError(error)) return FULL_CODES.has(error.code ?? '') ? EXIT_STATUSES['disk-full'] : 1
+  if (isSystemError(error)) return systemStatusOf(error)
   return isAbort(error) ? STATUS_INTERRUPTED : 1
+}
+
+function systemStatusOf({ code = '' }: NodeJS.ErrnoException): number {
+  if (code === 'EPIPE') return EXIT_STATUSES.incomplete
+  return FULL_CODES.has(code) ? EXIT_STATUSES['disk-full'] : 1
 }
 
 /** Errors of parts that the client shares with the programs: a setting that it cannot use is its user's. */

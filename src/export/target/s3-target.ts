@@ -20,6 +20,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
+import { certificateTrouble } from '../../base/certificate-trouble.ts'
 import { CapfleetError } from '../../base/error.ts'
 import type { Secret } from '../../base/secret.ts'
 import type { ByteRange, ExportTarget, FilePlace, FinishedFile, PublishOptions } from './export-target.ts'
@@ -324,5 +325,8 @@ function wordsOf(error: unknown): string {
     return `${error.name} (${status})${error.message === 'UnknownError' ? '' : `: ${error.message}`}`
   }
   const { code, message } = error as NodeJS.ErrnoException
+  // What Node.js advises behind its reason is an option of its own, which a program of ours does not get.
+  if (certificateTrouble(error)?.whose === 'theirs')
+    return `${message.split(';', 1)[0]} (NODE_EXTRA_CA_CERTS has a private authority trusted)`
   return message === '' ? String(code) : message
 }

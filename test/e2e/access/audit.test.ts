@@ -159,5 +159,7 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: 60_000 + KILLS * 20_00
     const nowhere = await client.run(['audit', 'verify', '--folder', join(audit, 'nowhere')])
     assert.equal(nowhere.status, 1)
     assert.match(nowhere.stderr, /cannot be read/)
+    const empty = await client.run(['audit', 'verify', '--folder', client.folder])
+    assert.deepEqual([empty.status, empty.stdout.toString()], [1, 'there is no audit in this folder\n'])
   })
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -39,6 +39,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
+test('who gives up because of a Ctrl-C says nothing and ends with status 130', async (t) => {
+  const child = await startProgram(t, 'signal.throwIfAborted()')
+  assert.ok(child.stderr)
+  const errors = text(child.stderr)
+  child.kill('SIGINT')
+  assert.deepEqual(await once(child, 'exit'), [130, null])
+  assert.equal(await errors, '')
+})
+
 test("the parent's end ends a program cleanly", async (t) => {
   const child = await startProgram(t, '')
   child.disconnect()
@@ -62,6 +71,27 @@ test('whoever asks again ends a program that hangs while it stops', async (t) =>
   const asking = setInterval(() => child.kill('SIGINT'), 200)
   t.after(() => clearInterval(asking))
   assert.deepEqual(await once(child, 'exit'), [130, null])
+})
+
+test('nobody reads on, and a full disk behind its standard output, end a program in a line at most', () => {
+  const script = `import { runProgram } from '${REPOSITORY_ROOT}src/base/program.ts'
+    await runProgram(async () => {
+      for (let count = 0; count < 100; count += 1) await new Promise((done) => process.stdout.write('x'.repeat(65_536), done))
+    })`
+  const shell = (rest: string) =>
+    spawnSync(
+      'bash',
+      ['--norc', '-o', 'pipefail', '-c', `"$NODE" --input-type=module -e "$SCRIPT" ${rest}`],
+      {
+        encoding: 'utf8',
+        env: { ...process.env, NODE: process.execPath, SCRIPT: script },
+      },
+    )
+  const left = shell('| true')
+  assert.deepEqual([left.status, left.stderr], [1, ''])
+  const full = shell('> /dev/full')
+  assert.equal(full.status, 1)
+  assert.match(full.stderr, /^capfleet: standard output: ENOSPC: [^\n]*\n$/)
 })
 
 test('an error is one line on stderr and exit code 1', async (t) => {

@@ -32,7 +32,7 @@ for (const [selection, names] of [
 for (const [selection, near] of [
   ['lon3', ['lon1', 'lon2']],
   ['nyc1,lonn1', ['lon1']],
-  ['site=ue', ['eu']],
+  ['site=ue', ['site=eu']],
   ['zzzzzz*', []],
   ['l.n1', ['lon1']],
 ] as const) {

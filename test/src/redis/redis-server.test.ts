@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
-import { type PrivateRedis, startPrivateRedis } from '../../../src/redis/redis-server.ts'
+import { type PrivateRedis, privateRedisSocket, startPrivateRedis } from '../../../src/redis/redis-server.ts'
 import { eventually } from '../../support/eventually.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -62,6 +62,21 @@ test('starts the server again when it is killed', async () => {
   process.kill(server.pid ?? 0, 'SIGKILL')
   await once(redis, 'close')
   assert.equal(await redis.get('key'), 'value')
+})
+
+test('is found by a worker that starts before its gateway, and missed where none comes', async () => {
+  await using home = await tempFolder()
+  const { signal } = new AbortController()
+  const found = privateRedisSocket(home.path, { log: SILENT, signal })
+  await using running = await start(home.path)
+  assert.equal(await found, running.server.socketPath)
+  await using other = await tempFolder()
+  await assert.rejects(
+    privateRedisSocket(other.path, { log: SILENT, signal, limitMs: 100 }),
+    /start the gateway first/,
+  )
+  const stopped = AbortSignal.abort(new Error('told to stop'))
+  await assert.rejects(privateRedisSocket(other.path, { log: SILENT, signal: stopped }), /told to stop/)
 })
 
 test('refuses a home that another gateway uses', async () => {

@@ -68,8 +68,14 @@ export async function writeContexts(contexts: ClientContexts): Promise<void> {
 export function chosenContext({ current, contexts }: ClientContexts, name = current): ClientContext {
   const chosen = name === undefined ? undefined : contexts[name]
   if (chosen !== undefined) return chosen
-  if (name === undefined) throw usageFailure('no gateway is known; log in first: capfleet login URL')
   const known = Object.keys(contexts)
+  if (name === undefined) {
+    throw usageFailure(
+      known.length === 0
+        ? 'no gateway is known; log in first: capfleet login URL'
+        : `no gateway is chosen; capfleet context use NAME chooses one, of ${known.join(', ')}`,
+    )
+  }
   const hint = known.length === 0 ? 'log in first: capfleet login URL' : `there are ${known.join(', ')}`
   throw usageFailure(`no context is called ${JSON.stringify(name)}; ${hint}`)
 }

@@ -64,6 +64,9 @@ async function* bodyOf(response: IncomingMessage, { signal }: SentRequest): Asyn
   }
 }
 
+/** In the words of OpenSSL, of an answer that is plain HTTP. */
+const PLAIN_ANSWER = /SSL routines:.*wrong version number|packet length too long/i
+
 type Asked = Pick<SentRequest, 'method' | 'url'>
 
 function unreachable({ method, url: { protocol, host } }: Asked, cause: Error): ClientFailure {
@@ -83,7 +86,8 @@ function unreachable({ method, url: { protocol, host } }: Asked, cause: Error): 
     const message = `${where} lets in who has a certificate that it trusts (${trouble.reason}); log in with --cert and --key`
     return new ClientFailure('access', message, { code: 'certificate-needed', cause })
   }
-  return new ClientFailure('device', `${where} cannot be reached: ${reason}`, {
+  const told = PLAIN_ANSWER.test(reason) ? `it speaks no TLS; is its address http://${host}?` : reason
+  return new ClientFailure('device', `${where} cannot be reached: ${told}`, {
     code: 'gateway-unreachable',
     canRetry: true,
     isUntaken,

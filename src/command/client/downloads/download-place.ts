@@ -1,6 +1,6 @@
 /** Where a download goes, with what an earlier run has left there. */
 import { usageFailure } from '../../../client/client-failure.ts'
-import { type DownloadOutput, exists, OutputFile, PART_ENDING } from '../output/output-file.ts'
+import { type DownloadOutput, OutputFile, PART_ENDING, refuseThere } from '../output/output-file.ts'
 import { OutputPipe } from '../output/output-pipe.ts'
 import { lockPart } from '../output/part-lock.ts'
 import { SplitFiles, splitBytes } from '../output/split-files.ts'
@@ -26,8 +26,9 @@ export async function openPlace(
   if (path === undefined)
     return { output: pipeOutput(), journal: NO_JOURNAL, [Symbol.asyncDispose]: async () => undefined }
   const bytesMax = split === undefined ? undefined : splitBytes(split)
-  const isThere = await (bytesMax === undefined ? exists(path) : SplitFiles.areThere(path))
-  if (isThere && !isForced) throw usageFailure(`${path} is there already; --force replaces it`)
+  if (bytesMax === undefined) await refuseThere(path, isForced)
+  else if (!isForced && (await SplitFiles.areThere(path)))
+    throw usageFailure(`${path} is there already; --force replaces it`)
   if (bytesMax !== undefined && isCompressed(asked)) {
     throw usageFailure(
       '--split cuts at packets, which a compressed file does not show; leave out --compression',

@@ -1,5 +1,5 @@
 /** `capfleet get`: a download into a file, into several, or down a pipe. */
-import { basename, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { ClientFailure, usageFailure } from '../../../client/client-failure.ts'
@@ -95,12 +95,12 @@ async function get(
   try {
     const end = await session.run()
     isFinished = true
-    talk.finish(summaryOf(end))
+    talk.finish(summaryOf(end, place.output.files))
     refuseIncomplete(end)
   } catch (error) {
     talk.clear()
     if (path !== undefined && place.output.bytes > 0 && !isFinished) {
-      const kept = `${basename(path)}${PART_ENDING} has ${formatBytes(place.output.bytes)}`
+      const kept = `${place.output.name}${PART_ENDING} has ${formatBytes(place.output.bytes)}`
       process.stderr.write(`capfleet: ${kept}; the same command goes on with it\n`)
     }
     throw error
@@ -135,8 +135,10 @@ async function estimatedBytes(
   return value.exact ? Number(value.bytes) : undefined
 }
 
-function summaryOf({ bytes, sha256, receipt }: DownloadEnd): string {
-  return `${receipt.status}, ${bytes} bytes, sha256 ${sha256}`
+/** Of several files the hash is that of the body which they are together. */
+function summaryOf({ bytes, sha256, receipt }: DownloadEnd, files = 1): string {
+  const where = files === 1 ? '' : ` in ${files} files`
+  return `${receipt.status}, ${bytes} bytes${where}, sha256 ${files === 1 ? '' : 'of the whole '}${sha256}`
 }
 
 function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd): void {

@@ -72,6 +72,8 @@ export function defineEstimate(command: Command): void {
         const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
         await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)
         if (options.output === 'table') await print(`${sumText(value)}\n`)
+        if (value.ignored.length > 0)
+          process.stderr.write(`capfleet: the gateway ignores ${value.ignored.join(', ')}\n`)
       }, flags.flagOf),
     )
   addDownloadFlags(command, flags)

@@ -8,7 +8,7 @@ import type { GatewayClient } from '../../../client/gateway-client.ts'
 import { PARTIAL_ELEMENTS } from '../../../query/query-values.ts'
 import { createProgressBar, formatBytes } from '../../progress-bar.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
-import { type DownloadOutput, exists, OutputFile, PART_ENDING } from '../output/output-file.ts'
+import { type DownloadOutput, OutputFile, PART_ENDING, refuseThere } from '../output/output-file.ts'
 import { OutputPipe } from '../output/output-pipe.ts'
 import { lockPart } from '../output/part-lock.ts'
 import { Retries } from '../retries.ts'
@@ -108,8 +108,7 @@ async function openOutput(
   if (output === '-') return new OutputPipe()
   // The name is the gateway's: it may not lead out of the folder.
   const path = resolve(output ?? join(folder, basename(file.name)))
-  if (force !== true && (await exists(path)))
-    throw usageFailure(`${path} is there already; --force replaces it`)
+  await refuseThere(path, force === true)
   opened.use(await lockPart(`${path}${PART_ENDING}`))
   return opened.use(await OutputFile.open(path))
 }

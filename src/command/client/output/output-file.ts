@@ -2,14 +2,16 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import { ClientFailure } from '../../../client/client-failure.ts'
+import { ClientFailure, usageFailure } from '../../../client/client-failure.ts'
 
 /** Takes a body from its first byte on; for a PCAP, by whole records. */
 export interface DownloadOutput extends AsyncDisposable {
   /** Bytes of the body that it has. */
   readonly bytes: number
-  /** What messages call it. */
+  /** What messages call it; of several files, the first. */
   readonly name: string
+  /** Default: 1. */
+  readonly files?: number
   /** What it has of the body, from an earlier run too. */
   kept(): AsyncIterable<Uint8Array>
   /** Leaves the first so many bytes of the body. */
@@ -144,6 +146,16 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await folder.close()
   }
+}
+
+/** Fails with a ClientFailure when something is there that is no file, or, unless `isForced`, anything. */
+export async function refuseThere(path: string, isForced: boolean): Promise<void> {
+  const there = await stat(path).catch(() => undefined)
+  if (there === undefined) return
+  // What is whole gets its name by a rename, which would take a device of the system or a pipe away.
+  if (there.isDirectory()) throw usageFailure(`${path} is a folder; name a file in it`)
+  if (!there.isFile()) throw usageFailure(`${path} is no file; -o - writes to standard output`)
+  if (!isForced) throw usageFailure(`${path} is there already; --force replaces it`)
 }
 
 export async function exists(path: string): Promise<boolean> {

@@ -72,6 +72,10 @@ export class SplitFiles implements DownloadOutput {
     return this.#files.reduce((sum, file) => sum + file.bytes, 0) - headers
   }
 
+  get files(): number {
+    return this.#files.length
+  }
+
   get name(): string {
     return basename(numbered(this.#path, 1))
   }

@@ -82,6 +82,13 @@ describe('the command line', { timeout: 240_000 }, () => {
       const refused = await client.run(['get', 'east-first', '--context', 'second'])
       assert.equal(refused.status, 3, refused.stderr)
       assert.equal((await client.run(['context', 'remove', 'second'])).status, 0)
+      assert.equal((await client.run(['context', 'use', 'lab'])).status, 0)
+      assert.equal((await client.run([...second, '--name', 'third'], { input: USER_PASSWORD })).status, 0)
+      assert.equal((await client.run(['context', 'remove', 'third'])).status, 0)
+      const none = await client.run(['devices'])
+      assert.equal(none.status, 2)
+      assert.match(none.stderr, /no gateway is chosen; capfleet context use NAME chooses one, of lab$/m)
+      assert.equal((await client.run(['context', 'use', 'lab'])).status, 0)
       const unknown = await client.run(['devices', '--context', 'second'])
       assert.equal(unknown.status, 2)
       assert.match(unknown.stderr, /no context is called "second"; there are lab/)
@@ -126,6 +133,12 @@ describe('the command line', { timeout: 240_000 }, () => {
       assert.match(stderr, /^codes: 7 0\n$/)
     })
 
+    test('8: go to a disk that is full', async () => {
+      const program = `${process.execPath} ${REPOSITORY_ROOT}src/cli.ts captures`
+      const { stderr } = await shellPipeline(`${program} > /dev/full`, as('full').environment)
+      assert.match(stderr, /^capfleet: standard output: ENOSPC: [^\n]*\ncodes: 8\n$/)
+    })
+
     test('a page says how to go on', async () => {
       const { stderr } = await run(['captures', '--limit', '1'])
       const [, after = ''] = /there are more; --after (\S+)/.exec(stderr) ?? []
@@ -152,6 +165,8 @@ describe('the command line', { timeout: 240_000 }, () => {
 
   test('an estimate sums up, and tells of a bad filter before anything is downloaded', async () => {
     assert.match(await well(['estimate', ...RANGE]), /^in all: 80 packets, 7\.7 kB/m)
+    const ignoring = await run(['estimate', ...RANGE, '--start', '5'])
+    assert.match(ignoring.stderr, /^capfleet: the gateway ignores Start$/m)
     const refused = await run(['estimate', ...RANGE, '--bpf', 'tcp prot 443'])
     assert.equal(refused.status, 2)
     assert.match(refused.stderr, /\[bad-bpf, --bpf\]/)
@@ -197,6 +212,17 @@ describe('the command line', { timeout: 240_000 }, () => {
       const refused = await run(['stop', '-d', '*'], 'viewer')
       assert.equal(refused.status, 3)
       assert.match(refused.stderr, /\[insufficient-scope\]/)
+    })
+
+    test('6: the gateway speaks no TLS', async () => {
+      const address = fleet.gateway.url.replace('http:', 'https:')
+      const environment = gatewayEnvironment(address, 'user', USER_PASSWORD)
+      const ended = await client.run(['devices'], { environment })
+      assert.equal(ended.status, 6)
+      assert.match(
+        ended.stderr,
+        /it speaks no TLS; is its address http:\/\/127\.0\.0\.1:\d+\? \[gateway-unreachable\]$/m,
+      )
     })
 
     test('6: nobody is there', async () => {

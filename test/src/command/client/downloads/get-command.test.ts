@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname, uptime } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -97,6 +97,39 @@ describe('capfleet get', { timeout: 180_000 }, () => {
     assert.equal(await readFile(join(cwd, 'a.pcap'), 'utf8'), 'mine')
     assert.equal((await run(['east-first', '-o', 'a.pcap', '--force'], cwd)).status, 0)
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
+  })
+
+  test('takes no place of something that is no file, told to replace it or not', async () => {
+    const cwd = await folder('special')
+    await mkdir(join(cwd, 'folder'))
+    assert.equal(spawnSync('mkfifo', [join(cwd, 'pipe')]).status, 0)
+    for (const [name, said] of [
+      ['pipe', /pipe is no file; -o - writes to standard output/],
+      ['folder', /folder is a folder; name a file in it/],
+    ] as const) {
+      for (const force of [[], ['--force']]) {
+        const { status, stderr } = await run(['east-first', '-o', name, ...force], cwd)
+        assert.equal(status, 2)
+        assert.match(stderr, said)
+      }
+    }
+    assert.ok((await stat(join(cwd, 'pipe'))).isFIFO())
+    assert.deepEqual((await readdir(cwd)).sort(), ['folder', 'pipe'])
+  })
+
+  test('says in how many files a download that was split is', async () => {
+    const cwd = await folder('split')
+    const { status, stderr } = await run(['big', '--split', '1MB', '-o', 'a.pcap'], cwd)
+    assert.equal(status, 0, stderr)
+    const files = (await readdir(cwd)).length
+    assert.ok(files > 1)
+    assert.match(
+      stderr,
+      new RegExp(
+        `^a-0001\\.pcap: complete, \\d+ bytes in ${files} files, sha256 of the whole [0-9a-f]{64}$`,
+        'm',
+      ),
+    )
   })
 
   test('7: a limit that leaves packets out, whose file is kept', async () => {
