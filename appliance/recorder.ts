@@ -11,12 +11,12 @@ import { clockNs } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { FairLimit } from '../src/base/fair-limit.ts'
 import { createLog, type Log } from '../src/base/log.ts'
+import { openSocketFolder } from '../src/base/socket-folder.ts'
 import { loadApplianceConfig, type RetentionSettings } from './appliance-config.ts'
 import { EventLog, type EventSink } from './events/event-log.ts'
 import type { ImportRequest, ImportSettings, ImportWatch } from './link/import-request.ts'
 import { readLines } from './link/read-lines.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './link/recorder-protocol.ts'
-import { openSocketFolder } from './link/socket-folder.ts'
 import type { CaptureControl } from './recorder/capture-control.ts'
 import { CaptureService, type CaptureServiceOptions } from './recorder/capture-service.ts'
 import { ClockWatch } from './recorder/clock-watch.ts'
@@ -25,7 +25,7 @@ import { reindexStore } from './recorder/reindex.ts'
 import { Retention } from './recorder/retention.ts'
 import { StoreWriter } from './recorder/store-writer.ts'
 import { toJson } from './store/capture-record.ts'
-import { type StorePaths, storePaths } from './store/store-paths.ts'
+import { SOCKET_NAME, type StorePaths, storePaths } from './store/store-paths.ts'
 
 export interface RecorderOptions {
   readonly storePath: string
@@ -67,7 +67,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   if (service) parts.use(service)
   retention = await openRetention(writer, { ...options, events })
   if (retention) parts.use(retention)
-  const { socketPath } = parts.use(openSocketFolder(options.storePath))
+  const { socketPath } = parts.use(openSocketFolder(options.storePath, SOCKET_NAME))
   const conversations = parts.use(
     new Conversations({
       paths: storePaths(options.storePath),

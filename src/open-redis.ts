@@ -4,7 +4,7 @@ import type { Log } from './base/log.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { awaitRedis } from './redis/await-redis.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
-import { privateRedisSocket, startPrivateRedis } from './redis/redis-server.ts'
+import { findPrivateRedis, startPrivateRedis } from './redis/redis-server.ts'
 import { readRedisTarget } from './redis/redis-settings.ts'
 
 export interface OpenRedisContext {
@@ -34,13 +34,16 @@ export async function openGatewayRedis(
   return own
 }
 
-/** A worker's, which answers when this resolves: its gateway may start at the same time. Fails with bad-config. */
+/** A worker's, which answers when this resolves: its gateway may start at the same time. `owner` ends its address. Fails with bad-config. */
 export async function openWorkerRedis(
   config: GatewayConfig,
   context: OpenRedisContext,
+  owner: AsyncDisposableStack,
 ): Promise<RedisTarget> {
   const configured = await readRedisTarget(config.redis, context.configPath)
-  const redis = configured ?? { url: await privateRedisSocket(config.home, context) }
+  const redis = configured ?? {
+    url: owner.use(await findPrivateRedis(config.home, context)).socketPath,
+  }
   await awaitRedis(redis, context)
   return redis
 }

@@ -37,7 +37,7 @@ export async function openWorker(
   owner: AsyncDisposableStack,
 ): Promise<WorkerParts> {
   const audit = await openAudit(config, { kind: 'worker', log, metrics }, owner)
-  const redis = await openWorkerRedis(config, { configPath, log, signal })
+  const redis = await openWorkerRedis(config, { configPath, log, signal }, owner)
   const fleet = openFleet(config, metrics, log)
   const leases = await joinScheduler(config, { redis, fleet, metrics, log, sole: false })
   owner.defer(() => leases.close())

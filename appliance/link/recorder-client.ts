@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import type { z } from 'zod'
 import { CapfleetError } from '../../src/base/error.ts'
+import { openSocketFolder } from '../../src/base/socket-folder.ts'
 import { type CaptureRecord, toJson } from '../store/capture-record.ts'
+import { SOCKET_NAME } from '../store/store-paths.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
 import type { ImportRequest, ImportWatch } from './import-request.ts'
 import { readLines } from './read-lines.ts'
@@ -12,7 +14,6 @@ import {
   recorderResultSchemas,
   type SentRequest,
 } from './recorder-protocol.ts'
-import { openSocketFolder } from './socket-folder.ts'
 
 /**
  * Commands to the recorder of a store; each opens a connection of its own. All fail with
@@ -89,7 +90,7 @@ export class RecorderClient {
 
 async function connect(storePath: string): Promise<Socket> {
   try {
-    using folder = openSocketFolder(storePath)
+    using folder = openSocketFolder(storePath, SOCKET_NAME)
     const socket = createConnection(folder.socketPath)
     await once(socket, 'connect')
     return socket

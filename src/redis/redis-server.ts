@@ -4,13 +4,13 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { access, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { openSocketFolder, type SocketFolder } from '../base/socket-folder.ts'
 
 export interface PrivateRedis {
   readonly socketPath: string
@@ -20,8 +20,7 @@ export interface PrivateRedis {
   close(): Promise<void>
 }
 
-/** sockaddr_un holds 108 bytes with the final zero. */
-const SOCKET_PATH_BYTES_MAX = 107
+const SOCKET_NAME = 'redis.sock'
 const START_LIMIT_MS = 10_000
 /** An earlier gateway's server gets so long to notice that its parent is gone. */
 const PREDECESSOR_LIMIT_MS = 5_000
@@ -42,16 +41,18 @@ export interface FindRedisOptions {
 const FIND_LIMIT_MS = 30_000
 
 /** Where other programs of this machine find the private Redis of `home`. Fails with bad-config when none comes. */
-export async function privateRedisSocket(
+export async function findPrivateRedis(
   home: string,
   { log, signal, limitMs = FIND_LIMIT_MS }: FindRedisOptions,
-): Promise<string> {
-  const path = join(home, 'redis', SOCKET_FILE)
+): Promise<SocketFolder> {
+  const folder = folderOf(home)
+  const path = join(folder, SOCKET_NAME)
   const endMs = performance.now() + limitMs
   for (let isTold = false; ; isTold = true) {
     signal.throwIfAborted()
     try {
-      return (await readFile(path, 'utf8')).trim()
+      await access(path)
+      return openSocketFolder(folder, SOCKET_NAME)
     } catch (cause) {
       if (performance.now() >= endMs) {
         throw new CapfleetError(
@@ -66,34 +67,25 @@ export async function privateRedisSocket(
   }
 }
 
-/** Holds the path of the socket, which is elsewhere when its path would be too long. */
-const SOCKET_FILE = 'socket-path'
-
 /** Fails with bad-config when no server program is found or another gateway uses this home. */
 export async function startPrivateRedis(home: string, log: Log): Promise<PrivateRedis> {
   const binary = findServer()
-  const folder = join(home, 'redis')
+  const folder = folderOf(home)
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const socket = await chooseSocket(folder, log)
-  await waitForPredecessor(socket.path, home)
-  const server = new SupervisedServer(binary, serverArguments(folder, socket.path), log)
+  await using opened = new AsyncDisposableStack()
+  const { socketPath } = opened.use(openSocketFolder(folder, SOCKET_NAME))
+  await waitForPredecessor(socketPath, home)
+  const server = new SupervisedServer(binary, folder, log)
+  opened.defer(() => server.stop())
   server.start()
-  try {
-    await waitUntilReady(socket.path, server)
-    await writeFile(join(folder, SOCKET_FILE), `${socket.path}\n`, { mode: 0o600 })
-  } catch (error) {
-    await server.stop()
-    throw error
-  }
+  await waitUntilReady(socketPath, server)
+  const owner = opened.move()
   return {
-    socketPath: socket.path,
+    socketPath,
     get pid() {
       return server.pid
     },
-    close: async () => {
-      await server.stop()
-      await socket.remove()
-    },
+    close: () => owner.disposeAsync(),
   }
 }
 
@@ -108,12 +100,17 @@ function findServer(): string {
   )
 }
 
-function serverArguments(folder: string, socketPath: string): string[] {
+function folderOf(home: string): string {
+  return join(home, 'redis')
+}
+
+/** Of a server that runs in its folder. */
+function serverArguments(): string[] {
   const settings = {
     port: '0',
-    unixsocket: socketPath,
+    unixsocket: SOCKET_NAME,
     unixsocketperm: '700',
-    dir: folder,
+    dir: '.',
     appendonly: 'yes',
     appendfsync: 'everysec',
     save: '',
@@ -123,14 +120,6 @@ function serverArguments(folder: string, socketPath: string): string[] {
     loglevel: 'warning',
   }
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
-}
-
-async function chooseSocket(folder: string, log: Log) {
-  const path = join(folder, 'redis.sock')
-  if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX) return { path, remove: async () => undefined }
-  const short = await mkdtemp(join(tmpdir(), 'capfleet-'))
-  log.warn('redis.socket-elsewhere', { wanted: path, used: short, reason: 'path too long for a socket' })
-  return { path: join(short, 'redis.sock'), remove: () => rm(short, { recursive: true, force: true }) }
 }
 
 /** A new server would take the socket from a running one, and two would write the same files. */
@@ -184,7 +173,7 @@ async function answers(socketPath: string): Promise<boolean> {
 /** Starts the server again whenever it ends without being asked to. */
 class SupervisedServer {
   readonly #binary: string
-  readonly #arguments: readonly string[]
+  readonly #folder: string
   readonly #log: Log
   readonly #stopping = new AbortController()
   #child: ChildProcess | undefined
@@ -192,9 +181,9 @@ class SupervisedServer {
   #restart: NodeJS.Timeout | undefined
   #output = ''
 
-  constructor(binary: string, args: readonly string[], log: Log) {
+  constructor(binary: string, folder: string, log: Log) {
     this.#binary = binary
-    this.#arguments = args
+    this.#folder = folder
     this.#log = log
   }
 
@@ -212,7 +201,8 @@ class SupervisedServer {
       ? ['setpriv', '--pdeathsig', 'TERM', this.#binary]
       : [this.#binary]
     // A process group of its own: Ctrl-C in a terminal must not stop it before the gateway.
-    const child = spawn(command ?? this.#binary, [...prefix, ...this.#arguments], {
+    const child = spawn(command ?? this.#binary, [...prefix, ...serverArguments()], {
+      cwd: this.#folder,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     })
