@@ -1,6 +1,6 @@
 /** `--split`: a PCAP in files of at most so many bytes, each with the header. */
 
-import { readdir } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import { usageFailure } from '../../../client/client-failure.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../../pcap/pcap-header.ts'
@@ -128,6 +128,9 @@ export class SplitFiles implements DownloadOutput {
 
   async finish(): Promise<void> {
     for (const file of this.#files) await file.finish()
+    // Of an earlier download that had more files: behind the new ones they would pass for their end.
+    for (let number = this.#files.length + 1; await exists(numbered(this.#path, number)); number++)
+      await rm(numbered(this.#path, number))
   }
 
   async fail(): Promise<void> {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
@@ -43,6 +43,18 @@ test('each file begins with the header and ends with a packet; together they are
   const size = RECORDS[0]?.length ?? 0
   assert.ok(parts.every((part) => (part.length - 24) % size === 0))
   assert.ok(Buffer.concat([HEADER, ...parts.map((part) => part.subarray(24))]).equals(FILE))
+})
+
+test('takes the place of an earlier download that had more files', async () => {
+  await using folder = await tempFolder()
+  const path = join(folder.path, 'day.pcap')
+  for (const records of [RECORDS, RECORDS.slice(0, 5)]) {
+    await using files = await SplitFiles.open(path, MAX)
+    await files.write([HEADER, ...records])
+    await files.finish()
+    await writeFile(join(folder.path, 'day-2024.pcap'), 'of somebody else')
+  }
+  assert.deepEqual((await readdir(folder.path)).sort(), ['day-0001.pcap', 'day-0002.pcap', 'day-2024.pcap'])
 })
 
 test('goes on from any packet, also one of an earlier file', async () => {
