@@ -40,6 +40,8 @@ export interface TokenStoreOptions {
 
 /** Whoever needs more wants one with a longer life. */
 const PER_USER_MAX = 1_000
+/** Made by tokens: whoever has stolen one must not keep its user from signing in, and making new ones, by password. */
+const BY_TOKENS_MAX = 900
 const TOKEN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const script = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
@@ -61,13 +63,14 @@ export class TokenStore implements Disposable {
 
   /** Until it expires. Fails with user-quota or scheduler-unavailable. */
   async keep(token: IssuedToken): Promise<void> {
-    const { id, user, expiresMs } = token
+    const { id, user, expiresMs, parents } = token
+    const most = parents.length > 0 ? BY_TOKENS_MAX : PER_USER_MAX
     const keys = [this.#key(id), this.#ofUser(user), `${this.#prefix}:all`]
-    const values = [id, JSON.stringify(token), expiresMs, Date.now(), PER_USER_MAX]
+    const values = [id, JSON.stringify(token), expiresMs, Date.now(), most]
     if ((await this.#ask((redis) => redis.keepToken(...keys, ...values))) === 1) return
     throw new CapfleetError(
       'user-quota',
-      `you have ${PER_USER_MAX} tokens that have not expired; use one of them, or let new ones live shorter`,
+      `you have ${most} tokens that have not expired; use one of them, or let new ones live shorter`,
       { retryAfterS: 60 },
     )
   }

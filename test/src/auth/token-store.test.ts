@@ -71,6 +71,13 @@ describe('issued tokens in Redis', { timeout: 240_000 }, () => {
     await eventually(hasRoom, { limitMs: 5_000, message: 'one has expired' })
   })
 
+  test('that are made by tokens leave room for those that are made by password', async () => {
+    const byToken = () => ({ ...tokenOf('ann'), parents: [randomUUID()] })
+    await Promise.all(Array.from({ length: 900 }, () => store.keep(byToken())))
+    await assert.rejects(store.keep(byToken()), { code: 'user-quota' })
+    await store.keep(tokenOf('ann'))
+  })
+
   test('are told of once when they are revoked, and all again when Redis has lost what it had', async () => {
     const [one, two] = [tokenOf('ann'), tokenOf('ann')]
     for (const token of [one, two]) await store.keep(token)
