@@ -26,10 +26,11 @@ const REPLICAS = 3
 const DRAIN_S = Number(process.env.ROLLING_DRAIN_S ?? 3)
 const FAST_DEVICES = ['d0', 'd1', 'd2', 'd3', 'd4', 'd5']
 const PACKETS = 2_000
-/** About a megabyte in half a second; and one in several times the drain, so that some gateway ends before it does. */
+/** About a megabyte in half a second; and one in more than all restarts together, so that its gateway ends before it does. */
 const PAUSE_MS = 25
 const FAST = { chunkBytes: 50_000, pauseMs: PAUSE_MS }
-const SLOW = { chunkBytes: Math.round((1_050_000 * PAUSE_MS) / (2_500 * DRAIN_S)), pauseMs: PAUSE_MS }
+const SLOW_MS = 1_000 * (REPLICAS * (DRAIN_S + 2) + 5)
+const SLOW = { chunkBytes: Math.round((1_050_000 * PAUSE_MS) / SLOW_MS), pauseMs: PAUSE_MS }
 
 /** What the restarts may add to the time of a short download, its wait in the queue included. */
 const ADDED_MS = 10_000
