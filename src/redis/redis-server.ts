@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { access, mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
@@ -75,7 +75,7 @@ export async function startPrivateRedis(home: string, log: Log): Promise<Private
   await using opened = new AsyncDisposableStack()
   const { socketPath } = opened.use(openSocketFolder(folder, SOCKET_NAME))
   await waitForPredecessor(socketPath, home)
-  const server = new SupervisedServer(binary, folder, log)
+  const server = new SupervisedServer(binary, { folder, socketPath }, log)
   opened.defer(() => server.stop())
   server.start()
   await waitUntilReady(socketPath, server)
@@ -101,16 +101,18 @@ function findServer(): string {
 }
 
 function folderOf(home: string): string {
-  return join(home, 'redis')
+  return resolve(home, 'redis')
 }
 
-/** Of a server that runs in its folder. */
-function serverArguments(): string[] {
+/** Of a server that runs in its folder. It shows its socket in its title, by which `ps` tells whose it is. */
+function serverArguments(folder: string, socketPath: string): string[] {
+  const path = join(folder, SOCKET_NAME)
   const settings = {
     port: '0',
-    unixsocket: SOCKET_NAME,
+    // An address by a descriptor is good in this process alone.
+    unixsocket: socketPath === path ? path : SOCKET_NAME,
     unixsocketperm: '700',
-    dir: '.',
+    dir: folder,
     appendonly: 'yes',
     appendfsync: 'everysec',
     save: '',
@@ -170,10 +172,16 @@ async function answers(socketPath: string): Promise<boolean> {
   }
 }
 
+interface ServerPlace {
+  readonly folder: string
+  readonly socketPath: string
+}
+
 /** Starts the server again whenever it ends without being asked to. */
 class SupervisedServer {
   readonly #binary: string
   readonly #folder: string
+  readonly #arguments: readonly string[]
   readonly #log: Log
   readonly #stopping = new AbortController()
   #child: ChildProcess | undefined
@@ -181,9 +189,10 @@ class SupervisedServer {
   #restart: NodeJS.Timeout | undefined
   #output = ''
 
-  constructor(binary: string, folder: string, log: Log) {
+  constructor(binary: string, { folder, socketPath }: ServerPlace, log: Log) {
     this.#binary = binary
     this.#folder = folder
+    this.#arguments = serverArguments(folder, socketPath)
     this.#log = log
   }
 
@@ -201,7 +210,7 @@ class SupervisedServer {
       ? ['setpriv', '--pdeathsig', 'TERM', this.#binary]
       : [this.#binary]
     // A process group of its own: Ctrl-C in a terminal must not stop it before the gateway.
-    const child = spawn(command ?? this.#binary, [...prefix, ...serverArguments()], {
+    const child = spawn(command ?? this.#binary, [...prefix, ...this.#arguments], {
       cwd: this.#folder,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
