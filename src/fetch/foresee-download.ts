@@ -15,7 +15,7 @@ import { clocksOf } from './merged-body.ts'
 export interface ForeseeingParts {
   readonly fleet: Fleet
   readonly callLimits: CallLimits
-  /** For each device. */
+  /** How long each device may take to answer. */
   readonly timeoutMs: number
 }
 

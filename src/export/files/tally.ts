@@ -5,7 +5,7 @@ import type { SpanOutcome } from './spool.ts'
 
 export interface JoinedWindow {
   readonly window: ExportWindow
-  /** Of the spans that have packets. */
+  /** The inputs of the spans that have packets. */
   readonly inputs: readonly MergedInput[]
   readonly came: readonly { readonly device: string; readonly outcome: SpanOutcome | undefined }[]
 }

@@ -87,7 +87,7 @@ export function publishRoom(
 
 const ROOM_LIMIT_MS = 500
 
-/** Of the file system of a folder. */
+/** The bytes that are free in the file system of a folder. */
 export async function freeBytesOf(folder: string): Promise<bigint> {
   const { bavail, bsize } = await statfs(folder, { bigint: true })
   return bavail * bsize

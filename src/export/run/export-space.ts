@@ -10,9 +10,9 @@ import { targetOf } from './publish-export.ts'
 
 /** Bytes that an export will still need. */
 export interface NeededSpace {
-  /** For its files. */
+  /** Bytes for its files. */
   readonly files: bigint
-  /** For spans that are fetched and not joined yet. */
+  /** Bytes for spans that are fetched and not joined yet. */
   readonly spool: bigint
 }
 

@@ -17,7 +17,7 @@ import { spanPlan } from './fetch-span.ts'
 
 export interface Measuring {
   readonly order: ExportOrder
-  /** Of the piece. */
+  /** What is asked of the devices in this piece. */
   readonly query: DownloadQuery
   /** The devices that are read. */
   readonly devices: readonly string[]

@@ -14,7 +14,7 @@ export interface CanaryOptions {
   readonly store: ExportStore
   readonly log: Log
   readonly metrics: Metrics
-  /** Of the worker. */
+  /** The name of the worker. */
   readonly name: string
   readonly timings: Pick<WorkerTimings, 'canaryMs' | 'silentMs'>
   readonly watched: readonly WatchedQueue[]
