@@ -1,6 +1,7 @@
 /** A device on raw sockets that behaves until an attack says otherwise. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { OWN_LOOPBACK } from '../support/network/own-loopback.ts'
 
 export interface DeviceQuestion {
   /** Path and query. */
@@ -36,13 +37,13 @@ export class AttackingDevice {
 
   static async start(): Promise<AttackingDevice> {
     const device = new AttackingDevice()
-    device.#server.listen(0, '127.0.0.1')
+    device.#server.listen(0, OWN_LOOPBACK)
     await once(device.#server, 'listening')
     return device
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return `http://${OWN_LOOPBACK}:${(this.#server.address() as AddressInfo).port}`
   }
 
   /** From now on. A question that `behaviour` leaves to behaveWell is answered as it should be. */

@@ -6,6 +6,7 @@ import { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { putUser } from '../../src/auth/edit-users-file.ts'
 import { writeSiteTraffic } from '../../src/demo-traffic/site-traffic.ts'
 import { createTempCertificate } from '../support/access/temp-certificate.ts'
+import { OWN_LOOPBACK } from '../support/network/own-loopback.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import type { Scale } from './attack.ts'
 import { OurProgram } from './our-program.ts'
@@ -138,7 +139,7 @@ export class Stands implements AsyncDisposable {
     const storePath = join(folder, 'store')
     const settings = {
       deviceName: name,
-      listen: { port: 0 },
+      listen: { host: OWN_LOOPBACK, port: 0 },
       store: storePath,
       timeZone: 'UTC',
       auth: { users: this.#usersPath },

@@ -10,7 +10,7 @@ for (let index = first; index < first + count; index += 1)
 
 process.on('message', (command: HostCommand) => void obey(command))
 process.once('disconnect', () => process.exit())
-process.send?.(devices.map(({ port }) => port))
+process.send?.(devices.map(({ url }) => url))
 
 async function obey(command: HostCommand): Promise<void> {
   if (command.kind === 'mood') for (const index of command.devices) await setMood(index, command.mood)

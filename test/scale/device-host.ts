@@ -36,15 +36,15 @@ export type HostCommand =
 
 export class DeviceHost implements AsyncDisposable {
   readonly first: number
-  readonly ports: readonly number[]
+  readonly urls: readonly string[]
   readonly #child: ChildProcess
   readonly #answers = new Map<number, (state: HostState) => void>()
   #lastId = 0
 
-  private constructor(child: ChildProcess, first: number, ports: readonly number[]) {
+  private constructor(child: ChildProcess, first: number, urls: readonly string[]) {
     this.#child = child
     this.first = first
-    this.ports = ports
+    this.urls = urls
     child.on('message', ({ id, state }: { id: number; state: HostState }) => {
       this.#answers.get(id)?.(state)
       this.#answers.delete(id)
@@ -54,8 +54,8 @@ export class DeviceHost implements AsyncDisposable {
   static async start(settings: HostSettings): Promise<DeviceHost> {
     const program = join(REPOSITORY_ROOT, 'test/scale/device-host-program.ts')
     const child = fork(program, [JSON.stringify(settings)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    const [ports] = (await once(child, 'message')) as [readonly number[]]
-    return new DeviceHost(child, settings.first, ports)
+    const [urls] = (await once(child, 'message')) as [readonly string[]]
+    return new DeviceHost(child, settings.first, urls)
   }
 
   get pid(): number {
@@ -68,7 +68,7 @@ export class DeviceHost implements AsyncDisposable {
 
   /** Resolves when it is so. Devices of other hosts are left out. */
   async setMood(devices: readonly number[], mood: DeviceMood): Promise<void> {
-    const mine = devices.filter((device) => device >= this.first && device < this.first + this.ports.length)
+    const mine = devices.filter((device) => device >= this.first && device < this.first + this.urls.length)
     await this.#ask((id) => ({ id, kind: 'mood', devices: mine, mood }))
   }
 

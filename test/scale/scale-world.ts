@@ -107,10 +107,10 @@ function configOf(
   hosts: readonly DeviceHost[],
   devices: readonly number[],
 ): Record<string, unknown> {
-  const ports = hosts.flatMap((host) => host.ports)
+  const urls = hosts.flatMap((host) => host.urls)
   const members = devices.map((index) => ({
     name: `d${index}`,
-    url: `http://127.0.0.1:${ports[index]}`,
+    url: urls[index],
     user: SIMULATED_USER,
     password: { env: 'SIMULATED_PASSWORD' },
   }))

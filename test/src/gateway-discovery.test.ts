@@ -9,6 +9,7 @@ import { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../support/devices/fake-fleet.ts'
 import { eventually } from '../support/eventually.ts'
 import { type HttpGetOptions, httpGet, httpOpen } from '../support/http-get.ts'
+import { OWN_LOOPBACK } from '../support/network/own-loopback.ts'
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
 import { FakeKubernetes, makeSlice } from '../support/servers/fake-kubernetes.ts'
@@ -55,7 +56,7 @@ describe('a fleet that a directory tells of', { timeout: 240_000 }, () => {
               tokenFile: join(folder.path, 'token'),
             },
             scheme: 'http',
-            allowCidrs: ['127.0.0.1/32'],
+            allowCidrs: [`${OWN_LOOPBACK}/32`],
             user: 'gateway',
             password: { file: join(folder.path, 'password') },
           },
@@ -78,7 +79,7 @@ describe('a fleet that a directory tells of', { timeout: 240_000 }, () => {
     await using d0 = await FakeDevice.start('d0', fleetPcap(0, PACKETS))
     await using d1 = await FakeDevice.start('d1', fleetPcap(1, PACKETS))
     await using kubernetes = await FakeKubernetes.start()
-    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d1.port))
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: OWN_LOOPBACK }], d1.port))
     kubernetes.isBroken = true
     await using gateway = await start(kubernetes, [d0], 'pending')
     const ready = await ask(gateway, '/readyz')
@@ -109,7 +110,7 @@ describe('a fleet that a directory tells of', { timeout: 240_000 }, () => {
     await using d0 = await FakeDevice.start('d0', fleetPcap(0, PACKETS))
     const d1 = await FakeDevice.start('d1', fleetPcap(1, PACKETS))
     await using kubernetes = await FakeKubernetes.start()
-    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d1.port))
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: OWN_LOOPBACK }], d1.port))
     await using gateway = await start(kubernetes, [d0], 'vanished')
     await untilReady(gateway)
     const { port } = d1
@@ -128,7 +129,7 @@ describe('a fleet that a directory tells of', { timeout: 240_000 }, () => {
         { limitMs: LIMIT_MS, message: 'the alert sees it' },
       )
     }
-    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1', ready: false }], port))
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: OWN_LOOPBACK, ready: false }], port))
     kubernetes.put(makeSlice('b', [{ name: 'd1', address: '127.0.0.2' }], port))
     await isMissed()
     kubernetes.remove('a')
@@ -146,7 +147,7 @@ describe('a fleet that a directory tells of', { timeout: 240_000 }, () => {
     const large = fleetPcap(1, LARGE_PACKETS)
     await using d1 = await FakeDevice.start('d1', large)
     await using kubernetes = await FakeKubernetes.start()
-    const slice = makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d1.port)
+    const slice = makeSlice('a', [{ name: 'pod-1', address: OWN_LOOPBACK }], d1.port)
     kubernetes.put(slice)
     await using gateway = await start(kubernetes, [d0], 'silent')
     await untilReady(gateway)
@@ -224,7 +225,7 @@ describe('a fleet that a directory tells of', { timeout: 240_000 }, () => {
     }
     await areRefused(gateway.as.full)
     for (const path of LISTS) assert.equal((await ask(gateway, path)).status, 200, path)
-    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d0.port))
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: OWN_LOOPBACK }], d0.port))
     await eventually(async () => (await ask(gateway, TIMERANGE)).status === 200, {
       limitMs: LIMIT_MS,
       message: 'the device is found',

@@ -13,6 +13,7 @@ import { createTempCertificate, type TempCertificate } from '../support/access/t
 import type { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap, startFakeFleet } from '../support/devices/fake-fleet.ts'
 import { eventually } from '../support/eventually.ts'
+import { OWN_LOOPBACK } from '../support/network/own-loopback.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
 import { FakeKubernetes, makeSlice } from '../support/servers/fake-kubernetes.ts'
 import { DEVICE_PASSWORD } from '../support/suite-secrets.ts'
@@ -285,7 +286,7 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
           },
           scheme: 'http',
           keepS: 0,
-          allowCidrs: ['127.0.0.1/32'],
+          allowCidrs: [`${OWN_LOOPBACK}/32`],
           site: 'k8s',
           user: 'gateway',
           password: { file: 'password' },
@@ -293,7 +294,7 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
       ],
     })
     await untilNames('d0')
-    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '127.0.0.1' }], d1.port))
+    kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: OWN_LOOPBACK }], d1.port))
     await untilNames('d0,pod-1')
     const answer = await ask(`${TIMERANGE}&Device=site=k8s`)
     assert.ok(Buffer.from(await answer.arrayBuffer()).equals(fleetPcap(1, PACKETS)))

@@ -25,9 +25,10 @@ interface BreakingProxy extends AsyncDisposable {
   passedBytes: number
 }
 
-async function startBreakingProxy(targetPort: number): Promise<BreakingProxy> {
+async function startBreakingProxy(deviceUrl: string): Promise<BreakingProxy> {
+  const { hostname, port } = new URL(deviceUrl)
   const server = createServer((client) => {
-    const device = createConnection(targetPort, '127.0.0.1')
+    const device = createConnection(Number(port), hostname)
     let bytes = 0
     const end = (): void => {
       client.destroy()
@@ -80,7 +81,7 @@ describe('a download from appliances goes on', { timeout: 180_000 }, () => {
       capture = await writeBigCapture(path, PACKETS)
       await appliance.importFiles('big', path)
       appliances.push(appliance)
-      proxies.push(parts.use(await startBreakingProxy(Number(new URL(appliance.url).port))))
+      proxies.push(parts.use(await startBreakingProxy(appliance.url)))
     }
     const devices = appliances.map((appliance, index) => {
       const [user = '', password = ''] = appliance.credentials('user').split(':')

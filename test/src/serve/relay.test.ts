@@ -105,6 +105,7 @@ describe('a relay', { timeout: 240_000 }, () => {
           const lines = head ?? `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`
           answers(pieces(bytes(lines, frame(body)), lengths))
           const answer = await httpGet(front.url)
+          assert.equal(answer.status, 200, answer.body.toString())
           assert.ok(answer.body.equals(body))
         }
       })

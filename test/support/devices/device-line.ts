@@ -7,7 +7,7 @@ const HEAD = Buffer.from('HTTP/1.1 ')
 const BUSY = Buffer.from('HTTP/1.1 503')
 
 export class DeviceLine implements AsyncDisposable {
-  readonly #port: number
+  readonly #device: URL
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #isDown = false
@@ -22,14 +22,14 @@ export class DeviceLine implements AsyncDisposable {
   /** Each connection breaks after so many bytes of the device. */
   cutAfterBytes = Number.POSITIVE_INFINITY
 
-  private constructor(port: number) {
-    this.#port = port
+  private constructor(device: URL) {
+    this.#device = device
     this.#server = createServer((client) => this.#accept(client))
   }
 
-  /** Leads to a port of this machine. */
-  static async start(port: number): Promise<DeviceLine> {
-    const line = new DeviceLine(port)
+  /** Leads to a device. */
+  static async start(deviceUrl: string): Promise<DeviceLine> {
+    const line = new DeviceLine(new URL(deviceUrl))
     line.#server.listen(0, '127.0.0.1')
     await once(line.#server, 'listening')
     return line
@@ -59,7 +59,8 @@ export class DeviceLine implements AsyncDisposable {
   #accept(client: Socket): void {
     client.on('error', () => undefined)
     if (this.#isDown) return void client.resetAndDestroy()
-    const device = createConnection({ port: this.#port, host: '127.0.0.1', noDelay: true })
+    const { hostname, port } = this.#device
+    const device = createConnection({ port: Number(port), host: hostname, noDelay: true })
     device.on('error', () => undefined)
     for (const socket of [client, device]) this.#sockets.add(socket)
     client.pipe(device)

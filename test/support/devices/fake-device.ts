@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 
@@ -94,7 +95,7 @@ export class FakeDevice implements AsyncDisposable {
 
   static async start(name: string, pcap: Buffer, port = 0): Promise<FakeDevice> {
     const device = new FakeDevice(name, pcap)
-    device.#server.listen(port, '127.0.0.1')
+    device.#server.listen(port, OWN_LOOPBACK)
     await once(device.#server, 'listening')
     return device
   }
@@ -104,7 +105,7 @@ export class FakeDevice implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}`
+    return `http://${OWN_LOOPBACK}:${this.port}`
   }
 
   /** For the gateway's configuration. The test sets the environment variable FAKE_DEVICE_PASSWORD. */

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
 
 /** Of the real server: a port of this machine or a Unix socket. */
-export type ProxyTarget = { readonly port: number } | { readonly path: string }
+export type ProxyTarget = { readonly host: string; readonly port: number } | { readonly path: string }
 
 interface Pair {
   readonly client: Socket

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 
 /** How the connection goes on when everything is written: it is closed, reset, or nothing happens. */
@@ -35,13 +36,13 @@ export class RawDevice implements AsyncDisposable {
 
   static async start(): Promise<RawDevice> {
     const device = new RawDevice()
-    device.#server.listen(0, '127.0.0.1')
+    device.#server.listen(0, OWN_LOOPBACK)
     await once(device.#server, 'listening')
     return device
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return `http://${OWN_LOOPBACK}:${(this.#server.address() as AddressInfo).port}`
   }
 
   /** Open connections. */

@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 import { SIMULATED_BEGIN_NS, type SimulatedCapture, simulatedCapture } from './simulated-capture.ts'
 
@@ -67,8 +68,9 @@ export class SimulatedDevice implements AsyncDisposable {
     return device
   }
 
-  get port(): number {
-    return this.#port
+  /** The same whenever it is on. */
+  get url(): string {
+    return `http://${OWN_LOOPBACK}:${this.#port}`
   }
 
   get readers(): number {
@@ -83,7 +85,7 @@ export class SimulatedDevice implements AsyncDisposable {
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })
-    server.listen(this.#port, '127.0.0.1')
+    server.listen(this.#port, OWN_LOOPBACK)
     await once(server, 'listening')
     this.#port = (server.address() as AddressInfo).port
     this.#server = server

@@ -19,7 +19,8 @@ for (let index = 0; index < settings.devices; index += 1) {
     isStranded: (port) => deviceProxies.some((proxies) => proxies[index]?.isStranded(port) === true),
   })
   devices.push(device)
-  for (const proxies of deviceProxies) proxies.push(await FaultProxy.start({ port: device.port }))
+  const { hostname: host, port } = new URL(device.url)
+  for (const proxies of deviceProxies) proxies.push(await FaultProxy.start({ host, port: Number(port) }))
 }
 for (let gateway = 0; gateway < settings.gateways; gateway += 1)
   redisProxies.push(await FaultProxy.start({ path: settings.redisPath }))

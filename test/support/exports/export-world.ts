@@ -90,7 +90,7 @@ export class ExportWorld implements AsyncDisposable {
         await writeExportCapture(path, { device: index, bytes: options.captureBytes })
         await appliance.importFiles(name, path)
       }
-      const line = building.use(await DeviceLine.start(Number(new URL(appliance.url).port)))
+      const line = building.use(await DeviceLine.start(appliance.url))
       devices.push({ name, appliance, line })
     }
     process.env.EXPORT_WORLD_PASSWORD = (devices[0]?.appliance.credentials('full') ?? '').split(':')[1] ?? ''

@@ -1,6 +1,7 @@
 /** A device on raw sockets that does with each download what the test registered for it. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import type { SeededRandom } from '../seeded-random.ts'
 import { HOSTILE_ACTS, type HostileScene } from './hostile-behaviours.ts'
 import { type HostileCompression, honestFile } from './hostile-case.ts'
@@ -48,13 +49,13 @@ export class HostileDevice implements AsyncDisposable {
 
   static async start(options: HostileDeviceOptions): Promise<HostileDevice> {
     const device = new HostileDevice(options)
-    device.#server.listen(0, '127.0.0.1')
+    device.#server.listen(0, OWN_LOOPBACK)
     await once(device.#server, 'listening')
     return device
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return `http://${OWN_LOOPBACK}:${(this.#server.address() as AddressInfo).port}`
   }
 
   /** For downloads of ranges that end at `endNs`, from the first request on. */

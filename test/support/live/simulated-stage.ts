@@ -48,9 +48,9 @@ export async function startSimulatedStage(options: SimulatedStageOptions): Promi
 }
 
 function settingsOf(devices: readonly SimulatedDevice[], group: number): readonly unknown[] {
-  return devices.map(({ port }, index) => ({
+  return devices.map(({ url }, index) => ({
     name: stageName(group, index),
-    url: `http://127.0.0.1:${port}`,
+    url,
     user: SIMULATED_USER,
     password: { env: 'SIMULATED_PASSWORD' },
   }))

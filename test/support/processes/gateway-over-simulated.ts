@@ -27,12 +27,12 @@ export async function startSimulatedWorld(options: SimulatedWorldOptions): Promi
     devices.push(starting.use(await SimulatedDevice.start({ index, tickMs: 1, ...options })))
   }
   const members = devices.map(
-    ({ name, port }) =>
+    ({ name, url }) =>
       ({
         password: SIMULATED_PASSWORD,
         config: {
           name,
-          url: `http://127.0.0.1:${port}`,
+          url,
           user: SIMULATED_USER,
           password: { env: 'FAKE_DEVICE_PASSWORD' },
         },

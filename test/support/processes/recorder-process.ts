@@ -10,6 +10,7 @@ import { stringify } from 'yaml'
 import type { CaptureReport } from '../../../appliance/link/capture-report.ts'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { type CaptureWire, inNamespace } from '../network/capture-wire.ts'
+import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 
 export interface RecorderProcessOptions {
@@ -46,7 +47,7 @@ export class RecorderProcess implements AsyncDisposable {
     const recorder = new RecorderProcess(options)
     const port = { port: 0, interface: options.wire.interfaceName, ringBytes: 2 ** 24 }
     const config = {
-      listen: { port: 0 },
+      listen: { host: OWN_LOOPBACK, port: 0 },
       store: recorder.storePath,
       timeZone: 'UTC',
       logLevel: 'warn',

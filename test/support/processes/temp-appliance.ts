@@ -11,6 +11,7 @@ import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { ROLES, type Role } from '../../../src/base/scopes.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from '../http-get.ts'
+import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { APPLIANCE_PASSWORD, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
 
@@ -61,7 +62,7 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   const log = searchedLog()
   parts.defer(log.refuseSecrets)
   const config = applianceConfigSchema.parse({
-    listen: { port: 0 },
+    listen: { host: OWN_LOOPBACK, port: 0 },
     store: storePath,
     timeZone: 'UTC',
     auth: { users },

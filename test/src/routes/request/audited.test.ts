@@ -127,9 +127,11 @@ describe('the audit of a gateway', { timeout: 240_000 }, () => {
   test('counts what is more than 20 failed logins in a second', async () => {
     const headers = { authorization: 'Digest nonsense' }
     const before = (await auditEntries(folder)).length
+    const startedMs = performance.now()
     for (let i = 0; i < 200; i += 1) await httpGet(`${fleet.gateway.url}/v1/devices`, { headers })
+    const seconds = Math.floor((performance.now() - startedMs) / 1_000) + 2
     const told = (await auditEntries(folder)).slice(before)
-    assert.ok(told.length > 10 && told.length < 150, `${told.length}`)
+    assert.ok(told.length > 10 && told.length < 22 * seconds, `${told.length} in less than ${seconds} s`)
   })
 
   test('has no secret, whatever parameter it is in', async () => {
@@ -180,19 +182,23 @@ describe('the audit of a gateway', { timeout: 240_000 }, () => {
 
   test('is listed for who may read it, page by page', async () => {
     assert.equal((await ask('user', '/v1/audit')).status, 403)
+    const nameOf = ({ at, event, seq }: Record<string, unknown>) => `${at} ${event} ${seq}`
+    const written = async () => (await auditEntries(folder)).map(nameOf)
+    const writtenBefore = await written()
     const seen: string[] = []
     let path: string | undefined = '/v1/audit?Limit=7'
     while (path !== undefined) {
       const answer = await ask('full', path)
       assert.equal(answer.status, 200, answer.body.toString())
       const { entries, next } = AUDIT_PAGE.parse(answer.json())
-      seen.push(...entries.map(({ chain, seq }) => `${chain} ${seq}`))
+      seen.push(...entries.map(nameOf))
       path = next === null ? undefined : `/v1/audit?Limit=7&After=${encodeURIComponent(next)}`
     }
-    const all = await auditEntries(folder)
     assert.equal(new Set(seen).size, seen.length)
-    // Those that were refused above are there; none comes while it is read.
-    assert.equal(seen.length, all.length)
+    // The end of a download may come while it is read.
+    const writtenAfter = new Set(await written())
+    assert.ok(writtenBefore.every((entry) => seen.includes(entry)))
+    assert.ok(seen.every((entry) => writtenAfter.has(entry)))
   })
 
   test('is listed by user, event, device and time', async () => {
