@@ -44,7 +44,7 @@ export class SupervisedProgram implements AsyncDisposable {
 
   async #watch(): Promise<void> {
     const { signal } = this.#stop
-    for (;;) {
+    while (!signal.aborted) {
       const startedMs = performance.now()
       await this.#program.ended
       if (signal.aborted) return

@@ -5,23 +5,27 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { startChildProgram } from '../../../src/command/child-program.ts'
-import { SupervisedProgram } from '../../../src/command/supervised-program.ts'
+import { SupervisedProgram, type SupervisedProgramOptions } from '../../../src/command/supervised-program.ts'
 import { eventually } from '../../support/eventually.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
+/** How a recorder is started whose configuration and store lie in `folder`. */
+async function recorderStart(folder: string): Promise<SupervisedProgramOptions['start']> {
+  const configPath = join(folder, 'appliance.yaml')
+  await writeFile(configPath, `store: ${join(folder, 'store')}\nauth: { users: ./users.yaml }\n`)
+  return (appends) =>
+    startChildProgram('recorder', ['recorder', '--config', configPath], {
+      logPath: join(folder, 'log'),
+      appends,
+    })
+}
+
 test('a recorder that is killed is back with its capture; one that is stopped stays away', async () => {
   await using folder = await tempFolder()
-  const store = join(folder.path, 'store')
-  const configPath = join(folder.path, 'appliance.yaml')
-  await writeFile(configPath, `store: ${store}\nauth: { users: ./users.yaml }\n`)
   const ended: number[] = []
-  const client = new RecorderClient(store)
+  const client = new RecorderClient(join(folder.path, 'store'))
   const program = await SupervisedProgram.start({
-    start: (appends) =>
-      startChildProgram('recorder', ['recorder', '--config', configPath], {
-        logPath: join(folder.path, 'log'),
-        appends,
-      }),
+    start: await recorderStart(folder.path),
     onRestart: ({ pid }) => void ended.push(pid),
     stopGraceMs: 5_000,
   })
@@ -37,4 +41,25 @@ test('a recorder that is killed is back with its capture; one that is stopped st
   await program[Symbol.asyncDispose]()
   assert.throws(() => process.kill(program.pid, 0), { code: 'ESRCH' })
   assert.equal(ended.length, 1)
+})
+
+test('one that is stopped while it is started again ends too', { timeout: 60_000 }, async () => {
+  await using folder = await tempFolder()
+  const start = await recorderStart(folder.path)
+  const stopping = Promise.withResolvers<void>()
+  const pids: number[] = []
+  const program: SupervisedProgram = await SupervisedProgram.start({
+    start: async (isRestart) => {
+      const started = await start(isRestart)
+      pids.push(started.pid)
+      if (isRestart) stopping.resolve(program[Symbol.asyncDispose]())
+      return started
+    },
+    onRestart: () => undefined,
+    stopGraceMs: 5_000,
+  })
+  process.kill(program.pid, 'SIGKILL')
+  await stopping.promise
+  assert.equal(pids.length, 2)
+  for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
 })
