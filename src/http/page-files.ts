@@ -59,7 +59,7 @@ export class PageFiles {
 
 const INDEX = 'index.html'
 
-/** Of files. */
+/** The names of the files in a folder; none where the folder is missing. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true })

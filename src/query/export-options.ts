@@ -16,7 +16,7 @@ const PART_BYTES_MIN = 1_048_576n
 const PART_BYTES_MAX = 2n ** 43n
 const LIST_MAX = 1_000
 
-/** Of the order of an export. */
+/** The parameters that an order of an export has beside those of a download. */
 export const EXPORT_PARAMETERS = {
   /** Length of the time that a file holds. */
   partTimeNs: {
@@ -92,7 +92,7 @@ export const SCHEDULE_PARAMETERS = {
 
 export type ScheduleOptions = ParameterValues<typeof SCHEDULE_PARAMETERS>
 
-/** Of lists that come in pages. */
+/** The parameters of lists that come in pages. */
 export const EXPORT_LIST_PARAMETERS = {
   limit: {
     name: 'Limit',
@@ -114,7 +114,7 @@ export const EXPORT_LIST_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** Of the file of an export. */
+/** The parameters of the file of an export. */
 export const EXPORT_FILE_PARAMETERS = {
   part: {
     name: 'Part',

@@ -52,7 +52,7 @@ export interface TextSchema {
 
 /** Where a request is read, on which depend the rows that count and what some texts mean. */
 export interface ReadContext {
-  /** Of a download. */
+  /** Which kind of download is asked for. */
   readonly kind?: string
   /** Who reads: a device, the gateway for one device, or for the fleet. Default: a device. */
   readonly at?: 'device' | 'gateway' | 'fleet'

@@ -224,7 +224,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...SESSION_API.show, handler: showSession },
   { ...SESSION_API.end, handler: endSession },
 
-  // For those who run it.
+  // What whoever runs the gateway looks at.
   { ...OPERATIONS.metrics, handler: showMetrics },
   { ...OPERATIONS.alive, handler: live },
   { ...OPERATIONS.ready, handler: ready },
