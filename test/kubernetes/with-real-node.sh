@@ -28,7 +28,9 @@ mkdir logs cni
 end() {
   status=$?
   if [ -n "${NODE_LOGS:-}" ]; then mkdir -p "$NODE_LOGS" && cp "$HOME_FOLDER"/logs/*.log "$NODE_LOGS"; fi
-  # Containers end with this process namespace; the folder below the tmpfs is the machine's.
+  # All of this process namespace: what still takes a pod away would write into the folder below the tmpfs, the machine's.
+  kill -s KILL -- -1
+  wait
   cd / && umount --lazy "$HOME_FOLDER" && rmdir "$HOME_FOLDER"
   exit "$status"
 }
