@@ -1,0 +1,56 @@
+// A segment as the log of its capture describes it (segments.log in FORMAT.md): enough to choose
+// and to plan without opening one of its files.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace capfleet {
+
+inline constexpr uint32_t kLogHeaderBytes = 64;
+inline constexpr uint32_t kLogEntryBytes = 64;
+
+enum SegmentFlags : uint16_t {
+  kSegmentFlat = 1,     ///< its files lie directly in the port's folder, not in a group's subfolder
+  kSegmentDamaged = 2,  ///< packets of it are known to be lost
+  kSegmentGrowing = 4,  ///< it is being written; never on the disk, only in calls of the engine
+};
+
+struct SegmentEntry {
+  uint32_t number = 0;
+  uint32_t port = 0;
+  uint16_t flags = 0;  ///< SegmentFlags
+  int64_t minNs = 0;   ///< smallest timestamp
+  int64_t maxNs = 0;   ///< largest timestamp (inclusive)
+  uint64_t packets = 0;
+  uint64_t bytes = 0;  ///< of the .pcap file
+  uint32_t linkTypeWord = 0;
+  uint32_t snaplen = 0;
+  uint32_t sideBytes = 0;  ///< of index, tallies and sieves together
+
+  bool isGrowing() const { return (flags & kSegmentGrowing) != 0; }
+};
+
+/// The segments of one capture port that a job reads, in recording order.
+struct StreamSegments {
+  std::string folder;  ///< of the port, e.g. .../<capture>/cap0
+  std::vector<SegmentEntry> segments;
+
+  /// The path of one of them without ending.
+  std::string pathOf(const SegmentEntry& segment) const;
+};
+
+/// Reads entries as segments.log has them, kLogEntryBytes each. Their checksums are not looked at:
+/// whoever read the log has checked them.
+std::vector<SegmentEntry> parseSegmentEntries(std::span<const uint8_t> bytes);
+
+/// Writes the checksum of each entry in `bytes`, the first of which will stand at `fileOffset` of
+/// the log. A checksum covers the place too, so that an entry is valid only where it was written.
+void sealLogEntries(std::span<uint8_t> bytes, uint64_t fileOffset);
+
+/// Whether the entry (kLogEntryBytes) that stands at this offset of the log is undamaged.
+bool isValidLogEntry(const uint8_t* entry, uint64_t fileOffset);
+
+}  // namespace capfleet

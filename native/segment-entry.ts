@@ -1,0 +1,94 @@
+/**
+ * Entries of a capture's segment log (segments.log in FORMAT.md): 64 bytes each. The same bytes tell the engine which
+ * segments to read, so that a download of 100,000 segments passes one buffer and opens no file before it needs it.
+ */
+
+export const LOG_HEADER_BYTES = 64
+export const LOG_ENTRY_BYTES = 64
+
+/** What an entry says; the values are those on the disk. */
+export const LogEntryKind = {
+  /** A segment that is finished. A later entry for the same segment replaces it. */
+  finished: 1,
+  /** A finished segment that is no longer held. */
+  removed: 2,
+  /** What all segments of a port held that were removed before the log was compacted. */
+  removedBefore: 3,
+  /** The capture has ended: minNs and maxNs are its time of recording. */
+  closed: 4,
+  /** Packets that the recording has lost so far: `packets` in the kernel's ring, `bytes` for the disk. */
+  drops: 5,
+} as const
+export type LogEntryKind = (typeof LogEntryKind)[keyof typeof LogEntryKind]
+
+/** Bits of LogEntry.flags. */
+export const SegmentFlag = {
+  /** The files lie directly in the port's folder, as in stores of format 1. */
+  flat: 1,
+  /** Packets of it are known to be lost. */
+  damaged: 2,
+  /** It is being written. Never on the disk, only in what the engine is given. */
+  growing: 4,
+} as const
+
+export interface LogEntry {
+  readonly kind: LogEntryKind
+  /** 0 to 255. */
+  readonly port: number
+  readonly flags: number
+  /** 1 for 00000001.pcap. */
+  readonly number: number
+  /** The smallest and the largest timestamp, both inclusive. */
+  readonly minNs: bigint
+  readonly maxNs: bigint
+  readonly packets: bigint
+  /** Of the segment file, file header included. */
+  readonly bytes: bigint
+  /** Link type word of the segment's PCAP header. */
+  readonly linkType: number
+  readonly snaplen: number
+  /** Of index, tallies and sieves together. */
+  readonly sideBytes: number
+}
+
+/** Writes an entry without its checksum. */
+export function writeLogEntry(into: Buffer, at: number, entry: LogEntry): void {
+  into.writeUInt8(entry.kind, at)
+  into.writeUInt8(entry.port, at + 1)
+  into.writeUInt16LE(entry.flags, at + 2)
+  into.writeUInt32LE(entry.number, at + 4)
+  into.writeBigInt64LE(entry.minNs, at + 8)
+  into.writeBigInt64LE(entry.maxNs, at + 16)
+  into.writeBigUInt64LE(entry.packets, at + 24)
+  into.writeBigUInt64LE(entry.bytes, at + 32)
+  into.writeUInt32LE(entry.linkType, at + 40)
+  into.writeUInt32LE(entry.snaplen, at + 44)
+  into.writeUInt32LE(entry.sideBytes, at + 48)
+  into.writeUInt32LE(0, at + 52)
+}
+
+/** Reads an entry whose checksum is known to be right. */
+export function readLogEntry(from: Buffer, at: number): LogEntry {
+  return {
+    kind: from.readUInt8(at) as LogEntryKind,
+    port: from.readUInt8(at + 1),
+    flags: from.readUInt16LE(at + 2),
+    number: from.readUInt32LE(at + 4),
+    minNs: from.readBigInt64LE(at + 8),
+    maxNs: from.readBigInt64LE(at + 16),
+    packets: from.readBigUInt64LE(at + 24),
+    bytes: from.readBigUInt64LE(at + 32),
+    linkType: from.readUInt32LE(at + 40),
+    snaplen: from.readUInt32LE(at + 44),
+    sideBytes: from.readUInt32LE(at + 48),
+  }
+}
+
+/** Entries one after the other, as the engine takes them. */
+export function packLogEntries(entries: readonly LogEntry[]): Buffer {
+  const packed = Buffer.alloc(entries.length * LOG_ENTRY_BYTES)
+  entries.forEach((entry, i) => {
+    writeLogEntry(packed, i * LOG_ENTRY_BYTES, entry)
+  })
+  return packed
+}
