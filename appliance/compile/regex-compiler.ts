@@ -38,12 +38,18 @@ interface RegexFilter {
   readonly begin: number
 }
 
-/** "/text/i" as other tools write it: between slashes, with flags behind them, is "(?i)text". */
+/** "/text/i" as other tools write it: between slashes, followed by flags, is "(?i)text". */
 function readFilter(filter: string): RegexFilter {
-  const [, text = '', letters = ''] = /^\/(.+)\/((?!.*(.).*\3)[ism]*)$/s.exec(filter) ?? []
-  if (text === '') return { pattern: filter, begin: 0 }
+  const end = filter.lastIndexOf('/')
+  const letters = filter.slice(end + 1)
+  if (!filter.startsWith('/') || end < 2 || !areFlags(letters)) return { pattern: filter, begin: 0 }
   const flags = letters === '' ? '' : `(?${letters})`
-  return { pattern: `${flags}${text}`, begin: 1 - flags.length }
+  return { pattern: `${flags}${filter.slice(1, end)}`, begin: 1 - flags.length }
+}
+
+/** Whether the letters are flags, each given once. */
+function areFlags(letters: string): boolean {
+  return /^[ism]{0,3}$/.test(letters) && new Set(letters).size === letters.length
 }
 
 const BYTE_INDEX = / at index (\d+)/

@@ -62,6 +62,8 @@ function randomHex(bytes: number): string {
   return RANDOM.toString('hex', from, randomUsed)
 }
 
+/** Longer headers are dropped before they are parsed: both come from strangers, with every request. */
+const TRACEPARENT_LENGTH_MAX = 256
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const SAMPLED = 1
 
@@ -69,12 +71,15 @@ const SAMPLED = 1
 function parseTraceparent(
   text: string,
 ): Pick<TraceContext, 'traceId' | 'parentId' | 'isSampled'> | undefined {
+  if (text.length > TRACEPARENT_LENGTH_MAX) return undefined
   const [, version, traceId = '', parentId = '', flags = '', more] = TRACEPARENT.exec(text) ?? []
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined
   if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return undefined
   return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 }
 }
 
+/** A longer tracestate is dropped before it is parsed. */
+const GIVEN_STATE_LENGTH_MAX = 4_096
 const MEMBERS_MAX = 32
 /** As much must be passed on; what is beyond is cut off by whole members, long ones first. */
 const STATE_LENGTH_MAX = 512
@@ -84,11 +89,13 @@ const KEY = /^([a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9
 /** Printable, without comma and equals sign, and no space at the end. */
 const VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/
 
-/** "" when any part of it is wrong. */
+/** The members of a tracestate, or "" if it is too long or any part of it is malformed. */
 function parseTracestate(text: string): string {
+  if (text.length > GIVEN_STATE_LENGTH_MAX) return ''
   const members = text
     .split(',')
-    .map((member) => member.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    // A header has no other blanks than spaces and tabs; trim() would allow a few more, which Node refuses.
+    .map((member) => member.trim())
     .filter((member) => member !== '')
   const keys = members.map((member) => member.split('=', 1)[0] ?? '')
   const isRight = members.every((member, at) => isMember(member, keys[at] ?? ''))

@@ -20,7 +20,8 @@ export type BodyLength = 'chunked' | 'until-close' | number
 export class MalformedAnswer extends Error {}
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n|$)/
-const HEADER_LINE = /([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)(?:\r\n|$)/y
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 /** The longest body in bytes: more than any file has, and still exact as a double. */
 const LENGTH = /^\d{1,15}$/
 
@@ -47,16 +48,32 @@ export function hasBody({ status }: Pick<ResponseHead, 'status'>): boolean {
 export function parseHeaderLines(text: string, begin: number): Readonly<Record<string, string>> {
   // Without a prototype: "__proto__" is a valid name.
   const headers: Record<string, string> = Object.create(null)
-  HEADER_LINE.lastIndex = begin
-  while (HEADER_LINE.lastIndex < text.length) {
-    const match = HEADER_LINE.exec(text)
-    if (match === null) throw new MalformedAnswer('sent a malformed header line')
-    const [, name = '', value = ''] = match
-    const key = name.toLowerCase()
+  for (let at = begin; at < text.length; ) {
+    const end = text.indexOf('\r\n', at)
+    const line = end < 0 ? text.slice(at) : text.slice(at, end)
+    at = end < 0 ? text.length : end + 2
+    const colon = line.indexOf(':')
+    const key = line.slice(0, Math.max(colon, 0)).toLowerCase()
+    const value = withoutBlanks(line, colon + 1)
+    if (!HEADER_NAME.test(key) || !HEADER_VALUE.test(value))
+      throw new MalformedAnswer('sent a malformed header line')
     const earlier = headers[key]
-    headers[key] = earlier === undefined ? value.trimEnd() : `${earlier}, ${value.trimEnd()}`
+    headers[key] = earlier === undefined ? value : `${earlier}, ${value}`
   }
   return headers
+}
+
+/** The rest of a line starting at `begin`, without the spaces and tabs around it. */
+function withoutBlanks(line: string, begin: number): string {
+  let from = begin
+  let to = line.length
+  while (from < to && isBlank(line, from)) from += 1
+  while (to > from && isBlank(line, to - 1)) to -= 1
+  return line.slice(from, to)
+}
+
+function isBlank(line: string, at: number): boolean {
+  return line[at] === ' ' || line[at] === '\t'
 }
 
 function framingOf(headers: Readonly<Record<string, string>>, isHttp11: boolean): BodyLength {

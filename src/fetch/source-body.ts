@@ -187,6 +187,6 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
 
 /** Our appliance ends a whole stream with a trailer; a proxy in between may lose the announcement. */
 function announcesCompletion({ head }: BodyStream): boolean {
-  const names = (head.headers.trailer ?? '').toLowerCase().split(/[\t ]*,[\t ]*/)
-  return names.includes('capfleet-complete')
+  const names = (head.headers.trailer ?? '').toLowerCase().split(',')
+  return names.some((name) => name.trim() === 'capfleet-complete')
 }

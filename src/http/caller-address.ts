@@ -15,7 +15,7 @@ export function addressOf({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>)
 
 /** The first four groups, as "2001:db8:0:1::/64". */
 function networkOf(address: string): string {
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::')
+  const [head = '', tail] = (address.split('%', 1)[0] ?? '').split('::')
   const groups = head === '' ? [] : head.split(':')
   const behind = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - behind.length)

@@ -64,8 +64,8 @@ async function* bodyOf(response: IncomingMessage, { signal }: SentRequest): Asyn
   }
 }
 
-/** In the words of OpenSSL, of an answer that is plain HTTP. */
-const PLAIN_ANSWER = /SSL routines:.*wrong version number|packet length too long/i
+/** What OpenSSL says about an answer that is plain HTTP. */
+const PLAIN_ANSWER = /wrong version number|packet length too long/i
 
 type Asked = Pick<SentRequest, 'method' | 'url'>
 
