@@ -6,6 +6,13 @@ import { badParameter, type ParameterRows, type ParameterType, quote } from '../
 
 const TICKET_LIFETIME_MAX_S = 3_600
 const NS_PER_S = 1_000_000_000n
+/** A longer address fits in no request. */
+const TARGET_LENGTH_MAX = 65_536
+
+/** The scopes of a new token in the page and on the command line, unless others are given. */
+export const USUAL_SCOPES = 'device:read,capture:download'
+/** There, these words lift a restriction; an empty field does not. */
+const UNRESTRICTED: Readonly<Record<string, string>> = { Scopes: 'all', Devices: '*' }
 
 export const TOKEN_PARAMETERS = {
   lifetimeS: {
@@ -67,7 +74,7 @@ export const TICKET_PARAMETERS = {
   for: {
     name: 'For',
     says: 'The path and the query of a download, as they would be asked for with credentials.',
-    type: TEXT,
+    type: { ...TEXT, schema: { type: 'string', maxLength: TARGET_LENGTH_MAX } },
     required: true,
     example: '/api/v1/pcap/timerange?TSBegin=-15m&TSEnd=now',
   },

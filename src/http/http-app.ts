@@ -14,6 +14,7 @@ import { epochMs } from '../base/spans.ts'
 import { continueTrace, type TraceContext, type TraceHeaders } from '../base/trace-context.ts'
 import { TrustedProxies } from './caller-address.ts'
 import { refusalOf } from './connection-limits.ts'
+import { refuseLongHeaders } from './header-limits.ts'
 import { ServerTiming } from './server-timing.ts'
 import { isAskedByPage } from './session-cookie.ts'
 
@@ -63,6 +64,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     if (ctx.path.includes('//')) ctx.path = ctx.path.replaceAll(/\/{2,}/g, '/')
     try {
       refuseConnection(ctx)
+      refuseLongHeaders(ctx.req.headers)
       await next()
       if (ctx.status === 404 && ctx.body === undefined && ctx.respond !== false) throw noSuchPath(ctx.path)
     } catch (error) {

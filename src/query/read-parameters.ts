@@ -87,8 +87,14 @@ export function refuseMiscased(tables: readonly ParameterRows[], given: GivenPar
     if (known.has(name)) continue
     const meant = [...known].find((other) => other.toLowerCase() === name.toLowerCase())
     if (meant !== undefined) throw badParameter(name, `is spelt ${meant}; upper and lower case matter`)
+/** The longest text of a parameter whose type states no other limit, in characters. */
+const TEXT_LENGTH_MAX = 4_096
+
   }
 }
+  const { maxLength = TEXT_LENGTH_MAX } = type.schema
+  if ((given.get(name)?.length ?? 0) > maxLength)
+    throw badParameter(name, `is longer than ${maxLength} characters; shorten it`)
 
 function hasRow(rows: ParameterRows, name: string, context: ReadContext): boolean {
   for (const key in rows) {

@@ -34,6 +34,10 @@ for (const [filter, pattern] of [
   ['/http/', 'http'],
   ['/etc/passwd', '/etc/passwd'],
   ['/a/ii', '/a/ii'],
+  ['/a/ismi', '/a/ismi'],
+  ['/a/x', '/a/x'],
+  ['/a/b/i', '(?i)a/b'],
+  ['/é\n/', 'é\n'],
   ['//', '//'],
   ['a/i', 'a/i'],
 ] as const) {

@@ -104,3 +104,12 @@ test('a state that is too long loses whole members, the long ones first, then th
   assert.ok(cut.length <= 512 && cut.length > 480, String(cut.length))
   assert.ok(short.join(',').startsWith(`${cut},`))
 })
+
+test('a state of 512 characters is passed on, and one beyond 4,096 is dropped before it is parsed', () => {
+  const member = (at: number, length: number) => `k${at}=${'v'.repeat(length - `k${at}=`.length)}`
+  const whole = [...Array.from({ length: 3 }, (_, at) => member(at, 127)), member(3, 128)].join(',')
+  assert.equal(whole.length, 512)
+  assert.equal(stateOf(whole), whole)
+  assert.equal(stateOf(`${whole},${' '.repeat(4_096 - 513)}`), whole)
+  assert.equal(stateOf(`${whole},${' '.repeat(4_097 - 513)}`), '')
+})

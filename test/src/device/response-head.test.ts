@@ -28,6 +28,8 @@ for (const [what, text] of [
   ['another transfer coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked'],
   ['chunked twice', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
   ['chunks in HTTP/1.0', 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked'],
+  ['a header line without a name', 'HTTP/1.1 200 OK\r\n: 1'],
+  ['a control character after spaces', 'HTTP/1.1 200 OK\r\nA:  \x01'],
   ['a folded header', 'HTTP/1.1 200 OK\r\nA: 1\r\n  2'],
   ['a space before the colon', 'HTTP/1.1 200 OK\r\nContent-Length : 3'],
   ['a bare line feed', 'HTTP/1.1 200 OK\r\nA: 1\nContent-Length: 3'],
