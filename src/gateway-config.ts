@@ -83,6 +83,9 @@ const auditSchema = z
     sync: z.enum(['each', 'second']).default('second'),
     fileBytes: wholeNumber(65_536, 64 * GIB).default(268_435_456),
     keepDays: wholeNumber(1, 36_500).default(400),
+    keepBytes: wholeNumber(1_048_576, 2 ** 50).default(64 * GIB),
+    refusalBytesPerDay: wholeNumber(0, 2 ** 50).default(67_108_864),
+    reserveBytes: wholeNumber(0, 2 ** 50).default(268_435_456),
   })
   .prefault({})
 

@@ -15,6 +15,8 @@ export interface ChainOptions {
   readonly fileBytes: number
   /** Files whose last line is older are removed. */
   readonly keepMs: number
+  /** The oldest files are removed while all of the folder have more bytes. */
+  readonly keepBytes: number
   readonly now: () => Date
 }
 
@@ -204,6 +206,26 @@ async function removeOld(options: ChainOptions): Promise<void> {
     const newest = files.slice(-2)
     await removeWhileOld(files.slice(0, -2), options)
     if (await isOld(newest.at(-1), options)) await removeLeft(chain, options)
+  }
+  await removeBeyond(options)
+}
+
+/** Removes the oldest files while there are more than keepBytes, save the two newest of each chain. */
+async function removeBeyond({ folder, keepBytes }: ChainOptions): Promise<void> {
+  const found = [...(await listChains(folder)).values()].flatMap((files) =>
+    files.map((file, index) => ({ file, isKept: index >= files.length - 2 })),
+  )
+  // Another process may remove a file at this moment.
+  const sized = await Promise.all(
+    found.map(async (entry) => ({ ...entry, written: await stat(entry.file.path).catch(() => undefined) })),
+  )
+  const removable = sized.filter(({ isKept }) => !isKept)
+  removable.sort((a, b) => (a.written?.mtimeMs ?? 0) - (b.written?.mtimeMs ?? 0))
+  let bytes = sized.reduce((sum, { written }) => sum + (written?.size ?? 0), 0)
+  for (const { file, written } of removable) {
+    if (bytes <= keepBytes) return
+    await unlink(file.path).catch(() => undefined)
+    bytes -= written?.size ?? 0
   }
 }
 

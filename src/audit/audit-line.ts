@@ -4,8 +4,9 @@
  * hash is the SHA-256 of all of the line's bytes before `,"hash"`, so that anybody can compute it.
  */
 import { hash } from 'node:crypto'
-import { redacted } from '../base/redact.ts'
+import { redactedText } from '../base/redact.ts'
 import type { AuditEvent } from './audit-events.ts'
+import { shownQuery } from './shown-query.ts'
 
 /** Where a chain of lines has come to. */
 export interface ChainEnd {
@@ -29,13 +30,24 @@ export const LINE_BYTES_MAX = 1_048_576
 const TEXT_MAX = 4_096
 const LIST_MAX = 1_000
 
+/** Members that say how a program has understood a request. No text of a caller may hide them. */
+const FACTS: ReadonlySet<string> = new Set(['capture', 'devices', 'filters', 'forcedFilters', 'localTimes'])
+
 /**
- * The members of an event as JSON, without braces. Queries and filters come from callers: what is long is cut, and
- * secrets are taken out.
+ * The members of an event as JSON, without braces. Secrets are taken out of each text by itself, so that no text can hide
+ * another one; facts stay as they are. What is long is cut.
  */
 export function formatEvent({ event, user, address, credential, requestId, details }: AuditEvent): string {
   const members = { event, user, address, credential, requestId, ...details }
-  return redacted(JSON.stringify(members, (_name, value: unknown) => shortened(value))).slice(1, -1)
+  const shown = Object.entries(members).map(([name, value]) => [name, shownMember(name, value)])
+  return JSON.stringify(Object.fromEntries(shown), (_name, value: unknown) => shortened(value)).slice(1, -1)
+}
+
+function shownMember(name: string, value: unknown): unknown {
+  if (FACTS.has(name)) return value
+  if (typeof value === 'string') return name === 'query' ? shownQuery(value) : redactedText(value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, shownMember(key, member)]))
 }
 
 function shortened(value: unknown): unknown {

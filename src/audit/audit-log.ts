@@ -9,6 +9,7 @@ import { productVersion } from '../base/product-version.ts'
 import { AuditChain } from './audit-chain.ts'
 import { type AuditEvent, type AuditEventName, NOBODY } from './audit-events.ts'
 import { formatEvent } from './audit-line.ts'
+import { RefusalBudget } from './refusal-budget.ts'
 
 export interface AuditSettings {
   readonly folder: string
@@ -20,6 +21,12 @@ export interface AuditSettings {
   readonly sync: 'each' | 'second'
   readonly fileBytes: number
   readonly keepDays: number
+  /** The oldest files are removed while all files together have more bytes. */
+  readonly keepBytes: number
+  /** Bytes of lines about refused requests that one process writes in a day (UTC). */
+  readonly refusalBytesPerDay: number
+  /** Free bytes of the disk that lines about refused requests leave to all other lines. */
+  readonly reserveBytes: number
 }
 
 export interface AuditProgram {
@@ -69,10 +76,11 @@ export class AuditLog implements AsyncDisposable {
   #lost = { events: 0, since: '' }
   readonly #timer: NodeJS.Timeout
   readonly #countLost: () => void
+  readonly #refusals: RefusalBudget
 
   /** Fails with bad-config when nothing can be kept in the folder. */
   static async open(settings: AuditSettings, program: AuditProgram): Promise<AuditLog> {
-    const { folder, name, fileBytes, keepDays } = settings
+    const { folder, name, fileBytes, keepDays, keepBytes } = settings
     const now = program.now ?? (() => new Date())
     try {
       const keepMs = keepDays * DAY_MS
@@ -81,6 +89,7 @@ export class AuditLog implements AsyncDisposable {
         name: `${name}.${program.kind}`,
         fileBytes,
         keepMs,
+        keepBytes,
         now,
       })
       return new AuditLog(settings, { ...program, now }, chain)
@@ -100,6 +109,11 @@ export class AuditLog implements AsyncDisposable {
     const { metrics } = program
     const lost = metrics.counter('audit_lost_total', 'Events that could not be written to the audit')
     this.#countLost = () => lost.inc()
+    const skipped = metrics.counter(
+      'audit_refusals_skipped_total',
+      'Refused requests without a line in the audit, because audit.refusalBytesPerDay or audit.reserveBytes forbade it',
+    )
+    this.#refusals = new RefusalBudget(settings, { now: program.now, countSkipped: () => skipped.inc() })
     metrics.gauge('audit_writable', 'Whether the audit can be written', [], (gauge) =>
       gauge.set(this.#failure === undefined ? 1 : 0),
     )
@@ -124,6 +138,15 @@ export class AuditLog implements AsyncDisposable {
     } catch (cause) {
       if (this.#settings.required) throw unavailable(cause)
     }
+  }
+
+  /**
+   * Records a refused request within the limits for refusals: a caller that may do nothing must not be able to fill the
+   * disk that the audit of all others needs. Never fails.
+   */
+  async recordRefusal(event: AuditEvent): Promise<void> {
+    if (!(await this.#refusals.take(Buffer.byteLength(formatEvent(event))))) return
+    await this.#append(event).catch(() => undefined)
   }
 
   /** Writes what waits. */

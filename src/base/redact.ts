@@ -23,6 +23,11 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^"\\]|\\.)*/g, REDACTED],
 ]
 
+/** The same for one text. */
+export function redactedText(text: string): string {
+  return JSON.parse(redacted(JSON.stringify(text))) as string
+}
+
 /** REQUIRES: whole lines of JSON. They are lines of JSON again. */
 export function redacted(lines: string): string {
   return PATTERNS.reduce((text, [pattern, shown]) => text.replace(pattern, shown), lines)

@@ -14,6 +14,8 @@ export interface Endpoint {
   readonly scope: Access
   /** It changes something: not for HEAD, nor for pages of other sites. */
   readonly isChange?: true
+  /** It shows what is known of other users: reading it leaves a line in the audit. */
+  readonly isRecordedRead?: true
   /** What descriptions of the API list it under: a name of GROUPS. */
   readonly group: Group
   /** What it does, in a sentence or two. */

@@ -165,6 +165,7 @@ export const EXPORT_API = {
     path: '/v1/exports/:id/manifest',
     scope: 'export:read',
     group: 'Exports',
+    isRecordedRead: true,
     says: 'What is in the files of an export, with their hashes: the manifest that lies beside them.',
     parameters: [{}],
     answers: [json('ExportManifest', EXPORT_MANIFEST, 'The manifest.')],

@@ -309,6 +309,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/users',
     scope: 'admin',
+    isRecordedRead: true,
     group: 'Gateway',
     says: 'The users of the users file with their roles and bounds; those of identity providers are not known.',
     parameters: [{}],
@@ -319,6 +320,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/audit',
     scope: 'audit:read',
+    isRecordedRead: true,
     group: 'Gateway',
     says:
       'Who did what, the newest lines first: those of all gateways and workers that share the folder of the audit. ' +

@@ -1,7 +1,7 @@
 /** What workers leave in the audit. */
 import { type AuditActor, NOBODY } from '../audit/audit-events.ts'
 import type { Audit } from '../audit/audit-log.ts'
-import type { ExportOrder } from './export-order.ts'
+import { type ExportOrder, orderFacts } from './export-order.ts'
 import type { ExportedFile, ReportedFailure } from './export-record.ts'
 
 /** How an export ends. */
@@ -21,7 +21,7 @@ export async function recordEnd(
   const details = {
     export: order.id,
     outcome,
-    devices: order.plan.devices,
+    ...orderFacts(order),
     packets: sum('packets'),
     bytes: sum('bytes'),
     error: error?.code,
@@ -31,7 +31,7 @@ export async function recordEnd(
 
 /** Before a run of a schedule becomes an export. Fails with audit-unavailable: then it must not. */
 export async function recordRun(audit: Audit, order: ExportOrder): Promise<void> {
-  const details = { export: order.id, schedule: order.scheduleId, devices: order.plan.devices }
+  const details = { export: order.id, schedule: order.scheduleId, ...orderFacts(order) }
   await audit.record({ ...actorOf(order), event: 'export.scheduled', details })
 }
 

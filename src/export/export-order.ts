@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Quota } from '../base/caller.ts'
 import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
+import { type PlanFacts, planFacts } from '../fleet/plan-facts.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import type { ExportOptions } from '../query/export-options.ts'
 import { formatGatewayOptions } from '../query/format-download-query.ts'
@@ -73,6 +74,11 @@ export function targetName(targets: ReadonlyMap<string, unknown>, { target }: Ex
 export function shownQuery({ plan, dedupNs, align }: ExportOrder): string {
   const own = formatGatewayOptions({ align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) })
   return [plan.query, own].filter((text) => text !== '').join('&')
+}
+
+/** What the export takes, for the audit. */
+export function orderFacts(order: ExportOrder): PlanFacts {
+  return planFacts(orderedQuery(order), order.plan.devices)
 }
 
 export function orderedQuery({ plan }: ExportOrder): DownloadQuery {

@@ -41,8 +41,8 @@ export interface RequestState {
   route?: string
   /** Set by authentication; nobody when undefined. */
   caller?: Caller
-  /** Names of the devices that it is about, where a change has found them out; for the audit. */
-  devices?: readonly string[]
+  /** What the request is about, as far as it was parsed: members of its lines in the audit. */
+  facts?: { readonly devices?: readonly string[] }
   /** The parameters of the query string, once they were decoded. */
   given?: ReadonlyMap<string, string>
 }

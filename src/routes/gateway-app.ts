@@ -3,9 +3,10 @@ import { authenticate, recognize } from '../auth/authenticate.ts'
 import { createHttpApp, type RequestState } from '../http/http-app.ts'
 import { admitByTicket } from './access/ticket-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import { auditChange, isAudited, RefusalAudit } from './request/audited.ts'
+import { auditChange, auditRead, isAudited, parameterFacts } from './request/audited.ts'
 import { visibleParts } from './request/caller-bounds.ts'
 import { refuseChangeWithoutForm } from './request/refuse-request.ts'
+import { RefusalAudit } from './request/refusal-audit.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
 
@@ -26,7 +27,9 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
       await admit(ctx, route, parts, refusals)
       refuseChangeWithoutForm(ctx, route)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
-      await (isAudited(route) ? auditChange(ctx, parts.audit, answer) : answer())
+      if (route.isRecordedRead === true) await auditRead(ctx, parts.audit, route)
+      if (!isAudited(route)) return await answer()
+      await auditChange(ctx, parts.audit, answer, { parameters: parameterFacts(ctx, route) })
     }),
   )
   app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))

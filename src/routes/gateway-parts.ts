@@ -34,7 +34,7 @@ export interface GatewayParts {
   readonly exports: ExportHandling
   readonly vouchers: Vouchers
   readonly quotas: Quotas
-  readonly audit: Pick<AuditLog, 'record' | 'folder'>
+  readonly audit: Pick<AuditLog, 'record' | 'recordRefusal' | 'folder'>
   readonly tokens: TokenHandling
   readonly tickets: Tickets
   readonly page: PageFiles

@@ -1,14 +1,15 @@
 /** What a download leaves in the audit: a line before anything is taken, and one before its client can see the end. */
 import type { AuditActor, AuditEventName } from '../audit/audit-events.ts'
 import type { Audit } from '../audit/audit-log.ts'
+import type { PlanFacts } from '../fleet/plan-facts.ts'
 import type { StoredReceipt } from './receipt.ts'
 
 export interface DownloadAuditFacts {
   readonly actor: AuditActor
   readonly path: string
-  /** As it was given. */
+  /** The query string as it was given. */
   readonly query: string
-  readonly devices: readonly string[]
+  readonly plan: PlanFacts
   /** The request that this one continues. */
   readonly resumedId: string | undefined
 }
@@ -26,8 +27,8 @@ export class DownloadAudit {
 
   /** Fails with audit-unavailable: then nothing may be sent. */
   async begin(): Promise<void> {
-    const { path, query, devices, resumedId } = this.#facts
-    await this.#record('download.begin', { path, query, devices, resumed: resumedId })
+    const { path, query, plan, resumedId } = this.#facts
+    await this.#record('download.begin', { ...plan, path, query, resumed: resumedId })
     this.#hasBegun = true
   }
 
@@ -35,7 +36,7 @@ export class DownloadAudit {
   async end({ status, packets, bytes, sha256, error }: StoredReceipt): Promise<void> {
     if (!this.#hasBegun || this.#hasEnded) return
     this.#hasEnded = true
-    const { devices } = this.#facts
+    const { devices } = this.#facts.plan
     const told = { devices, outcome: status, packets, bytes, sha256: sha256 ?? undefined, error: error?.code }
     try {
       await this.#record('download.end', told)

@@ -12,6 +12,7 @@ import { JoinedSignal } from '../base/joined-signal.ts'
 import type { Body } from '../fetch/body.ts'
 import { FetchedDownload, type FetchParts } from '../fetch/fetch-download.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
+import { planFacts } from '../fleet/plan-facts.ts'
 import { cutResponse } from '../http/cut-response.ts'
 import type { ServerTiming } from '../http/server-timing.ts'
 import type { QueuePlace } from '../lease/lease.ts'
@@ -94,8 +95,11 @@ class Download {
     const { requestId, user, path, options, askedHash, resumed } = exchange
     this.#receipt = new RunningReceipt({ id: requestId, user, path, plan, options, askedHash, resumed })
     const { actor, querystring: query } = exchange
-    const devices = plan.steps.map(({ device }) => device)
-    this.#audit = new DownloadAudit(parts.audit, { actor, path, query, devices, resumedId: resumed?.id })
+    const asked = planFacts(
+      plan.query,
+      plan.steps.map(({ device }) => device),
+    )
+    this.#audit = new DownloadAudit(parts.audit, { actor, path, query, plan: asked, resumedId: resumed?.id })
   }
 
   async serve(): Promise<void> {

@@ -1,6 +1,7 @@
 /** The files of exports, and the manifest beside them. */
 import { CapfleetError } from '../../base/error.ts'
 import { takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
+import { orderFacts } from '../../export/export-order.ts'
 import { type ExportRecord, keptFiles } from '../../export/export-record.ts'
 import { MANIFEST_NAME, targetOf } from '../../export/run/publish-export.ts'
 import type { ExportTarget } from '../../export/target/export-target.ts'
@@ -26,8 +27,8 @@ export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Pr
   const { name, bytes, sha256 } = file
   const open = (range: Parameters<ExportTarget['open']>[1]) =>
     target.open({ exportId: record.order.id, name }, range)
-  const { id, plan } = record.order
-  const audit = new FileAudit(parts.audit, actorOf(ctx), { export: id, file: name, devices: plan.devices })
+  const sent = { export: record.order.id, file: name, ...orderFacts(record.order) }
+  const audit = new FileAudit(parts.audit, actorOf(ctx), sent)
   const cutting = new AbortController()
   const { running, metrics, clientIdleTimeoutMs } = parts.downloads
   running.add(cutting)

@@ -8,6 +8,7 @@ import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../..
 import type { Idempotency } from '../../export/export-store.ts'
 import { asBefore, fillingOf, isFillable } from '../../export/run/fill-export.ts'
 import { type DownloadPlan, planDownload } from '../../fleet/plan.ts'
+import { planFacts } from '../../fleet/plan-facts.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../query/export-options.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../../query/gateway-options.ts'
 import { ignoredNames } from '../../query/ignored-names.ts'
@@ -91,7 +92,10 @@ interface AskedExport {
 
 async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedExport): Promise<void> {
   const { store, jobs, perUserMax } = parts.exports
-  ctx.state.devices = asked.plan.steps.map(({ device }) => device)
+  ctx.state.facts = planFacts(
+    asked.plan.query,
+    asked.plan.steps.map(({ device }) => device),
+  )
   refuseWhileDraining(parts)
   const order = orderOf({
     ...asked,

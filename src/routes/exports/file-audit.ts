@@ -1,14 +1,14 @@
 /** What a file of an export that is sent leaves in the audit. */
 import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
 import type { Audit } from '../../audit/audit-log.ts'
+import type { PlanFacts } from '../../fleet/plan-facts.ts'
 import type { WantedPart } from '../../http/wanted-part.ts'
 
-export interface SentFile {
+export interface SentFile extends Partial<PlanFacts> {
   /** Id of the export. */
   readonly export: string
   /** Name of the file. */
   readonly file: string
-  readonly devices: readonly string[]
 }
 
 export class FileAudit {

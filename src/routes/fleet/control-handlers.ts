@@ -37,7 +37,7 @@ async function change(
   parts: GatewayParts,
   members: readonly FleetMember[],
 ): Promise<void> {
-  ctx.state.devices = members.map(({ device }) => device.name)
+  ctx.state.facts = { ...ctx.state.facts, devices: members.map(({ device }) => device.name) }
   try {
     await answerFromAll(ctx, parts, { members, signal: new AbortController().signal, isChange: true })
   } finally {

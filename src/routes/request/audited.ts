@@ -1,9 +1,10 @@
 /** What requests leave in the audit, beside downloads. */
-import { parse } from 'basic-auth'
 import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
 import type { Audit } from '../../audit/audit-log.ts'
 import type { Credential } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
+import { parametersOf } from '../../contract/endpoint.ts'
+import { givenParameters } from '../../contract/request-parameters.ts'
 import type { GatewayRoute, RouteContext } from '../route.ts'
 
 /** Who asks. */
@@ -43,6 +44,21 @@ function subjectOf(path: string): Subject {
 }
 
 /**
+ * The parameters of a request that its row has, as they were decoded. No handler and no device reads a parameter
+ * otherwise, so a query string that cannot be decoded is refused here. Fails with bad-parameter.
+ */
+export function parameterFacts(ctx: RouteContext, route: GatewayRoute): Readonly<Record<string, string>> {
+  const names = new Set(parametersOf(route).map(({ name }) => name))
+  return Object.fromEntries([...givenParameters(ctx)].filter(([name]) => names.has(name)))
+}
+
+/** What the first line of a change says beside its request. */
+interface ChangeOptions {
+  readonly subject?: Subject
+  readonly parameters?: Readonly<Record<string, string>>
+}
+
+/**
  * Does what the row does between two lines. Fails with audit-unavailable before anything has changed; what has
  * changed is answered as it is.
  */
@@ -50,20 +66,22 @@ export async function auditChange(
   ctx: RouteContext,
   audit: Audit,
   change: () => Promise<void>,
-  subject: Subject = subjectOf(ctx.path),
+  { subject = subjectOf(ctx.path), parameters }: ChangeOptions = {},
 ): Promise<void> {
   const record = (event: AuditEventName, details: object) =>
     audit.record({ ...actorOf(ctx), event, details: { method: ctx.method, path: ctx.path, ...details } })
   const { device } = ctx.params as { readonly device?: string }
-  if (device !== undefined) ctx.state.devices = [device]
+  if (device !== undefined) ctx.state.facts = { devices: [device] }
   const selection = ctx.get('Capfleet-Device')
   await record(`${subject}.begin`, {
+    ...ctx.state.facts,
+    capture: parameters?.StreamName,
+    parameters,
     query: ctx.querystring,
-    devices: ctx.state.devices,
     selection: selection === '' ? undefined : selection,
   })
   const end = (outcome: object) =>
-    record(`${subject}.end`, { devices: ctx.state.devices, ...outcome }).catch(() => undefined)
+    record(`${subject}.end`, { ...ctx.state.facts, ...outcome }).catch(() => undefined)
   try {
     await change()
   } catch (error) {
@@ -76,54 +94,9 @@ export async function auditChange(
   await end({ status: ctx.res.statusCode, location: location === '' ? undefined : location })
 }
 
-/** Logins that fail are told of so often; whoever tries more of them must not fill the disk. */
-const FAILED_LOGINS_PER_S = 20
-
-/** Tells of those who were refused because of who they are. */
-export class RefusalAudit {
-  readonly #audit: Audit
-  #secondMs = 0
-  #told = 0
-  /** Failed logins since the last one that was told of. */
-  #untold = 0
-
-  constructor(audit: Audit) {
-    this.#audit = audit
-  }
-
-  /** Does `answer`, and tells when it fails for that. */
-  async watch(ctx: RouteContext, answer: () => Promise<void>): Promise<void> {
-    try {
-      await answer()
-    } catch (error) {
-      if (error instanceof CapfleetError) await this.#tell(ctx, error).catch(() => undefined)
-      throw error
-    }
-  }
-
-  /** Somebody has sent credentials that are nobody's. */
-  async failedLogin(ctx: RouteContext): Promise<void> {
-    const nowMs = performance.now()
-    if (nowMs - this.#secondMs >= 1_000) {
-      this.#secondMs = nowMs
-      this.#told = 0
-    }
-    this.#untold += 1
-    if (this.#told >= FAILED_LOGINS_PER_S) return
-    this.#told += 1
-    const others = this.#untold - 1
-    this.#untold = 0
-    const name = parse(ctx.get('Authorization'))?.name
-    const details = { name, path: ctx.path, others: others === 0 ? undefined : others }
-    await this.#audit.record({ ...actorOf(ctx), event: 'login.failed', details }).catch(() => undefined)
-  }
-
-  async #tell(ctx: RouteContext, { code, details: { members } }: CapfleetError): Promise<void> {
-    const isFailedLogin = code === 'unauthenticated' && ctx.get('Authorization') !== ''
-    if (isFailedLogin || code === 'bad-ticket') return await this.failedLogin(ctx)
-    if (code !== 'insufficient-scope' && code !== 'out-of-bounds') return
-    const asked = { method: ctx.method, path: ctx.path, query: ctx.querystring }
-    const details = { ...asked, error: code, needed: members?.needed }
-    await this.#audit.record({ ...actorOf(ctx), event: 'access.refused', details })
-  }
+/** Records that a caller reads what is known of others. Fails with audit-unavailable: then nothing may be sent. */
+export async function auditRead(ctx: RouteContext, audit: Audit, route: GatewayRoute): Promise<void> {
+  const parameters = parameterFacts(ctx, route)
+  const details = { path: ctx.path, parameters, query: ctx.querystring }
+  await audit.record({ ...actorOf(ctx), event: 'access.read', details })
 }

@@ -21,7 +21,7 @@ import { AuditLog } from '../../../src/audit/audit-log.ts'
 import { verifyAudit } from '../../../src/audit/verify-audit.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
-import { downloadBy, tempAudit } from '../../support/access/temp-audit.ts'
+import { downloadBy, TEMP_AUDIT_SETTINGS, tempAudit } from '../../support/access/temp-audit.ts'
 import { mountSmallDisk } from '../../support/disks/small-disk.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -78,12 +78,12 @@ test('texts and lists that are too long are cut', async () => {
   await using audit = await tempAudit()
   await using log = await audit.open()
   const devices = Array.from({ length: 100_000 }, (_, i) => `device-${i}`)
-  await log.record(downloadBy('ann', { query: 'q'.repeat(65_536), devices }))
-  const { query, devices: shown } = (await audit.entries()).at(-1) as unknown as {
-    readonly query: string
+  await log.record(downloadBy('ann', { note: 'q'.repeat(65_536), devices }))
+  const { note, devices: shown } = (await audit.entries()).at(-1) as unknown as {
+    readonly note: string
     readonly devices: readonly string[]
   }
-  assert.equal(query, `${'q'.repeat(4_096)}... (65536 characters)`)
+  assert.equal(note, `${'q'.repeat(4_096)}... (65536 characters)`)
   assert.equal(shown.length, 1_001)
   assert.equal(shown.at(-1), '... (100000 entries)')
 })
@@ -368,7 +368,7 @@ test('a disk that does not answer holds nobody up for long', async (t) => {
   }
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const log = new AuditLog(
-    { folder: '', name: 'nyc1', required: true, sync: 'second', fileBytes: 1 << 28, keepDays: 400 },
+    { ...TEMP_AUDIT_SETTINGS, folder: '' },
     { kind: 'gateway', log: createLog('test', 'silent'), metrics: new Metrics(), now: () => new Date() },
     chain as unknown as AuditChain,
   )
@@ -397,4 +397,18 @@ test('a folder that cannot be used is said at the start', async () => {
   await using audit = await tempAudit()
   await writeFile(audit.path, 'a file')
   await assert.rejects(audit.open(), { code: 'bad-config', message: /audit\.folder cannot be used/ })
+})
+
+test('the oldest files go when all have more than keepBytes, and the two newest of each chain stay', async () => {
+  await using audit = await tempAudit()
+  const settings = { fileBytes: 65_536, keepBytes: 300_000 }
+  await using log = await audit.open(settings)
+  for (let turn = 0; turn < 400; turn += 1) await log.record(downloadBy('ann', { note: 'n'.repeat(4_000) }))
+  const names = await jsonl(audit.path)
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(audit.path, name))).size))
+  const bytes = sizes.reduce((sum, size) => sum + size, 0)
+  // The file that is being written may have grown since files were removed.
+  assert.ok(bytes <= 300_000 + 2 * 65_536 && names.length > 2, `${bytes} in ${names.length} files`)
+  assert.ok(!names.includes(FIRST))
+  assert.ok((await verifyAudit(audit.path)).isWhole)
 })

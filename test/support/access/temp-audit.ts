@@ -18,6 +18,17 @@ export interface TempAudit extends TempFolder {
 
 export type AuditEntry = Readonly<Record<string, unknown>> & { readonly event: string; readonly seq: number }
 
+export const TEMP_AUDIT_SETTINGS = {
+  name: 'nyc1',
+  required: true,
+  sync: 'second',
+  fileBytes: 1 << 28,
+  keepDays: 400,
+  keepBytes: 1 << 30,
+  refusalBytesPerDay: 1 << 26,
+  reserveBytes: 0,
+} as const satisfies Omit<AuditSettings, 'folder'>
+
 export async function tempAudit(folder?: string): Promise<TempAudit> {
   const own = await tempFolder()
   const path = folder ?? join(own.path, 'audit')
@@ -27,15 +38,7 @@ export async function tempAudit(folder?: string): Promise<TempAudit> {
     metrics,
     open: (settings = {}, now = () => new Date()) =>
       AuditLog.open(
-        {
-          folder: path,
-          name: 'nyc1',
-          required: true,
-          sync: 'second',
-          fileBytes: 1 << 28,
-          keepDays: 400,
-          ...settings,
-        },
+        { ...TEMP_AUDIT_SETTINGS, folder: path, ...settings },
         { kind: 'gateway', log: createLog('test', 'silent'), metrics: new Metrics(), now },
       ),
     entries: () => auditEntries(path),

@@ -19,7 +19,7 @@ import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 1_000_000_000n}`
 
-type Role = 'viewer' | 'user' | 'full'
+type Role = 'viewer' | 'user' | 'full' | 'admin'
 
 describe('the audit of a gateway', { timeout: 240_000 }, () => {
   let fleet: SmallFleet
@@ -27,7 +27,7 @@ describe('the audit of a gateway', { timeout: 240_000 }, () => {
   let folder = ''
 
   before(async () => {
-    fleet = await startSmallFleet()
+    fleet = await startSmallFleet([{ name: 'bounded', role: 'user', filter: 'udp' }])
     worker = await startTempWorker(fleet.gateway)
     folder = join(fleet.gateway.config.home, 'audit')
   })
@@ -137,10 +137,55 @@ describe('the audit of a gateway', { timeout: 240_000 }, () => {
   test('has no secret, whatever parameter it is in', async () => {
     const answer = await ask(
       'user',
-      `/api/v1/pcap/timerange?${RANGE}&ticket=canary-1&Access_Token=canary-2&x=y`,
+      `/api/v1/pcap/timerange?${RANGE}&password=canary-1&Access_Token=canary-2&x=y`,
     )
     const [begun] = await linesOf(answer)
-    assert.equal(begun?.query, `${RANGE}&ticket=[redacted]&Access_Token=[redacted]&x=y`)
+    assert.equal(begun?.query, `${RANGE}&password=[redacted]&Access_Token=[redacted]&x=y`)
+  })
+
+  test('has a deleted capture, whatever stands around its name', async () => {
+    const path = '/devices/west/pcap/del?rand=://&StreamName=no-such-capture&x=@'
+    const [begun] = await linesOf(await ask('full', path, 'DELETE'))
+    assert.deepEqual([begun?.devices, begun?.capture], [['west'], 'no-such-capture'])
+    assert.equal(begun?.query, 'rand=://&StreamName=no-such-capture&x=@')
+  })
+
+  test('has the range and the forced filter of a download of a bounded user', async () => {
+    const answer = await httpGet(`${fleet.gateway.url}/api/v1/pcap/timerange?${RANGE}&FilterBPF=port+9`, {
+      headers: fleet.gateway.basic('bounded'),
+    })
+    assert.equal(answer.status, 200, answer.body.toString())
+    const [begun] = await linesOf(answer)
+    assert.deepEqual(
+      [begun?.beginNs, begun?.filters, begun?.forcedFilters],
+      [String(SMALL_FLEET_START_NS), { FilterBPF: 'port 9' }, ['udp']],
+    )
+  })
+
+  test('has a few of the refusals of a viewer at full speed, and the downloads of others meanwhile', async () => {
+    const before = (await auditEntries(folder)).length
+    const startedMs = performance.now()
+    const refused = Array.from({ length: 300 }, () =>
+      ask('viewer', `/api/v1/pcap/timerange?${RANGE}&x=${'x'.repeat(10_000)}`),
+    )
+    assert.equal((await ask('user', `/api/v1/pcap/timerange?${RANGE}`)).status, 200)
+    for (const { status } of await Promise.all(refused)) assert.equal(status, 403)
+    const seconds = Math.floor((performance.now() - startedMs) / 1_000) + 2
+    const lines = (await auditEntries(folder)).slice(before).filter(({ event }) => event === 'access.refused')
+    assert.ok(lines.length > 0 && lines.length <= 2 * seconds, `${lines.length} in less than ${seconds} s`)
+    assert.ok(lines.every((line) => JSON.stringify(line).length < 2_000))
+  })
+
+  test('has who read it, and the list of users', async () => {
+    for (const path of ['/v1/audit?Limit=1', '/v1/users']) {
+      const answer = await ask('admin', path)
+      assert.equal(answer.status, 200)
+      const [read] = await linesOf(answer)
+      assert.deepEqual(
+        [read?.event, read?.user, `${read?.path}`],
+        ['access.read', 'admin', path.split('?')[0]],
+      )
+    }
   })
 
   test('has an export from its order to its files', async () => {
@@ -166,6 +211,11 @@ describe('the audit of a gateway', { timeout: 240_000 }, () => {
         ['export.file.begin', undefined, undefined],
         ['export.file.end', file.body.length, 'complete'],
       ],
+    )
+    const manifest = await ask('user', `/v1/exports/${id}/manifest`)
+    assert.deepEqual(
+      (await linesOf(manifest)).map(({ event }) => event),
+      ['access.read'],
     )
     const removed = await ask('user', `/v1/exports/${id}`, 'DELETE')
     await endOf(removed, 'export.change.end')
