@@ -9,6 +9,7 @@ import { CapfleetError } from '../src/base/error.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { Metrics } from '../src/base/metrics.ts'
 import { isInsecure } from '../src/base/setting-schemas.ts'
+import { refuseMisspelt } from '../src/contract/refuse-misspelt.ts'
 import { createHttpApp } from '../src/http/http-app.ts'
 import { listen } from '../src/http/http-server.ts'
 import { LiveLimit } from '../src/http/live-limit.ts'
@@ -163,6 +164,7 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
     await admit(ctx, route, users, parts.config.auth)
+    refuseMisspelt(route, ctx)
     await route.handler(ctx, parts)
   })
   return app.callback()

@@ -1,6 +1,6 @@
 /** /sysmaster/capture_start and capture_stop. */
 import { START_PARAMETERS, STOP_PARAMETERS } from '../../src/contract/device-parameters.ts'
-import { takeParametersOfChange } from '../../src/contract/request-parameters.ts'
+import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../src/http/cross-site.ts'
 import { ctime } from '../../src/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
@@ -13,7 +13,7 @@ import { askRecorder } from './ask-recorder.ts'
  */
 export async function startCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
-  const { baseName = parts.config.capture.defaultName } = takeParametersOfChange(ctx, START_PARAMETERS)
+  const { baseName = parts.config.capture.defaultName } = takeParameters(ctx, START_PARAMETERS)
   const report = await askRecorder(parts.recorder, (recorder, limit) =>
     recorder.startCapture(baseName, limit),
   )
@@ -35,7 +35,7 @@ const NO_PORT = 'no capture port is configured on this device: the capture stays
 /** `Until=next` also stops what a schedule has started, until its next start. */
 export async function stopCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
-  const { stopsScheduled } = takeParametersOfChange(ctx, STOP_PARAMETERS)
+  const { stopsScheduled } = takeParameters(ctx, STOP_PARAMETERS)
   const stopped = await askRecorder(parts.recorder, (recorder, limit) =>
     recorder.stopCapture(stopsScheduled, limit),
   )

@@ -2,7 +2,7 @@
 
 import { CapfleetError } from '../../src/base/error.ts'
 import { DELETE_PARAMETERS } from '../../src/contract/device-parameters.ts'
-import { takeParametersOfChange } from '../../src/contract/request-parameters.ts'
+import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../src/http/cross-site.ts'
 import { ctime } from '../../src/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
@@ -10,7 +10,7 @@ import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 /** Needs the full name: a base name would mean whatever is newest at that moment. */
 export async function deleteCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
-  const { captureName: name, isForced } = takeParametersOfChange(ctx, DELETE_PARAMETERS)
+  const { captureName: name, isForced } = takeParameters(ctx, DELETE_PARAMETERS)
   const { state } = await parts.catalogue.findExact(name)
   if (state === 'active') {
     throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {

@@ -22,6 +22,8 @@ export interface Endpoint {
   readonly says: string
   /** The rows of its parameters; undefined: the query string is not looked at. */
   readonly parameters?: readonly ParameterRows[]
+  /** It makes something that lasts: a parameter that it does not have is refused, not ignored. */
+  readonly takesKnownOnly?: true
   /** Which of the rows count. */
   readonly context?: ReadContext
   readonly requestHeaders?: readonly HeaderRow[]

@@ -75,6 +75,7 @@ export const EXPORT_API = {
     path: '/v1/exports',
     scope: 'export:create',
     isChange: true,
+    takesKnownOnly: true,
     group: 'Exports',
     says:
       'Orders an export: a download by StreamName, or by TSBegin and TSEnd from the chosen devices, that workers run as a job. ' +
@@ -164,8 +165,8 @@ export const EXPORT_API = {
     method: 'GET',
     path: '/v1/exports/:id/manifest',
     scope: 'export:read',
-    group: 'Exports',
     isRecordedRead: true,
+    group: 'Exports',
     says: 'What is in the files of an export, with their hashes: the manifest that lies beside them.',
     parameters: [{}],
     answers: [json('ExportManifest', EXPORT_MANIFEST, 'The manifest.')],
@@ -176,6 +177,7 @@ export const EXPORT_API = {
     path: '/v1/schedules',
     scope: 'export:create',
     isChange: true,
+    takesKnownOnly: true,
     group: 'Exports',
     says: 'Orders an export again and again. Relative times such as -1h count from each run, so that runs join without a gap.',
     parameters: DOWNLOAD_TABLES.schedule,

@@ -4,12 +4,7 @@ import type { RequestState } from '../http/http-app.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'
 import type { ParameterRows, ParameterValues } from '../query/query-parameters.ts'
-import {
-  type GivenParameters,
-  ignoredParameters,
-  readParameters,
-  refuseMiscased,
-} from '../query/read-parameters.ts'
+import { type GivenParameters, ignoredParameters, readParameters } from '../query/read-parameters.ts'
 
 type RequestContext = ParameterizedContext<RequestState>
 
@@ -25,18 +20,6 @@ export function takeParameters<const Rows extends ParameterRows>(
   rows: Rows,
 ): ParameterValues<Rows> {
   const values = readParameters(rows, givenParameters(ctx))
-  nameIgnored(ctx, rows)
-  return values
-}
-
-/** The same for a path that changes something: a name that is misspelt by its case only is bad-parameter. */
-export function takeParametersOfChange<const Rows extends ParameterRows>(
-  ctx: RequestContext,
-  rows: Rows,
-): ParameterValues<Rows> {
-  const given = givenParameters(ctx)
-  const values = readParameters(rows, given)
-  refuseMiscased([rows], given)
   nameIgnored(ctx, rows)
   return values
 }

@@ -52,10 +52,7 @@ export function isHere({ kinds, deviceOnly }: Parameter, { kind, at = 'device' }
 export function requireParameter(given: GivenParameters, name: string): string {
   const text = given.get(name)
   if (text !== undefined && text !== '') return text
-  const isSimilar = (other: string) => other !== name && other.toLowerCase() === name.toLowerCase()
-  const similar = [...given.keys()].find(isSimilar)
-  const hint = similar === undefined ? '' : ` ("${similar}" was given; upper and lower case matter)`
-  throw badParameter(name, `is missing${hint}; add ${name}=...`)
+  throw badParameter(name, `is missing; add ${name}=...`)
 }
 
 /**
@@ -77,25 +74,6 @@ export function ignoredParameters(
   throw badParameter(first, `is not a parameter of this path${hint}`)
 }
 
-/**
- * Fails with bad-parameter for a name that differs from one of the path in upper and lower case only.
- * For what changes something: there a misspelt parameter must not be passed over.
- */
-export function refuseMiscased(tables: readonly ParameterRows[], given: GivenParameters): void {
-  const known = namesOf([...tables, COMMON_PARAMETERS], {})
-  for (const name of given.keys()) {
-    if (known.has(name)) continue
-    const meant = [...known].find((other) => other.toLowerCase() === name.toLowerCase())
-    if (meant !== undefined) throw badParameter(name, `is spelt ${meant}; upper and lower case matter`)
-/** The longest text of a parameter whose type states no other limit, in characters. */
-const TEXT_LENGTH_MAX = 4_096
-
-  }
-}
-  const { maxLength = TEXT_LENGTH_MAX } = type.schema
-  if ((given.get(name)?.length ?? 0) > maxLength)
-    throw badParameter(name, `is longer than ${maxLength} characters; shorten it`)
-
 function hasRow(rows: ParameterRows, name: string, context: ReadContext): boolean {
   for (const key in rows) {
     const row = rows[key]
@@ -109,8 +87,14 @@ function namesOf(tables: readonly ParameterRows[], context: ReadContext): Readon
   return new Set(rows.filter((row) => isHere(row, context)).map(({ name }) => name))
 }
 
+/** The longest text of a parameter whose type states no other limit, in characters. */
+const TEXT_LENGTH_MAX = 4_096
+
 function readOne(row: Parameter, given: GivenParameters, context: ReadContext): unknown {
   const { name, type } = row
+  const { maxLength = TEXT_LENGTH_MAX } = type.schema
+  if ((given.get(name)?.length ?? 0) > maxLength)
+    throw badParameter(name, `is longer than ${maxLength} characters; shorten it`)
   if (row.required === true) return type.read(requireParameter(given, name), name, context)
   const text = given.get(name)
   if (text === undefined || (text === '' && type.readsEmpty !== true)) return row.default

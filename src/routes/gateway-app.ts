@@ -1,12 +1,13 @@
 import type Koa from 'koa'
 import { authenticate, recognize } from '../auth/authenticate.ts'
+import { refuseMisspelt } from '../contract/refuse-misspelt.ts'
 import { createHttpApp, type RequestState } from '../http/http-app.ts'
 import { admitByTicket } from './access/ticket-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { auditChange, auditRead, isAudited, parameterFacts } from './request/audited.ts'
 import { visibleParts } from './request/caller-bounds.ts'
-import { refuseChangeWithoutForm } from './request/refuse-request.ts'
 import { RefusalAudit } from './request/refusal-audit.ts'
+import { refuseChangeWithoutForm } from './request/refuse-request.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
 import { RouteTable } from './route-table.ts'
 
@@ -26,6 +27,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
       ctx.state.route = route.path
       await admit(ctx, route, parts, refusals)
       refuseChangeWithoutForm(ctx, route)
+      refuseMisspelt(route, ctx)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
       if (route.isRecordedRead === true) await auditRead(ctx, parts.audit, route)
       if (!isAudited(route)) return await answer()

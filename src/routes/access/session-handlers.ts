@@ -2,7 +2,7 @@
 import type { OpenSession, SessionCaller } from '../../auth/sessions.ts'
 import { type Caller, originOf } from '../../base/caller.ts'
 import { productVersion } from '../../base/product-version.ts'
-import { takeNoParameters, takeParametersOfChange } from '../../contract/request-parameters.ts'
+import { takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
 import { SESSION_PARAMETERS } from '../../contract/session-api.ts'
 import { noSessionCookie, sessionCookie } from '../../http/session-cookie.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
@@ -14,7 +14,7 @@ export async function beginSession(ctx: RouteContext, parts: GatewayParts): Prom
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const caller = callerOf(ctx)
-  const { path } = takeParametersOfChange(ctx, SESSION_PARAMETERS)
+  const { path } = takeParameters(ctx, SESSION_PARAMETERS)
   const opened = await parts.tokens.sessions.begin(caller, path)
   keep(ctx, opened)
   ctx.set('Location', `/v1/tokens/${opened.credential.id}`)

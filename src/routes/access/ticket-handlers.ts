@@ -2,12 +2,11 @@
 import { refuseWithout } from '../../auth/authenticate.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { isDownloadPath } from '../../contract/device-api.ts'
-import { givenParameters, takeParametersOfChange } from '../../contract/request-parameters.ts'
+import { takeParameters } from '../../contract/request-parameters.ts'
 import { TICKET_PARAMETERS } from '../../contract/token-parameters.ts'
 import { LINK_PARAMETERS } from '../../query/gateway-options.ts'
 import { parseQueryString } from '../../query/parse-query-string.ts'
 import { badParameter } from '../../query/query-parameters.ts'
-import { ignoredParameters } from '../../query/read-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import { refuseBody, refuseUnsafeChange } from '../request/refuse-request.ts'
 import type { GatewayRoute, RouteContext } from '../route.ts'
@@ -18,8 +17,7 @@ const TICKET_NAME = LINK_PARAMETERS.ticket.name
 export async function issueTicket(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
-  const { for: target, lifetimeS } = takeParametersOfChange(ctx, TICKET_PARAMETERS)
-  refuseRest(ctx)
+  const { for: target, lifetimeS } = takeParameters(ctx, TICKET_PARAMETERS)
   refuseOtherTarget(target)
   const { caller } = ctx.state
   if (caller === undefined) throw new Error('the row needs a caller')
@@ -54,13 +52,6 @@ export async function admitByTicket(
   ctx.state.caller = caller
   refuseWithout('capture:download', caller)
   return true
-}
-
-/** What stands behind a & of For that is not escaped would be lost. */
-function refuseRest(ctx: RouteContext): void {
-  const [rest] = ignoredParameters([TICKET_PARAMETERS], givenParameters(ctx))
-  if (rest === undefined) return
-  throw badParameter(rest, `is no parameter of this path; if it belongs to For, escape it there: & is %26`)
 }
 
 /** Fails with bad-parameter. */

@@ -12,9 +12,9 @@ import { planFacts } from '../../fleet/plan-facts.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../query/export-options.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../../query/gateway-options.ts'
 import { ignoredNames } from '../../query/ignored-names.ts'
-import { DOWNLOAD_TABLES, estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
+import { estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
 import type { ParameterValues } from '../../query/query-parameters.ts'
-import { readParameters, refuseMiscased } from '../../query/read-parameters.ts'
+import { readParameters } from '../../query/read-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import { madeOf, maySee, seesOthers } from '../request/caller-bounds.ts'
 import { captureHolder } from '../request/capture-holder.ts'
@@ -36,7 +36,6 @@ export async function orderExport(ctx: RouteContext, parts: GatewayParts): Promi
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const given = givenParameters(ctx)
-  refuseMiscased(DOWNLOAD_TABLES.export, given)
   const exported = readParameters(EXPORT_PARAMETERS, given)
   const plan = await planExport(ctx, parts, 'export')
   await refuseBadFilters(ctx, plan, parts)

@@ -10,11 +10,10 @@ import { nextCronMs } from '../../query/cron-times.ts'
 import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
 import { FLEET_PARAMETERS, parseGatewayOptions } from '../../query/gateway-options.ts'
 import { ignoredNames } from '../../query/ignored-names.ts'
-import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
 import { parseQueryString } from '../../query/parse-query-string.ts'
 import { badParameter, quote } from '../../query/query-parameters.ts'
 import { isRelativeTime } from '../../query/query-time.ts'
-import { type GivenParameters, readParameters, refuseMiscased } from '../../query/read-parameters.ts'
+import { type GivenParameters, readParameters } from '../../query/read-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import { seesOthers } from '../request/caller-bounds.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
@@ -28,7 +27,6 @@ export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Pro
   refuseBody(ctx)
   refuseProvided(ctx)
   const given = givenParameters(ctx)
-  refuseMiscased(DOWNLOAD_TABLES.schedule, given)
   refuseFixed(given)
   const { cron, cronZone = parts.limits.timeZone, missed } = readParameters(SCHEDULE_PARAMETERS, given)
   const createdMs = Date.now()

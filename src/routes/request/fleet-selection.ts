@@ -5,7 +5,7 @@ import type { FleetMember } from '../../fleet/fleet.ts'
 import { FLEET_PARAMETERS } from '../../query/gateway-options.ts'
 import { parseQueryString } from '../../query/parse-query-string.ts'
 import { badParameter } from '../../query/query-parameters.ts'
-import { readParameters, refuseMiscased } from '../../query/read-parameters.ts'
+import { readParameters } from '../../query/read-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import type { RouteContext } from '../route.ts'
 
@@ -32,15 +32,10 @@ function selectionOf(ctx: RouteContext): [selection: string | undefined, param: 
   return parameter === undefined ? [header, 'Capfleet-Device'] : [parameter, 'Device']
 }
 
-/**
- * selectedMembers of a call that changes them. Fails with bad-parameter when nobody said which: a name that is
- * misspelt, by its case or otherwise, must not change the whole fleet.
- */
+/** selectedMembers of a call that changes them. Fails with bad-parameter if the request does not say which. */
 export function membersToChange(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
-  const given = givenParameters(ctx)
-  const { devices } = readParameters(FLEET_PARAMETERS, given)
+  const { devices } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
   if (devices === undefined && ctx.headers['capfleet-device'] === undefined) {
-    refuseMiscased([FLEET_PARAMETERS], given)
     throw badParameter('Device', 'is missing; name the devices to change, or Device=* for all of them')
   }
   return selectedMembers(ctx, parts)

@@ -1,0 +1,87 @@
+/**
+ * Parameters that a path does not have. Most of them are ignored and named in Capfleet-Ignored, because scripts of
+ * other products send more than we know. Those that were probably meant for a parameter of the path are refused:
+ * without it, the answer would hold more than the caller has asked for.
+ */
+import type { ParameterizedContext } from 'koa'
+import type { RequestState } from '../http/http-app.ts'
+import { nearestNames } from '../query/nearest-names.ts'
+import { badParameter } from '../query/query-parameters.ts'
+import type { GivenParameters } from '../query/read-parameters.ts'
+import { type Endpoint, parametersOf } from './endpoint.ts'
+import { givenParameters } from './request-parameters.ts'
+
+/** Fails with bad-parameter for a misspelt name, and for any unknown one if the row takes known ones only. */
+export function refuseMisspelt(endpoint: Endpoint, ctx: ParameterizedContext<RequestState>): void {
+  if (endpoint.parameters === undefined) return
+  const names = parametersOf(endpoint).map(({ name }) => name)
+  refuseMisspeltNames(names, givenParameters(ctx), { takesKnownOnly: endpoint.takesKnownOnly === true })
+}
+
+/** The same for a path with parameters of these names. */
+export function refuseMisspeltNames(
+  names: readonly string[],
+  given: GivenParameters,
+  { takesKnownOnly }: { readonly takesKnownOnly: boolean },
+): void {
+  const known = new Set(names)
+  for (const name of given.keys()) if (!known.has(name)) refuseName(name, names, takesKnownOnly)
+}
+
+/** What no name has, and expressions do. */
+const PIECE = /[\s<>=!|&()[\]{}*+^~"'\\]/
+/** Words that begin an expression: "FilterBPF=tcp&&udp" has a parameter "udp" for whoever splits it at "&". */
+const EXPRESSION_WORDS: ReadonlySet<string> = new Set([
+  ...[
+    'and',
+    'or',
+    'not',
+    'host',
+    'net',
+    'port',
+    'portrange',
+    'src',
+    'dst',
+    'proto',
+    'ether',
+    'ip',
+    'ip6',
+    'arp',
+    'rarp',
+  ],
+  ...['tcp', 'udp', 'sctp', 'icmp', 'icmp6', 'igmp', 'vlan', 'mpls', 'pppoes', 'geneve', 'less', 'greater'],
+  ...['broadcast', 'multicast', 'gateway', 'inbound', 'outbound'],
+])
+
+function refuseName(name: string, known: readonly string[], takesKnownOnly: boolean): void {
+  const same = known.find((other) => folded(other) === folded(name))
+  if (same !== undefined) throw badParameter(name, `is no parameter of this path; ${same} is`)
+  if (PIECE.test(name) || EXPRESSION_WORDS.has(name.toLowerCase())) {
+    throw badParameter(
+      name,
+      'is no parameter, but looks like a piece of an expression that was cut at "&"; write && as %26%26 there, or "and"',
+    )
+  }
+  if (/^filter/i.test(name))
+    throw badParameter(name, `is no parameter of this path; ${filtersOf(name, known)}`)
+  if (!takesKnownOnly) return
+  const near = nearestNames(name, known)
+  const hint =
+    near.length === 0
+      ? 'if it belongs to the value of another one, write & as %26 there'
+      : `did you mean ${near.join(', ')}?`
+  throw badParameter(name, `is no parameter of this path; ${hint}`)
+}
+
+/** Equal for names that differ in case or in singular and plural only. */
+function folded(name: string): string {
+  const lower = name.toLowerCase()
+  return lower.endsWith('s') ? lower.slice(0, -1) : lower
+}
+
+function filtersOf(name: string, known: readonly string[]): string {
+  const filters = known.filter((other) => other.startsWith('Filter'))
+  if (filters.length === 0) return 'it has no filters'
+  const [near] = nearestNames(name, filters)
+  return `${near === undefined ? '' : `did you mean ${near}? `}its filters are ${filters.join(', ')}`
+}
