@@ -5,7 +5,7 @@ import { SCOPES } from '../base/scopes.ts'
 import { type Endpoint, json } from './endpoint.ts'
 import { LOCATION } from './headers.ts'
 import { integer } from './schema-parts.ts'
-import { TICKET_PARAMETERS, TOKEN_PARAMETERS } from './token-parameters.ts'
+import { TICKET_PARAMETERS, TOKEN_PARAMETER_SPELLINGS, TOKEN_PARAMETERS } from './token-parameters.ts'
 
 const text = z.string()
 const instant = z.iso.datetime()
@@ -54,7 +54,7 @@ export const TOKEN_API = {
     takesKnownOnly: true,
     group: 'Tokens',
     says: 'Makes a token of what the caller may do, or of less. What is asked beyond that is an error.',
-    parameters: [TOKEN_PARAMETERS],
+    parameters: [TOKEN_PARAMETERS, TOKEN_PARAMETER_SPELLINGS],
     answers: [{ ...json('NewToken', NEW_TOKEN, 'The token.'), status: 201, headers: [LOCATION] }],
     errors: [
       'bad-bpf',

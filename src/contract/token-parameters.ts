@@ -70,6 +70,19 @@ export const TOKEN_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
+/** The names that downloads have for the same: a restriction must not be lost because of its spelling. */
+export const TOKEN_PARAMETER_SPELLINGS = {
+  device: { ...TOKEN_PARAMETERS.devices, name: 'Device', says: 'Another spelling of Devices.' },
+  filterBpf: { ...TOKEN_PARAMETERS.filter, name: 'FilterBPF', says: 'Another spelling of Filter.' },
+} as const satisfies ParameterRows
+
+/** The parameters that order a token as it was described in the page or on the command line. */
+export function orderedToken<Pair extends readonly [name: string, value: string]>(
+  described: readonly Pair[],
+): readonly Pair[] {
+  return described.filter(([name, value]) => value !== UNRESTRICTED[name])
+}
+
 export const TICKET_PARAMETERS = {
   for: {
     name: 'For',

@@ -191,6 +191,7 @@ describe('the page, when something is in the way', { skip: missingForConsole(), 
     await using own = await signedIn()
     await show(own.page, '#/access')
     await own.page.getByText('New token').click()
+    await own.page.locator('#parameter-Devices').fill('*')
     const other = await own.page.context().newPage()
     await other.goto(stand.url)
     await other.getByRole('button', { name: /^Sign out/ }).click()

@@ -1,6 +1,6 @@
 /** Tokens: those that there are, and new ones of what one may do or of less. */
 import { useState } from 'preact/hooks'
-import { TOKEN_PARAMETERS } from '../../contract/token-parameters.ts'
+import { orderedToken, TOKEN_PARAMETERS, USUAL_SCOPES } from '../../contract/token-parameters.ts'
 import type { Parameter } from '../../query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
@@ -67,14 +67,14 @@ function TokenRow({ token, onGone }: { readonly token: Schemas['Token']; readonl
 
 function NewToken({ onMade }: { readonly onMade: () => void }) {
   const { access: texts } = TEXTS
-  const [values, setValues] = useState<Readonly<Record<string, string>>>({})
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({ Scopes: USUAL_SCOPES })
   const [problem, setProblem] = useState<Problem | undefined>()
   const [made, setMade] = useState<string | undefined>()
   const { isBusy, failure, run } = useAction()
   const make = async (): Promise<void> => {
     setProblem(undefined)
     try {
-      const given = Object.entries(values).filter(([, value]) => value !== '')
+      const given = orderedToken(Object.entries(values).filter(([, value]) => value !== ''))
       const answer = await answered(
         gateway.POST('/v1/tokens', { params: { query: Object.fromEntries(given) } }),
       )
@@ -99,6 +99,8 @@ function NewToken({ onMade }: { readonly onMade: () => void }) {
             key={row.name}
             parameter={row}
             value={values[row.name] ?? ''}
+            isRestriction
+            isRequired={row.name === 'Devices' || row.name === 'Scopes'}
             problem={problem?.param === row.name ? problem : undefined}
             onChange={(value) => setValues((before) => ({ ...before, [row.name]: value }))}
           />

@@ -9,6 +9,9 @@ interface ParameterFieldProps {
   readonly parameter: Parameter
   readonly value: string
   readonly problem: Problem | undefined
+  /** It has no placeholder: a restriction must not look as if it were there. */
+  readonly isRestriction?: boolean
+  readonly isRequired?: boolean
   readonly onChange: (value: string) => void
 }
 
@@ -31,7 +34,7 @@ export function ParameterField(props: ParameterFieldProps) {
   )
 }
 
-function Control({ parameter, value, problem, onChange }: ParameterFieldProps) {
+function Control({ parameter, value, problem, isRestriction, isRequired, onChange }: ParameterFieldProps) {
   const { name, type } = parameter
   const id = `parameter-${name}`
   const shared = {
@@ -65,7 +68,8 @@ function Control({ parameter, value, problem, onChange }: ParameterFieldProps) {
       class="mono"
       value={value}
       inputMode={type.schema.type === 'integer' ? 'numeric' : 'text'}
-      placeholder={parameter.example ?? defaultText(parameter)}
+      placeholder={isRestriction === true ? '' : (parameter.example ?? defaultText(parameter))}
+      required={isRequired === true}
       autocomplete="off"
       autocapitalize="none"
       spellcheck={false}

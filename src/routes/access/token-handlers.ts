@@ -3,9 +3,10 @@ import type { WantedToken } from '../../auth/own-tokens.ts'
 import type { TokenRecord } from '../../auth/token-store.ts'
 import { type Caller, originOf } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
-import { takeNoParameters, takeParametersOfChange } from '../../contract/request-parameters.ts'
-import { TOKEN_PARAMETERS } from '../../contract/token-parameters.ts'
+import { takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
+import { TOKEN_PARAMETER_SPELLINGS, TOKEN_PARAMETERS } from '../../contract/token-parameters.ts'
 import { selectDevices } from '../../fleet/select-devices.ts'
+import { badParameter } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import { refuseBadFilter } from '../request/check-download.ts'
 import { refuseBody, refuseUnsafeChange } from '../request/refuse-request.ts'
@@ -17,11 +18,29 @@ export async function issueToken(ctx: RouteContext, parts: GatewayParts): Promis
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const caller = callerOf(ctx)
-  const { lifetimeS, scopes, note, ...bounds } = takeParametersOfChange(ctx, TOKEN_PARAMETERS)
+  const { lifetimeS, scopes, note, device, filterBpf, ...own } = takeParameters(ctx, {
+    ...TOKEN_PARAMETERS,
+    ...TOKEN_PARAMETER_SPELLINGS,
+  })
+  const bounds = {
+    ...own,
+    devices: eitherSpelling(own.devices, device, ['Devices', 'Device']),
+    filter: eitherSpelling(own.filter, filterBpf, ['Filter', 'FilterBPF']),
+  }
   await refuseBadBounds(ctx, parts, bounds)
   const { token, issued } = await parts.tokens.own.issue(caller, { lifetimeS, scopes, bounds, note })
   ctx.set('Location', `/v1/tokens/${issued.id}`)
   answerPrivately(ctx, { ...shownToken({ ...issued, revokedMs: undefined }), token }, 201)
+}
+
+function eitherSpelling(
+  one: string | undefined,
+  other: string | undefined,
+  [name, otherName]: readonly [string, string],
+): string | undefined {
+  if (one !== undefined && other !== undefined)
+    throw badParameter(otherName, `is another spelling of ${name}; give one of them`)
+  return one ?? other
 }
 
 export async function listTokens(ctx: RouteContext, parts: GatewayParts): Promise<void> {

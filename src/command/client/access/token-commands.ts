@@ -1,8 +1,10 @@
 /** `capfleet token`: credentials for programs, of what the user may do or of less. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { usageFailure } from '../../../client/client-failure.ts'
+import type { QueryPairs } from '../../../client/gateway-client.ts'
 import type { NEW_TOKEN, TOKENS } from '../../../contract/token-api.ts'
-import { TOKEN_PARAMETERS } from '../../../contract/token-parameters.ts'
+import { orderedToken, TOKEN_PARAMETERS, USUAL_SCOPES } from '../../../contract/token-parameters.ts'
 import {
   type Column,
   type FormatOptions,
@@ -40,7 +42,10 @@ export function defineToken(command: Command): void {
   defineCreate(
     command
       .command('create')
-      .description('make a token of what you may do, or of less; prints it, this once, and its id on stderr'),
+      .description(
+        `make a token of what you may do, or of less; prints it, this once, and its id on stderr. Its scopes are ${USUAL_SCOPES} ` +
+          "unless --scopes names others, or all; --devices '*' gives it all devices that you see",
+      ),
   )
   command
     .command('list')
@@ -77,11 +82,21 @@ function defineCreate(command: Command): void {
         const client = await connect(options)
         const { value } = await client.json<z.infer<typeof NEW_TOKEN>>('/v1/tokens', {
           method: 'POST',
-          query: flags.query(options),
+          query: orderedToken(describedToken(flags.query(options))),
           signal,
         })
         process.stderr.write(`token ${value.id}, good until ${shownInstant(value.expiresAt)}\n`)
         await print(`${value.token}\n`)
       }, flags.flagOf),
     )
+}
+
+/** What was given, with the usual scopes. Fails with a usage failure if it is not said which devices the token may see. */
+function describedToken(given: QueryPairs): QueryPairs {
+  const has = (name: string) => given.some(([other]) => other === name)
+  if (!has('Devices'))
+    throw usageFailure(
+      "--devices is missing; name the devices of the token, or --devices '*' for all that you see",
+    )
+  return has('Scopes') ? given : [...given, ['Scopes', USUAL_SCOPES]]
 }

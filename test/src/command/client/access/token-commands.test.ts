@@ -29,6 +29,8 @@ describe('capfleet token', { timeout: 240_000 }, () => {
       asUser(),
       'token',
       'create',
+      '--devices',
+      '*',
       '--scopes',
       'device:read',
       '--lifetime',
@@ -52,14 +54,24 @@ describe('capfleet token', { timeout: 240_000 }, () => {
     assert.equal((await run(asUser(), 'token', 'revoke', 'nothing')).status, 4)
   })
 
+  test('create wants to know which devices, and gives the usual scopes', async () => {
+    const unsaid = await run(asUser(), 'token', 'create')
+    assert.deepEqual([unsaid.status, unsaid.stdout.toString()], [2, ''])
+    assert.match(unsaid.stderr, /--devices is missing/)
+    const made = await run(asUser(), 'token', 'create', '--devices', '*', '--note', 'usual')
+    assert.equal(made.status, 0, made.stderr)
+    const list = (await run(asUser(), 'token', 'list')).stdout.toString()
+    assert.match(list, /device:read capture:download +- +- +usual$/m)
+  })
+
   test('create names the flag of what the user has not', async () => {
-    const refused = await run(asUser(), 'token', 'create', '--scopes', 'admin')
+    const refused = await run(asUser(), 'token', 'create', '--devices', '*', '--scopes', 'admin')
     assert.equal(refused.status, 3)
     assert.match(refused.stderr, /--scopes/)
   })
 
   test('login keeps a token, which is read from a pipe', async () => {
-    const made = await run(asUser(), 'token', 'create', '--scopes', 'capture:download')
+    const made = await run(asUser(), 'token', 'create', '--devices', '*', '--scopes', 'capture:download')
     const token = made.stdout.toString().trim()
     const login = ['login', world.gateway.url, '--token', '--name', 'lab']
     const wrong = await client.run(login, { input: 'no-token\n' })
