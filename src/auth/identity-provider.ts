@@ -46,19 +46,18 @@ export class IdentityProvider implements TrustedIssuer {
     return this.#keys.refresh()
   }
 
-  /** Somebody in several groups may do what one of them may; of the first one that the configuration names are the bounds. */
+  /** Of the groups of the user, the first one that the configuration names decides role and bounds together. */
   read({ head, claims }: CompactToken): GrantedToken {
     const { success, data } = claimsSchema.safeParse(claims)
     const isOfType = head.typ === undefined || TOKEN_TYPES.has(head.typ.toLowerCase())
     if (!success || !isOfType) throw refusedToken('claims', 'is no access token')
     const user = this.#userOf(claims)
-    const roles = this.#rolesOf(user, claims)
-    const [{ role: _, ...bounds }] = roles
+    const { group: _group, role, ...bounds } = this.#roleOf(user, claims)
     const expiresMs = data.exp * 1_000
     return {
       grant: {
         user,
-        scopes: SCOPES.filter((scope) => roles.some(({ role }) => SCOPES_OF_ROLE[role].has(scope))),
+        scopes: SCOPES.filter((scope) => SCOPES_OF_ROLE[role].has(scope)),
         bounds: boundsOf(user, bounds),
         chain: [],
         expiresMs,
@@ -79,11 +78,11 @@ export class IdentityProvider implements TrustedIssuer {
     throw refusedToken('claims', `names no user in its claim ${userClaim}`)
   }
 
-  #rolesOf(user: string, claims: CompactToken['claims']): [Role, ...Role[]] {
+  #roleOf(user: string, claims: CompactToken['claims']): ProviderSettings['roles'][number] {
     const { groupsClaim, roles } = this.#settings
     const groups = groupsSchema.safeParse(claims[groupsClaim] ?? []).data ?? []
-    const [first, ...others] = Object.entries(roles).filter(([group]) => groups.includes(group))
-    if (first !== undefined) return [first[1], ...others.map(([, role]) => role)]
+    const found = roles.find(({ group }) => groups.includes(group))
+    if (found !== undefined) return found
     throw new CapfleetError(
       'insufficient-scope',
       `${user} is in no group that may do something here; the claim ${groupsClaim} of the token names them`,
@@ -91,5 +90,3 @@ export class IdentityProvider implements TrustedIssuer {
     )
   }
 }
-
-type Role = ProviderSettings['roles'][string]

@@ -26,7 +26,8 @@ export const providersSchema = z
       algorithms: z.array(z.enum(PROVIDER_ALGORITHMS)).min(1).default(['RS256', 'ES256']),
       userClaim: z.string().min(1).default('sub'),
       groupsClaim: z.string().min(1).default('groups'),
-      roles: z.record(z.string(), boundsSchema.extend({ role: z.enum(ROLES) })),
+      // A list, because the keys of a map that look like numbers would change their order.
+      roles: z.array(boundsSchema.extend({ group: z.string().min(1).max(1_000), role: z.enum(ROLES) })),
     }),
   )
   .default([])

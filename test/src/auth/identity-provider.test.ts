@@ -13,10 +13,12 @@ import { openTempTokens, type TempTokens } from '../../support/access/temp-token
 import { OidcServer } from '../../support/servers/oidc-server.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-const ROLES = {
-  readers: { role: 'viewer', devices: 'lon*' },
-  operators: { role: 'full', devices: 'nyc*', streamsMax: 2 },
-}
+const ROLES = [
+  { group: 'readers', role: 'viewer', devices: 'lon*' },
+  { group: 'operators', role: 'full', devices: 'nyc*', streamsMax: 2 },
+  { group: '10', role: 'user', devices: 'par*' },
+  { group: '9', role: 'full' },
+]
 const oneKey = (folder: string) => writeFile(join(folder, 'own.secret'), Buffer.alloc(32, 7))
 
 describe('a real identity provider', { timeout: 240_000 }, () => {
@@ -31,12 +33,15 @@ describe('a real identity provider', { timeout: 240_000 }, () => {
   })
   after(() => owned.disposeAsync())
 
-  test('vouches for its users: their groups tell what they may do, the first one here within which bounds', async () => {
+  test('vouches for its users: the first of their groups here decides role and bounds together', async () => {
     oidc.groups = ['operators', 'guests', 'readers']
     const caller = await tokens.verifier.verify(await oidc.token())
     assert.equal(caller.name, 'corp:collector')
-    assert.deepEqual(caller.scopes, SCOPES_OF_ROLE.full)
+    assert.deepEqual(caller.scopes, SCOPES_OF_ROLE.viewer)
     assert.deepEqual([caller.bounds.devices, caller.bounds.quotas], [['lon*'], []])
+    oidc.groups = ['9', '10']
+    const numbered = await tokens.verifier.verify(await oidc.token())
+    assert.deepEqual([numbered.scopes, numbered.bounds.devices], [SCOPES_OF_ROLE.user, ['par*']])
     oidc.groups = ['operators']
     const operator = await tokens.verifier.verify(await oidc.token())
     assert.deepEqual(operator.bounds.devices, ['nyc*'])
