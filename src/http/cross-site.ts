@@ -4,8 +4,8 @@ import { CapfleetError } from '../base/error.ts'
 /**
  * Refuses what changes something when a page of another site asks for it: a link or an image there must
  * not stop a capture with the credentials that the browser keeps. Browsers tell by Sec-Fetch-Site who
- * asks, but not over plain HTTP; there Origin and Referer name the page. Scripts send none of the three.
- * Fails with cross-site.
+ * asks, but not over plain HTTP; there Origin and Referer name the page, unless the page forbids it. A browser that says
+ * nothing may have been sent by any page, so it is refused too. Scripts send none of the three. Fails with cross-site.
  */
 export function refuseCrossSite({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const site = headers['sec-fetch-site']
@@ -13,11 +13,20 @@ export function refuseCrossSite({ headers }: Pick<IncomingMessage, 'headers'>): 
     if (site !== 'same-origin' && site !== 'none') throw crossSite(`Sec-Fetch-Site is ${String(site)}`)
     return
   }
-  for (const name of ['origin', 'referer'] as const) {
-    const page = headers[name]
-    if (page !== undefined && hostOf(page) !== headers.host?.toLowerCase())
-      throw crossSite(`the header ${name === 'origin' ? 'Origin' : 'Referer'} names another host`)
+  const { origin, referer, host } = headers
+  for (const [name, page] of Object.entries({ Origin: origin, Referer: referer })) {
+    if (page !== undefined && hostOf(page) !== host?.toLowerCase())
+      throw crossSite(`the header ${name} names another host`)
   }
+  if (origin === undefined && referer === undefined && isOfBrowser(headers))
+    throw crossSite('a browser does not say which page asked')
+}
+
+/** Whether a browser has sent it, by headers that no page can change. PowerShell pretends to be one. */
+function isOfBrowser(headers: IncomingMessage['headers']): boolean {
+  const { accept = '', 'user-agent': agent = '', 'upgrade-insecure-requests': upgrades } = headers
+  const pretends = agent.includes('PowerShell')
+  return upgrades !== undefined || accept.includes('text/html') || (agent.startsWith('Mozilla/') && !pretends)
 }
 
 /** As the header Host has it, without the port that goes without saying; undefined = no page's address. */
