@@ -44,6 +44,7 @@ import {
   callDevice,
   changeDevice,
   followDevice,
+  followUnfiltered,
   passToChosenDevice,
 } from './fleet/device-handlers.ts'
 import { showDevice, showDevices } from './fleet/device-reports.ts'
@@ -93,7 +94,7 @@ export function routesWith(readablePaths: readonly string[]): readonly GatewayRo
   const rows = new Set(ROUTES.map(({ path }) => path))
   // A row of the table stays as it is: no setting can make a change out of it that viewers may send.
   const added = readablePaths
-    .map((path) => ({ ...readablePath(path), handler: followDevice }))
+    .map((path) => ({ ...readablePath(path), handler: followUnfiltered }))
     .filter(({ path }) => !rows.has(path))
   return withDescription('capfleet gateway', [...added, ...ROUTES])
 }

@@ -52,6 +52,12 @@ export async function followDevice(ctx: RouteContext, parts: GatewayParts): Prom
   await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })
 }
 
+/** The same for a path of which it is not known whether it shows packets, or counts them. */
+export async function followUnfiltered(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseFiltered(ctx)
+  await followDevice(ctx, parts)
+}
+
 /**
  * Any other call: the gateway does not know what it does there, so it is guarded as a change is. HEAD
  * reaches the device as HEAD: whoever may change the device may also ask it for less.
