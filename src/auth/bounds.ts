@@ -14,6 +14,7 @@ export const boundsSchema = z.strictObject({
     .min(1)
     .max(TEXT_MAX)
     .refine(isEnclosed, 'must have a closing parenthesis for each opening one')
+    .refine(isFilter, 'is blank, which would let all packets pass; leave it out, or say what may pass')
     .optional(),
   spanMaxS: z.int().min(1).optional(),
   bytesPerDay: z.int().min(1).optional(),
@@ -24,7 +25,7 @@ export type WrittenBounds = z.infer<typeof boundsSchema>
 /** Bounds as they are kept with a token: those of its minter, and its own. */
 export const keptBoundsSchema = z.strictObject({
   devices: z.array(z.string()),
-  filters: z.array(z.string().refine(isEnclosed)),
+  filters: z.array(z.string().refine(isEnclosed).refine(isFilter)),
   spanMaxS: z.int().min(1).optional(),
   quotas: z.array(
     z.strictObject({
@@ -34,6 +35,11 @@ export const keptBoundsSchema = z.strictObject({
     }),
   ),
 })
+
+/** A blank filter lets everything pass. */
+function isFilter(text: string): boolean {
+  return text.trim() !== ''
+}
 
 /** `holder`: the user or the token that they are written for. */
 export function boundsOf(holder: string, written: WrittenBounds): Bounds {

@@ -42,7 +42,15 @@ const usersSchema = z.strictObject({
           .refine(isPasswordHash, 'must be an argon2id hash; `capfleet user add` makes one'),
       }),
     )
-    .min(1, 'must name a user; `capfleet user add` makes one'),
+    .min(1, 'must name a user; `capfleet user add` makes one')
+    .superRefine((users, context) => {
+      const names = users.map(({ name }) => name)
+      const twice = names.findIndex((name, index) => names.indexOf(name) < index)
+      if (twice >= 0) {
+        const message = `names ${names[twice]} again; a user has one entry, whose bounds count`
+        context.addIssue({ code: 'custom', path: [twice, 'name'], message })
+      }
+    }),
 })
 
 type StoredUser = z.infer<typeof usersSchema>['users'][number]

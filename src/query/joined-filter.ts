@@ -16,9 +16,11 @@ export function isEnclosed(filter: string): boolean {
 
 /**
  * The filter that lets pass what passes all of `forced` and `asked`. The forced ones come first: words such as vlan and
- * mpls move where everything behind them looks. REQUIRES: each is enclosed.
+ * mpls move where everything behind them looks. REQUIRES: each is enclosed, and no forced one is blank: it would let
+ * everything pass.
  */
 export function joinFilters(forced: readonly string[], asked: string | undefined): string | undefined {
+  if (forced.some((filter) => filter.trim() === '')) throw new Error('a forced filter is blank')
   const filters = asked === undefined ? forced : [...forced, asked]
   if (filters.length <= 1) return filters[0]
   return filters.map((filter) => `(${filter})`).join(' and ')

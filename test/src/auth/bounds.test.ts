@@ -23,6 +23,7 @@ test('what is written becomes bounds of its holder', () => {
 for (const [name, written] of [
   ['no devices', { devices: '' }],
   ['a filter that leaves its parentheses', { filter: 'udp) or (tcp' }],
+  ['a blank filter', { filter: ' \t' }],
   ['no time', { spanMaxS: 0 }],
   ['part of a byte', { bytesPerDay: 0.5 }],
   ['more than a number holds', { bytesPerDay: 2 ** 53 }],

@@ -207,3 +207,11 @@ test('a users file that is malformed changes nothing', async (t) => {
   await assert.rejects(users.reload(), { code: 'bad-config' })
   assert.equal((await verify(users, basic('ann', 'one')))?.scopes, SCOPES_OF_ROLE.full)
 })
+
+test('a user who is listed twice is refused: one of the two entries would lose its bounds', async (t) => {
+  const path = await usersPath(t)
+  await putUser(path, { name: 'ann', role: 'full' }, 'one')
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, `${text}${text.slice(text.indexOf('\n') + 1)}`)
+  await assert.rejects(loadUsers(path), { code: 'bad-config', message: /names ann again/ })
+})
