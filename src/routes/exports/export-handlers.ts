@@ -149,7 +149,7 @@ export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Prom
   takeNoParameters(ctx)
   refuseWithoutExports(parts)
   const { store, jobs } = parts.exports
-  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const record = await exportToChange(ctx, parts)
   const { order, base } = record
   const nowMs = Date.now()
   const ended = base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base)
@@ -167,7 +167,7 @@ export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promis
   refuseBody(ctx)
   takeNoParameters(ctx)
   const { store, jobs } = parts.exports
-  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const record = await exportToChange(ctx, parts)
   const { order } = record
   if (record.state !== 'partial' || !isFillable(record)) throw nothingToFill(record)
   refuseLimited(order)
@@ -207,6 +207,19 @@ export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: stri
     'unknown-export',
     `you have no export ${JSON.stringify(id.slice(0, 64))}; GET /v1/exports lists yours`,
   )
+}
+
+/** The export, for its owner or an administrator. Fails with unknown-export or insufficient-scope. */
+async function exportToChange(ctx: RouteContext, parts: GatewayParts): Promise<ExportRecord> {
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  refuseChangeOfOthers(ctx, record.order.user)
+  return record
+}
+
+/** To see what another user has made is not to change it. Fails with insufficient-scope. */
+export function refuseChangeOfOthers(ctx: RouteContext, owner: string): void {
+  const { caller } = ctx.state
+  if (caller !== undefined && caller.name !== owner) refuseWithout('admin', caller)
 }
 
 /** Of what has expired, its files may be gone already. */

@@ -19,7 +19,7 @@ import { seesOthers } from '../request/caller-bounds.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { refuseBody, refuseUnsafeChange } from '../request/refuse-request.ts'
 import type { RouteContext } from '../route.ts'
-import { idempotencyOf, planExport } from './export-handlers.ts'
+import { idempotencyOf, planExport, refuseChangeOfOthers } from './export-handlers.ts'
 
 /** Keeps a schedule whose exports could be ordered now. */
 export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
@@ -65,6 +65,7 @@ export async function removeSchedule(ctx: RouteContext, parts: GatewayParts): Pr
   takeNoParameters(ctx)
   const { schedules, jobs } = parts.exports
   const record = await ownSchedule(ctx, parts, ctx.params.id ?? '')
+  refuseChangeOfOthers(ctx, record.schedule.user)
   await schedules.remove(record.schedule)
   await jobs.dropSchedule(record.schedule.id)
   show(ctx, record)
