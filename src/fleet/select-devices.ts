@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { CapfleetError } from '../base/error.ts'
 import { badParameter } from '../query/query-parameters.ts'
 import { unknownDevice } from './unknown-device.ts'
@@ -36,9 +37,29 @@ export function selectDevices<Entry extends Selectable>(
   return fleet.filter((device) => chosen.has(device))
 }
 
-/** Whether one of the words of `selection` chooses the device. */
+/**
+ * Whether one of the words of `selection` chooses the device. The selections of bounds are asked for every device with
+ * every request: the answer is kept for as long as the device is the same object.
+ */
 export function isSelected(device: Selectable, selection: string): boolean {
-  return wordsOf(selection).some((word) => matcherOf(word)(device))
+  const known = SELECTIONS.get(selection) ?? newSelection(selection)
+  const chosen = known.chosen.get(device) ?? known.matchers.some((matches) => matches(device))
+  known.chosen.set(device, chosen)
+  return chosen
+}
+
+interface Selection {
+  readonly matchers: readonly ((device: Selectable) => boolean)[]
+  readonly chosen: WeakMap<Selectable, boolean>
+}
+
+/** As many as callers may have bounds at the same time; others are parsed again. */
+const SELECTIONS = new LRUCache<string, Selection>({ max: 1_000 })
+
+function newSelection(selection: string): Selection {
+  const made: Selection = { matchers: wordsOf(selection).map(matcherOf), chosen: new WeakMap() }
+  SELECTIONS.set(selection, made)
+  return made
 }
 
 export function wordsOf(selection: string): readonly string[] {

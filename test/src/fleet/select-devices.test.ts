@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import { selectDevices } from '../../../src/fleet/select-devices.ts'
+import { isSelected, selectDevices } from '../../../src/fleet/select-devices.ts'
 
 const FLEET = [
   { name: 'nyc1', site: 'us' },
@@ -83,4 +83,19 @@ test('a selection that is longer than anybody needs is refused before anything i
     assert.throws(() => selectDevices([untouched], selection), { code: 'bad-parameter', message: what })
   const longest = ['nyc1', ...Array(63).fill('lon1')].join(',')
   assert.equal(selectDevices(FLEET, longest).length, 2)
+})
+
+test('the selection of bounds is compared with a device once, however often it is asked', () => {
+  let reads = 0
+  const device = {
+    site: undefined,
+    get name(): string {
+      reads += 1
+      return 'nyc1'
+    },
+  }
+  const selection = 'lon?,nyc*,*-never-asked-before'
+  for (let turn = 0; turn < 100; turn += 1) assert.ok(isSelected(device, selection))
+  assert.ok(reads <= 3, String(reads))
+  assert.equal(isSelected({ name: 'par1', site: undefined }, selection), false)
 })
