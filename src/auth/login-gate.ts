@@ -30,6 +30,8 @@ export interface LoginCaller {
 const NAMES_PER_ADDRESS = 10
 /** Wrong passwords are forgotten when there was none for so long. */
 const FORGET_MS = 600_000
+/** A name that was right from an address this recently is not paused for what others do from there. */
+const TRUST_MS = 30 * 86_400_000
 const REMEMBERED_MAX = 10_000
 const QUEUE_FULL_RETRY_S = 1
 /** A refusal takes so long: who is refused and asks again at once costs little then. */
@@ -48,6 +50,8 @@ export class LoginGate {
   readonly #settings: LoginSettings
   readonly #turns: FairLimit
   readonly #failures = new LRUCache<string, Failures>({ max: REMEMBERED_MAX, ttl: FORGET_MS })
+  /** Names that were right from an address: proxies and NAT have many users behind one address. */
+  readonly #known = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: TRUST_MS })
   readonly #count: (result: LoginResult) => void
 
   constructor(settings: LoginSettings, metrics: Metrics) {
@@ -89,13 +93,16 @@ export class LoginGate {
     this.#refuseInPause(caller)
     const isRight = await look()
     this.#count(isRight ? 'right' : 'wrong')
-    if (isRight) this.#failures.delete(keyOf(caller))
-    else this.#remember(caller)
+    if (isRight) {
+      this.#failures.delete(keyOf(caller))
+      this.#known.set(keyOf(caller), true)
+    } else this.#remember(caller)
     return isRight
   }
 
   #refuseInPause(caller: LoginCaller): void {
-    const ends = [keyOf(caller), caller.address].map((key) => this.#failures.get(key)?.pauseEndMs ?? 0)
+    const keys = this.#known.has(keyOf(caller)) ? [keyOf(caller)] : [keyOf(caller), caller.address]
+    const ends = keys.map((key) => this.#failures.get(key)?.pauseEndMs ?? 0)
     const leftMs = Math.max(...ends) - performance.now()
     if (leftMs <= 0) return
     throw this.#refusal('there were too many wrong passwords', Math.ceil(leftMs / 1_000))

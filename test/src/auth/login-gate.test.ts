@@ -125,3 +125,13 @@ test('what was looked at and what was refused is counted', async () => {
   ] as const)
     assert.match(text, new RegExp(`capfleet_logins_total\\{result="${result}"\\} ${count}\\n`))
 })
+
+test('a name that was right from an address is not paused for what other names do from there', async () => {
+  const { gate } = gateFor()
+  assert.equal(await gate.verify({ address: 'proxy', name: 'ann' }, RIGHT), true)
+  for (let wrong = 0; wrong < 10 * SETTINGS.wrongMax; wrong += 1)
+    await refusalOf(gate.verify({ address: 'proxy', name: `guess ${wrong}` }, WRONG))
+  const stranger = await refusalOf(gate.verify({ address: 'proxy', name: 'stranger' }, RIGHT))
+  assert.equal(stranger?.code, 'too-many-logins')
+  assert.equal(await gate.verify({ address: 'proxy', name: 'ann' }, RIGHT), true)
+})
