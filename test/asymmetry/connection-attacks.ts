@@ -21,6 +21,11 @@ const TOO_LARGE_HEAD_BYTES = 70_000
 /** Node.js takes fewer than a thousand. */
 const HEADER_LINES = 950
 const TRICKLE_MS = 500
+/** Once seconds of processor time: blanks between two letters of a value. */
+const TRACED_BLANKS = [
+  'traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+  `tracestate: a=b${' '.repeat(LARGE_HEAD_BYTES)}c`,
+]
 
 export const connectionAttacks: Attacks = {
   'pipelining-then-close': {
@@ -47,6 +52,10 @@ export const connectionAttacks: Attacks = {
   'too-large-heads': {
     targets: BOTH,
     run: (scene) => askOverAndOver(scene, 4, () => get('/livez', [`X: ${'x'.repeat(TOO_LARGE_HEAD_BYTES)}`])),
+  },
+  'blanks-in-tracestate': {
+    targets: BOTH,
+    run: (scene) => askOverAndOver(scene, 4, () => get('/livez', TRACED_BLANKS)),
   },
   'long-unknown-paths': {
     targets: BOTH,

@@ -5,6 +5,8 @@ import { answerWith, type Behaviour, behaveWell, endWith } from './attacking-dev
 import { gzipBomb, zstdBomb } from './bomb.ts'
 
 const NESTED_LEVELS = 20_000
+/** As many as its head has room for. */
+const HEAD_BLANKS = 16_000
 const LARGE_JSON_BYTES = { full: 63_000_000, small: 16_000_000 } as const
 
 /** A read, an answer without an end, a question to the fleet: each is passed on in another way. */
@@ -47,6 +49,13 @@ export const deviceAttacks: Attacks = {
         const change = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'
         pourForEver(socket, change, 'x'.repeat(1_000))
       }),
+    paths: WAYS_TO_ASK,
+  }),
+  'a-device-with-blanks-in-its-head': device({
+    behave: () =>
+      downloadsAndCalls((socket) =>
+        endWith(socket, Buffer.from(`HTTP/1.1 200 OK\r\nA:${' '.repeat(HEAD_BLANKS)}\x01\r\n\r\n`)),
+      ),
     paths: WAYS_TO_ASK,
   }),
   'a-device-with-an-endless-head': device({

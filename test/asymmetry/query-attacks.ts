@@ -22,6 +22,11 @@ const MANY_PARAMETERS = Array.from({ length: 6_000 }, (_, n) => `p${n}=1`).join(
 const LONG_PARAMETER = 'x'.repeat(17_000)
 const MANY_DEVICE_WORDS = Array.from({ length: 30_000 }, () => '*').join(',')
 
+/** Once half a second of processor time: many ends of a pattern, each followed by letters that might be flags. */
+const SLASHES = encodeURIComponent(
+  '/'.repeat(342) + String.fromCodePoint(...Array.from({ length: 340 }, (_, n) => 0x100 + n)),
+)
+
 const VENDOR_CLOCKS = [
   'vendorA7130',
   'vendorA7150_overwrite',
@@ -44,6 +49,8 @@ export const queryAttacks: Attacks = {
   ),
   'estimates-with-slow-packet-filters': asking(40, (stand) => `${estimate(stand)}&FilterBPF=${hosts()}`),
   'slow-patterns': asking(40, (stand) => `${someOf(stand)}&FilterRE=${encodeURIComponent(slowPattern())}`),
+
+  'slashes-in-patterns': asking(8, (stand) => `${estimate(stand)}&FilterRE=${SLASHES}`),
 
   'vendor-times': asking(
     HEAVY_STREAMS,
