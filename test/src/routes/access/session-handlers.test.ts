@@ -333,7 +333,7 @@ describe('a session elsewhere', { timeout: 240_000 }, () => {
     const [device] = await startFakeFleet(10, ['d0'])
     assert.ok(device !== undefined)
     await using _device = device
-    const roles = { operators: { role: 'full' } }
+    const roles = [{ group: 'operators', role: 'full' }]
     const provider = {
       name: 'corp',
       issuer: oidc.issuer,

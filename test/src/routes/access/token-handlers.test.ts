@@ -227,7 +227,7 @@ describe('users of an identity provider', { timeout: 240_000 }, () => {
     const [device] = await startFakeFleet(10, ['d0'])
     assert.ok(device !== undefined)
     await using _device = device
-    const roles = { operators: { role: 'full' } }
+    const roles = [{ group: 'operators', role: 'full' }]
     const jwks = { url: oidc.keysUrl }
     const provider = { name: 'corp', issuer: oidc.issuer, audience: oidc.audience, jwks, roles }
     await using gateway = await startTempGateway([device], redis.url, { auth: { providers: [provider] } })
