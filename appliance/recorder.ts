@@ -264,14 +264,7 @@ class Conversations implements AsyncDisposable {
 
   async #reindex(watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
     using _turn = await this.#reindexing.acquire(watch.signal)
-    return await reindexStore(
-      {
-        paths: this.#paths,
-        log: this.#log,
-        onGrowth: async (path) => await this.#retention?.noteGrowth(path),
-      },
-      watch,
-    )
+    return await reindexStore(this.#writer, watch)
   }
 
   async #delete(name: string): Promise<unknown> {

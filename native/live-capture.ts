@@ -119,7 +119,7 @@ interface NativeLiveCapture {
   start(folder: string): Promise<void>
   roll(folder: string): Promise<readonly LiveStream[]>
   stop(): Promise<readonly LiveStream[]>
-  finished(): readonly LiveStream[]
+  takeFinished(): readonly LiveStream[]
   counts(): LiveCounts
   /** Nothing may be called after it. */
   close(): void
@@ -170,8 +170,8 @@ export class LiveCapture {
   }
 
   /**
-   * Packets go to another folder from one block on. Resolves with the segments that were made since
-   * start() or the roll before, when they are safe; while the disk fails it waits.
+   * Packets go to another folder from one block on. Resolves with the segments that have ended
+   * since start() or the roll before and were not taken, when they are safe; while the disk fails it waits.
    */
   async roll(folder: string): Promise<readonly LiveStream[]> {
     assert(this.#state === 'capturing', 'roll() needs a running capture')
@@ -188,9 +188,9 @@ export class LiveCapture {
     return await this.#native.stop()
   }
 
-  /** Segments that are ended, of those made since start() or the last roll. */
-  finished(): readonly LiveStream[] {
-    return this.#state === 'closed' ? [] : this.#native.finished()
+  /** Segments of the running capture that have ended since the last call. The rest comes with roll() or stop(). */
+  takeFinished(): readonly LiveStream[] {
+    return this.#state === 'closed' ? [] : this.#native.takeFinished()
   }
 
   /** Cheap. REQUIRES: not closed. */

@@ -3,8 +3,7 @@ import { LIST_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../src/query/capture-csv.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
-import { validPercent } from '../store/trimmed-record.ts'
+import { type StoredCapture, validPercent } from '../store/stored-capture.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 
 /**
@@ -13,14 +12,14 @@ import { toExactJson } from '../system-status/exact-json.ts'
  */
 export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { limit, after, fromNs, toNs, format } = takeParameters(ctx, LIST_PARAMETERS)
-  const { before, records } =
+  const { before, captures } =
     after === undefined
-      ? { before: 0, records: await parts.catalogue.list() }
-      : await parts.catalogue.listBehind(after)
-  const items = records
-    .filter((record) => reachesInto(record, fromNs, toNs))
+      ? { before: 0, captures: await parts.catalogue.list() }
+      : await parts.catalogue.listAfter(after)
+  const items = captures
+    .filter((capture) => reachesInto(capture, fromNs, toNs))
     .slice(0, limit)
-    .map((record, index) => listItem(record, before + index))
+    .map((capture, index) => listItem(capture, before + index))
   ctx.set('Cache-Control', 'no-store')
   if (format === 'csv') {
     ctx.type = 'text/csv'
@@ -32,34 +31,40 @@ export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts)
 }
 
 /** A capture without packets is at no time: it is listed where no range is asked for. */
-function reachesInto({ startNs, endNs }: CaptureRecord, fromNs?: bigint, toNs?: bigint): boolean {
+function reachesInto({ startNs, endNs }: StoredCapture, fromNs?: bigint, toNs?: bigint): boolean {
   return (fromNs === undefined || endNs > fromNs) && (toNs === undefined || startNs < toNs)
 }
 
 type ListItem = Readonly<Record<string, string | number | bigint | boolean>>
 
 /** Links are relative to the device's base address, as everywhere in the API. */
-function listItem(record: CaptureRecord, index: number): ListItem {
-  const { name } = record
+function listItem(capture: StoredCapture, index: number): ListItem {
+  const { name } = capture
   return {
     id: String(index),
     Path: name,
     PCAP: `/api/v1/pcap/single?StreamName=${name}&`,
     Del: `/pcap/del?StreamName=${name}&`,
     Link: `/stream/ssize?StreamName=${name}&StreamView=split_1GB&`,
-    Date: record.startNs,
-    Size: Number(record.bytes),
-    IsActive: record.state === 'active',
-    Type: record.type,
-    Desc: record.description,
+    Date: capture.startNs,
+    Size: Number(capture.bytes),
+    IsActive: capture.state === 'active',
+    Type: capture.type,
+    Desc: capture.description,
     StreamName: name,
-    StartTS: String(record.startNs),
-    EndTS: String(record.endNs),
-    PacketCnt: String(record.packets),
-    ByteCnt: String(record.bytes),
-    State: record.removed === undefined || record.state === 'active' ? record.state : 'trimmed',
-    ValidPct: validPercent(record),
+    StartTS: String(capture.startNs),
+    EndTS: String(capture.endNs),
+    PacketCnt: String(capture.packets),
+    ByteCnt: String(capture.bytes),
+    State: stateOf(capture),
+    ValidPct: validPercent(capture),
   }
+}
+
+/** Damage first: whoever lists captures must see it, also of one that goes on. */
+function stateOf({ state, removed, problems }: StoredCapture): string {
+  if (problems.length > 0) return 'damaged'
+  return removed === undefined || state === 'active' ? state : 'trimmed'
 }
 
 function formatCsv(items: readonly ListItem[]): string {

@@ -4,10 +4,10 @@
  * of them.
  */
 import { countPackets } from '../../native/addon.ts'
+import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/base/error.ts'
-import type { CaptureRecord, SegmentRecord } from '../store/capture-record.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
-import { segmentPath } from '../store/store-paths.ts'
+import { pathOf, portsOf, type StoredCapture, segmentsIn, streamOf } from '../store/stored-capture.ts'
 import type { ActivityBuckets, Amount } from './activity-buckets.ts'
 import {
   amountOf,
@@ -25,7 +25,7 @@ const PROFILES_MAX = 12_000
 const LOOKS_AT_ONCE = 8
 
 export interface ActivityStore {
-  readonly folderOf: (capture: CaptureRecord) => string
+  readonly folderOf: (capture: StoredCapture) => string
   readonly profiles: SegmentProfiles
 }
 
@@ -35,7 +35,7 @@ export interface ActivityStore {
  */
 export async function countActivity(
   buckets: ActivityBuckets,
-  captures: readonly CaptureRecord[],
+  captures: readonly StoredCapture[],
   { folderOf, profiles }: ActivityStore,
   signal: AbortSignal,
 ): Promise<readonly TimeSpan[]> {
@@ -65,27 +65,26 @@ interface CutSegment extends FinishedSegment {
   readonly isGrowing: boolean
 }
 
-function reachesInto({ startNs, endNs }: CaptureRecord, { range }: ActivityBuckets): boolean {
+function reachesInto({ startNs, endNs }: StoredCapture, { range }: ActivityBuckets): boolean {
   return startNs < range.endNs && endNs > range.beginNs
 }
 
 /** Adds the segments that lie in one bucket, and puts the others that reach into the range into `cut`. */
 function addWhole(
   buckets: ActivityBuckets,
-  capture: CaptureRecord,
+  capture: StoredCapture,
   folderOf: ActivityStore['folderOf'],
   cut: CutSegment[],
 ): void {
   const { beginNs, endNs } = buckets.range
-  for (const { port, segments } of capture.streams) {
-    for (const segment of segments) {
-      const { minNs, maxNs, packets, bytes, number } = segment
-      if (minNs >= endNs || maxNs < beginNs) continue
-      const span = { beginNs: minNs, endNs: maxNs + 1n }
-      if (buckets.addToOne(span, amountIn(segment))) continue
-      const isGrowing = capture.state === 'active' && segment === segments.at(-1)
-      const path = segmentPath(folderOf(capture), port, number)
-      cut.push({ port, path, minNs, maxNs, packets, bytes, isGrowing })
+  const folder = folderOf(capture)
+  for (const port of portsOf(capture)) {
+    for (const segment of segmentsIn(capture, port, { fromNs: beginNs, toNs: endNs })) {
+      const { minNs, maxNs, packets, bytes, flags } = segment
+      if (buckets.addToOne({ beginNs: minNs, endNs: maxNs + 1n }, amountIn(segment))) continue
+      const isGrowing = (flags & SegmentFlag.growing) !== 0
+      const [path, files] = [pathOf(folder, segment), streamOf(folder, segment)]
+      cut.push({ path, files, minNs, maxNs, packets, bytes, isGrowing })
     }
   }
 }
@@ -99,7 +98,7 @@ async function addCounted(
   const [first] = segments
   if (first === undefined) return []
   const boundariesNs = buckets.countedAtNs
-  const streams = segments.map(({ port, path }) => ({ port, segments: [path] }))
+  const streams = segments.map(({ files }) => files)
   const counts = await unlessDamaged(countPackets({ streams, boundariesNs, signal }))
   if (counts === undefined && segments.length === 1) return [addAsRecorded(buckets, first)]
   if (counts === undefined) {
@@ -137,13 +136,13 @@ function addAsRecorded(buckets: ActivityBuckets, segment: CutSegment): TimeSpan 
   return span
 }
 
-function amountIn({ packets, bytes }: Pick<SegmentRecord, 'packets' | 'bytes'>): Amount {
+function amountIn({ packets, bytes }: Pick<LogEntry, 'packets' | 'bytes'>): Amount {
   return { packets: Number(packets), bytes: Number(bytes - FILE_HEADER_BYTES) }
 }
 
 /** No packet of what is held lies outside of its times: those of a range around them are all in the range. */
 function within(
-  { minNs, maxNs }: Pick<SegmentRecord, 'minNs' | 'maxNs'>,
+  { minNs, maxNs }: Pick<LogEntry, 'minNs' | 'maxNs'>,
   { beginNs, endNs }: TimeSpan,
 ): TimeSpan {
   return { beginNs: beginNs < minNs ? minNs : beginNs, endNs: endNs > maxNs ? maxNs + 1n : endNs }

@@ -3,10 +3,10 @@ import { createConnection, type Socket } from 'node:net'
 import type { z } from 'zod'
 import { CapfleetError } from '../../src/base/error.ts'
 import { openSocketFolder } from '../../src/base/socket-folder.ts'
-import { type CaptureRecord, toJson } from '../store/capture-record.ts'
+import { toJson } from '../store/capture-record.ts'
 import { SOCKET_NAME } from '../store/store-paths.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
-import type { ImportRequest, ImportWatch } from './import-request.ts'
+import type { ImportedCapture, ImportRequest, ImportWatch } from './import-request.ts'
 import { readLines } from './read-lines.ts'
 import {
   parseRecorderError,
@@ -31,7 +31,7 @@ export class RecorderClient {
   }
 
   /** Aborting cancels the import. */
-  importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<CaptureRecord> {
+  importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<ImportedCapture> {
     const { name, files, description, mayEvict } = request
     return this.#command(
       { command: 'import', name, files: [...files], description, mayEvict },

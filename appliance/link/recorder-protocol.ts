@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
-import { captureRecordSchema } from '../store/capture-record.ts'
+import { importedCaptureSchema } from './import-request.ts'
 import { captureReportSchema } from './capture-report.ts'
 
 const count = z
@@ -35,7 +35,7 @@ export type SentRequest = z.input<typeof recorderRequestSchema>
 /** The result of each command. */
 export const recorderResultSchemas = {
   info: z.object({ pid: z.int() }),
-  import: captureRecordSchema,
+  import: importedCaptureSchema,
   delete: z.object({ bytesFreed: count }),
   reindex: z.object({ segments: count, blocks: count, damages: z.array(z.string()) }),
   'capture-start': captureReportSchema,

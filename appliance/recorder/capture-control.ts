@@ -4,7 +4,7 @@ import type { Log } from '../../src/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureReport, StoppedCapture } from '../link/capture-report.ts'
 import { checkBaseName } from '../store/capture-names.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
 import { type CaptureDriver, noPortDriver } from './capture-driver.ts'
 import { NO_RATES } from './capture-rates.ts'
 import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
@@ -50,7 +50,7 @@ export class CaptureControl implements AsyncDisposable {
   readonly #turn = new FairLimit({ places: 1 })
   #recording: Recording | undefined
   /** An active capture of an earlier recorder that does not go on yet. */
-  #left: CaptureRecord | undefined
+  #left: StoredCapture | undefined
   /** Why the running capture is being suspended, until that is done. */
   #noRoom: unknown
 
@@ -171,7 +171,7 @@ export class CaptureControl implements AsyncDisposable {
       const { baseName = record.name, scheduleName } = record
       const replace = () => this.#makeCapture({ baseName, scheduleName })
       const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
-      this.#left = capture.record
+      this.#left = await this.#writer.captureOf(capture.name)
       this.#recording = await Recording.begin(driver, capture, events)
       this.#left = undefined
       this.#state.enter('running', this.name)
@@ -240,7 +240,7 @@ export class CaptureControl implements AsyncDisposable {
     // Before it ends, which takes as long as the disk does.
     this.#state.fail('error', reason, capture.name)
     await this.#saveRecording()
-    this.#left = await this.#writer.recordOf(capture.name)
+    this.#left = await this.#writer.captureOf(capture.name)
     this.#recording = undefined
   }
 
@@ -301,7 +301,7 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   /** Closes what an earlier recorder left, as of its last packet. */
-  async #closeLeft(record: CaptureRecord | undefined): Promise<StoppedCapture> {
+  async #closeLeft(record: StoredCapture | undefined): Promise<StoppedCapture> {
     if (record === undefined) throw captureNotRunning()
     const capture = await recoverCapture(this.#recoveryParts, record)
     return await capture.close([], record.drops ?? NO_DROPS, record.startNs)
@@ -314,7 +314,7 @@ export class CaptureControl implements AsyncDisposable {
 
 const UNTIL_DONE = new AbortController().signal
 const NO_DROPS = { ring: 0n, disk: 0n }
-const NO_COUNTS = CaptureTally.start([], undefined).countsOf(noPortDriver.counts(), NO_RATES)
+const NO_COUNTS = CaptureTally.start(new Map(), undefined).countsOf(noPortDriver.counts(), NO_RATES)
 
 /** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */
 const DISPOSE_LIMIT_MS = 10_000

@@ -1,10 +1,12 @@
 /** Which segment goes first. Pure. */
-import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
-import type { SegmentOfPort } from '../store/trimmed-record.ts'
+import type { LogEntry } from '../../native/segment-entry.ts'
+import type { PortSegments } from '../store/segment-table.ts'
+import { entriesOf, type StoredCapture } from '../store/stored-capture.ts'
 
 /** A finished segment that may be removed. */
-export interface Candidate extends SegmentOfPort {
-  readonly capture: CaptureRecord
+export interface Candidate {
+  readonly capture: StoredCapture
+  readonly segment: LogEntry
   /** When its newest packet was recorded, or it was imported. */
   readonly storedNs: bigint
 }
@@ -13,36 +15,41 @@ export interface Candidate extends SegmentOfPort {
  * The older capture first (by its creation), in it what was recorded earlier; the segments of a port
  * always in their order, also where the clock went back.
  */
-export function removalOrder(captures: readonly CaptureRecord[]): Candidate[] {
+export function removalOrder(captures: readonly StoredCapture[]): Candidate[] {
   return captures
     .toSorted(byCreation)
     .flatMap((capture) =>
-      capture.streams
-        .flatMap((stream) => candidatesOf(capture, stream))
-        .toSorted((a, b) => compare(a.storedNs, b.storedNs) || a.port - b.port || order(a) - order(b)),
+      capture.table.ports
+        .flatMap((port) => candidatesOf(capture, port))
+        .toSorted((a, b) => compare(a.storedNs, b.storedNs) || portOf(a) - portOf(b) || order(a) - order(b)),
     )
 }
 
 /** The last finished segment of an active capture stays: the next one gets its number by it. */
-function candidatesOf(capture: CaptureRecord, { port, segments }: StreamRecord): Candidate[] {
+function candidatesOf(capture: StoredCapture, port: PortSegments): Candidate[] {
   let storedNs = createdNs(capture)
+  const segments = [...entriesOf(port)]
   const finished = capture.state === 'active' ? segments.slice(0, -1) : segments
   return finished.map((segment) => {
     // An imported packet is as old as its import: its own time may lie years back.
     if (capture.type === 'capture' && segment.maxNs > storedNs) storedNs = segment.maxNs
-    return { capture, port, segment, storedNs }
+    return { capture, segment, storedNs }
   })
 }
 
-export function createdNs({ createdAt }: CaptureRecord): bigint {
+export function createdNs({ createdAt }: Pick<StoredCapture, 'createdAt'>): bigint {
   return BigInt(Date.parse(createdAt)) * 1_000_000n
 }
 
-function order({ segment }: SegmentOfPort): number {
+function portOf({ segment }: Candidate): number {
+  return segment.port
+}
+
+function order({ segment }: Candidate): number {
   return segment.number
 }
 
-function byCreation(a: CaptureRecord, b: CaptureRecord): number {
+function byCreation(a: StoredCapture, b: StoredCapture): number {
   return compare(createdNs(a), createdNs(b)) || (a.name < b.name ? -1 : 1)
 }
 

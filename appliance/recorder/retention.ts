@@ -1,5 +1,4 @@
-import { readdir, statfs } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { statfs } from 'node:fs/promises'
 import { removeSegment } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
@@ -7,12 +6,11 @@ import type { Log } from '../../src/base/log.ts'
 import type { RetentionSettings } from '../appliance-config.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { ImportRoom } from '../link/import-request.ts'
-import { CaptureCatalogue } from '../store/capture-catalogue.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
+import { segmentsOnDisk } from '../store/segments-on-disk.ts'
 import { type StorePaths, segmentPath } from '../store/store-paths.ts'
-import { lastRemoved, names } from '../store/trimmed-record.ts'
+import { pathOf, type StoredCapture } from '../store/stored-capture.ts'
 import { type Candidate, createdNs, removalOrder } from './retention-order.ts'
-import { SegmentSizes } from './segment-sizes.ts'
+import { openSegmentBytes, sizeOfSegment } from './segment-sizes.ts'
 import type { StoreWriter } from './store-writer.ts'
 
 export interface RetentionOptions {
@@ -59,8 +57,6 @@ interface Pinned {
  */
 export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions
-  readonly #catalogue: CaptureCatalogue
-  readonly #sizes: SegmentSizes
   readonly #turn = new FairLimit({ places: 1 })
   /** Bytes for imports that run and may remove nothing. */
   readonly #guests = new Set<AbortController>()
@@ -71,13 +67,12 @@ export class Retention implements AsyncDisposable {
 
   private constructor(options: RetentionOptions) {
     this.#options = options
-    this.#catalogue = new CaptureCatalogue(options.paths, options.log)
-    this.#sizes = new SegmentSizes((capture) => this.#catalogue.folderOf(capture))
   }
 
   /** Removes what an earlier recorder had to leave, and begins to watch. */
   static async start(options: RetentionOptions): Promise<Retention> {
     const retention = new Retention(options)
+    await options.writer.load()
     await retention.#findLeftovers()
     await retention.#inTurn(() => retention.#collect(NOTHING))
     retention.#timer = setInterval(() => retention.check(), INTERVAL_MS).unref()
@@ -100,12 +95,6 @@ export class Retention implements AsyncDisposable {
     this.#inTurn(() => this.#collect(NOTHING)).catch((err: unknown) =>
       this.#options.log.error('retention.failed', { err }),
     )
-  }
-
-  /** A finished segment, by its path without ending, has grown: it counts with its new size. */
-  async noteGrowth(path: string): Promise<void> {
-    await this.#inTurn(() => Promise.resolve(this.#sizes.forget(path)))
-    this.check()
   }
 
   /** Makes room on the disk for so many bytes more, as far as anything may be removed. */
@@ -177,7 +166,7 @@ export class Retention implements AsyncDisposable {
   /** Gives the bytes that are still missing. */
   async #collect(need: Need): Promise<bigint> {
     await this.#removePinned()
-    const captures = await this.#catalogue.listFinished()
+    const captures = this.#captures()
     const excess = await this.#excess(captures, need)
     // What they have written will be gone at the next look, and is no reason to remove anything now.
     if (excess > 0n && this.#stopGuests() && need.stored === 0n) return excess
@@ -201,16 +190,20 @@ export class Retention implements AsyncDisposable {
   }
 
   async #missing(need: Need): Promise<bigint> {
-    return await this.#excess(await this.#catalogue.listFinished(), need)
+    return await this.#excess(this.#captures(), need)
   }
 
   /** How many bytes are too many; not positive when there is room. */
-  async #excess(finished: readonly CaptureRecord[], need: Need): Promise<bigint> {
+  async #excess(captures: readonly StoredCapture[], need: Need): Promise<bigint> {
     const { settings, paths } = this.#options
     const { bavail, bsize } = await statfs(paths.captures, { bigint: true })
     const lacking = BigInt(settings.minFreeBytes) + need.disk - bavail * bsize
     if (settings.maxBytes === 0) return lacking
-    const held = await this.#sizes.total(await this.#catalogue.list(), finished)
+    let held = 0n
+    for (const capture of captures) {
+      held += capture.table.storedBytes
+      if (capture.state === 'active') held += await openSegmentBytes(capture, this.#folderOf(capture))
+    }
     const pinned = this.#pinned.reduce((sum, { bytes }) => sum + bytes, 0n)
     const over = held + pinned + need.stored - BigInt(settings.maxBytes)
     return over > lacking ? over : lacking
@@ -222,13 +215,13 @@ export class Retention implements AsyncDisposable {
   }
 
   /** Gives the bytes that this frees now. */
-  async #remove({ capture, port, segment }: Candidate, isAged: boolean): Promise<bigint> {
-    const path = segmentPath(this.#catalogue.folderOf(capture), port, segment.number)
-    const bytes = await this.#sizes.of(path)
-    await this.#options.writer.dropSegment(capture.name, { port, segment })
+  async #remove({ capture, segment }: Candidate, isAged: boolean): Promise<bigint> {
+    const path = pathOf(this.#folderOf(capture), segment)
+    const bytes = segment.bytes + BigInt(segment.sideBytes)
+    await this.#options.writer.dropSegments(capture.name, [segment])
     this.#options.events.append('segment-removed', {
       name: capture.name,
-      port,
+      port: segment.port,
       segment: segment.number,
       packets: String(segment.packets),
       bytes: String(bytes),
@@ -254,10 +247,9 @@ export class Retention implements AsyncDisposable {
 
   /** Captures of which no segment and no file is left. */
   async #ageOutEmptied(): Promise<void> {
-    for (const capture of await this.#catalogue.listFinished()) {
-      const isEmpty = capture.streams.every(({ segments }) => segments.length === 0)
-      if (capture.state !== 'closed' || !isEmpty || !this.#isOver(capture)) continue
-      const folder = `${this.#catalogue.folderOf(capture)}/`
+    for (const capture of this.#captures()) {
+      if (capture.state !== 'closed' || capture.table.segments > 0 || !this.#isOver(capture)) continue
+      const folder = `${this.#folderOf(capture)}/`
       if (this.#pinned.some(({ path }) => path.startsWith(folder))) continue
       await this.#options.writer.ageOut(capture)
       this.#options.events.append('capture-aged-out', {
@@ -269,7 +261,7 @@ export class Retention implements AsyncDisposable {
   }
 
   /** A capture that never held a packet goes by its age alone. */
-  #isOver(capture: CaptureRecord): boolean {
+  #isOver(capture: StoredCapture): boolean {
     return capture.removed !== undefined || this.#isAged(later(createdNs(capture), capture.endNs))
   }
 
@@ -278,26 +270,27 @@ export class Retention implements AsyncDisposable {
     this.#isFull = isFull
   }
 
+  #captures(): readonly StoredCapture[] {
+    return Array.from(this.#options.writer.captures.values(), ({ stored }) => stored)
+  }
+
+  #folderOf({ name }: Pick<StoredCapture, 'name'>): string {
+    return this.#options.writer.folderOf(name)
+  }
+
   /** Files whose removal was on record when a recorder ended before it. */
   async #findLeftovers(): Promise<void> {
-    for (const capture of await this.#catalogue.listFinished()) {
-      for (const { port } of capture.removed?.segments ?? []) {
-        const folder = join(this.#catalogue.folderOf(capture), `cap${port}`)
-        for (const number of await segmentsIn(folder)) {
-          const isRemoved = number <= lastRemoved(capture.removed, port) && !names(capture, port, number)
-          if (!isRemoved) continue
-          const path = segmentPath(this.#catalogue.folderOf(capture), port, number)
-          this.#pinned.push({ path, bytes: await this.#sizes.of(path), sinceMs: performance.now() })
+    for (const capture of this.#captures()) {
+      const folder = this.#folderOf(capture)
+      for (const segments of capture.removed === undefined ? [] : capture.table.ports) {
+        for (const place of await segmentsOnDisk(folder, segments.port)) {
+          if (place.number > segments.lastNumber || segments.find(place.number) !== undefined) continue
+          const path = segmentPath(folder, segments.port, place)
+          this.#pinned.push({ path, bytes: await sizeOfSegment(path), sinceMs: performance.now() })
         }
       }
     }
   }
-}
-
-/** Numbers of the segments of which any file is in the folder. */
-async function segmentsIn(folder: string): Promise<readonly number[]> {
-  const files = await readdir(folder).catch(() => [])
-  return [...new Set(files.map((file) => Number.parseInt(basename(file), 10)))].filter(Number.isInteger)
 }
 
 function later(a: bigint, b: bigint): bigint {

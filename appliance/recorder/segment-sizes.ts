@@ -1,52 +1,29 @@
+/** What segments take of the disk that no log says: those that are being written, and those that are to go. */
 import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { CaptureRecord } from '../store/capture-record.ts'
+import { portsOnDisk, sideBytesOf } from '../store/segments-on-disk.ts'
 import { segmentPath } from '../store/store-paths.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
 
-const ENDINGS = ['.pcap', '.idx', '.tally', '.sieve'] as const
+/** Of the segments of an active capture that are being written; at most this many of a port wait for the log. */
+const OPEN_MAX = 2
 
-/** What segments take of the disk, with index, tally and sieves. Sizes of finished ones are remembered. */
-export class SegmentSizes {
-  readonly #folderOf: (capture: CaptureRecord) => string
-  #known = new Map<string, bigint>()
-
-  constructor(folderOf: (capture: CaptureRecord) => string) {
-    this.#folderOf = folderOf
-  }
-
-  async of(path: string): Promise<bigint> {
-    const sizes = await Promise.all(ENDINGS.map((ending) => sizeOf(`${path}${ending}`)))
-    return sizes.reduce((sum, size) => sum + size, 0n)
-  }
-
-  /** A finished segment has got other files: it is looked at again. Not while total() runs. */
-  forget(path: string): void {
-    this.#known.delete(path)
-  }
-
-  /** All segments of these captures; those that `finished` names too are looked at once only. */
-  async total(captures: readonly CaptureRecord[], finished: readonly CaptureRecord[]): Promise<bigint> {
-    const remembered = new Set(finished.flatMap((capture) => this.#pathsOf(capture)))
-    const known = new Map<string, bigint>()
-    let total = 0n
-    for (const path of captures.flatMap((capture) => this.#pathsOf(capture))) {
-      const bytes = this.#known.get(path) ?? (await this.of(path))
-      if (remembered.has(path)) known.set(path, bytes)
-      total += bytes
+export async function openSegmentBytes({ table }: StoredCapture, folder: string): Promise<bigint> {
+  let bytes = 0n
+  for (const port of await portsOnDisk(folder)) {
+    const last = table.portOf(port)?.lastNumber ?? 0
+    for (let number = last + 1; number <= last + OPEN_MAX; number++) {
+      bytes += await sizeOfSegment(segmentPath(folder, port, { number, isFlat: false }))
     }
-    this.#known = known
-    return total
   }
-
-  #pathsOf(capture: CaptureRecord): readonly string[] {
-    const folder = this.#folderOf(capture)
-    return capture.streams.flatMap(({ port, segments }) =>
-      segments.map(({ number }) => segmentPath(join(folder), port, number)),
-    )
-  }
+  return bytes
 }
 
-/** 0 for a file that is not there. */
+/** With index, tally and sieves; files that are missing take nothing. */
+export async function sizeOfSegment(path: string): Promise<bigint> {
+  const [packets, side] = await Promise.all([sizeOf(`${path}.pcap`), sideBytesOf(path)])
+  return packets + BigInt(side)
+}
+
 async function sizeOf(path: string): Promise<bigint> {
   try {
     return (await stat(path, { bigint: true })).size

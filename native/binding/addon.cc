@@ -13,6 +13,7 @@
 #include "live_capture_wrap.h"
 #include "recover_job.h"
 #include "segment_job.h"
+#include "segment_log_calls.h"
 #include "sieve_job.h"
 #include "vendor_time/vendor_clock.h"
 
@@ -47,6 +48,8 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
   exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
   exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));
+  exports.Set("sealLogEntries", Napi::Function::New<sealLogEntriesOf>(env));
+  exports.Set("checkLogEntries", Napi::Function::New<checkLogEntriesOf>(env));
   exports.Set("addSieves", Napi::Function::New<addSievesTo>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;

@@ -127,7 +127,7 @@ void LiveCaptureWrap::define(Napi::Env env) {
                   {InstanceMethod<&LiveCaptureWrap::start>("start"),
                    InstanceMethod<&LiveCaptureWrap::roll>("roll"),
                    InstanceMethod<&LiveCaptureWrap::stop>("stop"),
-                   InstanceMethod<&LiveCaptureWrap::finished>("finished"),
+                   InstanceMethod<&LiveCaptureWrap::takeFinished>("takeFinished"),
                    InstanceMethod<&LiveCaptureWrap::counts>("counts"),
                    InstanceMethod<&LiveCaptureWrap::close>("close")});
   AddonData::of(env)->liveCaptureConstructor = Napi::Persistent(constructor);
@@ -185,8 +185,8 @@ Napi::Value LiveCaptureWrap::stop(const Napi::CallbackInfo& info) {
   return deferred.Promise();
 }
 
-Napi::Value LiveCaptureWrap::finished(const Napi::CallbackInfo& info) {
-  return toStreams(info.Env(), capture_->finished());
+Napi::Value LiveCaptureWrap::takeFinished(const Napi::CallbackInfo& info) {
+  return toStreams(info.Env(), capture_->takeFinished());
 }
 
 Napi::Value LiveCaptureWrap::counts(const Napi::CallbackInfo& info) {

@@ -70,8 +70,9 @@ class CaptureWriter {
   void end(uint32_t number, bool isLast, OnEnded onEnded);
 
   WriterCounts counts() const;
-  /// Segments of the newest recording that are ended.
-  std::vector<RecordedStream> finished() const;
+  /// Segments of the newest recording that have ended since the last call. Those that are not taken
+  /// come with the recording's end.
+  std::vector<RecordedStream> takeFinished();
 
  private:
   struct Recording {
@@ -93,7 +94,9 @@ class CaptureWriter {
   void giveUpLate();
   void endRecordings();
   void publish();
-  std::vector<RecordedStream> summarise(const Recording& recording) const;
+  void addUntaken(uint32_t number, const WriterPort& port,
+                  const std::vector<SegmentSummary>& ended);
+  std::vector<RecordedStream> takeUntaken(uint32_t number);
 
   const CaptureWriterOptions options_;
   BlockQueue& queue_;
@@ -101,7 +104,8 @@ class CaptureWriter {
   mutable std::mutex mutex_;
   std::vector<std::function<void()>> requests_;  ///< to run on the writer's thread
   WriterCounts published_;
-  std::vector<RecordedStream> finished_;
+  /// Ended segments of each recording that nobody has taken, by its number.
+  std::map<uint32_t, std::vector<RecordedStream>> untaken_;
   bool isEnding_ = false;
 
   // The writer's thread only.

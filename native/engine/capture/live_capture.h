@@ -77,15 +77,16 @@ class LiveCapture {
   /// packet that arrives after it has returned is seen.
   void start(const std::string& folder);
   /// Packets go to another folder from one block on. Calls back when those before are safe, with
-  /// the segments that were made since start() or the roll before.
+  /// the segments that have ended since start() or the roll before and were not taken.
   void roll(const std::string& folder, OnEnded onEnded);
   /// Calls back, likewise, when everything that arrived before is safe, or was given up because the
   /// disk failed for 5 s.
   void stop(OnEnded onEnded);
 
   LiveCounts counts() const;
-  /// Segments of the running recording that are ended.
-  std::vector<RecordedStream> finished() const { return writer_->finished(); }
+  /// Segments of the running recording that have ended since the last call. The rest comes with the
+  /// recording's end.
+  std::vector<RecordedStream> takeFinished() { return writer_->takeFinished(); }
 
  private:
   explicit LiveCapture(LiveCaptureOptions options);

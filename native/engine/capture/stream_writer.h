@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/capture_block.h"
@@ -50,8 +51,10 @@ class StreamWriter {
   /// Bytes of the blocks that are held in memory because they are not safe on the disk.
   uint64_t heldBytes() const { return heldBytes_; }
   bool hasHeld() const { return !held_.empty(); }
-  /// The segments that are ended, oldest first. They follow those that were there before.
+  /// The segments that have ended and were not taken, oldest first. They follow those that were
+  /// there before.
   const std::vector<SegmentSummary>& finished() const { return finished_; }
+  std::vector<SegmentSummary> takeFinished() { return std::exchange(finished_, {}); }
 
  private:
   Status writeHeld();

@@ -100,7 +100,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
   }
 
   /** Of the running capture all segments count as open. */
-  finished(): readonly StreamRecord[] {
+  takeFinished(): readonly StreamRecord[] {
     return []
   }
 

@@ -40,7 +40,7 @@ export class ScriptedEngine implements CaptureEngine {
     return this.#giveStreams()
   }
 
-  finished(): readonly LiveStream[] {
+  takeFinished(): readonly LiveStream[] {
     return this.streams
   }
 
