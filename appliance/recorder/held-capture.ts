@@ -65,11 +65,11 @@ export class HeldCapture {
    * `isSound` and `format` of the capture that was read say. Fails as readCapture().
    */
   static async read(folder: string, name: string): Promise<HeldCapture | undefined> {
-    const read = await readCapture(folder, name)
+    const read = await readCapture(folder, name, { isWritten: false })
     if (read === undefined || read.record.name !== name) return undefined
     const { position } = read
     const path = join(folder, SEGMENT_LOG_NAME)
-    const mustRewrite = position === undefined || position.damagedEntries > 0
+    const mustRewrite = position === undefined || position.damagedEntries > 0 || position.isTorn
     const log = await SegmentLogWriter.continue(path, { end: position?.end ?? 0, mustRewrite })
     const held = new HeldCapture(folder, read, log)
     held.#wants = { upgrade: read.format === 1, mending: !read.isSound }

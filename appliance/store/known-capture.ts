@@ -33,7 +33,7 @@ export class KnownCapture {
   ): Promise<KnownCapture | undefined> {
     const stamp = await stampOf(folder)
     if (before !== undefined && before.#stamp === stamp && (await before.#readTail())) return before
-    const read = await readCapture(folder, name)
+    const read = await readCapture(folder, name, { isWritten: true })
     return read && new KnownCapture(folder, stamp, read)
   }
 
@@ -68,7 +68,8 @@ export class KnownCapture {
     // A record of format 1 is its own log.
     if (position === undefined) return this.#read.format === 1
     const found = await readSegmentLog(join(this.#folder, SEGMENT_LOG_NAME), table, position)
-    if (found === undefined || found === 'replaced' || found.damagedEntries > position.damagedEntries) return false
+    if (found === undefined || found === 'replaced') return false
+    if (found.damagedEntries > position.damagedEntries || (found.isTorn && !this.isActive)) return false
     this.#read = { ...this.#read, position: found }
     if (found.end !== position.end) this.#finished = storedCapture(this.record, table, this.#read)
     return true

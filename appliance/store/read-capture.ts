@@ -35,8 +35,15 @@ export interface ReadCapture {
   readonly problems: readonly string[]
 }
 
-/** undefined: the folder is no capture, or gone. Fails with what reading the folder fails with. */
-export async function readCapture(folder: string, name: string): Promise<ReadCapture | undefined> {
+/**
+ * undefined: the folder is no capture, or gone. `isWritten`: a recorder may be writing to the log just now, so that its
+ * last entry may be incomplete. Fails with what reading the folder fails with.
+ */
+export async function readCapture(
+  folder: string,
+  name: string,
+  { isWritten }: { readonly isWritten: boolean },
+): Promise<ReadCapture | undefined> {
   const [main, copy] = await Promise.all([
     readRecord(join(folder, CAPTURE_RECORD_NAME)),
     readRecord(join(folder, RECORD_COPY_NAME)),
@@ -48,7 +55,10 @@ export async function readCapture(folder: string, name: string): Promise<ReadCap
   if (found === undefined && main.isMissing && other.isMissing && !(await hasSegments(folder)))
     return undefined
   const problems = [main.problem, other.problem].flatMap((problem) => problem ?? [])
-  const { table, position, problems: lost } = await readSegments(folder, found?.state === 'active')
+  const { table, position, problems: lost } = await readSegments(folder, {
+    isActive: found?.state === 'active',
+    isWritten,
+  })
   const { revision = 0, ...record } = found ?? (await rebuiltRecord(folder, name, { table, hasLog: position !== undefined }))
   return {
     record,
@@ -56,7 +66,7 @@ export async function readCapture(folder: string, name: string): Promise<ReadCap
     table,
     position,
     format: 2,
-    isSound: problems.length === 0 && lost.length === 0 && position?.damagedEntries === 0,
+    isSound: problems.length === 0 && lost.length === 0 && position?.damagedEntries === 0 && !position.isTorn,
     problems: [...problems, ...lost],
   }
 }
@@ -101,15 +111,17 @@ function newerOf({ record: main }: ReadRecord, { record: copy }: ReadRecord): Re
 
 async function readSegments(
   folder: string,
-  isActive: boolean,
+  { isActive, isWritten }: { readonly isActive: boolean; readonly isWritten: boolean },
 ): Promise<Pick<ReadCapture, 'table' | 'position' | 'problems'>> {
   const table = new SegmentTable()
   const path = join(folder, SEGMENT_LOG_NAME)
   const read = await readSegmentLog(path, table)
   const position = read === 'replaced' ? undefined : read
-  if (position?.damagedEntries === 0) return { table, position, problems: [] }
-  const isOpen = isActive && position !== undefined
-  const lost = await reconcileWithDisk(table, folder, { isActive: isOpen })
+  const mayBeWhole = !position?.isTorn || (isActive && isWritten)
+  if (position?.damagedEntries === 0 && mayBeWhole) return { table, position, problems: [] }
+  const lost = await reconcileWithDisk(table, folder, { isActive: isActive && position !== undefined })
+  // A power loss may cut the last entry: then what it said is on the disk, and nothing is damaged.
+  if (position?.damagedEntries === 0) return { table, position, problems: lost }
   const damage =
     position === undefined
       ? `${path} is missing or damaged`

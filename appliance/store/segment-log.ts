@@ -23,6 +23,8 @@ export interface LogPosition {
   readonly end: number
   /** Entries that cannot be read. What they said must be found on the disk. */
   readonly damagedEntries: number
+  /** The last entry is not whole: it is just being written, or a power loss or damage has cut it. */
+  readonly isTorn: boolean
 }
 
 /** The header of a new log, without its checksum. */
@@ -52,12 +54,12 @@ export async function readSegmentLog(
   const { bytesRead } = await file.read(bytes, 0, bytes.length, start)
   const read = bytes.subarray(0, bytesRead)
   if (from !== undefined) {
-    const { length, damaged } = takeEntries(read, start, table)
-    return { inode: ino, end: start + length, damagedEntries: from.damagedEntries + damaged }
+    const { length, damaged, isTorn } = takeEntries(read, start, table)
+    return { inode: ino, end: start + length, damagedEntries: from.damagedEntries + damaged, isTorn }
   }
   if (!isHeader(read)) return undefined
-  const { length, damaged } = takeEntries(read.subarray(LOG_HEADER_BYTES), LOG_HEADER_BYTES, table)
-  return { inode: ino, end: LOG_HEADER_BYTES + length, damagedEntries: damaged }
+  const { length, damaged, isTorn } = takeEntries(read.subarray(LOG_HEADER_BYTES), LOG_HEADER_BYTES, table)
+  return { inode: ino, end: LOG_HEADER_BYTES + length, damagedEntries: damaged, isTorn }
 }
 
 function isHeader(bytes: Buffer): boolean {
@@ -74,7 +76,7 @@ function takeEntries(
   bytes: Buffer,
   fileOffset: number,
   table: SegmentTable,
-): { readonly length: number; readonly damaged: number } {
+): { readonly length: number; readonly damaged: number; readonly isTorn: boolean } {
   const states = checkLogEntries(bytes, fileOffset)
   const count = states.lastIndexOf(EntryState.undamaged) + 1
   let damaged = 0
@@ -82,7 +84,7 @@ function takeEntries(
     if (states[index] === EntryState.undamaged) table.apply(readLogEntry(bytes, index * LOG_ENTRY_BYTES))
     else damaged += 1
   }
-  return { length: count * LOG_ENTRY_BYTES, damaged }
+  return { length: count * LOG_ENTRY_BYTES, damaged, isTorn: states.includes(EntryState.damaged, count) }
 }
 
 async function openUnlessMissing(path: string): Promise<FileHandle | undefined> {

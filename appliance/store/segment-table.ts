@@ -7,6 +7,7 @@ import {
   type LogEntry,
   LogEntryKind,
   readLogEntry,
+  SegmentFlag,
   writeLogEntry,
 } from '../../native/segment-entry.ts'
 
@@ -66,6 +67,13 @@ export class SegmentTable {
   /** What the segments take of the disk: with index, tallies and sieves. */
   get storedBytes(): bigint {
     return this.#sum((port) => port.bytes + port.sideBytes)
+  }
+
+  /** How many are held of which packets are known to be lost. */
+  get damagedSegments(): number {
+    let count = 0
+    for (const port of this.#ports.values()) count += port.damagedSegments
+    return count
   }
 
   get segments(): number {
@@ -142,6 +150,7 @@ export class PortSegments {
   #packets = 0n
   #bytes = 0n
   #sideBytes = 0n
+  #damagedSegments = 0
   /** Neither the smallest nor the largest times go back from one segment to the next. */
   #isAscending = true
   /** Smallest and largest time of all, where they do. */
@@ -168,6 +177,10 @@ export class PortSegments {
     return this.#sideBytes
   }
 
+  get damagedSegments(): number {
+    return this.#damagedSegments
+  }
+
   /** The highest number of any segment so far, held or removed; 0 = there was none. */
   get lastNumber(): number {
     return this.#lastNumber
@@ -191,6 +204,12 @@ export class PortSegments {
   after(number: number): LogEntry | undefined {
     const index = this.#indexOf(number + 1)
     return index < this.#end ? this.at(index - this.#first) : undefined
+  }
+
+  /** The last one with a lower number. */
+  before(number: number): LogEntry | undefined {
+    const index = this.#indexOf(number) - 1
+    return index >= this.#first ? this.at(index - this.#first) : undefined
   }
 
   find(number: number): LogEntry | undefined {
@@ -286,7 +305,8 @@ export class PortSegments {
   }
 
   #count(index: number, sign: bigint): void {
-    const { packets, bytes, sideBytes } = readLogEntry(this.#entries, index * LOG_ENTRY_BYTES)
+    const { packets, bytes, sideBytes, flags } = readLogEntry(this.#entries, index * LOG_ENTRY_BYTES)
+    if ((flags & SegmentFlag.damaged) !== 0) this.#damagedSegments += Number(sign)
     this.#packets += sign * packets
     this.#bytes += sign * bytes
     this.#sideBytes += sign * BigInt(sideBytes)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
-import type { SegmentTable } from './segment-table.ts'
+import type { PortSegments, SegmentTable } from './segment-table.ts'
 import { isGroupName, portFolder, portOfFolder, segmentOfFile, segmentPath } from './store-paths.ts'
 
 export interface SegmentPlace {
@@ -37,9 +37,10 @@ export async function segmentsOnDisk(captureFolder: string, port: number): Promi
 }
 
 /**
- * Brings a table of a log that has damaged entries in line with the disk: segments that it lacks are measured and added,
- * those without files are forgotten. Segments after the last known one of an active capture are left to who looks at
- * growing ones. Returns what could not be mended, in words.
+ * Brings a table of a log that has damaged entries in line with the disk: segments that it lacks are measured and added.
+ * One that has no files at the front of its port was removed and is forgotten; any other one that cannot be measured
+ * stays as a damaged segment between the times of its neighbours. Segments after the last known one of an active capture
+ * are left to whoever looks at growing ones. Returns what is lost, in words.
  */
 export async function reconcileWithDisk(
   table: SegmentTable,
@@ -47,27 +48,96 @@ export async function reconcileWithDisk(
   { isActive }: { readonly isActive: boolean },
 ): Promise<readonly string[]> {
   const problems: string[] = []
-  for (const port of new Set([...table.ports.map((one) => one.port), ...(await portsOnDisk(captureFolder))])) {
-    const places = await segmentsOnDisk(captureFolder, port)
-    const found = new Set(places.map(({ number }) => number))
-    const known = table.portOf(port)
-    const lastKnown = known?.lastNumber ?? 0
-    for (let index = (known?.length ?? 0) - 1; index >= 0; index--) {
-      const segment = known?.at(index)
-      if (segment !== undefined && !found.has(segment.number)) table.forget(port, segment.number)
-    }
-    for (const place of places) {
-      if (known?.find(place.number) !== undefined || (isActive && place.number > lastKnown)) continue
-      try {
-        const entry = await measuredEntry(captureFolder, port, place)
-        if (entry !== undefined) table.apply(entry)
-      } catch (error) {
-        if (!(error instanceof CapfleetError)) throw error
-        problems.push(error.message)
-      }
+  const known = table.ports.map(({ port }) => port)
+  for (const port of new Set([...known, ...(await portsOnDisk(captureFolder))])) {
+    problems.push(...(await reconcilePort(table, captureFolder, { port, isActive })))
+  }
+  return problems
+}
+
+async function reconcilePort(
+  table: SegmentTable,
+  captureFolder: string,
+  { port, isActive }: { readonly port: number; readonly isActive: boolean },
+): Promise<readonly string[]> {
+  const problems: string[] = []
+  const lastKnown = table.portOf(port)?.lastNumber ?? 0
+  const places = (await segmentsOnDisk(captureFolder, port)).filter(
+    ({ number }) => !isActive || number <= lastKnown,
+  )
+  const firstOnDisk = places[0]?.number ?? Number.POSITIVE_INFINITY
+  for (let oldest = table.portOf(port)?.oldest; oldest !== undefined && oldest.number < firstOnDisk; ) {
+    table.forget(port, oldest.number)
+    oldest = table.portOf(port)?.oldest
+  }
+  const missing = new Map(missingNumbers(table.portOf(port), places).map((place) => [place.number, place]))
+  for (const place of [...places, ...missing.values()]) {
+    if (table.portOf(port)?.find(place.number) !== undefined) continue
+    const found = await measuredUnlessDamaged(captureFolder, port, place)
+    if (typeof found === 'string') {
+      problems.push(found)
+      table.apply(damagedEntry(table.portOf(port), { ...place, port }))
+    } else if (found !== undefined) table.apply(found)
+    else if (missing.has(place.number)) {
+      problems.push(`segment ${place.number} of port ${port} is missing`)
+      table.apply(damagedEntry(table.portOf(port), { ...place, port }))
     }
   }
   return problems
+}
+
+/** Between the first and the last segment none is ever left out: what is not there was lost. */
+function missingNumbers(
+  known: PortSegments | undefined,
+  places: readonly SegmentPlace[],
+): readonly SegmentPlace[] {
+  const found = new Set(places.map(({ number }) => number))
+  const first = Math.min(known?.oldest?.number ?? Number.POSITIVE_INFINITY, places[0]?.number ?? 1)
+  const last = Math.max(known?.newest?.number ?? 0, places.at(-1)?.number ?? 0)
+  const missing: SegmentPlace[] = []
+  for (let number = first + 1; number < last; number++) {
+    if (!found.has(number) && known?.find(number) === undefined) missing.push({ number, isFlat: false })
+  }
+  return missing
+}
+
+/** A segment of which nothing can be said but that it was recorded after the one before and before the next one. */
+function damagedEntry(
+  known: PortSegments | undefined,
+  { port, number, isFlat }: SegmentPlace & { readonly port: number },
+): LogEntry {
+  const after = known?.after(number)
+  const before = known?.before(number)
+  const minNs = before?.maxNs ?? after?.minNs ?? 0n
+  const maxNs = after?.minNs ?? minNs
+  const { linkType = 1, snaplen = 0 } = before ?? after ?? {}
+  return {
+    kind: LogEntryKind.finished,
+    port,
+    flags: SegmentFlag.damaged | (isFlat ? SegmentFlag.flat : 0),
+    number,
+    minNs: minNs < maxNs ? minNs : maxNs,
+    maxNs: minNs < maxNs ? maxNs : minNs,
+    packets: 0n,
+    bytes: 0n,
+    linkType,
+    snaplen,
+    sideBytes: 0,
+  }
+}
+
+/** A text says what is wrong with the segment. */
+async function measuredUnlessDamaged(
+  captureFolder: string,
+  port: number,
+  place: SegmentPlace,
+): Promise<LogEntry | string | undefined> {
+  try {
+    return await measuredEntry(captureFolder, port, place)
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+    return error.message
+  }
 }
 
 /**
