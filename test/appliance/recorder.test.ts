@@ -63,12 +63,12 @@ test('an import becomes a capture with its record', async () => {
     [4n, 5n, 10n, 'twice', ['a.pcap', 'a.pcap']],
   )
   assert.deepEqual(await capturesOf(here.store), ['a'])
-  const stored = JSON.parse(await readFile(join(here.store, 'captures', 'a', 'capture.json'), 'utf8'))
-  assert.deepEqual([stored.format, stored.endNs, stored.packets], [1, '10', '4'])
-  assert.equal(await readFile(join(here.store, 'store.json'), 'utf8'), '{"format":1}\n')
-  const segment = stored.streams[0].segments[0]
-  const { size } = await stat(join(here.store, 'captures', 'a', 'cap0', '00000001.pcap'))
-  assert.equal(segment.bytes, String(size))
+  const stored = await storedCaptureOf(here.store, 'a')
+  assert.deepEqual([stored.endNs, stored.packets], [10n, 4n])
+  assert.equal(await readFile(join(here.store, 'store.json'), 'utf8'), '{"format":2}\n')
+  const [segment] = segmentsOf(stored)
+  const { size } = await stat(join(here.store, 'captures', 'a', 'cap0', '00000', '00000001.pcap'))
+  assert.equal(segment?.bytes, BigInt(size))
 })
 
 test('refuses what it cannot import, and leaves nothing behind', async () => {
@@ -234,8 +234,7 @@ test('onFull "stop" ends a running capture in order at the limit, and lets it go
   assert.match(waiting.message, /no room left, and retention\.onFull is "stop"; delete captures$/)
   await eventually(
     async () => {
-      const text = await readFile(join(store, 'captures', name, 'capture.json'), 'utf8')
-      const { state, packets } = captureRecordSchema.parse(JSON.parse(text))
+      const { state, packets } = await storedCaptureOf(store, name)
       return state === 'active' && packets === 18n
     },
     { limitMs: 10_000, message: 'all that came is in its record, and it is not over' },

@@ -229,7 +229,7 @@ test('a damaged index fails nothing: its span is told, and its packets are those
   const packets = Array.from({ length: 600 }, (_, index) => makePacket(at(index), `${index}`, 6_000))
   await writeFile(file, makePcap(packets))
   await appliance.importFiles('d', file)
-  const folder = join(appliance.storePath, 'captures', 'd', 'cap0')
+  const folder = join(appliance.storePath, 'captures', 'd', 'cap0', '00000')
   const indexes = (await readdir(folder)).filter((name) => name.endsWith('.idx')).sort()
   assert.ok(indexes.length > 40)
   const damaged = join(folder, indexes[2] ?? '')

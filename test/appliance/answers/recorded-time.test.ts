@@ -7,7 +7,8 @@ import {
   type TimedEvent,
   trimmedIn,
 } from '../../../appliance/answers/recorded-time.ts'
-import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
+import { type CaptureChanges, captureRecord } from '../../support/packets/capture-records.ts'
 
 const S = 1_000_000_000n
 const RANGE = { beginNs: 0n, endNs: 1_000n * S }
@@ -17,16 +18,16 @@ function captureOf(
   name: string,
   startS: number,
   endS: number,
-  more: Partial<CaptureRecord> = {},
-): CaptureRecord {
-  return { name, startNs: BigInt(startS) * S, endNs: BigInt(endS) * S, streams: [], ...more } as CaptureRecord
+  more: CaptureChanges = {},
+): StoredCapture {
+  return captureRecord(name, { startNs: BigInt(startS) * S, endNs: BigInt(endS) * S, streams: [], ...more })
 }
 
 function eventOf(Kind: string, atS: number, more: Record<string, string> = {}): TimedEvent {
   return { TS: String(BigInt(atS) * S), Kind, ...more }
 }
 
-function recorded(captures: readonly CaptureRecord[], more: Partial<RecordedTime> = {}): RecordedTime {
+function recorded(captures: readonly StoredCapture[], more: Partial<RecordedTime> = {}): RecordedTime {
   return { captures, agedOut: [], events: [], running: undefined, nowNs: 2_000n * S, ...more }
 }
 

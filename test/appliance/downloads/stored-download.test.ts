@@ -271,7 +271,7 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
   const path = join(appliance.folder, 'rot.pcap')
   await writeFile(path, makePcap(records))
   await appliance.importFiles('rot', path)
-  await flipBit(join(appliance.storePath, 'captures', 'rot', 'cap0', '00000001.pcap'), 1_000_000)
+  await flipBit(join(appliance.storePath, 'captures', 'rot', 'cap0', '00000', '00000001.pcap'), 1_000_000)
   for (const more of ['', '&FilterBPF=greater+1', '&Slice=40', '&Compression=zstd']) {
     const answer = await appliance.get(`/api/v1/pcap/single?StreamName=rot${more}`)
     assert.equal(answer.status, 200)
@@ -293,7 +293,7 @@ test('a store that cannot be read is an error status, not a broken file, and fre
   const path = join(appliance.folder, 'lost.pcap')
   await writeFile(path, makePcap([makePacket(START_NS, 'lost', 60)]))
   await appliance.importFiles('lost', path)
-  const index = join(appliance.storePath, 'captures', 'lost', 'cap0', '00000001.idx')
+  const index = join(appliance.storePath, 'captures', 'lost', 'cap0', '00000', '00000001.idx')
   const ask = () => appliance.get('/api/v1/pcap/single?StreamName=lost')
   await truncate(index, 10)
   const damaged = await ask()

@@ -31,7 +31,7 @@ test('sieves are made beside a capture that goes on, which loses nothing', {
   const { client } = recorder
   const { name } = await client.startCapture('live')
   const capture = join(recorder.storePath, 'captures', name)
-  const segments = join(capture, 'cap0')
+  const segments = join(capture, 'cap0', '00000')
   const first = join(segments, '00000001.sieve')
   let sent = 0
   {

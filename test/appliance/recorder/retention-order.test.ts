@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { removalOrder } from '../../../appliance/recorder/retention-order.ts'
-import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
-import { captureRecord } from '../../support/packets/capture-records.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
+import { type CaptureChanges, captureRecord } from '../../support/packets/capture-records.ts'
 
 const CREATED_NS = BigInt(Date.parse('2026-01-01T00:00:00Z')) * 1_000_000n
 
-function capture(name: string, ports: readonly (readonly bigint[])[], changes: Partial<CaptureRecord> = {}) {
+function capture(name: string, ports: readonly (readonly bigint[])[], changes: CaptureChanges = {}) {
   return captureRecord(name, {
     type: 'capture',
     createdAt: '2026-01-01T00:00:00Z',
@@ -23,8 +23,8 @@ function capture(name: string, ports: readonly (readonly bigint[])[], changes: P
   })
 }
 
-const orderOf = (captures: readonly CaptureRecord[]): string[] =>
-  removalOrder(captures).map(({ capture: { name }, port, segment }) => `${name} ${port}.${segment.number}`)
+const orderOf = (captures: readonly StoredCapture[]): string[] =>
+  removalOrder(captures).map(({ capture: { name }, segment }) => `${name} ${segment.port}.${segment.number}`)
 
 test('the capture that was created first goes first, whatever its name and its packets', () => {
   const younger = capture('a', [[1n]], { createdAt: '2026-02-01T00:00:00Z' })

@@ -87,7 +87,7 @@ test('the oldest segments go, as few as make room, and everybody is told', async
   const single = await appliance.get('/api/v1/pcap/single?StreamName=first')
   assert.deepEqual(numbersOf(single.body), range(27, 45))
   assert.equal(single.headers['capfleet-aged-out-before'], String(at(26) + 1n))
-  assert.deepEqual(await readdir(join(storePath, 'captures', 'first', 'cap0')), [
+  assert.deepEqual(await readdir(join(storePath, 'captures', 'first', 'cap0', '00000')), [
     '00000004.idx',
     '00000004.pcap',
     '00000004.sieve',
@@ -104,7 +104,7 @@ test('a finished segment that has grown counts with its new size', async () => {
   await importCapture(keeper, 'first', 0, 45)
   await keeper.collect()
   assert.deepEqual(keeper.kinds(), [])
-  const segment = join(keeper.folderOf(storePath, 'first'), 'cap0', '00000005')
+  const segment = join(keeper.folderOf(storePath, 'first'), 'cap0', '00000', '00000005')
   await writeFile(`${segment}.sieve`, Buffer.alloc(2 * SEGMENT_BYTES))
   await keeper.retention.noteGrowth(segment)
   await keeper.collect()
@@ -240,11 +240,11 @@ test('a segment that is read stays on the disk until its reader is gone, by kill
   await importCapture(first, 'read', 0, 9)
   await importCapture(first, 'younger', 50, 9)
   await first[Symbol.asyncDispose]()
-  using reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000001.pcap'))
+  using reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000', '00000001.pcap'))
   await using keeper = await open({ maxBytes: SEGMENT_BYTES })
   assert.deepEqual(keeper.kinds(), ['segment-removed', 'segment-removed', 'capture-aged-out'])
   assert.equal(keeper.events[2]?.fields.name, 'younger', 'room is made at once, elsewhere')
-  assert.ok((await readdir(join(storePath, 'captures', 'read', 'cap0'))).includes('00000001.pcap'))
+  assert.ok((await readdir(join(storePath, 'captures', 'read', 'cap0', '00000'))).includes('00000001.pcap'))
   await keeper.collect()
   assert.equal(keeper.events.length, 3)
   reader[Symbol.dispose]()
@@ -263,7 +263,7 @@ test('a segment that is only still read takes room until its files are gone', as
   await using keeper = await open({ maxBytes: 2.5 * SEGMENT_BYTES })
   await importCapture(keeper, 'read', 0, 9)
   await importCapture(keeper, 'second', 10, 9)
-  using reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000001.pcap'))
+  using reader = await lockedByProcess(join(storePath, 'captures', 'read', 'cap0', '00000', '00000001.pcap'))
   await importCapture(keeper, 'third', 20, 9)
   await keeper.collect()
   const removed = () =>
@@ -288,7 +288,7 @@ test('a reader that takes too long loses its segment', async () => {
   await using first = await open({})
   await importCapture(first, 'slow', 0, 9)
   await first[Symbol.asyncDispose]()
-  const path = join(storePath, 'captures', 'slow', 'cap0', '00000001.pcap')
+  const path = join(storePath, 'captures', 'slow', 'cap0', '00000', '00000001.pcap')
   using _reader = await lockedByProcess(path)
   await using keeper = await open({ maxBytes: 1, pinMs: 300 })
   assert.deepEqual(keeper.kinds().slice(0, 1), ['segment-removed'])
@@ -311,7 +311,7 @@ test('files that a killed recorder left are removed by the next one', async () =
   assert.deepEqual(numbersOf((await timerange(9, 100)).body), range(9, 27))
   await using next = await open({})
   assert.deepEqual(next.kinds(), [])
-  const files = await readdir(join(storePath, 'captures', 'crashed', 'cap0'))
+  const files = await readdir(join(storePath, 'captures', 'crashed', 'cap0', '00000'))
   assert.equal(
     files.some((file) => file.startsWith('00000001')),
     false,

@@ -193,7 +193,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE, timeout: 180_000 },
     const isWaiting = async () => (await client.captureReport()).state === 'error'
     await eventually(isWaiting, { limitMs: 2 * LIMIT_MS, message: 'there is no room' })
     const sizes = async () => {
-      const port = join(folderOf(recorder, name), 'cap0')
+      const port = join(folderOf(recorder, name), 'cap0', '00000')
       const files = await Promise.all((await readdir(port)).map((file) => stat(join(port, file))))
       return files.reduce((sum, { size }) => sum + size, 0)
     }
@@ -253,7 +253,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE, timeout: 180_000 },
     const { recorder, wire } = stage
     const { name } = await recorder.client.startCapture('damaged')
     await using _sender = await NumberedSender.start(wire, 4 * PACKETS_PER_TICK)
-    const port = join(folderOf(recorder, name), 'cap0')
+    const port = join(folderOf(recorder, name), 'cap0', '00000')
     const hasTwo = async (): Promise<boolean> =>
       (await readdir(port).catch((): string[] => [])).includes('00000002.idx')
     await eventually(hasTwo, { limitMs: LIMIT_MS, message: 'a segment is finished' })

@@ -29,7 +29,7 @@ async function makeStore(folder: string) {
     for (const name of ['big', 'small'])
       await recorder.importCapture({ name, files: [join(folder, `${name}.pcap`)] })
   })
-  const sieves = ['big', 'small'].map((name) => join(store, 'captures', name, 'cap0', '00000001.sieve'))
+  const sieves = ['big', 'small'].map((name) => join(store, 'captures', name, 'cap0', '00000', '00000001.sieve'))
   const [big = '', small = ''] = sieves
   return { store, big, small }
 }
@@ -83,7 +83,7 @@ test('a damaged index is named, fails the command, and keeps no other segment wi
   const { status, stderr } = reindex(store)
   assert.equal(status, 1)
   assert.match(stderr, /^reindex: 1 blocks of 2 segments have a sieve now/m)
-  assert.match(stderr, /^reindex: \S*captures\/big\/cap0\/00000001\.idx: /m)
+  assert.match(stderr, /^reindex: \S*captures\/big\/cap0\/00000\/00000001\.idx: /m)
   assert.match(stderr, /damaged segments, named above: 1 \[store-corrupt\]/)
   assert.deepEqual(await readFile(small), written)
 })

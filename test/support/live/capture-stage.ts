@@ -2,7 +2,7 @@
  * The capture of a device over a real store in a temporary folder, with a scripted engine and a clock
  * that the test sets. Ticks happen when the test says so.
  */
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CaptureControl } from '../../../appliance/recorder/capture-control.ts'
 import { CaptureKeeper } from '../../../appliance/recorder/capture-keeper.ts'
@@ -10,8 +10,9 @@ import { PortDriver } from '../../../appliance/recorder/port-driver.ts'
 import { ScheduleClock } from '../../../appliance/recorder/schedule-clock.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { type CaptureConfig, captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
-import { type CaptureRecord, captureRecordSchema } from '../../../appliance/store/capture-record.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { createLog } from '../../../src/base/log.ts'
+import { storedCaptureOf } from '../disks/store-captures.ts'
 import { tempFolder } from '../temp-folder.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
 
@@ -37,7 +38,7 @@ export interface CaptureStage extends AsyncDisposable {
   restart(how: 'stopped' | 'killed', whileAway?: () => void): Promise<void>
   /** Names of captures, oldest first, and each one's record. */
   captures(): Promise<string[]>
-  record(name: string): Promise<CaptureRecord>
+  record(name: string): Promise<StoredCapture>
 }
 
 export interface CaptureStageOptions {
@@ -117,9 +118,8 @@ class Stage {
     return (await readdir(join(this.#root, 'captures'))).sort()
   }
 
-  async record(name: string): Promise<CaptureRecord> {
-    const text = await readFile(join(this.#root, 'captures', name, 'capture.json'), 'utf8')
-    return captureRecordSchema.parse(JSON.parse(text))
+  async record(name: string): Promise<StoredCapture> {
+    return await storedCaptureOf(this.#root, name)
   }
 
   async begin(): Promise<void> {

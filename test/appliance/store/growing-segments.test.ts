@@ -3,9 +3,12 @@ import assert from 'node:assert/strict'
 import { cp, mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { GrowingCaptures } from '../../../appliance/store/growing-captures.ts'
+import { GrowingSegments } from '../../../appliance/store/growing-segments.ts'
+import { SegmentTable } from '../../../appliance/store/segment-table.ts'
+import { portsOf, segmentsOf, storedCapture } from '../../../appliance/store/stored-capture.ts'
+import { LogEntryKind } from '../../../native/segment-entry.ts'
 import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
-import { captureRecord } from '../../support/packets/capture-records.ts'
+import { captureFacts, captureRecord, entriesOfStreams } from '../../support/packets/capture-records.ts'
 import { makePacket } from '../../support/packets/packet-maker.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
@@ -78,7 +81,7 @@ test('a torn entry at the end of an open index is normal', async () => {
     String((await appliance.recorder.captureReport()).name),
   )
   const before = numbersOf((await timerange(0, 100)).body)
-  await using index = await open(join(folder, 'cap0', '00000003.idx'), 'r+')
+  await using index = await open(join(folder, 'cap0', '00000', '00000003.idx'), 'r+')
   const { size } = await index.stat()
   await index.write(Buffer.alloc(40, 7), 0, 40, size)
   const { status, body, trailers } = await timerange(0, 100)
@@ -96,59 +99,68 @@ test('the closed capture holds the same', async () => {
   assert.deepEqual(numbersOf(closed.body), expected(0, 100))
 })
 
-test('its start and end cover every packet, also one at the very end that its record has', async () => {
-  await using folder = await tempFolder()
+test('its start and end cover every packet, also one at the very end that its record has', () => {
   const segments = [{ number: 1, minNs: 4n, maxNs: 9n, packets: 2n, bytes: 64n }]
   const streams = [{ port: 0, linkType: 1, snaplen: 262_144, segments }]
-  const spanOf = async (startNs: bigint, endNs: bigint) => {
-    const record = captureRecord('a', { state: 'active', startNs, endNs, streams })
-    const measured = await new GrowingCaptures().measure(record, folder.path)
+  const spanOf = (startNs: bigint, endNs: bigint) => {
+    const measured = captureRecord('a', { state: 'active', startNs, endNs, streams })
     return [measured.startNs, measured.endNs]
   }
-  assert.deepEqual(await spanOf(5n, 9n), [4n, 10n])
-  assert.deepEqual(await spanOf(4n, 10n), [4n, 10n])
-  assert.deepEqual(await spanOf(3n, 11n), [3n, 11n])
+  assert.deepEqual(spanOf(5n, 9n), [4n, 10n])
+  assert.deepEqual(spanOf(4n, 10n), [4n, 10n])
+  assert.deepEqual(spanOf(3n, 11n), [3n, 11n])
 })
 
-test('segments behind the finished ones are open, removed numbers and other files are not', async () => {
+test('segments after the finished ones are open, removed numbers and other files are not', async () => {
   await using folder = await tempFolder()
-  const record = captureRecord('a', {
-    state: 'active',
-    streams: [
-      {
-        port: 0,
-        linkType: 1,
-        snaplen: 262_144,
-        segments: [{ number: 2, minNs: 5n, maxNs: 6n, packets: 1n, bytes: 40n }],
-      },
-    ],
-    removed: {
-      packets: 1n,
-      bytes: 40n,
-      startNs: 1n,
-      endNs: 2n,
-      segments: [
-        { port: 0, number: 1 },
-        { port: 1, number: 2 },
-      ],
+  const table = new SegmentTable()
+  const [second] = entriesOfStreams([
+    {
+      port: 0,
+      linkType: 1,
+      snaplen: 262_144,
+      segments: [{ number: 2, minNs: 5n, maxNs: 6n, packets: 1n, bytes: 40n }],
     },
-  })
-  const stored = join(appliance.storePath, 'captures')
+  ])
+  assert.ok(second)
+  table.apply(second)
+  table.apply({ ...second, kind: LogEntryKind.removed, port: 1 })
   const [name] = (await appliance.get('/stream/list')).json().List as { Path: string }[]
-  for (const port of [0, 1]) {
-    await mkdir(join(folder.path, `cap${port}`))
+  const stored = join(appliance.storePath, 'captures', String(name?.Path), 'cap0', '00000')
+  for (const [port, group] of [
+    [0, '00000'],
+    [1, ''],
+  ] as const) {
+    const into = join(folder.path, `cap${port}`, group)
+    await mkdir(into, { recursive: true })
     for (const number of [1, 2, 3]) {
       for (const ending of ['pcap', 'idx', 'tally']) {
-        const from = join(stored, String(name?.Path), 'cap0', `00000001.${ending}`)
-        await cp(from, join(folder.path, `cap${port}`, `0000000${number}.${ending}`))
+        await cp(join(stored, `00000001.${ending}`), join(into, `0000000${number}.${ending}`))
       }
     }
   }
   await mkdir(join(folder.path, 'cap999x'))
-  const { streams } = await new GrowingCaptures().measure(record, folder.path)
-  const found = streams.map(({ port, segments }) => [port, segments.map(({ number }) => number)])
-  assert.deepEqual(found, [
-    [0, [2, 3]],
-    [1, [3]],
-  ])
+  const growing = await new GrowingSegments().measure(table, folder.path)
+  const capture = storedCapture(captureFacts('a', { state: 'active' }), table, { growing })
+  assert.deepEqual(portsOf(capture), [0, 1])
+  assert.deepEqual(
+    [...segmentsOf(capture)].map(({ port, number }) => [port, number]),
+    [
+      [0, 2],
+      [0, 3],
+      [1, 3],
+    ],
+  )
+  // The recorder finishes a segment between two looks: it counts once.
+  const third = growing.find(({ port }) => port === 0)
+  assert.ok(third)
+  table.apply({ ...third, flags: 0 })
+  assert.deepEqual(
+    [...segmentsOf(capture)].map(({ port, number }) => [port, number]),
+    [
+      [0, 2],
+      [0, 3],
+      [1, 3],
+    ],
+  )
 })
