@@ -3,7 +3,7 @@ import { LIST_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../src/query/capture-csv.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import { type StoredCapture, validPercent } from '../store/stored-capture.ts'
+import { isDamaged, type StoredCapture, validPercent } from '../store/stored-capture.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 
 /**
@@ -62,8 +62,9 @@ function listItem(capture: StoredCapture, index: number): ListItem {
 }
 
 /** Damage first: whoever lists captures must see it, also of one that goes on. */
-function stateOf({ state, removed, problems }: StoredCapture): string {
-  if (problems.length > 0) return 'damaged'
+function stateOf(capture: StoredCapture): string {
+  const { state, removed } = capture
+  if (isDamaged(capture)) return 'damaged'
   return removed === undefined || state === 'active' ? state : 'trimmed'
 }
 

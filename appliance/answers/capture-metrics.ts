@@ -46,6 +46,7 @@ const CAPTURE_GAUGES: readonly Row<CaptureReport>[] = [
 
 const STORE_GAUGES: readonly Row<StoredTotals>[] = [
   ['captures', 'Captures in the store', (totals) => totals.captures],
+  ['damaged_captures', 'Captures of the store that are damaged', (totals) => totals.damaged],
   ['packets', 'Packets in the store', (totals) => totals.packets],
   ['bytes', 'Bytes of packets in the store', (totals) => totals.bytes],
   [

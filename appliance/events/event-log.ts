@@ -16,6 +16,7 @@ export const EVENT_KINDS = [
   'capture-rolled',
   'capture-resumed',
   'capture-recovered',
+  'capture-damaged',
   'capture-failed',
   'schedule-waiting',
   'packets-dropped',

@@ -124,6 +124,11 @@ export function oldestHeldNs(capture: StoredCapture): bigint | undefined {
   return least
 }
 
+/** Files of it are damaged, or packets are known to be lost. */
+export function isDamaged({ table, problems }: StoredCapture): boolean {
+  return problems.length > 0 || table.damagedSegments > 0
+}
+
 /** How much of the capture is held, in percent of its bytes; 100 only for a whole one. */
 export function validPercent({ bytes, removed }: StoredCapture): number {
   if (removed === undefined) return 100

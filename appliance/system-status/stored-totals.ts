@@ -1,5 +1,5 @@
 import type { CaptureCatalogue } from '../store/capture-catalogue.ts'
-import { oldestHeldNs, type StoredCapture } from '../store/stored-capture.ts'
+import { isDamaged, oldestHeldNs, type StoredCapture } from '../store/stored-capture.ts'
 import type { StoredTotals } from './capture-group.ts'
 
 /**
@@ -19,11 +19,13 @@ export function storedTotalsReader(catalogue: CaptureCatalogue): () => Promise<S
 
 function sumUp(captures: readonly StoredCapture[]): StoredTotals {
   let [packets, bytes, oldestNs] = [0n, 0n, 0n]
+  let damaged = 0
   for (const capture of captures) {
     packets += capture.packets
     bytes += capture.bytes
+    if (isDamaged(capture)) damaged += 1
     const startNs = oldestHeldNs(capture)
     if (startNs !== undefined && (oldestNs === 0n || startNs < oldestNs)) oldestNs = startNs
   }
-  return { captures: captures.length, packets, bytes, oldestNs }
+  return { captures: captures.length, damaged, packets, bytes, oldestNs }
 }

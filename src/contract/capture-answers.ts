@@ -96,7 +96,7 @@ const captureItem = {
   EndTS: nanoseconds,
   PacketCnt: decimal,
   ByteCnt: decimal,
-  State: z.enum(['active', 'closed', 'trimmed']),
+  State: z.enum(['active', 'closed', 'trimmed', 'damaged']),
   ValidPct: z.number().describe('How much of it retention has left'),
 }
 
