@@ -6,6 +6,8 @@ export interface CaptureTarget {
   readonly name: string
   /** Its folder; the driver writes cap<port>/ in it and nothing else. */
   readonly folder: string
+  /** By port, the highest number that a segment of the capture has had. */
+  readonly lastNumbers: ReadonlyMap<number, number>
 }
 
 /**

@@ -21,24 +21,25 @@ export async function recoverCapture(parts: RecoveryParts, capture: StoredCaptur
   const { name, table } = capture
   const folder = writer.folderOf(name)
   const recovered: StreamSummary[] = []
-  let [cutBytes, recoveredPackets, damagedBlocks] = [0n, 0n, 0n]
+  let [cutBytes, recoveredPackets] = [0n, 0n]
+  const problems: string[] = []
   for (const port of await portsOnDisk(folder)) {
     const afterNumber = table.portOf(port)?.lastNumber ?? 0
     const found = await recoverStream({ folder, port, afterNumber, isSameBoot: capture.bootId === bootId })
     if (found.stream !== undefined) recovered.push(found.stream)
     cutBytes += found.cutBytes
     recoveredPackets += found.recoveredPackets
-    damagedBlocks += found.damagedBlocks
+    if (found.message !== '') problems.push(found.message)
   }
   const adopted = await RecordedCapture.adopt(writer, { capture, recovered, bootId })
-  if (cutBytes > 0n || recoveredPackets > 0n || damagedBlocks > 0n) {
+  if (cutBytes > 0n || recoveredPackets > 0n) {
     events.append('capture-recovered', {
       name,
       cutBytes: String(cutBytes),
       recoveredPackets: String(recoveredPackets),
-      damagedBlocks: String(damagedBlocks),
     })
   }
+  for (const message of problems) events.append('capture-damaged', { name, message })
   return adopted
 }
 

@@ -27,11 +27,11 @@ export class PortDriver implements CaptureDriver {
     this.ports = options.ports.map(({ port }) => port)
   }
 
-  async start({ folder }: CaptureTarget): Promise<void> {
+  async start({ folder, lastNumbers }: CaptureTarget): Promise<void> {
     const { open = LiveCapture.open, ...options } = this.#options
     const engine = await open(options)
     try {
-      await engine.start(folder)
+      await engine.start(folder, lastNumbers)
     } catch (error) {
       engine.close()
       throw error

@@ -91,7 +91,8 @@ export class RecordedCapture {
   }
 
   get target(): CaptureTarget {
-    return { name: this.name, folder: this.#writer.folderOf(this.name) }
+    const folder = this.#writer.folderOf(this.name)
+    return { name: this.name, folder, lastNumbers: this.#lastNumbers }
   }
 
   /** What its finished segments hold, by port. */
