@@ -12,15 +12,18 @@ export interface RecoveryParts {
   /** Another one after each start of the machine. What was written before the last start may never have reached the disk. */
   readonly bootId: string
   readonly events: EventSink
+  /** Ends the recovery between two ports, with its reason; it can be repeated. */
+  readonly startSignal?: AbortSignal | undefined
 }
 
 /** The capture of this record with what its streams hold. May be called again after a failure. */
 export async function recoverCapture(parts: RecoveryParts, record: CaptureRecord): Promise<RecordedCapture> {
-  const { writer, bootId, events } = parts
+  const { writer, bootId, events, startSignal } = parts
   const folder = writer.folderOf(record.name)
   const streams: StreamRecord[] = []
   let [cutBytes, recoveredPackets] = [0n, 0n]
   for (const port of await portsIn(folder)) {
+    startSignal?.throwIfAborted()
     const found = await recoverStream({ folder, port, isSameBoot: record.bootId === bootId })
     if (found.stream !== undefined) {
       streams.push({ ...found.stream, segments: [...found.stream.segments] })

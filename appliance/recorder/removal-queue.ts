@@ -43,6 +43,12 @@ export interface Removal<Segment extends FinishedSegment> {
   readonly storedNs: bigint
 }
 
+/**
+ * By "creation" the segments of the oldest capture go first: for room. By "storing" that goes first which was stored
+ * first, of the next segments of all captures: for age.
+ */
+export type RemovalOrder = 'creation' | 'storing'
+
 interface Node<Segment extends FinishedSegment> {
   readonly capture: RemovableCapture<Segment>
   /** What this capture counts for in the sum. */
@@ -61,10 +67,11 @@ type WithNext<Segment extends FinishedSegment> = Node<Segment> & { readonly next
  */
 export class RemovalQueue<Segment extends FinishedSegment> {
   readonly #nodes = new Map<string, Node<Segment>>()
-  /** Nodes that have a next removal, the one that goes first at the top. */
-  readonly #inOrder = new IndexedHeap<WithNext<Segment>>((a, b) => isCreatedBefore(a.capture, b.capture))
-  /** The same, the one whose next segment was stored first at the top. */
-  readonly #byAge = new IndexedHeap<WithNext<Segment>>(isStoredBefore)
+  /** The nodes that have a next removal. */
+  readonly #heaps: Readonly<Record<RemovalOrder, IndexedHeap<WithNext<Segment>>>> = {
+    creation: new IndexedHeap((a, b) => isCreatedBefore(a.capture, b.capture)),
+    storing: new IndexedHeap(isStoredBefore),
+  }
   readonly #setAside = new Set<string>()
   #heldBytes = 0n
 
@@ -97,24 +104,22 @@ export class RemovalQueue<Segment extends FinishedSegment> {
     this.#heldBytes -= node.heldBytes
   }
 
-  /** The segment that goes first when room is needed. */
-  peek(): Removal<Segment> | undefined {
-    return this.#inOrder.first?.next
-  }
-
-  /** The segment that was stored first, of those that are next in their capture. */
-  peekOldest(): Removal<Segment> | undefined {
-    return this.#byAge.first?.next
+  /** The segment that goes first, undefined if none may be removed. */
+  peek(order: RemovalOrder = 'creation'): Removal<Segment> | undefined {
+    return this.#heaps[order].first?.next
   }
 
   /** Takes what peek() returns out of the queue. The caller removes the segment, then updates the capture. */
-  take(): Removal<Segment> | undefined {
-    return this.#take(this.#inOrder.first)
-  }
-
-  /** Takes what peekOldest() returns, as take() does. */
-  takeOldest(): Removal<Segment> | undefined {
-    return this.#take(this.#byAge.first)
+  take(order: RemovalOrder = 'creation'): Removal<Segment> | undefined {
+    const node = this.#heaps[order].first
+    if (node === undefined) return undefined
+    const { next } = node
+    this.#unlink(node)
+    node.taken.set(next.port, next.segment.number)
+    const changed: Node<Segment> = node
+    changed.next = nextOf(node.capture, node.taken)
+    this.#link(changed)
+    return next
   }
 
   /** Leaves the capture out until returnAll(): its segments cannot be removed now. */
@@ -142,26 +147,15 @@ export class RemovalQueue<Segment extends FinishedSegment> {
     this.update(node.capture)
   }
 
-  #take(node: WithNext<Segment> | undefined): Removal<Segment> | undefined {
-    if (node === undefined) return undefined
-    const { next } = node
-    this.#unlink(node)
-    node.taken.set(next.port, next.segment.number)
-    const changed: Node<Segment> = node
-    changed.next = nextOf(node.capture, node.taken)
-    this.#link(changed)
-    return next
-  }
-
   #link(node: Node<Segment>): void {
     if (!hasNext(node) || this.#setAside.has(node.capture.name)) return
-    this.#inOrder.put(node)
-    this.#byAge.put(node)
+    this.#heaps.creation.put(node)
+    this.#heaps.storing.put(node)
   }
 
   #unlink(node: Node<Segment>): void {
-    this.#inOrder.delete(node as WithNext<Segment>)
-    this.#byAge.delete(node as WithNext<Segment>)
+    this.#heaps.creation.delete(node as WithNext<Segment>)
+    this.#heaps.storing.delete(node as WithNext<Segment>)
   }
 }
 

@@ -26,8 +26,10 @@ import {
 } from '../store/store-paths.ts'
 import { type SegmentOfPort, withoutRemoved, withoutSegment } from '../store/trimmed-record.ts'
 import { activeRecords, changeCaptureRecord, makeCaptureFolder, readCaptureRecord } from './capture-folder.ts'
+import { Leftovers, removeTree } from './leftovers.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
 import { lockStore } from './store-lock.ts'
+import { StoreReserve } from './store-reserve.ts'
 
 const STORE_FORMAT = { format: 1 }
 /** For turns that are short and always end. */
@@ -38,17 +40,22 @@ export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
   readonly #lock: Disposable
   readonly #imports: ImportSettings
+  /** Space for the small files that this class writes when the disk is full. */
+  readonly reserve: StoreReserve
+  readonly #leftovers: Leftovers
   /** Records are read, changed and replaced by one at a time. */
   readonly #recordTurn = new FairLimit({ places: 1 })
 
-  private constructor(paths: StorePaths, lock: Disposable, imports: ImportSettings) {
+  private constructor(paths: StorePaths, lock: Disposable, imports: ImportSettings, leftovers: Leftovers) {
     this.#paths = paths
     this.#lock = lock
     this.#imports = imports
+    this.#leftovers = leftovers
+    this.reserve = new StoreReserve(paths.reserve)
   }
 
   /**
-   * Makes the store when it is missing, locks it and removes what an interrupted writer left.
+   * Makes the store when it is missing, locks it and begins to remove what an interrupted writer left.
    * Fails with store-unavailable when the folder cannot be used or has another writer.
    */
   static async open(root: string, imports: ImportSettings = {}): Promise<StoreWriter> {
@@ -63,12 +70,18 @@ export class StoreWriter implements AsyncDisposable {
     const lock = await lockStore(paths)
     try {
       await checkFormat(paths)
-      await removeLeftovers(paths)
+      const hidden = (await readdir(paths.captures)).filter((name) => name.startsWith(HIDDEN_PREFIX))
+      const leftovers = new Leftovers(hidden.map((name) => join(paths.captures, name)))
+      return new StoreWriter(paths, lock, imports, leftovers)
     } catch (error) {
       lock[Symbol.dispose]()
       throw error
     }
-    return new StoreWriter(paths, lock, imports)
+  }
+
+  /** Removes what an interrupted writer left; it is removed when this resolves. Fails with the system's error. */
+  removeLeftovers(): Promise<void> {
+    return this.#leftovers.remove()
   }
 
   /**
@@ -84,6 +97,7 @@ export class StoreWriter implements AsyncDisposable {
     checkImportRequest(request)
     const folder = join(this.#paths.captures, request.name)
     const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
+    await this.#leftovers.removeFirst(hidden)
     if (await exists(folder)) throw captureExists(request.name, 'a capture of this name exists')
     await makeNew(hidden, request.name)
     try {
@@ -112,23 +126,22 @@ export class StoreWriter implements AsyncDisposable {
   /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
   async deleteCapture(name: string): Promise<{ readonly bytesFreed: bigint }> {
     if (!CAPTURE_NAME.test(name)) throw unknownCapture(name)
-    using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
     const hidden = join(this.#paths.captures, `${DELETING_PREFIX}${randomUUID()}`)
-    try {
-      await rename(join(this.#paths.captures, name), hidden)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw unknownCapture(name)
-      throw error
+    {
+      using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
+      await rename(join(this.#paths.captures, name), hidden).catch((error: unknown) => {
+        throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? unknownCapture(name) : error
+      })
+      await syncPath(this.#paths.captures)
     }
-    await syncPath(this.#paths.captures)
     const bytesFreed = await sizeOfTree(hidden)
-    await rm(hidden, { recursive: true, force: true })
+    await removeTree(hidden, this.#leftovers.signal)
     return { bytesFreed }
   }
 
   /** Makes a capture to record into; false when its name is taken. */
   makeCapture(record: CaptureRecord): Promise<boolean> {
-    return makeCaptureFolder(this.#paths, record)
+    return this.reserve.use(() => makeCaptureFolder(this.#paths, record))
   }
 
   /**
@@ -140,17 +153,17 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   /**
-   * Takes a finished segment out of its capture's record, durably; its files are the caller's to
-   * remove then. Fails with unknown-capture when the capture is gone.
+   * Takes finished segments out of their capture's record, durably and together; their files are the
+   * caller's to remove then. Fails with the system's error when the record cannot be changed.
    */
-  async dropSegment(name: string, victim: SegmentOfPort): Promise<void> {
-    await this.#change(name, (record) => withoutSegment(record, victim))
+  async dropSegments(name: string, victims: readonly SegmentOfPort[]): Promise<void> {
+    await this.#change(name, (record) => victims.reduce(withoutSegment, record))
   }
 
   /** Removes a capture of which nothing is left, and remembers its name. Fails as deleteCapture. */
   async ageOut(record: CaptureRecord): Promise<void> {
     const { name, startNs, endNs } = record
-    await addAgedOut(this.#paths, { name, startNs, endNs })
+    await this.reserve.use(() => addAgedOut(this.#paths, { name, startNs, endNs }))
     await this.deleteCapture(name)
   }
 
@@ -165,7 +178,7 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   keepSkippedRun(run: SkippedRun): Promise<void> {
-    return writeSkippedRun(this.#paths, run)
+    return this.reserve.use(() => writeSkippedRun(this.#paths, run))
   }
 
   /** Captures that are being recorded, or were when the recorder ended; newest first. */
@@ -179,12 +192,13 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#leftovers[Symbol.asyncDispose]()
     this.#lock[Symbol.dispose]()
   }
 
   async #change(name: string, change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
     using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
-    await changeCaptureRecord(this.#paths, name, change)
+    await this.reserve.use(() => changeCaptureRecord(this.#paths, name, change))
   }
 }
 
@@ -211,12 +225,6 @@ async function readUnlessNew(path: string): Promise<string | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new CapfleetError('store-unavailable', `cannot read the store: ${String(error)}`, { cause: error })
-  }
-}
-
-async function removeLeftovers(paths: StorePaths): Promise<void> {
-  for (const name of await readdir(paths.captures)) {
-    if (name.startsWith(HIDDEN_PREFIX)) await rm(join(paths.captures, name), { recursive: true, force: true })
   }
 }
 

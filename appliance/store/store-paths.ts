@@ -8,6 +8,7 @@ import { join } from 'node:path'
  *   skipped-run.json                a run of the schedule that was stopped until the next one
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
  *   aged-out.json                   names of captures that retention has removed
+ *   reserve/                        space that is given up when the disk is full
  *   captures/<name>/capture.json    one folder per capture
  *   captures/<name>/cap<port>/00000001.pcap, .idx, .tally and .sieve
  *   captures/.importing-<name>/     an import under way, renamed when complete
@@ -19,6 +20,7 @@ export interface StorePaths {
   readonly lock: string
   readonly skippedRun: string
   readonly agedOut: string
+  readonly reserve: string
   readonly captures: string
   readonly events: EventPaths
 }
@@ -43,6 +45,7 @@ export function storePaths(root: string): StorePaths {
     lock: join(root, 'recorder.lock'),
     skippedRun: join(root, 'skipped-run.json'),
     agedOut: join(root, 'aged-out.json'),
+    reserve: join(root, 'reserve'),
     captures: join(root, 'captures'),
     events: { newest: join(root, EVENTS_NAME), older: join(root, 'events.1.jsonl') },
   }

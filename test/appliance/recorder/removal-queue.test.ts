@@ -120,7 +120,7 @@ test('the oldest segment of all is found behind younger ones of an older capture
   const short = new Capture('b', { createdNs: CREATED_NS + 1n }).withPort(0, [100n])
   const queue = queueOf(long, short)
   assert.equal(nameOf(queue.peek() as Removal<FinishedSegment>), 'a 0.1')
-  assert.equal(nameOf(queue.takeOldest() as Removal<FinishedSegment>), 'b 0.1')
+  assert.equal(nameOf(queue.take('storing') as Removal<FinishedSegment>), 'b 0.1')
   assert.deepEqual(drained(queue), ['a 0.1', 'a 0.2'])
 })
 
@@ -146,7 +146,7 @@ test(`after any changes the order is that of all segments sorted (SEED=${random.
       changeOne({ captures, queue, random })
       const order = sorted([...captures.values()])
       assert.equal(queue.peek() && nameOf(queue.peek() as Removal<FinishedSegment>), order[0]?.name)
-      assert.equal(queue.peekOldest()?.storedNs, oldestOf(order))
+      assert.equal(queue.peek('storing')?.storedNs, oldestOf(order))
       const held = [...captures.values()].reduce((sum, { heldBytes }) => sum + heldBytes, 0n)
       assert.equal(queue.heldBytes, held)
     }
@@ -190,7 +190,7 @@ function changeOne({ captures, queue, random }: Change): void {
     random.pick(capture.ports).finish(CREATED_NS + BigInt(random.integer(-5, 60)))
     queue.update(capture)
   } else {
-    const removal = random.next() < 0.5 ? queue.take() : queue.takeOldest()
+    const removal = random.next() < 0.5 ? queue.take() : queue.take('storing')
     if (removal === undefined) return
     const changed = captures.get(removal.name) as Capture
     changed.remove(removal)

@@ -1,0 +1,186 @@
+import { removeSegment } from '../../native/stored-segments.ts'
+import type { EventSink } from '../events/event-log.ts'
+import { segmentPath } from '../store/store-paths.ts'
+import type { FinishedSegment, Removal } from './removal-queue.ts'
+import { type Lack, plus } from './store-room.ts'
+import type { StoreWriter } from './store-writer.ts'
+
+/** A finished segment as retention sees it. */
+export interface HeldSegment extends FinishedSegment {
+  readonly minNs: bigint
+  readonly packets: bigint
+  /** Of the segment file. */
+  readonly bytes: bigint
+  /** Of its index, tallies and sieves together. */
+  readonly sideBytes: number
+}
+
+export type RemovalReason = 'age' | 'space'
+
+/** Files of a segment that no record names any more. */
+export interface UnnamedFiles {
+  /** Full name of the capture. */
+  readonly name: string
+  /** Path of the segment without ending. */
+  readonly path: string
+  readonly bytes: bigint
+}
+
+interface WaitingFiles extends UnnamedFiles {
+  readonly sinceMs: number
+  /** Why the disk did not remove them; '' = a reader has them open. */
+  readonly failure: string
+}
+
+export interface SegmentRemoverOptions {
+  readonly writer: StoreWriter
+  readonly events: EventSink
+  /** How long a segment that is read keeps its files. */
+  readonly pinMs: number
+  /** Aborts when the recorder ends: what is left then, the next one removes. */
+  readonly signal: AbortSignal
+}
+
+/** What a removed segment gives back: its file, index, tally and sieves. */
+const FILES_PER_SEGMENT = 4n
+/**
+ * A disk that takes records and removes no file must not cost all segments: after this many failures no further
+ * segments go.
+ */
+const FAILED_MAX = 16
+
+/**
+ * Removes segments: first from their capture's record, durably, then their files, so that a crash leaves files
+ * without a record and never the reverse. Files that a reader has open, or that the disk does not remove, are
+ * tried again at each retry(). One call at a time.
+ */
+export class SegmentRemover {
+  readonly #options: SegmentRemoverOptions
+  #waiting: WaitingFiles[] = []
+  /** Since the last retry(): how often something failed, and what the first time. */
+  #failures = 0
+  #failure = ''
+
+  constructor(options: SegmentRemoverOptions) {
+    this.#options = options
+  }
+
+  /** Bytes of files that no record names any more, and that are still there. */
+  get waitingBytes(): bigint {
+    return this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0n)
+  }
+
+  /** What goes wrong now; '' = nothing. */
+  get problem(): string {
+    return this.#failure || (this.#waiting.find(({ failure }) => failure !== '')?.failure ?? '')
+  }
+
+  /** Whether further segments may go. */
+  get isAble(): boolean {
+    const undeleted = this.#waiting.filter(({ failure }) => failure !== '').length
+    return !this.#options.signal.aborted && undeleted + this.#failures < FAILED_MAX
+  }
+
+  /** Whether files of a removed segment of this capture are still there. */
+  hasFilesOf(capture: string): boolean {
+    return this.#waiting.some(({ name }) => name === capture)
+  }
+
+  /** Captures whose files the disk does not remove. */
+  get failing(): ReadonlySet<string> {
+    return new Set(this.#waiting.flatMap(({ name, failure }) => (failure === '' ? [] : [name])))
+  }
+
+  /** Files that an earlier recorder could not remove any more. */
+  addLeftovers(files: UnnamedFiles): void {
+    this.#waiting.push({ ...files, sinceMs: performance.now(), failure: '' })
+  }
+
+  /** Something else of the removal has failed; reported until the next retry(). */
+  noteFailure(error: unknown): void {
+    this.#failures += 1
+    this.#failure ||= describe(error)
+  }
+
+  /** Tries again to remove the files that are left. */
+  async retry(): Promise<void> {
+    this.#failures = 0
+    this.#failure = ''
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const [index, files] of waiting.entries()) {
+      if (this.#options.signal.aborted) {
+        this.#waiting.push(...waiting.slice(index))
+        return
+      }
+      await this.#removeFiles(files)
+    }
+  }
+
+  /**
+   * Removes these segments of one capture with one change of its record. Returns what this frees now, or undefined
+   * if the record could not be changed: nothing has been done then.
+   */
+  async remove(
+    name: string,
+    removals: readonly Removal<HeldSegment>[],
+    reason: RemovalReason,
+  ): Promise<Lack | undefined> {
+    const { writer, signal } = this.#options
+    try {
+      await writer.dropSegments(name, removals)
+    } catch (error) {
+      this.noteFailure(error)
+      return undefined
+    }
+    let freed: Lack = { stored: 0n, disk: 0n, files: 0n }
+    for (const removal of removals) {
+      this.#report(removal, reason)
+      const path = segmentPath(writer.folderOf(name), removal.port, removal.segment.number)
+      const files = { name, path, bytes: sizeOf(removal.segment), sinceMs: performance.now(), failure: '' }
+      if (signal.aborted) this.#waiting.push(files)
+      else if (await this.#removeFiles(files)) {
+        freed = plus(freed, freedBy(removal.segment))
+      }
+    }
+    return freed
+  }
+
+  async #removeFiles(files: WaitingFiles): Promise<boolean> {
+    const evenIfRead = performance.now() - files.sinceMs >= this.#options.pinMs
+    try {
+      if (await removeSegment(files.path, { evenIfRead })) return true
+      this.#waiting.push({ ...files, failure: '' })
+    } catch (error) {
+      this.#waiting.push({ ...files, failure: describe(error) })
+    }
+    return false
+  }
+
+  #report({ name, port, segment }: Removal<HeldSegment>, reason: RemovalReason): void {
+    this.#options.events.append('segment-removed', {
+      name,
+      port,
+      segment: segment.number,
+      packets: String(segment.packets),
+      bytes: String(sizeOf(segment)),
+      beginNs: String(segment.minNs),
+      endNs: String(segment.maxNs + 1n),
+      reason,
+    })
+  }
+}
+
+/** What the removal of this segment gives back. */
+export function freedBy(segment: HeldSegment): Lack {
+  const bytes = sizeOf(segment)
+  return { stored: bytes, disk: bytes, files: FILES_PER_SEGMENT }
+}
+
+function sizeOf({ bytes, sideBytes }: HeldSegment): bigint {
+  return bytes + BigInt(sideBytes)
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
