@@ -119,8 +119,8 @@ program
   .action(({ config, check }: ProgramOptions) =>
     check
       ? checkConfig(config, 'checkRecorderConfig')
-      : serve('recorder', async () =>
-          (await import('../appliance/recorder.ts')).startRecorderFromFile(config),
+      : serve('recorder', async (signal) =>
+          (await import('../appliance/recorder.ts')).startRecorderFromFile(config, signal),
         ),
   )
 

@@ -26,6 +26,8 @@ export const EVENT_KINDS = [
   'segment-removed',
   'capture-aged-out',
   'store-full',
+  'retention-failed',
+  'retention-recovered',
   'import-failed',
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]

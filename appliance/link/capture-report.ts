@@ -67,6 +67,14 @@ const countsSchema = z.object({
 })
 export type CaptureCounts = z.infer<typeof countsSchema>
 
+const retentionReportSchema = z.object({
+  /** Bytes that stay free on the disk: the setting, or two seconds of the capture rate if that is more. */
+  minFreeBytes: count,
+  /** Why the oldest segments cannot be removed; empty = nothing goes wrong. */
+  problem: z.string(),
+})
+export type RetentionReport = z.infer<typeof retentionReportSchema>
+
 export const captureReportSchema = z.object({
   state: z.enum(STATES),
   /** Full name; empty, like all below, when no capture runs. */
@@ -85,6 +93,8 @@ export const captureReportSchema = z.object({
   waitingRow: z.string(),
   /** Row that was stopped until its next start; or empty. */
   skippedRow: z.string(),
+  /** Absent: this recorder removes nothing. */
+  retention: retentionReportSchema.optional(),
 })
 export type CaptureReport = z.infer<typeof captureReportSchema>
 

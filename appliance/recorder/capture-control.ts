@@ -29,6 +29,8 @@ export interface CaptureControlOptions {
   readonly onSegmentFinished: () => void
   /** Fails with store-full while no packet may be taken. */
   readonly checkRoom: () => void
+  /** Aborts when the recorder is told to end while open() is still under way. */
+  readonly startSignal?: AbortSignal | undefined
 }
 
 export interface CaptureStart {
@@ -67,6 +69,7 @@ export class CaptureControl implements AsyncDisposable {
     const row = newest?.scheduleName ?? ''
     const isOver = row !== '' && options.schedule.due?.name !== row
     for (const record of isOver && newest !== undefined ? [newest, ...older] : older) {
+      if (options.startSignal?.aborted) break
       await control.#closeLeft(record).catch((error: unknown) => control.#state.tell(error, record.name))
     }
     control.#left = isOver ? undefined : newest
@@ -164,19 +167,21 @@ export class CaptureControl implements AsyncDisposable {
   async resume(): Promise<void> {
     using _turn = await this.#turn.acquire(UNTIL_DONE)
     const record = this.#left
-    if (record === undefined) return
+    if (record === undefined || this.#options.startSignal?.aborted) return
     try {
       const { driver, events, checkRoom } = this.#options
       checkRoom()
       const { baseName = record.name, scheduleName } = record
       const replace = () => this.#makeCapture({ baseName, scheduleName })
       const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
-      this.#left = await this.#writer.captureOf(capture.name)
+      this.#left = (await this.#writer.captureOf(capture.name)) ?? record
       this.#recording = await Recording.begin(driver, capture, events)
       this.#left = undefined
       this.#state.enter('running', this.name)
       events.append('capture-resumed', { name: this.name })
     } catch (error) {
+      // The next recorder tries again.
+      if (this.#options.startSignal?.aborted) return
       this.#state.fail('error', error, record.name)
     }
   }
@@ -315,6 +320,20 @@ export class CaptureControl implements AsyncDisposable {
 const UNTIL_DONE = new AbortController().signal
 const NO_DROPS = { ring: 0n, disk: 0n }
 const NO_COUNTS = CaptureTally.start(new Map(), undefined).countsOf(noPortDriver.counts(), NO_RATES)
+
+/** Of a recorder that has not opened its capture yet. */
+export const STARTING_REPORT: CaptureReport = {
+  state: 'starting',
+  name: '',
+  baseName: '',
+  scheduleName: '',
+  startNs: 0n,
+  ports: [],
+  counts: NO_COUNTS,
+  message: 'the recorder is starting',
+  waitingRow: '',
+  skippedRow: '',
+}
 
 /** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */
 const DISPOSE_LIMIT_MS = 10_000

@@ -13,17 +13,20 @@ export interface RecoveryParts {
   /** Another one after each start of the machine. What was written before the last start may never have reached the disk. */
   readonly bootId: string
   readonly events: EventSink
+  /** Ends the recovery between two ports, with its reason; it can be repeated. */
+  readonly startSignal?: AbortSignal | undefined
 }
 
 /** The capture, with what its ports hold after the segments that its log names. May be called again after a failure. */
 export async function recoverCapture(parts: RecoveryParts, capture: StoredCapture): Promise<RecordedCapture> {
-  const { writer, bootId, events } = parts
+  const { writer, bootId, events, startSignal } = parts
   const { name, table } = capture
   const folder = writer.folderOf(name)
   const recovered: StreamSummary[] = []
   let [cutBytes, recoveredPackets] = [0n, 0n]
   const problems: string[] = []
   for (const port of await portsOnDisk(folder)) {
+    startSignal?.throwIfAborted()
     const afterNumber = table.portOf(port)?.lastNumber ?? 0
     const found = await recoverStream({ folder, port, afterNumber, isSameBoot: capture.bootId === bootId })
     if (found.stream !== undefined) recovered.push(found.stream)

@@ -23,6 +23,7 @@ export interface CaptureServiceOptions {
   /** See CaptureControlOptions. */
   readonly onSegmentFinished: () => void
   readonly checkRoom: () => void
+  readonly startSignal?: AbortSignal | undefined
 }
 
 /** The capture of a device, kept as commands, schedule and rolls want it, until dispose. */

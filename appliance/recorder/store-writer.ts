@@ -18,6 +18,7 @@ import {
 import { addAgedOut } from '../store/aged-out-list.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import type { Drops } from '../store/segment-table.ts'
+import { readCapture } from '../store/read-capture.ts'
 import {
   DELETING_PREFIX,
   HIDDEN_PREFIX,
@@ -29,8 +30,10 @@ import type { StoredCapture } from '../store/stored-capture.ts'
 import { captureNames, makeCaptureFolder, maybeActive } from './capture-folder.ts'
 import { ChangeJournalWriter } from './change-journal-writer.ts'
 import { HeldCapture } from './held-capture.ts'
+import { Leftovers, removeTree } from './leftovers.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
 import { lockStore } from './store-lock.ts'
+import { StoreReserve } from './store-reserve.ts'
 
 const STORE_FORMAT = JSON.stringify({ format: 2 })
 /** A store of this format is upgraded, capture by capture. */
@@ -43,6 +46,13 @@ export type CaptureWatcher = (name: string, capture: HeldCapture | undefined) =>
 /** Called for a capture whose files were damaged, and have been mended as far as they could be. */
 export type DamageWatcher = (name: string, problems: readonly string[]) => void
 
+interface WriterParts {
+  readonly lock: Disposable
+  readonly journal: ChangeJournalWriter
+  readonly leftovers: Leftovers
+  readonly reserve: StoreReserve
+}
+
 /**
  * The only code that changes a store. A capture appears and disappears whole, by one rename. What captures hold is in
  * memory once it has been read: a change costs the same in a store of any size.
@@ -52,6 +62,9 @@ export class StoreWriter implements AsyncDisposable {
   readonly #lock: Disposable
   readonly #journal: ChangeJournalWriter
   readonly #imports: ImportSettings
+  /** Space for the small files that this class writes when the disk is full. */
+  readonly reserve: StoreReserve
+  readonly #leftovers: Leftovers
   readonly #held = new Map<string, HeldCapture>()
   readonly #watchers = new Set<CaptureWatcher>()
   readonly #damageWatchers = new Set<DamageWatcher>()
@@ -60,19 +73,17 @@ export class StoreWriter implements AsyncDisposable {
   #isEnding = false
   #loading: Promise<void> | undefined
 
-  private constructor(
-    paths: StorePaths,
-    { lock, journal }: { readonly lock: Disposable; readonly journal: ChangeJournalWriter },
-    imports: ImportSettings,
-  ) {
+  private constructor(paths: StorePaths, { lock, journal, leftovers, reserve }: WriterParts, imports: ImportSettings) {
     this.#paths = paths
     this.#lock = lock
     this.#journal = journal
     this.#imports = imports
+    this.#leftovers = leftovers
+    this.reserve = reserve
   }
 
   /**
-   * Makes the store when it is missing, locks it and removes what an interrupted writer left.
+   * Makes the store when it is missing, locks it and begins to remove what an interrupted writer left.
    * Fails with store-unavailable when the folder cannot be used or has another writer.
    */
   static async open(root: string, imports: ImportSettings = {}): Promise<StoreWriter> {
@@ -87,9 +98,11 @@ export class StoreWriter implements AsyncDisposable {
     const lock = await lockStore(paths)
     try {
       await checkFormat(paths)
-      await removeLeftovers(paths)
-      const journal = await ChangeJournalWriter.open(paths.changes)
-      return new StoreWriter(paths, { lock, journal }, imports)
+      const reserve = new StoreReserve(paths.reserve)
+      const journal = await reserve.use(() => ChangeJournalWriter.open(paths.changes))
+      const hidden = (await readdir(paths.captures)).filter((name) => name.startsWith(HIDDEN_PREFIX))
+      const leftovers = new Leftovers(hidden.map((name) => join(paths.captures, name)))
+      return new StoreWriter(paths, { lock, journal, leftovers, reserve }, imports)
     } catch (error) {
       lock[Symbol.dispose]()
       throw error
@@ -126,6 +139,11 @@ export class StoreWriter implements AsyncDisposable {
     return this.#held
   }
 
+  /** Removes what an interrupted writer left; it is removed when this resolves. Fails with the system's error. */
+  removeLeftovers(): Promise<void> {
+    return this.#leftovers.remove()
+  }
+
   /**
    * Makes one capture of the files; those of which nothing could be imported are named in its damages.
    * Fails with capture-exists, bad-parameter, bad-capture-file (none of the files could be),
@@ -139,6 +157,7 @@ export class StoreWriter implements AsyncDisposable {
     checkImportRequest(request)
     const folder = join(this.#paths.captures, request.name)
     const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
+    await this.#leftovers.removeFirst(hidden)
     if (await exists(folder)) throw captureExists(request.name, 'a capture of this name exists')
     await makeNew(hidden, request.name)
     try {
@@ -170,24 +189,21 @@ export class StoreWriter implements AsyncDisposable {
     if (!CAPTURE_NAME.test(name)) throw unknownCapture(name)
     const hidden = join(this.#paths.captures, `${DELETING_PREFIX}${randomUUID()}`)
     await this.#inTurn(async () => {
-      try {
-        await rename(join(this.#paths.captures, name), hidden)
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw unknownCapture(name)
-        throw error
-      }
+      await rename(join(this.#paths.captures, name), hidden).catch((error: unknown) => {
+        throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? unknownCapture(name) : error
+      })
       this.#held.delete(name)
       await this.#tell(name)
+      await syncPath(this.#paths.captures)
     })
-    await syncPath(this.#paths.captures)
     const bytesFreed = await sizeOfTree(hidden)
-    await rm(hidden, { recursive: true, force: true })
+    await removeTree(hidden, this.#leftovers.signal)
     return { bytesFreed }
   }
 
   /** Makes a capture to record into; false when its name is taken. */
   async makeCapture(record: CaptureRecord): Promise<boolean> {
-    if (!(await makeCaptureFolder(this.#paths, record))) return false
+    if (!(await this.reserve.use(() => makeCaptureFolder(this.#paths, record)))) return false
     await this.#inTurn(() => this.#readAgain(record.name))
     return true
   }
@@ -223,7 +239,7 @@ export class StoreWriter implements AsyncDisposable {
 
   /** Removes a capture of which nothing is left, and remembers its name. Fails as deleteCapture. */
   async ageOut({ name, startNs, endNs }: Pick<StoredCapture, 'name' | 'startNs' | 'endNs'>): Promise<void> {
-    await addAgedOut(this.#paths, { name, startNs, endNs })
+    await this.reserve.use(() => addAgedOut(this.#paths, { name, startNs, endNs }))
     await this.deleteCapture(name)
   }
 
@@ -238,7 +254,7 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   keepSkippedRun(run: SkippedRun): Promise<void> {
-    return writeSkippedRun(this.#paths, run)
+    return this.reserve.use(() => writeSkippedRun(this.#paths, run))
   }
 
   /** Captures that are being recorded, or were when the recorder ended; newest first. */
@@ -258,6 +274,7 @@ export class StoreWriter implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnding = true
+    await this.#leftovers[Symbol.asyncDispose]()
     await this.#loading?.catch(() => undefined)
     await this.#journal[Symbol.asyncDispose]()
     this.#lock[Symbol.dispose]()
@@ -277,7 +294,7 @@ export class StoreWriter implements AsyncDisposable {
       const held = await this.#heldOrRead(name)
       if (held === undefined) throw unknownCapture(name)
       try {
-        await change(held)
+        await this.reserve.use(() => change(held))
       } finally {
         // Also after a failure, which may have left something.
         await this.#tell(name)
@@ -333,7 +350,8 @@ export function finishedEntries(streams: ImportResult['streams']): readonly LogE
 async function checkFormat(paths: StorePaths): Promise<void> {
   const text = await readUnlessNew(paths.format)
   if (text?.trim() === STORE_FORMAT) return
-  if (text !== undefined && text.trim() !== OLD_FORMAT) {
+  const isKnown = text === undefined || text.trim() === OLD_FORMAT
+  if (!isKnown && !(await hasCapturesOfToday(paths))) {
     throw new CapfleetError(
       'store-unavailable',
       `${paths.format} does not say ${STORE_FORMAT}: this is no store, or one of a newer capfleet`,
@@ -345,6 +363,18 @@ async function checkFormat(paths: StorePaths): Promise<void> {
   await syncPath(paths.root)
 }
 
+/** Whether store.json is merely damaged: captures of a newer capfleet would not be readable. */
+async function hasCapturesOfToday(paths: StorePaths): Promise<boolean> {
+  for (const name of (await captureNames(paths)).slice(0, FORMAT_TRIES)) {
+    const read = await readCapture(join(paths.captures, name), name, { isWritten: false }).catch(() => undefined)
+    if (read !== undefined && read.revision + read.table.segments > 0) return true
+  }
+  return false
+}
+
+/** Captures that are looked at where store.json is damaged. */
+const FORMAT_TRIES = 16
+
 /** undefined for a store that is being made; a format that cannot be read is no reason to write a new one. */
 async function readUnlessNew(path: string): Promise<string | undefined> {
   try {
@@ -352,12 +382,6 @@ async function readUnlessNew(path: string): Promise<string | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new CapfleetError('store-unavailable', `cannot read the store: ${String(error)}`, { cause: error })
-  }
-}
-
-async function removeLeftovers(paths: StorePaths): Promise<void> {
-  for (const name of await readdir(paths.captures)) {
-    if (name.startsWith(HIDDEN_PREFIX)) await rm(join(paths.captures, name), { recursive: true, force: true })
   }
 }
 

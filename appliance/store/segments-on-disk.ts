@@ -185,15 +185,16 @@ const SIDE_ENDINGS = ['.idx', '.tally', '.sieve'] as const
 
 /** What index, tallies and sieves of a segment take; a file that is missing takes nothing. */
 export async function sideBytesOf(path: string): Promise<number> {
-  const sizes = await Promise.all(
-    SIDE_ENDINGS.map((ending) =>
-      stat(`${path}${ending}`).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  )
+  const sizes = await Promise.all(SIDE_ENDINGS.map((ending) => sizeOfFile(`${path}${ending}`)))
   return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+/** 0 for a file that is missing. */
+export async function sizeOfFile(path: string): Promise<number> {
+  return await stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  )
 }
 
 /** No names of a folder that is missing, or of what is no folder. Fails with store-unavailable. */

@@ -9,6 +9,7 @@ import { join } from 'node:path'
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
  *   aged-out.json                   names of captures that retention has removed
  *   changes.log                     names of captures whose logs have changed, for readers
+ *   reserve/                        space that is given up when the disk is full
  *   captures/<name>/capture.json    the record of a capture; capture.copy.json is the same again
  *   captures/<name>/segments.log    which segments it holds
  *   captures/<name>/cap<port>/00000/00000001.pcap, .idx, .tally and .sieve
@@ -23,6 +24,7 @@ export interface StorePaths {
   readonly skippedRun: string
   readonly agedOut: string
   readonly changes: string
+  readonly reserve: string
   readonly captures: string
   readonly events: EventPaths
 }
@@ -50,6 +52,7 @@ export function storePaths(root: string): StorePaths {
     skippedRun: join(root, 'skipped-run.json'),
     agedOut: join(root, 'aged-out.json'),
     changes: join(root, 'changes.log'),
+    reserve: join(root, 'reserve'),
     captures: join(root, 'captures'),
     events: { newest: join(root, EVENTS_NAME), older: join(root, 'events.1.jsonl') },
   }

@@ -306,7 +306,7 @@ test('files that a killed recorder left are removed by the next one', async () =
   const segment = record?.streams[0]?.segments[0]
   assert.ok(segment)
   // The record is written; the recorder dies before the files go.
-  await keeper.writer.dropSegment('crashed', { port: 0, segment })
+  await keeper.writer.dropSegments('crashed', [{ port: 0, segment }])
   await keeper[Symbol.asyncDispose]()
   assert.deepEqual(numbersOf((await timerange(9, 100)).body), range(9, 27))
   await using next = await open({})
