@@ -33,7 +33,7 @@ function reportOf(ports: readonly PortReport[]): CaptureReport {
 
 describe('capture metrics', () => {
   const capture: { value: CaptureReport | undefined } = { value: undefined }
-  const stored = { value: { captures: 2, packets: 30n, bytes: 4_000n, oldestNs: 7_000_000_000n } }
+  const stored = { value: { captures: 2, damaged: 1, packets: 30n, bytes: 4_000n, oldestNs: 7_000_000_000n } }
   const metrics = new Metrics()
   registerCaptureMetrics(metrics, { capture, stored })
 

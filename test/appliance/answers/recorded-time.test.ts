@@ -110,7 +110,7 @@ test('no gap lies over packets whose clock is not that of the events', () => {
   const segment = (minS: number, maxS: number) => ({ minNs: BigInt(minS) * S, maxNs: BigInt(maxS) * S - 1n })
   const streams = [
     { segments: [segment(110, 395), segment(396, 500)] },
-  ] as unknown as CaptureRecord['streams']
+  ] as unknown as StoredCapture['streams']
   const captures = [captureOf('a', 100, 600, { streams })]
   const events = [eventOf('capture-resumed', 390, { name: 'a' })]
   assert.deepEqual(

@@ -105,7 +105,7 @@ interface CaptureOfPackets {
 }
 
 /** A capture of so many ports in the store; `gapNs`: between a packet and the next. */
-async function storedCapture(
+async function captureOfPackets(
   writer: StoreWriter,
   folder: string,
   options: { readonly name: string; readonly ports: number; readonly gapNs: () => number },
@@ -120,12 +120,12 @@ async function storedCapture(
   const path = join(folder, `${name}.pcapng`)
   await writeFile(path, makePcapng(ports, records))
   await writer.importCapture({ name, files: [path] })
-  const capture = await writer.recordOf(name)
+  const capture = await writer.captureOf(name)
   assert.ok(capture)
   return { capture, folder: writer.folderOf(name), records }
 }
 
-const stored: Partial<Record<'sparse' | 'dense' | 'ports', StoredCapture>> = {}
+const stored: Partial<Record<'sparse' | 'dense' | 'ports', CaptureOfPackets>> = {}
 const home = await tempFolder()
 after(() => home[Symbol.asyncDispose]())
 
@@ -133,7 +133,7 @@ before(async () => {
   // A block or two a segment: more segments than are read at a time.
   await using writer = await StoreWriter.open(join(home.path, 'store'), { segmentBytes: 300_000 })
   const store = (name: string, ports: number, gapNs: () => number) =>
-    storedCapture(writer, home.path, { name, ports, gapNs })
+    captureOfPackets(writer, home.path, { name, ports, gapNs })
   stored.sparse = await store('sparse', 1, () => random.integer(1_000_001, 9_000_000))
   stored.dense = await store('dense', 1, () => random.integer(0, 120_000))
   stored.ports = await store('ports', 3, () => random.integer(0, 300_000))
@@ -151,7 +151,7 @@ for (const [kind, overBytes, what] of [
 ] as const) {
   test(`a split by size ${what}, and no packet is in none (SEED=${random.seed})`, async () => {
     const { capture, folder, records } = stored[kind] ?? assert.fail('it was stored')
-    assert.ok(capture.streams.every(({ segments }) => segments.length >= 6))
+    assert.ok(capture.table.ports.every(({ length }) => length >= 6))
     for (const bytes of [300_000, 500_000, 1_000_000, 1_700_000, 100_000_000]) {
       const cut = (options: { fromNs: bigint; limit: number }) =>
         cutBySize(capture, { ...options, bytes: BigInt(bytes), folder })

@@ -52,7 +52,7 @@ async function follow(query: DownloadQuery): Promise<{ readonly numbers: number[
   const prepare = async (step: DownloadQuery): Promise<PreparedDownload> => {
     const captures = now()?.captures ?? []
     const chosen = captures.filter(({ name }) => step.captureName === undefined || step.captureName === name)
-    const folderOf = ({ name }: CaptureRecord) => join(folder.path, name)
+    const folderOf = ({ name }: StoredCapture) => join(folder.path, name)
     return {
       query: step,
       selection: selectStreams(chosen, { query: step, folderOf }),

@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
+import { HeldCapture } from '../../../appliance/recorder/held-capture.ts'
+import { segmentsOf } from '../../../appliance/store/stored-capture.ts'
 import { StoreKeeper } from '../../support/disks/store-keeper.ts'
 import { eventually } from '../../support/eventually.ts'
-import { captureRecord } from '../../support/packets/capture-records.ts'
+import { putCapture } from '../../support/disks/store-captures.ts'
+import { captureFacts, captureRecord } from '../../support/packets/capture-records.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
@@ -104,9 +107,9 @@ test('a finished segment that has grown counts with its new size', async () => {
   await importCapture(keeper, 'first', 0, 45)
   await keeper.collect()
   assert.deepEqual(keeper.kinds(), [])
-  const segment = join(keeper.folderOf(storePath, 'first'), 'cap0', '00000', '00000005')
-  await writeFile(`${segment}.sieve`, Buffer.alloc(2 * SEGMENT_BYTES))
-  await keeper.retention.noteGrowth(segment)
+  const segment = keeper.writer.captures.get('first')?.table.portOf(0)?.find(5)
+  assert.ok(segment)
+  await keeper.writer.noteSideBytes('first', segment, 2 * SEGMENT_BYTES)
   await keeper.collect()
   assert.deepEqual(new Set(keeper.kinds()), new Set(['segment-removed']))
 })
@@ -214,17 +217,20 @@ test('only an import that may evict gets more room than is free', async () => {
   assert.deepEqual(keeper.kinds(), ['segment-removed', 'segment-removed'])
 })
 
-test('the open segment of an active capture stays and the one before it, and its record brings nothing back', async () => {
+test('the open segment of an active capture stays and the one before it, and its log brings nothing back', async () => {
   await using keeper = await open({})
   await importCapture(keeper, 'active', 0, 27)
   const [closed] = (await list()).map(({ Path }) => Path)
   assert.equal(closed, 'active')
   // As a recorder has it that has finished two segments and writes the third.
-  const whole = await keeper.writer.recordOf('active')
+  const whole = await keeper.writer.captureOf('active')
   assert.ok(whole)
-  const streams = whole.streams.map((stream) => ({ ...stream, segments: stream.segments.slice(0, 2) }))
-  await keeper.writer.changeRecord('active', () => ({ ...whole, type: 'capture', state: 'active', streams }))
   await keeper[Symbol.asyncDispose]()
+  const folder = join(storePath, 'captures', 'active')
+  for (const name of ['capture.json', 'capture.copy.json', 'segments.log']) await rm(join(folder, name))
+  const [first, second] = segmentsOf(whole)
+  assert.ok(first && second)
+  await HeldCapture.create(folder, captureFacts('active', { type: 'capture', state: 'active' }), [first, second])
   await using full = await open({ maxBytes: 1 })
   assert.deepEqual(full.kinds(), ['segment-removed', 'store-full'])
   const [item] = await list()
@@ -302,11 +308,10 @@ test('a reader that takes too long loses its segment', async () => {
 test('files that a killed recorder left are removed by the next one', async () => {
   await using keeper = await open({})
   await importCapture(keeper, 'crashed', 0, 27)
-  const record = await keeper.writer.recordOf('crashed')
-  const segment = record?.streams[0]?.segments[0]
+  const segment = keeper.writer.captures.get('crashed')?.table.portOf(0)?.oldest
   assert.ok(segment)
-  // The record is written; the recorder dies before the files go.
-  await keeper.writer.dropSegments('crashed', [{ port: 0, segment }])
+  // The log is written; the recorder dies before the files go.
+  await keeper.writer.dropSegments('crashed', [segment])
   await keeper[Symbol.asyncDispose]()
   assert.deepEqual(numbersOf((await timerange(9, 100)).body), range(9, 27))
   await using next = await open({})
@@ -318,9 +323,9 @@ test('files that a killed recorder left are removed by the next one', async () =
   )
 })
 
-test('a record that names a lost file is an error of the store, never an empty answer', async () => {
+test('a log that names a lost file is an error of the store, never an empty answer', async () => {
   await using keeper = await open({})
-  await keeper.writer.makeCapture(captureRecord('ghost', { startNs: at(0), endNs: at(9) }))
+  await putCapture(storePath, captureRecord('ghost', { startNs: at(0), endNs: at(9) }))
   const answer = await timerange(0, 9)
   assert.deepEqual([answer.status, answer.json().code], [503, 'store-unavailable'])
 })

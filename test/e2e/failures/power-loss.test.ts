@@ -216,7 +216,7 @@ async function flushedBy(recorder: RecorderProcess, sender: NumberedSender): Pro
 
 function lastNs(captures: readonly RecoveredCapture[]): bigint {
   const stored = captures.findLast(({ numbers }) => numbers.length > 0)
-  return stored?.record.streams[0]?.segments.at(-1)?.maxNs ?? 0n
+  return stored?.record.table.portOf(0)?.newest?.maxNs ?? 0n
 }
 
 function median(sorted: readonly number[]): number {

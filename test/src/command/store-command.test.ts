@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { reindexStore } from '../../../appliance/recorder/reindex.ts'
+import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { startRecorder } from '../../../appliance/recorder.ts'
 import { withRecorder } from '../../../appliance/recorder-session.ts'
-import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
@@ -60,8 +60,10 @@ test('it may be ended between captures, and the recorder that runs goes on with 
     done.push(inputBytes)
     ending.abort(new Error('enough'))
   }
-  const paths = storePaths(store)
-  await assert.rejects(reindexStore({ paths, log }, { signal: ending.signal, onProgress }), /enough/)
+  {
+    await using writer = await StoreWriter.open(store)
+    await assert.rejects(reindexStore(writer, { signal: ending.signal, onProgress }), /enough/)
+  }
   assert.equal(done.length, 1)
   await using owned = new AsyncDisposableStack()
   const recorder = await startRecorder({ storePath: store, log })
