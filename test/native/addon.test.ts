@@ -4,6 +4,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { streamFilesOf } from '../../appliance/store/segment-entries.ts'
 import {
   type Chunk,
   countPackets,
@@ -16,7 +17,8 @@ import {
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import type { DownloadOptions, StreamFiles } from '../../native/download-options.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
-import { importStreams } from '../support/packets/import-streams.ts'
+import { captureRecord } from '../support/packets/capture-records.ts'
+import { importStreams, segmentPathsOf } from '../support/packets/import-streams.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
@@ -357,7 +359,7 @@ test('lists blocks by time without reading packets', async () => {
   await using root = await tempFolder()
   const big = await writeBigCapture(join(root.path, 'big.pcap'), 3_000)
   const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
-  await rm(`${streams[0]?.segments[0]}.pcap`)
+  for (const path of streams.flatMap(segmentPathsOf)) await rm(`${path}.pcap`)
   const { minNs, maxNs, packets, bytes } = await listBlocks({ streams })
   assert.ok(minNs.length > 5)
   assert.equal(minNs[0], big.startNs)
@@ -389,10 +391,16 @@ test('counting stops when its signal says so, and says what is wrong', async () 
     code: 'bad-parameter',
     details: { param: 'boundariesNs' },
   })
-  const lost = [{ port: 0, segments: ['/nonexistent/00000001'] }]
+  const lost = [lostStream()]
   await assert.rejects(countPackets({ streams: lost, boundariesNs }), { code: 'aged-out' })
   await assert.rejects(listBlocks({ streams: lost }), { code: 'aged-out' })
 })
+
+/** A segment whose files are not there. */
+function lostStream(): StreamFiles {
+  const [stream] = captureRecord('lost').streams
+  return streamFilesOf('/nonexistent', stream ?? assert.fail('a stream'), stream?.segments ?? [])
+}
 
 test('says what is wrong with the arguments', async () => {
   const bad = (options: Partial<DownloadOptions>) => Download.open({ streams: [], ...EVERYTHING, ...options })
@@ -416,8 +424,7 @@ test('says what is wrong with the arguments', async () => {
       details: { param: 'frameFilter' },
     })
   }
-  const lost = { port: 0, segments: ['/nonexistent/00000001'] }
-  await assert.rejects(bad({ streams: [lost] }), { code: 'aged-out', message: /nonexistent/ })
+  await assert.rejects(bad({ streams: [lostStream()] }), { code: 'aged-out', message: /nonexistent/ })
 })
 
 test('refuses streams of several link types', async () => {
