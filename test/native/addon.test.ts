@@ -4,7 +4,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { streamFilesOf } from '../../appliance/store/segment-entries.ts'
+import { segmentsOf, streamOf } from '../../appliance/store/stored-capture.ts'
 import {
   type Chunk,
   countPackets,
@@ -398,8 +398,8 @@ test('counting stops when its signal says so, and says what is wrong', async () 
 
 /** A segment whose files are not there. */
 function lostStream(): StreamFiles {
-  const [stream] = captureRecord('lost').streams
-  return streamFilesOf('/nonexistent', stream ?? assert.fail('a stream'), stream?.segments ?? [])
+  const [segment] = segmentsOf(captureRecord('lost'))
+  return streamOf('/nonexistent', segment ?? assert.fail('a segment'))
 }
 
 test('says what is wrong with the arguments', async () => {

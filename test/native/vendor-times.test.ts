@@ -5,10 +5,10 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { streamFilesOf } from '../../appliance/store/segment-entries.ts'
 import { Download } from '../../native/addon.ts'
 import type { DownloadOptions, StreamFiles, TimeSource } from '../../native/download-options.ts'
 import { importCaptureFiles } from '../../native/import-capture-files.ts'
+import { streamsIn } from '../support/packets/import-streams.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../support/packets/pcap-records.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
@@ -24,7 +24,7 @@ const NOW_NS = BigInt(NOW_SECONDS) * SECOND_NS
 async function importFile(file: string, directory: string): Promise<StreamFiles[]> {
   await mkdir(directory)
   const { streams } = await importCaptureFiles({ files: [file], directory })
-  return streams.map((stream) => streamFilesOf(directory, stream, stream.segments))
+  return streamsIn(directory, streams)
 }
 
 async function download(streams: readonly StreamFiles[], options: Partial<DownloadOptions>) {

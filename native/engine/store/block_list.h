@@ -8,8 +8,8 @@
 
 namespace capfleet {
 
-/// All blocks by smallest timestamp; of equal ones in the order of the streams, then of the
-/// recording. Fails with kStoreUnavailable and kStoreCorrupt. Thread-safe.
+/// All blocks that are not damaged, by smallest timestamp; of equal ones in the order of the
+/// streams, then of the recording. Fails with kStoreUnavailable and kStoreCorrupt. Thread-safe.
 Result<std::vector<BlockEntry>> listBlocks(const std::vector<StreamSegments>& streams);
 
 }  // namespace capfleet

@@ -56,6 +56,7 @@ void sortRecords(LoadedBlock& block) {
 
 Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file,
                                                        const BlockEntry& entry) {
+  if (entry.isDamaged()) return std::unique_ptr<LoadedBlock>{};
   std::unique_ptr<LoadedBlock> block = take(entry.bytes);
   Result<size_t> got = file.readAt(entry.offset, {block->bytes.data(), entry.bytes});
   if (!got) {

@@ -4,7 +4,7 @@ import { finishedEntries } from '../../../appliance/recorder/store-writer.ts'
 import { portFolder } from '../../../appliance/store/store-paths.ts'
 import { pathOf } from '../../../appliance/store/stored-capture.ts'
 import type { StreamFiles } from '../../../native/download-options.ts'
-import { importCaptureFiles } from '../../../native/import-capture-files.ts'
+import { importCaptureFiles, type StreamSummary } from '../../../native/import-capture-files.ts'
 import { LOG_ENTRY_BYTES, packLogEntries, readLogEntry } from '../../../native/segment-entry.ts'
 
 /** Imports capture files into a new folder below `root`, without an appliance. */
@@ -12,6 +12,11 @@ export async function importStreams(root: string, files: readonly string[]): Pro
   const directory = join(root, `capture-${(await readdir(root)).length}`)
   await mkdir(directory)
   const { streams } = await importCaptureFiles({ files, directory })
+  return streamsIn(directory, streams)
+}
+
+/** Streams that were imported into this folder, as the engine takes them. */
+export function streamsIn(directory: string, streams: readonly StreamSummary[]): StreamFiles[] {
   return streams.map((stream) => ({
     port: stream.port,
     folder: portFolder(directory, stream.port),

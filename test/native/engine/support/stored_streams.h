@@ -24,7 +24,7 @@ inline SegmentEntry entryOf(const SegmentSummary& segment, uint32_t linkTypeWord
   SegmentEntry entry;
   entry.number = segment.number;
   entry.port = port;
-  entry.flags = kSegmentFlat;
+  entry.flags = segment.isFlat ? kSegmentFlat : 0;
   entry.minNs = segment.minNs;
   entry.maxNs = segment.maxNs;
   entry.packets = segment.packets;
