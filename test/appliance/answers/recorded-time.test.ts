@@ -107,10 +107,15 @@ test('a capture that went on after its recorder was away has a gap from its last
 })
 
 test('no gap lies over packets whose clock is not that of the events', () => {
-  const segment = (minS: number, maxS: number) => ({ minNs: BigInt(minS) * S, maxNs: BigInt(maxS) * S - 1n })
-  const streams = [
-    { segments: [segment(110, 395), segment(396, 500)] },
-  ] as unknown as StoredCapture['streams']
+  const segment = (number: number, minS: number, maxS: number) => ({
+    number,
+    minNs: BigInt(minS) * S,
+    maxNs: BigInt(maxS) * S - 1n,
+    packets: 1n,
+    bytes: 100n,
+  })
+  const segments = [segment(1, 110, 395), segment(2, 396, 500)]
+  const streams = [{ port: 0, linkType: 1, snaplen: 262_144, segments }]
   const captures = [captureOf('a', 100, 600, { streams })]
   const events = [eventOf('capture-resumed', 390, { name: 'a' })]
   assert.deepEqual(

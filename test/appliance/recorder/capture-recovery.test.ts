@@ -89,7 +89,7 @@ async function makeSegment(folder: string): Promise<Model> {
   const { streams } = await importCaptureFiles({ files: [file], directory, segmentBytes: SEGMENT_BYTES })
   const [summary, ...others] = streams[0]?.segments ?? []
   assert.ok(summary && others.length === 0)
-  return { path: segmentPath(directory, 0, 1), summary }
+  return { path: segmentPath(directory, 0, summary), summary }
 }
 
 /** The same index, and holes for packets. */
