@@ -36,12 +36,14 @@ CaptureWriter::~CaptureWriter() {
   thread_.join();
 }
 
-void CaptureWriter::begin(uint32_t number, std::string folder) {
+void CaptureWriter::begin(uint32_t number, std::string folder, const LastNumbers& lastNumbers) {
   Recording recording;
   recording.number = number;
   for (const WriterPort& port : options_.ports) {
+    const auto last = lastNumbers.find(port.port);
     recording.streams.emplace_back(
-        StreamWriterOptions{folder, port.port, port.header, options_.segmentBytes});
+        StreamWriterOptions{folder, port.port, port.header, options_.segmentBytes,
+                            last == lastNumbers.end() ? 0 : last->second});
   }
   const auto request = std::make_shared<Recording>(std::move(recording));
   const std::lock_guard lock(mutex_);

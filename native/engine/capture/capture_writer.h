@@ -27,6 +27,9 @@ struct WriterPort {
   PcapFileHeader header;
 };
 
+/// The highest number that a segment of each port has had; ports without one are left out.
+using LastNumbers = std::map<uint32_t, uint32_t>;
+
 struct CaptureWriterOptions {
   std::vector<WriterPort> ports;
   std::vector<size_t> portOfThread;  ///< index in `ports` of each capture thread
@@ -63,7 +66,7 @@ class CaptureWriter {
 
   /// Begins a recording, whose packets go to cap<port>/ in `folder`. To be called before any of its
   /// blocks is handed over.
-  void begin(uint32_t number, std::string folder);
+  void begin(uint32_t number, std::string folder, const LastNumbers& lastNumbers = {});
   /// Calls back on the writer's thread, when every capture thread has left the recording and all is
   /// safe; oldest recording first. With `isLast`, a disk that fails for 5 s from then on loses what
   /// it has not taken.

@@ -73,9 +73,9 @@ class LiveCapture {
   static Result<std::unique_ptr<LiveCapture>> open(LiveCaptureOptions options);
   ~LiveCapture();
 
-  /// Captures into cap<port>/ of an existing folder, behind the segments that are there. Every
-  /// packet that arrives after it has returned is seen.
-  void start(const std::string& folder);
+  /// Captures into cap<port>/ of an existing folder. Segments are numbered after those that are
+  /// there and after `lastNumbers`. Every packet that arrives after it has returned is seen.
+  void start(const std::string& folder, const LastNumbers& lastNumbers = {});
   /// Packets go to another folder from one block on. Calls back when those before are safe, with
   /// the segments that were made since start() or the roll before.
   void roll(const std::string& folder, OnEnded onEnded);

@@ -19,6 +19,9 @@ struct StreamWriterOptions {
   PcapFileHeader header;
   /// Roll before a block would take a segment past this; a segment holds at least one block.
   uint64_t segmentBytes = uint64_t{1} << 30;
+  /// The highest number that a segment of this port has had. Numbers continue after it, and after
+  /// those of all segments in the folder.
+  uint32_t lastNumber = 0;
 };
 
 using CaptureBlocks = std::vector<std::unique_ptr<CaptureBlock>>;
@@ -57,6 +60,7 @@ class StreamWriter {
   Status writeHeld();
   Status commitHeld();
   Status makeRoom(uint32_t blockBytes);
+  Status openFolder(const std::string& folder);
   Status openSegment();
   Status endSegment();
   /// Leaves a segment whose end is not to be trusted.
@@ -70,7 +74,7 @@ class StreamWriter {
 
   std::optional<SegmentFiles> segment_;
   bool isDamaged_ = false;
-  uint32_t lastNumber_ = 0;  ///< of the newest segment in the folder
+  uint32_t lastNumber_ = 0;  ///< of the newest segment
   bool hasFolder_ = false;
   std::vector<SegmentSummary> finished_;
 };

@@ -1,6 +1,7 @@
 #include "store/block_list.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace capfleet {
 
@@ -10,7 +11,8 @@ Result<std::vector<BlockEntry>> listBlocks(const std::vector<std::vector<std::st
     for (const std::string& segment : segments) {
       Result<SegmentIndex> index = readSegmentIndex(segment);
       if (!index) return index.error();
-      blocks.insert(blocks.end(), index->blocks.begin(), index->blocks.end());
+      std::copy_if(index->blocks.begin(), index->blocks.end(), std::back_inserter(blocks),
+                   [](const BlockEntry& block) { return !block.isDamaged(); });
     }
   }
   const auto isEarlier = [](const BlockEntry& a, const BlockEntry& b) { return a.minNs < b.minNs; };

@@ -8,9 +8,9 @@
 
 namespace capfleet {
 
-/// All blocks by smallest timestamp; of equal ones in the order of the streams, then of the
-/// recording. `streams` are the paths of segments without ending. Fails with kStoreUnavailable and
-/// kStoreCorrupt. Thread-safe.
+/// All blocks that are not damaged, by smallest timestamp; of equal ones in the order of the
+/// streams, then of the recording. `streams` are the paths of segments without ending. Fails with
+/// kStoreUnavailable and kStoreCorrupt. Thread-safe.
 Result<std::vector<BlockEntry>> listBlocks(const std::vector<std::vector<std::string>>& streams);
 
 }  // namespace capfleet

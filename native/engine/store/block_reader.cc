@@ -69,6 +69,7 @@ Result<std::shared_ptr<SegmentFile>> BlockReader::open(uint32_t segment) {
 
 Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file,
                                                        const BlockEntry& entry) {
+  if (entry.isDamaged()) return std::unique_ptr<LoadedBlock>{};
   std::unique_ptr<LoadedBlock> block = take(entry.bytes);
   Result<size_t> got = file.readAt(entry.offset, {block->bytes.data(), entry.bytes});
   if (!got) {

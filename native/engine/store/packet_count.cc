@@ -66,6 +66,7 @@ void PacketCount::add(size_t position, IntervalCount count) {
 
 /// Returns the bytes that had to be read, those of tallies weighted.
 Result<uint64_t> PacketCount::countBlock(const BlockEntry& entry) {
+  if (entry.isDamaged()) return uint64_t{0};
   const size_t position = positionOf(entry.minNs);
   if (position == positionOf(entry.maxNs)) {
     add(position, {entry.packets, entry.bytes});

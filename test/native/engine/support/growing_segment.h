@@ -18,7 +18,7 @@ class GrowingStream {
     ASSERT_TRUE(writer_.append(packet.timestampNs, packet.originalLength, packet.captured));
   }
   void flush() { ASSERT_TRUE(writer_.flush()); }
-  std::string segment(uint32_t number) const { return segmentPath(folder_, number); }
+  std::string segment(uint32_t number) const { return groupedSegmentPath(folder_, number); }
 
   /// A download of these segments, of which the last one grows.
   DownloadOptions options(uint32_t lastSegment) const {

@@ -40,7 +40,7 @@ class StoredStreams {
     ASSERT_TRUE(segments);
     std::vector<std::string> paths;
     for (const SegmentSummary& segment : *segments) {
-      paths.push_back(segmentPath(folder, segment.number));
+      paths.push_back(storedSegmentPath(folder, segment.number, segment.isFlat));
     }
     paths_.push_back(paths);
     packets_.push_back(packets);
