@@ -107,17 +107,15 @@ Bytes withoutEntries(Bytes index, size_t first, size_t count, uint8_t fill) {
 TEST(IndexRebuild, CorrectsAnyDamagedByte) {
   const FinishedSegment segment;
   for (size_t at = 0; at < segment.file(".idx").size(); at++) {
-    for (const uint8_t change : Bytes{1, 0x80, 0xFF}) {
-      Bytes index = segment.file(".idx");
-      index[at] ^= change;
-      segment.write(".idx", index);
-      const auto read = readSegmentIndex(segment.path(), &segment.entry());
-      ASSERT_TRUE(read) << "byte " << at << ": " << read.error().message;
-      ASSERT_EQ(read->blocks, segment.blocks()) << "byte " << at;
-      ASSERT_EQ(read->port, 2u);
-      ASSERT_EQ(read->header.linkTypeWord, kLinkTypeEthernet);
-      ASSERT_EQ(read->rebuiltBlocks, at < kIndexHeaderBytes ? 0u : 1u);
-    }
+    Bytes index = segment.file(".idx");
+    index[at] ^= static_cast<uint8_t>(1 + at * 37 % 255);
+    segment.write(".idx", index);
+    const auto read = readSegmentIndex(segment.path(), &segment.entry());
+    ASSERT_TRUE(read) << "byte " << at << ": " << read.error().message;
+    ASSERT_EQ(read->blocks, segment.blocks()) << "byte " << at;
+    ASSERT_EQ(read->port, 2u);
+    ASSERT_EQ(read->header.linkTypeWord, kLinkTypeEthernet);
+    ASSERT_EQ(read->rebuiltBlocks, at < kIndexHeaderBytes ? 0u : 1u);
   }
 }
 
@@ -279,7 +277,7 @@ TEST(IndexRebuild, DoesNotGuessAtAnotherVersion) {
 TEST(IndexRebuild, EndsWithAnIndexOfTheWholeSegmentWhateverIsDamaged) {
   auto random = seededRandom();
   const FinishedSegment segment;
-  for (int round = 0; round < 300; round++) {
+  for (int round = 0; round < 100; round++) {
     for (const char* ending : kSegmentEndings) {
       Bytes bytes = segment.file(ending);
       const uint64_t damages = randomBelow(random, 4);
