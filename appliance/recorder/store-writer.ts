@@ -175,13 +175,14 @@ export class StoreWriter implements AsyncDisposable {
       await syncTree(hidden)
       await rename(hidden, folder)
       await syncPath(this.#paths.captures)
+      // Its room is held until the capture itself counts.
+      const held = await this.#inTurn(() => this.#readAgain(request.name))
+      if (held === undefined) throw unknownCapture(request.name)
+      return held.stored
     } catch (error) {
       await rm(hidden, { recursive: true, force: true })
       throw error
     }
-    const held = await this.#inTurn(() => this.#readAgain(request.name))
-    if (held === undefined) throw unknownCapture(request.name)
-    return held.stored
   }
 
   /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
