@@ -321,7 +321,7 @@ test('two at once for the same name: one wins', async () => {
 
 test('a folder that is no store, or of another format, is refused', async () => {
   await using folder = await tempFolder()
-  await writeFile(join(folder.path, 'store.json'), '{"format":2}')
+  await writeFile(join(folder.path, 'store.json'), '{"format":3}')
   await assert.rejects(startRecorder({ storePath: folder.path, log }), {
     code: 'store-unavailable',
     message: /store\.json/,
