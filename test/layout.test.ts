@@ -165,6 +165,7 @@ function applianceRules(): Readonly<Record<string, readonly string[]>> {
     'native/download-options.ts',
     'native/import-capture-files.ts',
     'native/live-capture.ts',
+    'native/segment-entry.ts',
     'native/stored-segments.ts',
   ]
   const rooms = [

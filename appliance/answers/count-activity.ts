@@ -7,6 +7,7 @@ import { countPackets } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { CaptureRecord, SegmentRecord } from '../store/capture-record.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
+import { streamFilesOf } from '../store/segment-entries.ts'
 import { segmentPath } from '../store/store-paths.ts'
 import type { ActivityBuckets, Amount } from './activity-buckets.ts'
 import {
@@ -77,15 +78,17 @@ function addWhole(
   cut: CutSegment[],
 ): void {
   const { beginNs, endNs } = buckets.range
-  for (const { port, segments } of capture.streams) {
-    for (const segment of segments) {
+  for (const stream of capture.streams) {
+    for (const segment of stream.segments) {
       const { minNs, maxNs, packets, bytes, number } = segment
       if (minNs >= endNs || maxNs < beginNs) continue
       const span = { beginNs: minNs, endNs: maxNs + 1n }
       if (buckets.addToOne(span, amountIn(segment))) continue
-      const isGrowing = capture.state === 'active' && segment === segments.at(-1)
-      const path = segmentPath(folderOf(capture), port, number)
-      cut.push({ port, path, minNs, maxNs, packets, bytes, isGrowing })
+      const isGrowing = capture.state === 'active' && segment === stream.segments.at(-1)
+      const growing = isGrowing ? segment : undefined
+      const path = segmentPath(folderOf(capture), stream.port, number)
+      const files = streamFilesOf(folderOf(capture), stream, [segment], { growing })
+      cut.push({ path, files, minNs, maxNs, packets, bytes, isGrowing })
     }
   }
 }
@@ -99,7 +102,7 @@ async function addCounted(
   const [first] = segments
   if (first === undefined) return []
   const boundariesNs = buckets.countedAtNs
-  const streams = segments.map(({ port, path }) => ({ port, segments: [path] }))
+  const streams = segments.map(({ files }) => files)
   const counts = await unlessDamaged(countPackets({ streams, boundariesNs, signal }))
   if (counts === undefined && segments.length === 1) return [addAsRecorded(buckets, first)]
   if (counts === undefined) {

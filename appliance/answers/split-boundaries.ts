@@ -3,9 +3,8 @@
  * before ends, save that intervals which no packet can lie in are left out.
  */
 import { type BlockList, listBlocks } from '../../native/addon.ts'
-import type { StreamFiles } from '../../native/download-options.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
-import { segmentPath } from '../store/store-paths.ts'
+import { streamFilesOf } from '../store/segment-entries.ts'
 
 const MILLISECOND_NS = 1_000_000n
 
@@ -86,14 +85,12 @@ const SEGMENTS_AT_ONCE = 16
 /** All blocks by their first timestamp, from the indexes of some segments at a time. */
 async function* blocksByTime(capture: CaptureRecord, folder: string): AsyncGenerator<Block> {
   const files = capture.streams
-    .flatMap(({ port, segments }) =>
-      segments.map(({ number, minNs }) => ({ port, minNs, path: segmentPath(folder, port, number) })),
-    )
+    .flatMap((stream) => stream.segments.map((segment) => ({ stream, segment, minNs: segment.minNs })))
     .toSorted(byMinNs)
   let held: Block[] = []
   for (let first = 0; first < files.length; first += SEGMENTS_AT_ONCE) {
     const group = files.slice(first, first + SEGMENTS_AT_ONCE)
-    const streams = group.map(({ port, path }): StreamFiles => ({ port, segments: [path] }))
+    const streams = group.map(({ stream, segment }) => streamFilesOf(folder, stream, [segment]))
     held = [...held, ...blocksOf(await listBlocks({ streams }))].sort(byMinNs)
     // No block of a later segment begins before that segment does.
     const untilNs = files[first + SEGMENTS_AT_ONCE]?.minNs

@@ -4,7 +4,7 @@ import { CapfleetError } from '../../src/base/error.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import type { FrameCondition } from '../../src/query/frame-filter.ts'
 import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
-import { segmentPath } from '../store/store-paths.ts'
+import { streamFilesOf } from '../store/segment-entries.ts'
 
 export interface StreamSelection {
   /**
@@ -59,10 +59,9 @@ function chooseStreams(capture: CaptureRecord, { query, folderOf }: SelectOption
     .flatMap((stream) => {
       const before = stream.segments.filter(({ minNs, maxNs }) => maxNs >= needed && minNs < endNs)
       if (!before.some(({ maxNs }) => maxNs >= beginNs)) return []
-      const segments = before.map(({ number }) => segmentPath(folderOf(capture), stream.port, number))
       // The last segment of a capture that goes on is the one that is being written.
-      const growing = capture.state === 'active' ? { growing: segments.slice(-1) } : {}
-      return [{ capture, stream, files: { port: stream.port, segments, ...growing } }]
+      const growing = capture.state === 'active' ? before.at(-1) : undefined
+      return [{ capture, stream, files: streamFilesOf(folderOf(capture), stream, before, { growing }) }]
     })
 }
 

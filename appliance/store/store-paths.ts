@@ -48,7 +48,11 @@ export function storePaths(root: string): StorePaths {
   }
 }
 
+export function portFolder(captureFolder: string, port: number): string {
+  return join(captureFolder, `cap${port}`)
+}
+
 /** A segment's path without ending, as the engine takes it. */
 export function segmentPath(captureFolder: string, port: number, segment: number): string {
-  return join(captureFolder, `cap${port}`, String(segment).padStart(8, '0'))
+  return join(portFolder(captureFolder, port), String(segment).padStart(8, '0'))
 }

@@ -5,6 +5,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
+import { streamFilesOf } from '../../appliance/store/segment-entries.ts'
 import { Download } from '../../native/addon.ts'
 import type { DownloadOptions, StreamFiles, TimeSource } from '../../native/download-options.ts'
 import { importCaptureFiles } from '../../native/import-capture-files.ts'
@@ -23,10 +24,7 @@ const NOW_NS = BigInt(NOW_SECONDS) * SECOND_NS
 async function importFile(file: string, directory: string): Promise<StreamFiles[]> {
   await mkdir(directory)
   const { streams } = await importCaptureFiles({ files: [file], directory })
-  return streams.map(({ port, segments }) => ({
-    port,
-    segments: segments.map(({ number }) => join(directory, `cap${port}`, String(number).padStart(8, '0'))),
-  }))
+  return streams.map((stream) => streamFilesOf(directory, stream, stream.segments))
 }
 
 async function download(streams: readonly StreamFiles[], options: Partial<DownloadOptions>) {

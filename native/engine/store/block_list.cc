@@ -4,11 +4,11 @@
 
 namespace capfleet {
 
-Result<std::vector<BlockEntry>> listBlocks(const std::vector<std::vector<std::string>>& streams) {
+Result<std::vector<BlockEntry>> listBlocks(const std::vector<StreamSegments>& streams) {
   std::vector<BlockEntry> blocks;
-  for (const std::vector<std::string>& segments : streams) {
-    for (const std::string& segment : segments) {
-      Result<SegmentIndex> index = readSegmentIndex(segment);
+  for (const StreamSegments& stream : streams) {
+    for (const SegmentEntry& segment : stream.segments) {
+      Result<SegmentIndex> index = readSegmentIndex(stream.pathOf(segment));
       if (!index) return index.error();
       blocks.insert(blocks.end(), index->blocks.begin(), index->blocks.end());
     }

@@ -5,6 +5,7 @@ import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { DownloadQuery } from '../../../src/query/download-query.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
+import { segmentPathsOf } from '../../support/packets/import-streams.ts'
 
 const select = (
   captures: CaptureRecord[],
@@ -39,13 +40,10 @@ const twoPorts = captureRecord('two', {
 })
 
 test('takes exactly the segments that reach into the half-open range', () => {
-  assert.deepEqual(select([twoPorts], 200n, 300n).streams, [
-    { port: 0, segments: ['/store/two/cap0/00000002'] },
-    { port: 3, segments: ['/store/two/cap3/00000001'] },
-  ])
-  assert.deepEqual(select([twoPorts], 199n, 201n).streams, [
-    { port: 0, segments: ['/store/two/cap0/00000001', '/store/two/cap0/00000002'] },
-  ])
+  const paths = (beginNs: bigint, endNs: bigint) =>
+    select([twoPorts], beginNs, endNs).streams.map(segmentPathsOf)
+  assert.deepEqual(paths(200n, 300n), [['/store/two/cap0/00000002'], ['/store/two/cap3/00000001']])
+  assert.deepEqual(paths(199n, 201n), [['/store/two/cap0/00000001', '/store/two/cap0/00000002']])
   assert.equal(select([twoPorts], 400n, 401n).streams.length, 1)
   assert.deepEqual(select([twoPorts], 401n, 500n).streams, [])
   assert.deepEqual(select([twoPorts], 0n, 100n).streams, [])
@@ -71,8 +69,8 @@ test('a vendor’s clock gets the segments before the range that it needs', () =
     ],
   })
   const numbers = (timeSource: DownloadQuery['timeSource']) =>
-    select([capture], 181n * second, 190n * second, { timeSource }).streams.flatMap(({ segments }) =>
-      segments.map((path) => Number(path.slice(-1))),
+    select([capture], 181n * second, 190n * second, { timeSource }).streams.flatMap((stream) =>
+      segmentPathsOf(stream).map((path) => Number(path.slice(-1))),
     )
   assert.deepEqual(numbers('nic'), [4])
   assert.deepEqual(numbers('vendorA7130'), [4])
@@ -98,7 +96,7 @@ test('older captures come first: they win ties', () => {
   const selection = select(newestFirst, 0n, 5_000n)
   assert.deepEqual(selection.captures, ['a', 'b'])
   assert.deepEqual(
-    selection.streams.map(({ segments }) => segments[0]),
+    selection.streams.map((stream) => segmentPathsOf(stream)[0]),
     ['/store/a/cap0/00000001', '/store/b/cap0/00000001'],
   )
 })

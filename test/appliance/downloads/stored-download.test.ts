@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { open, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -295,9 +295,6 @@ test('a store that cannot be read is an error status, not a broken file, and fre
   await appliance.importFiles('lost', path)
   const index = join(appliance.storePath, 'captures', 'lost', 'cap0', '00000001.idx')
   const ask = () => appliance.get('/api/v1/pcap/single?StreamName=lost')
-  await truncate(index, 10)
-  const damaged = await ask()
-  assert.deepEqual([damaged.status, damaged.json().code], [500, 'store-corrupt'])
   await rm(index)
   const missing = await ask()
   assert.deepEqual([missing.status, missing.json().code], [503, 'store-unavailable'])

@@ -6,8 +6,10 @@ import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { startRecorder } from '../../../appliance/recorder.ts'
 import { captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
 import { type CaptureRecord, captureRecordSchema } from '../../../appliance/store/capture-record.ts'
+import { streamFilesOf } from '../../../appliance/store/segment-entries.ts'
 import { segmentPath, storePaths } from '../../../appliance/store/store-paths.ts'
 import { Download } from '../../../native/addon.ts'
+import type { StreamFiles } from '../../../native/download-options.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { storedNumbers } from '../packets/stored-numbers.ts'
 
@@ -49,7 +51,7 @@ async function readCapture(captures: string, name: string): Promise<RecoveredCap
   )
   const numbers = await storedNumbers(folder)
   assert.equal(record.packets, BigInt(numbers.length), `the record of ${name}`)
-  await assertSound(segments, numbers.length)
+  await assertSound(streamFilesOf(folder, stream, stream.segments), numbers.length)
   return { record, numbers }
 }
 
@@ -58,9 +60,9 @@ function filesOf(segment: number): string[] {
 }
 
 /** The check sums of the index are those of the packets. */
-async function assertSound(segments: readonly string[], packets: number): Promise<void> {
+async function assertSound(stream: StreamFiles, packets: number): Promise<void> {
   await using download = await Download.open({
-    streams: [{ port: 0, segments }],
+    streams: [stream],
     beginNs: 0n,
     endNs: 2n ** 62n,
     timeResolution: 'nsec',

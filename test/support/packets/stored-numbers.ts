@@ -4,6 +4,8 @@ import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { SegmentRecord } from '../../../appliance/store/capture-record.ts'
+import { streamFilesOf } from '../../../appliance/store/segment-entries.ts'
 import { listBlocks } from '../../../native/addon.ts'
 import { numbersInFile } from './numbered-packets.ts'
 
@@ -18,7 +20,7 @@ export async function storedNumbers(captureFolder: string): Promise<number[]> {
     const found = await numbersInFile(folder, name)
     const [packets, blocks] = await Promise.all([
       packetsByTcpdump(join(folder, name)),
-      listBlocks({ streams: [{ port: 0, segments: [join(folder, name.replace('.pcap', ''))] }] }),
+      listBlocks({ streams: [streamFilesOf(captureFolder, STREAM, [segmentOf(name)])] }),
     ])
     assert.equal(packets, found.length, `tcpdump reads ${name}`)
     assert.equal(
@@ -29,6 +31,13 @@ export async function storedNumbers(captureFolder: string): Promise<number[]> {
     for (const number of found) numbers.push(number)
   }
   return numbers
+}
+
+const STREAM = { port: 0, linkType: 1, snaplen: 262_144 }
+
+/** An index is read whatever is said of its segment. */
+function segmentOf(name: string): SegmentRecord {
+  return { number: Number.parseInt(name, 10), minNs: 0n, maxNs: 0n, packets: 0n, bytes: 0n }
 }
 
 async function packetsByTcpdump(path: string): Promise<number> {

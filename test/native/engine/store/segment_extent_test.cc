@@ -118,7 +118,7 @@ TEST(SegmentExtent, OnlyOfAFinishedSegmentIsATornLastEntryALoss) {
   EXPECT_EQ(packetsOf(readBody(*growing)).size(), 1u);
   EXPECT_EQ(growing->totals().corruptBlocks, 0u);
   DownloadOptions options = stream.options(1);
-  options.growingSegments.clear();
+  options.streams[0].segments[0].flags &= ~kSegmentGrowing;
   const auto finished = bench.open(options);
   EXPECT_EQ(packetsOf(readBody(*finished)).size(), 1u);
   EXPECT_EQ(finished->totals().corruptBlocks, 1u);
