@@ -74,12 +74,13 @@ async function download(
   const { engine, agedOutBeforeNs } = await openSource(parts, prepared, prepared)
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
+  signal.throwIfAborted()
+  revoked?.throwIfAborted()
   // From now on the slot is free as soon as the client is gone, or may have no more.
   const release = () => held.dispose()
   signal.addEventListener('abort', release, { once: true })
   revoked?.addEventListener('abort', release, { once: true })
   held.defer(() => revoked?.removeEventListener('abort', release))
-  if (revoked?.aborted === true) release()
   const firstChunk = await firstOf(engine, signal)
   writeHead(ctx, downloadHeaders({ ...prepared, agedOutBeforeNs }))
   const outcome = await sendDownload(ctx.res, {

@@ -202,15 +202,55 @@ test('close() answers a waiting next() at once', async () => {
   await assert.rejects(opened.next(), { name: 'AbortError' })
 })
 
+test('an opening stops when its signal says so', async () => {
+  await using root = await tempFolder()
+  await writeBigCapture(join(root.path, 'big.pcap'), 100)
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  const reason = new Error('no longer wanted')
+  await assert.rejects(Download.open({ streams, ...EVERYTHING }, AbortSignal.abort(reason)), reason)
+  const abort = new AbortController()
+  const opening = Download.open({ streams, ...EVERYTHING }, abort.signal)
+  abort.abort(reason)
+  await assert.rejects(opening, reason)
+})
+
+test('a closed download tells its totals, takes its chunks back and gives no more', async () => {
+  await using root = await tempFolder()
+  await writeBigCapture(join(root.path, 'big.pcap'), 3_000)
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  for (const closesFirst of [false, true]) {
+    const opened = await Download.open({ streams, ...EVERYTHING })
+    const header = await opened.next()
+    const chunk = await opened.next()
+    assert.ok(header && chunk)
+    const { packets } = opened.totals()
+    assert.ok(packets > 0n)
+    if (closesFirst) opened.close()
+    header.release()
+    assert.equal(opened.totals().packets, packets)
+    chunk.release()
+    opened.close()
+    assert.equal(opened.totals().packets, packets)
+    assert.equal(opened.linkType, 1)
+    await assert.rejects(opened.next(), { name: 'AbortError' })
+    chunk.release()
+    opened.close()
+  }
+})
+
 test('the process exits although downloads are open', async () => {
   await using root = await tempFolder()
   await writeBigCapture(join(root.path, 'big.pcap'), 20_000)
   const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  const written = streams.map(
+    ({ port, folder, segments }) =>
+      `{ port: ${port}, folder: ${JSON.stringify(folder)}, segments: Buffer.from('${Buffer.from(segments).toString('hex')}', 'hex') }`,
+  )
   const script = join(root.path, 'leave.ts')
   await writeFile(
     script,
     `import { Download } from ${JSON.stringify(join(REPOSITORY_ROOT, 'native/addon.ts'))}
-     const options = { streams: ${JSON.stringify(streams)}, beginNs: 0n, endNs: 1n << 62n, timeResolution: 'nsec' }
+     const options = { streams: [${written}], beginNs: 0n, endNs: 1n << 62n, timeResolution: 'nsec' }
      const open = [await Download.open({ ...options, compression: 'none' }),
                    await Download.open({ ...options, compression: 'best' })]
      for (const download of open) await download.next()

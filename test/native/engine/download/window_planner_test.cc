@@ -22,8 +22,7 @@ void fillStore(StoredStreams& store, std::mt19937_64& random) {
   store.segmentBytes = 1000 + randomBelow(random, 20'000);
   for (size_t left = 1 + randomBelow(random, 5); left > 0; left--) {
     const Clock clock = kClocks[randomBelow(random, std::size(kClocks))];
-    std::vector<StoredPacket> packets =
-        randomPackets(random, clock, randomBelow(random, 900), 200);
+    std::vector<StoredPacket> packets = randomPackets(random, clock, randomBelow(random, 900), 200);
     const auto laterNs = static_cast<int64_t>(randomBelow(random, 5000));
     for (StoredPacket& packet : packets) packet.timestampNs += laterNs;
     store.addStream(packets);
@@ -118,9 +117,8 @@ WindowOptions everything() {
   return options;
 }
 
-/// Segments of ten packets a time unit apart, `count` of each stream.
-StoredStreams sideBySide(size_t streams, uint32_t count) {
-  StoredStreams store;
+/// Fills the store with `count` segments of each stream, of ten packets each.
+void fillSideBySide(StoredStreams& store, size_t streams, uint32_t count) {
   store.segmentBytes = 24 + 10 * (16 + 100);
   for (size_t stream = 0; stream < streams; stream++) {
     std::vector<StoredPacket> packets;
@@ -131,12 +129,12 @@ StoredStreams sideBySide(size_t streams, uint32_t count) {
     }
     store.addStream(packets);
   }
-  return store;
 }
 
 TEST(WindowPlanner, HoldsTheIndexesOfAWindowWhateverTheRangeIs) {
   for (const size_t streams : {1u, 4u}) {
-    const StoredStreams store = sideBySide(streams, 300);
+    StoredStreams store;
+    fillSideBySide(store, streams, 300);
     const auto plans = plansOf(store.streams(), everything());
     ASSERT_GT(plans.size(), 300 * streams / 100) << "small segments end a window by their number";
     std::set<std::string> all;
@@ -149,7 +147,8 @@ TEST(WindowPlanner, HoldsTheIndexesOfAWindowWhateverTheRangeIs) {
 }
 
 TEST(WindowPlanner, ReadsNoIndexBeyondTheFirstWindow) {
-  const StoredStreams store = sideBySide(1, 300);
+  StoredStreams store;
+  fillSideBySide(store, 1, 300);
   for (size_t i = 100; i < 300; i++) std::filesystem::remove(store.paths()[0][i] + ".idx");
   WindowPlanner planner(store.streams(), everything());
   const Result<WindowPlanner::Step> step = planner.step();
@@ -175,7 +174,8 @@ TEST(WindowPlanner, DoesNotCutWhereManyRunSideBySide) {
 }
 
 TEST(WindowPlanner, FailsWhereAnIndexHasPacketsBeforeWhatTheLogSays) {
-  StoredStreams store = sideBySide(1, 3);
+  StoredStreams store;
+  fillSideBySide(store, 1, 3);
   std::vector<StreamSegments> streams = store.streams();
   streams[0].segments[2].minNs += 500;
   streams[0].segments.push_back(streams[0].segments[2]);
@@ -193,7 +193,8 @@ TEST(WindowPlanner, FailsWhereAnIndexHasPacketsBeforeWhatTheLogSays) {
 }
 
 TEST(WindowPlanner, CountsASegmentWhoseIndexIsDamagedAndGoesOn) {
-  const StoredStreams store = sideBySide(1, 5);
+  StoredStreams store;
+  fillSideBySide(store, 1, 5);
   const std::string path = store.paths()[0][2] + ".idx";
   std::filesystem::resize_file(path, 10);
   DownloadBench bench;
@@ -207,7 +208,8 @@ TEST(WindowPlanner, CountsASegmentWhoseIndexIsDamagedAndGoesOn) {
 }
 
 TEST(WindowPlanner, TellsOfARemovedSegmentAfterThePacketsBeforeIt) {
-  const StoredStreams store = sideBySide(1, 5);
+  StoredStreams store;
+  fillSideBySide(store, 1, 5);
   for (const char* ending : {".idx", ".pcap"}) {
     std::filesystem::remove(store.paths()[0][3] + ending);
   }
