@@ -16,6 +16,8 @@ export interface SegmentExtent {
   readonly packets: bigint
   /** Of the segment file, file header included. */
   readonly bytes: bigint
+  /** Blocks of which only the place is known; the other figures leave them out. */
+  readonly damagedBlocks: bigint
   /** Of the index, read so far. */
   readonly indexBytes: bigint
 }
@@ -28,7 +30,8 @@ const engine = loadAddon<{
 
 /**
  * Brings `known`, an earlier answer for the same segment, up to date: only the new end of the index
- * is read. Rejects with aged-out when the segment is gone, with store-unavailable or store-corrupt.
+ * is read. Damaged entries are made again from the packets, in memory. Rejects with aged-out when the segment is gone,
+ * with store-unavailable, or with store-corrupt when nothing tells its link type.
  */
 export function measureSegment(segment: string, known?: SegmentExtent): Promise<SegmentExtent> {
   return engine.measureSegment(segment, known)

@@ -1,13 +1,13 @@
 // Downloads with each TSMode against tshark's decoding, or, where tshark has none, a calculation here.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { Download } from '../../native/addon.ts'
 import type { DownloadOptions, StreamFiles, TimeSource } from '../../native/download-options.ts'
-import { importCaptureFiles } from '../../native/import-capture-files.ts'
+import { importInto } from '../support/packets/import-streams.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../support/packets/pcap-records.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
@@ -18,16 +18,6 @@ import { tempFolder } from '../support/temp-folder.ts'
 const SECOND_NS = 1_000_000_000n
 const NOW_SECONDS = 1_700_000_000
 const NOW_NS = BigInt(NOW_SECONDS) * SECOND_NS
-
-/** Imports a file into a new folder beside it. */
-async function importFile(file: string, directory: string): Promise<StreamFiles[]> {
-  await mkdir(directory)
-  const { streams } = await importCaptureFiles({ files: [file], directory })
-  return streams.map(({ port, segments }) => ({
-    port,
-    segments: segments.map(({ number }) => join(directory, `cap${port}`, String(number).padStart(8, '0'))),
-  }))
-}
 
 async function download(streams: readonly StreamFiles[], options: Partial<DownloadOptions>) {
   await using opened = await Download.open({
@@ -85,7 +75,7 @@ function countUndefined(times: readonly (bigint | undefined)[]): bigint {
 /** What a download in the time of `source` must be: `times` where they are defined, else NIC time. */
 async function checkDownload(file: string, source: TimeSource, times: readonly (bigint | undefined)[]) {
   await using root = await tempFolder()
-  const streams = await importFile(file, join(root.path, 'capture'))
+  const streams = await importInto(join(root.path, 'capture'), [file])
   const { records } = await download(streams, {})
   const found = await download(streams, { timeSource: source })
   assert.deepEqual(stamps(found.records), expectedStamps(records, times))
@@ -297,7 +287,7 @@ test('no time depends on the range', { skip: WITHOUT_SHARED_CAPTURES }, async ()
   ] as const
   for (const { name, source } of cases) {
     await using root = await tempFolder()
-    const streams = await importFile(sharedCapture(name), join(root.path, 'capture'))
+    const streams = await importInto(join(root.path, 'capture'), [sharedCapture(name)])
     const { records: byNic } = await download(streams, {})
     const { records: whole } = await download(streams, { timeSource: source })
     const known = new Set(stamps(whole))
@@ -317,7 +307,7 @@ test('no time depends on the filter or Slice', { skip: WITHOUT_SHARED_CAPTURES }
   const filter = compileFilter('not ip proto 253').program
   for (const { name, source } of REAL_7150) {
     await using root = await tempFolder()
-    const streams = await importFile(sharedCapture(name), join(root.path, 'capture'))
+    const streams = await importInto(join(root.path, 'capture'), [sharedCapture(name)])
     const { records: whole } = await download(streams, { timeSource: source })
     const { records } = await download(streams, { timeSource: source, filter, sliceBytes: 20 })
     const stamped = whole.filter(({ captured }) => captured[23] !== 253)

@@ -6,6 +6,7 @@ import type { CaptureDriver, CaptureTarget } from '../../../appliance/recorder/c
 import type { SegmentRecord, StreamRecord } from '../../../appliance/store/capture-record.ts'
 import { importCaptureFiles } from '../../../native/import-capture-files.ts'
 import { type LiveCounts, type LivePortCounts, SIZE_CLASSES } from '../../../native/live-capture.ts'
+import { pathOfSegment } from '../packets/import-streams.ts'
 import { makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 
@@ -179,7 +180,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
 }
 
 async function blocksOf(directory: string, port: number, segment: number): Promise<Block[]> {
-  const stem = join(directory, 'cap0', String(segment).padStart(8, '0'))
+  const stem = pathOfSegment(directory, 0, { number: segment, isFlat: false })
   const index = await readFile(`${stem}.idx`)
   const blocks: Block[] = []
   for (let at = INDEX_HEADER_BYTES; at < index.length; at += ENTRY_BYTES) {

@@ -12,7 +12,7 @@ const run = promisify(execFile)
 /** In stored order. Fails when tcpdump cannot read a segment, or when an index does not fit to it. */
 export async function storedNumbers(captureFolder: string): Promise<number[]> {
   const folder = join(captureFolder, 'cap0')
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.pcap')).sort()
+  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.pcap')).sort()
   const numbers: number[] = []
   for (const name of names) {
     const found = await numbersInFile(folder, name)
