@@ -15,6 +15,7 @@
 #include "segment_job.h"
 #include "sieve_job.h"
 #include "vendor_time/vendor_clock.h"
+#include "verify_job.h"
 
 namespace capfleet::binding {
 namespace {
@@ -48,6 +49,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
   exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));
   exports.Set("addSieves", Napi::Function::New<addSievesTo>(env));
+  exports.Set("verifySegment", Napi::Function::New<verifySegmentOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

@@ -262,4 +262,4 @@ describe('a roll', () => {
   })
 })
 
-const SEGMENT = { number: 1, minNs: 1n, maxNs: 1n, packets: 1n, bytes: 0n }
+const SEGMENT = { number: 1, minNs: 1n, maxNs: 1n, packets: 1n, bytes: 0n, sideBytes: 128, isFlat: false }

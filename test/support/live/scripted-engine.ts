@@ -77,6 +77,8 @@ export function scriptedStream(
     maxNs: atNs + BigInt(index),
     packets: count,
     bytes: 24n + count * 116n,
+    sideBytes: 128,
+    isFlat: false,
   }))
   return { port, linkType: 1, snaplen: 262_144, segments }
 }
