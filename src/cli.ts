@@ -170,9 +170,20 @@ program
     }),
   )
 
-program
-  .command('store')
-  .description("look after an appliance's store")
+const store = program.command('store').description("look after an appliance's store")
+
+store
+  .command('verify')
+  .description(
+    'check every packet of a store against its checksums, and print each damage with what a repair would do; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
+  )
+  .requiredOption('--store <folder>', "the appliance's store")
+  .option('--repair', 'make indexes, tallies and sieves again, and mark packets that are lost; without it nothing changes')
+  .action((options: { store: string; repair?: boolean }) =>
+    runProgram(async (signal) => (await import('./command/store-command.ts')).verify(options, signal)),
+  )
+
+store
   .command('reindex')
   .description(
     'add what filters for addresses need to captures that older versions have written; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',

@@ -49,6 +49,11 @@ export class RecorderClient {
     return this.#command({ command: 'reindex' }, recorderResultSchemas.reindex, watch)
   }
 
+  /** Aborting ends it; what was repaired stays. Fails as verifyStore does. */
+  verify(repair: boolean, watch: ImportWatch): Promise<VerifiedStore> {
+    return this.#command({ command: 'verify', repair }, recorderResultSchemas.verify, watch)
+  }
+
   /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */
   startCapture(baseName: string, signal?: AbortSignal): Promise<CaptureReport> {
     return this.#command(

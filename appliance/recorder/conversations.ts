@@ -19,6 +19,7 @@ import { type CaptureControl, STARTING_REPORT } from './capture-control.ts'
 import { reindexStore } from './reindex.ts'
 import type { Retention } from './retention.ts'
 import type { StoreWriter } from './store-writer.ts'
+import { verifyStore } from './verify-store.ts'
 
 export interface ConversationParts {
   readonly paths: StorePaths
@@ -44,7 +45,7 @@ export class Conversations implements AsyncDisposable {
   readonly #opening = Promise.withResolvers<void>()
   #opened: OpenedParts | undefined
   readonly #running = new Map<Socket, Promise<void>>()
-  /** Two at once would write the same sieves. */
+  /** Two at once would write the same files. */
   readonly #reindexing = new FairLimit({ places: 1 })
 
   constructor({ paths, writer, events, log }: ConversationParts) {
@@ -114,6 +115,8 @@ export class Conversations implements AsyncDisposable {
         return this.#delete(request.name)
       case 'reindex':
         return this.#reindex({ signal, onProgress: (progress) => send({ progress }) })
+      case 'verify':
+        return this.#verify(request.repair, { signal, onProgress: (progress) => send({ progress }) })
       case 'capture-start':
         await this.#retention?.knowsRoom()
         return this.#captureControl().start({ baseName: request.name }, signal)
@@ -177,6 +180,11 @@ export class Conversations implements AsyncDisposable {
   async #reindex(watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
     using _turn = await this.#reindexing.acquire(watch.signal)
     return await reindexStore(this.#writer, watch)
+  }
+
+  async #verify(repair: boolean, watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
+    using _turn = await this.#reindexing.acquire(watch.signal)
+    return await verifyStore(this.#writer, { repair }, watch)
   }
 
   async #delete(name: string): Promise<unknown> {

@@ -219,13 +219,12 @@ export class StoreWriter implements AsyncDisposable {
     await this.#change(name, (capture) => capture.addSegments(segments, drops))
   }
 
-  /** A finished segment has got other files beside its packets. One that was removed meanwhile stays removed. */
-  async noteSideBytes(name: string, { port, number }: LogEntry, sideBytes: number): Promise<void> {
+  /** Replaces what the log says of a finished segment. One that was removed meanwhile stays removed. */
+  async correctSegment(name: string, segment: LogEntry): Promise<void> {
     await this.#inTurn(async () => {
       const held = this.#held.get(name)
-      const segment = held?.table.portOf(port)?.find(number)
-      if (held === undefined || segment === undefined) return
-      await held.addSegments([{ ...segment, sideBytes }])
+      if (held?.table.portOf(segment.port)?.find(segment.number) === undefined) return
+      await this.reserve.use(() => held.addSegments([segment]))
       await this.#tell(name)
     })
   }

@@ -16,6 +16,7 @@
 #include "segment_log_calls.h"
 #include "sieve_job.h"
 #include "vendor_time/vendor_clock.h"
+#include "verify_job.h"
 
 namespace capfleet::binding {
 namespace {
@@ -51,6 +52,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("sealLogEntries", Napi::Function::New<sealLogEntriesOf>(env));
   exports.Set("checkLogEntries", Napi::Function::New<checkLogEntriesOf>(env));
   exports.Set("addSieves", Napi::Function::New<addSievesTo>(env));
+  exports.Set("verifySegment", Napi::Function::New<verifySegmentOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

@@ -58,7 +58,7 @@ function optionsFor(interfaceName: string, port: Partial<LivePort> = {}): LiveCa
 async function storedRecords(folder: string): Promise<PcapRecord[]> {
   const port = join(folder, 'cap0')
   if (!existsSync(port)) return []
-  const names = (await readdir(port)).filter((name) => name.endsWith('.pcap')).sort()
+  const names = (await readdir(port, { recursive: true })).filter((name) => name.endsWith('.pcap')).sort()
   const files = await Promise.all(names.map((name) => readFile(join(port, name))))
   return files.flatMap((bytes) => readPcap(bytes).records)
 }

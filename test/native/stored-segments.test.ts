@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { StreamFiles } from '../../native/download-options.ts'
-import { measureSegment, removeSegment } from '../../native/stored-segments.ts'
+import { LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
+import { measureSegment, removeSegment, verifySegment } from '../../native/stored-segments.ts'
 import { eventually } from '../support/eventually.ts'
 import { importStreams, segmentPathsOf } from '../support/packets/import-streams.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
@@ -65,5 +66,41 @@ test('a download of another process pins its segment, until kill -9', async () =
     limitMs: 10_000,
     message: 'the kernel gives the lock back',
   })
-  assert.deepEqual(await readdir(dirname(segment)), [])
+  assert.deepEqual(await readdir(dirname(dirname(segment))), [], 'the folder of the group went too')
+})
+
+test('finds a damaged block, marks it when told to, and keeps its bytes', async () => {
+  await using folder = await tempFolder()
+  const segment = await bigSegment(folder.path)
+  const extent = await measureSegment(segment)
+  const entry = {
+    ...extent,
+    kind: LogEntryKind.finished,
+    flags: 0,
+    number: 1,
+    sideBytes: 0,
+  }
+  const whole = await verifySegment(segment, entry, { repair: false })
+  assert.deepEqual(whole.findings, [])
+  const packets = await readFile(`${segment}.pcap`)
+  packets.writeUInt8(packets.readUInt8(1_000) ^ 1, 1_000)
+  await writeFile(`${segment}.pcap`, packets)
+  const found = await verifySegment(segment, entry, { repair: false })
+  assert.deepEqual(found.findings.map(({ kind, file, offset }) => [kind, file, offset])[0], [
+    'block-damaged',
+    `${segment}.pcap`,
+    24n,
+  ])
+  assert.equal(found.isRepaired, false)
+  const repaired = await verifySegment(segment, entry, { repair: true })
+  assert.equal(repaired.isRepaired, true)
+  assert.equal(repaired.flags & SegmentFlag.damaged, SegmentFlag.damaged)
+  assert.equal(repaired.packets, extent.packets - (found.findings[0]?.packets ?? 0n))
+  const after = await measureSegment(segment)
+  assert.deepEqual([after.packets, after.damagedBlocks], [repaired.packets, 1n])
+  assert.deepEqual(await readFile(`${segment}.pcap`), packets)
+  await assert.rejects(
+    verifySegment(segment, entry, { repair: false, signal: AbortSignal.abort(new Error('enough')) }),
+    /enough/,
+  )
 })
