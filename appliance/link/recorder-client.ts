@@ -13,6 +13,7 @@ import {
   recorderAnswerSchema,
   recorderResultSchemas,
   type SentRequest,
+  type VerifiedStore,
 } from './recorder-protocol.ts'
 
 /**

@@ -71,7 +71,7 @@ test('a download of another process pins its segment, until kill -9', async () =
 
 test('finds a damaged block, marks it when told to, and keeps its bytes', async () => {
   await using folder = await tempFolder()
-  const segment = await bigSegment(folder.path)
+  const { segment } = await bigSegment(folder.path)
   const extent = await measureSegment(segment)
   const entry = {
     ...extent,

@@ -33,7 +33,6 @@ class Verification {
       : segment_(std::move(segment)),
         logged_(logged),
         options_(options),
-        reader_({segment_}),
         tallies_(segment_) {
     verified_.entry = logged;
   }
@@ -47,13 +46,13 @@ class Verification {
           std::to_string(index_.rebuiltBlocks) +
               " entries are damaged or missing; a repair makes them again");
     }
-    auto file = reader_.open(0);
+    auto file = SegmentFile::open(segment_);
     if (!file) return file.error();
     for (BlockEntry& block : index_.blocks) {
       if (options_.goesOn && !options_.goesOn(block.offset)) {
         return Error{Code::kCancelled, "the check was cancelled"};
       }
-      if (auto status = check(**file, block); !status) return status.error();
+      if (auto status = check(*file, block); !status) return status.error();
     }
     checkSieves();
     checkLog();
