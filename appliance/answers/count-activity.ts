@@ -30,8 +30,8 @@ export interface ActivityStore {
 }
 
 /**
- * Returns the times of segments whose indexes are damaged: their packets are taken as their record has them, spread evenly.
- * Fails as countPackets does, save for that.
+ * Returns the times of segments of which packets are known to be lost, and of those whose indexes cannot be read: the packets of
+ * these are taken as the log has them, spread evenly. Fails as countPackets does, save for that.
  */
 export async function countActivity(
   buckets: ActivityBuckets,
@@ -40,11 +40,14 @@ export async function countActivity(
   signal: AbortSignal,
 ): Promise<readonly TimeSpan[]> {
   const cut: CutSegment[] = []
-  for (const capture of captures) if (reachesInto(capture, buckets)) addWhole(buckets, capture, folderOf, cut)
+  const damaged: TimeSpan[] = []
+  for (const capture of captures) {
+    if (reachesInto(capture, buckets)) damaged.push(...addWhole(buckets, capture, folderOf, cut))
+  }
   const finished = cut.filter(({ isGrowing }) => !isGrowing)
-  if (finished.length <= COUNTED_MAX) return addCounted(buckets, cut, signal)
+  if (finished.length <= COUNTED_MAX) return [...damaged, ...(await addCounted(buckets, cut, signal))]
   const growing = cut.filter(({ isGrowing }) => isGrowing)
-  const damaged = await addCounted(buckets, growing, signal)
+  damaged.push(...(await addCounted(buckets, growing, signal)))
   const unknown = finished
     .splice(0, PROFILES_MAX)
     .filter((segment) => !addKept(buckets, segment, profiles.kept(segment)))
@@ -69,24 +72,31 @@ function reachesInto({ startNs, endNs }: StoredCapture, { range }: ActivityBucke
   return startNs < range.endNs && endNs > range.beginNs
 }
 
-/** Adds the segments that lie in one bucket, and puts the others that reach into the range into `cut`. */
+/**
+ * Adds the segments that lie in one bucket, and puts the others that reach into the range into `cut`. Returns the times of those
+ * of which packets are known to be lost.
+ */
 function addWhole(
   buckets: ActivityBuckets,
   capture: StoredCapture,
   folderOf: ActivityStore['folderOf'],
   cut: CutSegment[],
-): void {
+): readonly TimeSpan[] {
   const { beginNs, endNs } = buckets.range
+  const damaged: TimeSpan[] = []
   const folder = folderOf(capture)
   for (const port of portsOf(capture)) {
     for (const segment of segmentsIn(capture, port, { fromNs: beginNs, toNs: endNs })) {
       const { minNs, maxNs, packets, bytes, flags } = segment
+      if ((flags & SegmentFlag.damaged) !== 0) damaged.push({ beginNs: minNs, endNs: maxNs + 1n })
+      if (packets === 0n) continue
       if (buckets.addToOne({ beginNs: minNs, endNs: maxNs + 1n }, amountIn(segment))) continue
       const isGrowing = (flags & SegmentFlag.growing) !== 0
       const [path, files] = [pathOf(folder, segment), streamOf(folder, segment)]
       cut.push({ path, files, minNs, maxNs, packets, bytes, isGrowing })
     }
   }
+  return damaged
 }
 
 /** Returns the times of those that are damaged. */

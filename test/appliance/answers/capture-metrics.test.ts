@@ -44,6 +44,7 @@ describe('capture metrics', () => {
   }
   const STORE = {
     store_captures: 2,
+    store_damaged_captures: 1,
     store_packets: 30,
     store_bytes: 4_000,
     store_oldest_packet_timestamp_seconds: 7,

@@ -86,14 +86,14 @@ test('what was removed is no gap', () => {
 })
 
 test('a capture that went on after its recorder was away has a gap from its last packet on', () => {
-  const segment = (minS: number, maxS: number) => ({
-    number: 1,
+  const segment = (number: number, minS: number, maxS: number) => ({
+    number,
     minNs: BigInt(minS) * S,
     maxNs: BigInt(maxS) * S - 1n,
     packets: 1n,
     bytes: 100n,
   })
-  const streams = [{ port: 0, linkType: 1, snaplen: 1, segments: [segment(110, 250), segment(400, 500)] }]
+  const streams = [{ port: 0, linkType: 1, snaplen: 1, segments: [segment(1, 110, 250), segment(2, 400, 500)] }]
   const captures = [captureOf('a', 100, 600, { streams }), captureOf('other', 0, 50)]
   const events = [
     eventOf('capture-resumed', 390, { name: 'a' }),
