@@ -139,8 +139,10 @@ void WindowPlanner::order() {
       if (reachesInto(segments[number], readFromNs_)) order.push_back({stream, number});
     }
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](Place a, Place b) { return entryAt(a).minNs < entryAt(b).minNs; });
+  const auto isEarlier = [&](Place a, Place b) { return entryAt(a).minNs < entryAt(b).minNs; };
+  if (!std::is_sorted(order.begin(), order.end(), isEarlier)) {
+    std::stable_sort(order.begin(), order.end(), isEarlier);
+  }
 }
 
 /// Decides where the next window ends: where a segment begins, so that those which follow each
