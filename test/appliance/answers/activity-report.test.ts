@@ -1,7 +1,7 @@
 // /api/v1/activity of a real appliance: tcpdump says what each part of a range has.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { ACTIVITY } from '../../../src/contract/activity-answers.ts'
