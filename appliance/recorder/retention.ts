@@ -248,10 +248,11 @@ export class Retention implements AsyncDisposable {
       const [first] = batch
       if (first === undefined) return left
       const freed = await this.#remover.remove(first.name, batch, reason)
-      if (freed === undefined) {
-        this.#removals.queue.forgetTaken(first.name)
+      if (freed === undefined) this.#removals.queue.forgetTaken(first.name)
+      else left = minus(left, freed)
+      if (freed === undefined || this.#remover.failing.has(first.name)) {
         this.#removals.queue.setAside(first.name)
-      } else left = minus(left, freed)
+      }
     }
     return left
   }
