@@ -115,8 +115,19 @@ function finishedSegments(port: number, segments: readonly HeldSegment[]): Finis
   return {
     port,
     newest: segments.at(-1)?.number ?? 0,
-    after: (number) => segments.find((segment) => segment.number > number),
+    after: (number) => segments[firstAfter(segments, number)],
   }
+}
+
+/** Place of the first segment with a higher number. */
+function firstAfter(segments: readonly HeldSegment[], number: number): number {
+  let [begin, end] = [0, segments.length]
+  while (begin < end) {
+    const middle = (begin + end) >> 1
+    if ((segments[middle]?.number ?? 0) > number) end = middle
+    else begin = middle + 1
+  }
+  return begin
 }
 
 async function openBytesOf(record: CaptureRecord, folder: string, port: number): Promise<bigint> {

@@ -1,9 +1,11 @@
 // Something else fills the disk of a recorder to its end, with bytes or with files: the oldest segments go, the capture
 // continues by itself, and every packet is stored or counted as dropped.
 import assert from 'node:assert/strict'
-import { access, readFile, rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { access, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
 import {
   fillBytes,
   fillFiles,
@@ -17,7 +19,9 @@ import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { NumberedSender } from '../../support/packets/numbered-sender.ts'
 import { storedNumbers } from '../../support/packets/stored-numbers.ts'
 import { RecorderProcess } from '../../support/processes/recorder-process.ts'
+import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 
+const run = promisify(execFile)
 const MIB = 2 ** 20
 const LIMIT_MS = 60_000
 const PACKETS_PER_TICK = 2
@@ -43,6 +47,7 @@ async function onDisk(
   t: TestContext,
   options: SmallDiskOptions,
   work: (stage: Stage) => Promise<void>,
+  through: (disk: SmallDisk) => Promise<readonly string[]> = async () => [],
 ): Promise<void> {
   const mounted = await mountSmallDisk(options)
   if (typeof mounted === 'string') {
@@ -55,6 +60,7 @@ async function onDisk(
     wire,
     folder: disk.beside,
     storePath: join(disk.path, 'store'),
+    through: await through(disk),
   })
   const old = join(disk.beside, 'old.pcap')
   await writeBigCapture(old, OLD_MIB * 1_024)
@@ -178,6 +184,46 @@ describe('a full disk', { skip: WITHOUT_WIRE, timeout: 600_000 }, () => {
       await recorder.running()
       await assertAccounted(stage, sender)
     }))
+
+  for (const [name, number] of [
+    ['EIO', 5],
+    ['EROFS', 30],
+    ['EDQUOT', 122],
+  ] as const) {
+    test(`that fails with ${name} for a while: the recorder reports it and lives on`, (t) => {
+      const failing = (disk: SmallDisk): string => join(disk.beside, 'failing')
+      const work = async ({ disk, wire, recorder, ...stage }: Stage): Promise<void> => {
+        const { pid } = await recorder.client.info()
+        await recorder.client.startCapture('live')
+        await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+        await writeFile(failing(disk), String(number))
+        await fillBytes(join(disk.path, 'filler'))
+        await eventually(async () => (await recorder.client.captureReport()).retention?.problem !== '', {
+          limitMs: LIMIT_MS,
+          message: 'the failure is reported',
+        })
+        await rm(failing(disk))
+        await eventually(async () => (await stage.removedSegments()) > 0, {
+          limitMs: LIMIT_MS,
+          message: 'the oldest segments are removed',
+        })
+        await storesAgain({ disk, wire, recorder, ...stage }, sender)
+        await assertAccounted({ disk, wire, recorder, ...stage }, sender)
+        await eventually(async () => (await recorder.client.captureReport()).retention?.problem === '', {
+          limitMs: LIMIT_MS,
+          message: 'all is well again',
+        })
+        assert.deepEqual(await recorder.client.info(), { pid }, 'it is the same process')
+      }
+      return onDisk(t, EXT4, work, async (disk) => {
+        const library = join(disk.beside, 'failing-disk.so')
+        const source = join(REPOSITORY_ROOT, 'test/support/disks/failing_disk.cc')
+        await run('g++', ['-shared', '-fPIC', source, '-o', library, '-ldl'])
+        return ['env', `LD_PRELOAD=${library}`, `FAILING_DISK=${failing(disk)}`]
+      })
+    })
+  }
+
   test('without inodes: while a capture runs, and when the recorder starts', (t) =>
     onDisk(t, FEW_FILES, async (stage) => {
       const { disk, wire, recorder } = stage
