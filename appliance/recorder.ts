@@ -58,6 +58,9 @@ export async function startRecorder(
   const writer = parts.use(await StoreWriter.open(storePath, options.imports))
   const events = parts.use(new EventLog(storePath, { log }))
   events.append('recorder-started', { pid: process.pid })
+  writer.watchDamage((name, problems) => {
+    for (const message of problems) events.append('capture-damaged', { name, message })
+  })
   parts.use(ClockWatch.start({ events, clocks: CLOCKS }))
   let service: CaptureService | undefined
   let retention: Retention | undefined

@@ -68,7 +68,7 @@ const countsSchema = z.object({
 export type CaptureCounts = z.infer<typeof countsSchema>
 
 const retentionReportSchema = z.object({
-  /** Bytes that stay free on the disk: the setting, or two seconds of the capture rate if that is more. */
+  /** Bytes that stay free on the disk: the setting, or more if the capture is fast. */
   minFreeBytes: count,
   /** Why the oldest segments cannot be removed; empty = nothing goes wrong. */
   problem: z.string(),

@@ -65,7 +65,6 @@ export class Retention implements AsyncDisposable {
   /** Imports that run and may remove nothing. */
   readonly #guests = new Set<AbortController>()
   #knowsLeftovers = false
-  #isReserveWhole = false
   #isFull = false
   #problem = ''
   #timer: NodeJS.Timeout | undefined
@@ -208,14 +207,14 @@ export class Retention implements AsyncDisposable {
     if (isLacking(missing) && this.#stopGuests() && need.stored === 0n) return missing
     queue.returnAll()
     for (const name of this.#remover.failing) queue.setAside(name)
-    const reserve = this.#isReserveWhole ? NO_RESERVE : RESERVE
+    const reserve = (await this.#options.writer.reserve.isWhole()) ? NO_RESERVE : RESERVE
     let lack = plus(missing, reserve)
     lack = await this.#removeWhile('age', lack, ({ storedNs }) => this.#isAged(storedNs))
     if (this.#options.settings.onFull === 'roll') {
       lack = await this.#removeWhile('space', lack, (_removal, left) => isLacking(left))
     }
     await this.#ageOutEmptied()
-    if (!this.#isReserveWhole && !isLacking(lack)) await this.#fillReserve()
+    if (reserve === RESERVE && !isLacking(lack)) await this.#fillReserve()
     lack = minus(lack, reserve)
     this.#noteFull(lack)
     return lack
@@ -242,10 +241,11 @@ export class Retention implements AsyncDisposable {
       const [first] = batch
       if (first === undefined) return left
       const freed = await this.#remover.remove(first.name, batch, reason)
-      if (freed === undefined) {
-        this.#removals.queue.forgetTaken(first.name)
+      if (freed === undefined) this.#removals.queue.forgetTaken(first.name)
+      else left = minus(left, freed)
+      if (freed === undefined || this.#remover.failing.has(first.name)) {
         this.#removals.queue.setAside(first.name)
-      } else left = minus(left, freed)
+      }
     }
     return left
   }
@@ -318,10 +318,6 @@ export class Retention implements AsyncDisposable {
     const { writer, log } = this.#options
     try {
       await writer.reserve.fill()
-      this.#isReserveWhole = true
-      writer.reserve.onGivenUp = () => {
-        this.#isReserveWhole = false
-      }
     } catch (err) {
       log.debug('retention.reserve-failed', { err })
     }

@@ -51,6 +51,10 @@ export class SegmentRemover {
   /** Since the last retry(): how often something failed, and what the first time. */
   #failures = 0
   #failure = ''
+  /** Whether remove() was called since the last retry(). */
+  #hasBegun = false
+  /** Why a record could not be changed when room was made the last time; '' = all could. */
+  #refusal = ''
 
   constructor(options: SegmentRemoverOptions) {
     this.#options = options
@@ -61,9 +65,10 @@ export class SegmentRemover {
     return this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0n)
   }
 
-  /** What goes wrong now; '' = nothing. */
+  /** What goes wrong now; '' = nothing. A record that could not be changed counts until room is made again. */
   get problem(): string {
-    return this.#failure || (this.#waiting.find(({ failure }) => failure !== '')?.failure ?? '')
+    const undeleted = this.#waiting.find(({ failure }) => failure !== '')
+    return this.#failure || (undeleted?.failure ?? this.#refusal)
   }
 
   /** Whether further segments may go. */
@@ -97,6 +102,7 @@ export class SegmentRemover {
   async retry(): Promise<void> {
     this.#failures = 0
     this.#failure = ''
+    this.#hasBegun = false
     const waiting = this.#waiting
     this.#waiting = []
     for (const [index, files] of waiting.entries()) {
@@ -118,13 +124,16 @@ export class SegmentRemover {
     reason: RemovalReason,
   ): Promise<Lack | undefined> {
     const { writer, signal } = this.#options
+    if (!this.#hasBegun) this.#refusal = ''
+    this.#hasBegun = true
     try {
       await writer.dropSegments(
         name,
         removals.map(({ segment }) => segment),
       )
     } catch (error) {
-      this.noteFailure(error)
+      this.#failures += 1
+      this.#refusal ||= describe(error)
       return undefined
     }
     let freed: Lack = { stored: 0n, disk: 0n, files: 0n }

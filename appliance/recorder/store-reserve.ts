@@ -8,9 +8,9 @@ import { isFullDisk } from '../../src/base/full-disk.ts'
  * before anything can be removed find room: folder `reserve` of the store.
  */
 export class StoreReserve {
-  /** Called when it is given up: fill() can make it again. */
-  onGivenUp = (): void => undefined
   readonly #folder: string
+  /** undefined: what an earlier recorder left is not known yet. */
+  #isWhole: boolean | undefined
 
   constructor(folder: string) {
     this.#folder = folder
@@ -26,6 +26,12 @@ export class StoreReserve {
     }
   }
 
+  /** Whether all of it is there. Fails with the system's error. */
+  async isWhole(): Promise<boolean> {
+    this.#isWhole ??= await this.#isThere()
+    return this.#isWhole
+  }
+
   /** Makes what is missing. The caller has checked that there is room. Fails with the system's error. */
   async fill(): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o750 })
@@ -33,13 +39,19 @@ export class StoreReserve {
       const path = join(this.#folder, name)
       if ((await sizeOf(path)) !== FILE_BYTES) await writeWhole(path)
     }
+    this.#isWhole = true
+  }
+
+  async #isThere(): Promise<boolean> {
+    const sizes = await Promise.all(NAMES.map((name) => sizeOf(join(this.#folder, name))))
+    return sizes.every((size) => size === FILE_BYTES)
   }
 
   /** Whether there was anything to give. */
   async #giveUp(): Promise<boolean> {
     const names = await readdir(this.#folder).catch(() => [])
     for (const name of names) await rm(join(this.#folder, name), { force: true })
-    this.onGivenUp()
+    this.#isWhole = false
     return names.length > 0
   }
 }

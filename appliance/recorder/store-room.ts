@@ -48,6 +48,8 @@ export interface StoreRoomOptions {
 
 /** A look for room comes every second; a capture must not fill the disk between two of them. */
 const SECONDS_AHEAD = 2
+/** A full disk takes no packets, so that the measured rate is 0: the capture could not continue without some room. */
+const MIN_FREE_BYTES = 4 * 1024 * 1024
 /** A segment has four files. A file system of fewer than 100,000 inodes keeps 1 % of them free. */
 const MIN_FREE_FILES = 1_000n
 const MIN_FREE_FILES_SHARE = 100n
@@ -59,10 +61,12 @@ export class StoreRoom {
     this.#options = options
   }
 
-  /** Bytes that stay free on the disk: `minFreeBytes`, or two seconds of the measured capture rate if that is more. */
+  /** Bytes that stay free on the disk: the largest of `minFreeBytes`, two seconds of the capture rate, and 4 MiB. */
   get minFreeBytes(): bigint {
     const { settings, bytesPerSecond } = this.#options
-    return BigInt(Math.max(settings.minFreeBytes, Math.ceil(SECONDS_AHEAD * bytesPerSecond())))
+    return BigInt(
+      Math.max(settings.minFreeBytes, Math.ceil(SECONDS_AHEAD * bytesPerSecond()), MIN_FREE_BYTES),
+    )
   }
 
   /** `heldBytes` is what all segments take now. Fails with the system's error. */

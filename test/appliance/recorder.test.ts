@@ -353,3 +353,61 @@ test('nonsense on the socket is answered and harms nobody', async () => {
   }
   assert.deepEqual(await here.client.info(), { pid: process.pid })
 })
+
+test('commands are taken before the capture is open, and those that need it wait', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const client = new RecorderClient(store)
+  const opening = Promise.withResolvers<void>()
+  await using scripted = await ScriptedDriver.make([BIG_PACKETS], 100_000)
+  {
+    await using first = await startedRecorder({
+      storePath: store,
+      log,
+      capture: { ...capture, driver: scripted },
+    })
+    await client.startCapture('x')
+    await first.close()
+  }
+  // A disk that takes its time.
+  const driver = Object.assign(Object.create(scripted) as ScriptedDriver, {
+    ports: scripted.ports,
+    start: async (...[target]: Parameters<ScriptedDriver['start']>) => {
+      await opening.promise
+      await scripted.start(target)
+    },
+    counts: () => scripted.counts(),
+    finished: () => scripted.finished(),
+    stop: () => scripted.stop(),
+  })
+  const starting = startedRecorder({ storePath: store, log, capture: { ...capture, driver } })
+  await eventually(
+    async () => {
+      const info = await client.info().catch(() => undefined)
+      return info?.pid === process.pid
+    },
+    { limitMs: 30_000, message: 'the recorder answers' },
+  )
+  assert.equal((await client.captureReport()).state, 'starting')
+  const stopping = client.stopCapture(false)
+  opening.resolve()
+  await using _recorder = await starting
+  assert.match((await stopping).name, /^x_/)
+  assert.equal((await client.captureReport()).state, 'idle')
+})
+
+test('a recorder that is told to end while it starts leaves the capture as it was', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const client = new RecorderClient(store)
+  {
+    await using first = await startedRecorder({ storePath: store, log, capture })
+    await client.startCapture('x')
+    await first.close()
+  }
+  const reason = new Error('told to end')
+  await assert.rejects(startRecorder({ storePath: store, log, capture }, AbortSignal.abort(reason)), reason)
+  await using _next = await startedRecorder({ storePath: store, log, capture })
+  const { state, name } = await client.captureReport()
+  assert.deepEqual([state, name.slice(0, 2)], ['running', 'x_'])
+})

@@ -39,7 +39,9 @@ describe('capture metrics', () => {
 
   /** Series of capture, store and recorder with their values. */
   const series = async (): Promise<Record<string, number>> => {
-    const lines = (await metrics.text()).matchAll(/^capfleet_((?:capture|store|recorder)_\S+) (\S+)$/gm)
+    const lines = (await metrics.text()).matchAll(
+      /^capfleet_((?:capture|store|recorder|retention)_\S+) (\S+)$/gm,
+    )
     return Object.fromEntries([...lines].map(([, name = '', value]) => [name, Number(value)]))
   }
   const STORE = {
@@ -95,6 +97,19 @@ describe('capture metrics', () => {
       const found = await series()
       assert.deepEqual([found.capture_active, found.capture_failing], figures, state)
     }
+  })
+
+  test('show what retention keeps free, and whether it fails, where there is retention', async () => {
+    for (const [problem, failing] of [
+      ['', 0],
+      ['the disk refuses', 1],
+    ] as const) {
+      capture.value = { ...reportOf([]), retention: { minFreeBytes: 9n, problem } }
+      const found = await series()
+      assert.deepEqual([found.retention_min_free_bytes, found.retention_failing], [9, failing])
+    }
+    capture.value = reportOf([])
+    assert.equal((await series()).retention_failing, undefined)
   })
 
   test('of a port or a recorder that is gone are gone too; a new capture begins at 0', async () => {

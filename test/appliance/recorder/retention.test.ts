@@ -306,6 +306,16 @@ test('a reader that takes too long loses its segment', async () => {
   await eventually(isGone, { limitMs: 5_000, message: 'the patience ends' })
 })
 
+test('the end of a recorder does not wait until room is made', async () => {
+  await using keeper = await open({})
+  await importCapture(keeper, 'held', 0, 45)
+  const making = keeper.retention.makeRoom(2n ** 60n)
+  await keeper.retention[Symbol.asyncDispose]()
+  await making
+  assert.ok(!keeper.kinds().includes('segment-removed'))
+  assert.deepEqual(numbersOf((await timerange(0, 45)).body), range(0, 45))
+})
+
 test('files that a killed recorder left are removed by the next one', async () => {
   await using keeper = await open({})
   await importCapture(keeper, 'crashed', 0, 27)

@@ -17,6 +17,8 @@ export interface RecorderProcessOptions {
   readonly wire: CaptureWire
   /** Holds store, configuration and log; the caller removes it. */
   readonly folder: string
+  /** Default: in `folder`. */
+  readonly storePath?: string
   /** Of the setting `capture`, beside the port. */
   readonly capture?: Readonly<Record<string, unknown>>
   /** Of the setting `retention`. */
@@ -37,7 +39,7 @@ export class RecorderProcess implements AsyncDisposable {
 
   private constructor(options: RecorderProcessOptions) {
     this.#options = options
-    this.storePath = join(options.folder, 'store')
+    this.storePath = options.storePath ?? join(options.folder, 'store')
     this.configPath = join(options.folder, 'appliance.yaml')
     this.client = new RecorderClient(this.storePath)
     this.#log = openSync(join(options.folder, 'recorder.log'), 'a')
@@ -54,6 +56,7 @@ export class RecorderProcess implements AsyncDisposable {
       auth: { users: join(options.folder, 'users.yaml') },
       // What was stored is looked at, however small the disk.
       retention: { minFreeBytes: 0, ...options.retention },
+      imports: { segmentBytes: 2 ** 20 },
       capture: { ports: [port], segmentBytes: 2 ** 20, syncIntervalMs: 100, ...options.capture },
     }
     await writeFile(recorder.configPath, stringify(config))
