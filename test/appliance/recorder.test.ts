@@ -377,7 +377,7 @@ test('commands are taken before the capture is open, and those that need it wait
       await scripted.start(target)
     },
     counts: () => scripted.counts(),
-    finished: () => scripted.finished(),
+    takeFinished: () => scripted.takeFinished(),
     stop: () => scripted.stop(),
   })
   const starting = startedRecorder({ storePath: store, log, capture: { ...capture, driver } })
