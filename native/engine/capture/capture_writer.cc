@@ -140,8 +140,10 @@ bool CaptureWriter::hasEveryThreadLeft(const Recording& recording) const {
 
 void CaptureWriter::work() {
   Status status = forEachStream(&StreamWriter::write);
-  if (status && isCommitDue()) {
-    status = forEachStream(&StreamWriter::commit);
+  if (isCommitDue()) {
+    // A port whose files cannot be written does not keep the blocks of the others in memory.
+    const Status committed = forEachStream(&StreamWriter::commit);
+    if (status) status = committed;
     nextCommitNs_ = steadyNs() + options_.commitIntervalNs;
     mustCommit_ = false;
   }

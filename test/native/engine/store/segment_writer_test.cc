@@ -97,9 +97,8 @@ TEST(SegmentWriter, SummarisesEachSegmentAndRollsBeforeItWouldGrowTooLarge) {
   uint32_t number = 0;
   for (const SegmentSummary& segment : *segments) {
     EXPECT_EQ(segment.number, ++number);
-    char name[16];
-    std::snprintf(name, sizeof name, "/%08u", segment.number);
-    EXPECT_EQ(segment.bytes, std::filesystem::file_size(directory.path() + name + ".pcap"));
+    EXPECT_EQ(segment.bytes, std::filesystem::file_size(
+                                 groupedSegmentPath(directory.path(), segment.number) + ".pcap"));
     EXPECT_LE(segment.bytes, segmentBytes);
     int64_t minNs = INT64_MAX, maxNs = INT64_MIN;
     for (uint64_t i = count; i < count + segment.packets; ++i) {
