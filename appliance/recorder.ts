@@ -7,6 +7,7 @@ import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { clockNs } from '../native/addon.ts'
+import { isFullDisk } from '../src/base/full-disk.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { openSocketFolder } from '../src/base/socket-folder.ts'
 import { loadApplianceConfig, type RetentionSettings } from './appliance-config.ts'
@@ -34,6 +35,7 @@ export interface RecorderOptions {
 
 const NEVER = new AbortController().signal
 const BITS_PER_BYTE = 8
+const SOCKET_RETRY_MS = 1_000
 const GROUP_SOCKET_MODE = 0o660
 /** What the recorder makes, its group may read and nobody else may see, whatever started it says. */
 const UMASK = 0o027
@@ -68,7 +70,7 @@ export async function startRecorder(
   parts.defer(() => service?.[Symbol.asyncDispose]())
   parts.defer(() => retention?.[Symbol.asyncDispose]())
   const conversations = parts.use(new Conversations({ paths, writer, events, log }))
-  parts.use(await listen(storePath, writer, (socket) => conversations.start(socket)))
+  parts.use(await listen({ storePath, writer, log, onConnection: (socket) => conversations.start(socket) }))
   // The capture first: every moment before it is lost. One for which there is no room ends at the first look for room.
   service = await openCapture(writer, {
     ...options,
@@ -129,23 +131,43 @@ async function openCapture(
 
 const CLOCKS = { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() }
 
-/** Takes connections until dispose; the running ones are ended by their owner. */
-async function listen(
-  storePath: string,
-  writer: StoreWriter,
-  onConnection: (socket: Socket) => void,
-): Promise<AsyncDisposable> {
+interface ListenOptions {
+  readonly storePath: string
+  readonly writer: StoreWriter
+  readonly log: Log
+  readonly onConnection: (socket: Socket) => void
+}
+
+/**
+ * Takes connections until dispose; the running ones are ended by their owner. A disk that is too full for the socket
+ * is tried again until there is room: the capture has to run in the meantime, and retention makes the room.
+ */
+async function listen({ storePath, writer, log, onConnection }: ListenOptions): Promise<AsyncDisposable> {
   await using parts = new AsyncDisposableStack()
   const { socketPath } = parts.use(openSocketFolder(storePath, SOCKET_NAME))
-  const server = await writer.reserve.use(async () => {
-    // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
-    rmSync(socketPath, { force: true })
-    const made = createServer(onConnection).listen(socketPath)
-    await once(made, 'listening')
-    return made
-  })
+  const server = createServer(onConnection)
   parts.defer(() => void server.close())
-  // Who may write to it may command the recorder: its group, so that the appliance can be another user.
-  chmodSync(socketPath, GROUP_SOCKET_MODE)
+  const bind = (): Promise<void> =>
+    writer.reserve.use(async () => {
+      // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
+      rmSync(socketPath, { force: true })
+      server.listen(socketPath)
+      await once(server, 'listening')
+      // Who may write to it may command the recorder: its group, so that the appliance can be another user.
+      chmodSync(socketPath, GROUP_SOCKET_MODE)
+    })
+  try {
+    await bind()
+  } catch (error) {
+    if (!isFullDisk(error)) throw error
+    log.error('recorder.socket-failed', { err: error })
+    const retry = setInterval(() => {
+      bind().then(
+        () => clearInterval(retry),
+        (err: unknown) => log.debug('recorder.socket-failed', { err }),
+      )
+    }, SOCKET_RETRY_MS)
+    parts.defer(() => clearInterval(retry))
+  }
   return parts.move()
 }

@@ -187,7 +187,11 @@ export class Retention implements AsyncDisposable {
   /** Removes what has to go. Returns what is still missing, or undefined if that could not be found out. */
   async #look(need: Need): Promise<Lack | undefined> {
     try {
-      const lack = await this.#collect(need)
+      const { reserve } = this.#options.writer
+      const wasWhole = await reserve.isWhole()
+      let lack = await this.#collect(need)
+      // It was given up for the removal, and has to be there for the next one.
+      if (wasWhole && !(await reserve.isWhole())) lack = await this.#collect(need)
       this.#noteProblem(this.#remover.problem)
       return lack
     } catch (error) {

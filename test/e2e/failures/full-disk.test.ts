@@ -244,5 +244,16 @@ describe('a full disk', { skip: WITHOUT_WIRE, timeout: 600_000 }, () => {
         limitMs: LIMIT_MS,
         message: 'the next recorder removes some too',
       })
+      await eventually(
+        () =>
+          recorder.client.info().then(
+            () => true,
+            () => false,
+          ),
+        {
+          limitMs: LIMIT_MS,
+          message: 'the recorder takes commands',
+        },
+      )
     }))
 })
