@@ -132,7 +132,8 @@ export class CaptureCatalogue {
     if (active.length === 0) return records
     const grown = await Promise.all(active.map((record) => this.#grown(record)))
     const byName = new Map(grown.map((record) => [record.name, record]))
-    return records.map((record) => byName.get(record.name) ?? record)
+    // The first packets of a capture may be older than its record says: what is listed must be in the order that it shows.
+    return records.map((record) => byName.get(record.name) ?? record).toSorted(newestFirst)
   }
 
   async #grown(record: CaptureRecord): Promise<CaptureRecord> {
@@ -193,6 +194,11 @@ export class CaptureCatalogue {
   }
 }
 
+/** The name that the capture was started with; the full name of one whose name has no time at its end. */
+export function baseNameOf({ baseName, name }: CaptureRecord): string {
+  return baseName ?? name.replace(FULL_NAME_ENDING, '')
+}
+
 function isActive({ state }: CaptureRecord): boolean {
   return state === 'active'
 }
@@ -201,7 +207,7 @@ function snapshotOf(unordered: readonly CaptureRecord[]): Omit<Snapshot, 'agedOu
   const records = unordered.toSorted(newestFirst)
   const byBaseName = new Map<string, CaptureRecord>()
   for (const record of records) {
-    const base = record.baseName ?? record.name.replace(FULL_NAME_ENDING, '')
+    const base = baseNameOf(record)
     if (base !== record.name && !byBaseName.has(base)) byBaseName.set(base, record)
   }
   return { records, byName: new Map(records.map((record) => [record.name, record])), byBaseName }
