@@ -141,8 +141,8 @@ export const gatewayConfigSchema = z
         probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
         callsMax: wholeNumber(1, 100_000).default(512),
         callsPerUserMax: wholeNumber(1, 100_000).default(128),
-        listBytesMax: wholeNumber(65_536, 1_073_741_824).default(16_777_216),
-        listEntriesMax: wholeNumber(100, 10_000_000).default(100_000),
+        listBytesMax: wholeNumber(65_536, 1_073_741_824).default(67_108_864),
+        listEntriesMax: wholeNumber(100, 10_000_000).default(200_000),
         largeAnswersMax: wholeNumber(1, 1_000).default(4),
         readablePaths: z.array(z.string().regex(READABLE_PATH, READABLE_PATH_RULE)).max(100).default([]),
       })

@@ -206,15 +206,22 @@ export class CaptureCatalogue {
 async function allGrown(captures: readonly KnownCapture[]): Promise<readonly StoredCapture[]> {
   const grown = new Map<KnownCapture, StoredCapture>()
   for (const capture of captures) if (capture.isActive) grown.set(capture, await capture.grown())
-  return captures.map((capture) => grown.get(capture) ?? capture.finished)
+  const all = captures.map((capture) => grown.get(capture) ?? capture.finished)
+  // The first packets of a capture may be older than its record says: what is listed must be in the order that it shows.
+  return all.sort(newestFirst)
+}
+
+/** The name that the capture was started with; the full name of one whose name has no time at its end. */
+export function baseNameOf({ baseName, name }: Pick<CaptureRecord, 'name' | 'baseName'>): string {
+  return baseName ?? name.replace(FULL_NAME_ENDING, '')
 }
 
 function snapshotOf(unordered: readonly KnownCapture[]): Omit<Snapshot, 'agedOut'> {
   const captures = unordered.toSorted((a, b) => newestFirst(a.record, b.record))
   const byBaseName = new Map<string, KnownCapture>()
   for (const capture of captures) {
-    const { name, baseName } = capture.record
-    const base = baseName ?? name.replace(FULL_NAME_ENDING, '')
+    const { name } = capture.record
+    const base = baseNameOf(capture.record)
     if (base !== name && !byBaseName.has(base)) byBaseName.set(base, capture)
   }
   return { captures, byName: new Map(captures.map((capture) => [capture.record.name, capture])), byBaseName }

@@ -199,7 +199,7 @@ DownloadWrap::~DownloadWrap() {
 /// Lets go of what the download holds once nothing of it can be asked for, without waiting for the
 /// collector of JavaScript.
 void DownloadWrap::dropWhenDone() {
-  if (!isClosed_ || !download_ || !parts_.empty()) return;
+  if (!isClosed_ || isWaiting_ || !download_ || !parts_.empty()) return;
   closedTotals_ = download_->totals();
   download_.reset();
   tellHeldBytes(Env(), -heldBytes_);
@@ -216,6 +216,7 @@ Napi::Value DownloadWrap::next(const Napi::CallbackInfo& info) {
   const std::shared_ptr<MainThread> mainThread = data_->mainThread();
   // Until the answer this object must stay, and so must the process.
   mainThread->beginOperation();
+  isWaiting_ = true;
   Ref();
   download_->next([this, mainThread, deferred](Download::Answer answer) {
     mainThread->run([this, deferred, answer = std::move(answer)](Napi::Env there) {
@@ -228,6 +229,7 @@ Napi::Value DownloadWrap::next(const Napi::CallbackInfo& info) {
 void DownloadWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
                           const Download::Answer& answer) {
   data_->mainThread()->endOperation();
+  isWaiting_ = false;
   if (!answer) {
     deferred.Reject(toErrorValue(env, answer.error()));
   } else if (*answer == nullptr) {
@@ -235,6 +237,8 @@ void DownloadWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
   } else {
     deferred.Resolve(handOut(env, *answer));
   }
+  // It may have been closed since: an answer that was under way comes all the same.
+  dropWhenDone();
   Unref();
 }
 

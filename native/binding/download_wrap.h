@@ -46,6 +46,7 @@ class DownloadWrap : public Napi::ObjectWrap<DownloadWrap> {
   const uint32_t linkTypeWord_;
   const uint32_t snaplen_;
   bool isClosed_ = false;
+  bool isWaiting_ = false;  ///< for the answer of next()
   DownloadTotals closedTotals_;
   int64_t heldBytes_ = 0;                        ///< told to the collector of JavaScript
   std::unordered_map<uint32_t, SlabPtr> parts_;  ///< with JavaScript, by id

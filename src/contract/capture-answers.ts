@@ -113,7 +113,7 @@ export const FLEET_CAPTURE_LIST = z.object({
   List: z.array(z.object({ ...captureItem, Device: text })),
   Unreachable: z
     .array(z.object({ Device: text, code: text, detail: text }))
-    .describe('Devices that did not answer'),
+    .describe('Devices that did not answer, or not to the end: captures of theirs are missing'),
   Next: text.optional().describe('After= of the next page'),
 })
 

@@ -6,15 +6,12 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { ANSWER_BYTES_MAX, DeviceClient } from '../../../src/device/device-client.ts'
-import { CaptureListCache } from '../../../src/fleet/capture-list-cache.ts'
-import { DeviceBreaker } from '../../../src/fleet/health/device-breaker.ts'
 import {
   probeClock,
   probeOldestPacket,
   probeStatus,
   probeVersion,
 } from '../../../src/fleet/health/device-probe.ts'
-import { LargeAnswers } from '../../../src/fleet/large-answers.ts'
 import { endless, RawDevice } from '../../support/devices/raw-device.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -97,25 +94,6 @@ describe('of an answer without end', { timeout: 240_000 }, () => {
       message: /more than 5000 entries/,
     })
     await raw.until(() => raw.connections === 0)
-  })
-
-  test('a long list waits for its turn, and nothing more is read of it meanwhile', async () => {
-    answers(`${HEAD}{"List":[`, entry)
-    const largeAnswers = new LargeAnswers(1)
-    const place = await largeAnswers.begin('d1', LIMIT.signal)
-    const breaker = new DeviceBreaker({
-      device: client.device,
-      failuresMax: 1,
-      onOpen: () => undefined,
-      onSuspicion: () => undefined,
-    })
-    const reading = { bytesMax: 100_000_000, entriesMax: 1_000_000, largeAnswers }
-    const waiting = new CaptureListCache(client, breaker, { timeoutMs: 1_000, reading })
-    await assert.rejects(waiting.get(0, LIMIT.signal), { code: 'device-timeout' })
-    assert.deepEqual([largeAnswers.reading, largeAnswers.waiting], [1, 0])
-    assert.ok(raw.writtenBytes < SOCKETS_HOLD, `${raw.writtenBytes} bytes were taken`)
-    place[Symbol.dispose]()
-    assert.equal(largeAnswers.reading, 0)
   })
 
   test('no more interim answers are taken than a head has bytes', async () => {

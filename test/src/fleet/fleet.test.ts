@@ -32,6 +32,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
       connectTimeoutMs: 5_000,
       idleTimeoutMs: 5_000,
       probeTimeoutMs: 5_000,
+      listTimeoutMs: 5_000,
       probeIntervalMs: PROBE_MS,
       failuresMax: 3,
       lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
@@ -288,7 +289,8 @@ describe('the fleet', { timeout: 240_000 }, () => {
       [false, probedAt, '1.2.3', undefined, 'open'],
     )
     await assert.rejects(slow.readersOf('d0'), { code: 'device-unreachable' })
-    await assert.rejects(member.captures.get(0, new AbortController().signal), { code: 'device-unreachable' })
+    const asking = { maxAgeMs: 0, signal: new AbortController().signal }
+    await assert.rejects(member.captures.holding('lab', asking), { code: 'device-unreachable' })
     assert.deepEqual(asked(), before)
     slow.replace([asDevice(first()), d1])
     await eventually(() => heard.length === 2, { limitMs: 5_000, message: 'it is up' })
@@ -318,46 +320,6 @@ describe('the fleet', { timeout: 240_000 }, () => {
       assert.match(text, line)
     fleet.replace([])
     assert.doesNotMatch(await metrics.text(), /^capfleet_device_\w+\{/m)
-  })
-
-  test('one list answers all who ask at the same time, and whoever leaves takes nobody along', async () => {
-    const { captures } = fleet.get('d0')
-    first().captures = [{ StreamName: 'lab' }]
-    const leaving = new AbortController()
-    const staying = new AbortController().signal
-    const left = captures.get(1_000, leaving.signal)
-    const all = Array.from({ length: 100 }, () => captures.get(1_000, staying))
-    leaving.abort(new CapfleetError('draining', 'gone'))
-    await assert.rejects(left, { code: 'draining' })
-    for (const list of await Promise.all(all)) assert.equal(list[0]?.name, 'lab')
-    assert.equal(first().requests.length, 1)
-    await captures.get(0, staying)
-    captures.forget()
-    await captures.get(1_000, staying)
-    assert.equal(first().requests.length, 3)
-  })
-
-  test('however many ask for a list that is as new as their question, two are read, one after the other', async () => {
-    const { captures } = fleet.get('d0')
-    const { signal } = new AbortController()
-    first().captures = [{ StreamName: 'old' }]
-    const early = captures.get(0, signal)
-    // Those that come later must see what changes now.
-    await first().until(() => first().requests.length === 1)
-    first().captures = [{ StreamName: 'new' }]
-    const late = await Promise.all(Array.from({ length: 100 }, () => captures.get(0, signal)))
-    for (const list of late) assert.equal(list[0]?.name, 'new')
-    await early
-    assert.equal(first().requests.length, 2)
-  })
-
-  test('a list that failed is not kept', async () => {
-    const { captures } = fleet.get('d0')
-    const { signal } = new AbortController()
-    first().behaviour = { body: Buffer.from('<html>') }
-    await assert.rejects(captures.get(60_000, signal), { code: 'device-protocol' })
-    first().behaviour = {}
-    assert.deepEqual(await captures.get(60_000, signal), [])
   })
 })
 

@@ -39,6 +39,7 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
       connectTimeoutMs: 500,
       idleTimeoutMs: 500,
       probeTimeoutMs: 300,
+      listTimeoutMs: 300,
       probeIntervalMs: 3_600_000,
       failuresMax: 1_000_000,
       lists: { bytesMax: 1_000_000, entriesMax: 1_000 },

@@ -23,6 +23,7 @@ describe('what is asked of a device whose packets are wanted', { timeout: 240_00
       connectTimeoutMs: 500,
       idleTimeoutMs: 500,
       probeTimeoutMs: 300,
+      listTimeoutMs: 300,
       probeIntervalMs: 3_600_000,
       failuresMax: 1_000_000,
       lists: { bytesMax: 1_000_000, entriesMax: 1_000 },

@@ -30,6 +30,7 @@ function setUp() {
     connectTimeoutMs: 200,
     idleTimeoutMs: 200,
     probeTimeoutMs: 200,
+    listTimeoutMs: 200,
     probeIntervalMs: 60_000,
     failuresMax: 5,
     lists: { bytesMax: 1_000_000, entriesMax: 1_000 },

@@ -139,20 +139,29 @@ describe('the lists of the fleet', { timeout: 240_000 }, () => {
     assert.match(answer.headers['content-type'] ?? '', /^application\/json/)
   })
 
-  test('of many entries arrive whole', async () => {
-    const entries = 30_000
-    first().captures = Array.from({ length: entries }, (_, index) =>
-      capture(`c${index}`, BigInt(entries - index)),
-    )
-    const { response } = await httpOpen(`${world.gateway.url}/stream/list`, {
-      headers: world.gateway.as.viewer,
+  for (const givesParts of [true, false])
+    test(`of many captures of one device arrive whole (parts: ${givesParts})`, async () => {
+      const entries = 50_000
+      first().behaviour = { givesParts }
+      first().captures = Array.from({ length: entries }, (_, index) =>
+        capture(`c${index}`, BigInt(entries - index)),
+      )
+      const { response } = await httpOpen(`${world.gateway.url}/stream/list`, {
+        headers: world.gateway.as.viewer,
+      })
+      let text = ''
+      for await (const chunk of response) text += chunk
+      const { List } = JSON.parse(text) as ListAnswer
+      assert.equal(List.length, entries)
+      assert.ok(List.every(({ StreamName }, index) => StreamName === `c${index}`))
+      const newest = await ask('/stream/list?Limit=2&Device=d0')
+      assert.deepEqual(
+        (newest.json() as unknown as ListAnswer).List.map(({ StreamName }) => StreamName),
+        ['c0', 'c1'],
+      )
+      first().answers.set('/stream/ssize', { List: [] })
+      assert.equal((await ask('/stream/ssize?StreamName=c49999')).json().Device, 'd0')
     })
-    let text = ''
-    for await (const chunk of response) text += chunk
-    const { List } = JSON.parse(text) as ListAnswer
-    assert.equal(List.length, entries)
-    assert.ok(List.every(({ StreamName }, index) => StreamName === `c${index}`))
-  })
 
   test('of splits lead to the device, and keep what it said beside them', async () => {
     first().captures = [capture('lab_20260101_1000', 1n)]
