@@ -70,15 +70,14 @@ export async function openWorker(
 
 /** Fails with bad-config when this worker would look for packets elsewhere than others put them. */
 async function checkSpool({ spool, store }: SharedExports): Promise<void> {
-  let name: string
   try {
-    name = await spool.prepare()
+    await spool.prepare()
   } catch (cause) {
     throw new CapfleetError('bad-config', `exports.spool cannot be used: ${(cause as Error).message}`, {
       cause,
     })
   }
-  if (await store.sharesSpool(name)) return
+  if (await store.sharesSpool(spool.name)) return
   throw new CapfleetError(
     'bad-config',
     `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,

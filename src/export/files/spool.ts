@@ -35,16 +35,19 @@ export type SpooledWindow = Pick<ExportWindow, 'index' | 'beginNs' | 'endNs'>
 /** Where things lie. */
 export class Spool {
   readonly #root: string
+  #name = ''
 
   constructor(root: string) {
     this.#root = root
   }
 
-  /**
-   * Makes the folder, and gives its own name, by which workers see whether they share it. Fails as mkdir and open do.
-   */
-  async prepare(): Promise<string> {
+  /** Makes the folder, which has a name of its own then. Fails as mkdir and open do. */
+  async prepare(): Promise<void> {
     await mkdir(this.#root, { recursive: true, mode: 0o700 })
+    this.#name = await this.#readOrGiveName()
+  }
+
+  async #readOrGiveName(): Promise<string> {
     const path = join(this.#root, NAME_FILE)
     const known = await readFile(path, 'utf8').catch(ignoreMissing)
     if (known !== undefined) return known
@@ -57,6 +60,11 @@ export class Spool {
     })
     await unlink(part)
     return await readFile(path, 'utf8')
+  }
+
+  /** Name in the folder, by which workers see whether they share it. REQUIRES: prepare() has resolved. */
+  get name(): string {
+    return this.#name
   }
 
   get path(): string {

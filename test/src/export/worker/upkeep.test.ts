@@ -10,22 +10,11 @@ import { Spool } from '../../../../src/export/files/spool.ts'
 import type { ExportParts } from '../../../../src/export/run/export-parts.ts'
 import { runUpkeep } from '../../../../src/export/worker/upkeep.ts'
 import { scheduleStand } from '../../../support/exports/schedule-stand.ts'
+import { storedOrder } from '../../../support/exports/stored-order.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
-const orderAt = (createdMs: number, target: string): ExportOrder => ({
-  id: `00000000-0000-4000-8000-${String(createdMs).padStart(12, '0')}`,
-  user: 'ann',
-  createdMs,
-  plan: { kind: 'timerange', query: 'TSBegin=1&TSEnd=2&TSUnit=nanos', capturesMax: null, devices: ['d0'] },
-  dedupNs: null,
-  align: false,
-  partTimeNs: null,
-  partBytes: null,
-  target,
-  onMissing: 'fail',
-  reason: null,
-  scheduleId: null,
-})
+const orderAt = (createdMs: number, target: string): ExportOrder =>
+  storedOrder({ id: `00000000-0000-4000-8000-${String(createdMs).padStart(12, '0')}`, createdMs, target })
 
 test('a target that is gone, or away, keeps the files of others no longer than they are to be kept', async () => {
   await using stand = await scheduleStand()
