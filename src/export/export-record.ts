@@ -89,6 +89,14 @@ export interface FileHeader {
   readonly nanoseconds: boolean
 }
 
+/** How far the files of a piece have been read that is filled. */
+export interface KeptPlace {
+  /** From 0. */
+  readonly file: number
+  /** Of its records, before compression. */
+  readonly bytes: number
+}
+
 /** How a piece of the ordered time is fetched. */
 export interface Measured {
   /** Devices whose packets are left out, because they could not be asked. */
@@ -120,6 +128,8 @@ export interface Checkpoint {
   readonly offsetsNs: Readonly<Record<string, string>> | null
   readonly fetchedBytes: string
   readonly estimatedBytes: string | null
+  /** While holes are filled: what of the present piece's files is in the new ones already. */
+  readonly kept?: KeptPlace
 }
 
 /** What a partial export was before its holes began to be filled: it is so again when that fails. */

@@ -183,6 +183,14 @@ export class ExportWorld implements AsyncDisposable {
     return this.until(id, ({ state }) => ENDED.includes(state), limitMs)
   }
 
+  /** Waits until the gateway asks a device again that was down: until it has answered a probe, requests fail at once. */
+  async isAnswering(device: string): Promise<void> {
+    await eventually(
+      async () => (await this.call(`/devices/${device}/api/v1/system/version`)).status === 200,
+      { limitMs: 60_000, message: `${device} is back` },
+    )
+  }
+
   /** The files of a new export, which is complete. */
   async exported(query: string): Promise<Buffer[]> {
     const id = await this.ordered(query)
