@@ -16,6 +16,13 @@ export interface ReportedFailure {
   readonly detail: string
 }
 
+/** Why an export has not begun to fetch the time that comes next. */
+export interface Waiting {
+  /** The device that is waited for. */
+  readonly device: string
+  readonly detail: string
+}
+
 /** A half-open range of time of which a device's packets are not in the files. */
 export interface Hole {
   readonly fromNs: string
@@ -154,6 +161,7 @@ export interface ExportRecord {
   readonly endedMs: number | undefined
   readonly expiresMs: number | undefined
   readonly error: ReportedFailure | undefined
+  readonly waiting: Waiting | undefined
   readonly files: readonly ExportedFile[]
   /** Present while its holes are being filled. */
   readonly base: FillBase | undefined
@@ -215,6 +223,7 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
     ratio,
     bytesPerSecond: elapsedMs > 0 && fetched > 0 ? Math.round(fetched / (elapsedMs / 1_000)) : null,
     etaMs: stage === 'ended' ? null : leftMs,
+    waiting: stage === 'ended' ? null : (record.waiting ?? null),
   }
 }
 

@@ -19,6 +19,7 @@ import {
   type ExportState,
   type FillBase,
   type ReportedFailure,
+  type Waiting,
 } from './export-record.ts'
 
 export interface ExportStoreOptions {
@@ -51,6 +52,8 @@ export interface ExportChange {
   readonly expiresMs?: number
   /** null: it had one and has none any more. */
   readonly error?: ReportedFailure | null
+  /** null: it waits no longer. */
+  readonly waiting?: Waiting | null
   readonly files?: readonly ExportedFile[]
   /** null: nothing is filled any more. */
   readonly base?: FillBase | null
@@ -377,6 +380,7 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
     endedMs: number(fields.endedMs),
     expiresMs: number(fields.expiresMs),
     error: parsed<ReportedFailure>(fields.error),
+    waiting: parsed<Waiting>(fields.waiting),
     files: parsed<ExportedFile[]>(fields.files) ?? [],
     base: parsed<FillBase>(fields.base),
     fills: number(fields.fills) ?? 0,

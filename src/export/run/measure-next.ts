@@ -2,10 +2,10 @@
  * The piece of an order that comes next: measured on all devices that can be read, once they have the packets of its
  * time, and with room kept for it.
  */
-import { CapfleetError } from '../../base/error.ts'
+import { CapfleetError, secondsText } from '../../base/error.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { pieceQuery } from '../export-pieces.ts'
-import type { Checkpoint, FillBase } from '../export-record.ts'
+import { type Checkpoint, type FillBase, LIVE_STATES } from '../export-record.ts'
 import { judgeFailure } from './device-trouble.ts'
 import { type ExportParts, Later } from './export-parts.ts'
 import { reserveSpace } from './export-space.ts'
@@ -14,6 +14,7 @@ import { flushWaitMs } from './flushed-device.ts'
 import { keptHeader } from './kept-records.ts'
 import { measurePiece, type Measuring as PieceMeasuring } from './measure-piece.ts'
 import { targetOf } from './publish-export.ts'
+import { refuseReplaced } from './same-devices.ts'
 
 export interface Measuring {
   readonly order: ExportOrder
@@ -43,9 +44,10 @@ export async function measureNext(parts: ExportParts, measuring: Measuring): Pro
     const asked = askedPiece(parts, measuring, leftOut)
     if (asked.devices.length === 0) return withoutDevices(checkpoint, leftOut)
     try {
-      const lateMs = await timeToFlushMs(parts, asked.devices, { endNs: asked.query.endNs, signal })
-      if (lateMs > 0 && ordered.length > 0) return undefined
-      if (lateMs > 0) throw new Later(lateMs)
+      for (const device of asked.devices) await refuseReplaced(parts, order, device, signal)
+      const late = await latestDevice(parts, asked.devices, { endNs: asked.query.endNs, signal })
+      if (late !== undefined && ordered.length > 0) return undefined
+      if (late !== undefined) return await waitFor(parts, order, late, asked.query.endNs)
       const options = { order, spanBytes, estimateTimeoutMs, waitMs, id, signal }
       const { header, stepNs, bytes, isExact } = await measurePiece(parts, { ...asked, ...options })
       if (bytes !== undefined) await reserve(parts, { ...measuring, asked, bytes, isExact })
@@ -95,12 +97,18 @@ function withoutDevices({ estimatedBytes, offsetsNs }: Checkpoint, leftOut: read
 /** More than a device that is late is waited for before it counts as one that cannot be read. */
 const FLUSH_LATE_MS = 600_000
 
-/** How long to wait before all devices may have their packets up to a time; 0: they have. */
-async function timeToFlushMs(
+interface LateDevice {
+  readonly device: string
+  /** How long to wait before it is asked again. */
+  readonly waitMs: number
+}
+
+/** The device that is waited for the longest; undefined: all may have their packets up to a time. */
+async function latestDevice(
   { fleet, limits }: ExportParts,
   devices: readonly string[],
   { endNs, signal }: { readonly endNs: bigint; readonly signal: AbortSignal },
-): Promise<number> {
+): Promise<LateDevice | undefined> {
   const question = {
     endNs,
     nowMs: Date.now(),
@@ -109,8 +117,32 @@ async function timeToFlushMs(
     timeoutMs: limits.estimateTimeoutMs,
     signal,
   }
-  const waits = await Promise.all(devices.map((device) => flushWaitMs(fleet.get(device), question)))
-  return Math.max(0, ...waits)
+  const asked = devices.map(async (device) => ({
+    device,
+    waitMs: await flushWaitMs(fleet.get(device), question),
+  }))
+  const [latest] = (await Promise.all(asked)).sort((a, b) => b.waitMs - a.waitMs)
+  return latest !== undefined && latest.waitMs > 0 ? latest : undefined
+}
+
+/** What is over soon needs no explanation. */
+const BRIEF_MS = 1_000
+
+/** Says in the export why it waits. Throws Later. */
+async function waitFor(
+  { store, fleet, log }: ExportParts,
+  order: ExportOrder,
+  { device, waitMs }: LateDevice,
+  endNs: bigint,
+): Promise<never> {
+  if (waitMs <= BRIEF_MS) throw new Later(waitMs)
+  const offsetMs = Number((fleet.clockOf(device)?.offsetNs ?? 0n) / 1_000_000n)
+  const skew = `${secondsText(Math.abs(offsetMs))} ${offsetMs < 0 ? 'behind' : 'ahead of'} ours`
+  const end = new Date(Number(endNs / 1_000_000n)).toISOString()
+  const detail = `device ${device} does not have all packets before ${end} yet; its clock is ${skew}`
+  log.info('export.waiting', { exportId: order.id, device, detail, waitMs })
+  await store.change(order, { waiting: { device, detail } }, { states: LIVE_STATES })
+  throw new Later(waitMs)
 }
 
 interface Reserving extends Measuring {

@@ -195,7 +195,7 @@ class Turn implements AsyncDisposable {
       signal: this.#watch.signal,
     })
     if (found === undefined) return false
-    await this.#keep({ checkpoint: { ...this.#checkpoint, ...found } })
+    await this.#keep({ checkpoint: { ...this.#checkpoint, ...found }, waiting: null })
     return true
   }
 

@@ -95,6 +95,7 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
   refuseWhileDraining(parts)
   const order = orderOf({
     ...asked,
+    fleet: parts.fleet,
     defaultTarget: targetName(parts.exports.targets, asked.exported),
     user: ctx.state.caller?.name ?? '',
     quotas: ctx.state.caller?.bounds.quotas,

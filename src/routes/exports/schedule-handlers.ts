@@ -124,6 +124,7 @@ async function refuseBadOrder(ctx: RouteContext, parts: GatewayParts): Promise<v
   const defaultTarget = targetName(parts.exports.targets, exported)
   orderOf({
     plan,
+    fleet: parts.fleet,
     options: parseGatewayOptions(given),
     exported,
     defaultTarget,

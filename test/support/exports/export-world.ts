@@ -46,9 +46,19 @@ export interface ShownExport {
   readonly devices: readonly {
     readonly device: string
     readonly retries: number
-    readonly missing: readonly { readonly fromNs: string; readonly toNs: string; readonly final: boolean }[]
+    readonly missing: readonly {
+      readonly fromNs: string
+      readonly toNs: string
+      readonly final: boolean
+      readonly error: { readonly code: string }
+    }[]
   }[]
-  readonly progress: { readonly stage: string; readonly fetchedBytes: string; readonly doneNs: string | null }
+  readonly progress: {
+    readonly stage: string
+    readonly fetchedBytes: string
+    readonly doneNs: string | null
+    readonly waiting: { readonly device: string; readonly detail: string } | null
+  }
 }
 
 /** All that the captures have. */
