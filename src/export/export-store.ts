@@ -21,6 +21,7 @@ import {
   type ReportedFailure,
   type Waiting,
 } from './export-record.ts'
+import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
   readonly redis: RedisTarget
@@ -334,9 +335,6 @@ export class ExportStore implements AsyncDisposable {
     return `${this.#prefix}:key:${user}:${createHash('sha256').update(key).digest('hex')}`
   }
 }
-
-/** Of schedules, too. */
-export const EXPORT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
 

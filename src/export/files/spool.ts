@@ -7,6 +7,7 @@ import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'n
 import { join } from 'node:path'
 import type { BodyPlaces } from '../../fetch/position.ts'
 import type { ExportWindow, Hole, ReportedFailure } from '../export-record.ts'
+import { EXPORT_ID } from '../target/finished-file.ts'
 import { FileWriter, storing } from './file-writer.ts'
 
 /** What became of a span. */
@@ -99,10 +100,12 @@ export class Spool {
       await rm(folder, { recursive: true, force: true })
   }
 
-  /** Ids of the exports that have anything there. */
+  /** Ids of the exports that have anything there. What has another name is not ours and stays. */
   async exports(): Promise<readonly string[]> {
     const names = await readdir(this.#root)
-    return [...new Set(names.map((name) => name.replace(/\..*/, '')))].filter((name) => name !== '')
+    return [...new Set(names.map((name) => name.replace(/\.result$/, '')))].filter((name) =>
+      EXPORT_ID.test(name),
+    )
   }
 }
 
