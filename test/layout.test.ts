@@ -65,6 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/fetch',
     'src/export/export-order.ts',
     'src/export/export-record.ts',
+    'src/export/target/finished-file.ts',
   ],
   'src/export': [
     'src/export/target',
