@@ -16,7 +16,7 @@ import {
   timeZoneSchema,
 } from './base/setting-schemas.ts'
 import { exportTargetsSchema } from './export/target/export-targets.ts'
-import { deviceSchema, discoverySchema } from './fleet/roster/device-settings.ts'
+import { deviceSchema, discoverySchema, refuseUrlTwice } from './fleet/roster/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 import { redisSchema } from './redis/redis-settings.ts'
 
@@ -122,7 +122,11 @@ export const gatewayConfigSchema = z
     listen: listenSchema(8080),
     home: z.string().default('.capfleet/gateway'),
     redis: redisSchema,
-    devices: z.array(deviceSchema).default([]).superRefine(refuseNameTwice('devices')),
+    devices: z
+      .array(deviceSchema)
+      .default([])
+      .superRefine(refuseNameTwice('devices'))
+      .superRefine(refuseUrlTwice),
     deviceDiscovery: z.array(discoverySchema).default([]),
     auth: z.strictObject({
       users: z.string(),

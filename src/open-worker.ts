@@ -12,7 +12,7 @@ import { openAudit } from './open-audit.ts'
 import { openExports, type SharedExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { openWorkerRedis } from './open-redis.ts'
-import { joinScheduler } from './parts.ts'
+import { joinScheduler, watchShared } from './parts.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 
 export interface WorkerParts {
@@ -45,6 +45,7 @@ export async function openWorker(
   const busyOf = async () => new Set<string>()
   const roster = owner.use(new FleetRoster({ fleet, busyOf, log }))
   await roster.configure(await planRoster(config, configPath))
+  watchShared(config, { redis, fleet, metrics, log }, owner)
   const shared = await openExports(config, configPath, { redis, log }, owner)
   for (const target of shared.targets.values()) await target.check()
   await checkSpool(shared)
@@ -70,15 +71,14 @@ export async function openWorker(
 
 /** Fails with bad-config when this worker would look for packets elsewhere than others put them. */
 async function checkSpool({ spool, store }: SharedExports): Promise<void> {
-  let name: string
   try {
-    name = await spool.prepare()
+    await spool.prepare()
   } catch (cause) {
     throw new CapfleetError('bad-config', `exports.spool cannot be used: ${(cause as Error).message}`, {
       cause,
     })
   }
-  if (await store.sharesSpool(name)) return
+  if (await store.sharesSpool(spool.name)) return
   throw new CapfleetError(
     'bad-config',
     `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,

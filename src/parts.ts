@@ -17,6 +17,7 @@ import { CallLimits } from './fleet/call-limits.ts'
 import { FleetEvents } from './fleet/events/fleet-events.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
+import { SharedRoster } from './fleet/roster/shared-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { LiveLimit } from './http/live-limit.ts'
 import { PageFiles } from './http/page-files.ts'
@@ -31,6 +32,7 @@ import { openGatewayRedis } from './open-redis.ts'
 import { openTokens } from './open-tokens.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import { isPrivate } from './redis/redis-settings.ts'
+import { RedisWatch } from './redis/redis-watch.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import { DownloadOutcomes } from './serve/download-outcomes.ts'
 import { ReceiptStore } from './serve/receipt-store.ts'
@@ -84,6 +86,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
   await owner.configure(roster)
+  watchShared(config, { redis, fleet, metrics, log }, building)
   const exports = await openExports(config, configPath, { redis, log }, building)
   publishExports(exports.store, () => leases.reachable, metrics)
   const changes = building.use(new ExportChanges({ redis, store: exports.store, log }))
@@ -198,6 +201,16 @@ function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metric
     gauge.set(receipts.pending),
   )
   return receipts
+}
+
+/** Looks after what the programs on one Redis share, until `owner` ends it. */
+export function watchShared(
+  { redis: { keyPrefix } }: GatewayConfig,
+  { redis, fleet, metrics, log }: Pick<SchedulerParts, 'redis' | 'fleet' | 'metrics' | 'log'>,
+  owner: AsyncDisposableStack,
+): void {
+  owner.use(new RedisWatch({ redis, log, metrics }))
+  owner.use(new SharedRoster({ fleet, redis, keyPrefix, log, metrics }))
 }
 
 async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): Promise<ReadonlySet<string>> {

@@ -20,6 +20,8 @@ export const EVENT_KINDS = [
   'capture-failed',
   'schedule-waiting',
   'packets-dropped',
+  'port-down',
+  'port-up',
   'disk-error',
   'disk-recovered',
   'clock-stepped',

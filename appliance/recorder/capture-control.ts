@@ -219,7 +219,7 @@ export class CaptureControl implements AsyncDisposable {
       startNs: recording?.capture.startNs ?? this.#left?.startNs ?? 0n,
       ports: [...driver.ports],
       counts: recording?.counts ?? NO_COUNTS,
-      message: this.#state.message || (recording?.diskProblem ?? ''),
+      message: this.#state.message || (recording?.problem ?? ''),
       waitingRow: isManual ? (schedule.due?.name ?? '') : '',
       skippedRow: schedule.skippedRow,
     }

@@ -48,12 +48,12 @@ export class Recording {
     return this.#tally.countsOf(this.#driver.counts(), this.#rates.perSecond)
   }
 
-  /** What goes wrong with the disk now; "" = nothing. */
-  get diskProblem(): string {
-    return this.#watch.diskProblem
+  /** What goes wrong with the disk or the ports now; "" = nothing. */
+  get problem(): string {
+    return this.#watch.problem
   }
 
-  /** Rates, and events of drops and of the disk. Also while another call is under way. */
+  /** Rates, and events of drops, of the ports and of the disk. Also while another call is under way. */
   observe(monotonicMs: number): void {
     const counts = this.#driver.counts()
     this.#rates.sample(counts, monotonicMs)

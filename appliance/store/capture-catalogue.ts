@@ -208,7 +208,7 @@ async function allGrown(captures: readonly KnownCapture[]): Promise<readonly Sto
   for (const capture of captures) if (capture.isActive) grown.set(capture, await capture.grown())
   const all = captures.map((capture) => grown.get(capture) ?? capture.finished)
   // The first packets of a capture may be older than its record says: what is listed must be in the order that it shows.
-  return all.sort(newestFirst)
+  return grown.size === 0 ? all : all.sort(newestFirst)
 }
 
 /** The name that the capture was started with; the full name of one whose name has no time at its end. */

@@ -133,6 +133,12 @@ export class ExportJobs implements AsyncDisposable {
     await askRedis(() => this.upkeep.add('clean', { exportId }, retried))
   }
 
+  /** Has a worker sweep every `everyMs`. Harmless when one is already due: its time stays the same. */
+  async keepSweeping(everyMs: number): Promise<void> {
+    const job = { name: 'sweep', data: {}, opts: GONE_AT_ONCE }
+    await askRedis(() => this.upkeep.upsertJobScheduler('sweep', { every: everyMs }, job))
+  }
+
   /**
    * Has a worker look at a schedule whenever it comes round. Harmless for one that is known; what is lost here costs
    * punctuality alone.

@@ -19,7 +19,9 @@ import {
   type ExportState,
   type FillBase,
   type ReportedFailure,
+  type Waiting,
 } from './export-record.ts'
+import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
   readonly redis: RedisTarget
@@ -51,6 +53,8 @@ export interface ExportChange {
   readonly expiresMs?: number
   /** null: it had one and has none any more. */
   readonly error?: ReportedFailure | null
+  /** null: it waits no longer. */
+  readonly waiting?: Waiting | null
   readonly files?: readonly ExportedFile[]
   /** null: nothing is filled any more. */
   readonly base?: FillBase | null
@@ -332,9 +336,6 @@ export class ExportStore implements AsyncDisposable {
   }
 }
 
-/** Of schedules, too. */
-export const EXPORT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
 
 /** defineCommand() cannot tell the types what it defined. */
@@ -377,6 +378,7 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
     endedMs: number(fields.endedMs),
     expiresMs: number(fields.expiresMs),
     error: parsed<ReportedFailure>(fields.error),
+    waiting: parsed<Waiting>(fields.waiting),
     files: parsed<ExportedFile[]>(fields.files) ?? [],
     base: parsed<FillBase>(fields.base),
     fills: number(fields.fills) ?? 0,

@@ -71,7 +71,7 @@ test('3. ULL, &&, a trailing & and rand= are accepted on every path', async () =
     '/pcap/del': 'StreamName=nosuch',
     '/sysmaster/capture_start': 'StreamName=ull',
   }
-  for (const { path } of APPLIANCE_ROUTES) {
+  for (const { path } of APPLIANCE_ROUTES.filter(({ method }) => method === 'GET')) {
     const query =
       parameters[path] ??
       `StreamName=${FULL_NAME}&&Start=${START_NS}ULL&Stop=${START_NS + 1n}ULL&TSBegin=${START_NS}ULL&TSEnd=${START_NS + 1n}ULL`

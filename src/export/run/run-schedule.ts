@@ -113,6 +113,7 @@ async function runOrder(
   const exported = readParameters(EXPORT_PARAMETERS, given)
   return orderOf({
     plan: planDownload(query, names, ordering.devicesMax),
+    fleet,
     options: parseGatewayOptions(given),
     exported,
     defaultTarget: targetName(targets, exported),

@@ -15,7 +15,8 @@ import {
 } from '../export-jobs.ts'
 import { LIVE_STATES } from '../export-record.ts'
 import { type ExportParts, Later } from '../run/export-parts.ts'
-import { failExport, runExport, type WriterTurn } from '../run/run-export.ts'
+import { failExport } from '../run/fail-export.ts'
+import { runExport, type WriterTurn } from '../run/run-export.ts'
 import { type RunningJob, runSpan } from '../run/run-span.ts'
 import { type IsolatedAnswer, type IsolatedRequest, writingJob } from './isolated-job.ts'
 import { runUpkeep } from './upkeep.ts'
@@ -56,7 +57,7 @@ export class ExportWorker implements AsyncDisposable {
   #isolated = 0
 
   constructor(parts: ExportParts, options: ExportWorkerOptions) {
-    const { log, store, jobs } = parts
+    const { log, store, jobs, spool } = parts
     const { fetches, writes, metrics, timings } = options
     this.#parts = parts
     this.#options = options
@@ -78,14 +79,15 @@ export class ExportWorker implements AsyncDisposable {
       { queue: jobs.write, taken: write },
       { queue: jobs.upkeep, taken: upkeep },
     ]
-    this.#canary = new WorkerCanary({ store, log, metrics, name: this.name, timings, watched })
+    const restore = async () => {
+      await jobs.keepSweeping(timings.upkeepMs)
+      if (!(await store.sharesSpool(spool.name))) log.error('export.spool-differs', { spool: spool.path })
+    }
+    this.#canary = new WorkerCanary({ store, log, metrics, name: this.name, timings, watched, restore })
   }
 
-  /** Takes jobs from now on. Fails as Redis does. */
+  /** Starts to take jobs. */
   async start(): Promise<void> {
-    const { upkeepMs } = this.#options.timings
-    const sweep = { name: 'sweep', data: {}, opts: { removeOnComplete: true, removeOnFail: true } }
-    await this.#parts.jobs.upkeep.upsertJobScheduler('sweep', { every: upkeepMs }, sweep)
     for (const queue of this.#queues) queue.start()
     await this.#canary.start()
   }

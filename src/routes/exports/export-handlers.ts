@@ -8,6 +8,7 @@ import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../..
 import type { Idempotency } from '../../export/export-store.ts'
 import { asBefore, fillingOf, isFillable } from '../../export/run/fill-export.ts'
 import { type DownloadPlan, planDownload } from '../../fleet/plan.ts'
+import { refuseBody } from '../../http/request-body.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../query/export-options.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../../query/gateway-options.ts'
 import { ignoredNames } from '../../query/ignored-names.ts'
@@ -20,12 +21,7 @@ import { captureHolder } from '../request/capture-holder.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { selectedSources } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
-import {
-  refuseBody,
-  refuseUnsafeChange,
-  refuseWhileDraining,
-  refuseWithoutForm,
-} from '../request/refuse-request.ts'
+import { refuseUnsafeChange, refuseWhileDraining, refuseWithoutForm } from '../request/refuse-request.ts'
 import type { RouteContext } from '../route.ts'
 
 type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
@@ -95,6 +91,7 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
   refuseWhileDraining(parts)
   const order = orderOf({
     ...asked,
+    fleet: parts.fleet,
     defaultTarget: targetName(parts.exports.targets, asked.exported),
     user: ctx.state.caller?.name ?? '',
     quotas: ctx.state.caller?.bounds.quotas,

@@ -6,6 +6,7 @@ import { CapfleetError } from '../../base/error.ts'
 import { givenParameters, takeNoParameters } from '../../contract/request-parameters.ts'
 import { orderOf, targetName } from '../../export/export-order.ts'
 import type { Schedule, ScheduleRecord } from '../../export/schedule-store.ts'
+import { refuseBody } from '../../http/request-body.ts'
 import { nextCronMs } from '../../query/cron-times.ts'
 import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
 import { FLEET_PARAMETERS, parseGatewayOptions } from '../../query/gateway-options.ts'
@@ -18,7 +19,7 @@ import { type GivenParameters, readParameters, refuseMiscased } from '../../quer
 import type { GatewayParts } from '../gateway-parts.ts'
 import { seesOthers } from '../request/caller-bounds.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
-import { refuseBody, refuseUnsafeChange } from '../request/refuse-request.ts'
+import { refuseUnsafeChange } from '../request/refuse-request.ts'
 import type { RouteContext } from '../route.ts'
 import { idempotencyOf, planExport } from './export-handlers.ts'
 
@@ -124,6 +125,7 @@ async function refuseBadOrder(ctx: RouteContext, parts: GatewayParts): Promise<v
   const defaultTarget = targetName(parts.exports.targets, exported)
   orderOf({
     plan,
+    fleet: parts.fleet,
     options: parseGatewayOptions(given),
     exported,
     defaultTarget,

@@ -155,6 +155,16 @@ test('only the role full may start and stop, and no page of another site', async
   assert.equal((await json(STATUS)).State, 'idle')
 })
 
+test('starts and stops by POST, as a gateway does, and takes no body', async () => {
+  const started = await appliance.get(`${START}?StreamName=posted`, { method: 'POST' })
+  assert.deepEqual([started.status, started.json().State], [200, 'running'])
+  const headers = { 'Content-Length': '8' }
+  const withBody = await appliance.get(STOP, { method: 'POST', headers })
+  assert.deepEqual([withBody.status, withBody.json().code], [400, 'bad-parameter'])
+  const stopped = await appliance.get(STOP, { method: 'POST' })
+  assert.deepEqual([stopped.status, stopped.json().StreamName], [200, started.json().StreamName])
+})
+
 test('Until takes next only', async () => {
   const answer = await appliance.get(`${STOP}?Until=tomorrow`)
   assert.deepEqual([answer.status, answer.json().param], [400, 'Until'])

@@ -339,6 +339,21 @@ test('a disk that fails is a message and an event, not an end', async () => {
   ])
 })
 
+test('a port that goes down is a message and an event, and so is its return', async () => {
+  await using stage = await stageAt()
+  const { name } = await stage.control.start({ baseName: 'a' }, never)
+  stage.engine.count(0, { isUp: false })
+  await stage.pass(250)
+  const { state, message } = stage.control.report()
+  assert.equal(state, 'running')
+  assert.match(message, /^cap0 captures nothing: its interface is down, has no carrier or is gone$/)
+  await stage.pass(250)
+  stage.engine.count(0, { isUp: true })
+  await stage.pass(250)
+  assert.equal(stage.control.report().message, '')
+  assert.deepEqual(stage.events.slice(1), [`port-down ${name}`, `port-up ${name}`])
+})
+
 test('folders that are no ports do not disturb a recovery', async () => {
   await using stage = await stageAt()
   await stage.control.start({ baseName: 'a' }, never)

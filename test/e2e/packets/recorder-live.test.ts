@@ -1,7 +1,7 @@
 // The real recorder on a real interface: what comes in is stored, over rolls, restarts and failures.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -246,6 +246,32 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE, timeout: 180_000 },
     })
     await assert.rejects(recorder.client.stopCapture(false), { code: 'capture-scheduled' })
     await sender[Symbol.asyncDispose]()
+  })
+
+  test('whose interface goes away says so, and captures again when it is back', async () => {
+    await using stage = await stageWith({})
+    const { recorder, wire } = stage
+    const inside = (...args: string[]) =>
+      run(...inNamespace(wire.receiver, ['ip', 'link', 'set', wire.interfaceName, ...args]))
+    const says = (pattern: RegExp) =>
+      eventually(async () => pattern.test((await recorder.client.captureReport()).message), {
+        limitMs: LIMIT_MS,
+        message: `the recorder says ${pattern}`,
+      })
+    await recorder.client.startCapture('live')
+    await inside('down')
+    await says(/^cap\d captures nothing: /)
+    assert.equal((await recorder.client.captureReport()).state, 'running')
+    await inside('up')
+    await says(/^$/)
+    const told = async () => {
+      const text = await readFile(join(recorder.storePath, 'events.jsonl'), 'utf8')
+      return [...text.matchAll(/"(port-\w+)"/g)].map(([, kind]) => kind).join()
+    }
+    await eventually(async () => (await told()) === 'port-down,port-up', {
+      limitMs: LIMIT_MS,
+      message: 'both are events',
+    })
   })
 
   test('whose active capture is damaged goes on under a new name', async () => {

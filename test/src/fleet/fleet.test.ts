@@ -86,6 +86,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     await probed()
     await eventually(() => reportOf('d0').status !== undefined, { limitMs: 5_000, message: 'the status' })
     assert.deepEqual(reportOf('d0').status, {
+      serial: undefined,
       readers: undefined,
       ptp: undefined,
       capture: { state: 'running', name: 'lab', gbps: 1.5, mpps: undefined, drops: undefined },

@@ -46,9 +46,19 @@ export interface ShownExport {
   readonly devices: readonly {
     readonly device: string
     readonly retries: number
-    readonly missing: readonly { readonly fromNs: string; readonly toNs: string; readonly final: boolean }[]
+    readonly missing: readonly {
+      readonly fromNs: string
+      readonly toNs: string
+      readonly final: boolean
+      readonly error: { readonly code: string }
+    }[]
   }[]
-  readonly progress: { readonly stage: string; readonly fetchedBytes: string; readonly doneNs: string | null }
+  readonly progress: {
+    readonly stage: string
+    readonly fetchedBytes: string
+    readonly doneNs: string | null
+    readonly waiting: { readonly device: string; readonly detail: string } | null
+  }
 }
 
 /** All that the captures have. */
@@ -181,6 +191,14 @@ export class ExportWorld implements AsyncDisposable {
   /** The export when it has ended. */
   ended(id: string, limitMs?: number): Promise<ShownExport> {
     return this.until(id, ({ state }) => ENDED.includes(state), limitMs)
+  }
+
+  /** Waits until the gateway asks a device again that was down: until it has answered a probe, requests fail at once. */
+  async isAnswering(device: string): Promise<void> {
+    await eventually(
+      async () => (await this.call(`/devices/${device}/api/v1/system/version`)).status === 200,
+      { limitMs: 60_000, message: `${device} is back` },
+    )
   }
 
   /** The files of a new export, which is complete. */

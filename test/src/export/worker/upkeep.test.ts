@@ -10,22 +10,14 @@ import { Spool } from '../../../../src/export/files/spool.ts'
 import type { ExportParts } from '../../../../src/export/run/export-parts.ts'
 import { runUpkeep } from '../../../../src/export/worker/upkeep.ts'
 import { scheduleStand } from '../../../support/exports/schedule-stand.ts'
+import { storedOrder } from '../../../support/exports/stored-order.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
-const orderAt = (createdMs: number, target: string): ExportOrder => ({
-  id: `00000000-0000-4000-8000-${String(createdMs).padStart(12, '0')}`,
-  user: 'ann',
-  createdMs,
-  plan: { kind: 'timerange', query: 'TSBegin=1&TSEnd=2&TSUnit=nanos', capturesMax: null, devices: ['d0'] },
-  dedupNs: null,
-  align: false,
-  partTimeNs: null,
-  partBytes: null,
-  target,
-  onMissing: 'fail',
-  reason: null,
-  scheduleId: null,
-})
+const orderAt = (createdMs: number, target: string): ExportOrder =>
+  storedOrder({ id: `00000000-0000-4000-8000-${String(createdMs).padStart(12, '0')}`, createdMs, target })
+
+/** Names in the spool that no export has. */
+const FOREIGN = ['lost+found', 'notes.txt', '.hidden', '00000000-0000-4000-8000-000000000009.old']
 
 test('a target that is gone, or away, keeps the files of others no longer than they are to be kept', async () => {
   await using stand = await scheduleStand()
@@ -43,8 +35,9 @@ test('a target that is gone, or away, keeps the files of others no longer than t
   }
   const unknown = orderAt(4, 'local').id
   for (const id of [left.id, unknown, `${unknown}.result`]) await mkdir(join(folder.path, id))
+  for (const name of FOREIGN) await mkdir(join(folder.path, name))
   await runUpkeep(parts, { name: 'sweep', data: {} } as Job<UpkeepJob>)
   assert.equal(await store.find(oldest.id), undefined)
   assert.notEqual(await store.find(gone.id), undefined, 'its files are still where its target was')
-  assert.deepEqual(await readdir(folder.path), [left.id])
+  assert.deepEqual((await readdir(folder.path)).sort(), [left.id, ...FOREIGN].sort())
 })

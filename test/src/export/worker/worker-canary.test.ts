@@ -50,6 +50,7 @@ async function watchedQueue({ isSilent }: { readonly isSilent: boolean }): Promi
     name: 'here',
     timings: TIMINGS,
     watched: [{ queue, taken }],
+    restore: async () => undefined,
   })
   building.use(canary)
   await canary.start()
