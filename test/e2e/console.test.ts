@@ -33,7 +33,7 @@ const MARKUP = '<img src=x onerror="document.title=`broken`">'
 const SECOND_NS = 1_000_000_000n
 const AROUND = `view-from=${EXPORT_BEGIN_NS - 6n * SECOND_NS}&view-to=${EXPORT_END_NS + 6n * SECOND_NS}`
 
-describe('the page', { skip: missingForConsole(), timeout: 600_000 }, () => {
+describe('the page', { skip: missingForConsole() }, () => {
   let stand: ConsoleStand
   let world: ExportWorld
   let page: Page

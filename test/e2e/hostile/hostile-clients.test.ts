@@ -24,7 +24,7 @@ const GOOD_WITHIN_MS = 8_000
 const PACKETS = 100
 const DOWNLOAD = `/devices/${stageName(0, 0)}/api/v1/pcap/timerange?${simulatedRange(PACKETS)}&Wait=20`
 
-describe('hostile clients', { timeout: 240_000 }, () => {
+describe('hostile clients', () => {
   let stage: SimulatedStage
   before(async () => {
     const pace = { packets: PACKETS + 1, packetsPerTick: 50, tickMs: 5 }

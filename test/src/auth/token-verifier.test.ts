@@ -92,7 +92,7 @@ function assertRefused({ error, tookMs }: { error: unknown; tookMs: number }, to
 }
 
 for (const kind of KINDS) {
-  describe(`a key of the kind ${kind.name}`, { timeout: 600_000 }, () => {
+  describe(`a key of the kind ${kind.name}`, () => {
     let tokens: TempTokens
     before(async () => {
       tokens = await openTempTokens(async (folder) => {
@@ -183,7 +183,7 @@ function splice(text: string, at: number, removed: number, added: string): strin
   return text.slice(0, at) + added + text.slice(at + removed)
 }
 
-describe('a token', { timeout: 240_000 }, () => {
+describe('a token', () => {
   const kind = KINDS[0] as KeyKind
   let folder = ''
   let tokens: TempTokens

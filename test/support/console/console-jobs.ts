@@ -137,7 +137,7 @@ export function testControl(stand: () => ConsoleStand): void {
     await page.locator('tr', { hasText: 'made by a click' }).getByRole('button', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await page.locator('tr', { hasText: 'made by a click' }).waitFor({ state: 'detached' })
-    await eventually(async () => (await status()) === 401, { limitMs: LIMIT_MS, message: 'it is refused' })
+    await eventually(async () => (await status()) === 401, { message: 'it is refused' })
   })
 }
 

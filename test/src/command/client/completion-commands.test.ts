@@ -34,7 +34,7 @@ const ASKING = {
 
 const quoted = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(' ')
 
-describe('completion', { timeout: 240_000 }, () => {
+describe('completion', () => {
   const parts = new AsyncDisposableStack()
   let fleet: SmallFleet
   let client: TempClient
