@@ -188,7 +188,7 @@ describe('leases over failures', () => {
       if (device === 'mute') throw new Error('nobody answers')
       return device === 'counts' ? 1 : undefined
     }
-    const scheduler = await start({ readersOf })
+    const scheduler = await start({ readersOf, timings: { ...QUICK_TIMINGS, fenceMs: 1_000 } })
     const [counted, mute, silent] = [
       await askLease(scheduler, ['counts']),
       await askLease(scheduler, ['counts', 'mute']),

@@ -162,7 +162,7 @@ export class ExportWorld implements AsyncDisposable {
   async until(
     id: string,
     condition: (shown: ShownExport) => boolean,
-    limitMs = 120_000,
+    limitMs?: number,
   ): Promise<ShownExport> {
     let shown = await this.shown(id)
     await eventually(
@@ -218,14 +218,14 @@ export class ExportWorld implements AsyncDisposable {
   }
 
   /** Waits until nothing is left behind by exports that have ended. */
-  async isTidy(limitMs = 60_000): Promise<void> {
+  async isTidy(): Promise<void> {
     let left: readonly string[] = []
     await eventually(
       async () => {
         left = await this.leftovers()
         return left.length === 0
       },
-      { limitMs, message: 'nothing is left behind' },
+      { message: 'nothing is left behind' },
     ).catch((error: Error) => {
       throw new Error(`${error.message}: ${left.join(' ')}`)
     })

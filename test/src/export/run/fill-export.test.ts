@@ -11,7 +11,7 @@ import { startTempWorker, type TempWorker } from '../../../support/processes/tem
 
 const UNPACK = { none: 'cat', fast: 'zcat', zstd: 'zstdcat' }
 
-describe('filling a partial export', { timeout: 600_000 }, () => {
+describe('filling a partial export', () => {
   let world: ExportWorld
   let worker: TempWorker
 
@@ -37,10 +37,7 @@ describe('filling a partial export', { timeout: 600_000 }, () => {
     // Requests to it fail at once until it has answered a probe.
     await eventually(
       async () => (await world.call(`/devices/${device}/api/v1/system/version`)).status === 200,
-      {
-        limitMs: 10_000,
-        message: `${device} is back`,
-      },
+      { message: `${device} is back` },
     )
     return shown
   }
