@@ -170,7 +170,7 @@ describe('the page', { skip: missingForConsole() }, () => {
     await page.getByRole('button', { name: 'Order export' }).click()
     await page.getByRole('link', { name: 'Export ordered' }).click()
     const row = page.locator('tr.marked[data-state=complete]')
-    await row.waitFor({ timeout: 20_000 })
+    await row.waitFor()
     const { bytes } = await saved(page, () => row.getByRole('link', { name: /^File/ }).click())
     assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
     assert.ok((await row.innerText()).includes(MARKUP))

@@ -96,7 +96,7 @@ test('a store that is missing is store-unavailable, and usable when it comes', a
   assert.deepEqual(names(await catalogue.list()), ['a'])
 })
 
-test('10,000 captures cost a request less than 5 ms once they are known', async () => {
+test('10,000 captures cost a request less than 5 ms of processor time once they are known', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
   for (let index = 0; index < 10_000; index++) {
@@ -109,14 +109,10 @@ test('10,000 captures cost a request less than 5 ms once they are known', async 
   // The folder's time stamp must be old enough to be trusted.
   await new Promise((resolve) => setTimeout(resolve, 100))
   await catalogue.list()
-  // The quickest of all rounds: a busy machine makes some of them slow.
-  let leastMs = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 5; round++) {
-    const startedMs = performance.now()
-    for (let index = 0; index < 20; index++) await catalogue.find(`c${20 * round + index}`)
-    leastMs = Math.min(leastMs, performance.now() - startedMs)
-  }
-  assert.ok(leastMs / 20 < 5, `${leastMs} ms for 20`)
+  const before = process.cpuUsage()
+  for (let index = 0; index < 100; index++) await catalogue.find(`c${index}`)
+  const { user, system } = process.cpuUsage(before)
+  assert.ok((user + system) / 100 < 5_000, `${user + system} us for 100`)
 })
 
 test('the list goes on behind a capture that has gone, and behind one that runs or has just ended', async () => {
