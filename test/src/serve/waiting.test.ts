@@ -98,7 +98,8 @@ describe('a download that waits', () => {
       httpOpen(world.gateway.url + ONE + more, { headers: world.gateway.as.user }),
     )
     const holders = await Promise.all(opened)
-    const waiting = get(`${ONE}&Follow=1&Wait=1`)
+    // Longer than it takes to be seen.
+    const waiting = get(`${ONE}&Follow=1&Wait=8`)
     const row = await waitingRow()
     assert.deepEqual([row.class, row.etaMs], ['bulk', null])
     const answer = await waiting
