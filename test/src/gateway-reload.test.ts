@@ -81,6 +81,16 @@ describe('a gateway whose configuration changes', () => {
   const names = async () => (await reports()).map(({ name }) => name).join()
   const untilNames = (expected: string) =>
     eventually(async () => (await names()) === expected, { message: `devices ${expected}` })
+  /** SIGHUP has all files read again: that of the users tells that it was heard. */
+  const untilHangupIsHeard = async () => {
+    const users = join(folder.path, 'users.yaml')
+    const others = await readFile(users, 'utf8')
+    await putUser(users, { name: 'full', role: 'viewer' }, 'secret')
+    process.kill(process.pid, 'SIGHUP')
+    const isViewer = async () => (await ask('/devices/d0/pcap/del?StreamName=x')).status === 403
+    await eventually(isViewer, { message: 'the users were read again' })
+    await writeFile(users, others)
+  }
 
   test('devices come, change and go; a running download of one that goes ends whole', async () => {
     const [d0, d1, d2] = devices as [FakeDevice, FakeDevice, FakeDevice]
@@ -248,8 +258,7 @@ describe('a gateway whose configuration changes', () => {
       await start({ devices: [entryOf(d0)] })
       if (typeof broken === 'string') await writeFile(path(), broken)
       else await write({ devices: [entryOf(d1), { ...entryOf(d0), ...(broken ?? { streems: 1 }) }] })
-      process.kill(process.pid, 'SIGHUP')
-      await new Promise((resolve) => setTimeout(resolve, 400))
+      await untilHangupIsHeard()
       assert.equal(await names(), 'd0')
       await write({ devices: [entryOf(d0), entryOf(d1)] })
       await untilNames('d0,d1')
