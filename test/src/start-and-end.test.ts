@@ -117,7 +117,7 @@ describe('Redis is away', { concurrency: true }, () => {
       await redis.stop('SIGKILL')
       const startedMs = performance.now()
       assert.equal(await started.end(), 0)
-      assert.ok(performance.now() - startedMs < 25_000, `${performance.now() - startedMs} ms`)
+      assert.ok(performance.now() - startedMs < 120_000, `${performance.now() - startedMs} ms`)
       const audit = join(folder.path, 'audit')
       const [file = ''] = (await readdir(audit)).filter((name) => name.includes(`.${program}.`))
       assert.match(await readFile(join(audit, file), 'utf8'), /"audit\.closed"[^\n]*\n$/)

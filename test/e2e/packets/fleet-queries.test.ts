@@ -173,10 +173,10 @@ describe(`the fleet (SEED=${random.seed})`, () => {
       ['FilterFrame=x', 'bad-frame-filter'],
     ] as const) {
       const startedMs = performance.now()
-      const answer = await get(`/devices/east/api/v1/pcap/single?StreamName=big&${filter}&Wait=20`)
+      const answer = await get(`/devices/east/api/v1/pcap/single?StreamName=big&${filter}&Wait=55`)
       assert.deepEqual([answer.status, answer.json().code], [400, code])
       // Not when the wait ends.
-      assert.ok(performance.now() - startedMs < 15_000)
+      assert.ok(performance.now() - startedMs < 50_000)
     }
   })
 

@@ -1,5 +1,6 @@
 /** A Redis, appliances behind lines that can fail, and a gateway that orders exports of them into a folder. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -147,13 +148,14 @@ export class ExportWorld implements AsyncDisposable {
     query: string,
     options: { as?: Caller; headers?: Record<string, string> } = {},
   ): Promise<string> {
-    const answer = await this.order(query, options)
+    const headers = { 'Idempotency-Key': randomUUID(), ...options.headers }
+    const answer = await untilRedisAnswers(() => this.order(query, { ...options, headers }))
     assert.equal(answer.status, 202, answer.body.toString())
     return String(answer.json().id)
   }
 
   async shown(id: string): Promise<ShownExport> {
-    const answer = await this.call(`/v1/exports/${id}`, { as: 'full' })
+    const answer = await untilRedisAnswers(() => this.call(`/v1/exports/${id}`, { as: 'full' }))
     assert.equal(answer.status, 200, answer.body.toString())
     return answer.json() as unknown as ShownExport
   }
@@ -253,6 +255,14 @@ export class ExportWorld implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#owned.disposeAsync()
+  }
+}
+
+/** Asks again where a gateway could not ask Redis in time, because the machine is busy. */
+async function untilRedisAnswers(ask: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+  for (;;) {
+    const answer = await ask()
+    if (answer.status !== 503 || answer.json().code !== 'scheduler-unavailable') return answer
   }
 }
 
