@@ -373,7 +373,8 @@ describe('a caller', () => {
 describe('a caller whose calls a device answers late', () => {
   const world = gatewayWorld(PACKETS, {
     health: { failuresMax: 2, intervalS: 3_600 },
-    control: { timeoutMs: LATE_MS },
+    // The limit of estimates too, and of probes, which are those of a device that is well.
+    control: { timeoutMs: LATE_MS, probeTimeoutMs: 5_000 },
     downloads: { startTimeoutMs: LATE_MS },
   })
   const ask = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
