@@ -26,6 +26,7 @@ import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/sha
 import { compileFilter } from '../support/processes/compile-filter.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
+import { WAIT_LIMIT_MS } from '../support/test-limits.ts'
 
 const EVERYTHING = {
   beginNs: 0n,
@@ -262,7 +263,7 @@ test('the process exits although downloads are open', async () => {
   const run = promisify(execFile)
   for (let round = 0; round < 5; round++) {
     for (const manner of ['idle', 'waiting']) {
-      await run(process.execPath, [script, manner], { timeout: 20_000 })
+      await run(process.execPath, [script, manner], { timeout: WAIT_LIMIT_MS })
     }
   }
 })

@@ -63,7 +63,6 @@ test('a download of another process pins its segment, until kill -9', async () =
   reader.kill('SIGKILL')
   await once(reader, 'exit')
   await eventually(() => removeSegment(segment, { evenIfRead: false }), {
-    limitMs: 10_000,
     message: 'the kernel gives the lock back',
   })
   assert.deepEqual(await readdir(dirname(dirname(segment))), [], 'the folder of the group went too')

@@ -74,7 +74,7 @@ function farthest(told: readonly number[], truth: readonly number[]): number {
   return most
 }
 
-describe('the activity of imported captures', { timeout: 240_000 }, () => {
+describe('the activity of imported captures', () => {
   const random = seededRandom()
   let appliance: TempAppliance
   let file = ''
@@ -173,7 +173,7 @@ describe('the activity of imported captures', { timeout: 240_000 }, () => {
   })
 })
 
-describe('the activity of what changes', { timeout: 240_000 }, () => {
+describe('the activity of what changes', () => {
   const at = (index: number) => 1_700_000_000_000_000_000n + BigInt(index) * MS
   const packets = (count: number) =>
     Array.from({ length: count }, (_, index) => makePacket(at(index), `${index}`, 60_000))

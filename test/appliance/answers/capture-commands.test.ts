@@ -62,7 +62,7 @@ test('a store without room refuses a start, and says why as long as nobody stops
   assert.equal(Message, 'the store has no room left, and retention.onFull is "stop"; delete captures')
   const isFailing = async () =>
     /^capfleet_capture_failing 1$/m.test((await full.get('/metrics')).body.toString())
-  await eventually(isFailing, { limitMs: 5_000, message: 'the metric says so' })
+  await eventually(isFailing, { message: 'the metric says so' })
   assert.equal((await full.get(STOP)).status, 409)
   assert.equal((await status()).State, 'idle')
 })
@@ -219,7 +219,7 @@ test('the CSV and the summary follow the capture', async () => {
   await appliance.get(STOP)
   await eventually(
     async () => /capture_active, +false/.test((await appliance.get('/sysmaster/status')).body.toString()),
-    { limitMs: 10_000, message: 'the capture is over' },
+    { message: 'the capture is over' },
   )
 })
 

@@ -260,7 +260,7 @@ test('a segment that is read stays on the disk until its reader is gone, by kill
       await keeper.collect()
       return keeper.events.length > 3
     },
-    { limitMs: 5_000, message: 'the kernel gives the lock back' },
+    { message: 'the kernel gives the lock back' },
   )
   assert.deepEqual(keeper.events[3]?.fields.name, 'read')
   assert.deepEqual(await readdir(join(storePath, 'captures')), [])
@@ -287,7 +287,7 @@ test('a segment that is only still read takes room until its files are gone', as
       await keeper.collect()
       return (await keeper.retention.giveRoom(0n, false)).maxBytes !== maxBytes
     },
-    { limitMs: 5_000, message: 'the kernel gives the lock back, and the room is there' },
+    { message: 'the kernel gives the lock back, and the room is there' },
   )
 })
 
@@ -303,7 +303,7 @@ test('a reader that takes too long loses its segment', async () => {
     await keeper.collect()
     return keeper.kinds().includes('capture-aged-out')
   }
-  await eventually(isGone, { limitMs: 5_000, message: 'the patience ends' })
+  await eventually(isGone, { message: 'the patience ends' })
 })
 
 test('the end of a recorder does not wait until room is made', async () => {

@@ -50,7 +50,7 @@ test('the log has an error as it was, with the id of the request', async () => {
   ])
 })
 
-describe('a caller does not learn where the store lies', { timeout: 240_000 }, () => {
+describe('a caller does not learn where the store lies', () => {
   async function withCapture(): Promise<TempAppliance> {
     const appliance = await startTempAppliance()
     const path = join(appliance.folder, 'a.pcap')
@@ -90,7 +90,7 @@ describe('a caller does not learn where the store lies', { timeout: 240_000 }, (
     }
   })
 
-  test('when a file of a capture is damaged or gone', { timeout: 60_000 }, async () => {
+  test('when a file of a capture is damaged or gone', async () => {
     await using appliance = await withCapture()
     const port = join(appliance.storePath, 'captures', 'a', 'cap0', '00000')
     for (const name of await readdir(port))

@@ -12,9 +12,7 @@ import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const SECOND_NS = 1_000_000_000n
 
-test('an export that ends in the future is complete after its end, with all of its parts', {
-  timeout: 60_000,
-}, async () => {
+test('an export that ends in the future is complete after its end, with all of its parts', async () => {
   await using fleet = await startSmallFleet()
   const { gateway } = fleet
   await using _worker = await startTempWorker(gateway)
@@ -32,7 +30,7 @@ test('an export that ends in the future is complete after its end, with all of i
   assert.ok(BigInt(Date.parse(String(done.endedAt))) * 1_000_000n >= endNs)
 })
 
-test('an export that waits for its end can be cancelled', { timeout: 60_000 }, async () => {
+test('an export that waits for its end can be cancelled', async () => {
   await using fleet = await startSmallFleet()
   const { gateway } = fleet
   await using _worker = await startTempWorker(gateway)

@@ -125,7 +125,7 @@ function mirrorCapture(): TimedRecord[] {
   })
 }
 
-describe(`times from earlier packets (SEED=${random.seed})`, { timeout: 240_000 }, () => {
+describe(`times from earlier packets (SEED=${random.seed})`, () => {
   let appliance: TempAppliance
   before(async () => {
     appliance = await startTempAppliance({ segmentBytes: 1 << 20 })

@@ -12,7 +12,7 @@ import { USER_PASSWORD } from '../../support/suite-secrets.ts'
 
 const MINUTE_MS = 60_000
 
-describe('sessions', { timeout: 240_000 }, () => {
+describe('sessions', () => {
   let tokens: TempTokens
   before(async () => {
     tokens = await openTempTokens(async (folder) => {

@@ -21,7 +21,7 @@ function tokenOf(user: string, livesMs = HOUR_MS): IssuedToken {
   return { kind: 'token', id: randomUUID(), user, ...given, createdMs: nowMs, expiresMs: nowMs + livesMs }
 }
 
-describe('issued tokens in Redis', { timeout: 240_000 }, () => {
+describe('issued tokens in Redis', () => {
   let redis: TempRedis
   let store: TokenStore
   let commands: Redis
@@ -54,13 +54,14 @@ describe('issued tokens in Redis', { timeout: 240_000 }, () => {
     const short = tokenOf('bob', 30)
     await store.keep(short)
     const isGone = async () => (await store.find(short.id)) === undefined
-    await eventually(isGone, { limitMs: 5_000, message: 'it expires' })
+    await eventually(isGone, { message: 'it expires' })
     assert.deepEqual(await store.list('bob'), [])
   })
 
   test('are a thousand of one user at most; those that have expired make room', async () => {
     await Promise.all(Array.from({ length: 999 }, () => store.keep(tokenOf('ann'))))
-    await store.keep(tokenOf('ann', 50))
+    // It lives for longer than the next question takes.
+    await store.keep(tokenOf('ann', 5_000))
     await assert.rejects(store.keep(tokenOf('ann')), { code: 'user-quota' })
     await store.keep(tokenOf('bob'))
     const hasRoom = () =>
@@ -68,7 +69,7 @@ describe('issued tokens in Redis', { timeout: 240_000 }, () => {
         () => true,
         () => false,
       )
-    await eventually(hasRoom, { limitMs: 5_000, message: 'one has expired' })
+    await eventually(hasRoom, { message: 'one has expired' })
   })
 
   test('that are made by tokens leave room for those that are made by password', async () => {
@@ -140,9 +141,9 @@ describe('issued tokens in Redis', { timeout: 240_000 }, () => {
           () => true,
           () => false,
         ),
-      { limitMs: 10_000, message: 'Redis is back' },
+      { message: 'Redis is back' },
     )
-    await eventually(() => signal.aborted, { limitMs: 5_000, message: 'the next look tells' })
+    await eventually(() => signal.aborted, { message: 'the next look tells' })
     assert.match(await metrics.text(), /capfleet_token_revocations 2/)
   })
 })

@@ -21,7 +21,7 @@ const QUESTION = { bytesMax: 100, signal: LIMIT.signal }
 /** What the sockets of both sides hold is sent before anybody can be cut off. */
 const SOCKETS_HOLD = 16 * 1024 * 1024
 
-describe('of an answer without end', { timeout: 240_000 }, () => {
+describe('of an answer without end', () => {
   let raw: RawDevice
   let client: DeviceClient
   let impatient: DeviceClient
@@ -134,7 +134,7 @@ describe('of an answer without end', { timeout: 240_000 }, () => {
   })
 })
 
-describe('the connections of questions', { timeout: 240_000 }, () => {
+describe('the connections of questions', () => {
   /** `seen` has the number of the connection and the request line of each request. */
   async function stage(answer: (socket: Socket, request: number) => void) {
     const seen: string[] = []
@@ -205,17 +205,14 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     const greedy = Array.from({ length: 200 }, () => ask('ann'))
     const asked = [...greedy, ask('bob')]
     for (const each of asked) each.catch(() => undefined)
-    await eventually(() => seen.length === 128, { limitMs: 10_000, message: 'all places are taken' })
+    await eventually(() => seen.length === 128, { message: 'all places are taken' })
     sockets[0]?.write(OK)
-    await eventually(() => seen.length === 129, { limitMs: 5_000, message: 'the next one is served' })
+    await eventually(() => seen.length === 129, { message: 'the next one is served' })
     assert.equal(seen.at(-1), '0 GET /bob')
     leaving.abort(new Error('nobody waits'))
     const ends = await Promise.allSettled(asked)
     assert.equal(ends.filter(({ status }) => status === 'rejected').length, 200)
-    await eventually(() => sockets.every(({ destroyed }) => destroyed), {
-      limitMs: 5_000,
-      message: 'no connection is left',
-    })
+    await eventually(() => sockets.every(({ destroyed }) => destroyed), { message: 'no connection is left' })
   })
 
   test('carry nothing to a device that has vanished, save what was asked before', async () => {
@@ -228,7 +225,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     const running = client.getText('/change', change)
     assert.equal(await running, 'ok')
     const open = client.getText('/open', change)
-    await eventually(() => seen.length === 3, { limitMs: 5_000, message: 'it has asked' })
+    await eventually(() => seen.length === 3, { message: 'it has asked' })
     client.device.vanishedAt = new Date('2026-10-01T12:00:00Z')
     const refusal = {
       code: 'device-unreachable',
@@ -241,7 +238,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     assert.equal(await open, 'ok')
     client.device.vanishedAt = undefined
     const again = client.getText('/again', QUESTION)
-    await eventually(() => seen.length === 4, { limitMs: 5_000, message: 'it has asked again' })
+    await eventually(() => seen.length === 4, { message: 'it has asked again' })
     sockets[3]?.write(OK)
     assert.equal(await again, 'ok')
     assert.deepEqual(seen, ['0 GET /kept', '1 GET /change', '2 GET /open', '3 GET /again'])
@@ -253,7 +250,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     const asked = client.openLive('/late', { caller: 'x', silenceMs: 5_000, signal: LIMIT.signal })
     client.device.vanishedAt = new Date()
     await assert.rejects(asked, { code: 'device-unreachable', message: /has told of it no more/ })
-    await eventually(() => sockets[0]?.destroyed === true, { limitMs: 5_000, message: 'it is closed' })
+    await eventually(() => sockets[0]?.destroyed === true, { message: 'it is closed' })
     assert.deepEqual(seen, [])
   })
 
@@ -261,7 +258,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     using stand = await stage(() => undefined)
     const { client, seen } = stand
     const asked = client.getText('/x', QUESTION)
-    await eventually(() => seen.length === 1, { limitMs: 5_000, message: 'it has asked' })
+    await eventually(() => seen.length === 1, { message: 'it has asked' })
     client.close()
     await assert.rejects(asked, { code: 'draining' })
     await assert.rejects(client.getText('/x', QUESTION), { code: 'draining' })

@@ -1,5 +1,6 @@
 /** A Redis, appliances behind lines that can fail, and a gateway that orders exports of them into a folder. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -157,13 +158,14 @@ export class ExportWorld implements AsyncDisposable {
     query: string,
     options: { as?: Caller; headers?: Record<string, string> } = {},
   ): Promise<string> {
-    const answer = await this.order(query, options)
+    const headers = { 'Idempotency-Key': randomUUID(), ...options.headers }
+    const answer = await untilRedisAnswers(() => this.order(query, { ...options, headers }))
     assert.equal(answer.status, 202, answer.body.toString())
     return String(answer.json().id)
   }
 
   async shown(id: string): Promise<ShownExport> {
-    const answer = await this.call(`/v1/exports/${id}`, { as: 'full' })
+    const answer = await untilRedisAnswers(() => this.call(`/v1/exports/${id}`, { as: 'full' }))
     assert.equal(answer.status, 200, answer.body.toString())
     return answer.json() as unknown as ShownExport
   }
@@ -172,7 +174,7 @@ export class ExportWorld implements AsyncDisposable {
   async until(
     id: string,
     condition: (shown: ShownExport) => boolean,
-    limitMs = 120_000,
+    limitMs?: number,
   ): Promise<ShownExport> {
     let shown = await this.shown(id)
     await eventually(
@@ -236,14 +238,14 @@ export class ExportWorld implements AsyncDisposable {
   }
 
   /** Waits until nothing is left behind by exports that have ended. */
-  async isTidy(limitMs = 60_000): Promise<void> {
+  async isTidy(): Promise<void> {
     let left: readonly string[] = []
     await eventually(
       async () => {
         left = await this.leftovers()
         return left.length === 0
       },
-      { limitMs, message: 'nothing is left behind' },
+      { message: 'nothing is left behind' },
     ).catch((error: Error) => {
       throw new Error(`${error.message}: ${left.join(' ')}`)
     })
@@ -271,6 +273,14 @@ export class ExportWorld implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#owned.disposeAsync()
+  }
+}
+
+/** Asks again where a gateway could not ask Redis in time, because the machine is busy. */
+async function untilRedisAnswers(ask: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+  for (;;) {
+    const answer = await ask()
+    if (answer.status !== 503 || answer.json().code !== 'scheduler-unavailable') return answer
   }
 }
 

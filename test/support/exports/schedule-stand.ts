@@ -36,10 +36,10 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
   const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing }
   const fleet = parts.use(
     new Fleet({
-      connectTimeoutMs: 500,
-      idleTimeoutMs: 500,
-      probeTimeoutMs: 300,
-      listTimeoutMs: 300,
+      connectTimeoutMs: 60_000,
+      idleTimeoutMs: 60_000,
+      probeTimeoutMs: 60_000,
+      listTimeoutMs: 60_000,
       probeIntervalMs: 3_600_000,
       failuresMax: 1_000_000,
       lists: { bytesMax: 1_000_000, entriesMax: 1_000 },

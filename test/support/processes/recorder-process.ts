@@ -12,6 +12,7 @@ import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { type CaptureWire, inNamespace } from '../network/capture-wire.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 export interface RecorderProcessOptions {
   readonly wire: CaptureWire
@@ -26,8 +27,6 @@ export interface RecorderProcessOptions {
   /** A program and its arguments that run another, as setpriv does. */
   readonly through?: readonly string[]
 }
-
-const RUNNING_LIMIT_MS = 20_000
 
 export class RecorderProcess implements AsyncDisposable {
   readonly storePath: string
@@ -95,7 +94,7 @@ export class RecorderProcess implements AsyncDisposable {
 
   /** Waits until the capture runs. */
   async running(): Promise<CaptureReport> {
-    for (const endMs = performance.now() + RUNNING_LIMIT_MS; ; await delay(5)) {
+    for (const endMs = performance.now() + WAIT_LIMIT_MS; ; await delay(5)) {
       const report = await this.client.captureReport()
       if (report.state === 'running') return report
       if (performance.now() > endMs) throw new Error(`the capture is ${report.state}: ${report.message}`)

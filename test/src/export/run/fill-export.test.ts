@@ -12,7 +12,7 @@ import { startTempWorker, type TempWorker } from '../../../support/processes/tem
 
 const UNPACK = { none: 'cat', fast: 'zcat', zstd: 'zstdcat' }
 
-test('a hole that is larger than the spool is filled', { timeout: 600_000 }, async (t) => {
+test('a hole that is larger than the spool is filled', async (t) => {
   const disk = await mountSmallDisk(16_000_000)
   if (typeof disk === 'string') return t.skip(disk)
   await using _disk = disk
@@ -35,7 +35,7 @@ test('a hole that is larger than the spool is filled', { timeout: 600_000 }, asy
   assert.ok(file?.equals(await world.directRange(WHOLE_RANGE)))
 })
 
-describe('filling a partial export', { timeout: 600_000 }, () => {
+describe('filling a partial export', () => {
   let world: ExportWorld
   let worker: TempWorker
 
