@@ -7,7 +7,7 @@ import { chmodSync, rmSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
-import { clockNs } from '../native/addon.ts'
+import { clockNs, isClockSynced } from '../native/addon.ts'
 import { CapfleetError } from '../src/base/error.ts'
 import { FairLimit } from '../src/base/fair-limit.ts'
 import { createLog, type Log } from '../src/base/log.ts'
@@ -17,14 +17,19 @@ import { EventLog, type EventSink } from './events/event-log.ts'
 import type { ImportRequest, ImportSettings, ImportWatch } from './link/import-request.ts'
 import { readLines } from './link/read-lines.ts'
 import { formatRecorderError, type RecorderRequest, recorderRequestSchema } from './link/recorder-protocol.ts'
+import { readBootId } from './machine/boot-id.ts'
 import type { CaptureControl } from './recorder/capture-control.ts'
 import { CaptureService, type CaptureServiceOptions } from './recorder/capture-service.ts'
 import { ClockWatch } from './recorder/clock-watch.ts'
+import { RecorderClock } from './recorder/recorder-clock.ts'
 import { raisePriority } from './recorder/recorder-priority.ts'
 import { reindexStore } from './recorder/reindex.ts'
 import { Retention } from './recorder/retention.ts'
+import { newestStoredNs } from './recorder/retention-order.ts'
 import { StoreWriter } from './recorder/store-writer.ts'
+import { CaptureCatalogue } from './store/capture-catalogue.ts'
 import { toJson } from './store/capture-record.ts'
+import type { ClockHold } from './store/clock-record.ts'
 import { SOCKET_NAME, type StorePaths, storePaths } from './store/store-paths.ts'
 
 export interface RecorderOptions {
@@ -35,7 +40,10 @@ export interface RecorderOptions {
   readonly retention?: RetentionSettings | undefined
   /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
   readonly capture?:
-    | Omit<CaptureServiceOptions, 'events' | 'log' | 'onSegmentFinished' | 'checkRoom'>
+    | Omit<
+        CaptureServiceOptions,
+        'events' | 'log' | 'onSegmentFinished' | 'checkRoom' | 'scheduleNs' | 'clockHold'
+      >
     | undefined
 }
 
@@ -56,16 +64,18 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   const events = parts.use(new EventLog(options.storePath, { log }))
   events.append('recorder-started', { pid: process.pid })
   parts.use(ClockWatch.start({ events, clocks: CLOCKS }))
+  const clock = parts.use(await openClock(options.storePath, events, log))
   // The capture first: every moment before it is lost. One for which there is no room ends at the first look for room.
   let retention: Retention | undefined
   const service = await openCapture(writer, {
     ...options,
     events,
+    clock,
     onSegmentFinished: () => retention?.check(),
     checkRoom: () => retention?.checkRoom(),
   })
   if (service) parts.use(service)
-  retention = await openRetention(writer, { ...options, events })
+  retention = await openRetention(writer, { ...options, events, clock })
   if (retention) parts.use(retention)
   const { socketPath } = parts.use(openSocketFolder(options.storePath, SOCKET_NAME))
   const conversations = parts.use(
@@ -74,6 +84,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
       writer,
       capture: service?.control,
       retention,
+      clock,
       events,
       log,
     }),
@@ -117,22 +128,38 @@ export async function startRecorderFromFile(
 
 interface Watched extends RecorderOptions {
   readonly events: EventSink
+  readonly clock: RecorderClock
+}
+
+async function openClock(storePath: string, events: EventSink, log: Log): Promise<RecorderClock> {
+  const paths = storePaths(storePath)
+  return await RecorderClock.start({
+    clocks: CLOCKS,
+    bootId: await readBootId(),
+    isSynced: isClockSynced,
+    findNewestNs: async () => newestStoredNs(await new CaptureCatalogue(paths, log).listFinished()),
+    paths,
+    events,
+    log,
+  })
 }
 
 async function openCapture(
   writer: StoreWriter,
   { capture, ...watched }: Watched & Pick<CaptureServiceOptions, 'onSegmentFinished' | 'checkRoom'>,
 ): Promise<CaptureService | undefined> {
-  return capture && (await CaptureService.open(writer, { ...capture, ...watched }))
+  const { clock } = watched
+  const times = { scheduleNs: () => clock.scheduleNs(), clockHold: () => clock.hold }
+  return capture && (await CaptureService.open(writer, { ...capture, ...watched, ...times }))
 }
 
 async function openRetention(
   writer: StoreWriter,
-  { storePath, retention: settings, events, log }: Watched,
+  { storePath, retention: settings, events, clock, log }: Watched,
 ): Promise<Retention | undefined> {
   if (settings === undefined) return undefined
   const paths = storePaths(storePath)
-  return await Retention.start({ writer, paths, settings, events, nowNs: clockNs, log })
+  return await Retention.start({ writer, paths, settings, events, ages: clock, log })
 }
 
 const CLOCKS = { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() }
@@ -147,6 +174,7 @@ interface ConversationParts {
   readonly writer: StoreWriter
   readonly capture: CaptureControl | undefined
   readonly retention: Retention | undefined
+  readonly clock: RecorderClock
   readonly events: EventSink
   readonly log: Log
 }
@@ -157,17 +185,19 @@ class Conversations implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #capture: CaptureControl | undefined
   readonly #retention: Retention | undefined
+  readonly #clock: RecorderClock
   readonly #events: EventSink
   readonly #log: Log
   readonly #running = new Map<Socket, Promise<void>>()
   /** Two at once would write the same sieves. */
   readonly #reindexing = new FairLimit({ places: 1 })
 
-  constructor({ paths, writer, capture, retention, events, log }: ConversationParts) {
+  constructor({ paths, writer, capture, retention, clock, events, log }: ConversationParts) {
     this.#paths = paths
     this.#writer = writer
     this.#capture = capture
     this.#retention = retention
+    this.#clock = clock
     this.#events = events
     this.#log = log
   }
@@ -225,6 +255,8 @@ class Conversations implements AsyncDisposable {
         return this.#delete(request.name)
       case 'reindex':
         return this.#reindex({ signal, onProgress: (progress) => send({ progress }) })
+      case 'trust-clock':
+        return Promise.resolve(this.#trustClock())
       case 'capture-start':
         return this.#captureControl().start({ baseName: request.name }, signal)
       case 'capture-stop':
@@ -284,6 +316,13 @@ class Conversations implements AsyncDisposable {
     // Whoever starts a capture next shall find the room.
     await this.#retention?.makeRoom(0n)
     return deleted
+  }
+
+  #trustClock(): { readonly before: ClockHold } {
+    const before = this.#clock.hold
+    this.#clock.confirm()
+    this.#retention?.check()
+    return { before }
   }
 
   #captureControl(): CaptureControl {

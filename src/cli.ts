@@ -170,9 +170,9 @@ program
     }),
   )
 
-program
-  .command('store')
-  .description("look after an appliance's store")
+const store = program.command('store').description("look after an appliance's store")
+
+store
   .command('reindex')
   .description(
     'add what filters for addresses need to captures that older versions have written; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
@@ -180,6 +180,16 @@ program
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
     runProgram(async (signal) => (await import('./command/store-command.ts')).reindex(options, signal)),
+  )
+
+store
+  .command('trust-clock')
+  .description(
+    'confirm that the clock of this machine is right, after a step or a restart that the recorder cannot explain: packets are removed by their age again',
+  )
+  .requiredOption('--store <folder>', "the appliance's store")
+  .action((options: { store: string }) =>
+    runProgram(async (signal) => (await import('./command/store-command.ts')).trustClock(options, signal)),
   )
 
 const user = program.command('user').description('manage the users file of an appliance or a gateway')

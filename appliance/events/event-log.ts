@@ -22,6 +22,8 @@ export const EVENT_KINDS = [
   'disk-error',
   'disk-recovered',
   'clock-stepped',
+  'clock-distrusted',
+  'clock-trusted',
   'segment-removed',
   'capture-aged-out',
   'store-full',

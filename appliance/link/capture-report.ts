@@ -1,5 +1,6 @@
 /** What the recorder says of its capture, over its socket. */
 import { z } from 'zod'
+import { HOLD_REASONS } from '../store/clock-record.ts'
 
 const count = z
   .string()
@@ -85,6 +86,8 @@ export const captureReportSchema = z.object({
   waitingRow: z.string(),
   /** Row that was stopped until its next start; or empty. */
   skippedRow: z.string(),
+  /** Why nothing is removed by its age: see recorder-clock.ts; empty = the clock is trusted. */
+  clockHold: z.enum(['', ...HOLD_REASONS]),
 })
 export type CaptureReport = z.infer<typeof captureReportSchema>
 

@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import { CapfleetError } from '../../src/base/error.ts'
 import { openSocketFolder } from '../../src/base/socket-folder.ts'
 import { type CaptureRecord, toJson } from '../store/capture-record.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import { SOCKET_NAME } from '../store/store-paths.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
 import type { ImportRequest, ImportWatch } from './import-request.ts'
@@ -47,6 +48,12 @@ export class RecorderClient {
   /** Aborting ends it; what was done stays. Fails as reindexStore does. */
   reindex(watch: ImportWatch): Promise<z.infer<typeof recorderResultSchemas.reindex>> {
     return this.#command({ command: 'reindex' }, recorderResultSchemas.reindex, watch)
+  }
+
+  /** Has the recorder trust its clock as it is. Resolves to why it did not; "" = it did. */
+  async trustClock(signal?: AbortSignal): Promise<ClockHold> {
+    const command = { command: 'trust-clock' } as const
+    return (await this.#command(command, recorderResultSchemas['trust-clock'], { signal })).before
   }
 
   /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */

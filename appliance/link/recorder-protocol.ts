@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
 import { captureRecordSchema } from '../store/capture-record.ts'
+import { HOLD_REASONS } from '../store/clock-record.ts'
 import { captureReportSchema } from './capture-report.ts'
 
 const count = z
@@ -24,6 +25,7 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
   }),
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
   z.strictObject({ command: z.literal('reindex') }),
+  z.strictObject({ command: z.literal('trust-clock') }),
   z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
   z.strictObject({ command: z.literal('capture-stop'), stopsScheduled: z.boolean() }),
   z.strictObject({ command: z.literal('capture-report') }),
@@ -38,6 +40,7 @@ export const recorderResultSchemas = {
   import: captureRecordSchema,
   delete: z.object({ bytesFreed: count }),
   reindex: z.object({ segments: count, blocks: count, damages: z.array(z.string()) }),
+  'trust-clock': z.object({ before: z.enum(['', ...HOLD_REASONS]) }),
   'capture-start': captureReportSchema,
   'capture-stop': z.object({
     name: z.string(),

@@ -5,6 +5,7 @@ import type { EventSink } from '../events/event-log.ts'
 import type { CaptureReport, StoppedCapture } from '../link/capture-report.ts'
 import { checkBaseName } from '../store/capture-names.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import { type CaptureDriver, noPortDriver } from './capture-driver.ts'
 import { NO_RATES } from './capture-rates.ts'
 import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
@@ -29,6 +30,8 @@ export interface CaptureControlOptions {
   readonly onSegmentFinished: () => void
   /** Fails with store-full while no packet may be taken. */
   readonly checkRoom: () => void
+  /** As CaptureReport.clockHold. */
+  readonly clockHold: () => ClockHold
 }
 
 export interface CaptureStart {
@@ -217,6 +220,7 @@ export class CaptureControl implements AsyncDisposable {
       message: this.#state.message || (recording?.diskProblem ?? ''),
       waitingRow: isManual ? (schedule.due?.name ?? '') : '',
       skippedRow: schedule.skippedRow,
+      clockHold: this.#options.clockHold(),
     }
   }
 

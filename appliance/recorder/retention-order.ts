@@ -38,6 +38,18 @@ export function createdNs({ createdAt }: CaptureRecord): bigint {
   return BigInt(Date.parse(createdAt)) * 1_000_000n
 }
 
+/** When anything was stored last, as far as the records say; undefined: they have nothing. */
+export function newestStoredNs(captures: readonly CaptureRecord[]): bigint | undefined {
+  const times = captures.map((capture) => {
+    const created = createdNs(capture)
+    return capture.type === 'capture' && capture.endNs > created ? capture.endNs : created
+  })
+  return times.reduce<bigint | undefined>(
+    (newest, ns) => (newest === undefined || ns > newest ? ns : newest),
+    undefined,
+  )
+}
+
 function order({ segment }: SegmentOfPort): number {
   return segment.number
 }

@@ -11,6 +11,7 @@ import { CaptureCatalogue } from '../store/capture-catalogue.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
 import { type StorePaths, segmentPath } from '../store/store-paths.ts'
 import { lastRemoved, names } from '../store/trimmed-record.ts'
+import type { RecorderClock } from './recorder-clock.ts'
 import { type Candidate, createdNs, removalOrder } from './retention-order.ts'
 import { SegmentSizes } from './segment-sizes.ts'
 import type { StoreWriter } from './store-writer.ts'
@@ -20,13 +21,13 @@ export interface RetentionOptions {
   readonly paths: StorePaths
   readonly settings: RetentionSettings
   readonly events: EventSink
-  readonly nowNs: () => bigint
+  /** Says what is older than `retention.maxAgeMs`. */
+  readonly ages: Pick<RecorderClock, 'isAged'>
   readonly log: Log
 }
 
 /** A fast capture fills a gigabyte within a second or so. */
 const INTERVAL_MS = 1_000
-const NANOS_PER_MS = 1_000_000n
 
 /** Bytes that are wanted beyond what is there. */
 interface Need {
@@ -217,8 +218,8 @@ export class Retention implements AsyncDisposable {
   }
 
   #isAged(storedNs: bigint): boolean {
-    const { settings, nowNs } = this.#options
-    return settings.maxAgeMs > 0 && storedNs < nowNs() - BigInt(settings.maxAgeMs) * NANOS_PER_MS
+    const { settings, ages } = this.#options
+    return settings.maxAgeMs > 0 && ages.isAged(storedNs, settings.maxAgeMs)
   }
 
   /** Gives the bytes that this frees now. */

@@ -6,6 +6,7 @@ import { join } from 'node:path'
  *   store.json                      {"format":1}
  *   recorder.lock, recorder.sock    of the running recorder
  *   skipped-run.json                a run of the schedule that was stopped until the next one
+ *   clock.json                      what the recorder knows of its clock
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
  *   aged-out.json                   names of captures that retention has removed
  *   captures/<name>/capture.json    one folder per capture
@@ -19,6 +20,7 @@ export interface StorePaths {
   readonly lock: string
   readonly skippedRun: string
   readonly agedOut: string
+  readonly clock: string
   readonly captures: string
   readonly events: EventPaths
 }
@@ -43,6 +45,7 @@ export function storePaths(root: string): StorePaths {
     lock: join(root, 'recorder.lock'),
     skippedRun: join(root, 'skipped-run.json'),
     agedOut: join(root, 'aged-out.json'),
+    clock: join(root, 'clock.json'),
     captures: join(root, 'captures'),
     events: { newest: join(root, EVENTS_NAME), older: join(root, 'events.1.jsonl') },
   }
