@@ -61,13 +61,13 @@ const FLUSH_LATE_MS = 600_000
 
 /** How long to wait before all devices may have their packets up to a time; 0: they have. */
 async function timeToFlushMs(
-  { fleet, limits }: ExportParts,
+  { fleet, limits, clock }: ExportParts,
   devices: readonly string[],
   { endNs, signal }: { readonly endNs: bigint; readonly signal: AbortSignal },
 ): Promise<number> {
   const question = {
     endNs,
-    nowMs: Date.now(),
+    nowMs: clock.nowMs(),
     // Until then a device that is late has been given up.
     recentMs: limits.deviceRetryMs + FLUSH_LATE_MS,
     timeoutMs: limits.estimateTimeoutMs,

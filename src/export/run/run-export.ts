@@ -54,7 +54,7 @@ export async function runExport(
   const writer = randomUUID()
   const claimed = await parts.store.change(
     record.order,
-    { writer, state: 'running', startedMs: record.startedMs ?? Date.now(), error: null },
+    { writer, state: 'running', startedMs: record.startedMs ?? parts.clock.nowMs(), error: null },
     { states: LIVE_STATES },
   )
   if (!claimed.isChanged) return 'done'
@@ -357,12 +357,18 @@ const NOT_FINAL: ReadonlySet<string> = new Set([
  * another writer than the one that is given.
  */
 export async function failExport(
-  { store, jobs, outcomes, audit }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit'>,
+  {
+    store,
+    jobs,
+    outcomes,
+    audit,
+    clock,
+  }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit' | 'clock'>,
   { order, base }: ExportRecord,
   error: ReportedFailure,
   writer?: string,
 ): Promise<void> {
-  const ended = base === undefined ? ({ state: 'failed', endedMs: Date.now() } as const) : asBefore(base)
+  const ended = base === undefined ? ({ state: 'failed', endedMs: clock.nowMs() } as const) : asBefore(base)
   const change = { ...ended, stage: 'ended', writer: '', error } as const
   const guard = { states: LIVE_STATES, ...(writer === undefined ? {} : { writer }) }
   await recordEnd(audit, order, { outcome: 'failed', files: [], error })

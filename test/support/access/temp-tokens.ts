@@ -9,6 +9,7 @@ import { type OpenedTokens, openTokens } from '../../../src/open-tokens.ts'
 import { TempRedis } from '../processes/temp-redis.ts'
 import { USER_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
+import { TRUSTED_TIME } from '../trusted-time.ts'
 import { loadUsers } from './loaded-users.ts'
 
 export interface TempTokens extends OpenedTokens, AsyncDisposable {
@@ -42,7 +43,11 @@ export async function openTempTokens(
     devices: [{ name: 'a', url: 'http://127.0.0.1', user: 'u', password: { env: 'X' } }],
     auth: { users: usersPath, tokens: { keys: folder }, ...auth },
   })
-  const opened = await openTokens(config, { users, redis: { url: redis.url }, metrics, log }, opening)
+  const opened = await openTokens(
+    config,
+    { users, redis: { url: redis.url }, clock: TRUSTED_TIME, metrics, log },
+    opening,
+  )
   const owned = opening.move()
   return { ...opened, users, usersPath, metrics, logged, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
