@@ -90,8 +90,9 @@ export class RecorderClock implements AsyncDisposable {
       : recordOfBoot(options, { known, now, lastNs: known?.referenceNs ?? (await findNewestNs()) })
     const clock = new RecorderClock(options, record)
     if (!isSameBoot) clock.#checkedNs = now.monotonicNs
-    if (record.hold !== undefined) clock.#tellHold(record.hold, now)
     clock.check()
+    // One that began just now has been told.
+    if (record.hold !== undefined && clock.hold !== '') clock.#tellHold(clock.hold, now)
     return clock
   }
 
