@@ -6,7 +6,8 @@ import { once } from 'node:events'
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
-import { clockNs } from '../native/addon.ts'
+import { clockNs, isClockSynced } from '../native/addon.ts'
+import { readBootId } from '../src/base/boot-id.ts'
 import { isFullDisk } from '../src/base/full-disk.ts'
 import { createLog, type Log } from '../src/base/log.ts'
 import { openSocketFolder } from '../src/base/socket-folder.ts'
@@ -16,10 +17,12 @@ import type { ImportSettings } from './link/import-request.ts'
 import { CaptureService, type CaptureServiceOptions } from './recorder/capture-service.ts'
 import { ClockWatch } from './recorder/clock-watch.ts'
 import { Conversations } from './recorder/conversations.ts'
+import { newestStoredNs } from './recorder/held-removals.ts'
+import { RecorderClock } from './recorder/recorder-clock.ts'
 import { raisePriority } from './recorder/recorder-priority.ts'
 import { Retention } from './recorder/retention.ts'
 import { StoreWriter } from './recorder/store-writer.ts'
-import { SOCKET_NAME, storePaths } from './store/store-paths.ts'
+import { SOCKET_NAME, type StorePaths, storePaths } from './store/store-paths.ts'
 
 export interface RecorderOptions {
   readonly storePath: string
@@ -29,7 +32,10 @@ export interface RecorderOptions {
   readonly retention?: RetentionSettings | undefined
   /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
   readonly capture?:
-    | Omit<CaptureServiceOptions, 'events' | 'log' | 'onSegmentFinished' | 'checkRoom' | 'startSignal'>
+    | Omit<
+        CaptureServiceOptions,
+        'events' | 'log' | 'onSegmentFinished' | 'checkRoom' | 'startSignal' | 'scheduleNs' | 'clockHold'
+      >
     | undefined
 }
 
@@ -64,17 +70,19 @@ export async function startRecorder(
     for (const message of problems) events.append('capture-damaged', { name, message })
   })
   parts.use(ClockWatch.start({ events, clocks: CLOCKS }))
+  const clock = parts.use(await openClock(writer, { paths, events, log }))
   let service: CaptureService | undefined
   let retention: Retention | undefined
   // Commands end before what they command.
   parts.defer(() => service?.[Symbol.asyncDispose]())
   parts.defer(() => retention?.[Symbol.asyncDispose]())
-  const conversations = parts.use(new Conversations({ paths, writer, events, log }))
+  const conversations = parts.use(new Conversations({ writer, clock, events, log }))
   parts.use(await listen({ storePath, writer, log, onConnection: (socket) => conversations.start(socket) }))
   // The capture first: every moment before it is lost. One for which there is no room ends at the first look for room.
   service = await openCapture(writer, {
     ...options,
     events,
+    clock,
     onSegmentFinished: () => retention?.check(),
     checkRoom: () => retention?.checkRoom(),
     startSignal: signal,
@@ -83,7 +91,7 @@ export async function startRecorder(
   const control = service?.control
   const bytesPerSecond = (): number => (control?.report().counts.bitsPerSecond ?? 0) / BITS_PER_BYTE
   retention =
-    settings && Retention.begin({ writer, paths, settings, events, nowNs: clockNs, bytesPerSecond, log })
+    settings && Retention.begin({ writer, paths, settings, events, ages: clock, bytesPerSecond, log })
   conversations.open({ capture: control, retention })
   writer.removeLeftovers().catch((err: unknown) => log.warn('recorder.leftovers-failed', { err }))
   log.info('recorder.started', { store: storePath })
@@ -120,13 +128,36 @@ export async function startRecorderFromFile(
 }
 
 type CaptureParts = RecorderOptions &
-  Pick<CaptureServiceOptions, 'events' | 'onSegmentFinished' | 'checkRoom' | 'startSignal'>
+  Pick<CaptureServiceOptions, 'events' | 'onSegmentFinished' | 'checkRoom' | 'startSignal'> & {
+    readonly clock: RecorderClock
+  }
+
+async function openClock(
+  writer: StoreWriter,
+  { paths, events, log }: { readonly paths: StorePaths; readonly events: EventLog; readonly log: Log },
+): Promise<RecorderClock> {
+  return await RecorderClock.start({
+    clocks: CLOCKS,
+    bootId: await readBootId(),
+    isSynced: isClockSynced,
+    // Only a store without clock.json is asked.
+    findNewestNs: async () => {
+      await writer.load()
+      return newestStoredNs(Array.from(writer.captures.values(), ({ stored }) => stored))
+    },
+    paths,
+    events,
+    log,
+  })
+}
 
 async function openCapture(
   writer: StoreWriter,
   { capture, ...watched }: CaptureParts,
 ): Promise<CaptureService | undefined> {
-  return capture && (await CaptureService.open(writer, { ...capture, ...watched }))
+  const { clock } = watched
+  const times = { scheduleNs: () => clock.scheduleNs(), clockHold: () => clock.hold }
+  return capture && (await CaptureService.open(writer, { ...capture, ...watched, ...times }))
 }
 
 const CLOCKS = { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() }

@@ -99,6 +99,7 @@ interface NativeCount {
 
 const engine = loadAddon<{
   clockNs(): bigint
+  isClockSynced(): boolean
   openDownload(options: NativeOptions): { readonly opened: Promise<NativeDownload>; cancel(): void }
   /** 2^63 - 1 stands for the whole capture. */
   lookBackNs(timeSource: number): bigint
@@ -116,6 +117,14 @@ export const regexCompilerPath = fileURLToPath(new URL('build/capfleet-regex-com
 /** The clock of the machine (CLOCK_REALTIME) in nanoseconds since 1970. */
 export function clockNs(): bigint {
   return engine.clockNs()
+}
+
+/**
+ * Whether the kernel reports that a daemon of NTP or PTP keeps that clock. Setting the clock clears this until the
+ * daemon has checked it again.
+ */
+export function isClockSynced(): boolean {
+  return engine.isClockSynced()
 }
 
 /** Stored packets as the bytes of one PCAP file, pulled by the caller. */

@@ -178,7 +178,10 @@ store
     'check every packet of a store against its checksums, and print each damage with what a repair would do; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
   )
   .requiredOption('--store <folder>', "the appliance's store")
-  .option('--repair', 'make indexes, tallies and sieves again, and mark packets that are lost; without it nothing changes')
+  .option(
+    '--repair',
+    'make indexes, tallies and sieves again, and mark packets that are lost; without it nothing changes',
+  )
   .action((options: { store: string; repair?: boolean }) =>
     runProgram(async (signal) => (await import('./command/store-command.ts')).verify(options, signal)),
   )
@@ -191,6 +194,16 @@ store
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
     runProgram(async (signal) => (await import('./command/store-command.ts')).reindex(options, signal)),
+  )
+
+store
+  .command('trust-clock')
+  .description(
+    'confirm that the clock of this machine is right, after a step or a restart that the recorder cannot explain: packets are removed by their age again',
+  )
+  .requiredOption('--store <folder>', "the appliance's store")
+  .action((options: { store: string }) =>
+    runProgram(async (signal) => (await import('./command/store-command.ts')).trustClock(options, signal)),
   )
 
 const user = program.command('user').description('manage the users file of an appliance or a gateway')

@@ -14,6 +14,7 @@ import { openFleet, planRoster } from './open-fleet.ts'
 import { openWorkerRedis } from './open-redis.ts'
 import { joinScheduler, watchShared } from './parts.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
+import { SharedClock } from './redis/shared-clock.ts'
 
 export interface WorkerParts {
   readonly parts: ExportParts
@@ -38,6 +39,9 @@ export async function openWorker(
 ): Promise<WorkerParts> {
   const audit = await openAudit(config, { kind: 'worker', log, metrics }, owner)
   const redis = await openWorkerRedis(config, { configPath, log, signal }, owner)
+  const { keyPrefix } = config.redis
+  const clock = owner.use(await SharedClock.start({ redis, keyPrefix, metrics, log }))
+  await audit.expireBy(clock)
   const fleet = openFleet(config, metrics, log)
   const leases = await joinScheduler(config, { redis, fleet, metrics, log, sole: false })
   owner.defer(() => leases.close())
@@ -46,14 +50,14 @@ export async function openWorker(
   const roster = owner.use(new FleetRoster({ fleet, busyOf, log }))
   await roster.configure(await planRoster(config, configPath))
   watchShared(config, { redis, fleet, metrics, log }, owner)
-  const shared = await openExports(config, configPath, { redis, log }, owner)
+  const shared = await openExports(config, configPath, { redis, clock, log }, owner)
   for (const target of shared.targets.values()) await target.check()
   await checkSpool(shared)
   publishRoom(shared, metrics)
   const { startTimeoutMs, retryPauseMs } = config.downloads
   const outcomes = new ExportOutcomes(metrics)
   const ordering = orderingRules(config)
-  const quotas = owner.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log }))
+  const quotas = owner.use(new Quotas({ redis, keyPrefix, log }))
   const parts = {
     ...shared,
     quotas,

@@ -33,6 +33,7 @@ import { openTokens } from './open-tokens.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import { isPrivate } from './redis/redis-settings.ts'
 import { RedisWatch } from './redis/redis-watch.ts'
+import { SharedClock } from './redis/shared-clock.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import { DownloadOutcomes } from './serve/download-outcomes.ts'
 import { ReceiptStore } from './serve/receipt-store.ts'
@@ -71,7 +72,10 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const fleet = openFleet(config, metrics, log)
   const audit = await openAudit(config, { kind: 'gateway', log, metrics }, building)
   const redis = await openGatewayRedis(config, { configPath, log, signal }, building)
-  const tokens = await openTokens(config, { users, redis, metrics, log }, building)
+  const { keyPrefix } = config.redis
+  const clock = building.use(await SharedClock.start({ redis, keyPrefix, metrics, log }))
+  await audit.expireBy(clock)
+  const tokens = await openTokens(config, { users, redis, clock, metrics, log }, building)
   const leases = await joinScheduler(config, {
     redis,
     fleet,
@@ -87,7 +91,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
   await owner.configure(roster)
   watchShared(config, { redis, fleet, metrics, log }, building)
-  const exports = await openExports(config, configPath, { redis, log }, building)
+  const exports = await openExports(config, configPath, { redis, clock, log }, building)
   publishExports(exports.store, () => leases.reachable, metrics)
   const changes = building.use(new ExportChanges({ redis, store: exports.store, log }))
   const receipts = building.use(openReceipts(config, redis, metrics, log))
@@ -99,7 +103,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     live: openLive(config, metrics),
     proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
     callLimits: new CallLimits(config.control, metrics, fleet),
-    quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
+    quotas: building.use(new Quotas({ redis, keyPrefix, log })),
     audit,
     vouchers: { users, tokens: tokens.verifier },
     tokens: tokens.handling,

@@ -74,6 +74,14 @@ export function registerCaptureMetrics(metrics: Metrics, { capture, stored }: Ca
   metrics.figures('recorder_up', 'Whether the recorder answers', [], (set) =>
     set(Number(capture.value !== undefined)),
   )
+  metrics.figures(
+    'recorder_clock_trusted',
+    'Whether the recorder trusts its clock; 0: nothing is removed by its age',
+    [],
+    (set) => {
+      if (capture.value !== undefined) set(Number(capture.value.clockHold === ''))
+    },
+  )
   for (const [name, help, figure] of CAPTURE_GAUGES) {
     metrics.figures(`capture_${name}`, help, [], (set) => {
       if (capture.value !== undefined) set(Number(figure(capture.value)))

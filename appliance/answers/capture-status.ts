@@ -37,6 +37,7 @@ export async function answerCaptureStatus(ctx: ApplianceContext, parts: Applianc
     CurrentTime: ctime(new Date(), parts.config.timeZone),
     CaptureName: report.baseName,
     State: report.state,
+    ClockHold: report.clockHold,
     Message: withoutStorePath(report.message, parts.config.store),
     Scheduled: report.scheduleName !== '',
     ScheduleName: report.scheduleName,

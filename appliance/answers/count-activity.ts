@@ -151,10 +151,7 @@ function amountIn({ packets, bytes }: Pick<LogEntry, 'packets' | 'bytes'>): Amou
 }
 
 /** No packet of what is held lies outside of its times: those of a range around them are all in the range. */
-function within(
-  { minNs, maxNs }: Pick<LogEntry, 'minNs' | 'maxNs'>,
-  { beginNs, endNs }: TimeSpan,
-): TimeSpan {
+function within({ minNs, maxNs }: Pick<LogEntry, 'minNs' | 'maxNs'>, { beginNs, endNs }: TimeSpan): TimeSpan {
   return { beginNs: beginNs < minNs ? minNs : beginNs, endNs: endNs > maxNs ? maxNs + 1n : endNs }
 }
 

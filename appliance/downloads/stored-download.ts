@@ -16,6 +16,7 @@ import { withClientSignal } from '../request/client-signal.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
+import { withoutLost } from './lost-segments.ts'
 import { onHeld } from './on-held.ts'
 import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
 import {
@@ -156,10 +157,14 @@ async function openHeld(
     next = undefined
     return found
   }
-  return await onHeld(find, async (found) => ({
-    engine: await openEngine(found, request.signal),
-    agedOutBeforeNs: found.agedOutBeforeNs,
-  }))
+  return await onHeld(
+    find,
+    async (found) => ({
+      engine: await openEngine(found, request.signal),
+      agedOutBeforeNs: found.agedOutBeforeNs,
+    }),
+    withoutLost,
+  )
 }
 
 async function openEngine(

@@ -25,6 +25,8 @@ export const EVENT_KINDS = [
   'disk-error',
   'disk-recovered',
   'clock-stepped',
+  'clock-distrusted',
+  'clock-trusted',
   'segment-removed',
   'capture-aged-out',
   'store-full',

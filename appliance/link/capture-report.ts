@@ -1,5 +1,6 @@
 /** What the recorder says of its capture, over its socket. */
 import { z } from 'zod'
+import { HOLD_REASONS } from '../store/clock-record.ts'
 
 const count = z
   .string()
@@ -95,6 +96,8 @@ export const captureReportSchema = z.object({
   skippedRow: z.string(),
   /** Absent: this recorder removes nothing. */
   retention: retentionReportSchema.optional(),
+  /** Why nothing is removed by its age: see recorder-clock.ts; empty = the clock is trusted. */
+  clockHold: z.enum(['', ...HOLD_REASONS]),
 })
 export type CaptureReport = z.infer<typeof captureReportSchema>
 

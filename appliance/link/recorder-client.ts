@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import { CapfleetError } from '../../src/base/error.ts'
 import { openSocketFolder } from '../../src/base/socket-folder.ts'
 import { toJson } from '../store/capture-record.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import { SOCKET_NAME } from '../store/store-paths.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
 import type { ImportedCapture, ImportRequest, ImportWatch } from './import-request.ts'
@@ -53,6 +54,12 @@ export class RecorderClient {
   /** Aborting ends it; what was repaired stays. Fails as verifyStore does. */
   verify(repair: boolean, watch: ImportWatch): Promise<VerifiedStore> {
     return this.#command({ command: 'verify', repair }, recorderResultSchemas.verify, watch)
+  }
+
+  /** Has the recorder trust its clock as it is. Resolves to why it did not; "" = it did. */
+  async trustClock(signal?: AbortSignal): Promise<ClockHold> {
+    const command = { command: 'trust-clock' } as const
+    return (await this.#command(command, recorderResultSchemas['trust-clock'], { signal })).before
   }
 
   /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */

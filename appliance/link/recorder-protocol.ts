@@ -5,8 +5,9 @@
  */
 import { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
-import { importedCaptureSchema } from './import-request.ts'
+import { HOLD_REASONS } from '../store/clock-record.ts'
 import { captureReportSchema } from './capture-report.ts'
+import { importedCaptureSchema } from './import-request.ts'
 
 const count = z
   .string()
@@ -25,6 +26,7 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
   z.strictObject({ command: z.literal('reindex') }),
   z.strictObject({ command: z.literal('verify'), repair: z.boolean() }),
+  z.strictObject({ command: z.literal('trust-clock') }),
   z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
   z.strictObject({ command: z.literal('capture-stop'), stopsScheduled: z.boolean() }),
   z.strictObject({ command: z.literal('capture-report') }),
@@ -72,6 +74,7 @@ export const recorderResultSchemas = {
   delete: z.object({ bytesFreed: count }),
   verify: verifiedStoreSchema,
   reindex: z.object({ segments: count, blocks: count, damages: z.array(z.string()) }),
+  'trust-clock': z.object({ before: z.enum(['', ...HOLD_REASONS]) }),
   'capture-start': captureReportSchema,
   'capture-stop': z.object({
     name: z.string(),

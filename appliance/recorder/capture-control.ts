@@ -4,6 +4,7 @@ import type { Log } from '../../src/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureReport, StoppedCapture } from '../link/capture-report.ts'
 import { checkBaseName } from '../store/capture-names.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'
 import { type CaptureDriver, noPortDriver } from './capture-driver.ts'
 import { NO_RATES } from './capture-rates.ts'
@@ -31,6 +32,8 @@ export interface CaptureControlOptions {
   readonly checkRoom: () => void
   /** Aborts when the recorder is told to end while open() is still under way. */
   readonly startSignal?: AbortSignal | undefined
+  /** As CaptureReport.clockHold. */
+  readonly clockHold: () => ClockHold
 }
 
 export interface CaptureStart {
@@ -222,6 +225,7 @@ export class CaptureControl implements AsyncDisposable {
       message: this.#state.message || (recording?.problem ?? ''),
       waitingRow: isManual ? (schedule.due?.name ?? '') : '',
       skippedRow: schedule.skippedRow,
+      clockHold: this.#options.clockHold(),
     }
   }
 
@@ -333,6 +337,7 @@ export const STARTING_REPORT: CaptureReport = {
   message: 'the recorder is starting',
   waitingRow: '',
   skippedRow: '',
+  clockHold: '',
 }
 
 /** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */

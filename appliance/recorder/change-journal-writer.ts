@@ -10,18 +10,16 @@ const JOURNAL_BYTES_MAX = 262_144
  * have changed.
  */
 export class ChangeJournalWriter implements AsyncDisposable {
-  readonly #path: string
   readonly #file: FileHandle
   #length = 0
 
-  private constructor(path: string, file: FileHandle) {
-    this.#path = path
+  private constructor(file: FileHandle) {
     this.#file = file
   }
 
   /** Begins a new journal. Fails with what opening the file fails with. */
   static async open(path: string): Promise<ChangeJournalWriter> {
-    const journal = new ChangeJournalWriter(path, await open(path, 'w', 0o640))
+    const journal = new ChangeJournalWriter(await open(path, 'w', 0o640))
     await journal.#begin()
     return journal
   }

@@ -14,16 +14,17 @@ import {
   recorderRequestSchema,
 } from '../link/recorder-protocol.ts'
 import { toJson } from '../store/capture-record.ts'
-import type { StorePaths } from '../store/store-paths.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import { type CaptureControl, STARTING_REPORT } from './capture-control.ts'
+import type { RecorderClock } from './recorder-clock.ts'
 import { reindexStore } from './reindex.ts'
 import type { Retention } from './retention.ts'
 import type { StoreWriter } from './store-writer.ts'
 import { verifyStore } from './verify-store.ts'
 
 export interface ConversationParts {
-  readonly paths: StorePaths
   readonly writer: StoreWriter
+  readonly clock: RecorderClock
   readonly events: EventSink
   readonly log: Log
 }
@@ -38,8 +39,8 @@ export interface OpenedParts {
 
 /** The commands over the recorder's socket that are being carried out. Until open() most of them wait. */
 export class Conversations implements AsyncDisposable {
-  readonly #paths: StorePaths
   readonly #writer: StoreWriter
+  readonly #clock: RecorderClock
   readonly #events: EventSink
   readonly #log: Log
   readonly #opening = Promise.withResolvers<void>()
@@ -48,9 +49,9 @@ export class Conversations implements AsyncDisposable {
   /** Two at once would write the same files. */
   readonly #reindexing = new FairLimit({ places: 1 })
 
-  constructor({ paths, writer, events, log }: ConversationParts) {
-    this.#paths = paths
+  constructor({ writer, clock, events, log }: ConversationParts) {
     this.#writer = writer
+    this.#clock = clock
     this.#events = events
     this.#log = log
   }
@@ -117,6 +118,8 @@ export class Conversations implements AsyncDisposable {
         return this.#reindex({ signal, onProgress: (progress) => send({ progress }) })
       case 'verify':
         return this.#verify(request.repair, { signal, onProgress: (progress) => send({ progress }) })
+      case 'trust-clock':
+        return this.#trustClock()
       case 'capture-start':
         await this.#retention?.knowsRoom()
         return this.#captureControl().start({ baseName: request.name }, signal)
@@ -180,6 +183,13 @@ export class Conversations implements AsyncDisposable {
   async #reindex(watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
     using _turn = await this.#reindexing.acquire(watch.signal)
     return await reindexStore(this.#writer, watch)
+  }
+
+  #trustClock(): { readonly before: ClockHold } {
+    const before = this.#clock.hold
+    this.#clock.confirm()
+    this.#retention?.check()
+    return { before }
   }
 
   async #verify(repair: boolean, watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {

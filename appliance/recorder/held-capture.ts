@@ -10,16 +10,20 @@ import { type CaptureRecord, encodeRecord, type RevisedRecord } from '../store/c
 import { type ReadCapture, readCapture } from '../store/read-capture.ts'
 import { type Drops, SegmentTable } from '../store/segment-table.ts'
 import { sideBytesOf } from '../store/segments-on-disk.ts'
-import {
-  CAPTURE_RECORD_NAME,
-  RECORD_COPY_NAME,
-  SEGMENT_LOG_NAME,
-  segmentPath,
-} from '../store/store-paths.ts'
+import { CAPTURE_RECORD_NAME, RECORD_COPY_NAME, SEGMENT_LOG_NAME, segmentPath } from '../store/store-paths.ts'
 import { entriesOf, type StoredCapture, storedCapture } from '../store/stored-capture.ts'
 import { SegmentLogWriter } from './segment-log-writer.ts'
 
-const NO_SEGMENT = { port: 0, number: 0, flags: 0, minNs: 0n, maxNs: 0n, linkType: 0, snaplen: 0, sideBytes: 0 }
+const NO_SEGMENT = {
+  port: 0,
+  number: 0,
+  flags: 0,
+  minNs: 0n,
+  maxNs: 0n,
+  linkType: 0,
+  snaplen: 0,
+  sideBytes: 0,
+}
 
 export class HeldCapture {
   readonly folder: string
@@ -156,7 +160,9 @@ export class HeldCapture {
       for (let first = 0; first < segments.length; first += MEASURED_AT_ONCE) {
         const some = segments.slice(first, first + MEASURED_AT_ONCE)
         const sides = await Promise.all(
-          some.map(({ number }) => sideBytesOf(segmentPath(this.folder, port.port, { number, isFlat: true }))),
+          some.map(({ number }) =>
+            sideBytesOf(segmentPath(this.folder, port.port, { number, isFlat: true })),
+          ),
         )
         for (const [index, segment] of some.entries()) port.put({ ...segment, sideBytes: sides[index] ?? 0 })
       }

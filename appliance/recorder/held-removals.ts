@@ -79,6 +79,17 @@ export function createdNs({ createdAt }: Pick<StoredCapture, 'createdAt'>): bigi
   return BigInt(Date.parse(createdAt)) * NANOS_PER_MS
 }
 
+/** When anything was stored last, as far as captures say; undefined: they have nothing. */
+export function newestStoredNs(captures: readonly StoredCapture[]): bigint | undefined {
+  let newest: bigint | undefined
+  for (const capture of captures) {
+    const created = createdNs(capture)
+    const ns = capture.type === 'capture' && capture.endNs > created ? capture.endNs : created
+    if (newest === undefined || ns > newest) newest = ns
+  }
+  return newest
+}
+
 function removableOf({ record, table }: HeldCapture): RemovableCapture<LogEntry> {
   return {
     name: record.name,

@@ -1,14 +1,15 @@
+import type { LogEntry } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
 import type { Log } from '../../src/base/log.ts'
 import type { RetentionSettings } from '../appliance-config.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { RetentionReport } from '../link/capture-report.ts'
-import type { LogEntry } from '../../native/segment-entry.ts'
 import type { ImportRoom } from '../link/import-request.ts'
 import type { StorePaths } from '../store/store-paths.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'
 import { createdNs, HeldRemovals } from './held-removals.ts'
+import type { RecorderClock } from './recorder-clock.ts'
 import type { Removal } from './removal-queue.ts'
 import { freedBy, type RemovalReason, SegmentRemover } from './segment-remover.ts'
 import { RESERVE } from './store-reserve.ts'
@@ -29,7 +30,8 @@ export interface RetentionOptions {
   readonly paths: StorePaths
   readonly settings: RetentionSettings
   readonly events: EventSink
-  readonly nowNs: () => bigint
+  /** Says what is older than `retention.maxAgeMs`. */
+  readonly ages: Pick<RecorderClock, 'isAged'>
   /** What the running capture writes, as measured over the last seconds. */
   readonly bytesPerSecond: () => number
   readonly log: Log
@@ -37,7 +39,6 @@ export interface RetentionOptions {
 
 /** A fast capture fills a gigabyte within a second or so. */
 const INTERVAL_MS = 1_000
-const NANOS_PER_MS = 1_000_000n
 /** Segments of one capture that leave its record by one change. */
 const BATCH_MAX = 64
 const NEVER = new AbortController().signal
@@ -282,8 +283,8 @@ export class Retention implements AsyncDisposable {
   }
 
   #isAged(storedNs: bigint): boolean {
-    const { settings, nowNs } = this.#options
-    return settings.maxAgeMs > 0 && storedNs < nowNs() - BigInt(settings.maxAgeMs) * NANOS_PER_MS
+    const { settings, ages } = this.#options
+    return settings.maxAgeMs > 0 && ages.isAged(storedNs, settings.maxAgeMs)
   }
 
   /** Removes captures of which no segment and no file is left. */

@@ -17,8 +17,8 @@ import {
 } from '../link/import-request.ts'
 import { addAgedOut } from '../store/aged-out-list.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
-import type { Drops } from '../store/segment-table.ts'
 import { readCapture } from '../store/read-capture.ts'
+import type { Drops } from '../store/segment-table.ts'
 import {
   DELETING_PREFIX,
   HIDDEN_PREFIX,
@@ -73,7 +73,11 @@ export class StoreWriter implements AsyncDisposable {
   #isEnding = false
   #loading: Promise<void> | undefined
 
-  private constructor(paths: StorePaths, { lock, journal, leftovers, reserve }: WriterParts, imports: ImportSettings) {
+  private constructor(
+    paths: StorePaths,
+    { lock, journal, leftovers, reserve }: WriterParts,
+    imports: ImportSettings,
+  ) {
     this.#paths = paths
     this.#lock = lock
     this.#journal = journal
@@ -313,7 +317,9 @@ export class StoreWriter implements AsyncDisposable {
     this.#held.set(name, held)
     if (held.problems.length > 0) this.#tellDamage(name, held.problems)
     // What cannot be written now is written with the next change, or by the next recorder.
-    await held.mend().catch((error: unknown) => this.#tellDamage(name, [`cannot be mended: ${String(error)}`]))
+    await held
+      .mend()
+      .catch((error: unknown) => this.#tellDamage(name, [`cannot be mended: ${String(error)}`]))
     await this.#tell(name)
     return held
   }
@@ -366,7 +372,9 @@ async function checkFormat(paths: StorePaths): Promise<void> {
 /** Whether store.json is merely damaged: captures of a newer capfleet would not be readable. */
 async function hasCapturesOfToday(paths: StorePaths): Promise<boolean> {
   for (const name of (await captureNames(paths)).slice(0, FORMAT_TRIES)) {
-    const read = await readCapture(join(paths.captures, name), name, { isWritten: false }).catch(() => undefined)
+    const read = await readCapture(join(paths.captures, name), name, { isWritten: false }).catch(
+      () => undefined,
+    )
     if (read !== undefined && read.revision + read.table.segments > 0) return true
   }
   return false

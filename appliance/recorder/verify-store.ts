@@ -27,7 +27,13 @@ export async function verifyStore(
   let [inputBytes, packets, segments] = [0n, 0n, 0n]
   for (const held of captures) {
     for (const message of held.problems) {
-      findings.push({ ...NO_PACKETS, capture: held.record.name, kind: 'record-mended', message, isRepaired: true })
+      findings.push({
+        ...NO_PACKETS,
+        capture: held.record.name,
+        kind: 'record-mended',
+        message,
+        isRepaired: true,
+      })
     }
     for (const segment of held.table.ports.flatMap((port) => [...entriesOf(port)])) {
       const onChecked = (checked: bigint): void =>
@@ -58,7 +64,8 @@ async function verifyOne(
 ): Promise<readonly StoreFinding[]> {
   const path = pathOf(folder, segment)
   // Its packets are known to be lost, and no file of it says more.
-  if (segment.packets === 0n && (segment.flags & SegmentFlag.damaged) !== 0) return [lostSegment(name, path, false)]
+  if (segment.packets === 0n && (segment.flags & SegmentFlag.damaged) !== 0)
+    return [lostSegment(name, path, false)]
   try {
     const { findings, isRepaired, ...now } = await verifySegment(path, segment, {
       repair,
@@ -72,13 +79,29 @@ async function verifyOne(
     // Retention may have removed it since.
     if (table.portOf(segment.port)?.find(segment.number) === undefined) return []
     if (error.code === 'aged-out') {
-      const lost = { ...segment, flags: segment.flags | SegmentFlag.damaged, packets: 0n, bytes: 0n, sideBytes: 0 }
+      const lost = {
+        ...segment,
+        flags: segment.flags | SegmentFlag.damaged,
+        packets: 0n,
+        bytes: 0n,
+        sideBytes: 0,
+      }
       if (repair) await writer.correctSegment(name, lost)
       return [lostSegment(name, path, repair, segment)]
     }
     if (error.code !== 'store-corrupt') throw error
     const { packets, bytes } = segment
-    return [{ capture: name, kind: 'block-damaged', file: path, packets, bytes, message: error.message, isRepaired: false }]
+    return [
+      {
+        capture: name,
+        kind: 'block-damaged',
+        file: path,
+        packets,
+        bytes,
+        message: error.message,
+        isRepaired: false,
+      },
+    ]
   }
 }
 

@@ -2,8 +2,8 @@ import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { SegmentTable } from './segment-table.ts'
-import { segmentPath } from './store-paths.ts'
 import { entryOf, portsOnDisk } from './segments-on-disk.ts'
+import { segmentPath } from './store-paths.ts'
 
 /** A writer that gave up a segment may leave its number out. */
 const MISSING_MAX = 2

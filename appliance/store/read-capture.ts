@@ -55,11 +55,16 @@ export async function readCapture(
   if (found === undefined && main.isMissing && other.isMissing && !(await hasSegments(folder)))
     return undefined
   const problems = [main.problem, other.problem].flatMap((problem) => problem ?? [])
-  const { table, position, problems: lost } = await readSegments(folder, {
+  const {
+    table,
+    position,
+    problems: lost,
+  } = await readSegments(folder, {
     isActive: found?.state === 'active',
     isWritten,
   })
-  const { revision = 0, ...record } = found ?? (await rebuiltRecord(folder, name, { table, hasLog: position !== undefined }))
+  const { revision = 0, ...record } =
+    found ?? (await rebuiltRecord(folder, name, { table, hasLog: position !== undefined }))
   return {
     record,
     revision,

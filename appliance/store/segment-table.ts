@@ -233,7 +233,10 @@ export class PortSegments {
   select(fromNs: bigint, toNs: bigint): Buffer {
     if (this.#isAscending) {
       const first = this.#firstFrom((index) => this.#maxNsAt(index) >= fromNs)
-      const end = Math.max(first, this.#firstFrom((index) => this.#minNsAt(index) >= toNs))
+      const end = Math.max(
+        first,
+        this.#firstFrom((index) => this.#minNsAt(index) >= toNs),
+      )
       return Buffer.from(this.#entries.subarray(first * LOG_ENTRY_BYTES, end * LOG_ENTRY_BYTES))
     }
     const found: Buffer[] = []

@@ -6,6 +6,7 @@ import { join } from 'node:path'
  *   store.json                      {"format":2}
  *   recorder.lock, recorder.sock    of the running recorder
  *   skipped-run.json                a run of the schedule that was stopped until the next one
+ *   clock.json                      what the recorder knows of its clock
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
  *   aged-out.json                   names of captures that retention has removed
  *   changes.log                     names of captures whose logs have changed, for readers
@@ -25,6 +26,7 @@ export interface StorePaths {
   readonly agedOut: string
   readonly changes: string
   readonly reserve: string
+  readonly clock: string
   readonly captures: string
   readonly events: EventPaths
 }
@@ -53,6 +55,7 @@ export function storePaths(root: string): StorePaths {
     agedOut: join(root, 'aged-out.json'),
     changes: join(root, 'changes.log'),
     reserve: join(root, 'reserve'),
+    clock: join(root, 'clock.json'),
     captures: join(root, 'captures'),
     events: { newest: join(root, EVENTS_NAME), older: join(root, 'events.1.jsonl') },
   }

@@ -40,6 +40,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   LiveCaptureWrap::define(env);
   exports.Set("initialize", Napi::Function::New<initialize>(env));
   exports.Set("clockNs", Napi::Function::New<clockNs>(env));
+  exports.Set("isClockSynced", Napi::Function::New<isClockSynced>(env));
   exports.Set("openDownload", Napi::Function::New<&DownloadWrap::open>(env));
   exports.Set("lookBackNs", Napi::Function::New<lookBackNs>(env));
   exports.Set("hasMachineCode", Napi::Function::New<hasMachineCode>(env));

@@ -68,3 +68,19 @@ function findingLine({ capture, kind, packets, message, isRepaired }: StoreFindi
   const lost = packets === 0n ? 'no packet lost' : `${packets} packets lost`
   return [capture, kind, lost, isRepaired ? 'repaired' : 'not repaired', message].join('\t')
 }
+
+/**
+ * `capfleet store trust-clock`: has the recorder of a store count ages by the clock as it is now. Fails with
+ * bad-parameter or store-unavailable.
+ */
+export async function trustClock({ store }: { readonly store: string }, signal: AbortSignal): Promise<void> {
+  const path = resolve(store)
+  refuseWhereNoStoreIs(path, 'correct --store')
+  const before = await withRecorder(path, (recorder) => recorder.trustClock(signal))
+  const now = new Date().toISOString()
+  process.stdout.write(
+    before === ''
+      ? `the clock was trusted already: ${now}\n`
+      : `the clock is trusted now (was: ${before}): ${now}\n`,
+  )
+}

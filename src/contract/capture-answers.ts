@@ -39,6 +39,9 @@ export const CAPTURE_STATUS = z.object({
   CaptureName: text,
   State: z.enum(['idle', 'starting', 'running', 'rolling', 'stopping', 'error']),
   Message: text.describe('Why the capture does not run as it should'),
+  ClockHold: text.describe(
+    'Why nothing is removed by its age: clock-stepped, clock-unconfirmed; empty when the clock is trusted',
+  ),
   Scheduled: boolean,
   ScheduleName: text,
   StartTS: nanoseconds,

@@ -133,12 +133,6 @@ export class ExportJobs implements AsyncDisposable {
     await askRedis(() => this.upkeep.add('clean', { exportId }, retried))
   }
 
-  /** Has a worker sweep every `everyMs`. Harmless when one is already due: its time stays the same. */
-  async keepSweeping(everyMs: number): Promise<void> {
-    const job = { name: 'sweep', data: {}, opts: GONE_AT_ONCE }
-    await askRedis(() => this.upkeep.upsertJobScheduler('sweep', { every: everyMs }, job))
-  }
-
   /**
    * Has a worker look at a schedule whenever it comes round. Harmless for one that is known; what is lost here costs
    * punctuality alone.
@@ -147,6 +141,16 @@ export class ExportJobs implements AsyncDisposable {
     const job = { name: 'schedule', data: { scheduleId: id }, opts: GONE_AT_ONCE }
     const rule = { pattern: cron, tz: cronZone }
     await askRedis(() => this.upkeep.upsertJobScheduler(schedulerId(id), rule, job))
+  }
+
+  /** Has one worker look for what was lost, missed or has expired. Harmless while that is ordered already. */
+  async sweep(): Promise<void> {
+    await askRedis(() => this.upkeep.add('sweep', {}, { jobId: 'sweep', ...GONE_AT_ONCE }))
+  }
+
+  /** Earlier versions had BullMQ order sweeps. */
+  async dropSweepRule(): Promise<void> {
+    await askRedis(() => this.upkeep.removeJobScheduler('sweep'))
   }
 
   async dropSchedule(id: string): Promise<void> {

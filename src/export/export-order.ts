@@ -41,19 +41,21 @@ export interface Ordering {
   /** The target where the order names none. */
   readonly defaultTarget: string
   readonly user: string
+  /** By the time of all gateways and workers. */
+  readonly createdMs: number
   readonly quotas?: readonly Quota[] | undefined
   readonly scheduleId?: string
 }
 
 /** Fails with bad-parameter for what an export cannot be. */
 export function orderOf(ordering: Ordering): ExportOrder {
-  const { plan, fleet, options, exported, defaultTarget, user, quotas = [], scheduleId } = ordering
+  const { plan, fleet, options, exported, defaultTarget, user, createdMs, quotas = [], scheduleId } = ordering
   refuseImpossible(plan.query, exported)
   const decimal = (value: bigint | undefined) => (value === undefined ? null : String(value))
   return {
     id: randomUUID(),
     user,
-    createdMs: Date.now(),
+    createdMs,
     plan: keepPlan(plan),
     identities: identitiesOf(plan, fleet),
     dedupNs: decimal(options.dedupNs),

@@ -160,6 +160,8 @@ export interface ExportRecord {
   readonly startedMs: number | undefined
   readonly endedMs: number | undefined
   readonly expiresMs: number | undefined
+  /** Its user has removed it: it is not there any more, and a worker removes its files. */
+  readonly isRemoved: boolean
   readonly error: ReportedFailure | undefined
   readonly waiting: Waiting | undefined
   readonly files: readonly ExportedFile[]
@@ -180,7 +182,7 @@ export function keptFiles({ state, files, base }: ExportRecord): readonly Export
 }
 
 /** As GET shows it. */
-export function shownExport(record: ExportRecord, nowMs = Date.now()): Record<string, unknown> {
+export function shownExport(record: ExportRecord, nowMs: number): Record<string, unknown> {
   const { order, state } = record
   return {
     id: order.id,

@@ -15,12 +15,12 @@ import { withRecorder } from '../../appliance/recorder-session.ts'
 import { captureConfigSchema } from '../../appliance/settings/capture-config.ts'
 import { segmentsOf } from '../../appliance/store/stored-capture.ts'
 import { createLog } from '../../src/base/log.ts'
+import { storedCaptureOf } from '../support/disks/store-captures.ts'
 import { eventually } from '../support/eventually.ts'
 import { ScriptedDriver } from '../support/live/scripted-driver.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { storedCaptureOf } from '../support/disks/store-captures.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const log = createLog('test', 'silent')

@@ -39,7 +39,9 @@ export async function measureGrowth(root: string, store: GrownStore): Promise<Gr
     retention: { minFreeBytes: 0 },
   }
   await writeFile(config, JSON.stringify(settings))
-  spawnSync(capfleet, ['user', 'add', USER, '--file', join(home, 'users.yaml'), '--role', 'full'], { input: `${USER}\n` })
+  spawnSync(capfleet, ['user', 'add', USER, '--file', join(home, 'users.yaml'), '--role', 'full'], {
+    input: `${USER}\n`,
+  })
   const recorder = start(capfleet, ['recorder', '--config', config])
   const recorderReadyMs = await ready(recorder, store)
   const appliance = start(capfleet, ['appliance', '--config', config])

@@ -28,7 +28,12 @@ await runProgram(async (signal) => {
       if (captures > segments) continue
       for (const state of ['closed', 'active'] as const) {
         signal.throwIfAborted()
-        await using store = await makeGrownStore(values.folder, { segments, captures, state, isOld: values.old })
+        await using store = await makeGrownStore(values.folder, {
+          segments,
+          captures,
+          state,
+          isOld: values.old,
+        })
         const found = await measureGrowth(values.root, store)
         process.stdout.write(`${JSON.stringify({ segments, captures, state, ...found })}\n`)
       }
@@ -37,10 +42,8 @@ await runProgram(async (signal) => {
 })
 
 function numbersOf(list: string): number[] {
-  return list.split(',').map((text) => {
-    const number = Number(text)
-    if (Number.isInteger(number) && number > 0) return number
-    process.stderr.write(`growth: "${text}" is no number of segments or captures\n`)
-    process.exit(2)
-  })
+  const numbers = list.split(',').map(Number)
+  if (numbers.every((number) => Number.isInteger(number) && number > 0)) return numbers
+  process.stderr.write(`growth: "${list}" is no list of numbers of segments or captures\n`)
+  process.exit(2)
 }

@@ -193,21 +193,22 @@ Status WindowPlanner::openNext(Step& step, uint64_t& readBytes) {
   return ok();
 }
 
-/// Null when the index is damaged: then all blocks are counted as lost.
+/// Null when the segment is lost: then all its blocks are counted.
 Result<std::shared_ptr<IndexedSegment>> WindowPlanner::readSegment(Place place, Step& step) {
   const SegmentEntry& entry = entryAt(place);
   std::string path = streams_[place.stream].pathOf(entry);
-  Result<SegmentIndex> index = readSegmentIndex(path);
-  if (!index) {
-    if (index.error().code != Code::kStoreCorrupt) return index.error();
+  auto found = readIndexOf(streams_[place.stream], entry);
+  if (!found && found.error().code != Code::kStoreCorrupt) return found.error();
+  if (!found || !*found) {
     step.corruptBlocks += blocksOf(entry);
     return std::shared_ptr<IndexedSegment>{};
   }
+  SegmentIndex& index = **found;
   // The index of a finished segment lost an entry, and with it its block.
-  if (index->lastEntryLeftOut && !entry.isGrowing()) step.corruptBlocks++;
-  auto checks = options_.checkedBlocks ? options_.checkedBlocks->of(path, *index)
+  if (index.lastEntryLeftOut && !entry.isGrowing()) step.corruptBlocks++;
+  auto checks = options_.checkedBlocks ? options_.checkedBlocks->of(path, index)
                                        : std::make_shared<SegmentChecks>();
-  return std::make_shared<IndexedSegment>(std::move(path), std::move(*index), place.stream,
+  return std::make_shared<IndexedSegment>(std::move(path), std::move(index), place.stream,
                                           std::move(checks));
 }
 
@@ -216,7 +217,7 @@ Result<std::shared_ptr<IndexedSegment>> WindowPlanner::readSegment(Place place, 
 Status WindowPlanner::checkTimes(const IndexedSegment& segment) {
   if (windowBeginNs_ == readFromNs_) return ok();
   for (const BlockEntry& block : segment.index.blocks) {
-    if (block.minNs >= windowBeginNs_) continue;
+    if (block.minNs >= windowBeginNs_ || block.isDamaged()) continue;
     return Error{Code::kStoreCorrupt,
                  segment.path + ".idx: has packets before the time that the capture's log gives"};
   }

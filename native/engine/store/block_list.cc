@@ -9,9 +9,11 @@ Result<std::vector<BlockEntry>> listBlocks(const std::vector<StreamSegments>& st
   std::vector<BlockEntry> blocks;
   for (const StreamSegments& stream : streams) {
     for (const SegmentEntry& segment : stream.segments) {
-      Result<SegmentIndex> index = readSegmentIndex(stream.pathOf(segment));
-      if (!index) return index.error();
-      std::copy_if(index->blocks.begin(), index->blocks.end(), std::back_inserter(blocks),
+      const auto found = readIndexOf(stream, segment);
+      if (!found) return found.error();
+      if (!*found) continue;
+      const std::vector<BlockEntry>& held = (*found)->blocks;
+      std::copy_if(held.begin(), held.end(), std::back_inserter(blocks),
                    [](const BlockEntry& block) { return !block.isDamaged(); });
     }
   }

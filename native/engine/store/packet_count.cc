@@ -39,11 +39,12 @@ Result<bool> PacketCount::step() {
 
 Status PacketCount::openSegment() {
   const StreamSegments& stream = streams_[nextStream_];
-  segment_ = stream.pathOf(stream.segments[nextSegment_]);
-  Result<SegmentIndex> index = readSegmentIndex(segment_);
+  const SegmentEntry& segment = stream.segments[nextSegment_];
+  segment_ = stream.pathOf(segment);
+  auto index = readIndexOf(stream, segment);
   if (!index) return index.error();
   nextSegment_++;
-  blocks_ = std::move(index->blocks);
+  blocks_ = *index ? std::move((*index)->blocks) : std::vector<BlockEntry>{};
   nextBlock_ = 0;
   tallies_.emplace(segment_);
   file_.reset();

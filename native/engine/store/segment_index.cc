@@ -218,4 +218,13 @@ Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& pat
   return ok();
 }
 
+Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
+                                                const SegmentEntry& segment) {
+  auto index = readSegmentIndex(stream.pathOf(segment), segment.isGrowing() ? nullptr : &segment);
+  if (index) return {std::move(*index)};
+  const bool isLost = (segment.flags & kSegmentDamaged) != 0;
+  if (isLost && index.error().code == Code::kAgedOut) return {std::nullopt};
+  return index.error();
+}
+
 }  // namespace capfleet

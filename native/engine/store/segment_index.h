@@ -9,6 +9,7 @@
 
 #include "os/result.h"
 #include "packet/pcap_format.h"
+#include "store/segment_entry.h"
 
 namespace capfleet {
 
@@ -67,8 +68,6 @@ void storeIndexHeader(uint8_t (&out)[kIndexHeaderBytes], uint32_t port,
                       const PcapFileHeader& header);
 void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry);
 
-struct SegmentEntry;
-
 /// Reads <segment>.idx; `segment` is the path without its ending. Damaged parts are made again from
 /// the packets, in memory: nothing is written. With the `entry` of a finished segment in the log,
 /// all of its blocks are found; without one, or with that of a segment that grows, those before the
@@ -78,6 +77,12 @@ struct SegmentEntry;
 /// version that is not known. Thread-safe.
 Result<SegmentIndex> readSegmentIndex(const std::string& segment,
                                       const SegmentEntry* entry = nullptr);
+
+/// The index of a segment that a job reads, with what its log entry knows for a finished one.
+/// Nothing when its files are missing and the entry says that packets of it are lost: without that
+/// word a missing file is a removal, and fails with kAgedOut. Thread-safe.
+Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
+                                                const SegmentEntry& segment);
 
 /// Reads the bytes of an undamaged .idx file, of which a torn last entry is left out. Fails with
 /// kStoreCorrupt when anything else is damaged; `path` is named in messages.

@@ -30,10 +30,7 @@ std::vector<TallyRow> rowsOf(const LoadedBlock& block) {
 class Verification {
  public:
   Verification(std::string segment, const SegmentEntry& logged, const SegmentVerifyOptions& options)
-      : segment_(std::move(segment)),
-        logged_(logged),
-        options_(options),
-        tallies_(segment_) {
+      : segment_(std::move(segment)), logged_(logged), options_(options), tallies_(segment_) {
     verified_.entry = logged;
   }
 

@@ -9,12 +9,18 @@ import { asBefore } from './fill-export.ts'
  * another writer than the one that is given.
  */
 export async function failExport(
-  { store, jobs, outcomes, audit }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit'>,
+  {
+    store,
+    jobs,
+    outcomes,
+    audit,
+    clock,
+  }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit' | 'clock'>,
   { order, base }: ExportRecord,
   error: ReportedFailure,
   writer?: string,
 ): Promise<void> {
-  const ended = base === undefined ? ({ state: 'failed', endedMs: Date.now() } as const) : asBefore(base)
+  const ended = base === undefined ? ({ state: 'failed', endedMs: clock.nowMs() } as const) : asBefore(base)
   const change = { ...ended, stage: 'ended', writer: '', error } as const
   const guard = { states: LIVE_STATES, ...(writer === undefined ? {} : { writer }) }
   await recordEnd(audit, order, { outcome: 'failed', files: [], error })

@@ -105,13 +105,13 @@ interface LateDevice {
 
 /** The device that is waited for the longest; undefined: all may have their packets up to a time. */
 async function latestDevice(
-  { fleet, limits }: ExportParts,
+  { fleet, limits, clock }: ExportParts,
   devices: readonly string[],
   { endNs, signal }: { readonly endNs: bigint; readonly signal: AbortSignal },
 ): Promise<LateDevice | undefined> {
   const question = {
     endNs,
-    nowMs: Date.now(),
+    nowMs: clock.nowMs(),
     // Until then a device that is late has been given up.
     recentMs: limits.deviceRetryMs + FLUSH_LATE_MS,
     timeoutMs: limits.estimateTimeoutMs,

@@ -55,7 +55,7 @@ export async function runExport(
   const writer = randomUUID()
   const claimed = await parts.store.change(
     record.order,
-    { writer, state: 'running', startedMs: record.startedMs ?? Date.now(), error: null },
+    { writer, state: 'running', startedMs: record.startedMs ?? parts.clock.nowMs(), error: null },
     { states: LIVE_STATES },
   )
   if (!claimed.isChanged) return 'done'

@@ -32,7 +32,7 @@ export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Pro
   refuseMiscased(DOWNLOAD_TABLES.schedule, given)
   refuseFixed(given)
   const { cron, cronZone = parts.limits.timeZone, missed } = readParameters(SCHEDULE_PARAMETERS, given)
-  const createdMs = Date.now()
+  const createdMs = parts.exports.clock.nowMs()
   const nextMs = nextCronMs({ cron, cronZone }, createdMs)
   await refuseBadOrder(ctx, parts)
   const { schedules, jobs } = parts.exports
@@ -130,6 +130,7 @@ async function refuseBadOrder(ctx: RouteContext, parts: GatewayParts): Promise<v
     exported,
     defaultTarget,
     user: ctx.state.caller?.name ?? '',
+    createdMs: parts.exports.clock.nowMs(),
   })
   await refuseBadFilters(ctx, plan, parts)
   const { ignored } = plan.query

@@ -28,7 +28,13 @@ function portFigures(port: number, first: bigint): PortReport {
 
 function reportOf(ports: readonly PortReport[]): CaptureReport {
   const counts = { flushedNs: 2_500_000_000n, pendingBytes: 77n, diskErrors: 3n, ports }
-  return { state: 'running', ports: ports.map(({ port }) => port), counts } as unknown as CaptureReport
+  const clockHold = 'clock-stepped'
+  return {
+    state: 'running',
+    ports: ports.map(({ port }) => port),
+    counts,
+    clockHold,
+  } as unknown as CaptureReport
 }
 
 describe('capture metrics', () => {
@@ -75,6 +81,7 @@ describe('capture metrics', () => {
     })
     assert.deepEqual(found, {
       recorder_up: 1,
+      recorder_clock_trusted: 0,
       capture_active: 1,
       capture_failing: 0,
       capture_flushed_timestamp_seconds: 2.5,

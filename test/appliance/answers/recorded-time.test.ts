@@ -14,12 +14,7 @@ const S = 1_000_000_000n
 const RANGE = { beginNs: 0n, endNs: 1_000n * S }
 
 /** In seconds. */
-function captureOf(
-  name: string,
-  startS: number,
-  endS: number,
-  more: CaptureChanges = {},
-): StoredCapture {
+function captureOf(name: string, startS: number, endS: number, more: CaptureChanges = {}): StoredCapture {
   return captureRecord(name, { startNs: BigInt(startS) * S, endNs: BigInt(endS) * S, streams: [], ...more })
 }
 
@@ -93,7 +88,9 @@ test('a capture that went on after its recorder was away has a gap from its last
     packets: 1n,
     bytes: 100n,
   })
-  const streams = [{ port: 0, linkType: 1, snaplen: 1, segments: [segment(1, 110, 250), segment(2, 400, 500)] }]
+  const streams = [
+    { port: 0, linkType: 1, snaplen: 1, segments: [segment(1, 110, 250), segment(2, 400, 500)] },
+  ]
   const captures = [captureOf('a', 100, 600, { streams }), captureOf('other', 0, 50)]
   const events = [
     eventOf('capture-resumed', 390, { name: 'a' }),

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type StreamSelection, selectStreams } from '../../../appliance/downloads/select-streams.ts'
 import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
+import { LOG_ENTRY_BYTES, readLogEntry } from '../../../native/segment-entry.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { DownloadQuery } from '../../../src/query/download-query.ts'
-import { LOG_ENTRY_BYTES, readLogEntry } from '../../../native/segment-entry.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const select = (

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { open, readFile, rm, writeFile, truncate } from 'node:fs/promises'
+import { open, readFile, truncate, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'

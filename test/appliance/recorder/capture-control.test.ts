@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { test } from 'node:test'
+import { segmentsOf } from '../../../appliance/store/stored-capture.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { type CaptureStage, captureStage } from '../../support/live/capture-stage.ts'
-import { segmentsOf } from '../../../appliance/store/stored-capture.ts'
 import { scriptedStream } from '../../support/live/scripted-engine.ts'
 
 const never = new AbortController().signal

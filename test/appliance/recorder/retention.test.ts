@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
 import { HeldCapture } from '../../../appliance/recorder/held-capture.ts'
 import { segmentsOf } from '../../../appliance/store/stored-capture.ts'
+import { putCapture } from '../../support/disks/store-captures.ts'
 import { StoreKeeper } from '../../support/disks/store-keeper.ts'
 import { eventually } from '../../support/eventually.ts'
-import { putCapture } from '../../support/disks/store-captures.ts'
 import { captureFacts, captureRecord } from '../../support/packets/capture-records.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
@@ -230,7 +230,10 @@ test('the open segment of an active capture stays and the one before it, and its
   for (const name of ['capture.json', 'capture.copy.json', 'segments.log']) await rm(join(folder, name))
   const [first, second, third] = segmentsOf(whole)
   assert.ok(first && second && third)
-  await HeldCapture.create(folder, captureFacts('active', { type: 'capture', state: 'active' }), [first, second])
+  await HeldCapture.create(folder, captureFacts('active', { type: 'capture', state: 'active' }), [
+    first,
+    second,
+  ])
   await using full = await open({ maxBytes: 1 })
   assert.deepEqual(full.kinds(), ['segment-removed', 'store-full'])
   const [item] = await list()
@@ -334,11 +337,14 @@ test('files that a killed recorder left are removed by the next one', async () =
   )
 })
 
-test('a log that names a lost file is an error of the store, never an empty answer', async () => {
+test('a log that names a lost file fails no range: the loss is counted, and the rest comes', async () => {
   await using keeper = await open({})
+  await importCapture(keeper, 'there', 0, 9)
   await putCapture(storePath, captureRecord('ghost', { startNs: at(0), endNs: at(9) }))
   const answer = await timerange(0, 9)
-  assert.deepEqual([answer.status, answer.json().code], [503, 'store-unavailable'])
+  assert.equal(answer.status, 200)
+  assert.deepEqual(numbersOf(answer.body), range(0, 9))
+  assert.equal(answer.trailers['capfleet-corrupt-blocks'], '1')
 })
 
 /** Processes that hold the lock of a reader, until dispose ends them with -9. */

@@ -6,7 +6,12 @@ import { SegmentLogWriter } from '../../../appliance/recorder/segment-log-writer
 import { type LogPosition, readSegmentLog } from '../../../appliance/store/segment-log.ts'
 import { SegmentTable } from '../../../appliance/store/segment-table.ts'
 import { entriesOf } from '../../../appliance/store/stored-capture.ts'
-import { LOG_ENTRY_BYTES, LOG_HEADER_BYTES, type LogEntry, LogEntryKind } from '../../../native/segment-entry.ts'
+import {
+  LOG_ENTRY_BYTES,
+  LOG_HEADER_BYTES,
+  type LogEntry,
+  LogEntryKind,
+} from '../../../native/segment-entry.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 function segment(number: number, kind: LogEntryKind = LogEntryKind.finished): LogEntry {

@@ -53,10 +53,11 @@ test('an old store is read as it is, then upgraded without a segment being touch
   assert.deepEqual(await segmentFiles(path), files)
   for (const name of await readdir(join(path, 'captures'))) {
     const found = await readdir(join(path, 'captures', name))
-    assert.deepEqual(
-      found.filter((file) => !file.startsWith('cap0') && !/^cap\d$/.test(file)).sort(),
-      ['capture.copy.json', 'capture.json', 'segments.log'],
-    )
+    assert.deepEqual(found.filter((file) => !file.startsWith('cap0') && !/^cap\d$/.test(file)).sort(), [
+      'capture.copy.json',
+      'capture.json',
+      'segments.log',
+    ])
   }
   assert.deepEqual(await readDamaged(path, model, NOTHING_LOST), SOUND)
   assert.equal(await recoverDamaged(path, BOOT_ID), 0, 'nothing is left to do')

@@ -148,7 +148,10 @@ test(`paging ends, and shows once what is there all the time (SEED=${random.seed
       used.add(name)
       const startNs = BigInt(random.integer(1, 6))
       starts.set(name, startNs)
-      await putCapture(folder.path, captureRecord(name, { startNs, state: random.pick(['active', 'closed']) }))
+      await putCapture(
+        folder.path,
+        captureRecord(name, { startNs, state: random.pick(['active', 'closed']) }),
+      )
     }
     const go = async (name: string): Promise<void> => {
       starts.delete(name)

@@ -72,15 +72,25 @@ test('a table is what its log says, whatever comes and goes and however the cloc
       const dice = random.integer(0, 10 - 1)
       let entry: LogEntry
       if (dice < 6 || held.length === 0) {
-        if (round % 2 === 1 && random.integer(0, 8 - 1) === 0) clockNs -= BigInt(random.integer(0, 50_000 - 1))
+        if (round % 2 === 1 && random.integer(0, 8 - 1) === 0)
+          clockNs -= BigInt(random.integer(0, 50_000 - 1))
         clockNs += BigInt(random.integer(0, 2_000 - 1)) + 1n
         const number = next[port] ?? 1
         next[port] = number + 1
         const flags = random.integer(0, 5 - 1) === 0 ? SegmentFlag.damaged : 0
-        entry = segment(number, { port, minNs: clockNs, maxNs: clockNs + BigInt(random.integer(0, 1_500 - 1)), flags })
+        entry = segment(number, {
+          port,
+          minNs: clockNs,
+          maxNs: clockNs + BigInt(random.integer(0, 1_500 - 1)),
+          flags,
+        })
       } else if (dice < 8) entry = removed(held[0] as LogEntry)
       else if (dice === 8) entry = removed(held[random.integer(0, held.length - 1)] as LogEntry)
-      else entry = { ...(held[random.integer(0, held.length - 1)] as LogEntry), sideBytes: random.integer(0, 1_000 - 1) }
+      else
+        entry = {
+          ...(held[random.integer(0, held.length - 1)] as LogEntry),
+          sideBytes: random.integer(0, 1_000 - 1),
+        }
       table.apply(entry)
       model.apply(entry)
       const all = table.ports.flatMap((one) => [...entriesOf(one)])
@@ -128,7 +138,13 @@ test('neighbours are found by number, also where the one asked for is not held',
   for (const number of [2, 3, 7]) table.apply(segment(number))
   const port = table.portOf(0)
   assert.deepEqual(
-    [port?.after(0)?.number, port?.after(3)?.number, port?.after(7), port?.before(7)?.number, port?.before(2)],
+    [
+      port?.after(0)?.number,
+      port?.after(3)?.number,
+      port?.after(7),
+      port?.before(7)?.number,
+      port?.before(2),
+    ],
     [2, 7, undefined, 3, undefined],
   )
 })

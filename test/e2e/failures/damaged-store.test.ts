@@ -98,7 +98,9 @@ describe('a damaged store', { timeout: 7_200_000 }, () => {
   for (const [kind, { count, make }] of Object.entries(KINDS)) {
     test(`${kind}, ${count} times (SEED=${random.seed})`, async (t) => {
       const seen = { lost: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
-      const byKind = Map.groupBy(model.files, (file) => (file.endsWith('.json') ? basename(file) : extname(file)))
+      const byKind = Map.groupBy(model.files, (file) =>
+        file.endsWith('.json') ? basename(file) : extname(file),
+      )
       const kinds = [...byKind.values()]
       for (let round = 0; round < count; round++) {
         const file = random.pick(random.pick(kinds))

@@ -251,7 +251,6 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
       run(...inNamespace(wire.receiver, ['ip', 'link', 'set', wire.interfaceName, ...args]))
     const says = (pattern: RegExp) =>
       eventually(async () => pattern.test((await recorder.client.captureReport()).message), {
-        limitMs: LIMIT_MS,
         message: `the recorder says ${pattern}`,
       })
     await recorder.client.startCapture('live')
@@ -265,7 +264,6 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
       return [...text.matchAll(/"(port-\w+)"/g)].map(([, kind]) => kind).join()
     }
     await eventually(async () => (await told()) === 'port-down,port-up', {
-      limitMs: LIMIT_MS,
       message: 'both are events',
     })
   })

@@ -10,6 +10,7 @@ import type { Log } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
 import { eventually } from '../../support/eventually.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
+import { TRUSTED_TIME } from '../../support/trusted-time.ts'
 
 const NOTHING = () => undefined
 const LOG: Log = { debug: NOTHING, info: NOTHING, warn: NOTHING, error: NOTHING }
@@ -128,7 +129,7 @@ describe('issued tokens in Redis', () => {
     for (const token of [before, meanwhile]) await store.keep(token)
     await store.revoke(before)
     const metrics = new Metrics()
-    await using revocations = await Revocations.start({ store, metrics, log: LOG })
+    await using revocations = await Revocations.start({ store, clock: TRUSTED_TIME, metrics, log: LOG })
     const { id, expiresMs } = meanwhile
     const signal = revocations.signalOf(id, expiresMs)
     await redis.stop('SIGKILL')

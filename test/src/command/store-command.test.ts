@@ -29,7 +29,9 @@ async function makeStore(folder: string) {
     for (const name of ['big', 'small'])
       await recorder.importCapture({ name, files: [join(folder, `${name}.pcap`)] })
   })
-  const sieves = ['big', 'small'].map((name) => join(store, 'captures', name, 'cap0', '00000', '00000001.sieve'))
+  const sieves = ['big', 'small'].map((name) =>
+    join(store, 'captures', name, 'cap0', '00000', '00000001.sieve'),
+  )
   const [big = '', small = ''] = sieves
   return { store, big, small }
 }

@@ -54,7 +54,13 @@ export async function makeDamageModel(folder: string, bootId: string): Promise<D
   const captures = [
     await importInto(path, folder, { name: 'one', ports: 1, count: 220, first: 0 }),
     await importInto(path, folder, { name: 'three', ports: 3, count: 180, first: 1_000 }),
-    await recordInto(path, folder, { name: 'live_20261120_0930', ports: 2, count: 300, first: 2_000, bootId }),
+    await recordInto(path, folder, {
+      name: 'live_20261120_0930',
+      ports: 2,
+      count: 300,
+      first: 2_000,
+      bootId,
+    }),
   ]
   await addAgedOut(storePaths(path), { name: 'gone', startNs: 1n, endNs: 2n })
   await writeFile(storePaths(path).events.newest, '')
@@ -169,7 +175,12 @@ function textsIn(pcap: Buffer, from: number, to: number): ReadonlySet<string> {
 }
 
 /** Packets may go with their own bytes, and with the entry that proves them; never with anything else. */
-function isTouched({ segment, offset, bytes, number }: Block, file: string, from: number, to: number): boolean {
+function isTouched(
+  { segment, offset, bytes, number }: Block,
+  file: string,
+  from: number,
+  to: number,
+): boolean {
   if (dirname(segment) !== dirname(file) || !file.startsWith(`${segment}.`)) return false
   if (file.endsWith('.pcap')) return from < offset + bytes && to > offset
   if (!file.endsWith('.idx')) return false

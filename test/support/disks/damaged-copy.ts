@@ -88,6 +88,7 @@ export async function recoverDamaged(path: string, bootId: string): Promise<numb
     log,
     onSegmentFinished: () => undefined,
     checkRoom: () => undefined,
+    clockHold: () => '',
   })
   if (control.name !== '') await control.stop(false, NEVER)
   await control[Symbol.asyncDispose]()
@@ -139,4 +140,3 @@ function missingIn(got: readonly PcapRecord[], expected: ModelCapture['packets']
 function areSame(a: PcapRecord | undefined, b: PcapRecord): boolean {
   return a !== undefined && a.ns === b.ns && a.captured.equals(b.captured)
 }
-

@@ -9,8 +9,8 @@ import { portFolder, storePaths } from '../../../appliance/store/store-paths.ts'
 import { type StoredCapture, segmentsOf, selectSegments } from '../../../appliance/store/stored-capture.ts'
 import { Download } from '../../../native/addon.ts'
 import { createLog } from '../../../src/base/log.ts'
-import { storedCaptureOf } from './store-captures.ts'
 import { storedNumbers } from '../packets/stored-numbers.ts'
+import { storedCaptureOf } from './store-captures.ts'
 
 export interface RecoveredCapture {
   readonly record: StoredCapture

@@ -36,13 +36,16 @@ export class StoreKeeper implements AsyncDisposable {
   static async open(options: KeeperOptions): Promise<StoreKeeper> {
     const { storePath, settings, segmentBytes, nowNs, bytesPerSecond = 0 } = options
     const events: RecordedEvent[] = []
+    const clockNs = nowNs ?? (() => BigInt(Date.now()) * 1_000_000n)
     const writer = await StoreWriter.open(storePath, { segmentBytes })
     const retention = Retention.begin({
       writer,
       paths: storePaths(storePath),
       settings: { maxBytes: 0, minFreeBytes: 0, maxAgeMs: 0, onFull: 'roll', pinMs: 30_000, ...settings },
       events: { append: (kind, fields) => void events.push({ kind, fields }) },
-      nowNs: nowNs ?? (() => BigInt(Date.now()) * 1_000_000n),
+      ages: {
+        isAged: (storedNs, maxAgeMs) => storedNs < clockNs() - BigInt(maxAgeMs) * 1_000_000n,
+      },
       bytesPerSecond: () => bytesPerSecond,
       log: createLog('test', 'silent'),
     })

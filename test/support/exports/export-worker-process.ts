@@ -33,6 +33,8 @@ export interface WorkerProcessOptions {
   readonly fault?: WorkerFault
   /** Default: those of workers that die. */
   readonly timings?: WorkerTimings
+  /** Beside that of this process. */
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 export class ExportWorkerProcess implements AsyncDisposable {
@@ -114,11 +116,11 @@ export class ExportWorkerProcess implements AsyncDisposable {
   }
 
   async #startOnce(): Promise<boolean> {
-    const { fault = null } = this.#options
+    const { fault = null, environment } = this.#options
     const faulty = fault === null ? [] : ['--import', FAULT]
     const child = spawn(process.execPath, [...NODE_OPTIONS, ...faulty, PROGRAM, this.#path('json')], {
       stdio: ['ignore', this.#log, this.#log, 'ipc'],
-      env: { ...process.env, EXPORT_WORKER_FAULT: JSON.stringify(fault) },
+      env: { ...process.env, ...environment, EXPORT_WORKER_FAULT: JSON.stringify(fault) },
     })
     this.#child = child
     const message = once(child, 'message').then(([url]) => String(url))

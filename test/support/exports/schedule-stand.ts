@@ -14,6 +14,7 @@ import { UNAUDITED } from '../access/temp-audit.ts'
 import { TempRedis } from '../processes/temp-redis.ts'
 import { USER_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
+import { TRUSTED_TIME } from '../trusted-time.ts'
 
 export interface ScheduleStand extends AsyncDisposable {
   readonly redis: TempRedis
@@ -70,6 +71,7 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
       schedules: owner.use(new ScheduleStore(options)),
       store: owner.use(new ExportStore(options)),
       jobs: owner.use(new ExportJobs(options)),
+      clock: TRUSTED_TIME,
       fleet,
       targets,
       ordering,

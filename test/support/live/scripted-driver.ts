@@ -3,8 +3,12 @@ import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'n
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { CaptureDriver, CaptureTarget } from '../../../appliance/recorder/capture-driver.ts'
-import { importCaptureFiles, type SegmentSummary, type StreamSummary } from '../../../native/import-capture-files.ts'
 import { segmentPath } from '../../../appliance/store/store-paths.ts'
+import {
+  importCaptureFiles,
+  type SegmentSummary,
+  type StreamSummary,
+} from '../../../native/import-capture-files.ts'
 import { type LiveCounts, type LivePortCounts, SIZE_CLASSES } from '../../../native/live-capture.ts'
 import { makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'

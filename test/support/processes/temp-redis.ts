@@ -74,7 +74,9 @@ export class TempRedis implements AsyncDisposable {
     try {
       const keys = await redis.keys('*')
       const lasting = new Set(
-        ['g', 'hb', 'hold', 'holdb', 'rosters', 'rosters:urls'].map((name) => `{${keyPrefix}}:${name}`),
+        ['g', 'hb', 'hold', 'holdb', 'rosters', 'rosters:urls', 'clock'].map(
+          (name) => `{${keyPrefix}}:${name}`,
+        ),
       )
       // BullMQ writes one for each queue that is opened.
       const isMeta = (key: string) => key.startsWith(`{${keyPrefix}:jobs}:`) && key.endsWith(':meta')

@@ -10,6 +10,7 @@ import { connectRedis } from '../../../../src/redis/redis-connection.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { SILENT_LOG } from '../../../support/lease/lease-user.ts'
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
+import { TRUSTED_TIME } from '../../../support/trusted-time.ts'
 
 const CANARY_MS = 100
 const LIMIT = { message: 'the jobs are done' }
@@ -41,7 +42,7 @@ async function watchedQueue({ isSilent }: { readonly isSilent: boolean }): Promi
     return 'done' as const
   }
   const worker = { connection, concurrency: 2 }
-  const taken = new WorkingQueue<number>({ queue: 'work', worker, run, log: SILENT_LOG })
+  const taken = new WorkingQueue<number>({ queue: 'work', worker, run, clock: TRUSTED_TIME, log: SILENT_LOG })
   building.defer(() => taken.close())
   if (!isSilent) taken.start()
   const metrics = new Metrics()

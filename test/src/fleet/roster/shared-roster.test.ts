@@ -80,6 +80,7 @@ test('two names of one appliance are reported', async () => {
     connectTimeoutMs: 10_000,
     idleTimeoutMs: 10_000,
     probeTimeoutMs: 10_000,
+    listTimeoutMs: 10_000,
     probeIntervalMs: 3_600_000,
     failuresMax: 1_000_000,
     lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
