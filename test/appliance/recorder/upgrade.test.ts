@@ -16,6 +16,7 @@ import { makeOld } from '../../support/disks/old-store.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const KILLS = Number(process.env.UPGRADE_KILLS ?? 6)
 const BOOT_ID = 'this-boot'
@@ -64,7 +65,7 @@ test('an old store is read as it is, then upgraded without a segment being touch
 })
 
 test(`an upgrade that is killed ${KILLS} times loses nothing (SEED=${random.seed})`, {
-  timeout: 1_200_000,
+  timeout: TEST_LIMIT_MS + KILLS * 20_000,
 }, async () => {
   const script = [
     "const { StoreWriter } = await import('./appliance/recorder/store-writer.ts')",

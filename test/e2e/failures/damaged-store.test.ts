@@ -13,6 +13,7 @@ import { copyModel, type DamageModel, makeDamageModel } from '../../support/disk
 import { readDamaged, recoverDamaged } from '../../support/disks/damaged-copy.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const FLIPS = Number(process.env.STORE_FLIPS ?? 150)
 const CUTS = Number(process.env.STORE_CUTS ?? 40)
@@ -74,7 +75,7 @@ const KINDS: Readonly<Record<string, { readonly count: number; make(bytes: Buffe
   },
 }
 
-describe('a damaged store', { timeout: 7_200_000 }, () => {
+describe('a damaged store', { timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS) * 2_000 }, () => {
   let model: DamageModel
   let home: Awaited<ReturnType<typeof tempFolder>>
   before(async () => {

@@ -123,7 +123,7 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-describe('a full disk', { skip: WITHOUT_WIRE, timeout: 600_000 }, () => {
+describe('a full disk', { skip: WITHOUT_WIRE }, () => {
   for (const options of [EXT4, XFS]) {
     test(`${options.kind}: while a capture runs`, (t) =>
       onDisk(t, options, async (stage) => {

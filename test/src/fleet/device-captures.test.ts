@@ -14,7 +14,7 @@ const ANY: ListQuestion = { limit: 100, kept: { entries: 100, bytes: 1_000_000 }
 
 const capture = (name: string, startNs: number) => ({ StreamName: name, StartTS: String(startNs) })
 
-describe('the captures of a device', { timeout: 240_000 }, () => {
+describe('the captures of a device', () => {
   let device: FakeDevice
   let silent: FakeDevice
   let fleet: Fleet

@@ -17,7 +17,7 @@ interface Held {
   readonly endNs: bigint
 }
 
-describe('the list of a fleet', { timeout: 240_000 }, () => {
+describe('the list of a fleet', () => {
   let devices: FakeDevice[]
   let fleet: Fleet
 

@@ -5,7 +5,7 @@ import { DeviceLine } from '../../../support/devices/device-line.ts'
 import { ExportWorld, type ShownExport, WHOLE_RANGE } from '../../../support/exports/export-world.ts'
 import { startTempWorker, type TempWorker } from '../../../support/processes/temp-worker.ts'
 
-describe('an export whose device moves', { timeout: 240_000 }, () => {
+describe('an export whose device moves', () => {
   let world: ExportWorld
   let worker: TempWorker
 

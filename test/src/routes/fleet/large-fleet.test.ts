@@ -22,9 +22,7 @@ interface ListAnswer {
 }
 
 for (const sendsWholeLists of [false, true])
-  describe(`500 devices of 1,000 captures each that send ${sendsWholeLists ? 'whole lists' : 'parts'}`, {
-    timeout: 240_000,
-  }, () => {
+  describe(`500 devices of 1,000 captures each that send ${sendsWholeLists ? 'whole lists' : 'parts'}`, {}, () => {
     const parts = new AsyncDisposableStack()
     const devices: SimulatedDevice[] = []
     let gateway: TempGateway

@@ -8,7 +8,7 @@ import { gatewayWorld } from '../../../support/processes/gateway-world.ts'
 /** What a device has told of a name is kept for a moment: each question here has a name of its own. */
 const nameOf = (base: string) => `${base}_20260101_1000`
 
-describe('the holder of a capture', { timeout: 240_000 }, () => {
+describe('the holder of a capture', () => {
   const world = gatewayWorld(1)
   const device = (index: number) => world.fleet[index] as FakeDevice
   const ask = (name: string) =>
