@@ -19,6 +19,8 @@ import type { SystemSensors } from './system-status/system-sensors.ts'
 /** What the handlers work with; made once by appliance.ts. */
 export interface ApplianceParts {
   readonly config: ApplianceConfig
+  /** Serial number of the device: the configured one, or the identity of its store; "" = unknown. */
+  readonly serial: string
   readonly log: Log
   readonly metrics: Metrics
   readonly catalogue: CaptureCatalogue

@@ -3,8 +3,9 @@ import { CapfleetError } from '../src/base/error.ts'
 import { isInsecure } from '../src/base/setting-schemas.ts'
 import { withDescription } from '../src/contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../src/contract/device-api.ts'
-import type { Route } from '../src/contract/endpoint.ts'
+import type { Endpoint, Route } from '../src/contract/endpoint.ts'
 import { noSuchPath } from '../src/http/http-app.ts'
+import { refuseBody } from '../src/http/request-body.ts'
 import { answerActivity } from './answers/activity-report.ts'
 import { startCapture, stopCapture } from './answers/capture-commands.ts'
 import { listCaptures } from './answers/capture-list.ts'
@@ -55,29 +56,45 @@ const DEVICE_HANDLERS: Readonly<Record<keyof typeof DEVICE_API, ApplianceHandler
 }
 
 export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capfleet appliance', [
-  ...Object.entries(DEVICE_HANDLERS).map(([name, handler]) => ({
-    ...DEVICE_API[name as keyof typeof DEVICE_API],
-    handler,
-  })),
+  ...Object.entries(DEVICE_HANDLERS).flatMap(([name, handler]) =>
+    deviceRoutes(DEVICE_API[name as keyof typeof DEVICE_API], handler),
+  ),
   { ...OPERATIONS.alive, handler: answerAlive },
   { ...OPERATIONS.ready, handler: answerReady },
   { ...OPERATIONS.metrics, handler: answerMetrics },
 ])
 
-const routesByPath = new Map(APPLIANCE_ROUTES.map((route) => [route.path, route]))
+/** A change is made by GET, as the API has it, and by the method that says so, as at a gateway. */
+function deviceRoutes(endpoint: Endpoint, handler: ApplianceHandler): readonly ApplianceRoute[] {
+  if (endpoint.isChange !== true) return [{ ...endpoint, handler }]
+  const method = endpoint.path === DEVICE_API.deleteCapture.path ? 'DELETE' : 'POST'
+  const withoutBody: ApplianceHandler = (ctx, parts) => {
+    refuseBody(ctx)
+    return handler(ctx, parts)
+  }
+  return [
+    { ...endpoint, handler: withoutBody },
+    { ...endpoint, method, handler: withoutBody },
+  ]
+}
+
+const routesByPath = Map.groupBy(APPLIANCE_ROUTES, ({ path }) => path)
 
 /** The row of a request; paths have no variable parts. Fails with not-found, method-not-allowed. */
 export function routeOf(method: string, path: string): ApplianceRoute {
-  const route = routesByPath.get(path)
-  if (route === undefined) throw noSuchPath(path)
-  // HEAD must have no effect.
-  const methods = route.isChange === true ? ['GET'] : ['GET', 'HEAD']
-  if (!methods.includes(method)) {
-    throw new CapfleetError('method-not-allowed', `${path} takes ${methods.join(' and ')} only`, {
-      allow: methods,
-    })
-  }
-  return route
+  const routes = routesByPath.get(path)
+  if (routes === undefined) throw noSuchPath(path)
+  const found = routes.find((route) => methodsOf(route).includes(method))
+  if (found !== undefined) return found
+  const methods = routes.flatMap(methodsOf)
+  throw new CapfleetError('method-not-allowed', `${path} takes ${methods.join(' and ')} only`, {
+    allow: methods,
+  })
+}
+
+/** HEAD must have no effect. */
+function methodsOf({ method, isChange }: ApplianceRoute): readonly string[] {
+  return method === 'GET' && isChange !== true ? ['GET', 'HEAD'] : [method]
 }
 
 async function answerAlive(ctx: ApplianceContext): Promise<void> {

@@ -31,6 +31,7 @@ import { StreamLimit } from './downloads/stream-limit.ts'
 import { EventFeed } from './events/event-feed.ts'
 import { EventMetrics } from './events/event-metrics.ts'
 import { RecorderClient } from './link/recorder-client.ts'
+import { storeIdentity } from './machine/store-identity.ts'
 import { hideStorePath } from './request/hidden-path.ts'
 import { CaptureCatalogue } from './store/capture-catalogue.ts'
 import { storePaths } from './store/store-paths.ts'
@@ -121,6 +122,7 @@ async function createParts(
   const eventMetrics = new EventMetrics(metrics, live)
   return {
     config,
+    serial: config.serial === '' ? await storeIdentity(config.store) : config.serial,
     log,
     metrics,
     catalogue,

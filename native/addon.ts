@@ -99,12 +99,13 @@ interface NativeCount {
 
 const engine = loadAddon<{
   clockNs(): bigint
-  openDownload(options: NativeOptions): Promise<NativeDownload>
+  isClockSynced(): boolean
+  openDownload(options: NativeOptions): { readonly opened: Promise<NativeDownload>; cancel(): void }
   /** 2^63 - 1 stands for the whole capture. */
   lookBackNs(timeSource: number): bigint
   hasMachineCode(): boolean
-  countPackets(streams: readonly (readonly string[])[], boundariesNs: BigInt64Array): NativeCount
-  listBlocks(streams: readonly (readonly string[])[]): Promise<BlockList>
+  countPackets(streams: readonly StreamFiles[], boundariesNs: BigInt64Array): NativeCount
+  listBlocks(streams: readonly StreamFiles[]): Promise<BlockList>
 }>('capfleet')
 
 /** The program that compiles filter expressions; see native/engine/filter/bpf_compile_main.cc. */
@@ -116,6 +117,14 @@ export const regexCompilerPath = fileURLToPath(new URL('build/capfleet-regex-com
 /** The clock of the machine (CLOCK_REALTIME) in nanoseconds since 1970. */
 export function clockNs(): bigint {
   return engine.clockNs()
+}
+
+/**
+ * Whether the kernel reports that a daemon of NTP or PTP keeps that clock. Setting the clock clears this until the
+ * daemon has checked it again.
+ */
+export function isClockSynced(): boolean {
+  return engine.isClockSynced()
 }
 
 /** Stored packets as the bytes of one PCAP file, pulled by the caller. */
@@ -133,11 +142,26 @@ export class Download implements AsyncDisposable {
   }
 
   /**
-   * Reads the indexes and starts to scan. Rejects with bad-parameter, bad-bpf, bad-regex,
-   * mixed-link-type, aged-out (a segment is not there), store-unavailable or store-corrupt.
+   * Reads the first indexes and starts to scan. Rejects with bad-parameter, bad-bpf, bad-regex,
+   * mixed-link-type, aged-out (one of the first segments is not there), store-unavailable, store-corrupt, or the
+   * signal's reason once the engine has stopped.
    */
-  static async open(options: DownloadOptions): Promise<Download> {
-    return new Download(await engine.openDownload(toNativeOptions(options)))
+  static async open(options: DownloadOptions, signal?: AbortSignal): Promise<Download> {
+    signal?.throwIfAborted()
+    const job = engine.openDownload(toNativeOptions(options))
+    const cancel = (): void => job.cancel()
+    signal?.addEventListener('abort', cancel, { once: true })
+    try {
+      const native = await job.opened
+      if (signal?.aborted) native.close()
+      signal?.throwIfAborted()
+      return new Download(native)
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw error
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+    }
   }
 
   /**
@@ -161,7 +185,10 @@ export class Download implements AsyncDisposable {
     return this.#native.totals()
   }
 
-  /** Stops at once; a waiting next() rejects with an AbortError. May be called again. */
+  /**
+   * Stops at once, and lets go of all memory once the chunks are released; a waiting next() rejects with an AbortError.
+   * May be called again.
+   */
   close(): void {
     this.#native.close()
   }
@@ -203,10 +230,7 @@ export async function countPackets(options: {
   const { streams, boundariesNs, signal } = options
   checkBoundaries(boundariesNs)
   signal?.throwIfAborted()
-  const job = engine.countPackets(
-    streams.map(({ segments }) => segments),
-    BigInt64Array.from(boundariesNs),
-  )
+  const job = engine.countPackets(streams, BigInt64Array.from(boundariesNs))
   const cancel = () => job.cancel()
   signal?.addEventListener('abort', cancel, { once: true })
   try {
@@ -226,7 +250,7 @@ export async function countPackets(options: {
  * store-corrupt.
  */
 export async function listBlocks(options: { readonly streams: readonly StreamFiles[] }): Promise<BlockList> {
-  return await engine.listBlocks(options.streams.map(({ segments }) => segments))
+  return await engine.listBlocks(options.streams)
 }
 
 class PooledChunk implements Chunk {

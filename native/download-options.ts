@@ -2,12 +2,16 @@
 import { CapfleetError } from '../src/base/error.ts'
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
 
-/** One capture port of one capture: its segments in recording order, as paths without ending. */
+/** The segments of one capture port that are read. */
 export interface StreamFiles {
   readonly port: number
-  readonly segments: readonly string[]
-  /** Those of them that are still written: what their indexes lack at the end is no loss. */
-  readonly growing?: readonly string[] | undefined
+  /** The port's folder, such as .../<capture>/cap0. */
+  readonly folder: string
+  /**
+   * Entries of LOG_ENTRY_BYTES in recording order, as packLogEntries() makes them; their checksums are not needed. A
+   * segment with SegmentFlag.growing is still being written: what its index lacks at the end is no loss.
+   */
+  readonly segments: Uint8Array
 }
 
 /** Values of `TSMode`: which timestamp a delivered packet carries. */
@@ -86,8 +90,7 @@ export interface DownloadOptions {
 
 /** The same in the words of binding/. */
 export interface NativeOptions {
-  readonly streams: readonly (readonly string[])[]
-  readonly growingSegments: readonly string[]
+  readonly streams: readonly StreamFiles[]
   readonly beginNs: bigint
   readonly endNs: bigint
   readonly frameFilter: readonly NativeCondition[]
@@ -129,8 +132,7 @@ export const TIME_SOURCES: Readonly<Record<TimeSource, number>> = {
 export function toNativeOptions(options: DownloadOptions): NativeOptions {
   checkOptions(options)
   return {
-    streams: options.streams.map((stream) => stream.segments),
-    growingSegments: options.streams.flatMap(({ growing = [] }) => growing),
+    streams: options.streams,
     beginNs: options.beginNs,
     endNs: options.endNs,
     frameFilter: (options.frameFilter ?? []).map(toNativeCondition),

@@ -28,7 +28,12 @@ export interface SegmentSummary {
   readonly minNs: bigint
   readonly maxNs: bigint
   readonly packets: bigint
+  /** Of the segment file, file header included. */
   readonly bytes: bigint
+  /** Of index, tallies and sieves together. */
+  readonly sideBytes: number
+  /** The files lie directly in the port's folder, as in stores of format 1, and not in a group's subfolder. */
+  readonly isFlat: boolean
 }
 
 export interface StreamSummary {

@@ -95,6 +95,9 @@ export interface LiveCounts {
   readonly diskMessage: string
 }
 
+/** The highest number that a segment of each port has had, by port; ports without one are left out. */
+export type LastNumbers = ReadonlyMap<number, number>
+
 /** The segments of one port; ports without packets have none and are left out. */
 export type LiveStream = StreamSummary
 
@@ -104,22 +107,30 @@ export interface RecoveryOptions {
   readonly port: number
   /** The machine has not been restarted since the writer ended (boot_id of /proc/sys/kernel/random). */
   readonly isSameBoot: boolean
+  /** The last segment of the port that is known to be finished: it and those before it are not touched. Default: 0, none is. */
+  readonly afterNumber?: number | undefined
 }
 
 export interface RecoveredStream {
-  /** What the port holds; undefined = no packet, and no folder any more. */
+  /** What the port holds after `afterNumber`; undefined if that is no packet. */
   readonly stream?: LiveStream | undefined
   /** Of segment files: behind the last whole record, or after a power loss behind what was synced. */
   readonly cutBytes: bigint
   /** That were written but had no index entry yet. */
   readonly recoveredPackets: bigint
+  /** Blocks whose index entry was damaged, and was made again from the packets. */
+  readonly rebuiltBlocks: bigint
+  /** Blocks of which only the place is known: downloads leave them out and count them as corrupt. */
+  readonly damagedBlocks: bigint
+  /** Names the segments with rebuilt or damaged blocks; '' if there are none. */
+  readonly message: string
 }
 
 interface NativeLiveCapture {
-  start(folder: string): Promise<void>
+  start(folder: string, lastNumbers: readonly (readonly [port: number, number: number])[]): Promise<void>
   roll(folder: string): Promise<readonly LiveStream[]>
   stop(): Promise<readonly LiveStream[]>
-  finished(): readonly LiveStream[]
+  takeFinished(): readonly LiveStream[]
   counts(): LiveCounts
   /** Nothing may be called after it. */
   close(): void
@@ -127,17 +138,20 @@ interface NativeLiveCapture {
 
 const engine = loadAddon<{
   openLiveCapture(options: LiveCaptureOptions): Promise<NativeLiveCapture>
-  recoverStream(options: RecoveryOptions): Promise<RecoveredStream>
+  recoverStream(options: Required<RecoveryOptions>): Promise<RecoveredStream>
 }>('capfleet')
 
 /**
- * Repairs the segments of a port whose recorder ended without stop(). Takes as long as reading the
- * indexes takes; may be interrupted and called again. Rejects with store-corrupt when the index of an
- * older segment is damaged, with store-full or store-unavailable.
+ * Repairs the segments of a port whose recorder ended without stop(), those after `afterNumber`. Damaged index entries
+ * are made again from the packets; only the newest segment can be cut, after its last whole entry. Takes as long as
+ * reading the indexes of these segments takes; may be interrupted and called again. Rejects with store-full,
+ * store-unavailable, or with store-corrupt when nothing tells the link type of a segment.
  */
 export async function recoverStream(options: RecoveryOptions): Promise<RecoveredStream> {
+  const { afterNumber = 0 } = options
   checkRange('port', options.port, 0, 255)
-  return await engine.recoverStream(options)
+  checkRange('afterNumber', afterNumber, 0, MAX_SEGMENT_NUMBER)
+  return await engine.recoverStream({ ...options, afterNumber })
 }
 
 /** One capture at a time: start(), any number of roll(), stop(), and again. */
@@ -159,19 +173,19 @@ export class LiveCapture {
   }
 
   /**
-   * Captures into cap<port>/ of an existing folder, behind the segments that are there. Every packet
-   * that arrives after it resolves is seen.
+   * Captures into cap<port>/ of an existing folder. Segments are numbered after those that are there, and after
+   * `lastNumbers`, for a folder from which segments were removed. Every packet that arrives after it resolves is seen.
    */
-  async start(folder: string): Promise<void> {
+  async start(folder: string, lastNumbers: LastNumbers = new Map()): Promise<void> {
     assert(this.#state === 'idle', 'start() needs an open capture that does not run')
     this.#state = 'starting'
-    await this.#native.start(folder)
+    await this.#native.start(folder, [...lastNumbers])
     if (this.#state === 'starting') this.#state = 'capturing'
   }
 
   /**
-   * Packets go to another folder from one block on. Resolves with the segments that were made since
-   * start() or the roll before, when they are safe; while the disk fails it waits.
+   * Packets go to another folder from one block on. Resolves with the segments that have ended
+   * since start() or the roll before and were not taken, when they are safe; while the disk fails it waits.
    */
   async roll(folder: string): Promise<readonly LiveStream[]> {
     assert(this.#state === 'capturing', 'roll() needs a running capture')
@@ -188,9 +202,9 @@ export class LiveCapture {
     return await this.#native.stop()
   }
 
-  /** Segments that are ended, of those made since start() or the last roll. */
-  finished(): readonly LiveStream[] {
-    return this.#state === 'closed' ? [] : this.#native.finished()
+  /** Segments of the running capture that have ended since the last call. The rest comes with roll() or stop(). */
+  takeFinished(): readonly LiveStream[] {
+    return this.#state === 'closed' ? [] : this.#native.takeFinished()
   }
 
   /** Cheap. REQUIRES: not closed. */
@@ -209,6 +223,7 @@ export class LiveCapture {
 
 const MIN_QUEUE_BYTES_PER_THREAD = 2 ** 20
 const MAX_SNAPLEN = 262_144
+const MAX_SEGMENT_NUMBER = 2 ** 32 - 2
 
 function checkOptions({ ports, segmentBytes, syncIntervalMs, queueBytes }: LiveCaptureOptions): void {
   checkRange('segmentBytes', segmentBytes, 1)

@@ -2,6 +2,7 @@
  * Entries of a capture's segment log (segments.log in FORMAT.md): 64 bytes each. The same bytes tell the engine which
  * segments to read, so that a download of 100,000 segments passes one buffer and opens no file before it needs it.
  */
+import { loadAddon } from './load-addon.ts'
 
 export const LOG_HEADER_BYTES = 64
 export const LOG_ENTRY_BYTES = 64
@@ -14,7 +15,7 @@ export const LogEntryKind = {
   removed: 2,
   /** What all segments of a port held that were removed before the log was compacted. */
   removedBefore: 3,
-  /** The capture has ended: minNs and maxNs are its time of recording. */
+  /** The capture has ended. */
   closed: 4,
   /** Packets that the recording has lost so far: `packets` in the kernel's ring, `bytes` for the disk. */
   drops: 5,
@@ -92,3 +93,21 @@ export function packLogEntries(entries: readonly LogEntry[]): Buffer {
   })
   return packed
 }
+
+const engine = loadAddon<{
+  sealLogEntries(entries: Uint8Array, fileOffset: number): void
+  checkLogEntries(entries: Uint8Array, fileOffset: number): Uint8Array
+}>('capfleet')
+
+/** Writes the checksums of entries that will stand one after the other from this offset of the log on. */
+export function sealLogEntries(entries: Buffer, fileOffset: number): void {
+  engine.sealLogEntries(entries, fileOffset)
+}
+
+/** The state of each entry that was read from this offset of the log on. */
+export function checkLogEntries(entries: Buffer, fileOffset: number): Uint8Array {
+  return engine.checkLogEntries(entries, fileOffset)
+}
+
+/** What checkLogEntries() finds. */
+export const EntryState = { damaged: 0, undamaged: 1, neverWritten: 2 } as const

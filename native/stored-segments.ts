@@ -1,8 +1,9 @@
 /**
- * Single segments of a store: what one that is still written holds so far, the removal of one, and its sieves.
+ * Single segments of a store: what one that is still written holds so far, the removal of one, its sieves, and its check.
  * Paths are without ending. The work is done on the engine's threads.
  */
 import { loadAddon } from './load-addon.ts'
+import { type LogEntry, packLogEntries } from './segment-entry.ts'
 
 /** What the index of a segment says; only blocks that can be downloaded are counted. */
 export interface SegmentExtent {
@@ -16,19 +17,56 @@ export interface SegmentExtent {
   readonly packets: bigint
   /** Of the segment file, file header included. */
   readonly bytes: bigint
+  /** Blocks of which only the place is known; the other figures leave them out. */
+  readonly damagedBlocks: bigint
   /** Of the index, read so far. */
   readonly indexBytes: bigint
+}
+
+/** Something wrong with a segment. */
+export interface SegmentFinding {
+  /**
+   * index-rebuilt: index entries are damaged or missing, and can be made again. block-damaged: the packets of a block are
+   * lost. tally-damaged, sieves-missing: no packet is lost, but counts or filters take longer. log-differs: the log of the
+   * capture says something else than the index.
+   */
+  readonly kind: 'index-rebuilt' | 'block-damaged' | 'tally-damaged' | 'sieves-missing' | 'log-differs'
+  /** Path of the damaged file. */
+  readonly file: string
+  /** Of the damage in the file, or of the block in the .pcap file. */
+  readonly offset: bigint
+  /** That downloads leave out because of it, as far as they are known. */
+  readonly packets: bigint
+  /** Of the blocks concerned. */
+  readonly bytes: bigint
+  /** What is wrong, and what a repair does. */
+  readonly message: string
+}
+
+export interface VerifiedSegment
+  extends Pick<LogEntry, 'flags' | 'minNs' | 'maxNs' | 'packets' | 'bytes' | 'sideBytes'> {
+  readonly findings: readonly SegmentFinding[]
+  /** Files were written: the other members are what the log should say now. */
+  readonly isRepaired: boolean
+}
+
+interface NativeVerification {
+  readonly finished: Promise<VerifiedSegment>
+  checkedBytes(): bigint
+  cancel(): void
 }
 
 const engine = loadAddon<{
   measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
   addSieves(segment: string): { readonly finished: Promise<bigint>; cancel(): void }
+  verifySegment(segment: string, entry: Uint8Array, repairs: boolean): NativeVerification
 }>('capfleet')
 
 /**
  * Brings `known`, an earlier answer for the same segment, up to date: only the new end of the index
- * is read. Rejects with aged-out when the segment is gone, with store-unavailable or store-corrupt.
+ * is read. Damaged entries are made again from the packets, in memory. Rejects with aged-out when the segment is gone,
+ * with store-unavailable, or with store-corrupt when nothing tells its link type.
  */
 export function measureSegment(segment: string, known?: SegmentExtent): Promise<SegmentExtent> {
   return engine.measureSegment(segment, known)
@@ -65,3 +103,39 @@ export async function addSieves(segment: string, signal: AbortSignal): Promise<b
     signal.removeEventListener('abort', cancel)
   }
 }
+
+/**
+ * Checks every block, tally and sieve of a finished segment, and that its entry in the log agrees, with a lower priority
+ * than all other work of this machine. With `repair`, index, tallies and sieves are made again and damaged blocks are
+ * marked in the index; the packets themselves are never changed. It may be interrupted and done again, but not twice at
+ * once for a segment. Rejects with aged-out when the segment is gone, with store-full, store-unavailable, store-corrupt,
+ * or the signal's reason.
+ */
+export async function verifySegment(
+  segment: string,
+  entry: LogEntry,
+  options: {
+    readonly repair: boolean
+    readonly signal?: AbortSignal | undefined
+    /** Called about five times a second with the bytes of the segment that were checked so far. */
+    readonly onProgress?: ((checkedBytes: bigint) => void) | undefined
+  },
+): Promise<VerifiedSegment> {
+  const { repair, signal, onProgress } = options
+  signal?.throwIfAborted()
+  const job = engine.verifySegment(segment, packLogEntries([entry]), repair)
+  const cancel = (): void => job.cancel()
+  signal?.addEventListener('abort', cancel, { once: true })
+  const timer = onProgress && setInterval(() => onProgress(job.checkedBytes()), PROGRESS_INTERVAL_MS)
+  try {
+    return await job.finished
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  } finally {
+    clearInterval(timer)
+    signal?.removeEventListener('abort', cancel)
+  }
+}
+
+const PROGRESS_INTERVAL_MS = 200

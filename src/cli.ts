@@ -119,8 +119,8 @@ program
   .action(({ config, check }: ProgramOptions) =>
     check
       ? checkConfig(config, 'checkRecorderConfig')
-      : serve('recorder', async () =>
-          (await import('../appliance/recorder.ts')).startRecorderFromFile(config),
+      : serve('recorder', async (signal) =>
+          (await import('../appliance/recorder.ts')).startRecorderFromFile(config, signal),
         ),
   )
 
@@ -170,9 +170,23 @@ program
     }),
   )
 
-program
-  .command('store')
-  .description("look after an appliance's store")
+const store = program.command('store').description("look after an appliance's store")
+
+store
+  .command('verify')
+  .description(
+    'check every packet of a store against its checksums, and print each damage with what a repair would do; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
+  )
+  .requiredOption('--store <folder>', "the appliance's store")
+  .option(
+    '--repair',
+    'make indexes, tallies and sieves again, and mark packets that are lost; without it nothing changes',
+  )
+  .action((options: { store: string; repair?: boolean }) =>
+    runProgram(async (signal) => (await import('./command/store-command.ts')).verify(options, signal)),
+  )
+
+store
   .command('reindex')
   .description(
     'add what filters for addresses need to captures that older versions have written; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
@@ -180,6 +194,16 @@ program
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
     runProgram(async (signal) => (await import('./command/store-command.ts')).reindex(options, signal)),
+  )
+
+store
+  .command('trust-clock')
+  .description(
+    'confirm that the clock of this machine is right, after a step or a restart that the recorder cannot explain: packets are removed by their age again',
+  )
+  .requiredOption('--store <folder>', "the appliance's store")
+  .action((options: { store: string }) =>
+    runProgram(async (signal) => (await import('./command/store-command.ts')).trustClock(options, signal)),
   )
 
 const user = program.command('user').description('manage the users file of an appliance or a gateway')

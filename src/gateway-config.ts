@@ -16,7 +16,7 @@ import {
   timeZoneSchema,
 } from './base/setting-schemas.ts'
 import { exportTargetsSchema } from './export/target/export-targets.ts'
-import { deviceSchema, discoverySchema } from './fleet/roster/device-settings.ts'
+import { deviceSchema, discoverySchema, refuseUrlTwice } from './fleet/roster/device-settings.ts'
 import { TIME_SOURCES } from './query/time-source.ts'
 import { redisSchema } from './redis/redis-settings.ts'
 
@@ -125,7 +125,11 @@ export const gatewayConfigSchema = z
     listen: listenSchema(8080),
     home: z.string().default('.capfleet/gateway'),
     redis: redisSchema,
-    devices: z.array(deviceSchema).default([]).superRefine(refuseNameTwice('devices')),
+    devices: z
+      .array(deviceSchema)
+      .default([])
+      .superRefine(refuseNameTwice('devices'))
+      .superRefine(refuseUrlTwice),
     deviceDiscovery: z.array(discoverySchema).default([]),
     auth: z.strictObject({
       users: z.string(),
@@ -144,8 +148,8 @@ export const gatewayConfigSchema = z
         probeTimeoutMs: wholeNumber(100, 60_000).default(3_000),
         callsMax: wholeNumber(1, 100_000).default(512),
         callsPerUserMax: wholeNumber(1, 100_000).default(128),
-        listBytesMax: wholeNumber(65_536, 1_073_741_824).default(16_777_216),
-        listEntriesMax: wholeNumber(100, 10_000_000).default(100_000),
+        listBytesMax: wholeNumber(65_536, 1_073_741_824).default(67_108_864),
+        listEntriesMax: wholeNumber(100, 10_000_000).default(200_000),
         largeAnswersMax: wholeNumber(1, 1_000).default(4),
         readablePaths: z.array(z.string().regex(READABLE_PATH, READABLE_PATH_RULE)).max(100).default([]),
       })

@@ -1,6 +1,7 @@
 /** What gateway and worker share of exports: where they are kept, told of and queued. */
 import { join } from 'node:path'
 import type { Log } from './base/log.ts'
+import type { SharedTime } from './base/shared-time.ts'
 import { ExportJobs } from './export/export-jobs.ts'
 import { ExportStore } from './export/export-store.ts'
 import { Spool } from './export/files/spool.ts'
@@ -10,7 +11,10 @@ import { openTargets } from './export/target/export-targets.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 
-export type SharedExports = Pick<ExportParts, 'store' | 'schedules' | 'jobs' | 'spool' | 'targets' | 'limits'>
+export type SharedExports = Pick<
+  ExportParts,
+  'store' | 'schedules' | 'clock' | 'jobs' | 'spool' | 'targets' | 'limits'
+>
 
 /** Where exports go when the configuration does not say. */
 const OWN_TARGET = 'local'
@@ -24,7 +28,7 @@ const FULL_PAUSE_MS = 5_000
 export async function openExports(
   config: GatewayConfig,
   configPath: string,
-  { redis, log }: { readonly redis: RedisTarget; readonly log: Log },
+  { redis, clock, log }: { readonly redis: RedisTarget; readonly clock: SharedTime; readonly log: Log },
   owner: AsyncDisposableStack,
 ): Promise<SharedExports> {
   const { keyPrefix } = config.redis
@@ -32,6 +36,7 @@ export async function openExports(
   const own = { name: OWN_TARGET, type: 'directory' as const, path: join(config.home, 'exports') }
   return {
     store: owner.use(new ExportStore({ redis, keyPrefix, log })),
+    clock,
     schedules: owner.use(new ScheduleStore({ redis, keyPrefix, log })),
     jobs: owner.use(new ExportJobs({ redis, keyPrefix, log })),
     spool: new Spool(spool ?? join(config.home, 'spool')),

@@ -11,11 +11,13 @@ import type { GatewayConfig } from './gateway-config.ts'
 
 /** Without devices as yet. */
 export function openFleet(config: GatewayConfig, metrics: Metrics, log: Log): Fleet {
-  const { connectTimeoutMs, probeTimeoutMs, listBytesMax, listEntriesMax, largeAnswersMax } = config.control
+  const { connectTimeoutMs, timeoutMs, probeTimeoutMs, largeAnswersMax } = config.control
+  const { listBytesMax, listEntriesMax } = config.control
   const fleet = new Fleet({
     connectTimeoutMs,
     idleTimeoutMs: config.downloads.idleTimeoutMs,
     probeTimeoutMs,
+    listTimeoutMs: timeoutMs,
     probeIntervalMs: config.health.intervalS * 1_000,
     failuresMax: config.health.failuresMax,
     lists: { bytesMax: listBytesMax, entriesMax: listEntriesMax },

@@ -14,6 +14,7 @@ import { TokenVerifier } from './auth/token-verifier.ts'
 import type { UsersFile } from './auth/users-file.ts'
 import type { Log } from './base/log.ts'
 import type { Metrics } from './base/metrics.ts'
+import type { SharedTime } from './base/shared-time.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import type { TokenHandling } from './routes/gateway-parts.ts'
@@ -21,6 +22,7 @@ import type { TokenHandling } from './routes/gateway-parts.ts'
 export interface OpenTokensParts {
   readonly users: UsersFile
   readonly redis: RedisTarget
+  readonly clock: SharedTime
   readonly metrics: Metrics
   readonly log: Log
 }
@@ -40,7 +42,7 @@ export function tokenKeysFolder({ home, auth: { tokens } }: GatewayConfig): stri
 /** `owner` ends what is opened. Fails with bad-config or scheduler-unavailable. */
 export async function openTokens(
   config: GatewayConfig,
-  { users, redis, metrics, log }: OpenTokensParts,
+  { users, redis, clock, metrics, log }: OpenTokensParts,
   owner: AsyncDisposableStack,
 ): Promise<OpenedTokens> {
   const { tokens, sessions: lasting, providers } = config.auth
@@ -48,13 +50,13 @@ export async function openTokens(
   const keys = await TokenKeys.open({ folder: tokenKeysFolder(config), makesFirst, log })
   const kept = { redis, keyPrefix: config.redis.keyPrefix, log }
   const store = owner.use(new TokenStore(kept))
-  const revocations = owner.use(await Revocations.start({ store, metrics, log }))
+  const revocations = owner.use(await Revocations.start({ store, clock, metrics, log }))
   const grants = new Grants(users, revocations, new Set(providers.map(({ name }) => name)))
-  const own = new OwnTokens(keys, store, tokens)
+  const own = new OwnTokens({ keys, store, clock }, tokens)
   const others = await openProviders(providers, { metrics, log }, owner)
-  const verifier = new TokenVerifier({ issuers: [own, ...others], grants, metrics })
-  const sessions = new Sessions({ keys, store, revocations }, { ...tokens, ...lasting })
-  const tickets = owner.use(new Tickets(kept, grants))
+  const verifier = new TokenVerifier({ issuers: [own, ...others], grants, clock, metrics })
+  const sessions = new Sessions({ keys, store, revocations, clock }, { ...tokens, ...lasting })
+  const tickets = owner.use(new Tickets({ ...kept, clock }, grants))
   return { handling: { own, store, revocations, sessions }, verifier, keys, tickets }
 }
 

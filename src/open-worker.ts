@@ -12,8 +12,9 @@ import { openAudit } from './open-audit.ts'
 import { openExports, type SharedExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { openWorkerRedis } from './open-redis.ts'
-import { joinScheduler } from './parts.ts'
+import { joinScheduler, watchShared } from './parts.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
+import { SharedClock } from './redis/shared-clock.ts'
 
 export interface WorkerParts {
   readonly parts: ExportParts
@@ -38,6 +39,9 @@ export async function openWorker(
 ): Promise<WorkerParts> {
   const audit = await openAudit(config, { kind: 'worker', log, metrics }, owner)
   const redis = await openWorkerRedis(config, { configPath, log, signal }, owner)
+  const { keyPrefix } = config.redis
+  const clock = owner.use(await SharedClock.start({ redis, keyPrefix, metrics, log }))
+  await audit.expireBy(clock)
   const fleet = openFleet(config, metrics, log)
   const leases = await joinScheduler(config, { redis, fleet, metrics, log, sole: false })
   owner.defer(() => leases.close())
@@ -45,14 +49,15 @@ export async function openWorker(
   const busyOf = async () => new Set<string>()
   const roster = owner.use(new FleetRoster({ fleet, busyOf, log }))
   await roster.configure(await planRoster(config, configPath))
-  const shared = await openExports(config, configPath, { redis, log }, owner)
+  watchShared(config, { redis, fleet, metrics, log }, owner)
+  const shared = await openExports(config, configPath, { redis, clock, log }, owner)
   for (const target of shared.targets.values()) await target.check()
   await checkSpool(shared)
   publishRoom(shared, metrics)
   const { startTimeoutMs, retryPauseMs } = config.downloads
   const outcomes = new ExportOutcomes(metrics)
   const ordering = orderingRules(config)
-  const quotas = owner.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log }))
+  const quotas = owner.use(new Quotas({ redis, keyPrefix, log }))
   const parts = {
     ...shared,
     quotas,
@@ -70,15 +75,14 @@ export async function openWorker(
 
 /** Fails with bad-config when this worker would look for packets elsewhere than others put them. */
 async function checkSpool({ spool, store }: SharedExports): Promise<void> {
-  let name: string
   try {
-    name = await spool.prepare()
+    await spool.prepare()
   } catch (cause) {
     throw new CapfleetError('bad-config', `exports.spool cannot be used: ${(cause as Error).message}`, {
       cause,
     })
   }
-  if (await store.sharesSpool(name)) return
+  if (await store.sharesSpool(spool.name)) return
   throw new CapfleetError(
     'bad-config',
     `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,

@@ -17,6 +17,7 @@ import { CallLimits } from './fleet/call-limits.ts'
 import { FleetEvents } from './fleet/events/fleet-events.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
+import { SharedRoster } from './fleet/roster/shared-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { LiveLimit } from './http/live-limit.ts'
 import { PageFiles } from './http/page-files.ts'
@@ -31,6 +32,8 @@ import { openGatewayRedis } from './open-redis.ts'
 import { openTokens } from './open-tokens.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import { isPrivate } from './redis/redis-settings.ts'
+import { RedisWatch } from './redis/redis-watch.ts'
+import { SharedClock } from './redis/shared-clock.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import { DownloadOutcomes } from './serve/download-outcomes.ts'
 import { ReceiptStore } from './serve/receipt-store.ts'
@@ -69,7 +72,10 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const fleet = openFleet(config, metrics, log)
   const audit = await openAudit(config, { kind: 'gateway', log, metrics }, building)
   const redis = await openGatewayRedis(config, { configPath, log, signal }, building)
-  const tokens = await openTokens(config, { users, redis, metrics, log }, building)
+  const { keyPrefix } = config.redis
+  const clock = building.use(await SharedClock.start({ redis, keyPrefix, metrics, log }))
+  await audit.expireBy(clock)
+  const tokens = await openTokens(config, { users, redis, clock, metrics, log }, building)
   const leases = await joinScheduler(config, {
     redis,
     fleet,
@@ -84,7 +90,8 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
   await owner.configure(roster)
-  const exports = await openExports(config, configPath, { redis, log }, building)
+  watchShared(config, { redis, fleet, metrics, log }, building)
+  const exports = await openExports(config, configPath, { redis, clock, log }, building)
   publishExports(exports.store, () => leases.reachable, metrics)
   const changes = building.use(new ExportChanges({ redis, store: exports.store, log }))
   const receipts = building.use(openReceipts(config, redis, metrics, log))
@@ -96,7 +103,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     live: openLive(config, metrics),
     proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
     callLimits: new CallLimits(config.control, metrics, fleet),
-    quotas: building.use(new Quotas({ redis, keyPrefix: config.redis.keyPrefix, log })),
+    quotas: building.use(new Quotas({ redis, keyPrefix, log })),
     audit,
     vouchers: { users, tokens: tokens.verifier },
     tokens: tokens.handling,
@@ -198,6 +205,16 @@ function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metric
     gauge.set(receipts.pending),
   )
   return receipts
+}
+
+/** Looks after what the programs on one Redis share, until `owner` ends it. */
+export function watchShared(
+  { redis: { keyPrefix } }: GatewayConfig,
+  { redis, fleet, metrics, log }: Pick<SchedulerParts, 'redis' | 'fleet' | 'metrics' | 'log'>,
+  owner: AsyncDisposableStack,
+): void {
+  owner.use(new RedisWatch({ redis, log, metrics }))
+  owner.use(new SharedRoster({ fleet, redis, keyPrefix, log, metrics }))
 }
 
 async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): Promise<ReadonlySet<string>> {

@@ -32,6 +32,7 @@ export function startingApp({ log, listen }: StartingProgram): RequestListener {
       insecure: isInsecure(listen),
       devicesKnown: false,
       schedulerReachable: false,
+      clockDistrust: 'redis-silent',
     }
   })
   return app.callback()

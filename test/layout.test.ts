@@ -34,7 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/contract': ['src/base', 'src/http', 'src/query'],
   'src/pcap': ['src/base/error.ts', 'native/record-merge.ts'],
   'src/device': ['src/base', 'src/http', 'src/query'],
-  'src/fleet': ['src/base', 'src/query', 'src/device'],
+  'src/fleet': ['src/base', 'src/redis', 'src/query', 'src/device'],
   'src/lease': ['src/base', 'src/redis'],
   'src/fetch': [
     'src/base',
@@ -65,6 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/fetch',
     'src/export/export-order.ts',
     'src/export/export-record.ts',
+    'src/export/target/finished-file.ts',
   ],
   'src/export': [
     'src/export/target',
@@ -165,6 +166,7 @@ function applianceRules(): Readonly<Record<string, readonly string[]>> {
     'native/download-options.ts',
     'native/import-capture-files.ts',
     'native/live-capture.ts',
+    'native/segment-entry.ts',
     'native/stored-segments.ts',
   ]
   const rooms = [

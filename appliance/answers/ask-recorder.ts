@@ -3,19 +3,27 @@ import type { RecorderClient } from '../link/recorder-client.ts'
 
 /** More than starting or stopping a capture takes: the last blocks have to reach the disk. */
 const LIMIT_MS = 20_000
+/** A question is answered from memory, at once. */
+export const QUESTION_LIMIT_MS = 2_000
 
-/** A command on behalf of a request. Fails with store-unavailable when the recorder does not answer. */
+/**
+ * A command on behalf of a request, or a question, which has QUESTION_LIMIT_MS. Fails with store-unavailable when the
+ * recorder does not answer.
+ */
 export async function askRecorder<Answer>(
   recorder: RecorderClient,
   ask: (recorder: RecorderClient, signal: AbortSignal) => Promise<Answer>,
+  limitMs = LIMIT_MS,
 ): Promise<Answer> {
-  const limit = AbortSignal.timeout(LIMIT_MS)
+  const limit = AbortSignal.timeout(limitMs)
   try {
     return await ask(recorder, limit)
   } catch (error) {
     if (error !== limit.reason) throw error
-    throw new CapfleetError('store-unavailable', `the recorder did not answer within ${LIMIT_MS / 1000} s`, {
-      cause: error,
-    })
+    throw new CapfleetError(
+      'store-unavailable',
+      `the recorder runs and did not answer within ${limitMs / 1_000} s: it is stopped or busy; look into its log`,
+      { cause: error },
+    )
   }
 }

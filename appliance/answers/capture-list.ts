@@ -1,27 +1,32 @@
 /** /stream/list: all captures, newest first. */
 import { LIST_PARAMETERS } from '../../src/contract/device-parameters.ts'
+import { CAPFLEET_LIST_PARAMETERS } from '../../src/contract/headers.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../src/query/capture-csv.ts'
+import type { ParameterValues } from '../../src/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
-import { validPercent } from '../store/trimmed-record.ts'
+import { baseNameOf, type ListPart } from '../store/capture-catalogue.ts'
+import { isDamaged, type StoredCapture, validPercent } from '../store/stored-capture.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 
+/** Names the parameters that choose captures here, so that a gateway need not guess whether a list is cut. */
+const KNOWN_PARAMETERS = Object.values(LIST_PARAMETERS)
+  .map(({ name }) => name)
+  .join(', ')
+
 /**
- * `Limit` and `After` (the name of the last capture of the page before) page through the list; `From` and `To` (epoch ns, half-open)
- * keep captures that reach into that range; `Format=csv` answers a table.
+ * `Limit` and `After` (the name of the last capture of the page before) page through the list; `StreamName`, `From` and `To`
+ * (epoch ns, half-open) keep captures of that name, and those that reach into that range; `Format=csv` answers a table.
  */
 export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
-  const { limit, after, fromNs, toNs, format } = takeParameters(ctx, LIST_PARAMETERS)
-  const { before, records } =
+  const { after, format, ...choice } = takeParameters(ctx, LIST_PARAMETERS)
+  const part =
     after === undefined
-      ? { before: 0, records: await parts.catalogue.list() }
-      : await parts.catalogue.listBehind(after)
-  const items = records
-    .filter((record) => reachesInto(record, fromNs, toNs))
-    .slice(0, limit)
-    .map((record, index) => listItem(record, before + index))
+      ? { before: 0, captures: await parts.catalogue.list() }
+      : await parts.catalogue.listAfter(after)
+  const items = chosenItems(part, choice)
   ctx.set('Cache-Control', 'no-store')
+  ctx.set(CAPFLEET_LIST_PARAMETERS.name, KNOWN_PARAMETERS)
   if (format === 'csv') {
     ctx.type = 'text/csv'
     ctx.body = formatCsv(items)
@@ -31,35 +36,65 @@ export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts)
   ctx.body = toExactJson({ Path: '/capture/', StreamList: true, List: items })
 }
 
+type Choice = Omit<ParameterValues<typeof LIST_PARAMETERS>, 'after' | 'format'>
+
+/** The id of an item is its place among all captures, whichever of them are chosen. */
+function chosenItems(
+  { before, captures }: ListPart,
+  { captureName, fromNs, toNs, limit = captures.length }: Choice,
+): readonly ListItem[] {
+  const isNamed = namedBy(captureName, captures)
+  const items: ListItem[] = []
+  for (const [index, capture] of captures.entries()) {
+    if (items.length === limit) break
+    if (isNamed(capture) && reachesInto(capture, fromNs, toNs)) items.push(listItem(capture, before + index))
+  }
+  return items
+}
+
+/** A full name means its capture alone; a name that no capture has is a base name. */
+function namedBy(name: string | undefined, captures: readonly StoredCapture[]) {
+  if (name === undefined) return () => true
+  const isFull = captures.some((capture) => capture.name === name)
+  return (capture: StoredCapture) => (isFull ? capture.name : baseNameOf(capture)) === name
+}
+
 /** A capture without packets is at no time: it is listed where no range is asked for. */
-function reachesInto({ startNs, endNs }: CaptureRecord, fromNs?: bigint, toNs?: bigint): boolean {
+function reachesInto({ startNs, endNs }: StoredCapture, fromNs?: bigint, toNs?: bigint): boolean {
   return (fromNs === undefined || endNs > fromNs) && (toNs === undefined || startNs < toNs)
 }
 
 type ListItem = Readonly<Record<string, string | number | bigint | boolean>>
 
 /** Links are relative to the device's base address, as everywhere in the API. */
-function listItem(record: CaptureRecord, index: number): ListItem {
-  const { name } = record
+function listItem(capture: StoredCapture, index: number): ListItem {
+  const { name } = capture
   return {
     id: String(index),
     Path: name,
     PCAP: `/api/v1/pcap/single?StreamName=${name}&`,
     Del: `/pcap/del?StreamName=${name}&`,
     Link: `/stream/ssize?StreamName=${name}&StreamView=split_1GB&`,
-    Date: record.startNs,
-    Size: Number(record.bytes),
-    IsActive: record.state === 'active',
-    Type: record.type,
-    Desc: record.description,
+    Date: capture.startNs,
+    Size: Number(capture.bytes),
+    IsActive: capture.state === 'active',
+    Type: capture.type,
+    Desc: capture.description,
     StreamName: name,
-    StartTS: String(record.startNs),
-    EndTS: String(record.endNs),
-    PacketCnt: String(record.packets),
-    ByteCnt: String(record.bytes),
-    State: record.removed === undefined || record.state === 'active' ? record.state : 'trimmed',
-    ValidPct: validPercent(record),
+    StartTS: String(capture.startNs),
+    EndTS: String(capture.endNs),
+    PacketCnt: String(capture.packets),
+    ByteCnt: String(capture.bytes),
+    State: stateOf(capture),
+    ValidPct: validPercent(capture),
   }
+}
+
+/** Damage first: whoever lists captures must see it, also of one that goes on. */
+function stateOf(capture: StoredCapture): string {
+  const { state, removed } = capture
+  if (isDamaged(capture)) return 'damaged'
+  return removed === undefined || state === 'active' ? state : 'trimmed'
 }
 
 function formatCsv(items: readonly ListItem[]): string {

@@ -1,7 +1,7 @@
 /** What the recorder and the store tell, for /metrics: as of the last second. */
 import type { Metrics } from '../../src/base/metrics.ts'
 import { nowNs } from '../appliance-parts.ts'
-import type { CaptureReport, PortReport } from '../link/capture-report.ts'
+import type { CaptureReport, PortReport, RetentionReport } from '../link/capture-report.ts'
 import { isCapturing, type StoredTotals } from '../system-status/capture-group.ts'
 
 export interface CaptureReadings {
@@ -44,8 +44,22 @@ const CAPTURE_GAUGES: readonly Row<CaptureReport>[] = [
   ['flushed_lag_seconds', 'How far that time is behind the clock while a capture runs', lagSeconds],
 ]
 
+const RETENTION_GAUGES: readonly Row<RetentionReport>[] = [
+  [
+    'min_free_bytes',
+    'Bytes that retention keeps free: retention.minFreeBytes, or two seconds of the capture rate if that is more',
+    (retention) => retention.minFreeBytes,
+  ],
+  [
+    'failing',
+    'Whether retention cannot remove what has to go; Message of capture_status says why',
+    (retention) => Number(retention.problem !== ''),
+  ],
+]
+
 const STORE_GAUGES: readonly Row<StoredTotals>[] = [
   ['captures', 'Captures in the store', (totals) => totals.captures],
+  ['damaged_captures', 'Captures of the store that are damaged', (totals) => totals.damaged],
   ['packets', 'Packets in the store', (totals) => totals.packets],
   ['bytes', 'Bytes of packets in the store', (totals) => totals.bytes],
   [
@@ -60,6 +74,14 @@ export function registerCaptureMetrics(metrics: Metrics, { capture, stored }: Ca
   metrics.figures('recorder_up', 'Whether the recorder answers', [], (set) =>
     set(Number(capture.value !== undefined)),
   )
+  metrics.figures(
+    'recorder_clock_trusted',
+    'Whether the recorder trusts its clock; 0: nothing is removed by its age',
+    [],
+    (set) => {
+      if (capture.value !== undefined) set(Number(capture.value.clockHold === ''))
+    },
+  )
   for (const [name, help, figure] of CAPTURE_GAUGES) {
     metrics.figures(`capture_${name}`, help, [], (set) => {
       if (capture.value !== undefined) set(Number(figure(capture.value)))
@@ -68,6 +90,12 @@ export function registerCaptureMetrics(metrics: Metrics, { capture, stored }: Ca
   for (const [name, help, figure] of STORE_GAUGES) {
     metrics.figures(`store_${name}`, help, [], (set) => {
       if (stored.value !== undefined) set(Number(figure(stored.value)))
+    })
+  }
+  for (const [name, help, figure] of RETENTION_GAUGES) {
+    metrics.figures(`retention_${name}`, help, [], (set) => {
+      const retention = capture.value?.retention
+      if (retention !== undefined) set(Number(figure(retention)))
     })
   }
   registerPorts(metrics, () => capture.value?.counts)

@@ -5,17 +5,19 @@ import { ctime } from '../../src/query/ctime.ts'
 import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'
+import type { RecorderClient } from '../link/recorder-client.ts'
 import { withoutStorePath } from '../request/hidden-path.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
-import { askRecorder } from './ask-recorder.ts'
+import { askRecorder, QUESTION_LIMIT_MS } from './ask-recorder.ts'
 
 const NANOS_PER_SECOND = 1_000_000_000n
 
-/** Asks the recorder now; fails with store-unavailable when none runs. */
+/** Asks the recorder now; fails with store-unavailable when none runs or it does not answer soon. */
 export async function answerCaptureStatus(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
-  const report = await askRecorder(parts.recorder, (recorder, limit) => recorder.captureReport(limit))
+  const ask = (recorder: RecorderClient, limit: AbortSignal) => recorder.captureReport(limit)
+  const report = await askRecorder(parts.recorder, ask, QUESTION_LIMIT_MS)
   const { counts } = report
   const runningNs = report.startNs === 0n ? 0n : nowNs() - report.startNs
   ctx.set('Cache-Control', 'no-store')
@@ -35,6 +37,7 @@ export async function answerCaptureStatus(ctx: ApplianceContext, parts: Applianc
     CurrentTime: ctime(new Date(), parts.config.timeZone),
     CaptureName: report.baseName,
     State: report.state,
+    ClockHold: report.clockHold,
     Message: withoutStorePath(report.message, parts.config.store),
     Scheduled: report.scheduleName !== '',
     ScheduleName: report.scheduleName,

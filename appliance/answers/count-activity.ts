@@ -4,10 +4,10 @@
  * of them.
  */
 import { countPackets } from '../../native/addon.ts'
+import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/base/error.ts'
-import type { CaptureRecord, SegmentRecord } from '../store/capture-record.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
-import { segmentPath } from '../store/store-paths.ts'
+import { pathOf, portsOf, type StoredCapture, segmentsIn, streamOf } from '../store/stored-capture.ts'
 import type { ActivityBuckets, Amount } from './activity-buckets.ts'
 import {
   amountOf,
@@ -25,26 +25,29 @@ const PROFILES_MAX = 12_000
 const LOOKS_AT_ONCE = 8
 
 export interface ActivityStore {
-  readonly folderOf: (capture: CaptureRecord) => string
+  readonly folderOf: (capture: StoredCapture) => string
   readonly profiles: SegmentProfiles
 }
 
 /**
- * Returns the times of segments whose indexes are damaged: their packets are taken as their record has them, spread evenly.
- * Fails as countPackets does, save for that.
+ * Returns the times of segments of which packets are known to be lost, and of those whose indexes cannot be read: the packets of
+ * these are taken as the log has them, spread evenly. Fails as countPackets does, save for that.
  */
 export async function countActivity(
   buckets: ActivityBuckets,
-  captures: readonly CaptureRecord[],
+  captures: readonly StoredCapture[],
   { folderOf, profiles }: ActivityStore,
   signal: AbortSignal,
 ): Promise<readonly TimeSpan[]> {
   const cut: CutSegment[] = []
-  for (const capture of captures) if (reachesInto(capture, buckets)) addWhole(buckets, capture, folderOf, cut)
+  const damaged: TimeSpan[] = []
+  for (const capture of captures) {
+    if (reachesInto(capture, buckets)) damaged.push(...addWhole(buckets, capture, folderOf, cut))
+  }
   const finished = cut.filter(({ isGrowing }) => !isGrowing)
-  if (finished.length <= COUNTED_MAX) return addCounted(buckets, cut, signal)
+  if (finished.length <= COUNTED_MAX) return [...damaged, ...(await addCounted(buckets, cut, signal))]
   const growing = cut.filter(({ isGrowing }) => isGrowing)
-  const damaged = await addCounted(buckets, growing, signal)
+  damaged.push(...(await addCounted(buckets, growing, signal)))
   const unknown = finished
     .splice(0, PROFILES_MAX)
     .filter((segment) => !addKept(buckets, segment, profiles.kept(segment)))
@@ -65,29 +68,35 @@ interface CutSegment extends FinishedSegment {
   readonly isGrowing: boolean
 }
 
-function reachesInto({ startNs, endNs }: CaptureRecord, { range }: ActivityBuckets): boolean {
+function reachesInto({ startNs, endNs }: StoredCapture, { range }: ActivityBuckets): boolean {
   return startNs < range.endNs && endNs > range.beginNs
 }
 
-/** Adds the segments that lie in one bucket, and puts the others that reach into the range into `cut`. */
+/**
+ * Adds the segments that lie in one bucket, and puts the others that reach into the range into `cut`. Returns the times of those
+ * of which packets are known to be lost.
+ */
 function addWhole(
   buckets: ActivityBuckets,
-  capture: CaptureRecord,
+  capture: StoredCapture,
   folderOf: ActivityStore['folderOf'],
   cut: CutSegment[],
-): void {
+): readonly TimeSpan[] {
   const { beginNs, endNs } = buckets.range
-  for (const { port, segments } of capture.streams) {
-    for (const segment of segments) {
-      const { minNs, maxNs, packets, bytes, number } = segment
-      if (minNs >= endNs || maxNs < beginNs) continue
-      const span = { beginNs: minNs, endNs: maxNs + 1n }
-      if (buckets.addToOne(span, amountIn(segment))) continue
-      const isGrowing = capture.state === 'active' && segment === segments.at(-1)
-      const path = segmentPath(folderOf(capture), port, number)
-      cut.push({ port, path, minNs, maxNs, packets, bytes, isGrowing })
+  const damaged: TimeSpan[] = []
+  const folder = folderOf(capture)
+  for (const port of portsOf(capture)) {
+    for (const segment of segmentsIn(capture, port, { fromNs: beginNs, toNs: endNs })) {
+      const { minNs, maxNs, packets, bytes, flags } = segment
+      if ((flags & SegmentFlag.damaged) !== 0) damaged.push({ beginNs: minNs, endNs: maxNs + 1n })
+      if (packets === 0n) continue
+      if (buckets.addToOne({ beginNs: minNs, endNs: maxNs + 1n }, amountIn(segment))) continue
+      const isGrowing = (flags & SegmentFlag.growing) !== 0
+      const [path, files] = [pathOf(folder, segment), streamOf(folder, segment)]
+      cut.push({ path, files, minNs, maxNs, packets, bytes, isGrowing })
     }
   }
+  return damaged
 }
 
 /** Returns the times of those that are damaged. */
@@ -99,7 +108,7 @@ async function addCounted(
   const [first] = segments
   if (first === undefined) return []
   const boundariesNs = buckets.countedAtNs
-  const streams = segments.map(({ port, path }) => ({ port, segments: [path] }))
+  const streams = segments.map(({ files }) => files)
   const counts = await unlessDamaged(countPackets({ streams, boundariesNs, signal }))
   if (counts === undefined && segments.length === 1) return [addAsRecorded(buckets, first)]
   if (counts === undefined) {
@@ -137,15 +146,12 @@ function addAsRecorded(buckets: ActivityBuckets, segment: CutSegment): TimeSpan 
   return span
 }
 
-function amountIn({ packets, bytes }: Pick<SegmentRecord, 'packets' | 'bytes'>): Amount {
+function amountIn({ packets, bytes }: Pick<LogEntry, 'packets' | 'bytes'>): Amount {
   return { packets: Number(packets), bytes: Number(bytes - FILE_HEADER_BYTES) }
 }
 
 /** No packet of what is held lies outside of its times: those of a range around them are all in the range. */
-function within(
-  { minNs, maxNs }: Pick<SegmentRecord, 'minNs' | 'maxNs'>,
-  { beginNs, endNs }: TimeSpan,
-): TimeSpan {
+function within({ minNs, maxNs }: Pick<LogEntry, 'minNs' | 'maxNs'>, { beginNs, endNs }: TimeSpan): TimeSpan {
   return { beginNs: beginNs < minNs ? minNs : beginNs, endNs: endNs > maxNs ? maxNs + 1n : endNs }
 }
 

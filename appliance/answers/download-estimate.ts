@@ -8,6 +8,7 @@ import { givenParameters } from '../../src/contract/request-parameters.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import { estimatedKind, parseDownloadQuery } from '../../src/query/parse-download-query.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { withoutLost } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
 import { withClientSignal } from '../request/client-signal.ts'
@@ -30,6 +31,7 @@ export async function estimateDownload(ctx: ApplianceContext, parts: AppliancePa
         const [count] = await countPackets({ streams: found.selection.streams, boundariesNs, signal })
         return { selection: found.selection, counted: count }
       },
+      withoutLost,
     )
     if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
     ctx.set('Cache-Control', 'no-store')

@@ -20,6 +20,15 @@ export function registerMachineMetrics(metrics: Metrics, { spaces, clocks }: Mac
   metrics.figures('disk_size_bytes', 'Size of the file system, by mount', ['mount'], (set) => {
     for (const [mount, { totalBytes }] of spaces.value ?? []) set(Number(totalBytes), { mount })
   })
+  metrics.figures(
+    'disk_free_files',
+    'Inodes that are left, by mount; absent where the file system does not limit them',
+    ['mount'],
+    (set) => {
+      for (const [mount, { freeFiles, totalFiles }] of spaces.value ?? [])
+        if (totalFiles > 0n) set(Number(freeFiles), { mount })
+    },
+  )
   metrics.figures('clock_synced', 'Whether the clock is kept by ntp or ptp', ['source'], (set) => {
     for (const [source, { isSynced }] of sourcesOf(clocks.value)) set(Number(isSynced), { source })
   })

@@ -1,7 +1,7 @@
 /** When a device recorded and when not, and what it lost: by its records of captures, and by its events. Pure. */
 import type { StoredEvent } from '../events/stored-event.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
 import type { HeldCaptures, TimeSpan } from '../store/removed-spans.ts'
+import { type StoredCapture, segmentsOf } from '../store/stored-capture.ts'
 
 /** What the recorder has told, as far as it is kept. */
 export type TimedEvent = StoredEvent['data']
@@ -77,7 +77,7 @@ export function dropsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime
 
 /** When the capture took packets: without the times in which no recorder ran. */
 function spansOf(
-  capture: CaptureRecord,
+  capture: StoredCapture,
   resumed: readonly TimedEvent[],
   { running, nowNs }: RecordedTime,
 ): readonly TimeSpan[] {
@@ -95,10 +95,8 @@ function spansOf(
   return [...spans, { beginNs, endNs }]
 }
 
-function heldSpans({ streams }: CaptureRecord): TimeSpan[] {
-  return streams.flatMap(({ segments }) =>
-    segments.map(({ minNs, maxNs }) => ({ beginNs: minNs, endNs: maxNs + 1n })),
-  )
+function heldSpans(capture: StoredCapture): TimeSpan[] {
+  return Array.from(segmentsOf(capture), ({ minNs, maxNs }) => ({ beginNs: minNs, endNs: maxNs + 1n }))
 }
 
 /** The last of `timesNs`, which ascend, that is not after `ns`. */

@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { countPackets } from '../../native/addon.ts'
+import type { StreamFiles } from '../../native/download-options.ts'
 import type { Amount } from './activity-buckets.ts'
 
 /** So long a part of a segment's time, in milliseconds a power of two, that there are not more parts than this. */
@@ -15,11 +16,12 @@ const ENTRY_BYTES = 512
 /** Some 12,000 segments, which are 12 TB where they are full. */
 const BYTES_MAX = 33_554_432
 
-/** A finished segment as its record has it. */
+/** A finished segment as its capture's log has it. */
 export interface FinishedSegment {
-  readonly port: number
-  /** Without ending. */
+  /** Path without ending. */
   readonly path: string
+  /** The segment alone. */
+  readonly files: StreamFiles
   readonly minNs: bigint
   readonly maxNs: bigint
   readonly packets: bigint
@@ -49,7 +51,7 @@ export class SegmentProfiles {
   /** What is kept of it; undefined: count() finds it out. */
   kept(segment: FinishedSegment): SegmentProfile | undefined {
     const kept = this.#kept.get(segment.path)
-    // A capture of the same name may have been imported anew.
+    // A capture of the same name may have been imported again.
     return kept !== undefined && areSame(kept.of, segment) ? kept.profile : undefined
   }
 
@@ -82,13 +84,13 @@ export function amountOf({ packets, bytes }: SegmentProfile, first: number, end:
   return sum
 }
 
-async function countSegment({ port, path, minNs, maxNs }: FinishedSegment): Promise<SegmentProfile> {
+async function countSegment({ files, minNs, maxNs }: FinishedSegment): Promise<SegmentProfile> {
   const beginNs = minNs - (minNs % MILLISECOND_NS)
   let partNs = MILLISECOND_NS
   while ((maxNs - beginNs) / partNs >= BigInt(PARTS_MAX)) partNs *= 2n
   const parts = Number((maxNs - beginNs) / partNs) + 1
   const boundariesNs = Array.from({ length: parts + 1 }, (_, index) => beginNs + BigInt(index) * partNs)
-  const counts = await countPackets({ streams: [{ port, segments: [path] }], boundariesNs })
+  const counts = await countPackets({ streams: [files], boundariesNs })
   return {
     beginNs,
     partNs,

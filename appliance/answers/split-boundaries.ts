@@ -3,9 +3,7 @@
  * before ends, save that intervals which no packet can lie in are left out.
  */
 import { type BlockList, listBlocks } from '../../native/addon.ts'
-import type { StreamFiles } from '../../native/download-options.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
-import { segmentPath } from '../store/store-paths.ts'
+import { type StoredCapture, segmentsOf, streamOf } from '../store/stored-capture.ts'
 
 const MILLISECOND_NS = 1_000_000n
 
@@ -25,8 +23,8 @@ export interface CutOptions {
  * By time: at every multiple of `unitNs` since 1970 (UTC), so that splits of several captures lie
  * side by side; the first and the last one are cut to the capture's own.
  */
-export function cutByTime(capture: CaptureRecord, unitNs: bigint, options: CutOptions): SplitInterval[] {
-  const segments = capture.streams.flatMap((stream) => stream.segments).toSorted(byMinNs)
+export function cutByTime(capture: StoredCapture, unitNs: bigint, options: CutOptions): SplitInterval[] {
+  const segments = [...segmentsOf(capture)].sort(byMinNs)
   const intervals: SplitInterval[] = []
   let nextNs = options.fromNs - (options.fromNs % unitNs)
   for (const { minNs, maxNs } of segments) {
@@ -42,7 +40,7 @@ export function cutByTime(capture: CaptureRecord, unitNs: bigint, options: CutOp
 }
 
 /** The part of the interval that the capture covers. */
-function clip({ startNs, stopNs }: SplitInterval, capture: CaptureRecord): SplitInterval {
+function clip({ startNs, stopNs }: SplitInterval, capture: StoredCapture): SplitInterval {
   return {
     startNs: startNs < capture.startNs ? capture.startNs : startNs,
     stopNs: capture.endNs < stopNs ? capture.endNs : stopNs,
@@ -55,7 +53,7 @@ function clip({ startNs, stopNs }: SplitInterval, capture: CaptureRecord): Split
  * over that instant, so that a split can be some blocks larger or smaller.
  */
 export async function cutBySize(
-  capture: CaptureRecord,
+  capture: StoredCapture,
   options: CutOptions & { readonly bytes: bigint; readonly folder: string },
 ): Promise<SplitInterval[]> {
   const intervals: SplitInterval[] = []
@@ -84,19 +82,15 @@ interface Block {
 const SEGMENTS_AT_ONCE = 16
 
 /** All blocks by their first timestamp, from the indexes of some segments at a time. */
-async function* blocksByTime(capture: CaptureRecord, folder: string): AsyncGenerator<Block> {
-  const files = capture.streams
-    .flatMap(({ port, segments }) =>
-      segments.map(({ number, minNs }) => ({ port, minNs, path: segmentPath(folder, port, number) })),
-    )
-    .toSorted(byMinNs)
+async function* blocksByTime(capture: StoredCapture, folder: string): AsyncGenerator<Block> {
+  const segments = [...segmentsOf(capture)].sort(byMinNs)
   let held: Block[] = []
-  for (let first = 0; first < files.length; first += SEGMENTS_AT_ONCE) {
-    const group = files.slice(first, first + SEGMENTS_AT_ONCE)
-    const streams = group.map(({ port, path }): StreamFiles => ({ port, segments: [path] }))
+  for (let first = 0; first < segments.length; first += SEGMENTS_AT_ONCE) {
+    const group = segments.slice(first, first + SEGMENTS_AT_ONCE)
+    const streams = group.map((segment) => streamOf(folder, segment))
     held = [...held, ...blocksOf(await listBlocks({ streams }))].sort(byMinNs)
     // No block of a later segment begins before that segment does.
-    const untilNs = files[first + SEGMENTS_AT_ONCE]?.minNs
+    const untilNs = segments[first + SEGMENTS_AT_ONCE]?.minNs
     const ready = untilNs === undefined ? held.length : held.findIndex(({ minNs }) => minNs >= untilNs)
     yield* held.splice(0, ready < 0 ? held.length : ready)
   }

@@ -17,8 +17,7 @@ import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { selectStreams } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
-import { validPercent } from '../store/trimmed-record.ts'
+import { type StoredCapture, validPercent } from '../store/stored-capture.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { type CutOptions, cutBySize, cutByTime, type SplitInterval } from './split-boundaries.ts'
 
@@ -49,11 +48,11 @@ async function answerSplits(
   parts: ApplianceParts,
   ctx: ApplianceContext,
   { captureName, view, limit, fromNs }: AskedSplits,
-  cut: (capture: CaptureRecord, options: CutOptions) => Promise<SplitInterval[]>,
+  cut: (capture: StoredCapture, options: CutOptions) => Promise<SplitInterval[]>,
 ): Promise<void> {
   const most = limit ?? SPLITS_MAX
   await withClientSignal(ctx, async (signal) => {
-    const split = async (capture: CaptureRecord) => {
+    const split = async (capture: StoredCapture) => {
       const intervals = await cut(capture, { fromNs, limit: most })
       if (limit === undefined && intervals.length > most) throw tooMany(view)
       const page = intervals.slice(0, most)
@@ -87,7 +86,7 @@ function tooMany(view: string): Error {
 /** One count for each interval. What lies between two intervals is counted too, and is nothing. */
 async function countIntervals(
   parts: ApplianceParts,
-  capture: CaptureRecord,
+  capture: StoredCapture,
   { intervals, signal }: { readonly intervals: readonly SplitInterval[]; readonly signal: AbortSignal },
 ): Promise<readonly (IntervalCount | undefined)[]> {
   const beginNs = intervals[0]?.startNs
@@ -109,7 +108,7 @@ interface ItemOptions {
 
 /** Intervals without packets are left out. */
 function splitItems(
-  capture: CaptureRecord,
+  capture: StoredCapture,
   intervals: readonly SplitInterval[],
   { counts, zone }: ItemOptions,
 ): Record<string, string | number | bigint>[] {

@@ -1,5 +1,6 @@
 /** The recorder that runs, as it says itself. */
 import type { CaptureReport } from '../link/capture-report.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import { type Finding, FindingList } from './finding.ts'
 
 /** `report` is undefined when no recorder answers. */
@@ -17,6 +18,7 @@ export function checkRecorder(report: CaptureReport | undefined): readonly Findi
     list.problem('running', { detail: message, fix: 'mend the cause, then capture_start' })
   else list.ok('running', name === '' ? state : `${state}: ${name}`)
   checkDrops(list, counts)
+  checkClock(list, report.clockHold)
   if (counts.diskErrors > 0n) {
     list.problem('disk', {
       detail: `${counts.diskErrors} writes failed: ${counts.diskMessage}`,
@@ -24,6 +26,21 @@ export function checkRecorder(report: CaptureReport | undefined): readonly Findi
     })
   }
   return list.findings
+}
+
+function checkClock(list: FindingList, hold: ClockHold): void {
+  if (hold === '') {
+    list.ok('clock', 'trusted')
+    return
+  }
+  const what =
+    hold === 'clock-stepped'
+      ? 'the clock was set'
+      : 'the machine was started with a clock that cannot be checked'
+  list.warn('clock', {
+    detail: `${what}, so nothing is removed by its age (${hold})`,
+    fix: 'let NTP or PTP keep the clock, or check it with date, then capfleet store trust-clock --store FOLDER',
+  })
 }
 
 function checkDrops(list: FindingList, { drops, ringDrops, diskDrops }: CaptureReport['counts']): void {

@@ -3,6 +3,7 @@ import { CapfleetError } from '../../src/base/error.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import type { FlushWatch } from './flush-watch.ts'
 import { addTotals, NO_TOTALS } from './followed-totals.ts'
+import { withoutLost } from './lost-segments.ts'
 import { onHeld } from './on-held.ts'
 import type { PreparedDownload } from './prepare-download.ts'
 
@@ -123,6 +124,7 @@ export class FollowedDownload {
     const { prepared, download } = await onHeld<PreparedDownload, Step>(
       () => this.#parts.prepare(query),
       async (found) => ({ prepared: found, download: await this.#parts.open(found) }),
+      withoutLost,
     )
     this.#current = download
     this.#coveredNs = query.endNs

@@ -7,21 +7,41 @@ const TRIES = 20
 const PAUSE_MS = 50
 
 /**
- * Works on what was found in the store, and finds it anew when a segment of it was removed in between.
- * Fails as `find` and `work` do; with store-unavailable when a file stays away that is on record.
+ * Works on what was found in the store, and finds it again when a segment of it was removed in between. A segment whose
+ * files stay away although the log names it is lost: `lose` marks such segments in what was found, so that the work counts them
+ * and leaves nothing else out. Fails as `find` and `work` do; with store-unavailable where nothing can be marked.
  */
 export async function onHeld<Found, Result>(
   find: () => Promise<Found>,
   work: (found: Found) => Promise<Result>,
+  lose?: (found: Found) => Promise<Found>,
 ): Promise<Result> {
   for (let tries = 1; ; tries++) {
     const found = await find()
     try {
       return await work(found)
     } catch (error) {
-      if (!(error instanceof CapfleetError) || error.code !== 'aged-out') throw error
-      if (tries === TRIES) throw new CapfleetError('store-unavailable', error.message, { cause: error })
+      if (!isRemoved(error)) throw error
+      if (tries === TRIES) return await workOnRest(found, work, lose, error)
     }
     await delay(PAUSE_MS)
   }
+}
+
+async function workOnRest<Found, Result>(
+  found: Found,
+  work: (found: Found) => Promise<Result>,
+  lose: ((found: Found) => Promise<Found>) | undefined,
+  cause: CapfleetError,
+): Promise<Result> {
+  try {
+    if (lose !== undefined) return await work(await lose(found))
+  } catch (error) {
+    if (!isRemoved(error)) throw error
+  }
+  throw new CapfleetError('store-unavailable', cause.message, { cause })
+}
+
+function isRemoved(error: unknown): error is CapfleetError {
+  return error instanceof CapfleetError && error.code === 'aged-out'
 }

@@ -3,8 +3,8 @@ import type { StreamFiles } from '../../native/download-options.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import type { FrameCondition } from '../../src/query/frame-filter.ts'
-import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
-import { segmentPath } from '../store/store-paths.ts'
+import { portFolder } from '../store/store-paths.ts'
+import { linkTypeOf, portsOf, type StoredCapture, selectSegments } from '../store/stored-capture.ts'
 
 export interface StreamSelection {
   /**
@@ -23,14 +23,15 @@ export interface StreamSelection {
 
 export interface SelectOptions {
   readonly query: Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeSource' | 'frameFilter'>
-  readonly folderOf: (capture: CaptureRecord) => string
+  readonly folderOf: (capture: StoredCapture) => string
 }
 
 const LINK_TYPE_ETHERNET = 1
 
 interface Chosen {
-  readonly capture: CaptureRecord
-  readonly stream: StreamRecord
+  readonly capture: StoredCapture
+  /** Link type word of the segments. */
+  readonly linkType: number
   readonly files: StreamFiles
 }
 
@@ -38,9 +39,9 @@ interface Chosen {
  * What a download of these captures (newest first) has to read. Fails with mixed-link-type where
  * one PCAP cannot hold it.
  */
-export function selectStreams(captures: readonly CaptureRecord[], options: SelectOptions): StreamSelection {
+export function selectStreams(captures: readonly StoredCapture[], options: SelectOptions): StreamSelection {
   const chosen = captures.toReversed().flatMap((capture) => chooseStreams(capture, options))
-  const words = [...new Set(chosen.map(({ stream }) => stream.linkType))]
+  const words = [...new Set(chosen.map(({ linkType }) => linkType))]
   const types = [...new Set(words.map(typeOfWord))]
   if (types.length > 1) throw mixedLinkType(chosen)
   return {
@@ -50,19 +51,17 @@ export function selectStreams(captures: readonly CaptureRecord[], options: Selec
   }
 }
 
-function chooseStreams(capture: CaptureRecord, { query, folderOf }: SelectOptions): Chosen[] {
+function chooseStreams(capture: StoredCapture, { query, folderOf }: SelectOptions): Chosen[] {
   const { beginNs, endNs, frameFilter } = query
   if (capture.startNs >= endNs || capture.endNs <= beginNs) return []
-  const needed = neededFromNs(query)
-  return capture.streams
-    .filter((stream) => isPortWanted(stream.port, frameFilter))
-    .flatMap((stream) => {
-      const before = stream.segments.filter(({ minNs, maxNs }) => maxNs >= needed && minNs < endNs)
-      if (!before.some(({ maxNs }) => maxNs >= beginNs)) return []
-      const segments = before.map(({ number }) => segmentPath(folderOf(capture), stream.port, number))
-      // The last segment of a capture that goes on is the one that is being written.
-      const growing = capture.state === 'active' ? { growing: segments.slice(-1) } : {}
-      return [{ capture, stream, files: { port: stream.port, segments, ...growing } }]
+  const folder = folderOf(capture)
+  return portsOf(capture)
+    .filter((port) => isPortWanted(port, frameFilter))
+    .flatMap((port) => {
+      if (selectSegments(capture, port, { fromNs: beginNs, toNs: endNs }).length === 0) return []
+      const segments = selectSegments(capture, port, { fromNs: neededFromNs(query), toNs: endNs })
+      const linkType = linkTypeOf(capture, port) ?? LINK_TYPE_ETHERNET
+      return [{ capture, linkType, files: { port, folder: portFolder(folder, port), segments } }]
     })
 }
 
@@ -79,8 +78,12 @@ function isPortWanted(port: number, conditions: readonly FrameCondition[]): bool
     .every(({ op, values }) => values.includes(port) === (op === '=='))
 }
 
-function linkTypeOfEmpty(captures: readonly CaptureRecord[]): number {
-  return captures.find(({ streams }) => streams.length > 0)?.streams[0]?.linkType ?? LINK_TYPE_ETHERNET
+function linkTypeOfEmpty(captures: readonly StoredCapture[]): number {
+  for (const capture of captures) {
+    const [port] = portsOf(capture)
+    if (port !== undefined) return linkTypeOf(capture, port) ?? LINK_TYPE_ETHERNET
+  }
+  return LINK_TYPE_ETHERNET
 }
 
 /** Above the type, the word may say how long a frame check sequence is. */
@@ -102,8 +105,8 @@ const LINK_TYPE_NAMES: Readonly<Record<number, string>> = {
 
 function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
   const captures = new Map<number, Set<string>>()
-  for (const { capture, stream } of chosen) {
-    const type = typeOfWord(stream.linkType)
+  for (const { capture, linkType } of chosen) {
+    const type = typeOfWord(linkType)
     const names = captures.get(type) ?? new Set()
     captures.set(type, names.add(capture.name))
   }

@@ -3,6 +3,7 @@
  * wrong is found before a slot is taken, and the engine has begun before the status goes out.
  */
 import { type Chunk, Download } from '../../native/addon.ts'
+import type { DownloadOptions } from '../../native/download-options.ts'
 import { givenParameters } from '../../src/contract/request-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../../src/query/download-query.ts'
 import { parseLegacyQuery } from '../../src/query/legacy-query.ts'
@@ -15,6 +16,7 @@ import { withClientSignal } from '../request/client-signal.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
+import { withoutLost } from './lost-segments.ts'
 import { onHeld } from './on-held.ts'
 import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
 import {
@@ -69,14 +71,17 @@ async function download(
   const waiting = AbortSignal.any([signal, parts.draining, ...(revoked === undefined ? [] : [revoked])])
   held.use(await parts.slots.acquire(reader, { waitMs: (query.waitS ?? 0) * 1000, signal: waiting }))
   waiting.throwIfAborted()
-  // The slot is free as soon as the client is gone, or may have no more, whatever the engine is busy with.
+  // Until this has returned the engine works, also for a client that has gone, and the slot is in use.
+  const { engine, agedOutBeforeNs } = await openSource(parts, prepared, prepared)
+  reader.totals = () => engine.totals()
+  held.defer(() => engine.close())
+  signal.throwIfAborted()
+  revoked?.throwIfAborted()
+  // From now on the slot is free as soon as the client is gone, or may have no more.
   const release = () => held.dispose()
   signal.addEventListener('abort', release, { once: true })
   revoked?.addEventListener('abort', release, { once: true })
   held.defer(() => revoked?.removeEventListener('abort', release))
-  const { engine, agedOutBeforeNs } = await openSource(parts, prepared, prepared)
-  reader.totals = () => engine.totals()
-  held.defer(() => engine.close())
   const firstChunk = await firstOf(engine, signal)
   writeHead(ctx, downloadHeaders({ ...prepared, agedOutBeforeNs }))
   const outcome = await sendDownload(ctx.res, {
@@ -152,17 +157,21 @@ async function openHeld(
     next = undefined
     return found
   }
-  return await onHeld(find, async (found) => ({
-    engine: await openEngine(found, request.signal),
-    agedOutBeforeNs: found.agedOutBeforeNs,
-  }))
+  return await onHeld(
+    find,
+    async (found) => ({
+      engine: await openEngine(found, request.signal),
+      agedOutBeforeNs: found.agedOutBeforeNs,
+    }),
+    withoutLost,
+  )
 }
 
 async function openEngine(
   { query, selection, program, regex, mac48LimitNs }: PreparedDownload,
   signal: AbortSignal,
 ): Promise<Download> {
-  const engine = await Download.open({
+  const options: DownloadOptions = {
     streams: selection.streams,
     beginNs: query.beginNs,
     endNs: query.endNs,
@@ -180,10 +189,8 @@ async function openEngine(
     timeResolution: query.timeResolution,
     compression: query.compression,
     emptyLinkType: selection.linkType,
-  })
-  if (signal.aborted) engine.close()
-  signal.throwIfAborted()
-  return engine
+  }
+  return await Download.open(options, signal)
 }
 
 async function firstOf(engine: PacketSource, signal: AbortSignal): Promise<Chunk | undefined> {

@@ -16,15 +16,22 @@ export const EVENT_KINDS = [
   'capture-rolled',
   'capture-resumed',
   'capture-recovered',
+  'capture-damaged',
   'capture-failed',
   'schedule-waiting',
   'packets-dropped',
+  'port-down',
+  'port-up',
   'disk-error',
   'disk-recovered',
   'clock-stepped',
+  'clock-distrusted',
+  'clock-trusted',
   'segment-removed',
   'capture-aged-out',
   'store-full',
+  'retention-failed',
+  'retention-recovered',
   'import-failed',
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
@@ -61,6 +68,8 @@ export class EventLog implements AsyncDisposable {
   readonly #waiting: StoredEvent['data'][] = []
   /** Events that were given up since the last write. */
   #lost = 0
+  /** Events that were given up since the disk began to refuse. */
+  #lostWhileFailing = 0
   #writing: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
   #isFailing = false
@@ -77,6 +86,7 @@ export class EventLog implements AsyncDisposable {
     if (this.#waiting.length > WAITING_MAX) {
       this.#waiting.shift()
       this.#lost += 1
+      this.#lostWhileFailing += 1
     }
     if (!this.#isFailing) this.#write()
   }
@@ -161,7 +171,9 @@ export class EventLog implements AsyncDisposable {
   #report(error: unknown): void {
     const isFailing = error !== undefined
     if (isFailing && !this.#isFailing) this.#log.error('events.write-failed', { err: error })
-    if (!isFailing && this.#isFailing) this.#log.info('events.written-again')
+    if (!isFailing && this.#isFailing)
+      this.#log.info('events.written-again', { lost: this.#lostWhileFailing })
+    if (!isFailing) this.#lostWhileFailing = 0
     this.#isFailing = isFailing
   }
 }

@@ -1,5 +1,6 @@
 /** What the recorder says of its capture, over its socket. */
 import { z } from 'zod'
+import { HOLD_REASONS } from '../store/clock-record.ts'
 
 const count = z
   .string()
@@ -67,6 +68,14 @@ const countsSchema = z.object({
 })
 export type CaptureCounts = z.infer<typeof countsSchema>
 
+const retentionReportSchema = z.object({
+  /** Bytes that stay free on the disk: the setting, or more if the capture is fast. */
+  minFreeBytes: count,
+  /** Why the oldest segments cannot be removed; empty = nothing goes wrong. */
+  problem: z.string(),
+})
+export type RetentionReport = z.infer<typeof retentionReportSchema>
+
 export const captureReportSchema = z.object({
   state: z.enum(STATES),
   /** Full name; empty, like all below, when no capture runs. */
@@ -85,6 +94,10 @@ export const captureReportSchema = z.object({
   waitingRow: z.string(),
   /** Row that was stopped until its next start; or empty. */
   skippedRow: z.string(),
+  /** Absent: this recorder removes nothing. */
+  retention: retentionReportSchema.optional(),
+  /** Why nothing is removed by its age: see recorder-clock.ts; empty = the clock is trusted. */
+  clockHold: z.enum(['', ...HOLD_REASONS]),
 })
 export type CaptureReport = z.infer<typeof captureReportSchema>
 

@@ -1,9 +1,10 @@
 /** What an import is asked for, what it may take, and the record of the capture that it becomes. */
 import { basename, isAbsolute } from 'node:path'
+import { z } from 'zod'
 import type { ImportProgress, ImportResult } from '../../native/import-capture-files.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../src/query/capture-name-rule.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
+import { type CaptureRecord, captureRecordSchema } from '../store/capture-record.ts'
 
 export interface ImportRequest {
   /** Full name of the capture to make. */
@@ -14,6 +15,19 @@ export interface ImportRequest {
   /** Whether the oldest packets of the store may go for it, if need be. Default: none may. */
   readonly mayEvict?: boolean | undefined
 }
+
+const count = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform(BigInt)
+
+/** What a finished import answers: the record of its capture, and what the capture holds. */
+export const importedCaptureSchema = captureRecordSchema.extend({
+  packets: count,
+  /** Of the segment files. */
+  bytes: count,
+})
+export type ImportedCapture = z.infer<typeof importedCaptureSchema>
 
 /** What an import may take of the store. */
 export interface ImportRoom {
@@ -56,24 +70,19 @@ export function checkImportRequest({ name, files }: ImportRequest): void {
   }
 }
 
-/** capture.json of the finished import. */
+/** The record of the finished import. */
 export function recordOfImport(request: ImportRequest, result: ImportResult): CaptureRecord {
   const segments = result.streams.flatMap((stream) => stream.segments)
-  const times = segments.flatMap(({ minNs, maxNs }) => [minNs, maxNs]).sort((a, b) => (a < b ? -1 : 1))
-  const [startNs = 0n] = times
   const leftOut = new Set(result.damages.filter(({ offset }) => offset === 0n).map(({ file }) => file))
+  const [first] = segments
   return {
-    format: 1,
     name: request.name,
     type: 'import',
     state: 'closed',
     description: request.description ?? '',
     createdAt: new Date().toISOString(),
-    startNs,
-    endNs: (times.at(-1) ?? -1n) + 1n,
-    packets: result.packets,
-    bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0n),
-    streams: result.streams.map((stream) => ({ ...stream, segments: [...stream.segments] })),
+    startNs: segments.reduce((least, { minNs }) => (minNs < least ? minNs : least), first?.minNs ?? 0n),
+    endNs: segments.reduce((end, { maxNs }) => (maxNs >= end ? maxNs + 1n : end), 0n),
     sources: request.files.filter((file) => !leftOut.has(file)).map((file) => basename(file)),
     packetsOutOfTimeRange: result.packetsOutOfTimeRange,
     damages: result.damages.map((damage) => ({ ...damage, file: basename(damage.file) })),

@@ -3,16 +3,18 @@ import { createConnection, type Socket } from 'node:net'
 import type { z } from 'zod'
 import { CapfleetError } from '../../src/base/error.ts'
 import { openSocketFolder } from '../../src/base/socket-folder.ts'
-import { type CaptureRecord, toJson } from '../store/capture-record.ts'
+import { toJson } from '../store/capture-record.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import { SOCKET_NAME } from '../store/store-paths.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
-import type { ImportRequest, ImportWatch } from './import-request.ts'
+import type { ImportedCapture, ImportRequest, ImportWatch } from './import-request.ts'
 import { readLines } from './read-lines.ts'
 import {
   parseRecorderError,
   recorderAnswerSchema,
   recorderResultSchemas,
   type SentRequest,
+  type VerifiedStore,
 } from './recorder-protocol.ts'
 
 /**
@@ -31,7 +33,7 @@ export class RecorderClient {
   }
 
   /** Aborting cancels the import. */
-  importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<CaptureRecord> {
+  importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<ImportedCapture> {
     const { name, files, description, mayEvict } = request
     return this.#command(
       { command: 'import', name, files: [...files], description, mayEvict },
@@ -47,6 +49,17 @@ export class RecorderClient {
   /** Aborting ends it; what was done stays. Fails as reindexStore does. */
   reindex(watch: ImportWatch): Promise<z.infer<typeof recorderResultSchemas.reindex>> {
     return this.#command({ command: 'reindex' }, recorderResultSchemas.reindex, watch)
+  }
+
+  /** Aborting ends it; what was repaired stays. Fails as verifyStore does. */
+  verify(repair: boolean, watch: ImportWatch): Promise<VerifiedStore> {
+    return this.#command({ command: 'verify', repair }, recorderResultSchemas.verify, watch)
+  }
+
+  /** Has the recorder trust its clock as it is. Resolves to why it did not; "" = it did. */
+  async trustClock(signal?: AbortSignal): Promise<ClockHold> {
+    const command = { command: 'trust-clock' } as const
+    return (await this.#command(command, recorderResultSchemas['trust-clock'], { signal })).before
   }
 
   /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */

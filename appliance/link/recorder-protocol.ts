@@ -5,8 +5,9 @@
  */
 import { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
-import { captureRecordSchema } from '../store/capture-record.ts'
+import { HOLD_REASONS } from '../store/clock-record.ts'
 import { captureReportSchema } from './capture-report.ts'
+import { importedCaptureSchema } from './import-request.ts'
 
 const count = z
   .string()
@@ -24,6 +25,8 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
   }),
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
   z.strictObject({ command: z.literal('reindex') }),
+  z.strictObject({ command: z.literal('verify'), repair: z.boolean() }),
+  z.strictObject({ command: z.literal('trust-clock') }),
   z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
   z.strictObject({ command: z.literal('capture-stop'), stopsScheduled: z.boolean() }),
   z.strictObject({ command: z.literal('capture-report') }),
@@ -32,12 +35,46 @@ export type RecorderRequest = z.infer<typeof recorderRequestSchema>
 /** What a client may leave out has its default in the recorder. */
 export type SentRequest = z.input<typeof recorderRequestSchema>
 
+const storeFindingSchema = z.object({
+  /** Full name of the capture. */
+  capture: z.string(),
+  kind: z.enum([
+    'record-mended',
+    'segment-missing',
+    'index-rebuilt',
+    'block-damaged',
+    'tally-damaged',
+    'sieves-missing',
+    'log-differs',
+  ]),
+  /** Path of the damaged file; '' = it is named in the message. */
+  file: z.string(),
+  /** Packets that downloads leave out because of it, as far as they are known. */
+  packets: count,
+  bytes: count,
+  /** What is wrong, and what a repair does. */
+  message: z.string(),
+  isRepaired: z.boolean(),
+})
+export type StoreFinding = z.infer<typeof storeFindingSchema>
+
+/** What a check of the whole store has found. */
+const verifiedStoreSchema = z.object({
+  captures: count,
+  /** Finished segments that were checked. */
+  segments: count,
+  findings: z.array(storeFindingSchema),
+})
+export type VerifiedStore = z.infer<typeof verifiedStoreSchema>
+
 /** The result of each command. */
 export const recorderResultSchemas = {
   info: z.object({ pid: z.int() }),
-  import: captureRecordSchema,
+  import: importedCaptureSchema,
   delete: z.object({ bytesFreed: count }),
+  verify: verifiedStoreSchema,
   reindex: z.object({ segments: count, blocks: count, damages: z.array(z.string()) }),
+  'trust-clock': z.object({ before: z.enum(['', ...HOLD_REASONS]) }),
   'capture-start': captureReportSchema,
   'capture-stop': z.object({
     name: z.string(),

@@ -4,7 +4,8 @@ import type { Log } from '../../src/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureReport, StoppedCapture } from '../link/capture-report.ts'
 import { checkBaseName } from '../store/capture-names.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
+import type { ClockHold } from '../store/clock-record.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
 import { type CaptureDriver, noPortDriver } from './capture-driver.ts'
 import { NO_RATES } from './capture-rates.ts'
 import { type RecoveryParts, recoverCapture, recoverOrReplace } from './capture-recovery.ts'
@@ -29,6 +30,10 @@ export interface CaptureControlOptions {
   readonly onSegmentFinished: () => void
   /** Fails with store-full while no packet may be taken. */
   readonly checkRoom: () => void
+  /** Aborts when the recorder is told to end while open() is still under way. */
+  readonly startSignal?: AbortSignal | undefined
+  /** As CaptureReport.clockHold. */
+  readonly clockHold: () => ClockHold
 }
 
 export interface CaptureStart {
@@ -50,7 +55,7 @@ export class CaptureControl implements AsyncDisposable {
   readonly #turn = new FairLimit({ places: 1 })
   #recording: Recording | undefined
   /** An active capture of an earlier recorder that does not go on yet. */
-  #left: CaptureRecord | undefined
+  #left: StoredCapture | undefined
   /** Why the running capture is being suspended, until that is done. */
   #noRoom: unknown
 
@@ -67,6 +72,7 @@ export class CaptureControl implements AsyncDisposable {
     const row = newest?.scheduleName ?? ''
     const isOver = row !== '' && options.schedule.due?.name !== row
     for (const record of isOver && newest !== undefined ? [newest, ...older] : older) {
+      if (options.startSignal?.aborted) break
       await control.#closeLeft(record).catch((error: unknown) => control.#state.tell(error, record.name))
     }
     control.#left = isOver ? undefined : newest
@@ -164,19 +170,21 @@ export class CaptureControl implements AsyncDisposable {
   async resume(): Promise<void> {
     using _turn = await this.#turn.acquire(UNTIL_DONE)
     const record = this.#left
-    if (record === undefined) return
+    if (record === undefined || this.#options.startSignal?.aborted) return
     try {
       const { driver, events, checkRoom } = this.#options
       checkRoom()
       const { baseName = record.name, scheduleName } = record
       const replace = () => this.#makeCapture({ baseName, scheduleName })
       const capture = await recoverOrReplace(this.#recoveryParts, record, replace)
-      this.#left = capture.record
+      this.#left = (await this.#writer.captureOf(capture.name)) ?? record
       this.#recording = await Recording.begin(driver, capture, events)
       this.#left = undefined
       this.#state.enter('running', this.name)
       events.append('capture-resumed', { name: this.name })
     } catch (error) {
+      // The next recorder tries again.
+      if (this.#options.startSignal?.aborted) return
       this.#state.fail('error', error, record.name)
     }
   }
@@ -214,9 +222,10 @@ export class CaptureControl implements AsyncDisposable {
       startNs: recording?.capture.startNs ?? this.#left?.startNs ?? 0n,
       ports: [...driver.ports],
       counts: recording?.counts ?? NO_COUNTS,
-      message: this.#state.message || (recording?.diskProblem ?? ''),
+      message: this.#state.message || (recording?.problem ?? ''),
       waitingRow: isManual ? (schedule.due?.name ?? '') : '',
       skippedRow: schedule.skippedRow,
+      clockHold: this.#options.clockHold(),
     }
   }
 
@@ -240,7 +249,7 @@ export class CaptureControl implements AsyncDisposable {
     // Before it ends, which takes as long as the disk does.
     this.#state.fail('error', reason, capture.name)
     await this.#saveRecording()
-    this.#left = await this.#writer.recordOf(capture.name)
+    this.#left = await this.#writer.captureOf(capture.name)
     this.#recording = undefined
   }
 
@@ -301,7 +310,7 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   /** Closes what an earlier recorder left, as of its last packet. */
-  async #closeLeft(record: CaptureRecord | undefined): Promise<StoppedCapture> {
+  async #closeLeft(record: StoredCapture | undefined): Promise<StoppedCapture> {
     if (record === undefined) throw captureNotRunning()
     const capture = await recoverCapture(this.#recoveryParts, record)
     return await capture.close([], record.drops ?? NO_DROPS, record.startNs)
@@ -314,7 +323,22 @@ export class CaptureControl implements AsyncDisposable {
 
 const UNTIL_DONE = new AbortController().signal
 const NO_DROPS = { ring: 0n, disk: 0n }
-const NO_COUNTS = CaptureTally.start([], undefined).countsOf(noPortDriver.counts(), NO_RATES)
+const NO_COUNTS = CaptureTally.start(new Map(), undefined).countsOf(noPortDriver.counts(), NO_RATES)
+
+/** Of a recorder that has not opened its capture yet. */
+export const STARTING_REPORT: CaptureReport = {
+  state: 'starting',
+  name: '',
+  baseName: '',
+  scheduleName: '',
+  startNs: 0n,
+  ports: [],
+  counts: NO_COUNTS,
+  message: 'the recorder is starting',
+  waitingRow: '',
+  skippedRow: '',
+  clockHold: '',
+}
 
 /** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */
 const DISPOSE_LIMIT_MS = 10_000

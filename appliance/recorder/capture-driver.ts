@@ -1,11 +1,13 @@
+import type { StreamSummary } from '../../native/import-capture-files.ts'
 import type { LiveCounts } from '../../native/live-capture.ts'
-import type { StreamRecord } from '../store/capture-record.ts'
 
 export interface CaptureTarget {
   /** Full name of the capture. */
   readonly name: string
   /** Its folder; the driver writes cap<port>/ in it and nothing else. */
   readonly folder: string
+  /** By port, the highest number that a segment of the capture has had. */
+  readonly lastNumbers: ReadonlyMap<number, number>
 }
 
 /**
@@ -18,12 +20,12 @@ export interface CaptureDriver {
   readonly ports: readonly number[]
   /** Begins to capture, behind the segments that are there. Fails with capture-unavailable. */
   start(target: CaptureTarget): Promise<void>
-  /** Packets go to another capture from one moment on. The streams of the one before, on the disk. */
-  roll(target: CaptureTarget): Promise<readonly StreamRecord[]>
-  /** Ends the capture: everything is on the disk then. May be called again, and answers the same. */
-  stop(): Promise<readonly StreamRecord[]>
-  /** Finished segments of the running capture; maybe without those from before its start(). */
-  finished(): readonly StreamRecord[]
+  /** Packets go to another capture from one moment on. Segments of the one before that takeFinished() did not return, on the disk. */
+  roll(target: CaptureTarget): Promise<readonly StreamSummary[]>
+  /** Ends the capture: everything is on the disk then. Returns segments as roll() does. May be called again, and answers the same. */
+  stop(): Promise<readonly StreamSummary[]>
+  /** Segments of the running capture that have finished since the last call, and maybe earlier ones again. */
+  takeFinished(): readonly StreamSummary[]
   /** Since start(), rolls included. */
   counts(): LiveCounts
 }
@@ -37,6 +39,6 @@ export const noPortDriver: CaptureDriver = {
   start: () => Promise.resolve(),
   roll: () => Promise.resolve([]),
   stop: () => Promise.resolve([]),
-  finished: () => [],
+  takeFinished: () => [],
   counts: () => ({ ports: [], flushedNs: 0n, pendingBytes: 0n, diskErrors: 0n, diskMessage: '' }),
 }

@@ -12,7 +12,10 @@ export interface CaptureKeeperOptions {
   readonly roll: RollConfig
   /** IANA name: the zone of `roll.at`. */
   readonly timeZone: string
+  /** The time that schedule and rolls follow. */
   readonly nowNs: () => bigint
+  /** The clock that dates captures and their packets. */
+  readonly stampNs: () => bigint
   /** A clock that never steps. */
   readonly monotonicMs: () => number
   readonly events: EventSink
@@ -130,8 +133,25 @@ export class CaptureKeeper implements AsyncDisposable {
 
   #rollClockOf(capture: RecordedCapture): RollClock {
     const { roll, timeZone, monotonicMs } = this.#options
-    const startMs = Number(capture.startNs / NANOS_PER_MS)
-    return new RollClock({ roll, timeZone, startMs, nowMs: this.#nowMs(), monotonicMs: monotonicMs() })
+    const nowMs = this.#nowMs()
+    return new RollClock({
+      roll,
+      timeZone,
+      ageMs: this.#ageMs(capture, nowMs),
+      nowMs,
+      monotonicMs: monotonicMs(),
+    })
+  }
+
+  /**
+   * The clock that dated the capture may be wrong now, or have been wrong then: both times say how old it is, and the
+   * one that is wrong says more, or less than nothing.
+   */
+  #ageMs({ startNs }: RecordedCapture, nowMs: number): number {
+    const startMs = Number(startNs / NANOS_PER_MS)
+    const agesMs = [nowMs - startMs, Number(this.#options.stampNs() / NANOS_PER_MS) - startMs]
+    const possibleMs = agesMs.filter((ms) => ms >= 0)
+    return possibleMs.length === 0 ? 0 : Math.min(...possibleMs)
   }
 
   #roll(baseName: string, scheduleName: string): Promise<void> {

@@ -1,9 +1,10 @@
 /** What a recorder that ended in the middle of a capture has left: made whole before anything is added. */
-import { readdir } from 'node:fs/promises'
+import type { StreamSummary } from '../../native/import-capture-files.ts'
 import { recoverStream } from '../../native/live-capture.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { EventSink } from '../events/event-log.ts'
-import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
+import { portsOnDisk } from '../store/segments-on-disk.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
 import { RecordedCapture } from './recorded-capture.ts'
 import type { StoreWriter } from './store-writer.ts'
 
@@ -12,56 +13,54 @@ export interface RecoveryParts {
   /** Another one after each start of the machine. What was written before the last start may never have reached the disk. */
   readonly bootId: string
   readonly events: EventSink
+  /** Ends the recovery between two ports, with its reason; it can be repeated. */
+  readonly startSignal?: AbortSignal | undefined
 }
 
-/** The capture of this record with what its streams hold. May be called again after a failure. */
-export async function recoverCapture(parts: RecoveryParts, record: CaptureRecord): Promise<RecordedCapture> {
-  const { writer, bootId, events } = parts
-  const folder = writer.folderOf(record.name)
-  const streams: StreamRecord[] = []
+/** The capture, with what its ports hold after the segments that its log names. May be called again after a failure. */
+export async function recoverCapture(parts: RecoveryParts, capture: StoredCapture): Promise<RecordedCapture> {
+  const { writer, bootId, events, startSignal } = parts
+  const { name, table } = capture
+  const folder = writer.folderOf(name)
+  const recovered: StreamSummary[] = []
   let [cutBytes, recoveredPackets] = [0n, 0n]
-  for (const port of await portsIn(folder)) {
-    const found = await recoverStream({ folder, port, isSameBoot: record.bootId === bootId })
-    if (found.stream !== undefined) {
-      streams.push({ ...found.stream, segments: [...found.stream.segments] })
-    }
+  const problems: string[] = []
+  for (const port of await portsOnDisk(folder)) {
+    startSignal?.throwIfAborted()
+    const afterNumber = table.portOf(port)?.lastNumber ?? 0
+    const found = await recoverStream({ folder, port, afterNumber, isSameBoot: capture.bootId === bootId })
+    if (found.stream !== undefined) recovered.push(found.stream)
     cutBytes += found.cutBytes
     recoveredPackets += found.recoveredPackets
+    if (found.message !== '') problems.push(found.message)
   }
-  const capture = await RecordedCapture.adopt(writer, { record, streams, bootId })
+  const adopted = await RecordedCapture.adopt(writer, { capture, recovered, bootId })
   if (cutBytes > 0n || recoveredPackets > 0n) {
     events.append('capture-recovered', {
-      name: record.name,
+      name,
       cutBytes: String(cutBytes),
       recoveredPackets: String(recoveredPackets),
     })
   }
-  return capture
+  for (const message of problems) events.append('capture-damaged', { name, message })
+  return adopted
 }
 
 /**
- * As recoverCapture, but one that is damaged is closed as its record has it, and `replace` makes the
+ * As recoverCapture, but one that is damaged is closed as its log has it, and `replace` makes the
  * capture that goes on: what comes is worth more than the name.
  */
 export async function recoverOrReplace(
   parts: RecoveryParts,
-  record: CaptureRecord,
+  capture: StoredCapture,
   replace: () => Promise<RecordedCapture>,
 ): Promise<RecordedCapture> {
   try {
-    return await recoverCapture(parts, record)
+    return await recoverCapture(parts, capture)
   } catch (error) {
     if (!(error instanceof CapfleetError) || error.code !== 'store-corrupt') throw error
-    parts.events.append('capture-failed', { name: record.name, message: error.message })
-    await parts.writer.changeRecord(record.name, (stored) => ({ ...stored, state: 'closed' }))
+    parts.events.append('capture-failed', { name: capture.name, message: error.message })
+    await parts.writer.changeRecord(capture.name, (record) => ({ ...record, state: 'closed' }))
     return await replace()
   }
-}
-
-async function portsIn(folder: string): Promise<readonly number[]> {
-  const names = await readdir(folder)
-  return names
-    .flatMap((name) => /^cap(\d{1,3})$/.exec(name)?.[1] ?? [])
-    .map(Number)
-    .sort((a, b) => a - b)
 }

@@ -1,8 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { clockNs } from '../../native/addon.ts'
+import { readBootId } from '../../src/base/boot-id.ts'
 import type { Log } from '../../src/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureConfig } from '../settings/capture-config.ts'
+import type { ClockHold } from '../store/clock-record.ts'
 import { CaptureControl } from './capture-control.ts'
 import { type CaptureDriver, noPortDriver } from './capture-driver.ts'
 import { CaptureKeeper } from './capture-keeper.ts'
@@ -20,9 +21,13 @@ export interface CaptureServiceOptions {
   /** Default: the configured ports of this machine. */
   readonly driver?: CaptureDriver | undefined
   readonly nowNs?: (() => bigint) | undefined
+  /** The time that schedule and rolls follow. */
+  readonly scheduleNs: () => bigint
+  readonly clockHold: () => ClockHold
   /** See CaptureControlOptions. */
   readonly onSegmentFinished: () => void
   readonly checkRoom: () => void
+  readonly startSignal?: AbortSignal | undefined
 }
 
 /** The capture of a device, kept as commands, schedule and rolls want it, until dispose. */
@@ -38,15 +43,23 @@ export class CaptureService implements AsyncDisposable {
   /** What should run does, or is tried again and again. Fails with bad-config for a filter that does not compile. */
   static async open(writer: StoreWriter, options: CaptureServiceOptions): Promise<CaptureService> {
     await using owned = new AsyncDisposableStack()
-    const { config, nowNs = clockNs } = options
+    const { config, scheduleNs, nowNs = clockNs } = options
     const [driver, bootId] = await Promise.all([options.driver ?? driverOf(config), readBootId()])
-    const schedule = await ScheduleClock.open({ rows: config.schedule, nowNs, store: writer })
+    const schedule = await ScheduleClock.open({ rows: config.schedule, nowNs: scheduleNs, store: writer })
     const control = owned.use(
       await CaptureControl.open(writer, { ...options, driver, schedule, nowNs, bootId }),
     )
     const monotonicMs = (): number => performance.now()
     const keeper = owned.use(
-      new CaptureKeeper({ ...options, control, schedule, roll: config.roll, nowNs, monotonicMs }),
+      new CaptureKeeper({
+        ...options,
+        control,
+        schedule,
+        roll: config.roll,
+        nowNs: scheduleNs,
+        stampNs: nowNs,
+        monotonicMs,
+      }),
     )
     keeper.begin()
     return new CaptureService(control, owned.move())
@@ -61,10 +74,4 @@ async function driverOf(config: CaptureConfig): Promise<CaptureDriver> {
   if (config.ports.length === 0) return noPortDriver
   const { segmentBytes, syncIntervalMs, queueBytes } = config
   return new PortDriver({ ports: await livePorts(config.ports), segmentBytes, syncIntervalMs, queueBytes })
-}
-
-/** Another one after each start of the machine; "" when the kernel does not say. */
-async function readBootId(): Promise<string> {
-  const text = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
-  return text.trim()
 }

@@ -1,15 +1,8 @@
 import type { LiveCounts } from '../../native/live-capture.ts'
 import type { CaptureCounts } from '../link/capture-report.ts'
-import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
+import type { Drops } from '../store/segment-table.ts'
 import type { Rates } from './capture-rates.ts'
-
-const PCAP_HEADER_BYTES = 24n
-
-/** Counts that only grow, of one capture port. */
-interface PortTotals {
-  readonly packets: bigint
-  readonly bytes: bigint
-}
+import type { PortTotals } from './recorded-capture.ts'
 
 interface Losses {
   readonly ringDrops: bigint
@@ -17,8 +10,6 @@ interface Losses {
   readonly filteredPackets: bigint
   readonly fcsErrors: bigint
 }
-
-export type Drops = NonNullable<CaptureRecord['drops']>
 
 const NOTHING: PortTotals = { packets: 0n, bytes: 0n }
 const NO_LOSSES: Losses = { ringDrops: 0n, diskDrops: 0n, filteredPackets: 0n, fcsErrors: 0n }
@@ -39,14 +30,13 @@ export class CaptureTally {
   }
 
   /** The tally of a driver that starts now, behind what is there. */
-  static start(streams: readonly StreamRecord[], drops: Drops | undefined): CaptureTally {
+  static start(held: ReadonlyMap<number, PortTotals>, drops: Drops | undefined): CaptureTally {
     const lost = { ...NO_LOSSES, ringDrops: drops?.ring ?? 0n, diskDrops: drops?.disk ?? 0n }
-    return new CaptureTally(totalsByPort(streams), lost)
+    return new CaptureTally(new Map(held), lost)
   }
 
-  /** The tally of the next capture, when this one has ended with these streams and `counts` are the driver's. */
-  afterRoll(streams: readonly StreamRecord[], counts: LiveCounts): CaptureTally {
-    const ended = totalsByPort(streams)
+  /** The tally of the next capture, when this one has ended with these totals and `counts` are the driver's. */
+  afterRoll(ended: ReadonlyMap<number, PortTotals>, counts: LiveCounts): CaptureTally {
     const stored = new Map<number, PortTotals>()
     for (const { port } of counts.ports) {
       const [added, total] = [this.#stored.get(port) ?? NOTHING, ended.get(port) ?? NOTHING]
@@ -96,19 +86,6 @@ export class CaptureTally {
       ports,
     }
   }
-}
-
-/** What a capture holds, as PCAP records. */
-function totalsByPort(streams: readonly StreamRecord[]): Map<number, PortTotals> {
-  return new Map(
-    streams.map(({ port, segments }) => [
-      port,
-      {
-        packets: segments.reduce((sum, { packets }) => sum + packets, 0n),
-        bytes: segments.reduce((sum, { bytes }) => sum + bytes - PCAP_HEADER_BYTES, 0n),
-      },
-    ]),
-  )
 }
 
 function lossesOf({ ports }: LiveCounts): Losses {

@@ -3,21 +3,26 @@ import type { EventSink } from '../events/event-log.ts'
 
 /** An error of the disk is over when none was seen for so long. */
 const DISK_QUIET_MS = 3_000
+const DOWN = 'captures nothing: its interface is down, has no carrier or is gone'
 
-/** Tells what a running capture loses, and of a disk that fails and is well again, by events. */
+/** Reports by events what a running capture loses, ports that are down and disks that fail, and when they work again. */
 export class CaptureWatch {
   readonly #events: EventSink
   #seen: LiveCounts | undefined
   #lastErrorMs: number | undefined
   #name = ''
+  /** Numbers of the ports that are down. */
+  #down: ReadonlySet<number> = new Set()
 
   constructor(events: EventSink) {
     this.#events = events
   }
 
-  /** What goes wrong with the disk now; "" = nothing. */
-  get diskProblem(): string {
-    return this.#lastErrorMs === undefined ? '' : `the disk fails: ${this.#seen?.diskMessage ?? ''}`
+  /** What goes wrong with the disk or the ports now; "" = nothing. */
+  get problem(): string {
+    const disk = this.#lastErrorMs === undefined ? [] : [`the disk fails: ${this.#seen?.diskMessage ?? ''}`]
+    const ports = [...this.#down].map((port) => `cap${port} ${DOWN}`)
+    return [...disk, ...ports].join('; ')
   }
 
   /** Every second or so; `atMs` is of a clock that never steps. */
@@ -30,12 +35,23 @@ export class CaptureWatch {
       this.#tellDrops(port.port, 'ring', port.ringDrops - (old?.ringDrops ?? 0n))
       this.#tellDrops(port.port, 'disk', port.diskDrops - (old?.diskDrops ?? 0n))
     }
+    this.#watchPorts(counts)
     this.#watchDisk(counts.diskErrors - (before?.diskErrors ?? 0n), atMs)
   }
 
   #tellDrops(port: number, cause: 'ring' | 'disk', packets: bigint): void {
     if (packets <= 0n) return
     this.#events.append('packets-dropped', { name: this.#name, port, cause, packets: String(packets) })
+  }
+
+  /** The engine captures again as soon as a port is back. */
+  #watchPorts({ ports }: LiveCounts): void {
+    const before = this.#down
+    this.#down = new Set(ports.filter(({ isUp }) => !isUp).map(({ port }) => port))
+    for (const port of this.#down)
+      if (!before.has(port)) this.#events.append('port-down', { name: this.#name, port, message: DOWN })
+    for (const port of before)
+      if (!this.#down.has(port)) this.#events.append('port-up', { name: this.#name, port })
   }
 
   #watchDisk(newErrors: bigint, atMs: number): void {

@@ -1,9 +1,9 @@
+import type { StreamSummary } from '../../native/import-capture-files.ts'
 import { LiveCapture, type LiveCaptureOptions, type LiveCounts } from '../../native/live-capture.ts'
-import type { StreamRecord } from '../store/capture-record.ts'
 import { type CaptureDriver, type CaptureTarget, noPortDriver } from './capture-driver.ts'
 
 /** What it needs of LiveCapture. */
-export type CaptureEngine = Pick<LiveCapture, 'start' | 'roll' | 'stop' | 'finished' | 'counts' | 'close'>
+export type CaptureEngine = Pick<LiveCapture, 'start' | 'roll' | 'stop' | 'takeFinished' | 'counts' | 'close'>
 
 export interface PortDriverOptions extends LiveCaptureOptions {
   /** Default: the engine. */
@@ -18,8 +18,8 @@ export class PortDriver implements CaptureDriver {
   readonly ports: readonly number[]
   readonly #options: PortDriverOptions
   #engine: CaptureEngine | undefined
-  /** Streams of the capture that was stopped last. */
-  #streams: readonly StreamRecord[] = []
+  /** Segments of the capture that was stopped last, as its end returned them. */
+  #streams: readonly StreamSummary[] = []
   #counts: LiveCounts = noPortDriver.counts()
 
   constructor(options: PortDriverOptions) {
@@ -27,11 +27,11 @@ export class PortDriver implements CaptureDriver {
     this.ports = options.ports.map(({ port }) => port)
   }
 
-  async start({ folder }: CaptureTarget): Promise<void> {
+  async start({ folder, lastNumbers }: CaptureTarget): Promise<void> {
     const { open = LiveCapture.open, ...options } = this.#options
     const engine = await open(options)
     try {
-      await engine.start(folder)
+      await engine.start(folder, lastNumbers)
     } catch (error) {
       engine.close()
       throw error
@@ -39,30 +39,26 @@ export class PortDriver implements CaptureDriver {
     this.#engine = engine
   }
 
-  async roll({ folder }: CaptureTarget): Promise<readonly StreamRecord[]> {
+  async roll({ folder }: CaptureTarget): Promise<readonly StreamSummary[]> {
     if (this.#engine === undefined) throw new Error('roll() without a running capture')
-    return toRecords(await this.#engine.roll(folder))
+    return await this.#engine.roll(folder)
   }
 
-  async stop(): Promise<readonly StreamRecord[]> {
+  async stop(): Promise<readonly StreamSummary[]> {
     const engine = this.#engine
     if (engine === undefined) return this.#streams
-    this.#streams = toRecords(await engine.stop())
+    this.#streams = await engine.stop()
     this.#counts = engine.counts()
     engine.close()
     this.#engine = undefined
     return this.#streams
   }
 
-  finished(): readonly StreamRecord[] {
-    return this.#engine === undefined ? this.#streams : toRecords(this.#engine.finished())
+  takeFinished(): readonly StreamSummary[] {
+    return this.#engine === undefined ? this.#streams : this.#engine.takeFinished()
   }
 
   counts(): LiveCounts {
     return this.#engine?.counts() ?? this.#counts
   }
-}
-
-function toRecords(streams: Awaited<ReturnType<LiveCapture['stop']>>): readonly StreamRecord[] {
-  return streams.map((stream) => ({ ...stream, segments: [...stream.segments] }))
 }

@@ -1,9 +1,12 @@
+import type { StreamSummary } from '../../native/import-capture-files.ts'
+import type { LogEntry } from '../../native/segment-entry.ts'
 import type { StoppedCapture } from '../link/capture-report.ts'
 import { fullCaptureNames } from '../store/capture-names.ts'
-import type { CaptureRecord, StreamRecord } from '../store/capture-record.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+import type { Drops } from '../store/segment-table.ts'
+import { type StoredCapture, segmentsOf } from '../store/stored-capture.ts'
 import type { CaptureTarget } from './capture-driver.ts'
-import type { Drops } from './capture-tally.ts'
-import type { StoreWriter } from './store-writer.ts'
+import { finishedEntries, type StoreWriter } from './store-writer.ts'
 
 export interface NewCapture {
   readonly baseName: string
@@ -16,7 +19,16 @@ export interface NewCapture {
   readonly description: string
 }
 
-/** A capture of the store that is being recorded, and the upkeep of its record. One call at a time. */
+/** What the segments of one port hold, as PCAP records. */
+export interface PortTotals {
+  readonly packets: bigint
+  readonly bytes: bigint
+}
+
+const PCAP_HEADER_BYTES = 24n
+const NOTHING: PortTotals = { packets: 0n, bytes: 0n }
+
+/** A capture of the store that is being recorded, and the upkeep of its log. One call at a time. */
 export class RecordedCapture {
   /** As it was found or made. */
   readonly record: CaptureRecord
@@ -28,89 +40,103 @@ export class RecordedCapture {
   /** What it lost under earlier recorders. */
   readonly earlierDrops: Drops | undefined
   readonly #writer: StoreWriter
-  /** Every finished segment so far, also those that the store has removed meanwhile. */
-  #streams: readonly StreamRecord[]
+  /** Of every finished segment that this recorder has seen, also of those that the store has removed since. */
+  readonly #totals = new Map<number, PortTotals>()
+  /** By port, the number of the last segment that is in the totals. */
+  readonly #lastNumbers = new Map<number, number>()
+  /** Finished segments that are not in the log yet. */
+  #unlogged: LogEntry[] = []
+  #endNs = 0n
+  #fileBytes = 0n
 
-  private constructor(writer: StoreWriter, record: CaptureRecord, streams: readonly StreamRecord[]) {
+  private constructor(writer: StoreWriter, record: CaptureRecord, earlierDrops: Drops | undefined) {
     this.#writer = writer
-    this.#streams = streams
     this.record = record
     this.name = record.name
     this.baseName = record.baseName ?? record.name
     this.scheduleName = record.scheduleName ?? ''
     // The range of the record may begin earlier, with a packet of a clock that was set back.
     this.startNs = larger(record.startNs, BigInt(Date.parse(record.createdAt)) * 1_000_000n)
-    this.earlierDrops = record.drops
+    this.earlierDrops = earlierDrops
   }
 
   /** Makes it appear in the store, under the first name that is free. */
   static async make(writer: StoreWriter, options: NewCapture): Promise<RecordedCapture> {
     for (const name of fullCaptureNames(options.baseName, options.startNs, options.timeZone)) {
       const record = newRecord(name, options)
-      if (await writer.makeCapture(record)) return new RecordedCapture(writer, record, [])
+      if (await writer.makeCapture(record)) return new RecordedCapture(writer, record, undefined)
     }
     throw new Error('the names do not end')
   }
 
-  /** Goes on with one that an earlier recorder left; these are its streams after recovery. */
+  /** Resumes one that an earlier recorder left; `recovered` are the segments that its log does not name yet. */
   static async adopt(
     writer: StoreWriter,
     left: {
-      readonly record: CaptureRecord
-      readonly streams: readonly StreamRecord[]
+      readonly capture: StoredCapture
+      readonly recovered: readonly StreamSummary[]
       readonly bootId: string
     },
   ): Promise<RecordedCapture> {
-    const { record, streams, bootId } = left
-    await writer.changeRecord(record.name, (stored) => ({ ...withStreams(stored, streams), bootId }))
-    return new RecordedCapture(writer, record, streams)
+    const { capture, recovered, bootId } = left
+    await writer.addSegments(capture.name, finishedEntries(recovered))
+    if (capture.bootId !== bootId) {
+      await writer.changeRecord(capture.name, (record) => ({ ...record, bootId }))
+    }
+    const found = (await writer.captureOf(capture.name)) ?? capture
+    const adopted = new RecordedCapture(writer, found, found.drops)
+    for (const segment of segmentsOf(found)) adopted.#count(segment)
+    for (const port of found.table.ports) adopted.#lastNumbers.set(port.port, port.lastNumber)
+    return adopted
   }
 
   get target(): CaptureTarget {
-    return { name: this.name, folder: this.#writer.folderOf(this.name) }
+    const folder = this.#writer.folderOf(this.name)
+    return { name: this.name, folder, lastNumbers: this.#lastNumbers }
   }
 
-  get streams(): readonly StreamRecord[] {
-    return this.#streams
+  /** What its finished segments hold, by port. */
+  get totals(): ReadonlyMap<number, PortTotals> {
+    return this.#totals
   }
 
-  /** The same with what a driver says of it at its end. */
-  streamsWith(streams: readonly StreamRecord[]): readonly StreamRecord[] {
-    return joined(this.#streams, newSegments(this.#streams, streams))
+  /** Notes segments that have been finished. Those that are known already change nothing. */
+  note(streams: readonly StreamSummary[]): void {
+    for (const segment of finishedEntries(streams)) {
+      if (segment.number <= (this.#lastNumbers.get(segment.port) ?? 0)) continue
+      this.#lastNumbers.set(segment.port, segment.number)
+      this.#count(segment)
+      this.#unlogged.push(segment)
+    }
   }
 
-  /** Takes segments that have been finished into the record. Whether there were new ones. */
-  async add(streams: readonly StreamRecord[], drops: Drops): Promise<boolean> {
-    const fresh = newSegments(this.#streams, streams)
-    if (fresh.length === 0) return false
-    await this.#writer.changeRecord(this.name, (record) => ({
-      ...withStreams(record, joined(record.streams, fresh)),
-      drops,
-    }))
-    this.#streams = joined(this.#streams, fresh)
+  /** Takes segments that have been finished into the log. Whether there were new ones. After a failure it can be tried again. */
+  async add(streams: readonly StreamSummary[], drops: Drops): Promise<boolean> {
+    this.note(streams)
+    if (this.#unlogged.length === 0) return false
+    await this.#writer.addSegments(this.name, this.#unlogged, drops)
+    this.#unlogged = []
     return true
   }
 
   /** Ends it with its last segments. After a failure it can be tried again. */
-  async close(streams: readonly StreamRecord[], drops: Drops, nowNs: bigint): Promise<StoppedCapture> {
-    const fresh = newSegments(this.#streams, streams)
-    const all = this.streamsWith(streams)
-    const segments = all.flatMap((stream) => stream.segments)
-    const stopNs = segments.reduce(
-      (end, { maxNs }) => larger(end, maxNs + 1n),
-      larger(nowNs, this.startNs + 1n),
-    )
-    await this.#writer.changeRecord(this.name, (record) => {
-      const closed = withStreams(record, joined(record.streams, fresh))
-      return { ...closed, state: 'closed', drops, endNs: larger(closed.endNs, stopNs) }
-    })
-    this.#streams = all
+  async close(streams: readonly StreamSummary[], drops: Drops, nowNs: bigint): Promise<StoppedCapture> {
+    this.note(streams)
+    await this.#writer.addSegments(this.name, this.#unlogged, drops)
+    this.#unlogged = []
+    const stopNs = larger(larger(nowNs, this.startNs + 1n), this.#endNs)
+    await this.#writer.changeRecord(this.name, (record) => ({
+      ...record,
+      state: 'closed',
+      endNs: larger(record.endNs, stopNs),
+    }))
+    const totals = [...this.#totals.values()]
     return {
       name: this.name,
       baseName: this.baseName,
       stopNs,
-      packets: segments.reduce((sum, { packets }) => sum + packets, 0n),
-      bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0n),
+      packets: totals.reduce((sum, { packets }) => sum + packets, 0n),
+      bytes: this.#fileBytes,
       drops: drops.ring + drops.disk,
     }
   }
@@ -124,12 +150,21 @@ export class RecordedCapture {
       throw error
     }
   }
+
+  #count({ port, packets, bytes, maxNs }: LogEntry): void {
+    const before = this.#totals.get(port) ?? NOTHING
+    this.#fileBytes += bytes
+    this.#totals.set(port, {
+      packets: before.packets + packets,
+      bytes: before.bytes + bytes - PCAP_HEADER_BYTES,
+    })
+    this.#endNs = larger(this.#endNs, maxNs + 1n)
+  }
 }
 
 function newRecord(name: string, options: NewCapture): CaptureRecord {
   const { baseName, scheduleName, startNs, bootId, description } = options
   return {
-    format: 1,
     name,
     type: 'capture',
     state: 'active',
@@ -140,50 +175,12 @@ function newRecord(name: string, options: NewCapture): CaptureRecord {
     createdAt: new Date(Number(startNs / 1_000_000n)).toISOString(),
     startNs,
     endNs: startNs + 1n,
-    packets: 0n,
-    bytes: 0n,
-    streams: [],
     sources: [],
     packetsOutOfTimeRange: 0n,
     damages: [],
   }
 }
 
-/** The record with these streams, its counts and its range after them. */
-function withStreams(record: CaptureRecord, streams: readonly StreamRecord[]): CaptureRecord {
-  const segments = streams.flatMap((stream) => stream.segments)
-  return {
-    ...record,
-    streams: [...streams],
-    packets: segments.reduce((sum, { packets }) => sum + packets, 0n),
-    bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0n),
-    startNs: segments.reduce((start, { minNs }) => smaller(start, minNs), record.startNs),
-    endNs: segments.reduce((end, { maxNs }) => larger(end, maxNs + 1n), record.endNs),
-  }
-}
-
-/** What `streams` has behind the last segments of `known`. */
-function newSegments(known: readonly StreamRecord[], streams: readonly StreamRecord[]): StreamRecord[] {
-  return streams.flatMap((stream) => {
-    const last = known.find(({ port }) => port === stream.port)?.segments.at(-1)?.number ?? 0
-    const segments = stream.segments.filter(({ number }) => number > last)
-    return segments.length === 0 ? [] : [{ ...stream, segments }]
-  })
-}
-
-function joined(before: readonly StreamRecord[], fresh: readonly StreamRecord[]): StreamRecord[] {
-  const streams = new Map(before.map((stream) => [stream.port, stream]))
-  for (const stream of fresh) {
-    const segments = [...(streams.get(stream.port)?.segments ?? []), ...stream.segments]
-    streams.set(stream.port, { ...stream, segments })
-  }
-  return [...streams.values()].sort((a, b) => a.port - b.port)
-}
-
 function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b
-}
-
-function smaller(a: bigint, b: bigint): bigint {
-  return a < b ? a : b
 }

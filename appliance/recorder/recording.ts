@@ -1,20 +1,21 @@
+import type { StreamSummary } from '../../native/import-capture-files.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureCounts } from '../link/capture-report.ts'
-import type { StreamRecord } from '../store/capture-record.ts'
+import type { Drops } from '../store/segment-table.ts'
 import type { CaptureDriver } from './capture-driver.ts'
 import { CaptureRates } from './capture-rates.ts'
-import { CaptureTally, type Drops } from './capture-tally.ts'
+import { CaptureTally } from './capture-tally.ts'
 import { CaptureWatch } from './capture-watch.ts'
 import type { RecordedCapture } from './recorded-capture.ts'
 
 /** What a driver says of a capture that gets no more packets. */
 export interface EndedRecording {
   readonly capture: RecordedCapture
-  readonly streams: readonly StreamRecord[]
+  readonly streams: readonly StreamSummary[]
   readonly drops: Drops
 }
 
-/** Asking for the finished segments costs more the more there are. */
+/** A call to the disk for all segments that end within this time. */
 const SEGMENTS_EVERY_MS = 1_000
 
 /** A driver that runs, the capture that its packets go into, and its figures. One call at a time. */
@@ -30,7 +31,7 @@ export class Recording {
     this.#driver = driver
     this.#watch = new CaptureWatch(events)
     this.#capture = capture
-    this.#tally = CaptureTally.start(capture.streams, capture.earlierDrops)
+    this.#tally = CaptureTally.start(capture.totals, capture.earlierDrops)
   }
 
   /** Fails as the driver's start does. */
@@ -47,23 +48,23 @@ export class Recording {
     return this.#tally.countsOf(this.#driver.counts(), this.#rates.perSecond)
   }
 
-  /** What goes wrong with the disk now; "" = nothing. */
-  get diskProblem(): string {
-    return this.#watch.diskProblem
+  /** What goes wrong with the disk or the ports now; "" = nothing. */
+  get problem(): string {
+    return this.#watch.problem
   }
 
-  /** Rates, and events of drops and of the disk. Also while another call is under way. */
+  /** Rates, and events of drops, of the ports and of the disk. Also while another call is under way. */
   observe(monotonicMs: number): void {
     const counts = this.#driver.counts()
     this.#rates.sample(counts, monotonicMs)
     this.#watch.observe(this.#capture.name, counts, monotonicMs)
   }
 
-  /** Finished segments come into the record, every second or so. Whether there were any. */
+  /** Finished segments come into the log, every second or so. Whether there were any. */
   async takeSegments(monotonicMs: number): Promise<boolean> {
     if (monotonicMs - this.#askedMs < SEGMENTS_EVERY_MS) return false
     const drops = this.#tally.dropsOf(this.#driver.counts())
-    const isNew = await this.#capture.add(this.#driver.finished(), drops)
+    const isNew = await this.#capture.add(this.#driver.takeFinished(), drops)
     this.#askedMs = monotonicMs
     return isNew
   }
@@ -71,7 +72,8 @@ export class Recording {
   /** Packets go into `next` from one moment on. A failure leaves everything as it was. */
   async rollTo(next: RecordedCapture): Promise<EndedRecording> {
     const ended = this.#endedWith(await this.#driver.roll(next.target))
-    this.#tally = this.#tally.afterRoll(ended.capture.streamsWith(ended.streams), this.#driver.counts())
+    ended.capture.note(ended.streams)
+    this.#tally = this.#tally.afterRoll(ended.capture.totals, this.#driver.counts())
     this.#capture = next
     return ended
   }
@@ -81,7 +83,7 @@ export class Recording {
     return this.#endedWith(await this.#driver.stop())
   }
 
-  #endedWith(streams: readonly StreamRecord[]): EndedRecording {
+  #endedWith(streams: readonly StreamSummary[]): EndedRecording {
     return { capture: this.#capture, streams, drops: this.#tally.dropsOf(this.#driver.counts()) }
   }
 }

@@ -1,9 +1,9 @@
 import { addSieves } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
-import type { Log } from '../../src/base/log.ts'
 import type { ImportWatch } from '../link/import-request.ts'
-import { CaptureCatalogue } from '../store/capture-catalogue.ts'
-import { type StorePaths, segmentPath } from '../store/store-paths.ts'
+import { sideBytesOf } from '../store/segments-on-disk.ts'
+import { entriesOf, pathOf } from '../store/stored-capture.ts'
+import type { StoreWriter } from './store-writer.ts'
 
 /** What a reindex has found and done. */
 export interface Reindexed {
@@ -13,13 +13,6 @@ export interface Reindexed {
   readonly blocks: bigint
   /** Why segments were left as they are: each message names its segment. */
   readonly damages: readonly string[]
-}
-
-interface ReindexParts {
-  readonly paths: StorePaths
-  readonly log: Log
-  /** A segment, by its path without ending, takes more of the disk now. */
-  readonly onGrowth?: (path: string) => Promise<void>
 }
 
 const NEVER = new AbortController().signal
@@ -32,24 +25,20 @@ const NEVER = new AbortController().signal
  * it. Fails with store-full, store-unavailable, or the signal's reason.
  */
 export async function reindexStore(
-  { paths, log, onGrowth }: ReindexParts,
+  writer: StoreWriter,
   { signal = NEVER, onProgress }: ImportWatch,
 ): Promise<Reindexed> {
-  const catalogue = new CaptureCatalogue(paths, log)
-  const found = (await catalogue.listFinished()).flatMap((capture) =>
-    capture.streams.flatMap(({ port, segments }) =>
-      segments.map((segment) => ({
-        ...segment,
-        path: segmentPath(catalogue.folderOf(capture), port, segment.number),
-      })),
-    ),
+  await writer.load()
+  const found = [...writer.captures.values()].flatMap(({ record: { name }, folder, table }) =>
+    table.ports.flatMap((port) => Array.from(entriesOf(port), (segment) => ({ name, folder, segment }))),
   )
-  const totalInputBytes = found.reduce((sum, { bytes }) => sum + bytes, 0n)
+  const totalInputBytes = found.reduce((sum, { segment }) => sum + segment.bytes, 0n)
   let [inputBytes, packets, blocks] = [0n, 0n, 0n]
   const damages: string[] = []
-  for (const segment of found) {
-    const made = await addSievesWherePossible(segment.path, { signal, damages })
-    if (made > 0n) await onGrowth?.(segment.path)
+  for (const { name, folder, segment } of found) {
+    const path = pathOf(folder, segment)
+    const made = await addSievesWherePossible(path, { signal, damages })
+    if (made > 0n) await writer.correctSegment(name, { ...segment, sideBytes: await sideBytesOf(path) })
     blocks += made
     inputBytes += segment.bytes
     packets += segment.packets

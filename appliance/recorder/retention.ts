@@ -1,18 +1,28 @@
-import { readdir, statfs } from 'node:fs/promises'
-import { basename, join } from 'node:path'
-import { removeSegment } from '../../native/stored-segments.ts'
+import type { LogEntry } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
 import type { Log } from '../../src/base/log.ts'
 import type { RetentionSettings } from '../appliance-config.ts'
 import type { EventSink } from '../events/event-log.ts'
+import type { RetentionReport } from '../link/capture-report.ts'
 import type { ImportRoom } from '../link/import-request.ts'
-import { CaptureCatalogue } from '../store/capture-catalogue.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
-import { type StorePaths, segmentPath } from '../store/store-paths.ts'
-import { lastRemoved, names } from '../store/trimmed-record.ts'
-import { type Candidate, createdNs, removalOrder } from './retention-order.ts'
-import { SegmentSizes } from './segment-sizes.ts'
+import type { StorePaths } from '../store/store-paths.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
+import { createdNs, HeldRemovals } from './held-removals.ts'
+import type { RecorderClock } from './recorder-clock.ts'
+import type { Removal } from './removal-queue.ts'
+import { freedBy, type RemovalReason, SegmentRemover } from './segment-remover.ts'
+import { RESERVE } from './store-reserve.ts'
+import {
+  isLacking,
+  type Lack,
+  minus,
+  missingBytes,
+  type Need,
+  NOTHING,
+  plus,
+  StoreRoom,
+} from './store-room.ts'
 import type { StoreWriter } from './store-writer.ts'
 
 export interface RetentionOptions {
@@ -20,22 +30,17 @@ export interface RetentionOptions {
   readonly paths: StorePaths
   readonly settings: RetentionSettings
   readonly events: EventSink
-  readonly nowNs: () => bigint
+  /** Says what is older than `retention.maxAgeMs`. */
+  readonly ages: Pick<RecorderClock, 'isAged'>
+  /** What the running capture writes, as measured over the last seconds. */
+  readonly bytesPerSecond: () => number
   readonly log: Log
 }
 
 /** A fast capture fills a gigabyte within a second or so. */
 const INTERVAL_MS = 1_000
-const NANOS_PER_MS = 1_000_000n
-
-/** Bytes that are wanted beyond what is there. */
-interface Need {
-  /** In segments of captures: what `maxBytes` limits. */
-  readonly stored: bigint
-  /** On the disk: what `minFreeBytes` limits. */
-  readonly disk: bigint
-}
-const NOTHING: Need = { stored: 0n, disk: 0n }
+/** Segments of one capture that leave its record by one change. */
+const BATCH_MAX = 64
 const NEVER = new AbortController().signal
 
 /** The room of one import, until dispose. */
@@ -44,44 +49,49 @@ export interface GivenRoom extends ImportRoom, Disposable {
   readonly signal: AbortSignal
 }
 
-/** Files of a segment that no record names any more, and somebody still reads. */
-interface Pinned {
-  readonly path: string
-  readonly sinceMs: number
-  readonly bytes: bigint
-}
-
 /**
- * Keeps the store within its limits: the oldest finished segments go, first from their capture's
- * record, then from the disk, so that a crash leaves files without a record and never the reverse.
- * A segment that is read loses its files when the reader closes it, or when its time is up. Owned by
- * the recorder; one at a time works on a store.
+ * Keeps the store within its limits: removes the oldest finished segments, looking every second and after each
+ * finished segment. A look that fails is repeated at the next second, and reported by an event, once, and by
+ * report(); a capture whose segments cannot be removed does not hold up the others. Owned by the recorder; one at a
+ * time works on a store.
  */
 export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions
-  readonly #catalogue: CaptureCatalogue
-  readonly #sizes: SegmentSizes
+  readonly #removals: HeldRemovals
+  readonly #room: StoreRoom
+  readonly #remover: SegmentRemover
   readonly #turn = new FairLimit({ places: 1 })
-  /** Bytes for imports that run and may remove nothing. */
+  readonly #end = new AbortController()
+  readonly #firstLook = Promise.withResolvers<void>()
+  /** Imports that run and may remove nothing. */
   readonly #guests = new Set<AbortController>()
-  #pinned: Pinned[] = []
+  #knowsLeftovers = false
   #isFull = false
-  #isEnding = false
+  #problem = ''
   #timer: NodeJS.Timeout | undefined
 
   private constructor(options: RetentionOptions) {
+    const { writer, paths, settings, events, bytesPerSecond } = options
     this.#options = options
-    this.#catalogue = new CaptureCatalogue(options.paths, options.log)
-    this.#sizes = new SegmentSizes((capture) => this.#catalogue.folderOf(capture))
+    this.#removals = new HeldRemovals(writer)
+    this.#room = new StoreRoom({ folder: paths.captures, settings, bytesPerSecond })
+    this.#remover = new SegmentRemover({ writer, events, pinMs: settings.pinMs, signal: this.#end.signal })
   }
 
-  /** Removes what an earlier recorder had to leave, and begins to watch. */
-  static async start(options: RetentionOptions): Promise<Retention> {
+  /** Begins to watch. The first look is already under way when this returns. */
+  static begin(options: RetentionOptions): Retention {
     const retention = new Retention(options)
-    await retention.#findLeftovers()
-    await retention.#inTurn(() => retention.#collect(NOTHING))
+    retention.check()
     retention.#timer = setInterval(() => retention.check(), INTERVAL_MS).unref()
     return retention
+  }
+
+  /**
+   * Resolves when it is known whether the store has room: at once, unless `onFull` is "stop" and the first look is
+   * still under way.
+   */
+  async knowsRoom(): Promise<void> {
+    if (this.#options.settings.onFull === 'stop') await this.#firstLook.promise
   }
 
   /** Fails with store-full when there was no room at the last look, and nothing may be removed for more. */
@@ -93,24 +103,19 @@ export class Retention implements AsyncDisposable {
     )
   }
 
+  report(): RetentionReport {
+    return { minFreeBytes: this.#room.minFreeBytes, problem: this.#problem }
+  }
+
   /** A segment was finished, or time has passed. Nobody waits for it. */
   check(): void {
     // Who works now will see the same.
-    if (this.#turn.used > 0) return
-    this.#inTurn(() => this.#collect(NOTHING)).catch((err: unknown) =>
-      this.#options.log.error('retention.failed', { err }),
-    )
+    if (this.#turn.used === 0) void this.makeRoom(0n)
   }
 
-  /** A finished segment, by its path without ending, has grown: it counts with its new size. */
-  async noteGrowth(path: string): Promise<void> {
-    await this.#inTurn(() => Promise.resolve(this.#sizes.forget(path)))
-    this.check()
-  }
-
-  /** Makes room on the disk for so many bytes more, as far as anything may be removed. */
+  /** Makes room on the disk for so many bytes more, as far as anything may be removed. Never rejects. */
   async makeRoom(bytes: bigint): Promise<void> {
-    await this.#inTurn(() => this.#collect({ stored: 0n, disk: bytes }))
+    await this.#inTurn(() => this.#look({ stored: 0n, disk: bytes }))
   }
 
   /**
@@ -124,7 +129,7 @@ export class Retention implements AsyncDisposable {
     return {
       maxBytes: maxBytes === 0 ? undefined : BigInt(maxBytes),
       signal: NEVER,
-      hold: (bytes) => this.#hold(() => this.#collect({ stored: bytes, disk: 0n })),
+      hold: (bytes) => this.#hold(() => this.#look({ stored: bytes, disk: 0n })),
       [Symbol.dispose]: () => undefined,
     }
   }
@@ -139,30 +144,36 @@ export class Retention implements AsyncDisposable {
   /** Ends between two removals at the latest. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
-    this.#isEnding = true
+    this.#end.abort()
+    this.#firstLook.resolve()
     await this.#inTurn(() => Promise.resolve())
+    this.#removals[Symbol.dispose]()
   }
 
   async #giveFreeRoom(): Promise<GivenRoom> {
-    const free = -(await this.#inTurn(() => this.#missing(NOTHING)))
+    const free = -missingBytes(await this.#inTurn(() => this.#measure(NOTHING)))
     if (free <= 0n) throw new CapfleetError('store-full', 'the store has no room left')
     const giveWay = new AbortController()
     this.#guests.add(giveWay)
     return {
       maxBytes: free,
       signal: giveWay.signal,
-      hold: (bytes) => this.#hold(() => this.#missing({ stored: bytes, disk: 0n })),
+      hold: (held) => this.#hold(() => this.#measure({ stored: held, disk: 0n })),
       [Symbol.dispose]: () => void this.#guests.delete(giveWay),
     }
   }
 
-  /** Nobody else removes anything or gets room before dispose. `findMissing` tells how many bytes are missing. */
-  async #hold(findMissing: () => Promise<bigint>): Promise<Disposable> {
+  /** Nobody else removes anything or gets room before dispose. `findLack` returns what is missing. */
+  async #hold(findLack: () => Promise<Lack | undefined>): Promise<Disposable> {
     const turn = await this.#turn.acquire(NEVER)
     try {
-      const missing = await findMissing()
-      if (missing <= 0n) return turn
-      throw new CapfleetError('store-full', `the store lacks ${missing} bytes for the finished capture`)
+      const lack = await findLack()
+      if (lack === undefined) throw new CapfleetError('store-unavailable', this.#problem)
+      if (!isLacking(lack)) return turn
+      throw new CapfleetError(
+        'store-full',
+        `the store lacks ${missingBytes(lack)} bytes for the finished capture`,
+      )
     } catch (error) {
       turn[Symbol.dispose]()
       throw error
@@ -174,23 +185,94 @@ export class Retention implements AsyncDisposable {
     return await work()
   }
 
-  /** Gives the bytes that are still missing. */
-  async #collect(need: Need): Promise<bigint> {
-    await this.#removePinned()
-    const captures = await this.#catalogue.listFinished()
-    const excess = await this.#excess(captures, need)
+  /** Removes what has to go. Returns what is still missing, or undefined if that could not be found out. */
+  async #look(need: Need): Promise<Lack | undefined> {
+    try {
+      const { reserve } = this.#options.writer
+      const wasWhole = await reserve.isWhole()
+      let lack = await this.#collect(need)
+      // It was given up for the removal, and has to be there for the next one.
+      if (wasWhole && !(await reserve.isWhole())) lack = await this.#collect(need)
+      this.#noteProblem(this.#remover.problem)
+      return lack
+    } catch (error) {
+      this.#noteProblem(error instanceof Error ? error.message : String(error))
+      return undefined
+    } finally {
+      this.#firstLook.resolve()
+    }
+  }
+
+  async #collect(need: Need): Promise<Lack> {
+    const { queue } = this.#removals
+    await this.#remover.retry()
+    const missing = await this.#measure(need)
+    if (!this.#knowsLeftovers) await this.#findLeftovers()
     // What they have written will be gone at the next look, and is no reason to remove anything now.
-    if (excess > 0n && this.#stopGuests() && need.stored === 0n) return excess
-    const { onFull } = this.#options.settings
-    let missing = excess
-    for (const candidate of removalOrder(captures)) {
-      const isAged = this.#isAged(candidate.storedNs)
-      if (this.#isEnding || (!isAged && (missing <= 0n || onFull === 'stop'))) continue
-      missing -= await this.#remove(candidate, isAged)
+    if (isLacking(missing) && this.#stopGuests() && need.stored === 0n) return missing
+    queue.returnAll()
+    for (const name of this.#remover.failing) queue.setAside(name)
+    const reserve = (await this.#options.writer.reserve.isWhole()) ? NO_RESERVE : RESERVE
+    let lack = plus(missing, reserve)
+    lack = await this.#removeWhile('age', lack, ({ storedNs }) => this.#isAged(storedNs))
+    if (this.#options.settings.onFull === 'roll') {
+      lack = await this.#removeWhile('space', lack, (_removal, left) => isLacking(left))
     }
     await this.#ageOutEmptied()
-    this.#noteFull(missing > 0n, missing)
-    return missing
+    if (reserve === RESERVE && !isLacking(lack)) await this.#fillReserve()
+    lack = minus(lack, reserve)
+    this.#noteFull(lack)
+    return lack
+  }
+
+  /** What is missing now; leaves everything as it is. */
+  async #measure(need: Need): Promise<Lack> {
+    await this.#removals.refresh()
+    const { queue } = this.#removals
+    const isLimited = this.#options.settings.maxBytes > 0
+    const openBytes = isLimited ? await this.#removals.openBytes() : 0n
+    return await this.#room.lack(queue.heldBytes + this.#remover.waitingBytes + openBytes, need)
+  }
+
+  /** Removes the first segments as long as they are `due`. Returns what of `lack` is left. */
+  async #removeWhile(
+    reason: RemovalReason,
+    lack: Lack,
+    due: (removal: Removal<LogEntry>, left: Lack) => boolean,
+  ): Promise<Lack> {
+    let left = lack
+    while (this.#remover.isAble) {
+      const batch = this.#takeBatch(reason, left, due)
+      const [first] = batch
+      if (first === undefined) return left
+      const freed = await this.#remover.remove(first.name, batch, reason)
+      if (freed === undefined) this.#removals.queue.forgetTaken(first.name)
+      else left = minus(left, freed)
+      if (freed === undefined || this.#remover.failing.has(first.name)) {
+        this.#removals.queue.setAside(first.name)
+      }
+    }
+    return left
+  }
+
+  /** The next segments of one capture, taken out of the queue. */
+  #takeBatch(
+    reason: RemovalReason,
+    lack: Lack,
+    due: (removal: Removal<LogEntry>, left: Lack) => boolean,
+  ): Removal<LogEntry>[] {
+    const { queue } = this.#removals
+    const order = reason === 'age' ? 'storing' : 'creation'
+    const batch: Removal<LogEntry>[] = []
+    let left = lack
+    for (let next = queue.peek(order); next !== undefined; next = queue.peek(order)) {
+      const isOfBatch = next.name === (batch[0]?.name ?? next.name) && batch.length < BATCH_MAX
+      if (!isOfBatch || !due(next, left)) return batch
+      queue.take(order)
+      batch.push(next)
+      left = minus(left, freedBy(next.segment))
+    }
+    return batch
   }
 
   /** False when no import has to give way. */
@@ -200,104 +282,87 @@ export class Retention implements AsyncDisposable {
     return this.#guests.size > 0
   }
 
-  async #missing(need: Need): Promise<bigint> {
-    return await this.#excess(await this.#catalogue.listFinished(), need)
-  }
-
-  /** How many bytes are too many; not positive when there is room. */
-  async #excess(finished: readonly CaptureRecord[], need: Need): Promise<bigint> {
-    const { settings, paths } = this.#options
-    const { bavail, bsize } = await statfs(paths.captures, { bigint: true })
-    const lacking = BigInt(settings.minFreeBytes) + need.disk - bavail * bsize
-    if (settings.maxBytes === 0) return lacking
-    const held = await this.#sizes.total(await this.#catalogue.list(), finished)
-    const pinned = this.#pinned.reduce((sum, { bytes }) => sum + bytes, 0n)
-    const over = held + pinned + need.stored - BigInt(settings.maxBytes)
-    return over > lacking ? over : lacking
-  }
-
   #isAged(storedNs: bigint): boolean {
-    const { settings, nowNs } = this.#options
-    return settings.maxAgeMs > 0 && storedNs < nowNs() - BigInt(settings.maxAgeMs) * NANOS_PER_MS
+    const { settings, ages } = this.#options
+    return settings.maxAgeMs > 0 && ages.isAged(storedNs, settings.maxAgeMs)
   }
 
-  /** Gives the bytes that this frees now. */
-  async #remove({ capture, port, segment }: Candidate, isAged: boolean): Promise<bigint> {
-    const path = segmentPath(this.#catalogue.folderOf(capture), port, segment.number)
-    const bytes = await this.#sizes.of(path)
-    await this.#options.writer.dropSegment(capture.name, { port, segment })
-    this.#options.events.append('segment-removed', {
-      name: capture.name,
-      port,
-      segment: segment.number,
-      packets: String(segment.packets),
-      bytes: String(bytes),
-      beginNs: String(segment.minNs),
-      endNs: String(segment.maxNs + 1n),
-      reason: isAged ? 'age' : 'space',
-    })
-    return await this.#removeFiles({ path, bytes, sinceMs: performance.now() })
-  }
-
-  async #removeFiles(files: Pinned): Promise<bigint> {
-    const evenIfRead = performance.now() - files.sinceMs >= this.#options.settings.pinMs
-    if (await removeSegment(files.path, { evenIfRead })) return files.bytes
-    this.#pinned.push(files)
-    return 0n
-  }
-
-  async #removePinned(): Promise<void> {
-    const pinned = this.#pinned
-    this.#pinned = []
-    for (const files of pinned) await this.#removeFiles(files)
-  }
-
-  /** Captures of which no segment and no file is left. */
+  /** Removes captures of which no segment and no file is left. */
   async #ageOutEmptied(): Promise<void> {
-    for (const capture of await this.#catalogue.listFinished()) {
-      const isEmpty = capture.streams.every(({ segments }) => segments.length === 0)
-      if (capture.state !== 'closed' || !isEmpty || !this.#isOver(capture)) continue
-      const folder = `${this.#catalogue.folderOf(capture)}/`
-      if (this.#pinned.some(({ path }) => path.startsWith(folder))) continue
-      await this.#options.writer.ageOut(capture)
-      this.#options.events.append('capture-aged-out', {
-        name: capture.name,
-        beginNs: String(capture.startNs),
-        endNs: String(capture.endNs),
-      })
+    await this.#removals.refresh()
+    for (const capture of this.#removals.emptied) {
+      if (!this.#isOver(capture)) continue
+      if (this.#end.signal.aborted || this.#remover.hasFilesOf(capture.name)) continue
+      await this.#ageOut(capture)
     }
   }
 
+  /** A failure is reported; the next look tries again. */
+  async #ageOut(capture: StoredCapture): Promise<void> {
+    const { name, startNs, endNs } = capture
+    try {
+      await this.#options.writer.ageOut(capture)
+    } catch (error) {
+      this.#remover.noteFailure(error)
+      return
+    }
+    this.#options.events.append('capture-aged-out', {
+      name,
+      beginNs: String(startNs),
+      endNs: String(endNs),
+    })
+  }
+
   /** A capture that never held a packet goes by its age alone. */
-  #isOver(capture: CaptureRecord): boolean {
+  #isOver(capture: StoredCapture): boolean {
     return capture.removed !== undefined || this.#isAged(later(createdNs(capture), capture.endNs))
   }
 
-  #noteFull(isFull: boolean, missing: bigint): void {
-    if (isFull && !this.#isFull) this.#options.events.append('store-full', { missingBytes: String(missing) })
+  /** There is room for it; if that is gone meanwhile, the next look tries again. */
+  async #fillReserve(): Promise<void> {
+    const { writer, log } = this.#options
+    try {
+      await writer.reserve.fill()
+    } catch (err) {
+      log.debug('retention.reserve-failed', { err })
+    }
+  }
+
+  #noteFull(lack: Lack): void {
+    const isFull = isLacking(lack)
+    if (isFull && !this.#isFull) {
+      this.#options.events.append('store-full', {
+        missingBytes: String(atLeastZero(missingBytes(lack))),
+        missingFiles: String(atLeastZero(lack.files)),
+      })
+    }
     this.#isFull = isFull
+  }
+
+  /** '' = nothing goes wrong. Reported when that changes. */
+  #noteProblem(problem: string): void {
+    const { events, log } = this.#options
+    if (problem !== '' && this.#problem === '') {
+      log.error('retention.failed', { message: problem })
+      events.append('retention-failed', { message: problem })
+    } else if (problem === '' && this.#problem !== '') {
+      log.info('retention.recovered')
+      events.append('retention-recovered', {})
+    }
+    this.#problem = problem
   }
 
   /** Files whose removal was on record when a recorder ended before it. */
   async #findLeftovers(): Promise<void> {
-    for (const capture of await this.#catalogue.listFinished()) {
-      for (const { port } of capture.removed?.segments ?? []) {
-        const folder = join(this.#catalogue.folderOf(capture), `cap${port}`)
-        for (const number of await segmentsIn(folder)) {
-          const isRemoved = number <= lastRemoved(capture.removed, port) && !names(capture, port, number)
-          if (!isRemoved) continue
-          const path = segmentPath(this.#catalogue.folderOf(capture), port, number)
-          this.#pinned.push({ path, bytes: await this.#sizes.of(path), sinceMs: performance.now() })
-        }
-      }
-    }
+    for await (const files of this.#removals.leftovers()) this.#remover.addLeftovers(files)
+    this.#knowsLeftovers = true
   }
 }
 
-/** Numbers of the segments of which any file is in the folder. */
-async function segmentsIn(folder: string): Promise<readonly number[]> {
-  const files = await readdir(folder).catch(() => [])
-  return [...new Set(files.map((file) => Number.parseInt(basename(file), 10)))].filter(Number.isInteger)
+const NO_RESERVE: Lack = { stored: 0n, disk: 0n, files: 0n }
+
+function atLeastZero(value: bigint): bigint {
+  return value > 0n ? value : 0n
 }
 
 function later(a: bigint, b: bigint): bigint {

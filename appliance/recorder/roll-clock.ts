@@ -5,8 +5,8 @@ export interface RollClockOptions {
   readonly roll: RollConfig
   /** IANA name: the zone of `at`. */
   readonly timeZone: string
-  /** When the capture began. */
-  readonly startMs: number
+  /** For how long the capture has run. */
+  readonly ageMs: number
   readonly nowMs: number
   /** What a clock shows that never steps. */
   readonly monotonicMs: number
@@ -20,10 +20,10 @@ export class RollClock {
   /** By the clock that never steps. */
   readonly #ageEndMs: number
 
-  constructor({ roll, timeZone, startMs, nowMs, monotonicMs }: RollClockOptions) {
+  constructor({ roll, timeZone, ageMs, nowMs, monotonicMs }: RollClockOptions) {
     this.#roll = roll
-    this.#atMs = roll.at === undefined ? Number.POSITIVE_INFINITY : nextTimeOfDay(roll.at, timeZone, startMs)
-    const ageMs = Math.max(0, nowMs - startMs)
+    this.#atMs =
+      roll.at === undefined ? Number.POSITIVE_INFINITY : nextTimeOfDay(roll.at, timeZone, nowMs - ageMs)
     this.#ageEndMs = monotonicMs - ageMs + (roll.everySeconds ?? Number.POSITIVE_INFINITY) * 1_000
   }
 

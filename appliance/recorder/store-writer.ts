@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { importCaptureFiles } from '../../native/import-capture-files.ts'
+import { type ImportResult, importCaptureFiles } from '../../native/import-capture-files.ts'
+import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
 import { syncPath, syncTree } from '../../src/base/durable-files.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import { FairLimit } from '../../src/base/fair-limit.ts'
@@ -15,40 +16,78 @@ import {
   recordOfImport,
 } from '../link/import-request.ts'
 import { addAgedOut } from '../store/aged-out-list.ts'
-import { type CaptureRecord, toJson } from '../store/capture-record.ts'
+import type { CaptureRecord } from '../store/capture-record.ts'
+import { readCapture } from '../store/read-capture.ts'
+import type { Drops } from '../store/segment-table.ts'
 import {
-  CAPTURE_RECORD_NAME,
   DELETING_PREFIX,
   HIDDEN_PREFIX,
   IMPORTING_PREFIX,
   type StorePaths,
   storePaths,
 } from '../store/store-paths.ts'
-import { type SegmentOfPort, withoutRemoved, withoutSegment } from '../store/trimmed-record.ts'
-import { activeRecords, changeCaptureRecord, makeCaptureFolder, readCaptureRecord } from './capture-folder.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
+import { captureNames, makeCaptureFolder, maybeActive } from './capture-folder.ts'
+import { ChangeJournalWriter } from './change-journal-writer.ts'
+import { HeldCapture } from './held-capture.ts'
+import { Leftovers, removeTree } from './leftovers.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
 import { lockStore } from './store-lock.ts'
+import { StoreReserve } from './store-reserve.ts'
 
-const STORE_FORMAT = { format: 1 }
+const STORE_FORMAT = JSON.stringify({ format: 2 })
+/** A store of this format is upgraded, capture by capture. */
+const OLD_FORMAT = JSON.stringify({ format: 1 })
 /** For turns that are short and always end. */
 const UNTIL_DONE = new AbortController().signal
 
-/** The only code that changes a store. A capture appears and disappears whole, by one rename. */
+/** Called after each change: the capture as it is now, undefined when it has gone. */
+export type CaptureWatcher = (name: string, capture: HeldCapture | undefined) => void
+/** Called for a capture whose files were damaged, and have been mended as far as they could be. */
+export type DamageWatcher = (name: string, problems: readonly string[]) => void
+
+interface WriterParts {
+  readonly lock: Disposable
+  readonly journal: ChangeJournalWriter
+  readonly leftovers: Leftovers
+  readonly reserve: StoreReserve
+}
+
+/**
+ * The only code that changes a store. A capture appears and disappears whole, by one rename. What captures hold is in
+ * memory once it has been read: a change costs the same in a store of any size.
+ */
 export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
   readonly #lock: Disposable
+  readonly #journal: ChangeJournalWriter
   readonly #imports: ImportSettings
-  /** Records are read, changed and replaced by one at a time. */
-  readonly #recordTurn = new FairLimit({ places: 1 })
+  /** Space for the small files that this class writes when the disk is full. */
+  readonly reserve: StoreReserve
+  readonly #leftovers: Leftovers
+  readonly #held = new Map<string, HeldCapture>()
+  readonly #watchers = new Set<CaptureWatcher>()
+  readonly #damageWatchers = new Set<DamageWatcher>()
+  /** Captures are read and changed by one at a time. */
+  readonly #turn = new FairLimit({ places: 1 })
+  #isEnding = false
+  #loading: Promise<void> | undefined
 
-  private constructor(paths: StorePaths, lock: Disposable, imports: ImportSettings) {
+  private constructor(
+    paths: StorePaths,
+    { lock, journal, leftovers, reserve }: WriterParts,
+    imports: ImportSettings,
+  ) {
     this.#paths = paths
     this.#lock = lock
+    this.#journal = journal
     this.#imports = imports
+    this.#leftovers = leftovers
+    this.reserve = reserve
   }
 
   /**
-   * Makes the store when it is missing, locks it and removes what an interrupted writer left.
+   * Makes the store when it is missing, locks it and begins to remove what an interrupted writer left.
    * Fails with store-unavailable when the folder cannot be used or has another writer.
    */
   static async open(root: string, imports: ImportSettings = {}): Promise<StoreWriter> {
@@ -63,12 +102,50 @@ export class StoreWriter implements AsyncDisposable {
     const lock = await lockStore(paths)
     try {
       await checkFormat(paths)
-      await removeLeftovers(paths)
+      const reserve = new StoreReserve(paths.reserve)
+      const journal = await reserve.use(() => ChangeJournalWriter.open(paths.changes))
+      const hidden = (await readdir(paths.captures)).filter((name) => name.startsWith(HIDDEN_PREFIX))
+      const leftovers = new Leftovers(hidden.map((name) => join(paths.captures, name)))
+      return new StoreWriter(paths, { lock, journal, leftovers, reserve }, imports)
     } catch (error) {
       lock[Symbol.dispose]()
       throw error
     }
-    return new StoreWriter(paths, lock, imports)
+  }
+
+  /** Tells of every change until the returned function is called. */
+  watch(watcher: CaptureWatcher): () => void {
+    this.#watchers.add(watcher)
+    return () => void this.#watchers.delete(watcher)
+  }
+
+  /** Tells of damage that was found, until the returned function is called. */
+  watchDamage(watcher: DamageWatcher): () => void {
+    this.#damageWatchers.add(watcher)
+    return () => void this.#damageWatchers.delete(watcher)
+  }
+
+  /**
+   * Reads every capture of the store, upgrades those of format 1 and mends damaged ones; done once, in the background of
+   * everything else. One that cannot be read is left out and told to those who watch for damage. Rejects only when the
+   * folder of all captures cannot be read; a further call tries again.
+   */
+  load(): Promise<void> {
+    this.#loading ??= this.#loadAll().catch((error: unknown) => {
+      this.#loading = undefined
+      throw error
+    })
+    return this.#loading
+  }
+
+  /** All captures that have been read: every one of the store after load(). */
+  get captures(): ReadonlyMap<string, HeldCapture> {
+    return this.#held
+  }
+
+  /** Removes what an interrupted writer left; it is removed when this resolves. Fails with the system's error. */
+  removeLeftovers(): Promise<void> {
+    return this.#leftovers.remove()
   }
 
   /**
@@ -80,10 +157,11 @@ export class StoreWriter implements AsyncDisposable {
     request: ImportRequest,
     watch: ImportWatch = {},
     room?: ImportRoom,
-  ): Promise<CaptureRecord> {
+  ): Promise<StoredCapture> {
     checkImportRequest(request)
     const folder = join(this.#paths.captures, request.name)
     const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
+    await this.#leftovers.removeFirst(hidden)
     if (await exists(folder)) throw captureExists(request.name, 'a capture of this name exists')
     await makeNew(hidden, request.name)
     try {
@@ -97,12 +175,14 @@ export class StoreWriter implements AsyncDisposable {
       })
       watch.signal?.throwIfAborted()
       using _held = await room?.hold(await sizeOfTree(hidden))
-      const record = recordOfImport(request, result)
-      await writeFile(join(hidden, CAPTURE_RECORD_NAME), `${toJson(record)}\n`)
+      await HeldCapture.create(hidden, recordOfImport(request, result), finishedEntries(result.streams))
       await syncTree(hidden)
       await rename(hidden, folder)
       await syncPath(this.#paths.captures)
-      return record
+      // Its room is held until the capture itself counts.
+      const held = await this.#inTurn(() => this.#readAgain(request.name))
+      if (held === undefined) throw unknownCapture(request.name)
+      return held.stored
     } catch (error) {
       await rm(hidden, { recursive: true, force: true })
       throw error
@@ -112,51 +192,64 @@ export class StoreWriter implements AsyncDisposable {
   /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
   async deleteCapture(name: string): Promise<{ readonly bytesFreed: bigint }> {
     if (!CAPTURE_NAME.test(name)) throw unknownCapture(name)
-    using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
     const hidden = join(this.#paths.captures, `${DELETING_PREFIX}${randomUUID()}`)
-    try {
-      await rename(join(this.#paths.captures, name), hidden)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw unknownCapture(name)
-      throw error
-    }
-    await syncPath(this.#paths.captures)
+    await this.#inTurn(async () => {
+      await rename(join(this.#paths.captures, name), hidden).catch((error: unknown) => {
+        throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? unknownCapture(name) : error
+      })
+      this.#held.delete(name)
+      await this.#tell(name)
+      await syncPath(this.#paths.captures)
+    })
     const bytesFreed = await sizeOfTree(hidden)
-    await rm(hidden, { recursive: true, force: true })
+    await removeTree(hidden, this.#leftovers.signal)
     return { bytesFreed }
   }
 
   /** Makes a capture to record into; false when its name is taken. */
-  makeCapture(record: CaptureRecord): Promise<boolean> {
-    return makeCaptureFolder(this.#paths, record)
+  async makeCapture(record: CaptureRecord): Promise<boolean> {
+    if (!(await this.reserve.use(() => makeCaptureFolder(this.#paths, record)))) return false
+    await this.#inTurn(() => this.#readAgain(record.name))
+    return true
   }
 
-  /**
-   * One change after the other: who changes a record sees what was written before. Who makes the
-   * change need not know which segments were removed: they stay out of the record.
-   */
+  /** Replaces the record of a capture by what `change` makes of it. Fails with unknown-capture, or as the disk does. */
   async changeRecord(name: string, change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
-    await this.#change(name, (record) => withoutRemoved(change(record), record))
+    await this.#change(name, (capture) => capture.changeRecord(change))
+  }
+
+  /** Adds finished segments to the log of a capture, with its losses so far. Fails with unknown-capture, or as the disk does. */
+  async addSegments(name: string, segments: readonly LogEntry[], drops?: Drops): Promise<void> {
+    await this.#change(name, (capture) => capture.addSegments(segments, drops))
+  }
+
+  /** Replaces what the log says of a finished segment. One that was removed meanwhile stays removed. */
+  async correctSegment(name: string, segment: LogEntry): Promise<void> {
+    await this.#inTurn(async () => {
+      const held = this.#held.get(name)
+      if (held?.table.portOf(segment.port)?.find(segment.number) === undefined) return
+      await this.reserve.use(() => held.addSegments([segment]))
+      await this.#tell(name)
+    })
   }
 
   /**
-   * Takes a finished segment out of its capture's record, durably; its files are the caller's to
-   * remove then. Fails with unknown-capture when the capture is gone.
+   * Takes finished segments out of a capture, durably; their files are the caller's to remove then. It needs no new
+   * space on the disk. Fails with unknown-capture when the capture is gone, or as the disk does.
    */
-  async dropSegment(name: string, victim: SegmentOfPort): Promise<void> {
-    await this.#change(name, (record) => withoutSegment(record, victim))
+  async dropSegments(name: string, segments: readonly LogEntry[]): Promise<void> {
+    await this.#change(name, (capture) => capture.dropSegments(segments))
   }
 
   /** Removes a capture of which nothing is left, and remembers its name. Fails as deleteCapture. */
-  async ageOut(record: CaptureRecord): Promise<void> {
-    const { name, startNs, endNs } = record
-    await addAgedOut(this.#paths, { name, startNs, endNs })
+  async ageOut({ name, startNs, endNs }: Pick<StoredCapture, 'name' | 'startNs' | 'endNs'>): Promise<void> {
+    await this.reserve.use(() => addAgedOut(this.#paths, { name, startNs, endNs }))
     await this.deleteCapture(name)
   }
 
-  /** As it is on the disk; undefined when there is no such capture. */
-  recordOf(name: string): Promise<CaptureRecord | undefined> {
-    return readCaptureRecord(this.#paths, name)
+  /** undefined when there is no such capture. */
+  async captureOf(name: string): Promise<StoredCapture | undefined> {
+    return (await this.#inTurn(() => this.#heldOrRead(name)))?.stored
   }
 
   /** The run of a schedule that was stopped by command; undefined when there is none. */
@@ -165,12 +258,17 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   keepSkippedRun(run: SkippedRun): Promise<void> {
-    return writeSkippedRun(this.#paths, run)
+    return this.reserve.use(() => writeSkippedRun(this.#paths, run))
   }
 
   /** Captures that are being recorded, or were when the recorder ended; newest first. */
-  activeCaptures(): Promise<readonly CaptureRecord[]> {
-    return activeRecords(this.#paths)
+  async activeCaptures(): Promise<readonly StoredCapture[]> {
+    const active: StoredCapture[] = []
+    for (const name of await maybeActive(this.#paths)) {
+      const held = await this.#inTurn(() => this.#heldOrRead(name))
+      if (held?.record.state === 'active') active.push(held.stored)
+    }
+    return active.toSorted((a, b) => (a.startNs > b.startNs ? -1 : 1))
   }
 
   /** The folder of a capture that exists. */
@@ -179,30 +277,111 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnding = true
+    await this.#leftovers[Symbol.asyncDispose]()
+    await this.#loading?.catch(() => undefined)
+    await this.#journal[Symbol.asyncDispose]()
     this.#lock[Symbol.dispose]()
   }
 
-  async #change(name: string, change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
-    using _turn = await this.#recordTurn.acquire(UNTIL_DONE)
-    await changeCaptureRecord(this.#paths, name, change)
+  async #loadAll(): Promise<void> {
+    for (const name of await captureNames(this.#paths)) {
+      if (this.#isEnding) return
+      await this.#inTurn(() => this.#heldOrRead(name)).catch((error: unknown) =>
+        this.#tellDamage(name, [String(error)]),
+      )
+    }
   }
+
+  async #change(name: string, change: (capture: HeldCapture) => Promise<void>): Promise<void> {
+    await this.#inTurn(async () => {
+      const held = await this.#heldOrRead(name)
+      if (held === undefined) throw unknownCapture(name)
+      try {
+        await this.reserve.use(() => change(held))
+      } finally {
+        // Also after a failure, which may have left something.
+        await this.#tell(name)
+      }
+    })
+  }
+
+  async #heldOrRead(name: string): Promise<HeldCapture | undefined> {
+    return this.#held.get(name) ?? (await this.#readAgain(name))
+  }
+
+  /** As the disk has it, upgraded and mended. */
+  async #readAgain(name: string): Promise<HeldCapture | undefined> {
+    const held = await HeldCapture.read(this.folderOf(name), name)
+    if (held === undefined) return undefined
+    this.#held.set(name, held)
+    if (held.problems.length > 0) this.#tellDamage(name, held.problems)
+    // What cannot be written now is written with the next change, or by the next recorder.
+    await held
+      .mend()
+      .catch((error: unknown) => this.#tellDamage(name, [`cannot be mended: ${String(error)}`]))
+    await this.#tell(name)
+    return held
+  }
+
+  async #tell(name: string): Promise<void> {
+    await this.#journal.note(name)
+    for (const watcher of this.#watchers) watcher(name, this.#held.get(name))
+  }
+
+  #tellDamage(name: string, problems: readonly string[]): void {
+    for (const watcher of this.#damageWatchers) watcher(name, problems)
+  }
+
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    using _turn = await this.#turn.acquire(UNTIL_DONE)
+    return await work()
+  }
+}
+
+/** What the log says of segments that the engine has finished. */
+export function finishedEntries(streams: ImportResult['streams']): readonly LogEntry[] {
+  return streams.flatMap(({ port, linkType, snaplen, segments }) =>
+    segments.map(({ isFlat, ...segment }) => ({
+      ...segment,
+      kind: LogEntryKind.finished,
+      port,
+      flags: isFlat ? SegmentFlag.flat : 0,
+      linkType,
+      snaplen,
+    })),
+  )
 }
 
 async function checkFormat(paths: StorePaths): Promise<void> {
   const text = await readUnlessNew(paths.format)
-  if (text === undefined) {
-    await writeFile(paths.format, `${JSON.stringify(STORE_FORMAT)}\n`)
-    await syncPath(paths.format)
-    await syncPath(paths.root)
-    return
-  }
-  if (text.trim() !== JSON.stringify(STORE_FORMAT)) {
+  if (text?.trim() === STORE_FORMAT) return
+  const isKnown = text === undefined || text.trim() === OLD_FORMAT
+  if (!isKnown && !(await hasCapturesOfToday(paths))) {
     throw new CapfleetError(
       'store-unavailable',
-      `${paths.format} does not say {"format":1}: this is no store, or one of a newer capfleet`,
+      `${paths.format} does not say ${STORE_FORMAT}: this is no store, or one of a newer capfleet`,
     )
   }
+  // Before anything is written that an older capfleet would take for damage. In place: it is as long as the old one.
+  await writeFile(paths.format, `${STORE_FORMAT}\n`, { flag: text === undefined ? 'w' : 'r+' })
+  await syncPath(paths.format)
+  await syncPath(paths.root)
 }
+
+/** Whether store.json is merely damaged: captures of a newer capfleet would not be readable. */
+async function hasCapturesOfToday(paths: StorePaths): Promise<boolean> {
+  for (const name of (await captureNames(paths)).slice(0, FORMAT_TRIES)) {
+    const read = await readCapture(join(paths.captures, name), name, { isWritten: false }).catch(
+      () => undefined,
+    )
+    if (read !== undefined && read.revision + read.table.segments > 0) return true
+  }
+  return false
+}
+
+/** Captures that are looked at where store.json is damaged. */
+const FORMAT_TRIES = 16
 
 /** undefined for a store that is being made; a format that cannot be read is no reason to write a new one. */
 async function readUnlessNew(path: string): Promise<string | undefined> {
@@ -211,12 +390,6 @@ async function readUnlessNew(path: string): Promise<string | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new CapfleetError('store-unavailable', `cannot read the store: ${String(error)}`, { cause: error })
-  }
-}
-
-async function removeLeftovers(paths: StorePaths): Promise<void> {
-  for (const name of await readdir(paths.captures)) {
-    if (name.startsWith(HIDDEN_PREFIX)) await rm(join(paths.captures, name), { recursive: true, force: true })
   }
 }
 

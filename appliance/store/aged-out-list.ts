@@ -18,13 +18,20 @@ export type AgedOutCapture = z.infer<typeof captureSchema>
 /** Some hundred kilobytes: years of daily captures. */
 const CAPTURES_MAX = 2_000
 
-/** In the order of their removal. Fails with what reading the file fails with. */
+/** In the order of their removal; none where the file is missing or damaged. Fails with what reading it fails with. */
 export async function readAgedOut(paths: StorePaths): Promise<readonly AgedOutCapture[]> {
+  let text: string
   try {
-    return listSchema.parse(JSON.parse(await readFile(paths.agedOut, 'utf8'))).captures
+    text = await readFile(paths.agedOut, 'utf8')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw error
+  }
+  try {
+    return listSchema.parse(JSON.parse(text)).captures
+  } catch {
+    // Names of what is gone must not keep anyone from what is there.
+    return []
   }
 }
 

@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { CapfleetError } from '../../src/base/error.ts'
@@ -6,29 +6,30 @@ import type { Log } from '../../src/base/log.ts'
 import { nearestNames } from '../../src/query/nearest-names.ts'
 import { quote } from '../../src/query/query-parameters.ts'
 import { type AgedOutCapture, readAgedOut } from './aged-out-list.ts'
-import { type CaptureRecord, captureRecordSchema } from './capture-record.ts'
-import { GrowingCaptures } from './growing-captures.ts'
-import { CAPTURE_RECORD_NAME, HIDDEN_PREFIX, type StorePaths } from './store-paths.ts'
+import type { CaptureRecord } from './capture-record.ts'
+import { type JournalPosition, readChanges } from './change-journal.ts'
+import { KnownCapture } from './known-capture.ts'
+import { FULL_NAME_ENDING } from './read-capture.ts'
+import { HIDDEN_PREFIX, type StorePaths } from './store-paths.ts'
+import type { StoredCapture } from './stored-capture.ts'
 
-/** The end of a full name after its base name: the start in the device's zone, and what keeps it unique. */
-const FULL_NAME_ENDING = /_\d{8}_\d{4}(_\d+){0,2}$/
-/** Files read at once: enough to keep a disk busy, few enough for any limit of open files. */
+/** Captures read at once: enough to keep a disk busy, few enough for any limit of open files. */
 const READS_AT_ONCE = 32
 /**
  * A folder's time stamp can be this coarse. Until it is older, a further change may leave it as it
  * is, and what was read cannot be trusted for ever.
  */
 const MTIME_GRAIN_MS = 50
-/** Whoever pages through the list goes on within seconds: so many do not go meanwhile. */
+/** Clients page through the list within seconds: at most this many captures go in that time. */
 const GONE_MAX = 4_096
 
 /** A consistent view of all captures. */
 interface Snapshot {
   /** Newest first. */
-  readonly records: readonly CaptureRecord[]
-  readonly byName: ReadonlyMap<string, CaptureRecord>
+  readonly captures: readonly KnownCapture[]
+  readonly byName: ReadonlyMap<string, KnownCapture>
   /** The newest capture of each base name. */
-  readonly byBaseName: ReadonlyMap<string, CaptureRecord>
+  readonly byBaseName: ReadonlyMap<string, KnownCapture>
   readonly agedOut: readonly AgedOutCapture[]
 }
 
@@ -38,30 +39,25 @@ type ListPlace = Pick<CaptureRecord, 'name' | 'startNs'>
 export interface ListPart {
   /** How many captures of the list come before the part. */
   readonly before: number
-  readonly records: readonly CaptureRecord[]
-}
-
-interface CachedRecord {
-  readonly stamp: string
-  readonly record: CaptureRecord
+  readonly captures: readonly StoredCapture[]
 }
 
 /**
- * What captures the store holds. The folder's time stamp tells whether something came or went, so
- * that a request costs one stat(2), with 10,000 captures too. Names of requests are looked up here
- * and never made into a path. Fails with store-unavailable when the store cannot be read.
+ * Which captures the store holds, for its readers. A request costs two calls of stat(2), with 10,000 captures too: the
+ * folder's time stamp says whether captures came or went, the recorder's journal which of them have changed. Names of
+ * requests are looked up here and never made into a path. Fails with store-unavailable when the store cannot be read.
  */
 export class CaptureCatalogue {
   readonly #paths: StorePaths
   readonly #folder: string
-  readonly #growing = new GrowingCaptures()
   readonly #log: Log
   /** The places of captures that this program has seen go. */
   readonly #gone = new LRUCache<string, ListPlace>({ max: GONE_MAX })
-  #cache = new Map<string, CachedRecord>()
+  #known = new Map<string, KnownCapture>()
   #snapshot: Snapshot | undefined
   /** Folder time stamp that the snapshot belongs to; undefined = read again. */
   #stamp: string | undefined
+  #journal: JournalPosition | undefined
   #refreshing: Promise<Snapshot> | undefined
 
   constructor(paths: StorePaths, log: Log) {
@@ -71,46 +67,42 @@ export class CaptureCatalogue {
   }
 
   /** All complete captures, newest first; of active ones what is flushed. */
-  async list(): Promise<readonly CaptureRecord[]> {
-    return await this.#allGrown((await this.#current()).records)
+  async list(): Promise<readonly StoredCapture[]> {
+    return await allGrown((await this.#current()).captures)
   }
 
   /**
-   * The part of list() behind the capture of this full name, and how many captures come before that part.
+   * The part of list() after the capture of this full name, and how many captures come before that part.
    * A capture that has gone since it was listed still has its place in the order. Fails with
    * unknown-capture.
    */
-  async listBehind(name: string): Promise<ListPart> {
-    const { records, byName, agedOut } = await this.#current()
-    const last = byName.get(name) ?? this.#gone.get(name) ?? agedOut.find((capture) => capture.name === name)
+  async listAfter(name: string): Promise<ListPart> {
+    const { captures, byName, agedOut } = await this.#current()
+    const last =
+      byName.get(name)?.record ?? this.#gone.get(name) ?? agedOut.find((capture) => capture.name === name)
     if (last === undefined) throw unknownCapture(name, byName.keys())
-    const behind = records.filter((record) => newestFirst(record, last) > 0)
-    return { before: records.length - behind.length, records: await this.#allGrown(behind) }
-  }
-
-  /** The same as their records say: of active ones the finished segments alone. */
-  async listFinished(): Promise<readonly CaptureRecord[]> {
-    return (await this.#current()).records
+    const after = captures.filter(({ record }) => newestFirst(record, last) > 0)
+    return { before: captures.length - after.length, captures: await allGrown(after) }
   }
 
   /**
    * By full name, or by base name its newest capture. Fails with aged-out when everything of it was
    * removed, otherwise with unknown-capture and near names.
    */
-  async find(name: string): Promise<CaptureRecord> {
+  async find(name: string): Promise<StoredCapture> {
     const { byName, byBaseName, agedOut } = await this.#current()
-    const record = byName.get(name) ?? byBaseName.get(name)
-    if (record !== undefined) return await this.#grown(record)
-    const gone = agedOut.find((capture) => capture.name === name)
+    const capture = byName.get(name) ?? byBaseName.get(name)
+    if (capture !== undefined) return await capture.grown()
+    const gone = agedOut.find((one) => one.name === name)
     throw gone === undefined ? unknownCapture(name, byName.keys()) : agedOutCapture(gone)
   }
 
   /** By full name only: for deleting. Fails with unknown-capture. */
-  async findExact(name: string): Promise<CaptureRecord> {
+  async findExact(name: string): Promise<StoredCapture> {
     const { byName } = await this.#current()
-    const record = byName.get(name)
-    if (record === undefined) throw unknownCapture(name, byName.keys())
-    return await this.#grown(record)
+    const capture = byName.get(name)
+    if (capture === undefined) throw unknownCapture(name, byName.keys())
+    return await capture.grown()
   }
 
   /** Captures that retention has removed as a whole, newest last; the oldest of them are forgotten. */
@@ -119,31 +111,13 @@ export class CaptureCatalogue {
   }
 
   /** The folder that holds the capture's segments. */
-  folderOf(record: CaptureRecord): string {
-    return join(this.#folder, record.name)
-  }
-
-  #remember({ name, startNs }: CaptureRecord): void {
-    this.#gone.set(name, { name, startNs })
-  }
-
-  async #allGrown(records: readonly CaptureRecord[]): Promise<readonly CaptureRecord[]> {
-    const active = records.filter(isActive)
-    if (active.length === 0) return records
-    const grown = await Promise.all(active.map((record) => this.#grown(record)))
-    const byName = new Map(grown.map((record) => [record.name, record]))
-    return records.map((record) => byName.get(record.name) ?? record)
-  }
-
-  async #grown(record: CaptureRecord): Promise<CaptureRecord> {
-    return isActive(record) ? await this.#growing.measure(record, this.folderOf(record)) : record
+  folderOf({ name }: Pick<CaptureRecord, 'name'>): string {
+    return join(this.#folder, name)
   }
 
   async #current(): Promise<Snapshot> {
     try {
-      const { mtimeNs } = await stat(this.#folder, { bigint: true })
-      if (this.#snapshot !== undefined && this.#stamp === String(mtimeNs)) return this.#snapshot
-      this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing ??= this.#look().finally(() => {
         this.#refreshing = undefined
       })
       return await this.#refreshing
@@ -152,59 +126,105 @@ export class CaptureCatalogue {
     }
   }
 
-  async #refresh(): Promise<Snapshot> {
-    const readAtMs = Date.now()
-    const { mtimeNs, mtimeMs } = await stat(this.#folder, { bigint: true })
-    const names = (await readdir(this.#folder)).filter((name) => !name.startsWith(HIDDEN_PREFIX))
-    const cache = new Map<string, CachedRecord>()
-    const waiting = names.values()
-    const reader = async (): Promise<void> => {
-      for (const name of waiting) {
-        const cached = await this.#read(name)
-        if (cached) cache.set(name, cached)
-      }
-    }
-    await Promise.all(Array.from({ length: READS_AT_ONCE }, reader))
-    for (const { record } of this.#cache.values()) if (!cache.has(record.name)) this.#remember(record)
-    this.#cache = cache
-    const agedOut = await readAgedOut(this.#paths)
-    this.#snapshot = { ...snapshotOf([...cache.values()].map(({ record }) => record)), agedOut }
-    this.#stamp = readAtMs - Number(mtimeMs) > MTIME_GRAIN_MS ? String(mtimeNs) : undefined
+  async #look(): Promise<Snapshot> {
+    const { mtimeNs } = await stat(this.#folder, { bigint: true })
+    const { position, changed } = await readChanges(this.#paths.changes, this.#journal)
+    const isSame = this.#snapshot !== undefined && this.#stamp === String(mtimeNs)
+    // An old recorder writes no journal: then the folder alone says that something has changed.
+    const isJournaled = position !== undefined && position.generation !== ''
+    if (changed === 'unknown' || !(isSame || isJournaled)) await this.#lookAtAll('unknown')
+    else if (!isSame) await this.#lookAtAll(changed)
+    else if (changed.size > 0) await this.#lookAtSome(changed)
+    this.#journal = position
+    this.#snapshot ??= await this.#newSnapshot()
     return this.#snapshot
   }
 
-  /** undefined for what is no capture, or gone meanwhile. */
-  async #read(name: string): Promise<CachedRecord | undefined> {
-    const path = join(this.#folder, name, CAPTURE_RECORD_NAME)
-    try {
-      const { ino, mtimeNs } = await stat(path, { bigint: true })
-      const stamp = `${ino} ${mtimeNs}`
-      const cached = this.#cache.get(name)
-      if (cached?.stamp === stamp) return cached
-      const record = captureRecordSchema.parse(JSON.parse(await readFile(path, 'utf8')))
-      if (record.name === name) return { stamp, record }
-      this.#log.error('catalogue.wrong-name', { folder: name, name: record.name })
-    } catch (err) {
-      if ((err as NodeJS.ErrnoException).code !== 'ENOENT') {
-        this.#log.error('catalogue.unreadable', { capture: name, err })
+  /** Looks at captures that came or went, and at those that are named in `changed`. */
+  async #lookAtAll(changed: ReadonlySet<string> | 'unknown'): Promise<void> {
+    const readAtMs = Date.now()
+    const { mtimeNs, mtimeMs } = await stat(this.#folder, { bigint: true })
+    const names = (await readdir(this.#folder)).filter((name) => !name.startsWith(HIDDEN_PREFIX))
+    const known = new Map<string, KnownCapture>()
+    const waiting = names.values()
+    const reader = async (): Promise<void> => {
+      for (const name of waiting) {
+        const before = this.#known.get(name)
+        const isUntouched = before !== undefined && changed !== 'unknown' && !changed.has(name)
+        const capture = isUntouched ? before : await this.#read(name, before)
+        if (capture) known.set(name, capture)
       }
+    }
+    await Promise.all(Array.from({ length: READS_AT_ONCE }, reader))
+    for (const { record } of this.#known.values()) if (!known.has(record.name)) this.#remember(record)
+    this.#known = known
+    this.#snapshot = undefined
+    this.#stamp = readAtMs - Number(mtimeMs) > MTIME_GRAIN_MS ? String(mtimeNs) : undefined
+  }
+
+  /** The same captures as before, of which these have changed. */
+  async #lookAtSome(changed: ReadonlySet<string>): Promise<void> {
+    for (const name of changed) {
+      const before = this.#known.get(name)
+      const capture = await this.#read(name, before)
+      // One that appeared since changes the folder too, and is read with it.
+      if (before === undefined || capture === before) continue
+      if (capture === undefined) this.#known.delete(name)
+      else this.#known.set(name, capture)
+      this.#snapshot = undefined
+    }
+  }
+
+  async #newSnapshot(): Promise<Snapshot> {
+    return { ...snapshotOf([...this.#known.values()]), agedOut: await readAgedOut(this.#paths) }
+  }
+
+  /** undefined for what is no capture, or gone meanwhile. */
+  async #read(name: string, before: KnownCapture | undefined): Promise<KnownCapture | undefined> {
+    try {
+      const capture = await KnownCapture.read(join(this.#folder, name), name, before)
+      if (capture === undefined || capture.record.name === name) {
+        if (capture !== before) for (const problem of capture?.problems ?? []) this.#report(name, problem)
+        return capture
+      }
+      this.#log.error('catalogue.wrong-name', { folder: name, name: capture.record.name })
+    } catch (err) {
+      this.#log.error('catalogue.unreadable', { capture: name, err })
     }
     return undefined
   }
-}
 
-function isActive({ state }: CaptureRecord): boolean {
-  return state === 'active'
-}
-
-function snapshotOf(unordered: readonly CaptureRecord[]): Omit<Snapshot, 'agedOut'> {
-  const records = unordered.toSorted(newestFirst)
-  const byBaseName = new Map<string, CaptureRecord>()
-  for (const record of records) {
-    const base = record.baseName ?? record.name.replace(FULL_NAME_ENDING, '')
-    if (base !== record.name && !byBaseName.has(base)) byBaseName.set(base, record)
+  #report(capture: string, problem: string): void {
+    this.#log.error('catalogue.damaged', { capture, problem })
   }
-  return { records, byName: new Map(records.map((record) => [record.name, record])), byBaseName }
+
+  #remember({ name, startNs }: CaptureRecord): void {
+    this.#gone.set(name, { name, startNs })
+  }
+}
+
+async function allGrown(captures: readonly KnownCapture[]): Promise<readonly StoredCapture[]> {
+  const grown = new Map<KnownCapture, StoredCapture>()
+  for (const capture of captures) if (capture.isActive) grown.set(capture, await capture.grown())
+  const all = captures.map((capture) => grown.get(capture) ?? capture.finished)
+  // The first packets of a capture may be older than its record says: what is listed must be in the order that it shows.
+  return grown.size === 0 ? all : all.sort(newestFirst)
+}
+
+/** The name that the capture was started with; the full name of one whose name has no time at its end. */
+export function baseNameOf({ baseName, name }: Pick<CaptureRecord, 'name' | 'baseName'>): string {
+  return baseName ?? name.replace(FULL_NAME_ENDING, '')
+}
+
+function snapshotOf(unordered: readonly KnownCapture[]): Omit<Snapshot, 'agedOut'> {
+  const captures = unordered.toSorted((a, b) => newestFirst(a.record, b.record))
+  const byBaseName = new Map<string, KnownCapture>()
+  for (const capture of captures) {
+    const { name } = capture.record
+    const base = baseNameOf(capture.record)
+    if (base !== name && !byBaseName.has(base)) byBaseName.set(base, capture)
+  }
+  return { captures, byName: new Map(captures.map((capture) => [capture.record.name, capture])), byBaseName }
 }
 
 function newestFirst(a: ListPlace, b: ListPlace): number {

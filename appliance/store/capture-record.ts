@@ -1,4 +1,8 @@
-/** capture.json: what a store knows of one capture. Nanoseconds and counts are decimal strings in it. */
+/**
+ * The small record of a capture: what does not change while it grows. It is kept twice, each copy with its checksum; the
+ * segments are in segments.log. Nanoseconds and counts are decimal strings in it.
+ */
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { CAPTURE_NAME } from '../../src/query/capture-name-rule.ts'
 
@@ -6,22 +10,6 @@ const count = z
   .string()
   .regex(/^\d{1,20}$/)
   .transform(BigInt)
-
-const segmentSchema = z.object({
-  number: z.int().min(1),
-  minNs: count,
-  maxNs: count,
-  packets: count,
-  bytes: count,
-})
-
-const streamSchema = z.object({
-  port: z.int().min(0).max(255),
-  linkType: z.int().min(0).max(0xffff_ffff),
-  snaplen: z.int().min(0).max(0xffff_ffff),
-  /** In recording order. */
-  segments: z.array(segmentSchema),
-})
 
 const damageSchema = z.object({
   file: z.string(),
@@ -31,20 +19,7 @@ const damageSchema = z.object({
   message: z.string(),
 })
 
-/** What retention has taken of a capture, in all. */
-const removedSchema = z.object({
-  packets: count,
-  /** Bytes of the segment files. */
-  bytes: count,
-  /** [startNs, endNs) held their packets. */
-  startNs: count,
-  endNs: count,
-  /** Of each port the highest number of a removed segment; none with a higher number was. */
-  segments: z.array(z.object({ port: z.int().min(0).max(255), number: z.int().min(1) })),
-})
-
 export const captureRecordSchema = z.object({
-  format: z.literal(1),
   name: z.string().regex(CAPTURE_NAME),
   type: z.enum(['import', 'capture']),
   state: z.enum(['active', 'closed']),
@@ -55,8 +30,6 @@ export const captureRecordSchema = z.object({
   scheduleName: z.string().optional(),
   /** Of a live capture: the boot of the machine in which it was recorded last. */
   bootId: z.string().optional(),
-  /** Of a live capture: packets that could not be kept, by cause, as of its last finished segment or its end. */
-  drops: z.object({ ring: count, disk: count }).optional(),
   /** When the capture was started or imported: RFC 3339, UTC. */
   createdAt: z.string(),
   /**
@@ -65,14 +38,6 @@ export const captureRecordSchema = z.object({
    */
   startNs: count,
   endNs: count,
-  /** Those that are held. */
-  packets: count,
-  /** Of the segment files that are held. */
-  bytes: count,
-  /** Of an active capture only finished segments; the ones behind them are being written. */
-  streams: z.array(streamSchema),
-  /** Absent: the capture is whole. */
-  removed: removedSchema.optional(),
   /** Base names of the imported files. */
   sources: z.array(z.string()),
   /** Packets of them that PCAP cannot carry: before 1970 or after 2106-02-07. */
@@ -81,10 +46,81 @@ export const captureRecordSchema = z.object({
   damages: z.array(damageSchema),
 })
 
+/** What the recorder keeps of a capture beside its segments. */
 export type CaptureRecord = z.infer<typeof captureRecordSchema>
-export type StreamRecord = CaptureRecord['streams'][number]
-export type SegmentRecord = StreamRecord['segments'][number]
-export type RemovedRecord = z.infer<typeof removedSchema>
+
+const recordSchema = captureRecordSchema.extend({ revision: z.int().min(0) })
+
+/** The newer copy has the larger revision. */
+export type RevisedRecord = z.infer<typeof recordSchema>
+
+const envelopeSchema = z.object({ format: z.literal(2), sha256: z.string(), record: recordSchema })
+const envelopeStart = (sha256: string): string => `{"format":2,"sha256":"${sha256}","record":`
+
+/** The text of a copy. */
+export function encodeRecord(record: RevisedRecord): string {
+  const text = toJson(record)
+  return `${envelopeStart(sha256Of(text))}${text}}\n`
+}
+
+/** Fails when the text is no record, or was changed by anything but encodeRecord(). */
+export function decodeRecord(text: string): RevisedRecord {
+  const { sha256, record } = envelopeSchema.parse(JSON.parse(text))
+  const start = envelopeStart(sha256)
+  const inner = text.slice(start.length, -2)
+  if (!text.startsWith(start) || !text.endsWith('}\n') || sha256Of(inner) !== sha256) {
+    throw new Error('its checksum does not match')
+  }
+  return record
+}
+
+function sha256Of(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+const legacySegmentSchema = z.object({
+  number: z.int().min(1),
+  minNs: count,
+  maxNs: count,
+  packets: count,
+  bytes: count,
+})
+
+const portNumber = z.int().min(0).max(255)
+
+/** capture.json of format 1, which names every segment. */
+const legacyRecordSchema = captureRecordSchema.extend({
+  format: z.literal(1),
+  drops: z.object({ ring: count, disk: count }).optional(),
+  packets: count,
+  bytes: count,
+  /** In recording order; of an active capture only finished segments. */
+  streams: z.array(
+    z.object({
+      port: portNumber,
+      linkType: z.int().min(0).max(0xffff_ffff),
+      snaplen: z.int().min(0).max(0xffff_ffff),
+      segments: z.array(legacySegmentSchema),
+    }),
+  ),
+  removed: z
+    .object({
+      packets: count,
+      bytes: count,
+      startNs: count,
+      endNs: count,
+      /** Of each port the highest number of a removed segment; none with a higher number was. */
+      segments: z.array(z.object({ port: portNumber, number: z.int().min(1) })),
+    })
+    .optional(),
+})
+
+export type LegacyRecord = z.infer<typeof legacyRecordSchema>
+
+/** Fails when the text is no record of format 1. */
+export function decodeLegacyRecord(text: string): LegacyRecord {
+  return legacyRecordSchema.parse(JSON.parse(text))
+}
 
 /** JSON with every bigint as a decimal string. */
 export function toJson(value: unknown): string {

@@ -1,7 +1,7 @@
 /** Which time the store once held and holds no more. Pure. */
 import { CapfleetError } from '../../src/base/error.ts'
 import type { AgedOutCapture } from './aged-out-list.ts'
-import type { CaptureRecord } from './capture-record.ts'
+import { oldestHeldNs, portsOf, type StoredCapture, selectSegments } from './stored-capture.ts'
 
 /** Half-open. */
 export interface TimeSpan {
@@ -11,7 +11,7 @@ export interface TimeSpan {
 
 export interface HeldCaptures {
   /** All of which packets are asked for. */
-  readonly captures: readonly CaptureRecord[]
+  readonly captures: readonly StoredCapture[]
   /** Those of the same kind that are gone as a whole. */
   readonly agedOut: readonly AgedOutCapture[]
 }
@@ -36,27 +36,14 @@ export function agedOutBeforeNs(range: TimeSpan, held: HeldCaptures): bigint | u
   }, undefined)
 }
 
-/** The smallest timestamp that the capture holds. */
-export function oldestHeldNs(capture: CaptureRecord): bigint | undefined {
-  // The start of a whole capture says it without a look at its segments.
-  if (capture.removed === undefined) return capture.packets > 0n ? capture.startNs : undefined
-  return segmentsOf(capture).reduce<bigint | undefined>(
-    (least, { minNs }) => earlier(least, minNs),
-    undefined,
-  )
-}
-
 function removedSpans({ captures, agedOut: gone }: HeldCaptures): readonly TimeSpan[] {
   const trimmed = captures.flatMap(({ removed }) => removed ?? [])
   return [...trimmed, ...gone].map(({ startNs, endNs }) => ({ beginNs: startNs, endNs }))
 }
 
-function holdsSome(capture: CaptureRecord, { beginNs, endNs }: TimeSpan): boolean {
-  return segmentsOf(capture).some(({ minNs, maxNs }) => minNs < endNs && maxNs >= beginNs)
-}
-
-function segmentsOf({ streams }: CaptureRecord) {
-  return streams.flatMap(({ segments }) => segments)
+function holdsSome(capture: StoredCapture, { beginNs, endNs }: TimeSpan): boolean {
+  const span = { fromNs: beginNs, toNs: endNs }
+  return portsOf(capture).some((port) => selectSegments(capture, port, span).length > 0)
 }
 
 function earlier(a: bigint | undefined, b: bigint | undefined): bigint | undefined {

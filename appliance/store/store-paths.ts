@@ -1,15 +1,20 @@
 import { join } from 'node:path'
 
 /**
- * Where things lie in a store:
+ * Where things lie in a store (native/FORMAT.md has the bytes):
  *
- *   store.json                      {"format":1}
+ *   store.json                      {"format":2}
  *   recorder.lock, recorder.sock    of the running recorder
  *   skipped-run.json                a run of the schedule that was stopped until the next one
+ *   clock.json                      what the recorder knows of its clock
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
  *   aged-out.json                   names of captures that retention has removed
- *   captures/<name>/capture.json    one folder per capture
- *   captures/<name>/cap<port>/00000001.pcap, .idx, .tally and .sieve
+ *   changes.log                     names of captures whose logs have changed, for readers
+ *   reserve/                        space that is given up when the disk is full
+ *   captures/<name>/capture.json    the record of a capture; capture.copy.json is the same again
+ *   captures/<name>/segments.log    which segments it holds
+ *   captures/<name>/cap<port>/00000/00000001.pcap, .idx, .tally and .sieve
+ *   captures/<name>/cap<port>/00000001.pcap ...       segments of a store of format 1
  *   captures/.importing-<name>/     an import under way, renamed when complete
  *   captures/.deleting-<name>.../   renamed first, then removed
  */
@@ -19,6 +24,9 @@ export interface StorePaths {
   readonly lock: string
   readonly skippedRun: string
   readonly agedOut: string
+  readonly changes: string
+  readonly reserve: string
+  readonly clock: string
   readonly captures: string
   readonly events: EventPaths
 }
@@ -31,6 +39,8 @@ export interface EventPaths {
 export const EVENTS_NAME = 'events.jsonl'
 export const SOCKET_NAME = 'recorder.sock'
 export const CAPTURE_RECORD_NAME = 'capture.json'
+export const RECORD_COPY_NAME = 'capture.copy.json'
+export const SEGMENT_LOG_NAME = 'segments.log'
 /** Begins the name of a folder that is no complete capture; capture names never begin with a dot. */
 export const HIDDEN_PREFIX = '.'
 export const IMPORTING_PREFIX = '.importing-'
@@ -43,12 +53,53 @@ export function storePaths(root: string): StorePaths {
     lock: join(root, 'recorder.lock'),
     skippedRun: join(root, 'skipped-run.json'),
     agedOut: join(root, 'aged-out.json'),
+    changes: join(root, 'changes.log'),
+    reserve: join(root, 'reserve'),
+    clock: join(root, 'clock.json'),
     captures: join(root, 'captures'),
     events: { newest: join(root, EVENTS_NAME), older: join(root, 'events.1.jsonl') },
   }
 }
 
-/** A segment's path without ending, as the engine takes it. */
-export function segmentPath(captureFolder: string, port: number, segment: number): string {
-  return join(captureFolder, `cap${port}`, String(segment).padStart(8, '0'))
+/** The folder of a port's segments. */
+export function portFolder(captureFolder: string, port: number): string {
+  return join(captureFolder, `cap${port}`)
+}
+
+/** Segments of one subfolder. */
+const SEGMENTS_PER_GROUP = 1_000
+const PORT_FOLDER = /^cap(\d{1,3})$/
+const SEGMENT_FILE = /^(\d{8})\.(?:idx|tally|sieve|pcap)$/
+
+/** The subfolder of a port's folder that a segment lies in. */
+export function groupName(segment: number): string {
+  return String(Math.floor(segment / SEGMENTS_PER_GROUP)).padStart(5, '0')
+}
+
+/** Whether this is the name of such a subfolder. */
+export function isGroupName(name: string): boolean {
+  return /^\d{5}$/.test(name)
+}
+
+/** A segment's path without ending, as the engine takes it. `isFlat`: the store was of format 1 when it was written. */
+export function segmentPath(
+  captureFolder: string,
+  port: number,
+  { number, isFlat }: { readonly number: number; readonly isFlat: boolean },
+): string {
+  const name = String(number).padStart(8, '0')
+  const folder = portFolder(captureFolder, port)
+  return isFlat ? join(folder, name) : join(folder, groupName(number), name)
+}
+
+/** The port whose folder has this name; undefined = no port's. */
+export function portOfFolder(name: string): number | undefined {
+  const port = Number(PORT_FOLDER.exec(name)?.[1] ?? Number.NaN)
+  return port <= 255 ? port : undefined
+}
+
+/** The number of the segment that a file belongs to; undefined = no segment's file. */
+export function segmentOfFile(name: string): number | undefined {
+  const number = SEGMENT_FILE.exec(name)?.[1]
+  return number === undefined ? undefined : Number(number)
 }

@@ -4,6 +4,8 @@ import { GroupBuilder, type StatusGroup } from './status-group.ts'
 
 export interface StoredTotals {
   readonly captures: number
+  /** Captures in state "damaged" of the list. */
+  readonly damaged: number
   readonly packets: bigint
   readonly bytes: bigint
   /** 0 = nothing is stored. */

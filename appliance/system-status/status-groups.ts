@@ -47,7 +47,12 @@ export function withoutPrivate(groups: StatusReading['groups']): StatusReading['
 }
 
 /** In the order of the API. */
-function readGroups({ config, sensors, slots }: ApplianceParts): Readonly<Record<string, StatusGroup>> {
+function readGroups({
+  config,
+  serial,
+  sensors,
+  slots,
+}: ApplianceParts): Readonly<Record<string, StatusGroup>> {
   const hwmon = sensors.hwmon.value
   const spaces = sensors.spaces.value
   const report = sensors.capture.value
@@ -65,7 +70,7 @@ function readGroups({ config, sensors, slots }: ApplianceParts): Readonly<Record
     other: otherGroup({
       host: sensors.host.value,
       store: spaces?.get('Store0'),
-      serial: config.serial,
+      serial,
       portConfig: describePorts(sensors.links.value),
       version: productVersion(),
     }),

@@ -1,6 +1,5 @@
 import type { CaptureCatalogue } from '../store/capture-catalogue.ts'
-import type { CaptureRecord } from '../store/capture-record.ts'
-import { oldestHeldNs } from '../store/removed-spans.ts'
+import { isDamaged, oldestHeldNs, type StoredCapture } from '../store/stored-capture.ts'
 import type { StoredTotals } from './capture-group.ts'
 
 /**
@@ -8,7 +7,7 @@ import type { StoredTotals } from './capture-group.ts'
  * Fails with store-unavailable.
  */
 export function storedTotalsReader(catalogue: CaptureCatalogue): () => Promise<StoredTotals> {
-  let summed: readonly CaptureRecord[] | undefined
+  let summed: readonly StoredCapture[] | undefined
   let totals = sumUp([])
   return async () => {
     const captures = await catalogue.list()
@@ -18,13 +17,15 @@ export function storedTotalsReader(catalogue: CaptureCatalogue): () => Promise<S
   }
 }
 
-function sumUp(captures: readonly CaptureRecord[]): StoredTotals {
+function sumUp(captures: readonly StoredCapture[]): StoredTotals {
   let [packets, bytes, oldestNs] = [0n, 0n, 0n]
-  for (const record of captures) {
-    packets += record.packets
-    bytes += record.bytes
-    const startNs = oldestHeldNs(record)
+  let damaged = 0
+  for (const capture of captures) {
+    packets += capture.packets
+    bytes += capture.bytes
+    if (isDamaged(capture)) damaged += 1
+    const startNs = oldestHeldNs(capture)
     if (startNs !== undefined && (oldestNs === 0n || startNs < oldestNs)) oldestNs = startNs
   }
-  return { captures: captures.length, packets, bytes, oldestNs }
+  return { captures: captures.length, damaged, packets, bytes, oldestNs }
 }

@@ -13,8 +13,10 @@
 #include "live_capture_wrap.h"
 #include "recover_job.h"
 #include "segment_job.h"
+#include "segment_log_calls.h"
 #include "sieve_job.h"
 #include "vendor_time/vendor_clock.h"
+#include "verify_job.h"
 
 namespace capfleet::binding {
 namespace {
@@ -38,6 +40,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   LiveCaptureWrap::define(env);
   exports.Set("initialize", Napi::Function::New<initialize>(env));
   exports.Set("clockNs", Napi::Function::New<clockNs>(env));
+  exports.Set("isClockSynced", Napi::Function::New<isClockSynced>(env));
   exports.Set("openDownload", Napi::Function::New<&DownloadWrap::open>(env));
   exports.Set("lookBackNs", Napi::Function::New<lookBackNs>(env));
   exports.Set("hasMachineCode", Napi::Function::New<hasMachineCode>(env));
@@ -47,7 +50,10 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
   exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
   exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));
+  exports.Set("sealLogEntries", Napi::Function::New<sealLogEntriesOf>(env));
+  exports.Set("checkLogEntries", Napi::Function::New<checkLogEntriesOf>(env));
   exports.Set("addSieves", Napi::Function::New<addSievesTo>(env));
+  exports.Set("verifySegment", Napi::Function::New<verifySegmentOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;
 }

@@ -7,7 +7,7 @@
 #include "error_value.h"
 #include "os/worker_pool.h"
 #include "store/packet_count.h"
-#include "stream_paths.h"
+#include "stream_segments.h"
 
 namespace capfleet::binding {
 namespace {
@@ -68,7 +68,7 @@ Napi::Value countPackets(const Napi::CallbackInfo& info) {
   const auto boundaries = info[1].As<Napi::BigInt64Array>();
   const std::shared_ptr<MainThread>& mainThread = AddonData::of(env)->mainThread();
   const std::shared_ptr<CountJob> job(new CountJob{
-      PacketCount(readStreamPaths(info[0].As<Napi::Array>()),
+      PacketCount(readStreamSegments(info[0].As<Napi::Array>()),
                   {boundaries.Data(), boundaries.Data() + boundaries.ElementLength()}),
       WorkerPool::shared().makeQueue(), mainThread, Napi::Promise::Deferred::New(env)});
   mainThread->beginOperation();

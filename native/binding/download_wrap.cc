@@ -1,11 +1,13 @@
 #include "download_wrap.h"
 
+#include <atomic>
 #include <cassert>
 
 #include "addon_data.h"
+#include "download/download_opening.h"
 #include "error_value.h"
 #include "os/worker_pool.h"
-#include "stream_paths.h"
+#include "stream_segments.h"
 
 namespace capfleet::binding {
 namespace {
@@ -70,8 +72,7 @@ Status readFilters(const Napi::Object& from, DownloadOptions& options) {
 Result<DownloadOptions> readOptions(const Napi::Object& from) {
   const auto number = [&](const char* name) { return from.Get(name).As<Napi::Number>(); };
   DownloadOptions options;
-  options.streams = readStreamPaths(from.Get("streams").As<Napi::Array>());
-  options.growingSegments = readPaths(from.Get("growingSegments").As<Napi::Array>());
+  options.streams = readStreamSegments(from.Get("streams").As<Napi::Array>());
   options.beginNs = toInt64(from.Get("beginNs"));
   options.endNs = toInt64(from.Get("endNs"));
   options.sliceBytes = number("sliceBytes").Uint32Value();
@@ -92,17 +93,52 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
   return options;
 }
 
+/// Shared by the steps, the answer and the handle of JavaScript.
+struct OpenJob {
+  DownloadOpening opening;
+  WorkerPool::Queue queue;
+  std::shared_ptr<MainThread> mainThread;
+  Napi::Promise::Deferred deferred;
+  std::atomic<bool> isCancelled = false;
+};
+
 using OpenResult = Result<std::shared_ptr<Download>>;
 
-void settleOpen(Napi::Env env, Napi::Promise::Deferred deferred, OpenResult& opened) {
+void settleOpen(Napi::Env env, OpenJob& job, OpenResult& opened) {
   AddonData& data = *AddonData::of(env);
   data.mainThread()->endOperation();
   if (!opened) {
-    deferred.Reject(toErrorValue(env, opened.error()));
+    job.deferred.Reject(toErrorValue(env, opened.error()));
     return;
   }
   const auto holder = Napi::External<std::shared_ptr<Download>>::New(env, &*opened);
-  deferred.Resolve(data.downloadConstructor.New({holder}));
+  job.deferred.Resolve(data.downloadConstructor.New({holder}));
+}
+
+void finishOpening(const std::shared_ptr<OpenJob>& job, OpenResult result) {
+  job->mainThread->run([job, opened = std::make_shared<OpenResult>(std::move(result))](
+                           Napi::Env env) { settleOpen(env, *job, *opened); });
+}
+
+/// One step, on a worker thread; the next one waits for its turn.
+void runOpening(const std::shared_ptr<OpenJob>& job) {
+  if (job->isCancelled) {
+    finishOpening(job, Error{Code::kCancelled, "the download was cancelled"});
+    return;
+  }
+  OpenResult opened = job->opening.step();
+  if (!opened || *opened) {
+    finishOpening(job, std::move(opened));
+  } else {
+    job->queue.post([job] { runOpening(job); });
+  }
+}
+
+/// Tells the collector of JavaScript of memory that it cannot see. While an environment shuts down
+/// it does not want to know.
+void tellHeldBytes(Napi::Env env, int64_t change) {
+  int64_t sum = 0;
+  napi_adjust_external_memory(env, change, &sum);
 }
 
 }  // namespace
@@ -122,40 +158,65 @@ void DownloadWrap::define(Napi::Env env) {
 Napi::Value DownloadWrap::open(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto deferred = Napi::Promise::Deferred::New(env);
+  Napi::Object handle = Napi::Object::New(env);
+  handle.Set("opened", deferred.Promise());
   Result<DownloadOptions> options = readOptions(info[0].As<Napi::Object>());
   if (!options) {
     deferred.Reject(toErrorValue(env, options.error()));
-    return deferred.Promise();
+    handle.Set("cancel", Napi::Function::New(env, [](const Napi::CallbackInfo&) {}));
+    return handle;
   }
   AddonData& data = *AddonData::of(env);
   options->checkedBlocks = data.checkedBlocks();
+  WorkerPool& workers = WorkerPool::shared();
+  const std::shared_ptr<OpenJob> job(
+      new OpenJob{DownloadOpening(std::move(*options), workers, data.slabs()), workers.makeQueue(),
+                  data.mainThread(), deferred});
   data.mainThread()->beginOperation();
-  WorkerPool::shared().makeQueue().post([mainThread = data.mainThread(), slabs = data.slabs(),
-                                         deferred, wanted = std::move(*options)]() mutable {
-    auto opened = std::make_shared<OpenResult>(
-        Download::open(std::move(wanted), WorkerPool::shared(), slabs));
-    mainThread->run([deferred, opened](Napi::Env there) { settleOpen(there, deferred, *opened); });
-  });
-  return deferred.Promise();
+  job->queue.post([job] { runOpening(job); });
+  handle.Set("cancel", Napi::Function::New(
+                           env, [job](const Napi::CallbackInfo&) { job->isCancelled = true; }));
+  return handle;
 }
 
+// Only settleOpen() can reach this constructor.
 DownloadWrap::DownloadWrap(const Napi::CallbackInfo& info)
-    : Napi::ObjectWrap<DownloadWrap>(info), data_(AddonData::of(info.Env())) {
-  // Only settleOpen() can reach this constructor.
-  download_ = *info[0].As<Napi::External<std::shared_ptr<Download>>>().Data();
+    : Napi::ObjectWrap<DownloadWrap>(info),
+      data_(AddonData::of(info.Env())),
+      download_(*info[0].As<Napi::External<std::shared_ptr<Download>>>().Data()),
+      linkTypeWord_(download_->linkTypeWord()),
+      snaplen_(download_->snaplen()),
+      heldBytes_(static_cast<int64_t>(download_->heldBytes())) {
+  tellHeldBytes(info.Env(), heldBytes_);
 }
 
 DownloadWrap::~DownloadWrap() {
   if (download_) download_->close();
   for (const auto& [id, slab] : parts_) data_->buffers.forget(slab.get());
+  tellHeldBytes(Env(), -heldBytes_);
+}
+
+/// Lets go of what the download holds once nothing of it can be asked for, without waiting for the
+/// collector of JavaScript.
+void DownloadWrap::dropWhenDone() {
+  if (!isClosed_ || isWaiting_ || !download_ || !parts_.empty()) return;
+  closedTotals_ = download_->totals();
+  download_.reset();
+  tellHeldBytes(Env(), -heldBytes_);
+  heldBytes_ = 0;
 }
 
 Napi::Value DownloadWrap::next(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto deferred = Napi::Promise::Deferred::New(env);
+  if (!download_) {
+    deferred.Reject(toErrorValue(env, {Code::kCancelled, "the download was closed"}));
+    return deferred.Promise();
+  }
   const std::shared_ptr<MainThread> mainThread = data_->mainThread();
   // Until the answer this object must stay, and so must the process.
   mainThread->beginOperation();
+  isWaiting_ = true;
   Ref();
   download_->next([this, mainThread, deferred](Download::Answer answer) {
     mainThread->run([this, deferred, answer = std::move(answer)](Napi::Env there) {
@@ -168,6 +229,7 @@ Napi::Value DownloadWrap::next(const Napi::CallbackInfo& info) {
 void DownloadWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
                           const Download::Answer& answer) {
   data_->mainThread()->endOperation();
+  isWaiting_ = false;
   if (!answer) {
     deferred.Reject(toErrorValue(env, answer.error()));
   } else if (*answer == nullptr) {
@@ -175,6 +237,8 @@ void DownloadWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
   } else {
     deferred.Resolve(handOut(env, *answer));
   }
+  // It may have been closed since: an answer that was under way comes all the same.
+  dropWhenDone();
   Unref();
 }
 
@@ -192,11 +256,12 @@ void DownloadWrap::release(const Napi::CallbackInfo& info) {
   const SlabPtr slab = std::move(found->second);
   parts_.erase(found);
   download_->release(slab.get());
+  dropWhenDone();
 }
 
 Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const DownloadTotals totals = download_->totals();
+  const DownloadTotals totals = download_ ? download_->totals() : closedTotals_;
   Napi::Object result = Napi::Object::New(env);
   result.Set("packets", toBigInt(env, totals.packets));
   result.Set("bytes", toBigInt(env, totals.bytes));
@@ -216,14 +281,19 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   return result;
 }
 
-void DownloadWrap::close(const Napi::CallbackInfo&) { download_->close(); }
+void DownloadWrap::close(const Napi::CallbackInfo&) {
+  if (!download_) return;
+  download_->close();
+  isClosed_ = true;
+  dropWhenDone();
+}
 
 Napi::Value DownloadWrap::linkType(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), download_->linkTypeWord());
+  return Napi::Number::New(info.Env(), linkTypeWord_);
 }
 
 Napi::Value DownloadWrap::snaplen(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), download_->snaplen());
+  return Napi::Number::New(info.Env(), snaplen_);
 }
 
 }  // namespace capfleet::binding

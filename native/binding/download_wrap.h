@@ -21,13 +21,16 @@ class DownloadWrap : public Napi::ObjectWrap<DownloadWrap> {
  public:
   /// Makes the class known to the environment.
   static void define(Napi::Env env);
-  /// openDownload(options): Promise<DownloadWrap>. The indexes are read on a worker thread.
+  /// openDownload(options): {opened: Promise<DownloadWrap>, cancel(): void}. Indexes are read on
+  /// worker threads; cancel() stops that soon, and has an effect only before the promise is
+  /// settled.
   static Napi::Value open(const Napi::CallbackInfo& info);
 
   explicit DownloadWrap(const Napi::CallbackInfo& info);
   ~DownloadWrap() override;
 
  private:
+  void dropWhenDone();
   Napi::Value next(const Napi::CallbackInfo& info);
   void release(const Napi::CallbackInfo& info);
   Napi::Value totals(const Napi::CallbackInfo& info);
@@ -38,7 +41,14 @@ class DownloadWrap : public Napi::ObjectWrap<DownloadWrap> {
   Napi::Value handOut(Napi::Env env, const SlabPtr& slab);
 
   const std::shared_ptr<AddonData> data_;
+  /// Null once it is closed and has all its parts back.
   std::shared_ptr<Download> download_;
+  const uint32_t linkTypeWord_;
+  const uint32_t snaplen_;
+  bool isClosed_ = false;
+  bool isWaiting_ = false;  ///< for the answer of next()
+  DownloadTotals closedTotals_;
+  int64_t heldBytes_ = 0;                        ///< told to the collector of JavaScript
   std::unordered_map<uint32_t, SlabPtr> parts_;  ///< with JavaScript, by id
   uint32_t nextId_ = 0;
 };

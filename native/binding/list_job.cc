@@ -6,7 +6,7 @@
 #include "error_value.h"
 #include "os/worker_pool.h"
 #include "store/block_list.h"
-#include "stream_paths.h"
+#include "stream_segments.h"
 
 namespace capfleet::binding {
 namespace {
@@ -42,7 +42,7 @@ Napi::Value listBlocksOf(const Napi::CallbackInfo& info) {
   const std::shared_ptr<MainThread>& mainThread = AddonData::of(env)->mainThread();
   mainThread->beginOperation();
   WorkerPool::shared().makeQueue().post(
-      [mainThread, deferred, streams = readStreamPaths(info[0].As<Napi::Array>())] {
+      [mainThread, deferred, streams = readStreamSegments(info[0].As<Napi::Array>())] {
         auto blocks = std::make_shared<ListResult>(listBlocks(streams));
         mainThread->run([deferred, blocks](Napi::Env there) { settle(there, deferred, *blocks); });
       });

@@ -127,7 +127,7 @@ void LiveCaptureWrap::define(Napi::Env env) {
                   {InstanceMethod<&LiveCaptureWrap::start>("start"),
                    InstanceMethod<&LiveCaptureWrap::roll>("roll"),
                    InstanceMethod<&LiveCaptureWrap::stop>("stop"),
-                   InstanceMethod<&LiveCaptureWrap::finished>("finished"),
+                   InstanceMethod<&LiveCaptureWrap::takeFinished>("takeFinished"),
                    InstanceMethod<&LiveCaptureWrap::counts>("counts"),
                    InstanceMethod<&LiveCaptureWrap::close>("close")});
   AddonData::of(env)->liveCaptureConstructor = Napi::Persistent(constructor);
@@ -163,13 +163,21 @@ Napi::Value LiveCaptureWrap::start(const Napi::CallbackInfo& info) {
   const std::shared_ptr<MainThread> mainThread = data_->mainThread();
   mainThread->beginOperation();
   const std::string folder = info[0].As<Napi::String>();
-  WorkerPool::shared().makeQueue().post([mainThread, deferred, folder, capture = capture_] {
-    capture->start(folder);
-    mainThread->run([mainThread, deferred](Napi::Env there) {
-      mainThread->endOperation();
-      deferred.Resolve(there.Undefined());
-    });
-  });
+  LastNumbers lastNumbers;
+  const auto pairs = info[1].As<Napi::Array>();
+  for (uint32_t i = 0; i < pairs.Length(); i++) {
+    const auto pair = pairs.Get(i).As<Napi::Array>();
+    const uint32_t port = pair.Get(0u).As<Napi::Number>();
+    lastNumbers[port] = pair.Get(1u).As<Napi::Number>();
+  }
+  WorkerPool::shared().makeQueue().post(
+      [mainThread, deferred, folder, lastNumbers, capture = capture_] {
+        capture->start(folder, lastNumbers);
+        mainThread->run([mainThread, deferred](Napi::Env there) {
+          mainThread->endOperation();
+          deferred.Resolve(there.Undefined());
+        });
+      });
   return deferred.Promise();
 }
 
@@ -185,8 +193,8 @@ Napi::Value LiveCaptureWrap::stop(const Napi::CallbackInfo& info) {
   return deferred.Promise();
 }
 
-Napi::Value LiveCaptureWrap::finished(const Napi::CallbackInfo& info) {
-  return toStreams(info.Env(), capture_->finished());
+Napi::Value LiveCaptureWrap::takeFinished(const Napi::CallbackInfo& info) {
+  return toStreams(info.Env(), capture_->takeFinished());
 }
 
 Napi::Value LiveCaptureWrap::counts(const Napi::CallbackInfo& info) {

@@ -13,7 +13,7 @@ namespace capfleet::binding {
 /// Methods for JavaScript, as in live-capture.ts:
 ///   start(folder): Promise<void>
 ///   roll(folder), stop(): Promise<LiveStream[]>
-///   finished(): LiveStream[]
+///   takeFinished(): LiveStream[]
 ///   counts(): LiveCounts
 ///   close(): void
 class LiveCaptureWrap : public Napi::ObjectWrap<LiveCaptureWrap> {
@@ -29,7 +29,7 @@ class LiveCaptureWrap : public Napi::ObjectWrap<LiveCaptureWrap> {
   Napi::Value start(const Napi::CallbackInfo& info);
   Napi::Value roll(const Napi::CallbackInfo& info);
   Napi::Value stop(const Napi::CallbackInfo& info);
-  Napi::Value finished(const Napi::CallbackInfo& info);
+  Napi::Value takeFinished(const Napi::CallbackInfo& info);
   Napi::Value counts(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
 

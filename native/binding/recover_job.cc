@@ -26,6 +26,9 @@ void settle(Napi::Env env, Napi::Promise::Deferred deferred, uint32_t port,
   }
   result.Set("cutBytes", Napi::BigInt::New(env, recovered->cutBytes));
   result.Set("recoveredPackets", Napi::BigInt::New(env, recovered->recoveredPackets));
+  result.Set("rebuiltBlocks", Napi::BigInt::New(env, recovered->rebuiltBlocks));
+  result.Set("damagedBlocks", Napi::BigInt::New(env, recovered->damagedBlocks));
+  result.Set("message", Napi::String::New(env, recovered->message));
   deferred.Resolve(result);
 }
 
@@ -34,9 +37,9 @@ void settle(Napi::Env env, Napi::Promise::Deferred deferred, uint32_t port,
 Napi::Value recoverStream(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto from = info[0].As<Napi::Object>();
-  const RecoveryOptions options{from.Get("folder").As<Napi::String>(),
-                                from.Get("port").As<Napi::Number>(),
-                                from.Get("isSameBoot").As<Napi::Boolean>()};
+  const RecoveryOptions options{
+      from.Get("folder").As<Napi::String>(), from.Get("port").As<Napi::Number>(),
+      from.Get("isSameBoot").As<Napi::Boolean>(), from.Get("afterNumber").As<Napi::Number>()};
   const auto deferred = Napi::Promise::Deferred::New(env);
   const std::shared_ptr<MainThread>& mainThread = AddonData::of(env)->mainThread();
   mainThread->beginOperation();

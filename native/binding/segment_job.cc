@@ -33,6 +33,7 @@ SegmentExtent readExtent(const Napi::Value& value) {
   extent.maxNs = toInt64(from.Get("maxNs"));
   extent.packets = toUint64(from.Get("packets"));
   extent.bytes = toUint64(from.Get("bytes"));
+  extent.damagedBlocks = toUint64(from.Get("damagedBlocks"));
   return extent;
 }
 
@@ -46,6 +47,7 @@ Napi::Value toExtentValue(Napi::Env env, const SegmentExtent& extent) {
   result.Set("maxNs", Napi::BigInt::New(env, extent.maxNs));
   result.Set("packets", Napi::BigInt::New(env, extent.packets));
   result.Set("bytes", Napi::BigInt::New(env, extent.bytes));
+  result.Set("damagedBlocks", Napi::BigInt::New(env, extent.damagedBlocks));
   return result;
 }
 

@@ -9,6 +9,8 @@ Napi::Object toSegment(Napi::Env env, const SegmentSummary& from) {
   segment.Set("maxNs", Napi::BigInt::New(env, from.maxNs));
   segment.Set("packets", Napi::BigInt::New(env, from.packets));
   segment.Set("bytes", Napi::BigInt::New(env, from.bytes));
+  segment.Set("sideBytes", Napi::Number::New(env, static_cast<double>(from.sideBytes)));
+  segment.Set("isFlat", Napi::Boolean::New(env, from.isFlat));
   return segment;
 }
 

@@ -9,7 +9,7 @@
 
 namespace capfleet::binding {
 
-/// {number, minNs, maxNs, packets, bytes}
+/// {number, minNs, maxNs, packets, bytes, sideBytes, isFlat}
 Napi::Object toSegment(Napi::Env env, const SegmentSummary& segment);
 
 /// {port, linkType, snaplen, segments}

@@ -1,14 +1,10 @@
 #include "sieve_job.h"
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
-#include <utility>
 
-#include "os/blocked_signals.h"
-#include "os/thread_priority.h"
+#include "background_thread.h"
 #include "promise_job.h"
 #include "store/sieve_repair.h"
 
@@ -16,15 +12,6 @@ namespace capfleet::binding {
 namespace {
 
 Napi::Value toCount(Napi::Env env, uint64_t count) { return Napi::BigInt::New(env, count); }
-
-/// Runs a task that may take seconds and that nobody waits for.
-void behindOthers(std::function<void()> task) {
-  const BlockedSignals blocked;
-  std::thread([task = std::move(task)] {
-    lowerThreadPriority();
-    task();
-  }).detach();
-}
 
 }  // namespace
 
@@ -37,7 +24,7 @@ Napi::Value addSievesTo(const Napi::CallbackInfo& info) {
                              [segment = info[0].As<Napi::String>().Utf8Value(), isCancelled] {
                                return addSieves(segment, [&] { return !*isCancelled; });
                              },
-                             toCount, behindOthers));
+                             toCount, runInBackground));
   handle.Set("cancel", Napi::Function::New(
                            env, [isCancelled](const Napi::CallbackInfo&) { *isCancelled = true; }));
   return handle;

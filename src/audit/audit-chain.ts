@@ -1,8 +1,9 @@
 /** The chain of lines that one process writes: files that follow each other, locked while it lives. */
-import { type FileHandle, mkdir, open, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { syncPath } from '../base/durable-files.ts'
 import { lockFile } from '../base/file-lock.ts'
+import { removeBeyond } from './audit-expiry.ts'
 import { type AuditFile, auditFile, listChains, lockPath } from './audit-files.ts'
 import { CHAIN_BEGIN, type ChainEnd, formatLine, LINE_BYTES_MAX, readLine } from './audit-line.ts'
 import { linesBackwards } from './lines-backwards.ts'
@@ -13,14 +14,14 @@ export interface ChainOptions {
   readonly name: string
   /** A file with so many bytes is followed by another one. */
   readonly fileBytes: number
-  /** Files whose last line is older are removed. */
-  readonly keepMs: number
   /** The oldest files are removed while all of the folder have more bytes. */
   readonly keepBytes: number
   readonly now: () => Date
 }
 
 const SLOTS_MAX = 1_000
+/** Ages are counted in days. */
+const LATE_MIN_MS = 60_000
 
 /** Where a chain goes on. */
 interface ChainTail {
@@ -44,6 +45,8 @@ export class AuditChain implements AsyncDisposable {
   #bytes: number
   #end: ChainEnd
   #day: string | undefined
+  /** When the last line was written, by the clock that dates lines and by one that never steps. */
+  #wrote: { readonly atMs: number; readonly monotonicMs: number } | undefined
   /** Something may stand behind #bytes that is no line. */
   #isTorn: boolean
   /** The file was removed by somebody: what is written to it is lost. */
@@ -81,7 +84,7 @@ export class AuditChain implements AsyncDisposable {
   async write(events: readonly string[]): Promise<void> {
     const at = this.#options.now()
     await this.#cutTorn()
-    await this.#turnOver(dayOf(at))
+    await this.#turnOver(at)
     let end = this.#end
     let text = ''
     for (const event of events) {
@@ -96,6 +99,7 @@ export class AuditChain implements AsyncDisposable {
     this.#bytes += data.length
     this.#end = end
     this.#day = dayOf(at)
+    this.#wrote = { atMs: at.getTime(), monotonicMs: performance.now() }
   }
 
   /** What was written survives a power cut. May run beside write(). */
@@ -120,21 +124,30 @@ export class AuditChain implements AsyncDisposable {
   }
 
   /** A new file for each day, and behind a full one: old ones can be removed as a whole. */
-  async #turnOver(day: string): Promise<void> {
-    const isOver = this.#bytes > 0 && (day !== this.#day || this.#bytes >= this.#options.fileBytes)
+  async #turnOver(at: Date): Promise<void> {
+    const isOver = this.#bytes > 0 && (dayOf(at) !== this.#day || this.#bytes >= this.#options.fileBytes)
     if (!isOver && !this.#isGone) return
     const { folder } = this.#options
     const next = auditFile(folder, this.#file.chain, this.#file.number + 1)
     if (!this.#isGone) await this.#handle.datasync()
     const handle = await open(next.path, 'wx', 0o600)
     const full = this.#handle
+    await this.#redate(full, at)
     this.#handle = handle
     this.#file = next
     this.#bytes = 0
     this.#isGone = false
     await full.close()
     await syncPath(folder)
-    await removeOld(this.#options)
+    await removeBeyond(folder, this.#options.keepBytes)
+  }
+
+  /** A file whose last line was written while the clock was late seems older than it is: its age is that of its time. */
+  async #redate(file: FileHandle, at: Date): Promise<void> {
+    if (this.#wrote === undefined) return
+    const writtenMs = at.getTime() - (performance.now() - this.#wrote.monotonicMs)
+    if (writtenMs - this.#wrote.atMs < LATE_MIN_MS) return
+    await file.utimes(writtenMs / 1_000, writtenMs / 1_000)
   }
 }
 
@@ -153,7 +166,7 @@ async function openSlot(options: ChainOptions, name: string): Promise<AuditChain
       const isNew = tail.bytes + tail.tornBytes === 0
       const handle = await open(tail.file.path, isNew ? 'w' : 'r+', 0o600)
       await syncPath(options.folder)
-      await removeOld(options)
+      await removeBeyond(options.folder, options.keepBytes)
       return new AuditChain(options, lock, { handle, tail })
     }
   } catch (error) {
@@ -194,68 +207,6 @@ async function lastLine(file: AuditFile) {
     return { read: readLine(bytes), endBytes: offset + bytes.length + 1, day }
   }
   return undefined
-}
-
-/**
- * Removes what is older than keepMs. The two newest files of a chain say where it goes on: they stay as long as somebody
- * may write it, and go with their lock when nobody has for so long. Processes whose names are used once (pods) would
- * otherwise leave their files for ever.
- */
-async function removeOld(options: ChainOptions): Promise<void> {
-  for (const [chain, files] of await listChains(options.folder)) {
-    const newest = files.slice(-2)
-    await removeWhileOld(files.slice(0, -2), options)
-    if (await isOld(newest.at(-1), options)) await removeLeft(chain, options)
-  }
-  await removeBeyond(options)
-}
-
-/** Removes the oldest files while there are more than keepBytes, save the two newest of each chain. */
-async function removeBeyond({ folder, keepBytes }: ChainOptions): Promise<void> {
-  const found = [...(await listChains(folder)).values()].flatMap((files) =>
-    files.map((file, index) => ({ file, isKept: index >= files.length - 2 })),
-  )
-  // Another process may remove a file at this moment.
-  const sized = await Promise.all(
-    found.map(async (entry) => ({ ...entry, written: await stat(entry.file.path).catch(() => undefined) })),
-  )
-  const removable = sized.filter(({ isKept }) => !isKept)
-  removable.sort((a, b) => (a.written?.mtimeMs ?? 0) - (b.written?.mtimeMs ?? 0))
-  let bytes = sized.reduce((sum, { written }) => sum + (written?.size ?? 0), 0)
-  for (const { file, written } of removable) {
-    if (bytes <= keepBytes) return
-    await unlink(file.path).catch(() => undefined)
-    bytes -= written?.size ?? 0
-  }
-}
-
-/** A chain that a living process has is locked, however long ago it wrote its last line. */
-async function removeLeft(chain: string, options: ChainOptions): Promise<void> {
-  const path = lockPath(options.folder, chain)
-  const lock = await lockFile(path)
-  if (lock === undefined) return
-  // A process may have written it and ended since we looked.
-  const files = (await listChains(options.folder)).get(chain) ?? []
-  if (await isOld(files.at(-1), options)) {
-    await removeWhileOld(files, options)
-    await unlink(path)
-  }
-  lock[Symbol.dispose]()
-}
-
-/** The oldest comes first. */
-async function removeWhileOld(files: readonly AuditFile[], options: ChainOptions): Promise<void> {
-  for (const file of files) {
-    if (!(await isOld(file, options))) return
-    // Another process may remove it at this moment.
-    await unlink(file.path).catch(() => undefined)
-  }
-}
-
-/** A file that is gone is not. */
-async function isOld(file: AuditFile | undefined, { keepMs, now }: ChainOptions): Promise<boolean> {
-  const written = file && (await stat(file.path).catch(() => undefined))
-  return written !== undefined && now().getTime() - written.mtimeMs >= keepMs
 }
 
 async function writeAll(handle: FileHandle, data: Uint8Array, position: number): Promise<void> {

@@ -6,8 +6,10 @@ import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { productVersion } from '../base/product-version.ts'
+import type { SharedTime } from '../base/shared-time.ts'
 import { AuditChain } from './audit-chain.ts'
 import { type AuditEvent, type AuditEventName, NOBODY } from './audit-events.ts'
+import { removeOldFiles } from './audit-expiry.ts'
 import { formatEvent } from './audit-line.ts'
 import { RefusalBudget } from './refusal-budget.ts'
 
@@ -50,6 +52,8 @@ const STALL_MS = 5_000
 const SYNC_MS = 1_000
 const DAY_MS = 86_400_000
 const RETRY_AFTER_S = 5
+/** Files are of a day each. */
+const EXPIRE_EVERY_MS = 3_600_000
 
 interface Waiting {
   readonly event: string
@@ -75,20 +79,20 @@ export class AuditLog implements AsyncDisposable {
   /** Since the last line, and since when. */
   #lost = { events: 0, since: '' }
   readonly #timer: NodeJS.Timeout
+  #expiryTimer: NodeJS.Timeout | undefined
+  #expiring: Promise<void> | undefined
   readonly #countLost: () => void
   readonly #refusals: RefusalBudget
 
   /** Fails with bad-config when nothing can be kept in the folder. */
   static async open(settings: AuditSettings, program: AuditProgram): Promise<AuditLog> {
-    const { folder, name, fileBytes, keepDays, keepBytes } = settings
+    const { folder, name, fileBytes, keepBytes } = settings
     const now = program.now ?? (() => new Date())
     try {
-      const keepMs = keepDays * DAY_MS
       const chain = await AuditChain.open({
         folder,
         name: `${name}.${program.kind}`,
         fileBytes,
-        keepMs,
         keepBytes,
         now,
       })
@@ -149,14 +153,37 @@ export class AuditLog implements AsyncDisposable {
     await this.#append(event).catch(() => undefined)
   }
 
+  /**
+   * From now on files that are older than `keepDays` are removed while this host agrees with others on the time: at once,
+   * before it resolves, and again each hour. Not before it is called: a program that starts knows only its own clock.
+   */
+  async expireBy(clock: SharedTime): Promise<void> {
+    this.#expiryTimer ??= setInterval(() => void this.#expireOnce(clock), EXPIRE_EVERY_MS).unref()
+    await this.#expireOnce(clock)
+  }
+
   /** Writes what waits. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
+    clearInterval(this.#expiryTimer)
+    await this.#expiring
     this.#own('audit.closed')
     await this.#writing
     await this.#syncing
     await this.#sync().catch((err: Error) => this.#log.error('audit.sync-failed', { err }))
     await this.#chain[Symbol.asyncDispose]()
+  }
+
+  /** One removal at a time. */
+  #expireOnce(clock: SharedTime): Promise<void> {
+    if (clock.distrust !== undefined) return Promise.resolve()
+    const { folder, keepDays } = this.#settings
+    this.#expiring ??= removeOldFiles(folder, clock.nowMs() - keepDays * DAY_MS)
+      .catch((err: Error) => this.#log.warn('audit.not-expired', { err }))
+      .finally(() => {
+        this.#expiring = undefined
+      })
+    return this.#expiring
   }
 
   /** The program's own events keep nobody from anything. */

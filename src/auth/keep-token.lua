@@ -1,10 +1,12 @@
 -- Notes a token that is about to be handed out, unless its user has too many. Forgets those that have expired.
 -- KEYS: the token; the user's by their expiry; all by their expiry
--- ARGV: id, the token as JSON, its expiry in ms, now in ms, limit of the user
+-- ARGV: id, the token as JSON, its expiry in ms, limit of the user
 -- Answers 1, or 0 when there are too many.
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', ARGV[4])
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', ARGV[4])
-if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[5]) then return 0 end
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', nowMs)
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', nowMs)
+if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then return 0 end
 redis.call('HSET', KEYS[1], 'token', ARGV[2])
 redis.call('PEXPIREAT', KEYS[1], ARGV[3])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])

@@ -4,6 +4,7 @@ import jwt from 'jsonwebtoken'
 import { type Bounds, type Caller, originOf } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Scope } from '../base/scopes.ts'
+import type { SharedTime } from '../base/shared-time.ts'
 import { boundsOf, joinBounds, type WrittenBounds } from './bounds.ts'
 import { type CompactToken, TOKEN_BYTES_MAX } from './compact-token.ts'
 import { readSessionClaims, SESSION_TYPE } from './session-claims.ts'
@@ -33,14 +34,22 @@ export interface NewToken {
   readonly issued: IssuedToken
 }
 
+export interface OwnTokensParts {
+  readonly keys: TokenKeys
+  readonly store: TokenStore
+  readonly clock: SharedTime
+}
+
 export class OwnTokens implements TrustedIssuer {
   readonly #keys: TokenKeys
   readonly #store: TokenStore
+  readonly #clock: SharedTime
   readonly #settings: OwnTokensSettings
 
-  constructor(keys: TokenKeys, store: TokenStore, settings: OwnTokensSettings) {
+  constructor({ keys, store, clock }: OwnTokensParts, settings: OwnTokensSettings) {
     this.#keys = keys
     this.#store = store
+    this.#clock = clock
     this.#settings = settings
   }
 
@@ -66,7 +75,7 @@ export class OwnTokens implements TrustedIssuer {
    */
   async issue(caller: Caller, wanted: WantedToken): Promise<NewToken> {
     const id = randomUUID()
-    const createdS = Math.floor(Date.now() / 1_000)
+    const createdS = Math.floor(this.#clock.nowMs() / 1_000)
     const issued: IssuedToken = {
       kind: 'token',
       id,

@@ -3,10 +3,12 @@ import { LRUCache } from 'lru-cache'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
+import type { SharedTime } from '../base/shared-time.ts'
 import type { RevokedToken, TokenStore } from './token-store.ts'
 
 export interface RevocationsOptions {
   readonly store: TokenStore
+  readonly clock: SharedTime
   readonly metrics: Metrics
   readonly log: Log
 }
@@ -21,6 +23,7 @@ const SIGNALS_MAX = 100_000
 
 export class Revocations implements AsyncDisposable {
   readonly #store: TokenStore
+  readonly #clock: SharedTime
   readonly #log: Log
   readonly #revoked = new Map<string, RevokedToken>()
   readonly #controllers = new LRUCache<string, AbortController>({ max: SIGNALS_MAX })
@@ -30,8 +33,9 @@ export class Revocations implements AsyncDisposable {
   #looking: Promise<void> | undefined
   #isFailing = false
 
-  private constructor({ store, metrics, log }: RevocationsOptions, look: number) {
+  private constructor({ store, clock, metrics, log }: RevocationsOptions, look: number) {
     this.#store = store
+    this.#clock = clock
     this.#log = log
     this.#look = look
     this.#timer = setInterval(() => this.#lookOnce(), LOOK_MS)
@@ -56,7 +60,7 @@ export class Revocations implements AsyncDisposable {
   /** Aborts when the token of this id is revoked. `expiresMs` is the expiry of whatever hangs on it. */
   signalOf(id: string, expiresMs: number): AbortSignal {
     const controller = this.#controllers.get(id) ?? new AbortController()
-    const neededMs = expiresMs - Date.now() + STREAM_MAX_MS
+    const neededMs = expiresMs - this.#clock.nowMs() + STREAM_MAX_MS
     const ttl = Math.max(neededMs, this.#controllers.getRemainingTTL(id))
     this.#controllers.set(id, controller, { ttl })
     return controller.signal
@@ -95,7 +99,7 @@ export class Revocations implements AsyncDisposable {
   }
 
   #forgetExpired(): void {
-    const beforeMs = Date.now() - CLOCKS_DIFFER_MS
+    const beforeMs = this.#clock.nowMs() - CLOCKS_DIFFER_MS
     for (const { id, expiresMs } of this.#revoked.values()) if (expiresMs < beforeMs) this.#revoked.delete(id)
   }
 }

@@ -6,6 +6,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { type Caller, markOf, type SessionCredential, UNBOUNDED } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
+import type { SharedTime } from '../base/shared-time.ts'
 import type { Revocations } from './revocations.ts'
 import { SESSION_TYPE, type SessionClaims } from './session-claims.ts'
 import type { TokenKeys } from './token-keys.ts'
@@ -23,6 +24,7 @@ export interface SessionsParts {
   readonly keys: TokenKeys
   readonly store: TokenStore
   readonly revocations: Revocations
+  readonly clock: SharedTime
 }
 
 /** A caller in their session. */
@@ -55,7 +57,7 @@ export class Sessions {
    */
   async begin(caller: Caller, path: string): Promise<OpenSession> {
     const origin = originFor(caller)
-    const nowS = Math.floor(Date.now() / 1_000)
+    const nowS = Math.floor(this.#parts.clock.nowMs() / 1_000)
     const endsS = Math.min(
       nowS + this.#settings.lifetimeS,
       origin.kind === 'token' ? Math.floor(origin.expiresMs / 1_000) : Number.POSITIVE_INFINITY,
@@ -102,7 +104,7 @@ export class Sessions {
   #sign(caller: Caller, session: SessionCredential): OpenSession {
     const { issuer, audience, idleS } = this.#settings
     const { id, origin, chain, endsMs, formToken, path } = session
-    const nowS = Math.floor(Date.now() / 1_000)
+    const nowS = Math.floor(this.#parts.clock.nowMs() / 1_000)
     const claims: SessionClaims = {
       iss: issuer,
       aud: audience,

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import { type Bounds, type Caller, markOf } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
+import type { SharedTime } from '../base/shared-time.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis } from '../redis/redis-connection.ts'
 import type { Grants } from './grants.ts'
@@ -30,12 +31,18 @@ const TICKET = /^[A-Za-z0-9_-]{43}$/
 const PER_USER_MAX = 1_000
 const KEEP = readFileSync(new URL('keep-ticket.lua', import.meta.url), 'utf8')
 
+export interface TicketsOptions extends TokenStoreOptions {
+  readonly clock: SharedTime
+}
+
 export class Tickets implements Disposable {
   readonly #redis: Redis
   readonly #prefix: string
   readonly #grants: Grants
+  readonly #clock: SharedTime
 
-  constructor({ redis, keyPrefix, log }: TokenStoreOptions, grants: Grants) {
+  constructor({ redis, keyPrefix, log, clock }: TicketsOptions, grants: Grants) {
+    this.#clock = clock
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:ticket`
     this.#grants = grants
@@ -46,11 +53,14 @@ export class Tickets implements Disposable {
   async issue({ name, bounds, credential }: Caller, target: string, lifetimeS: number): Promise<NewTicket> {
     const [id, ticket] = [randomUUID(), randomBytes(TICKET_BYTES).toString('base64url')]
     const ofToken = 'chain' in credential ? credential : undefined
-    const expiresMs = Math.min(Date.now() + lifetimeS * 1_000, ofToken?.expiresMs ?? Number.POSITIVE_INFINITY)
+    const expiresMs = Math.min(
+      this.#clock.nowMs() + lifetimeS * 1_000,
+      ofToken?.expiresMs ?? Number.POSITIVE_INFINITY,
+    )
     const chain = ofToken?.chain ?? []
     const kept: KeptTicket = { id, user: name, bounds, chain, expiresMs, mark: markOf(credential) }
     const keys = [this.#key(ticket, target), `${this.#prefix}:of:${name}`]
-    const values = [JSON.stringify(kept), id, expiresMs, Date.now(), PER_USER_MAX]
+    const values = [JSON.stringify(kept), id, expiresMs, PER_USER_MAX]
     const isKept = await this.#ask((redis) => redis.keepTicket(...keys, ...values))
     if (isKept === 1) return { id, ticket, expiresMs }
     throw new CapfleetError(

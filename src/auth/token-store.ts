@@ -7,6 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { Scope } from '../base/scopes.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import { redisTimeMs } from '../redis/redis-time.ts'
 
 /** A token as it was issued. */
 export interface IssuedToken {
@@ -66,7 +67,7 @@ export class TokenStore implements Disposable {
     const { id, user, expiresMs, parents } = token
     const most = parents.length > 0 ? BY_TOKENS_MAX : PER_USER_MAX
     const keys = [this.#key(id), this.#ofUser(user), `${this.#prefix}:all`]
-    const values = [id, JSON.stringify(token), expiresMs, Date.now(), most]
+    const values = [id, JSON.stringify(token), expiresMs, most]
     if ((await this.#ask((redis) => redis.keepToken(...keys, ...values))) === 1) return
     throw new CapfleetError(
       'user-quota',
@@ -92,7 +93,7 @@ export class TokenStore implements Disposable {
   /** The tokens of a user, or of all, newest first. Fails with scheduler-unavailable. */
   async list(user: string | undefined): Promise<readonly TokenRecord[]> {
     const key = user === undefined ? `${this.#prefix}:all` : this.#ofUser(user)
-    const ids = await this.#ask((redis) => redis.zrangebyscore(key, Date.now(), '+inf'))
+    const ids = await this.#ask(async (redis) => redis.zrangebyscore(key, await redisTimeMs(redis), '+inf'))
     const records = await Promise.all(ids.map((id) => this.find(id)))
     return records.filter((record) => record !== undefined).sort((a, b) => b.createdMs - a.createdMs)
   }
@@ -101,7 +102,7 @@ export class TokenStore implements Disposable {
   async revoke({ id, expiresMs }: RevokedToken): Promise<void> {
     const { revoked, byExpiry, last } = this.#revokedKeys
     const keys = [this.#key(id), revoked, byExpiry, last]
-    await this.#ask((redis) => redis.revokeToken(...keys, id, expiresMs, Date.now()))
+    await this.#ask((redis) => redis.revokeToken(...keys, id, expiresMs))
   }
 
   /**

@@ -5,6 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { Caller } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
+import type { SharedTime } from '../base/shared-time.ts'
 import { type CompactToken, readCompactToken, refusedToken } from './compact-token.ts'
 import type { Grants } from './grants.ts'
 import type { GrantedToken } from './token-claims.ts'
@@ -27,6 +28,8 @@ export interface TokenVerifierOptions {
   /** Each with an `issuer` of its own. */
   readonly issuers: readonly TrustedIssuer[]
   readonly grants: Grants
+  /** By which tokens expire. */
+  readonly clock: SharedTime
   readonly metrics: Metrics
 }
 
@@ -49,6 +52,7 @@ interface VerifiedToken {
 export class TokenVerifier {
   readonly #issuers: ReadonlyMap<string, TrustedIssuer>
   readonly #grants: Grants
+  readonly #clock: SharedTime
   readonly #count: (result: string) => void
   /**
    * Hashed with all tokens, so that how long a look-up takes tells nothing about one. A HMAC would tell as little, for
@@ -57,9 +61,10 @@ export class TokenVerifier {
   readonly #secret = randomBytes(32).toString('hex')
   readonly #verified = new LRUCache<string, VerifiedToken>({ max: VERIFIED_MAX })
 
-  constructor({ issuers, grants, metrics }: TokenVerifierOptions) {
+  constructor({ issuers, grants, clock, metrics }: TokenVerifierOptions) {
     this.#issuers = new Map(issuers.map((one) => [one.issuer, one]))
     this.#grants = grants
+    this.#clock = clock
     const verified = metrics.counter(
       'tokens_verified_total',
       'Requests with a bearer token or the cookie of a session, by what became of it: accepted, or why it was refused',
@@ -88,7 +93,8 @@ export class TokenVerifier {
   async #callerOf(token: string): Promise<Caller> {
     const name = hash('sha256', this.#secret + token, 'base64')
     const known = this.#verified.get(name)
-    const isKnown = known !== undefined && known.by.find(known.kid) === known.key && !hasExpired(known)
+    const isKnown =
+      known !== undefined && known.by.find(known.kid) === known.key && !hasExpired(known, this.#clock.nowMs())
     const { granted, ...signed } = isKnown ? known : await this.#verify(token)
     const giver = this.#grants.giverOf(granted.grant)
     if (isKnown && known.giver === giver) return known.caller
@@ -107,23 +113,27 @@ export class TokenVerifier {
     const key = by.find(kid)
     if (key === undefined)
       throw refusedToken('unknown-key', 'is signed with a key that its issuer does not have')
-    verifySignature(token, key, by)
+    verifySignature(token, key, { by, nowMs: this.#clock.nowMs() })
     return { by, kid, key, granted: by.read(read) }
   }
 }
 
-function hasExpired({ granted: { grant } }: VerifiedToken): boolean {
-  return Date.now() >= grant.expiresMs + CLOCK_TOLERANCE_S * 1_000
+function hasExpired({ granted: { grant } }: VerifiedToken, nowMs: number): boolean {
+  return nowMs >= grant.expiresMs + CLOCK_TOLERANCE_S * 1_000
 }
 
-function verifySignature(token: string, { key, algorithms }: VerificationKey, by: TrustedIssuer): void {
-  const { issuer, audience } = by
+function verifySignature(
+  token: string,
+  { key, algorithms }: VerificationKey,
+  { by: { issuer, audience }, nowMs }: { readonly by: TrustedIssuer; readonly nowMs: number },
+): void {
   try {
     jwt.verify(token, key, {
       algorithms: [...algorithms],
       issuer,
       audience,
       clockTolerance: CLOCK_TOLERANCE_S,
+      clockTimestamp: Math.floor(nowMs / 1_000),
     })
   } catch (error) {
     if (error instanceof jwt.TokenExpiredError) throw refusedToken('expired', 'has expired')

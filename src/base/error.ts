@@ -164,6 +164,12 @@ export const ERROR_KINDS = {
     retry: true,
     blame: 'device',
   },
+  'device-replaced': {
+    status: 502,
+    title: 'Another appliance answers under the name of a device',
+    retry: true,
+    blame: 'device',
+  },
   'device-rejected': {
     status: 502,
     title: "A device refused the gateway's own request",

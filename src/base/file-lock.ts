@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
+import { isFullDisk } from './full-disk.ts'
 
 /** flock(1) says by this exit status that somebody else holds the lock. */
 const STATUS_TAKEN = 1
@@ -52,7 +53,7 @@ function tellHolder(descriptor: number): void {
     ftruncateSync(descriptor)
     writeSync(descriptor, `${process.pid}\n`)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    if (!isFullDisk(error)) throw error
   }
 }
 

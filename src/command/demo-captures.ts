@@ -1,8 +1,8 @@
 /** Fills the stores of the demo fleet: with generated traffic, or with the user's own files. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import type { ImportedCapture } from '../../appliance/link/import-request.ts'
 import { RecorderClient } from '../../appliance/link/recorder-client.ts'
-import type { CaptureRecord } from '../../appliance/store/capture-record.ts'
 import { CapfleetError } from '../base/error.ts'
 import { writeSiteTraffic } from '../demo-traffic/site-traffic.ts'
 import type { CaptureRange } from './demo-guide.ts'
@@ -110,7 +110,7 @@ export async function loadImportedFiles(
 /** The first capture with packets is the one to show. */
 function widened(
   range: CaptureRange | undefined,
-  { name, packets, startNs, endNs }: CaptureRecord,
+  { name, packets, startNs, endNs }: ImportedCapture,
   device: string,
 ): CaptureRange | undefined {
   if (packets === 0n) return range

@@ -1,8 +1,7 @@
 import { basename, resolve } from 'node:path'
-import type { ImportWatch } from '../../appliance/link/import-request.ts'
+import type { ImportedCapture, ImportWatch } from '../../appliance/link/import-request.ts'
 import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { refuseWhereNoStoreIs, withRecorder } from '../../appliance/recorder-session.ts'
-import type { CaptureRecord } from '../../appliance/store/capture-record.ts'
 import { CapfleetError } from '../base/error.ts'
 import { describeError } from '../base/program.ts'
 import { createProgressBar } from './progress-bar.ts'
@@ -62,7 +61,7 @@ export async function importFiles(
 
 export interface ImportOutcome {
   /** undefined: nothing was imported. */
-  readonly record: CaptureRecord | undefined
+  readonly record: ImportedCapture | undefined
   /** Files, or ends of files, that are not in the capture. */
   readonly losses: number
 }
@@ -101,7 +100,7 @@ export async function importAsCapture(
   recorder: RecorderClient,
   job: ImportJob,
   signal: AbortSignal,
-): Promise<CaptureRecord> {
+): Promise<ImportedCapture> {
   const bar = createProgressBar(`import ${job.name}`)
   const onProgress: ImportWatch['onProgress'] = ({ inputBytes, totalInputBytes }) =>
     bar.update(Number(inputBytes), Number(totalInputBytes))
@@ -120,7 +119,7 @@ export async function importAsCapture(
   return record
 }
 
-function describeDamage({ file, offset, compressed, message }: CaptureRecord['damages'][number]): string {
+function describeDamage({ file, offset, compressed, message }: ImportedCapture['damages'][number]): string {
   if (offset === 0n) return `${file} is left out: ${message}`
   const where = `offset ${offset}${compressed ? ' of the decompressed data' : ''}`
   return `${file} is damaged at ${where}: ${message}; the packets before are imported`

@@ -39,6 +39,9 @@ export const CAPTURE_STATUS = z.object({
   CaptureName: text,
   State: z.enum(['idle', 'starting', 'running', 'rolling', 'stopping', 'error']),
   Message: text.describe('Why the capture does not run as it should'),
+  ClockHold: text.describe(
+    'Why nothing is removed by its age: clock-stepped, clock-unconfirmed; empty when the clock is trusted',
+  ),
   Scheduled: boolean,
   ScheduleName: text,
   StartTS: nanoseconds,
@@ -96,7 +99,7 @@ const captureItem = {
   EndTS: nanoseconds,
   PacketCnt: decimal,
   ByteCnt: decimal,
-  State: z.enum(['active', 'closed', 'trimmed']),
+  State: z.enum(['active', 'closed', 'trimmed', 'damaged']),
   ValidPct: z.number().describe('How much of it retention has left'),
 }
 
@@ -113,7 +116,7 @@ export const FLEET_CAPTURE_LIST = z.object({
   List: z.array(z.object({ ...captureItem, Device: text })),
   Unreachable: z
     .array(z.object({ Device: text, code: text, detail: text }))
-    .describe('Devices that did not answer'),
+    .describe('Devices that did not answer, or not to the end: captures of theirs are missing'),
   Next: text.optional().describe('After= of the next page'),
 })
 

@@ -34,7 +34,13 @@ import {
   TIME_SPLIT_PARAMETERS,
 } from './device-parameters.ts'
 import { type Answer, type Endpoint, json } from './endpoint.ts'
-import { CAPFLEET_CALLER, DOWNLOAD_HEADERS, DOWNLOAD_TRAILERS, LAST_EVENT_ID } from './headers.ts'
+import {
+  CAPFLEET_CALLER,
+  CAPFLEET_LIST_PARAMETERS,
+  DOWNLOAD_HEADERS,
+  DOWNLOAD_TRAILERS,
+  LAST_EVENT_ID,
+} from './headers.ts'
 import {
   IO_STATISTICS,
   PORT_STATISTICS,
@@ -303,6 +309,7 @@ export const DEVICE_API = {
       {
         says: 'The captures.',
         bodies: { 'application/json': { name: 'CaptureList', schema: CAPTURE_LIST }, 'text/csv': 'text' },
+        headers: [CAPFLEET_LIST_PARAMETERS],
       },
     ],
     errors: ['unknown-capture', ...STORE_ERRORS],

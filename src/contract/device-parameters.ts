@@ -17,6 +17,11 @@ import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from '../query/s
 
 /** /stream/list, of a device and of the fleet. */
 export const LIST_PARAMETERS = {
+  captureName: {
+    name: 'StreamName',
+    says: 'Lists the capture of this full name; where a device has none, its captures of this base name.',
+    type: CAPTURE_NAME_TYPE,
+  },
   limit: {
     name: 'Limit',
     says: 'Lists so many captures at most.',

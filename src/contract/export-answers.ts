@@ -61,6 +61,10 @@ export const EXPORT = z.object({
     ratio: z.number().nullable().describe('From 0 to 1'),
     bytesPerSecond: z.number().nullable(),
     etaMs: integer.nullable(),
+    waiting: z
+      .object({ device: text, detail: text })
+      .nullable()
+      .describe('Why the time that comes next is not fetched yet: its device has not reached the end of it'),
   }),
   devices: z.array(
     z.object({

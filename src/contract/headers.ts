@@ -51,7 +51,14 @@ export const CAPFLEET_IGNORED: HeaderRow = {
 
 export const CAPFLEET_UNREACHABLE: HeaderRow = {
   name: 'Capfleet-Unreachable',
-  says: 'Devices that did not answer.',
+  says: 'Devices that did not answer. A list of more than 10,000 captures may name further ones in `Unreachable`.',
+}
+
+export const CAPFLEET_LIST_PARAMETERS: HeaderRow = {
+  name: 'Capfleet-List-Parameters',
+  says:
+    'The parameters by which the device can choose captures, separated by commas. A gateway asks a device that does not ' +
+    'send this header for its whole list.',
 }
 
 /** Of the 200 of a download. */

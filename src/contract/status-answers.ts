@@ -1,5 +1,6 @@
 /** The answers of a device that tell of the machine, as schemas. */
 import { z } from 'zod'
+import { CLOCK_DISTRUSTS } from '../base/shared-time.ts'
 import { decimal, each, exact, integer, nanoseconds, numbered, unavailable } from './schema-parts.ts'
 
 const text = z.string()
@@ -22,6 +23,11 @@ export const READINESS = z.object({
   ),
   devicesKnown: boolean.optional().describe('Of a gateway: whether each discovery has told of its devices'),
   schedulerReachable: boolean.optional().describe('Of a gateway: whether Redis answers'),
+  clockDistrust: z
+    .enum(CLOCK_DISTRUSTS)
+    .nullable()
+    .optional()
+    .describe('Of a gateway: why nothing is removed for its age now; null when the clocks agree'),
 })
 
 export const VERSION = z.object({

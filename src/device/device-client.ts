@@ -124,7 +124,8 @@ export class DeviceClient {
 
   /**
    * The list of a 200 answer, {..., "List":[{...}, ...]}, however long: gives the texts of its entries as
-   * they come and returns the members beside them. Fails like getJson; also after some entries.
+   * they come and returns the members beside them. The first batch is empty and comes with the head of the answer, before
+   * anything of its body is read. Fails like getJson; also after some entries.
    */
   async *getList(
     target: string,
@@ -133,6 +134,7 @@ export class DeviceClient {
   ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
     using _place = await this.#questions.acquire(signal)
     using answer = await this.#openQuestion(target, { bytesMax, signal, ...(onHeaders && { onHeaders }) })
+    yield []
     const list = new JsonList()
     let entries = 0
     try {

@@ -43,6 +43,15 @@ export function deviceVanished(device: string, since: Date): CapfleetError {
   )
 }
 
+/** Another appliance answers under the name of the device. */
+export function deviceReplaced(device: string): CapfleetError {
+  return new CapfleetError(
+    'device-replaced',
+    `device ${device} is another appliance than when this was ordered, with other packets; bring the former one back, or order again`,
+    { members: { devices: [device] } },
+  )
+}
+
 /** The device ended its answer before its end. */
 export function deviceBrokeOff(device: string): CapfleetError {
   return new CapfleetError('device-unreachable', `device ${device} closed the connection inside its answer`, {

@@ -107,6 +107,8 @@ const RESPONSE_HEADERS = [
 
 const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
 
+const PARAMETER_NAMES = /^[A-Za-z]{1,32}(, [A-Za-z]{1,32}){0,31}$/
+
 /** The API of the devices knows no other method for what POST and DELETE mean here. */
 export function methodOf({ method }: IncomingMessage): 'GET' | 'HEAD' {
   return method === 'HEAD' ? 'HEAD' : 'GET'
@@ -152,6 +154,8 @@ export function passHead(
   if (ignored.length > 0) res.setHeader('Capfleet-Ignored', ignoredNames(ignored))
   const timeZone = headers['capfleet-time-zone']?.toString() ?? ''
   if (ZONE_NAME.test(timeZone)) res.setHeader('Capfleet-Time-Zone', timeZone)
+  const listParameters = headers['capfleet-list-parameters']?.toString() ?? ''
+  if (PARAMETER_NAMES.test(listParameters)) res.setHeader('Capfleet-List-Parameters', listParameters)
   keepFromBrowser(status, String(headers['content-type'] ?? ''), res)
   res.statusCode = status
 }

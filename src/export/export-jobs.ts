@@ -143,6 +143,16 @@ export class ExportJobs implements AsyncDisposable {
     await askRedis(() => this.upkeep.upsertJobScheduler(schedulerId(id), rule, job))
   }
 
+  /** Has one worker look for what was lost, missed or has expired. Harmless while that is ordered already. */
+  async sweep(): Promise<void> {
+    await askRedis(() => this.upkeep.add('sweep', {}, { jobId: 'sweep', ...GONE_AT_ONCE }))
+  }
+
+  /** Earlier versions had BullMQ order sweeps. */
+  async dropSweepRule(): Promise<void> {
+    await askRedis(() => this.upkeep.removeJobScheduler('sweep'))
+  }
+
   async dropSchedule(id: string): Promise<void> {
     await askRedis(() => this.upkeep.removeJobScheduler(schedulerId(id)))
   }

@@ -1,6 +1,8 @@
 /** What was ordered: everything that an export is made of, as plain JSON that a worker reads back. */
 import { randomUUID } from 'node:crypto'
 import type { Quota } from '../base/caller.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import { type DeviceIdentity, identityOf } from '../fleet/health/device-identity.ts'
 import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import { type PlanFacts, planFacts } from '../fleet/plan-facts.ts'
@@ -15,6 +17,8 @@ export interface ExportOrder {
   readonly user: string
   readonly createdMs: number
   readonly plan: KeptPlan
+  /** Which appliances its devices were when it was ordered, by name. */
+  readonly identities?: Readonly<Record<string, DeviceIdentity>>
   readonly dedupNs: string | null
   /** Whether timestamps are corrected by the clock offset of their device. */
   readonly align: boolean
@@ -32,25 +36,29 @@ export interface ExportOrder {
 
 export interface Ordering {
   readonly plan: DownloadPlan
+  readonly fleet: Pick<Fleet, 'find'>
   readonly options: Pick<GatewayOptions, 'dedupNs' | 'align'>
   readonly exported: ExportOptions
   /** The target where the order names none. */
   readonly defaultTarget: string
   readonly user: string
+  /** By the time of all gateways and workers. */
+  readonly createdMs: number
   readonly quotas?: readonly Quota[] | undefined
   readonly scheduleId?: string
 }
 
 /** Fails with bad-parameter for what an export cannot be. */
 export function orderOf(ordering: Ordering): ExportOrder {
-  const { plan, options, exported, defaultTarget, user, quotas = [], scheduleId } = ordering
+  const { plan, fleet, options, exported, defaultTarget, user, createdMs, quotas = [], scheduleId } = ordering
   refuseImpossible(plan.query, exported)
   const decimal = (value: bigint | undefined) => (value === undefined ? null : String(value))
   return {
     id: randomUUID(),
     user,
-    createdMs: Date.now(),
+    createdMs,
     plan: keepPlan(plan),
+    identities: identitiesOf(plan, fleet),
     dedupNs: decimal(options.dedupNs),
     align: options.align,
     partTimeNs: decimal(exported.partTimeNs),
@@ -61,6 +69,17 @@ export function orderOf(ordering: Ordering): ExportOrder {
     ...(quotas.length > 0 ? { quotas } : {}),
     scheduleId: scheduleId ?? null,
   }
+}
+
+function identitiesOf(
+  { steps }: DownloadPlan,
+  fleet: Ordering['fleet'],
+): Readonly<Record<string, DeviceIdentity>> {
+  const known = steps.flatMap(({ device }): [string, DeviceIdentity][] => {
+    const member = fleet.find(device)
+    return member === undefined ? [] : [[device, identityOf(member)]]
+  })
+  return Object.fromEntries(known)
 }
 
 /** The target that is named, or the first one. Fails with bad-parameter for one that is not configured. */

@@ -16,6 +16,13 @@ export interface ReportedFailure {
   readonly detail: string
 }
 
+/** Why an export has not begun to fetch the time that comes next. */
+export interface Waiting {
+  /** The device that is waited for. */
+  readonly device: string
+  readonly detail: string
+}
+
 /** A half-open range of time of which a device's packets are not in the files. */
 export interface Hole {
   readonly fromNs: string
@@ -89,6 +96,14 @@ export interface FileHeader {
   readonly nanoseconds: boolean
 }
 
+/** How far the files of a piece have been read that is filled. */
+export interface KeptPlace {
+  /** From 0. */
+  readonly file: number
+  /** Of its records, before compression. */
+  readonly bytes: number
+}
+
 /** How a piece of the ordered time is fetched. */
 export interface Measured {
   /** Devices whose packets are left out, because they could not be asked. */
@@ -120,6 +135,8 @@ export interface Checkpoint {
   readonly offsetsNs: Readonly<Record<string, string>> | null
   readonly fetchedBytes: string
   readonly estimatedBytes: string | null
+  /** While holes are filled: what of the present piece's files is in the new ones already. */
+  readonly kept?: KeptPlace
 }
 
 /** What a partial export was before its holes began to be filled: it is so again when that fails. */
@@ -143,7 +160,10 @@ export interface ExportRecord {
   readonly startedMs: number | undefined
   readonly endedMs: number | undefined
   readonly expiresMs: number | undefined
+  /** Its user has removed it: it is not there any more, and a worker removes its files. */
+  readonly isRemoved: boolean
   readonly error: ReportedFailure | undefined
+  readonly waiting: Waiting | undefined
   readonly files: readonly ExportedFile[]
   /** Present while its holes are being filled. */
   readonly base: FillBase | undefined
@@ -162,7 +182,7 @@ export function keptFiles({ state, files, base }: ExportRecord): readonly Export
 }
 
 /** As GET shows it. */
-export function shownExport(record: ExportRecord, nowMs = Date.now()): Record<string, unknown> {
+export function shownExport(record: ExportRecord, nowMs: number): Record<string, unknown> {
   const { order, state } = record
   return {
     id: order.id,
@@ -205,6 +225,7 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
     ratio,
     bytesPerSecond: elapsedMs > 0 && fetched > 0 ? Math.round(fetched / (elapsedMs / 1_000)) : null,
     etaMs: stage === 'ended' ? null : leftMs,
+    waiting: stage === 'ended' ? null : (record.waiting ?? null),
   }
 }
 

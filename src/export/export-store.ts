@@ -9,6 +9,7 @@ import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import { redisTimeMs } from '../redis/redis-time.ts'
 import type { ExportOrder } from './export-order.ts'
 import {
   type Checkpoint,
@@ -19,7 +20,9 @@ import {
   type ExportState,
   type FillBase,
   type ReportedFailure,
+  type Waiting,
 } from './export-record.ts'
+import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
   readonly redis: RedisTarget
@@ -49,8 +52,11 @@ export interface ExportChange {
   readonly startedMs?: number
   readonly endedMs?: number
   readonly expiresMs?: number
+  readonly isRemoved?: true
   /** null: it had one and has none any more. */
   readonly error?: ReportedFailure | null
+  /** null: it waits no longer. */
+  readonly waiting?: Waiting | null
   readonly files?: readonly ExportedFile[]
   /** null: nothing is filled any more. */
   readonly base?: FillBase | null
@@ -269,13 +275,23 @@ export class ExportStore implements AsyncDisposable {
   /** A worker is there; it has to say so again within `forMs`. */
   async seeWorker(name: string, forMs: number): Promise<void> {
     const key = `${this.#prefix}:workers`
-    await askRedis(() =>
-      this.#redis
+    await askRedis(async () => {
+      const nowMs = await redisTimeMs(this.#redis)
+      await this.#redis
         .multi()
-        .zadd(key, Date.now() + forMs, name)
-        .zremrangebyscore(key, 0, Date.now())
-        .exec(),
-    )
+        .zadd(key, nowMs + forMs, name)
+        .zremrangebyscore(key, 0, nowMs)
+        .exec()
+    })
+  }
+
+  /** How often workers have swept. */
+  async sweeps(): Promise<number> {
+    return Number(await askRedis(() => this.#redis.get(`${this.#prefix}:sweeps`)))
+  }
+
+  async countSweep(): Promise<void> {
+    await askRedis(() => this.#redis.incr(`${this.#prefix}:sweeps`))
   }
 
   async leaveWorker(name: string): Promise<void> {
@@ -283,7 +299,9 @@ export class ExportStore implements AsyncDisposable {
   }
 
   workers(): Promise<number> {
-    return askRedis(() => this.#redis.zcount(`${this.#prefix}:workers`, Date.now(), '+inf'))
+    return askRedis(async () =>
+      this.#redis.zcount(`${this.#prefix}:workers`, await redisTimeMs(this.#redis), '+inf'),
+    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -332,9 +350,6 @@ export class ExportStore implements AsyncDisposable {
   }
 }
 
-/** Of schedules, too. */
-export const EXPORT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
 
 /** defineCommand() cannot tell the types what it defined. */
@@ -376,7 +391,9 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
     startedMs: number(fields.startedMs),
     endedMs: number(fields.endedMs),
     expiresMs: number(fields.expiresMs),
+    isRemoved: fields.isRemoved === 'true',
     error: parsed<ReportedFailure>(fields.error),
+    waiting: parsed<Waiting>(fields.waiting),
     files: parsed<ExportedFile[]>(fields.files) ?? [],
     base: parsed<FillBase>(fields.base),
     fills: number(fields.fills) ?? 0,

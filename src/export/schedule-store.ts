@@ -9,13 +9,13 @@ import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis } from '../redis/redis-connection.ts'
 import type { ReportedFailure } from './export-record.ts'
 import {
-  EXPORT_ID,
   type ExportStoreOptions,
   type Idempotency,
   KEY_KEPT_MS,
   otherOrder,
   type RunNote,
 } from './export-store.ts'
+import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface Schedule extends CronRule {
   readonly id: string

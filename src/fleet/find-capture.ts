@@ -1,55 +1,52 @@
 import { CapfleetError } from '../base/error.ts'
 import { nearestNames } from '../query/nearest-names.ts'
-import type { CaptureList, UnreachableDevice } from './capture-lists.ts'
+import type { UnreachableDevice } from './ask-members.ts'
+import type { Holding } from './device-captures.ts'
 
-/** What follows a base name in a full name: date, time, and a number when there are several. */
-const START_SUFFIX = /^_\d{8}_\d{4}(_\d+)*$/
+/** Whether a device holds the capture. */
+export interface DeviceHolding {
+  readonly device: string
+  readonly match: Holding['match']
+}
 
 /**
- * The one device that holds the capture `name`: a full name, or a base name that stands for the
- * device's newest. Fails with ambiguous-capture, unknown-capture, or the error of a device that
- * could not be asked when no other one has it.
+ * The one device that holds the capture `name`: a full name, or a base name that stands for the device's newest. Undefined
+ * when none of these devices does. Fails with ambiguous-capture.
  */
-export function findCapture(
-  name: string,
-  {
-    lists,
-    unreachable,
-  }: { readonly lists: readonly CaptureList[]; readonly unreachable: readonly UnreachableDevice[] },
-): string {
-  const exact = holdersOf(lists, (captureName) => captureName === name)
-  const holders = exact.length > 0 ? exact : holdersOf(lists, (captureName) => isStartOf(name, captureName))
-  const [only, ...others] = holders
-  if (only !== undefined && others.length === 0) return only
-  if (only !== undefined) {
-    throw new CapfleetError(
-      'ambiguous-capture',
-      `the capture ${name} is on several devices (${holders.join(', ')}); choose one by Device=`,
-      { param: 'StreamName', members: { candidates: holders } },
-    )
-  }
-  const [missing] = unreachable
-  if (missing !== undefined) throw missing.error
-  throw unknownCapture(name, lists)
-}
-
-function holdersOf(lists: readonly CaptureList[], matches: (name: string) => boolean): string[] {
-  return lists.filter((list) => list.captures.some(({ name }) => matches(name))).map((list) => list.device)
-}
-
-function isStartOf(base: string, captureName: string): boolean {
-  return captureName.startsWith(base) && START_SUFFIX.test(captureName.slice(base.length))
-}
-
-/** How many names are compared with one that is unknown: each takes microseconds, and devices hold any number. */
-const COMPARED_MAX = 10_000
-
-function unknownCapture(name: string, lists: readonly CaptureList[]): CapfleetError {
-  const newest = lists.flatMap(({ captures }) => captures.slice(0, COMPARED_MAX))
-  const near = nearestNames(
-    name,
-    newest.slice(0, COMPARED_MAX).map((capture) => capture.name),
+export function holderOf(name: string, holdings: readonly DeviceHolding[]): string | undefined {
+  const devicesWith = (wanted: Holding['match']) =>
+    holdings.filter(({ match }) => match === wanted).map(({ device }) => device)
+  const full = devicesWith('full')
+  const holders = full.length > 0 ? full : devicesWith('base')
+  if (holders.length <= 1) return holders[0]
+  throw new CapfleetError(
+    'ambiguous-capture',
+    `the capture ${name} is on several devices (${holders.join(', ')}); choose one by Device=`,
+    { param: 'StreamName', members: { candidates: holders } },
   )
+}
+
+/** How many devices a message names. */
+const NAMED_MAX = 8
+
+/** Says that the capture is on none of the devices that answered, and which did not. REQUIRES: there is one. */
+export function holderUnknown(name: string, unreachable: readonly UnreachableDevice[]): CapfleetError {
+  const [first] = unreachable
+  if (first === undefined) throw new Error('all devices have answered')
+  const devices = unreachable.map(({ device }) => device)
+  const more = devices.length > NAMED_MAX ? ` and ${devices.length - NAMED_MAX} more` : ''
+  const named = `${devices.slice(0, NAMED_MAX).join(', ')}${more}`
+  const { code, message, details } = first.error
+  return new CapfleetError(
+    code,
+    `no device that answered has a capture ${name}; whether ${named} ${devices.length === 1 ? 'has' : 'have'} it is unknown: ${message}`,
+    { param: 'StreamName', retryAfterS: details.retryAfterS, members: { devices }, cause: first.error },
+  )
+}
+
+/** Says that no device has the capture; `names` are some that they have. */
+export function unknownCapture(name: string, names: readonly string[]): CapfleetError {
+  const near = nearestNames(name, names)
   const hint = near.length === 0 ? '/stream/list shows all' : `did you mean ${near.join(', ')}?`
   return new CapfleetError('unknown-capture', `no device has a capture ${name}; ${hint}`, {
     param: 'StreamName',

@@ -2,7 +2,7 @@ import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Device } from '../device/device.ts'
 import { DeviceClient, type ListLimits } from '../device/device-client.ts'
-import { CaptureListCache } from './capture-list-cache.ts'
+import { DeviceCaptures } from './device-captures.ts'
 import { discoveryPending } from './discovery-pending.ts'
 import { DeviceBreaker } from './health/device-breaker.ts'
 import { DeviceHealth, type HealthReport } from './health/device-health.ts'
@@ -16,19 +16,21 @@ export interface FleetMember {
   readonly client: DeviceClient
   readonly health: DeviceHealth
   readonly breaker: DeviceBreaker
-  readonly captures: CaptureListCache
+  readonly captures: DeviceCaptures
 }
 
 export interface FleetOptions {
   readonly connectTimeoutMs: number
   /** A device that sends nothing for so long has failed. */
   readonly idleTimeoutMs: number
-  /** How long the device may take to answer a probe, or for a list. */
+  /** How long the device may take to answer a probe, to begin a list, and for each MiB of a list. */
   readonly probeTimeoutMs: number
+  /** How long the device may take for a whole list. */
+  readonly listTimeoutMs: number
   readonly probeIntervalMs: number
   /** How many failed probes in a row make the gateway give the device up until it answers one. */
   readonly failuresMax: number
-  /** The largest list that is taken of a device. */
+  /** The largest answer to a question for its captures that is taken of a device. */
   readonly lists: ListLimits
   /** How many large answers are read at the same time, over all devices. */
   readonly largeAnswersMax: number
@@ -179,8 +181,8 @@ export class Fleet implements AsyncDisposable {
   }
 
   #open(device: Device): FleetMember {
-    const { connectTimeoutMs, idleTimeoutMs, probeTimeoutMs, probeIntervalMs, failuresMax, lists, log } =
-      this.#options
+    const { connectTimeoutMs, idleTimeoutMs, probeTimeoutMs, listTimeoutMs, lists } = this.#options
+    const { probeIntervalMs, failuresMax, log } = this.#options
     const onHiddenText = (text: string) => log.info('device.refused', { device: device.name, said: text })
     const client = new DeviceClient(device, { connectTimeoutMs, idleTimeoutMs, onHiddenText })
     const breaker = new DeviceBreaker({
@@ -210,9 +212,11 @@ export class Fleet implements AsyncDisposable {
       client,
       health,
       breaker,
-      captures: new CaptureListCache(client, breaker, {
+      captures: new DeviceCaptures(client, breaker, {
+        ...lists,
         timeoutMs: probeTimeoutMs,
-        reading: { ...lists, largeAnswers: this.largeAnswers },
+        totalMs: listTimeoutMs,
+        largeAnswers: this.largeAnswers,
       }),
     }
   }

@@ -52,7 +52,8 @@ export interface GatewayParts {
 }
 
 /** What the handlers of exports work with. */
-export interface ExportHandling extends Pick<ExportParts, 'store' | 'schedules' | 'jobs' | 'targets'> {
+export interface ExportHandling
+  extends Pick<ExportParts, 'store' | 'schedules' | 'clock' | 'jobs' | 'targets'> {
   readonly changes: ExportChanges
   /** Whether there is anybody to make them. */
   readonly isEnabled: boolean

@@ -39,5 +39,6 @@ export async function ready(ctx: RouteContext, parts: GatewayParts): Promise<voi
     devicesKnown: isComplete,
     insecure: parts.isInsecure,
     schedulerReachable: parts.downloads.leases.reachable,
+    clockDistrust: parts.exports.clock.distrust ?? null,
   }
 }

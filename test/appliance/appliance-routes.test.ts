@@ -124,7 +124,7 @@ test('unknown paths, methods and captures are told apart', async () => {
   ] as const
   const METHODS: Readonly<Record<string, string>> = {
     '/stream/list': 'GET, HEAD',
-    '/pcap/del?StreamName=big': 'GET',
+    '/pcap/del?StreamName=big': 'GET, DELETE',
   }
   for (const [method, path, status, code] of cases) {
     const answer = await appliance.get(path, { method })
@@ -223,6 +223,12 @@ describe('/stream/list', () => {
     assert.deepEqual(await names('?After=big&Limit=1'), ['listed1'])
     assert.deepEqual((await names('?To=1001')).toSorted(), ['listed1', 'listed2'])
     assert.deepEqual(await names('?From=2001'), ['big'])
+    assert.deepEqual(await names('?StreamName=listed1'), ['listed1'])
+    assert.deepEqual(await names('?StreamName=listed'), [], 'no capture was started by that name')
+    const second = (await list('?After=big&Limit=1')).List[0]
+    assert.deepEqual((await list('?StreamName=listed1')).List, [second], 'its id is its place among all')
+    const { headers } = await appliance.get('/stream/list')
+    assert.equal(headers['capfleet-list-parameters'], 'StreamName, Limit, After, From, To, Format')
     const csv = (await appliance.get('/stream/list?Format=csv')).body.toString().split('\n')
     assert.equal(csv[0], 'StreamName,StartTS,EndTS,PacketCnt,ByteCnt,State,Type,Desc')
     assert.ok(csv.some((line) => /^listed1,1000,2001,2,\d+,closed,import,$/.test(line)))

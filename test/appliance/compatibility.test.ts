@@ -71,7 +71,7 @@ test('3. ULL, &&, a trailing & and rand= are accepted on every path', async () =
     '/pcap/del': 'StreamName=nosuch',
     '/sysmaster/capture_start': 'StreamName=ull',
   }
-  for (const { path } of APPLIANCE_ROUTES) {
+  for (const { path } of APPLIANCE_ROUTES.filter(({ method }) => method === 'GET')) {
     const query =
       parameters[path] ??
       `StreamName=${FULL_NAME}&&Start=${START_NS}ULL&Stop=${START_NS + 1n}ULL&TSBegin=${START_NS}ULL&TSEnd=${START_NS + 1n}ULL`
@@ -191,7 +191,7 @@ describe('11. four downloads at a time', () => {
     using held = new DisposableStack()
     const answers = await Promise.all(Array.from({ length: 4 }, () => appliance.open(SINGLE)))
     for (const answer of answers) held.use(answer)
-    await eventually(async () => (await appliance.slotsUsed()) === 4, { limitMs: 10_000, message: 'four' })
+    await eventually(async () => (await appliance.slotsUsed()) === 4, { message: 'four' })
     const fifth = await appliance.get('/pcap/single?StreamName=big')
     assert.deepEqual([fifth.status, fifth.json().code], [503, 'download-slots-exhausted'])
     assert.match(fifth.headers['retry-after'] ?? '', /^\d+$/)
@@ -209,10 +209,10 @@ describe('11. four downloads at a time', () => {
     let tookMs = Number.POSITIVE_INFINITY
     for (let round = 0; round < 5 && tookMs >= 1_000; round++) {
       const answer = await appliance.open(SINGLE)
-      await eventually(async () => (await appliance.slotsUsed()) === 1, { limitMs: 10_000, message: 'one' })
+      await eventually(async () => (await appliance.slotsUsed()) === 1, { message: 'one' })
       const leftMs = performance.now()
       answer[Symbol.dispose]()
-      await eventually(async () => (await appliance.slotsUsed()) === 0, { limitMs: 10_000, message: 'none' })
+      await eventually(async () => (await appliance.slotsUsed()) === 0, { message: 'none' })
       tookMs = performance.now() - leftMs
     }
     assert.ok(tookMs < 1_000, `${tookMs} ms`)

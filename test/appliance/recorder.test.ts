@@ -13,8 +13,9 @@ import { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { startRecorder } from '../../appliance/recorder.ts'
 import { withRecorder } from '../../appliance/recorder-session.ts'
 import { captureConfigSchema } from '../../appliance/settings/capture-config.ts'
-import { captureRecordSchema } from '../../appliance/store/capture-record.ts'
+import { segmentsOf } from '../../appliance/store/stored-capture.ts'
 import { createLog } from '../../src/base/log.ts'
+import { storedCaptureOf } from '../support/disks/store-captures.ts'
 import { eventually } from '../support/eventually.ts'
 import { ScriptedDriver } from '../support/live/scripted-driver.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
@@ -63,12 +64,12 @@ test('an import becomes a capture with its record', async () => {
     [4n, 5n, 10n, 'twice', ['a.pcap', 'a.pcap']],
   )
   assert.deepEqual(await capturesOf(here.store), ['a'])
-  const stored = JSON.parse(await readFile(join(here.store, 'captures', 'a', 'capture.json'), 'utf8'))
-  assert.deepEqual([stored.format, stored.endNs, stored.packets], [1, '10', '4'])
-  assert.equal(await readFile(join(here.store, 'store.json'), 'utf8'), '{"format":1}\n')
-  const segment = stored.streams[0].segments[0]
-  const { size } = await stat(join(here.store, 'captures', 'a', 'cap0', '00000001.pcap'))
-  assert.equal(segment.bytes, String(size))
+  const stored = await storedCaptureOf(here.store, 'a')
+  assert.deepEqual([stored.endNs, stored.packets], [10n, 4n])
+  assert.equal(await readFile(join(here.store, 'store.json'), 'utf8'), '{"format":2}\n')
+  const [segment] = segmentsOf(stored)
+  const { size } = await stat(join(here.store, 'captures', 'a', 'cap0', '00000', '00000001.pcap'))
+  assert.equal(segment?.bytes, BigInt(size))
 })
 
 test('refuses what it cannot import, and leaves nothing behind', async () => {
@@ -113,7 +114,6 @@ test('progress is reported, and an aborted import vanishes', async () => {
   await assert.rejects(importing, /enough/)
   assert.ok(seen.length > 0)
   await eventually(async () => (await capturesOf(here.store)).length === 0, {
-    limitMs: 10_000,
     message: 'the import is removed',
   })
 })
@@ -159,7 +159,10 @@ test('a new start removes what a killed recorder left, and its dead socket', asy
   assert.deepEqual(await capturesOf(store), ['.importing-big'])
   await mkdir(join(store, 'captures', '.deleting-x'))
   await using _recorder = await startedRecorder({ storePath: store, log })
-  assert.deepEqual(await capturesOf(store), [])
+  await eventually(async () => (await capturesOf(store)).length === 0, {
+    limitMs: 30_000,
+    message: 'both are removed in the background',
+  })
 })
 
 const random = seededRandom()
@@ -225,7 +228,6 @@ test('onFull "stop" ends a running capture in order at the limit, and lets it go
   await driver.flushUntil(18_000_000n)
   const inState = (wanted: string) =>
     eventually(async () => (await client.captureReport()).state === wanted, {
-      limitMs: 10_000,
       message: `the capture is ${wanted}`,
     })
   await inState('error')
@@ -234,11 +236,10 @@ test('onFull "stop" ends a running capture in order at the limit, and lets it go
   assert.match(waiting.message, /no room left, and retention\.onFull is "stop"; delete captures$/)
   await eventually(
     async () => {
-      const text = await readFile(join(store, 'captures', name, 'capture.json'), 'utf8')
-      const { state, packets } = captureRecordSchema.parse(JSON.parse(text))
+      const { state, packets } = await storedCaptureOf(store, name)
       return state === 'active' && packets === 18n
     },
-    { limitMs: 10_000, message: 'all that came is in its record, and it is not over' },
+    { message: 'all that came is in its record, and it is not over' },
   )
   await assert.rejects(client.startCapture('y'), { code: 'capture-running' })
 
@@ -318,7 +319,7 @@ test('two at once for the same name: one wins', async () => {
 
 test('a folder that is no store, or of another format, is refused', async () => {
   await using folder = await tempFolder()
-  await writeFile(join(folder.path, 'store.json'), '{"format":2}')
+  await writeFile(join(folder.path, 'store.json'), '{"format":3}')
   await assert.rejects(startRecorder({ storePath: folder.path, log }), {
     code: 'store-unavailable',
     message: /store\.json/,
@@ -349,4 +350,62 @@ test('nonsense on the socket is answered and harms nobody', async () => {
     }
   }
   assert.deepEqual(await here.client.info(), { pid: process.pid })
+})
+
+test('commands are taken before the capture is open, and those that need it wait', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const client = new RecorderClient(store)
+  const opening = Promise.withResolvers<void>()
+  await using scripted = await ScriptedDriver.make([BIG_PACKETS], 100_000)
+  {
+    await using first = await startedRecorder({
+      storePath: store,
+      log,
+      capture: { ...capture, driver: scripted },
+    })
+    await client.startCapture('x')
+    await first.close()
+  }
+  // A disk that takes its time.
+  const driver = Object.assign(Object.create(scripted) as ScriptedDriver, {
+    ports: scripted.ports,
+    start: async (...[target]: Parameters<ScriptedDriver['start']>) => {
+      await opening.promise
+      await scripted.start(target)
+    },
+    counts: () => scripted.counts(),
+    takeFinished: () => scripted.takeFinished(),
+    stop: () => scripted.stop(),
+  })
+  const starting = startedRecorder({ storePath: store, log, capture: { ...capture, driver } })
+  await eventually(
+    async () => {
+      const info = await client.info().catch(() => undefined)
+      return info?.pid === process.pid
+    },
+    { limitMs: 30_000, message: 'the recorder answers' },
+  )
+  assert.equal((await client.captureReport()).state, 'starting')
+  const stopping = client.stopCapture(false)
+  opening.resolve()
+  await using _recorder = await starting
+  assert.match((await stopping).name, /^x_/)
+  assert.equal((await client.captureReport()).state, 'idle')
+})
+
+test('a recorder that is told to end while it starts leaves the capture as it was', async () => {
+  await using folder = await tempFolder()
+  const store = join(folder.path, 'store')
+  const client = new RecorderClient(store)
+  {
+    await using first = await startedRecorder({ storePath: store, log, capture })
+    await client.startCapture('x')
+    await first.close()
+  }
+  const reason = new Error('told to end')
+  await assert.rejects(startRecorder({ storePath: store, log, capture }, AbortSignal.abort(reason)), reason)
+  await using _next = await startedRecorder({ storePath: store, log, capture })
+  const { state, name } = await client.captureReport()
+  assert.deepEqual([state, name.slice(0, 2)], ['running', 'x_'])
 })

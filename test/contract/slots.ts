@@ -44,7 +44,7 @@ export async function holdDownloads(at: Place, count: number): Promise<HeldDownl
 /** Waits until the device counts so many. The API allows a second; a busy machine may take longer. */
 export async function usesSlots(at: Place, count: number): Promise<void> {
   const isSo = async (): Promise<boolean> => (await at.appliance.slotsUsed()) === count
-  await eventually(isSo, { limitMs: 5_000, message: `${count} downloads` })
+  await eventually(isSo, { message: `${count} downloads` })
 }
 
 /** A fifth download is refused at once. */

@@ -22,7 +22,7 @@ const DOWN_WITHIN_MS = 10_000
 /** From the top of the lanes' picture: in the first lane, below the axis. */
 const IN_FIRST_LANE_PX = 60
 
-describe('the page of the demo', { skip: missingForConsole(), timeout: 180_000 }, () => {
+describe('the page of the demo', { skip: missingForConsole() }, () => {
   const owned = new AsyncDisposableStack()
   let demo: DemoProcess
   let opened: OpenPage

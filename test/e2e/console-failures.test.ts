@@ -31,7 +31,7 @@ function localText(ns: bigint): string {
   return text.replaceAll(/[-:]/g, '').replace(' ', '_')
 }
 
-describe('the page, when something is in the way', { skip: missingForConsole(), timeout: 600_000 }, () => {
+describe('the page, when something is in the way', { skip: missingForConsole() }, () => {
   let stand: ConsoleStand
   let page: Page
 

@@ -18,7 +18,7 @@ const ROWS_MAX = 100
 /** As many as the gateway tells of at a time. */
 const ASKED_MAX = 64
 
-describe('the page over 1,000 devices and 30 days', { skip: missingForConsole(), timeout: 180_000 }, () => {
+describe('the page over 1,000 devices and 30 days', { skip: missingForConsole() }, () => {
   let stand: ConsoleStand
   let page: Page
   const asked: string[][] = []

@@ -33,7 +33,7 @@ const MARKUP = '<img src=x onerror="document.title=`broken`">'
 const SECOND_NS = 1_000_000_000n
 const AROUND = `view-from=${EXPORT_BEGIN_NS - 6n * SECOND_NS}&view-to=${EXPORT_END_NS + 6n * SECOND_NS}`
 
-describe('the page', { skip: missingForConsole(), timeout: 600_000 }, () => {
+describe('the page', { skip: missingForConsole() }, () => {
   let stand: ConsoleStand
   let world: ExportWorld
   let page: Page
@@ -170,7 +170,7 @@ describe('the page', { skip: missingForConsole(), timeout: 600_000 }, () => {
     await page.getByRole('button', { name: 'Order export' }).click()
     await page.getByRole('link', { name: 'Export ordered' }).click()
     const row = page.locator('tr.marked[data-state=complete]')
-    await row.waitFor({ timeout: 20_000 })
+    await row.waitFor()
     const { bytes } = await saved(page, () => row.getByRole('link', { name: /^File/ }).click())
     assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
     assert.ok((await row.innerText()).includes(MARKUP))

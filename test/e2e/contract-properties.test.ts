@@ -9,6 +9,7 @@ import { httpGet } from '../support/http-get.ts'
 import { SMALL_FLEET_START_NS, type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../support/test-limits.ts'
 
 /** Of each path. More by `npm run contract`, which tries each rule of each parameter one by one too. */
 const EXAMPLES = Number(process.env.CONTRACT_EXAMPLES ?? 5)
@@ -78,7 +79,10 @@ const skip =
   process.env.CI === undefined &&
   'schemathesis is not set up: node .ci/setup.mjs --test'
 
-describe(`${EXAMPLES} made-up requests to each path (SEED=${SEED})`, { skip, timeout: 3_600_000 }, () => {
+describe(`${EXAMPLES} made-up requests to each path (SEED=${SEED})`, {
+  skip,
+  timeout: TEST_LIMIT_MS + EXAMPLES * 30_000,
+}, () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet()

@@ -51,7 +51,7 @@ interface Program {
   readonly headers: Readonly<Record<string, string>>
 }
 
-describe('the contract', { timeout: 240_000 }, () => {
+describe('the contract', () => {
   let fleet: SmallFleet
   let worker: TempWorker
   const programs: Program[] = []

@@ -120,7 +120,6 @@ describe('the demo fleet', () => {
     const ask = async (path: string): Promise<Record<string, unknown>> =>
       JSON.parse((await shellPipeline(`${curl} "${device}${path}"`)).stdout)
     await eventually(async () => Number((await ask('/sysmaster/capture_status')).CapturePacket) > 100, {
-      limitMs: 10_000,
       message: 'packets are captured',
     })
     const { StreamName, CaptureDrop } = await ask('/sysmaster/capture_status')
@@ -208,7 +207,6 @@ describe('the demo fleet', () => {
     await demo.stop('SIGKILL')
     // They are not our children: nothing tells us of their end.
     await eventually(async () => (await processesNaming(home.path)).length === 0, {
-      limitMs: 10_000,
       message: 'no process is left',
     })
   })

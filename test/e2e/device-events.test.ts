@@ -9,9 +9,10 @@ import { startTempAppliance, type TempAppliance } from '../support/processes/tem
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
 
-const LIMIT_MS = 500
+/** More than an answer takes on a busy machine. */
+const LIMIT_MS = 3_000
 
-describe('events of a device through the gateway', { timeout: 240_000 }, () => {
+describe('events of a device through the gateway', () => {
   let redis: TempRedis
   let appliance: TempAppliance
   let gateway: TempGateway
@@ -47,7 +48,7 @@ describe('events of a device through the gateway', { timeout: 240_000 }, () => {
   for (const path of ['/devices/d0/api/v1/system/events', '/api/v1/system/events?Device=d0']) {
     test(`${path}: a silence longer than the gateway's time limit ends nothing`, async () => {
       using stream = new EventStream(await open(path))
-      await delay(3 * LIMIT_MS)
+      await delay(2 * LIMIT_MS)
       await restartRecorder()
       assert.equal((await stream.next())?.event, 'recorder-started')
     })
@@ -71,9 +72,9 @@ describe('events of a device through the gateway', { timeout: 240_000 }, () => {
 
   test('a client that leaves the gateway leaves the device', async () => {
     const answer = await open('/devices/d0/api/v1/system/events')
-    await eventually(async () => (await liveClients()) === '1', { limitMs: 5_000, message: 'one follows' })
+    await eventually(async () => (await liveClients()) === '1', { message: 'one follows' })
     answer[Symbol.dispose]()
-    await eventually(async () => (await liveClients()) === '0', { limitMs: 5_000, message: 'none follows' })
+    await eventually(async () => (await liveClients()) === '0', { message: 'none follows' })
   })
 
   test('at the root one device must be chosen', async () => {

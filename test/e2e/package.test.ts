@@ -19,7 +19,7 @@ interface Ended {
   readonly stderr: string
 }
 
-describe('the npm package', { timeout: 240_000 }, () => {
+describe('the npm package', () => {
   const parts = new AsyncDisposableStack()
   let fleet: SmallFleet
   let home = ''

@@ -1,6 +1,7 @@
 // Takes a fuzz target's input apart: a few small numbers first, the rest is bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
@@ -24,6 +25,15 @@ class FuzzInput {
       bytes_ = bytes_.subspan(1);
     }
     return value;
+  }
+
+  /// As many bytes as a number of `count` bytes before them says, or all that are left. They stay
+  /// valid as long as the input that the target was given.
+  std::span<const uint8_t> takeBytes(int count) {
+    const uint64_t length = take(count);
+    const auto taken = bytes_.first(std::min<uint64_t>(length, bytes_.size()));
+    bytes_ = bytes_.subspan(taken.size());
+    return taken;
   }
 
   std::span<const uint8_t> rest() const { return bytes_; }

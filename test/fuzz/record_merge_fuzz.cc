@@ -143,11 +143,9 @@ Case takeCase(FuzzInput input) {
   given.streams.resize(1 + shape % 4);
   while (!input.rest().empty()) {
     const uint64_t head = input.take(1);
-    const size_t length = std::min<size_t>(input.take(1), input.rest().size());
-    const auto from = input.rest().first(length);
+    const auto from = input.takeBytes(1);
     given.streams[head % given.streams.size()].push_back(
         {(head & 64) != 0, (head & 128) != 0, Bytes(from.begin(), from.end())});
-    input = FuzzInput(input.rest().subspan(length));
   }
   return given;
 }

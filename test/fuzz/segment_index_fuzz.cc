@@ -28,7 +28,8 @@ void checkBlocks(const capfleet::SegmentIndex& index, size_t fileBytes) {
   uint64_t offset = capfleet::kPcapFileHeaderBytes;
   for (const capfleet::BlockEntry& block : index.blocks) {
     require(block.offset == offset);
-    require(block.packets >= 1 && block.bytes <= capfleet::kMaxBlockBytes);
+    require(block.isDamaged() == (block.packets == 0));
+    require(block.bytes >= 1 && block.bytes <= capfleet::kMaxBlockBytes);
     require(uint64_t{block.packets} * capfleet::kRecordHeaderBytes <= block.bytes);
     require(0 <= block.minNs && block.minNs <= block.maxNs);
     require(block.maxNs < capfleet::kTimestampEndNs);

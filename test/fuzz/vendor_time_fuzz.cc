@@ -40,12 +40,10 @@ std::vector<Packet> packetsOf(FuzzInput input) {
     const auto kind = static_cast<uint32_t>(input.take(1));
     const auto cut = static_cast<uint32_t>(input.take(1));
     nicNs = clampToPcap(nicNs + int64_t{static_cast<int32_t>(input.take(4))} * 1000);
-    const size_t size = std::min<size_t>(input.take(2), input.rest().size());
-    const auto begin = input.rest().begin();
-    Packet packet{{begin, begin + static_cast<std::ptrdiff_t>(size)}, {}};
-    input = FuzzInput(input.rest().subspan(size));
-    packet.view = {
-        {}, static_cast<uint32_t>(size) + cut, nicNs, kLinkTypeWords[kind >> 5], kind & 3, 0};
+    const auto bytes = input.takeBytes(2);
+    Packet packet{{bytes.begin(), bytes.end()}, {}};
+    const auto length = static_cast<uint32_t>(bytes.size()) + cut;
+    packet.view = {{}, length, nicNs, kLinkTypeWords[kind >> 5], kind & 3, 0};
     packets.push_back(std::move(packet));
     packets.back().view.captured = packets.back().bytes;
   }

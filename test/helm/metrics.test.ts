@@ -56,7 +56,7 @@ test('what happened is counted', () => {
   line('gateway', 'exports{state="paused"} 0\n')
   line('gateway', 'export_workers 1\n')
   line('gateway', 'leases{state="held"} 0\n')
-  line('gateway', 'redis_round_trip_seconds 0.')
+  assert.match(texts.gateway, /^capfleet_redis_round_trip_seconds \d/m)
   assert.match(texts.gateway, /^capfleet_export_file_bytes_total [1-9]\d+$/m)
   line('worker', 'exports_ended_total{state="complete"} 1\n')
   line('worker', 'export_spans_total{outcome="fetched"} 1\n')
@@ -102,7 +102,7 @@ test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async
       lines = (await told()).filter((line) => OF_DEVICE.test(line))
       return kinds(lines).size >= KINDS_MIN
     },
-    { limitMs: 30_000, message: 'devices were probed' },
+    { message: 'devices were probed' },
   )
   const others = (await told()).length - lines.length
   const most = kinds(lines).size * DEVICES + others

@@ -41,7 +41,6 @@ test('Redis starts with the password of its Secret, and keeps what it is told', 
     assert.deepEqual(await redis.config('GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction'])
     assert.deepEqual(await redis.config('GET', 'maxclients'), ['maxclients', '77'])
     await eventually(() => existsSync(join(folder.path, 'appendonlydir')), {
-      limitMs: 5_000,
       message: 'there is an append-only file',
     })
     const stranger = new Redis(port, '127.0.0.1', { lazyConnect: true })

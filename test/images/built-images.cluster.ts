@@ -40,7 +40,7 @@ const BUILD_TOOLS = [
 ]
 
 for (const image of CAPFLEET_IMAGES) {
-  describe(`the image ${image}`, { timeout: 60_000 }, () => {
+  describe(`the image ${image}`, () => {
     const inspect = (format: string) =>
       execFileSync('podman', ['image', 'inspect', '--format', format, imageTag(image)], {
         encoding: 'utf8',
@@ -94,7 +94,7 @@ test('an image says which one runs a program that it has not', async () => {
   await assert.rejects(runContainer('client', ['gateway', '--config', 'x']), /needs the native engine/)
 })
 
-describe('containers of the images', { timeout: 120_000 }, () => {
+describe('containers of the images', () => {
   const parts = new AsyncDisposableStack()
   const original = makePcap(
     Array.from({ length: 5_000 }, (_, index) =>

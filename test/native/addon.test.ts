@@ -4,6 +4,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { segmentsOf, streamOf } from '../../appliance/store/stored-capture.ts'
 import {
   type Chunk,
   countPackets,
@@ -16,7 +17,8 @@ import {
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import type { DownloadOptions, StreamFiles } from '../../native/download-options.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
-import { importStreams } from '../support/packets/import-streams.ts'
+import { captureRecord } from '../support/packets/capture-records.ts'
+import { importStreams, segmentPathsOf } from '../support/packets/import-streams.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
@@ -24,6 +26,7 @@ import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/sha
 import { compileFilter } from '../support/processes/compile-filter.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
+import { WAIT_LIMIT_MS } from '../support/test-limits.ts'
 
 const EVERYTHING = {
   beginNs: 0n,
@@ -200,15 +203,55 @@ test('close() answers a waiting next() at once', async () => {
   await assert.rejects(opened.next(), { name: 'AbortError' })
 })
 
+test('an opening stops when its signal says so', async () => {
+  await using root = await tempFolder()
+  await writeBigCapture(join(root.path, 'big.pcap'), 100)
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  const reason = new Error('no longer wanted')
+  await assert.rejects(Download.open({ streams, ...EVERYTHING }, AbortSignal.abort(reason)), reason)
+  const abort = new AbortController()
+  const opening = Download.open({ streams, ...EVERYTHING }, abort.signal)
+  abort.abort(reason)
+  await assert.rejects(opening, reason)
+})
+
+test('a closed download tells its totals, takes its chunks back and gives no more', async () => {
+  await using root = await tempFolder()
+  await writeBigCapture(join(root.path, 'big.pcap'), 3_000)
+  const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  for (const closesFirst of [false, true]) {
+    const opened = await Download.open({ streams, ...EVERYTHING })
+    const header = await opened.next()
+    const chunk = await opened.next()
+    assert.ok(header && chunk)
+    const { packets } = opened.totals()
+    assert.ok(packets > 0n)
+    if (closesFirst) opened.close()
+    header.release()
+    assert.equal(opened.totals().packets, packets)
+    chunk.release()
+    opened.close()
+    assert.equal(opened.totals().packets, packets)
+    assert.equal(opened.linkType, 1)
+    await assert.rejects(opened.next(), { name: 'AbortError' })
+    chunk.release()
+    opened.close()
+  }
+})
+
 test('the process exits although downloads are open', async () => {
   await using root = await tempFolder()
   await writeBigCapture(join(root.path, 'big.pcap'), 20_000)
   const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
+  const written = streams.map(
+    ({ port, folder, segments }) =>
+      `{ port: ${port}, folder: ${JSON.stringify(folder)}, segments: Buffer.from('${Buffer.from(segments).toString('hex')}', 'hex') }`,
+  )
   const script = join(root.path, 'leave.ts')
   await writeFile(
     script,
     `import { Download } from ${JSON.stringify(join(REPOSITORY_ROOT, 'native/addon.ts'))}
-     const options = { streams: ${JSON.stringify(streams)}, beginNs: 0n, endNs: 1n << 62n, timeResolution: 'nsec' }
+     const options = { streams: [${written}], beginNs: 0n, endNs: 1n << 62n, timeResolution: 'nsec' }
      const open = [await Download.open({ ...options, compression: 'none' }),
                    await Download.open({ ...options, compression: 'best' })]
      for (const download of open) await download.next()
@@ -220,7 +263,7 @@ test('the process exits although downloads are open', async () => {
   const run = promisify(execFile)
   for (let round = 0; round < 5; round++) {
     for (const manner of ['idle', 'waiting']) {
-      await run(process.execPath, [script, manner], { timeout: 20_000 })
+      await run(process.execPath, [script, manner], { timeout: WAIT_LIMIT_MS })
     }
   }
 })
@@ -357,7 +400,7 @@ test('lists blocks by time without reading packets', async () => {
   await using root = await tempFolder()
   const big = await writeBigCapture(join(root.path, 'big.pcap'), 3_000)
   const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
-  await rm(`${streams[0]?.segments[0]}.pcap`)
+  for (const path of streams.flatMap(segmentPathsOf)) await rm(`${path}.pcap`)
   const { minNs, maxNs, packets, bytes } = await listBlocks({ streams })
   assert.ok(minNs.length > 5)
   assert.equal(minNs[0], big.startNs)
@@ -389,10 +432,16 @@ test('counting stops when its signal says so, and says what is wrong', async () 
     code: 'bad-parameter',
     details: { param: 'boundariesNs' },
   })
-  const lost = [{ port: 0, segments: ['/nonexistent/00000001'] }]
+  const lost = [lostStream()]
   await assert.rejects(countPackets({ streams: lost, boundariesNs }), { code: 'aged-out' })
   await assert.rejects(listBlocks({ streams: lost }), { code: 'aged-out' })
 })
+
+/** A segment whose files are not there. */
+function lostStream(): StreamFiles {
+  const [segment] = segmentsOf(captureRecord('lost'))
+  return streamOf('/nonexistent', segment ?? assert.fail('a segment'))
+}
 
 test('says what is wrong with the arguments', async () => {
   const bad = (options: Partial<DownloadOptions>) => Download.open({ streams: [], ...EVERYTHING, ...options })
@@ -416,8 +465,7 @@ test('says what is wrong with the arguments', async () => {
       details: { param: 'frameFilter' },
     })
   }
-  const lost = { port: 0, segments: ['/nonexistent/00000001'] }
-  await assert.rejects(bad({ streams: [lost] }), { code: 'aged-out', message: /nonexistent/ })
+  await assert.rejects(bad({ streams: [lostStream()] }), { code: 'aged-out', message: /nonexistent/ })
 })
 
 test('refuses streams of several link types', async () => {

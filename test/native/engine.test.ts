@@ -24,6 +24,7 @@ const THREADED_SUITES = [
   'SlabCompressor',
   'StreamCompressorTest',
   'VendorTimeStage',
+  'WindowPlanner',
   'WorkerPool',
 ]
 

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { regexCompilerPath } from '../../native/addon.ts'
 import { LIMIT_SIGNALS, measureProcessorTime } from '../support/processes/processor-time.ts'
+import { WAIT_LIMIT_MS } from '../support/test-limits.ts'
 
 /** 480 bytes of look-back for every letter: 24 MB/s where others reach 3,000. */
 const SLOW_PATTERN = '([a-z].{60}){8}0'
@@ -11,7 +12,7 @@ const SLOW_PATTERN = '([a-z].{60}){8}0'
 function compilePattern(pattern: string | Buffer) {
   const { status, stdout, stderr } = spawnSync(regexCompilerPath, {
     input: pattern,
-    timeout: 10_000,
+    timeout: WAIT_LIMIT_MS,
     maxBuffer: 1 << 26,
   })
   return { status, database: stdout, message: stderr.toString().trim() }

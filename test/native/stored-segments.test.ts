@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { measureSegment, removeSegment } from '../../native/stored-segments.ts'
+import type { StreamFiles } from '../../native/download-options.ts'
+import { LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
+import { measureSegment, removeSegment, verifySegment } from '../../native/stored-segments.ts'
 import { eventually } from '../support/eventually.ts'
-import { importStreams } from '../support/packets/import-streams.ts'
+import { importStreams, segmentPathsOf } from '../support/packets/import-streams.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -15,19 +17,20 @@ const PACKETS = 200
 const ADDON = fileURLToPath(new URL('../../native/addon.ts', import.meta.url))
 
 /** One segment that is larger than what a download reads ahead. */
-async function bigSegment(folder: string): Promise<string> {
+async function bigSegment(folder: string): Promise<{ stream: StreamFiles; segment: string }> {
   const packets = Array.from({ length: PACKETS }, (_, i) => makePacket(BigInt(1_000 + i), `${i}`, 100_000))
   const file = join(folder, 'big.pcap')
   await writeFile(file, makePcap(packets))
   const [stream] = await importStreams(folder, [file])
-  const [segment] = stream?.segments ?? []
+  assert.ok(stream)
+  const [segment] = segmentPathsOf(stream)
   assert.ok(segment)
-  return segment
+  return { stream, segment }
 }
 
 test('says what a segment holds, and again from where it ended', async () => {
   await using folder = await tempFolder()
-  const segment = await bigSegment(folder.path)
+  const { segment } = await bigSegment(folder.path)
   const extent = await measureSegment(segment)
   assert.deepEqual([extent.packets, extent.minNs, extent.maxNs], [200n, 1_000n, 1_199n])
   assert.deepEqual([extent.port, extent.linkType, extent.bytes], [0, 1, BigInt(24 + PACKETS * 100_016)])
@@ -37,7 +40,8 @@ test('says what a segment holds, and again from where it ended', async () => {
 
 test('a download of another process pins its segment, until kill -9', async () => {
   await using folder = await tempFolder()
-  const segment = await bigSegment(folder.path)
+  const { stream, segment } = await bigSegment(folder.path)
+  const entries = Buffer.from(stream.segments).toString('hex')
   const reader = spawn(
     process.execPath,
     [
@@ -45,7 +49,7 @@ test('a download of another process pins its segment, until kill -9', async () =
       '--eval',
       `import { Download } from ${JSON.stringify(ADDON)}
        const download = await Download.open({
-         streams: [{ port: 0, segments: [${JSON.stringify(segment)}] }],
+         streams: [{ port: 0, folder: ${JSON.stringify(stream.folder)}, segments: Buffer.from('${entries}', 'hex') }],
          beginNs: 0n, endNs: 2n ** 62n, timeResolution: 'nsec', compression: 'none',
        })
        for (let i = 0; i < 3; i++) await download.next()
@@ -59,8 +63,43 @@ test('a download of another process pins its segment, until kill -9', async () =
   reader.kill('SIGKILL')
   await once(reader, 'exit')
   await eventually(() => removeSegment(segment, { evenIfRead: false }), {
-    limitMs: 10_000,
     message: 'the kernel gives the lock back',
   })
-  assert.deepEqual(await readdir(dirname(segment)), [])
+  assert.deepEqual(await readdir(dirname(dirname(segment))), [], 'the folder of the group went too')
+})
+
+test('finds a damaged block, marks it when told to, and keeps its bytes', async () => {
+  await using folder = await tempFolder()
+  const { segment } = await bigSegment(folder.path)
+  const extent = await measureSegment(segment)
+  const entry = {
+    ...extent,
+    kind: LogEntryKind.finished,
+    flags: 0,
+    number: 1,
+    sideBytes: 0,
+  }
+  const whole = await verifySegment(segment, entry, { repair: false })
+  assert.deepEqual(whole.findings, [])
+  const packets = await readFile(`${segment}.pcap`)
+  packets.writeUInt8(packets.readUInt8(1_000) ^ 1, 1_000)
+  await writeFile(`${segment}.pcap`, packets)
+  const found = await verifySegment(segment, entry, { repair: false })
+  assert.deepEqual(found.findings.map(({ kind, file, offset }) => [kind, file, offset])[0], [
+    'block-damaged',
+    `${segment}.pcap`,
+    24n,
+  ])
+  assert.equal(found.isRepaired, false)
+  const repaired = await verifySegment(segment, entry, { repair: true })
+  assert.equal(repaired.isRepaired, true)
+  assert.equal(repaired.flags & SegmentFlag.damaged, SegmentFlag.damaged)
+  assert.equal(repaired.packets, extent.packets - (found.findings[0]?.packets ?? 0n))
+  const after = await measureSegment(segment)
+  assert.deepEqual([after.packets, after.damagedBlocks], [repaired.packets, 1n])
+  assert.deepEqual(await readFile(`${segment}.pcap`), packets)
+  await assert.rejects(
+    verifySegment(segment, entry, { repair: false, signal: AbortSignal.abort(new Error('enough')) }),
+    /enough/,
+  )
 })

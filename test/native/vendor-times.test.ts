@@ -8,6 +8,7 @@ import { crc32 } from 'node:zlib'
 import { Download } from '../../native/addon.ts'
 import type { DownloadOptions, StreamFiles, TimeSource } from '../../native/download-options.ts'
 import { importCaptureFiles } from '../../native/import-capture-files.ts'
+import { streamsIn } from '../support/packets/import-streams.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../support/packets/pcap-records.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
@@ -23,10 +24,7 @@ const NOW_NS = BigInt(NOW_SECONDS) * SECOND_NS
 async function importFile(file: string, directory: string): Promise<StreamFiles[]> {
   await mkdir(directory)
   const { streams } = await importCaptureFiles({ files: [file], directory })
-  return streams.map(({ port, segments }) => ({
-    port,
-    segments: segments.map(({ number }) => join(directory, `cap${port}`, String(number).padStart(8, '0'))),
-  }))
+  return streamsIn(directory, streams)
 }
 
 async function download(streams: readonly StreamFiles[], options: Partial<DownloadOptions>) {

@@ -2,11 +2,17 @@
 import { SimulatedDevice } from '../support/devices/simulated-device.ts'
 import type { DeviceMood, HostCommand, HostSettings, HostState } from './device-host.ts'
 
-const { first, devices: count, captures, pace } = JSON.parse(process.argv[2] ?? '') as HostSettings
+const {
+  first,
+  devices: count,
+  captures,
+  sendsWholeLists = false,
+  pace,
+} = JSON.parse(process.argv[2] ?? '') as HostSettings
 const devices: SimulatedDevice[] = []
 const refusing = new Set<SimulatedDevice>()
 for (let index = first; index < first + count; index += 1)
-  devices.push(await SimulatedDevice.start({ ...pace, captures, index }))
+  devices.push(await SimulatedDevice.start({ ...pace, captures, sendsWholeLists, index }))
 
 process.on('message', (command: HostCommand) => void obey(command))
 process.once('disconnect', () => process.exit())

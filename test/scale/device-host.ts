@@ -9,6 +9,8 @@ export interface HostSettings {
   readonly first: number
   readonly devices: number
   readonly captures: number
+  /** As in SimulatedDeviceOptions. */
+  readonly sendsWholeLists?: boolean
   readonly pace: { readonly packets: number; readonly packetsPerTick: number; readonly tickMs: number }
 }
 

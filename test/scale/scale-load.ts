@@ -4,7 +4,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GATEWAY_AUTHORIZATION } from '../support/processes/gateway-process.ts'
 import { judgedMerge, type MergeOrder, type MergeResult } from './judged-merge.ts'
-import { CAPTURES, range } from './scale-world.ts'
+import { range } from './scale-world.ts'
 
 export interface CallFigure {
   readonly kind: string
@@ -25,6 +25,8 @@ export interface LoadOptions {
   readonly gateways: readonly string[]
   /** Those that are configured now. */
   readonly devices: () => readonly number[]
+  /** Of each device. */
+  readonly captures: number
   readonly awaySince: AwaySince
   readonly signal: AbortSignal
 }
@@ -151,6 +153,9 @@ export class ScaleLoad {
   }
 }
 
+/** More than three captures of each device of a group. */
+const LIST_LIMIT = 200
+
 interface ListBody {
   readonly List: readonly { readonly StreamName: string }[]
   readonly Unreachable?: readonly { readonly Device: string }[]
@@ -160,7 +165,7 @@ interface ListBody {
 function faultOfGroupList(body: string, load: ScaleLoad, path: string): string | undefined {
   const devices = [...path.matchAll(/d(\d+)/g)].map(([, device]) => Number(device))
   const { List, Unreachable = [] } = JSON.parse(body) as ListBody
-  const expected = (devices.length - Unreachable.length) * CAPTURES
+  const expected = Math.min(LIST_LIMIT, (devices.length - Unreachable.length) * load.options.captures)
   if (List.length !== expected) return `${List.length} captures instead of ${expected}`
   return faultOfUnreachable(Unreachable, load)
 }
@@ -174,8 +179,6 @@ function faultOfUnreachable(
   )
   return wrong === undefined ? undefined : `${JSON.stringify(wrong)} was there all the time`
 }
-
-const LIST_LIMIT = 100
 
 function faultOfFleetList(body: string, load: ScaleLoad): string | undefined {
   const { List, Unreachable = [] } = JSON.parse(body) as ListBody
@@ -208,7 +211,7 @@ const CALLS: readonly CallKind[] = [
     kind: '/stream/list of 64',
     everyMs: 2_000,
     path: (load) =>
-      `/stream/list?Device=${load
+      `/stream/list?Limit=${LIST_LIMIT}&Device=${load
         .anyGroup()
         .map((device) => `d${device}`)
         .join()}`,

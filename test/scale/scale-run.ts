@@ -34,7 +34,11 @@ export class ScaleRun {
 
   constructor(
     world: ScaleWorld,
-    { devices, seconds }: { readonly devices: number; readonly seconds: number },
+    {
+      devices,
+      captures,
+      seconds,
+    }: { readonly devices: number; readonly captures: number; readonly seconds: number },
   ) {
     this.#world = world
     this.#deviceCount = devices
@@ -44,6 +48,7 @@ export class ScaleRun {
     this.load = new ScaleLoad({
       gateways: world.gateways.map(({ url }) => url),
       devices: () => this.#configured,
+      captures,
       awaySince: (asked, sinceMs) => this.#wasAway(asked, sinceMs),
       signal: this.#stopped.signal,
     })

@@ -17,13 +17,14 @@ export interface ScaleOptions {
   readonly devices: number
   /** Further ones, which run and are not configured yet. */
   readonly spareDevices: number
+  /** Of each device. */
+  readonly captures: number
   /** Where the gateways leave profiles of their processor time; undefined: they make none. */
   readonly profiles: string | undefined
 }
 
 /** Of each device: a stream takes half a second. */
 export const PACKETS = 60
-export const CAPTURES = 3
 const PACE = { packets: PACKETS + 1, packetsPerTick: 12, tickMs: 100 }
 const DEVICES_A_HOST = 525
 const LOOK_MS = 50
@@ -53,11 +54,12 @@ export class ScaleWorld implements AsyncDisposable {
     await mkdir(join(folder, 'delays'))
     const redis = building.use(await TempRedis.create())
     await redis.settle('capfleet')
+    const { captures } = options
     const all = options.devices + options.spareDevices
     const hosts: DeviceHost[] = []
     for (let first = 0; first < all; first += DEVICES_A_HOST) {
       const devices = Math.min(DEVICES_A_HOST, all - first)
-      hosts.push(building.use(await DeviceHost.start({ first, devices, captures: CAPTURES, pace: PACE })))
+      hosts.push(building.use(await DeviceHost.start({ first, devices, captures, pace: PACE })))
     }
     const config = configOf(redis, hosts, range(0, options.devices))
     const gateways: GatewayProcess[] = []

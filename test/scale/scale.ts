@@ -1,6 +1,6 @@
 /**
- * `npm run scale -- [--minutes 10] [--devices 1000] [--gateways 3] [--profiles FOLDER]`: three gateways over a thousand
- * simulated devices and one Redis, all on this machine: probes alone, then people and merges of 64 devices, a changed
+ * `npm run scale -- [--minutes 10] [--devices 1000] [--captures 3] [--gateways 3] [--profiles FOLDER]`: three gateways over
+ * a thousand simulated devices of three captures each and one Redis, all on this machine: probes alone, then people and merges of 64 devices, a changed
  * configuration, a third of the devices gone (half of them refuse, half are silent) and back. Prints what it cost and
  * how long calls took, by phase. Status 1: a merge was wrong, a call failed that should not have, or a gateway was
  * late to see what happened. With --profiles each gateway leaves a profile of its processor time (--cpu-prof).
@@ -15,12 +15,14 @@ const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
     devices: { type: 'string', default: '1000' },
+    captures: { type: 'string', default: '3' },
     gateways: { type: 'string', default: '3' },
     profiles: { type: 'string' },
   },
 })
 const minutes = numberOf('minutes', 0.5)
 const devices = numberOf('devices', 1_000)
+const captures = numberOf('captures', 1)
 const gateways = numberOf('gateways', 1)
 let hasFailed = false
 
@@ -31,8 +33,9 @@ async function measure(): Promise<void> {
   const startMs = performance.now()
   // As many as a changed configuration brings.
   const spareDevices = Math.floor(devices / 20)
-  await using world = await ScaleWorld.start({ gateways, devices, spareDevices, profiles: values.profiles })
-  const run = new ScaleRun(world, { devices, seconds: minutes * 60 })
+  const { profiles } = values
+  await using world = await ScaleWorld.start({ gateways, devices, spareDevices, captures, profiles })
+  const run = new ScaleRun(world, { devices, captures, seconds: minutes * 60 })
   run.note('gateways ready', performance.now() - startMs)
   await run.play()
   // A process that is killed leaves no profile.
@@ -41,7 +44,7 @@ async function measure(): Promise<void> {
   hasFailed = run.faults.length > 0
 }
 
-function numberOf(name: 'minutes' | 'devices' | 'gateways', least: number): number {
+function numberOf(name: 'minutes' | 'devices' | 'captures' | 'gateways', least: number): number {
   const number = Number(values[name])
   if (number >= least) return number
   process.stderr.write(`scale: --${name} must be a number from ${least}, got "${values[name]}"\n`)

@@ -44,6 +44,10 @@ for (const [change, expected] of [
   [{ devices: [{ ...device, streems: 1 }] }, 'devices[0].streems: unknown key'],
   [{ downloads: { waits: 1 } }, 'downloads.waits: unknown key (did you mean waitS?)'],
   [{ devices: [device, device] }, 'devices[1].name: "d0" is the name of devices[0] already'],
+  [
+    { devices: [device, { ...device, name: 'd1', url: `${device?.url}/` }] },
+    'devices[1].url: is the URL of devices[0] already; a device has one name',
+  ],
   [{ devices: [] }, 'devices: must name a device'],
   [{ devices: [{ ...device, name: 'D0' }] }, 'devices[0].name: must be 1 to 63 of'],
   [{ devices: [{ ...device, url: 'ftp://x' }] }, 'devices[0].url: must be http://host:port'],

@@ -49,7 +49,7 @@ const timed = async (work: Promise<unknown>) => {
   return performance.now() - startedMs
 }
 
-describe('a gateway that ends', { timeout: 240_000 }, () => {
+describe('a gateway that ends', () => {
   test('resets a slow client, who loses what was on its way: another gateway asks how much came, and goes on there', async () => {
     await using stand = await setUp(2)
     const [first, second] = stand.gateways as [TempGateway, TempGateway]

@@ -37,7 +37,7 @@ async function untilNothingIsLeft({ redis, fleet }: Setting): Promise<void> {
   await redis.until(async () => (await redis.leftovers('capfleet')).length === 0)
 }
 
-describe('under load', { timeout: 240_000 }, () => {
+describe('under load', () => {
   test(`${CLIENTS} clients open, abort and finish: never five on a device, nothing leaked, all clean ends complete`, async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)

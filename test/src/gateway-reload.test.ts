@@ -21,9 +21,9 @@ import { type TempFolder, tempFolder } from '../support/temp-folder.ts'
 
 const PACKETS = 3_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
-const LIMIT_MS = 30_000
+const STOP_LIMIT_MS = 30_000
 
-describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
+describe('a gateway whose configuration changes', () => {
   let redis: TempRedis
   let folder: TempFolder
   let devices: FakeDevice[]
@@ -80,10 +80,17 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
     ((await (await ask('/v1/devices')).json()) as { devices: Record<string, unknown>[] }).devices
   const names = async () => (await reports()).map(({ name }) => name).join()
   const untilNames = (expected: string) =>
-    eventually(async () => (await names()) === expected, {
-      limitMs: LIMIT_MS,
-      message: `devices ${expected}`,
-    })
+    eventually(async () => (await names()) === expected, { message: `devices ${expected}` })
+  /** SIGHUP has all files read again: that of the users tells that it was heard. */
+  const untilHangupIsHeard = async () => {
+    const users = join(folder.path, 'users.yaml')
+    const others = await readFile(users, 'utf8')
+    await putUser(users, { name: 'full', role: 'viewer' }, 'secret')
+    process.kill(process.pid, 'SIGHUP')
+    const isViewer = async () => (await ask('/devices/d0/pcap/del?StreamName=x')).status === 403
+    await eventually(isViewer, { message: 'the users were read again' })
+    await writeFile(users, others)
+  }
 
   test('devices come, change and go; a running download of one that goes ends whole', async () => {
     const [d0, d1, d2] = devices as [FakeDevice, FakeDevice, FakeDevice]
@@ -126,11 +133,11 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
     const keys = join(folder.path, 'home', 'token-keys')
     await writeFile(join(keys, 'second.secret'), Buffer.alloc(32, 1))
     const signsAnew = async () => (await issue()).kid === 'second'
-    await eventually(signsAnew, { limitMs: LIMIT_MS, message: 'the new key signs' })
+    await eventually(signsAnew, { message: 'the new key signs' })
     assert.deepEqual([old.kid, await statusOf(old.token)], ['first', 200])
     await rm(join(keys, 'first.pem'))
     const isRefused = async () => (await statusOf(old.token)) === 401
-    await eventually(isRefused, { limitMs: LIMIT_MS, message: 'the old key is gone' })
+    await eventually(isRefused, { message: 'the old key is gone' })
     assert.equal(await statusOf((await issue()).token), 200)
   })
 
@@ -183,10 +190,7 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
       const { status, error } = (await receipt.json()) as { status: string; error: { code: string } }
       assert.deepEqual([status, error.code], ['failed', 'unauthenticated'])
     }
-    await eventually(() => d0.readers === 0 && d1.readers === 0, {
-      limitMs: LIMIT_MS,
-      message: 'the devices are left',
-    })
+    await eventually(() => d0.readers === 0 && d1.readers === 0, { message: 'the devices are left' })
   })
 
   test('a user who is removed while their download is all that a gateway waits for is cut off', async () => {
@@ -198,7 +202,7 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
     d0.behaviour = { chunkBytes: 40_000, pauseMs: 100 }
     const headers = { authorization: `Basic ${btoa('ann:secret')}` }
     const cut = await fetch(`${gateway?.address}/devices/d0${TIMERANGE}`, { headers })
-    const ended = gateway?.close(LIMIT_MS)
+    const ended = gateway?.close(STOP_LIMIT_MS)
     await writeFile(users, others)
     await assert.rejects(cut.arrayBuffer())
     await ended
@@ -219,10 +223,7 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
     try {
       const mayNot = async () =>
         (await fetch(`${gateway?.address}${order}`, { method: 'POST', headers })).status
-      await eventually(async () => (await mayNot()) === 403, {
-        limitMs: LIMIT_MS,
-        message: 'ann is a viewer',
-      })
+      await eventually(async () => (await mayNot()) === 403, { message: 'ann is a viewer' })
       const refused = await fetch(`${gateway?.address}${url}`)
       const { code } = (await refused.json()) as { code: string }
       assert.deepEqual([refused.status, code], [403, 'insufficient-scope'])
@@ -243,7 +244,6 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
     await writeFile(join(folder.path, 'rotating'), DEVICE_PASSWORD)
     process.kill(process.pid, 'SIGHUP')
     await eventually(async () => (await reports())[0]?.reachable === true, {
-      limitMs: LIMIT_MS,
       message: 'the new password is used',
     })
   })
@@ -258,8 +258,7 @@ describe('a gateway whose configuration changes', { timeout: 240_000 }, () => {
       await start({ devices: [entryOf(d0)] })
       if (typeof broken === 'string') await writeFile(path(), broken)
       else await write({ devices: [entryOf(d1), { ...entryOf(d0), ...(broken ?? { streems: 1 }) }] })
-      process.kill(process.pid, 'SIGHUP')
-      await new Promise((resolve) => setTimeout(resolve, 400))
+      await untilHangupIsHeard()
       assert.equal(await names(), 'd0')
       await write({ devices: [entryOf(d0), entryOf(d1)] })
       await untilNames('d0,d1')

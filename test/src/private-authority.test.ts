@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test'
 import { createTempCertificate, type TempCertificate } from '../support/access/temp-certificate.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
-describe('a private authority', { timeout: 60_000 }, () => {
+describe('a private authority', () => {
   const parts = new AsyncDisposableStack()
   const asked: string[] = []
   let certificate: TempCertificate

@@ -41,7 +41,7 @@ const isFeed = ({ url }: { readonly url?: string | undefined }) => /system\/even
 async function linesOf(event: string, requestId: string | null) {
   const found = () =>
     gateway.logged.filter((line) => line.event === event && line.fields.requestId === requestId)
-  await eventually(() => found().length > 0, { limitMs: 10_000, message: `${event} is logged` })
+  await eventually(() => found().length > 0, { message: `${event} is logged` })
   return found().map(({ fields }) => fields)
 }
 
@@ -53,10 +53,7 @@ describe('the trace of a request', () => {
     const events = await fetch(`${gateway.url}/v1/events`, { headers, signal: leave.signal })
     assert.equal(events.status, 200)
     const feeds = () => devices.flatMap(({ requests }) => requests).filter(isFeed)
-    await eventually(() => feeds().length > 0, {
-      limitMs: 5_000,
-      message: 'a device is asked for its events',
-    })
+    await eventually(() => feeds().length > 0, { message: 'a device is asked for its events' })
     leave.abort()
     for (const { headers: told } of feeds()) assert.doesNotMatch(String(told.traceparent), new RegExp(TRACE))
   })
@@ -187,7 +184,7 @@ describe('spans', () => {
   /** The spans of a trace, when as many have come. */
   async function spansOf(traceId: string, count: number): Promise<readonly SentSpan[]> {
     const found = () => sent.filter((span) => span.traceId === traceId)
-    await eventually(() => found().length >= count, { limitMs: 10_000, message: `${count} spans have come` })
+    await eventually(() => found().length >= count, { message: `${count} spans have come` })
     return found()
   }
 

@@ -3,9 +3,10 @@
  * tests have ended while something that they opened keeps it alive. Such a file fails here, and says what it has.
  */
 import { after } from 'node:test'
+import { WAIT_LIMIT_MS } from './test-limits.ts'
 
 /** For what the hooks of the file itself still close. */
-const LIMIT_MS = Number(process.env.FILE_LIMIT_MS ?? 60_000)
+const LIMIT_MS = Number(process.env.FILE_LIMIT_MS ?? WAIT_LIMIT_MS)
 
 after(() => {
   setTimeout(() => {

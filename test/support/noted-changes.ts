@@ -1,7 +1,5 @@
 /** What a test waits for without sleeping: it is asked again whenever something has changed. */
-
-/** Of what parts on one machine do within a second or so; more is a part that never will. */
-const LIMIT_MS = 30_000
+import { WAIT_LIMIT_MS } from './test-limits.ts'
 
 export class NotedChanges {
   readonly #waiting = new Set<() => void>()
@@ -12,19 +10,19 @@ export class NotedChanges {
     this.#waiting.clear()
   }
 
-  /** Waits until `condition` holds; fails with the text of `told` when it does not within half a minute. */
+  /** Waits until `condition` holds; fails with the text of `told` when it does not within WAIT_LIMIT_MS. */
   async until(condition: () => boolean | Promise<boolean>, told: unknown = condition): Promise<void> {
     let isLate = false
     const limit = setTimeout(() => {
       isLate = true
       this.note()
-    }, LIMIT_MS)
+    }, WAIT_LIMIT_MS)
     try {
       for (;;) {
         // A change while it is asked counts.
         const changed = new Promise<void>((resolve) => this.#waiting.add(resolve))
         if (await condition()) return
-        if (isLate) throw new Error(`not within ${LIMIT_MS} ms: ${told}`)
+        if (isLate) throw new Error(`not within ${WAIT_LIMIT_MS} ms: ${told}`)
         await changed
       }
     } finally {

@@ -36,12 +36,14 @@ CaptureWriter::~CaptureWriter() {
   thread_.join();
 }
 
-void CaptureWriter::begin(uint32_t number, std::string folder) {
+void CaptureWriter::begin(uint32_t number, std::string folder, const LastNumbers& lastNumbers) {
   Recording recording;
   recording.number = number;
   for (const WriterPort& port : options_.ports) {
+    const auto last = lastNumbers.find(port.port);
     recording.streams.emplace_back(
-        StreamWriterOptions{folder, port.port, port.header, options_.segmentBytes});
+        StreamWriterOptions{folder, port.port, port.header, options_.segmentBytes,
+                            last == lastNumbers.end() ? 0 : last->second});
   }
   const auto request = std::make_shared<Recording>(std::move(recording));
   const std::lock_guard lock(mutex_);
@@ -66,9 +68,10 @@ WriterCounts CaptureWriter::counts() const {
   return published_;
 }
 
-std::vector<RecordedStream> CaptureWriter::finished() const {
+std::vector<RecordedStream> CaptureWriter::takeFinished() {
   const std::lock_guard lock(mutex_);
-  return finished_;
+  return untaken_.empty() ? std::vector<RecordedStream>{}
+                          : std::exchange(untaken_.rbegin()->second, {});
 }
 
 void CaptureWriter::run() {
@@ -86,7 +89,7 @@ void CaptureWriter::run() {
   }
   // Nobody writes any more: whoever waits learns what is safe.
   for (const Recording& recording : recordings_) {
-    if (recording.onEnded) recording.onEnded(summarise(recording));
+    if (recording.onEnded) recording.onEnded(takeUntaken(recording.number));
   }
 }
 
@@ -137,8 +140,10 @@ bool CaptureWriter::hasEveryThreadLeft(const Recording& recording) const {
 
 void CaptureWriter::work() {
   Status status = forEachStream(&StreamWriter::write);
-  if (status && isCommitDue()) {
-    status = forEachStream(&StreamWriter::commit);
+  if (isCommitDue()) {
+    // A port whose files cannot be written does not keep the blocks of the others in memory.
+    const Status committed = forEachStream(&StreamWriter::commit);
+    if (status) status = committed;
     nextCommitNs_ = steadyNs() + options_.commitIntervalNs;
     mustCommit_ = false;
   }
@@ -204,7 +209,12 @@ void CaptureWriter::publish() {
   }
   const std::lock_guard lock(mutex_);
   published_ = counts_;
-  if (!recordings_.empty()) finished_ = summarise(recordings_.back());
+  for (Recording& recording : recordings_) {
+    for (size_t i = 0; i < recording.streams.size(); ++i) {
+      const std::vector<SegmentSummary> ended = recording.streams[i].takeFinished();
+      if (!ended.empty()) addUntaken(recording.number, options_.ports[i], ended);
+    }
+  }
 }
 
 void CaptureWriter::endRecordings() {
@@ -220,20 +230,30 @@ void CaptureWriter::endRecordings() {
       assert(closed);
     }
     const OnEnded onEnded = std::move(recording.onEnded);
-    const std::vector<RecordedStream> streams = summarise(recording);
-    if (recordings_.size() == 1) publish();
+    publish();
+    std::vector<RecordedStream> streams = takeUntaken(recording.number);
     recordings_.pop_front();
-    onEnded(streams);
+    onEnded(std::move(streams));
   }
 }
 
-std::vector<RecordedStream> CaptureWriter::summarise(const Recording& recording) const {
-  std::vector<RecordedStream> streams;
-  for (size_t i = 0; i < recording.streams.size(); ++i) {
-    const auto& segments = recording.streams[i].finished();
-    if (segments.empty()) continue;
-    streams.push_back({options_.ports[i].port, options_.ports[i].header, segments});
-  }
+/// Called with the lock.
+void CaptureWriter::addUntaken(uint32_t number, const WriterPort& port,
+                               const std::vector<SegmentSummary>& ended) {
+  std::vector<RecordedStream>& streams = untaken_[number];
+  auto stream = std::find_if(streams.begin(), streams.end(),
+                             [&](const RecordedStream& one) { return one.port == port.port; });
+  if (stream == streams.end()) stream = streams.insert(stream, {port.port, port.header, {}});
+  stream->segments.insert(stream->segments.end(), ended.begin(), ended.end());
+}
+
+/// What is left of the ended segments of a recording that ends.
+std::vector<RecordedStream> CaptureWriter::takeUntaken(uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = untaken_.find(number);
+  if (found == untaken_.end()) return {};
+  std::vector<RecordedStream> streams = std::move(found->second);
+  untaken_.erase(found);
   return streams;
 }
 

@@ -27,6 +27,9 @@ struct WriterPort {
   PcapFileHeader header;
 };
 
+/// The highest number that a segment of each port has had; ports without one are left out.
+using LastNumbers = std::map<uint32_t, uint32_t>;
+
 struct CaptureWriterOptions {
   std::vector<WriterPort> ports;
   std::vector<size_t> portOfThread;  ///< index in `ports` of each capture thread
@@ -63,15 +66,16 @@ class CaptureWriter {
 
   /// Begins a recording, whose packets go to cap<port>/ in `folder`. To be called before any of its
   /// blocks is handed over.
-  void begin(uint32_t number, std::string folder);
+  void begin(uint32_t number, std::string folder, const LastNumbers& lastNumbers = {});
   /// Calls back on the writer's thread, when every capture thread has left the recording and all is
   /// safe; oldest recording first. With `isLast`, a disk that fails for 5 s from then on loses what
   /// it has not taken.
   void end(uint32_t number, bool isLast, OnEnded onEnded);
 
   WriterCounts counts() const;
-  /// Segments of the newest recording that are ended.
-  std::vector<RecordedStream> finished() const;
+  /// Segments of the newest recording that have ended since the last call. Those that are not taken
+  /// come with the recording's end.
+  std::vector<RecordedStream> takeFinished();
 
  private:
   struct Recording {
@@ -93,7 +97,9 @@ class CaptureWriter {
   void giveUpLate();
   void endRecordings();
   void publish();
-  std::vector<RecordedStream> summarise(const Recording& recording) const;
+  void addUntaken(uint32_t number, const WriterPort& port,
+                  const std::vector<SegmentSummary>& ended);
+  std::vector<RecordedStream> takeUntaken(uint32_t number);
 
   const CaptureWriterOptions options_;
   BlockQueue& queue_;
@@ -101,7 +107,8 @@ class CaptureWriter {
   mutable std::mutex mutex_;
   std::vector<std::function<void()>> requests_;  ///< to run on the writer's thread
   WriterCounts published_;
-  std::vector<RecordedStream> finished_;
+  /// Ended segments of each recording that nobody has taken, by its number.
+  std::map<uint32_t, std::vector<RecordedStream>> untaken_;
   bool isEnding_ = false;
 
   // The writer's thread only.

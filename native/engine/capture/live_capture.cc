@@ -118,7 +118,7 @@ Status LiveCapture::openThreads() {
   return ok();
 }
 
-void LiveCapture::start(const std::string& folder) {
+void LiveCapture::start(const std::string& folder, const LastNumbers& lastNumbers) {
   {
     // Nothing is counted between two captures.
     LiveCounts now = countAll();
@@ -126,7 +126,7 @@ void LiveCapture::start(const std::string& folder) {
     before_ = std::move(now);
   }
   recording_ += 1;
-  writer_->begin(recording_, folder);
+  writer_->begin(recording_, folder, lastNumbers);
   pursue(true);
   for (const auto& thread : threads_) thread->awaitGoal();
 }

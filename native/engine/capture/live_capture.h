@@ -73,19 +73,20 @@ class LiveCapture {
   static Result<std::unique_ptr<LiveCapture>> open(LiveCaptureOptions options);
   ~LiveCapture();
 
-  /// Captures into cap<port>/ of an existing folder, behind the segments that are there. Every
-  /// packet that arrives after it has returned is seen.
-  void start(const std::string& folder);
+  /// Captures into cap<port>/ of an existing folder. Segments are numbered after those that are
+  /// there and after `lastNumbers`. Every packet that arrives after it has returned is seen.
+  void start(const std::string& folder, const LastNumbers& lastNumbers = {});
   /// Packets go to another folder from one block on. Calls back when those before are safe, with
-  /// the segments that were made since start() or the roll before.
+  /// the segments that have ended since start() or the roll before and were not taken.
   void roll(const std::string& folder, OnEnded onEnded);
   /// Calls back, likewise, when everything that arrived before is safe, or was given up because the
   /// disk failed for 5 s.
   void stop(OnEnded onEnded);
 
   LiveCounts counts() const;
-  /// Segments of the running recording that are ended.
-  std::vector<RecordedStream> finished() const { return writer_->finished(); }
+  /// Segments of the running recording that have ended since the last call. The rest comes with the
+  /// recording's end.
+  std::vector<RecordedStream> takeFinished() { return writer_->takeFinished(); }
 
  private:
   explicit LiveCapture(LiveCaptureOptions options);

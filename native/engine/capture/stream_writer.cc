@@ -1,10 +1,12 @@
 #include "capture/stream_writer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include "store/block_checksum.h"
 #include "store/segment_folder.h"
+#include "store/segment_path.h"
 
 namespace capfleet {
 
@@ -45,16 +47,20 @@ Status StreamWriter::makeRoom(uint32_t blockBytes) {
   return segment_ ? ok() : openSegment();
 }
 
+Status StreamWriter::openFolder(const std::string& folder) {
+  if (hasFolder_) return ok();
+  if (auto status = makeDirectory(folder); !status) return status;
+  if (auto status = syncDirectory(options_.captureFolder); !status) return status;
+  const auto newest = newestSegment(folder);
+  if (!newest) return newest.error();
+  lastNumber_ = std::max(options_.lastNumber, newest->number);
+  hasFolder_ = true;
+  return ok();
+}
+
 Status StreamWriter::openSegment() {
   const std::string folder = portFolder(options_.captureFolder, options_.port);
-  if (!hasFolder_) {
-    if (auto status = makeDirectory(folder); !status) return status;
-    if (auto status = syncDirectory(options_.captureFolder); !status) return status;
-    const auto numbers = listSegments(folder);
-    if (!numbers) return numbers.error();
-    lastNumber_ = numbers->empty() ? 0 : numbers->back();
-    hasFolder_ = true;
-  }
+  if (auto status = openFolder(folder); !status) return status;
   auto made = SegmentFiles::create({folder, options_.port, options_.header}, lastNumber_ + 1);
   if (!made) return made.error();
   segment_ = std::move(*made);
@@ -109,7 +115,8 @@ Status StreamWriter::leaveDamaged() {
   // was free.
   if (hasFolder_) {
     const std::string folder = portFolder(options_.captureFolder, options_.port);
-    if (auto status = SegmentFiles::remove(folder, lastNumber_ + 1); !status) return status;
+    const std::string segment = groupedSegmentPath(folder, lastNumber_ + 1);
+    if (auto status = SegmentFiles::remove(segment); !status) return status;
   }
   written_ = 0;
   isDamaged_ = false;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/capture_block.h"
@@ -19,6 +20,9 @@ struct StreamWriterOptions {
   PcapFileHeader header;
   /// Roll before a block would take a segment past this; a segment holds at least one block.
   uint64_t segmentBytes = uint64_t{1} << 30;
+  /// The highest number that a segment of this port has had. Numbers continue after it, and after
+  /// those of all segments in the folder.
+  uint32_t lastNumber = 0;
 };
 
 using CaptureBlocks = std::vector<std::unique_ptr<CaptureBlock>>;
@@ -50,13 +54,16 @@ class StreamWriter {
   /// Bytes of the blocks that are held in memory because they are not safe on the disk.
   uint64_t heldBytes() const { return heldBytes_; }
   bool hasHeld() const { return !held_.empty(); }
-  /// The segments that are ended, oldest first. They follow those that were there before.
+  /// The segments that have ended and were not taken, oldest first. They follow those that were
+  /// there before.
   const std::vector<SegmentSummary>& finished() const { return finished_; }
+  std::vector<SegmentSummary> takeFinished() { return std::exchange(finished_, {}); }
 
  private:
   Status writeHeld();
   Status commitHeld();
   Status makeRoom(uint32_t blockBytes);
+  Status openFolder(const std::string& folder);
   Status openSegment();
   Status endSegment();
   /// Leaves a segment whose end is not to be trusted.
@@ -70,7 +77,7 @@ class StreamWriter {
 
   std::optional<SegmentFiles> segment_;
   bool isDamaged_ = false;
-  uint32_t lastNumber_ = 0;  ///< of the newest segment in the folder
+  uint32_t lastNumber_ = 0;  ///< of the newest segment
   bool hasFolder_ = false;
   std::vector<SegmentSummary> finished_;
 };

@@ -4,100 +4,13 @@
 #include <cassert>
 #include <limits>
 
-#include "store/segment_index.h"
-
 namespace capfleet {
 namespace {
-
-/// Raw slabs of a download: those being filled, waiting in order, and being compressed.
-uint32_t rawSlabs(const Compression& compression, unsigned threads) {
-  constexpr uint32_t kScanSlabs = 8;
-  if (compression.codec == Codec::kNone) return kScanSlabs;
-  return kScanSlabs + groupsAtOnce(compression, threads) * slabsPerGroup(compression);
-}
 
 /// A batch with less room than this is not kept open for more packets.
 constexpr size_t kNearlyFullBytes = kSlabBytes / 4;
 /// A waiting consumer gets what there is after this long, so that rare hits are seen early.
 constexpr auto kPatience = std::chrono::milliseconds(100);
-
-uint32_t slicesAtOnce(const SlicePlan& plan, unsigned threads) {
-  // Every open input of a slice holds a block.
-  constexpr uint32_t kManyInputs = 16;
-  if (plan.mostInputs > kMostWholeBlocks) return 1;
-  if (plan.mostInputs > kManyInputs) return 2;
-  return std::min(threads + 2, 6u);
-}
-
-struct ReadStreams {
-  std::vector<IndexedStream> streams;
-  std::optional<PcapFileHeader> header;
-  uint64_t corruptBlocks = 0;
-};
-
-/// Adds a segment's header to what is known of the others.
-Status mergeHeader(std::optional<PcapFileHeader>& header, const PcapFileHeader& other) {
-  const uint32_t snaplen = other.snaplen == 0 ? kMaxCapturedLength : other.snaplen;
-  if (!header) {
-    header = PcapFileHeader{other.linkTypeWord, snaplen};
-    return ok();
-  }
-  const uint32_t mine = linkTypeOf(header->linkTypeWord);
-  const uint32_t theirs = linkTypeOf(other.linkTypeWord);
-  if (mine != theirs) {
-    return Error{Code::kMixedLinkType, "the chosen captures have the link types " +
-                                           std::to_string(mine) + " and " + std::to_string(theirs) +
-                                           ", and one PCAP file has only one"};
-  }
-  // Where the length of the frame check sequence differs, the file cannot state it.
-  if (header->linkTypeWord != other.linkTypeWord) header->linkTypeWord = mine;
-  header->snaplen = std::max(header->snaplen, snaplen);
-  return ok();
-}
-
-bool isGrowing(const std::string& path, const DownloadOptions& options) {
-  const std::vector<std::string>& growing = options.growingSegments;
-  return std::find(growing.begin(), growing.end(), path) != growing.end();
-}
-
-Result<ReadStreams> readStreams(const DownloadOptions& options) {
-  ReadStreams read;
-  for (const std::vector<std::string>& segments : options.streams) {
-    IndexedStream stream;
-    for (const std::string& path : segments) {
-      Result<SegmentIndex> index = readSegmentIndex(path);
-      if (!index) return index.error();
-      if (Status status = mergeHeader(read.header, index->header); !status) return status.error();
-      // The index of a finished segment lost an entry, and with it its block.
-      if (index->lastEntryLeftOut && !isGrowing(path, options)) read.corruptBlocks++;
-      auto checks = options.checkedBlocks ? options.checkedBlocks->of(path, *index)
-                                          : std::make_shared<SegmentChecks>();
-      stream.push_back({path, std::move(*index), std::move(checks)});
-    }
-    read.streams.push_back(std::move(stream));
-  }
-  return read;
-}
-
-PacketTransform transformOf(const DownloadOptions& options) {
-  PacketTransform transform;
-  transform.frameFilter = FrameFilter(options.frameFilter);
-  if (options.filter) transform.bpf = std::make_shared<BpfFilter>(*options.filter);
-  transform.bpfSeesInnermost = options.filterDecap;
-  transform.regex = options.regex;
-  transform.clock = options.clock;
-  transform.sliceBytes = options.sliceBytes;
-  transform.toMicroseconds = options.toMicroseconds;
-  return transform;
-}
-
-/// Nothing where the filter sees other bytes than the stored ones, or every packet must be read.
-std::optional<AddressCondition> conditionOf(const DownloadOptions& options) {
-  if (!options.filter || options.filterDecap || options.clock.source != TimeSource::kNic) {
-    return std::nullopt;
-  }
-  return AddressCondition(*options.filter);
-}
 
 /// How many of the records in the slab end within its first `bytes` bytes.
 uint64_t recordsWithin(const Slab& slab, uint64_t bytes) {
@@ -120,55 +33,7 @@ size_t dropFront(Slab& slab, uint64_t bytes) {
   return dropped;
 }
 
-SlicePlan planOf(const DownloadOptions& options, const std::vector<IndexedStream>& streams) {
-  if (options.clock.source == TimeSource::kNic) {
-    return planSlices(streams, options.beginNs, options.endNs, options.scanBytes);
-  }
-  return planOneSlice(streams, options.beginNs, options.endNs,
-                      VendorClock::lookBackNs(options.clock.source));
-}
-
-/// Passes over what lies before `afterBytes` and `limits` without reading it, where the indexes can
-/// say what that is. Where a filter, `sliceBytes` or a vendor's time decides it, or `tsMaxNs` needs
-/// the first packet, all is scanned and thrown away.
-Result<SkippedSlices> skipOf(const DownloadOptions& options, ScanContext& context) {
-  if (!context.transform.keepsSizes() || options.tsMaxNs) return SkippedSlices{};
-  const uint64_t endBytes =
-      std::min(options.afterBytes, options.limits.bytes.value_or(options.afterBytes));
-  if (endBytes <= kPcapFileHeaderBytes) return SkippedSlices{};
-  return skipSlices(context, {options.limits.packets.value_or(std::numeric_limits<uint64_t>::max()),
-                              endBytes - kPcapFileHeaderBytes});
-}
-
 }  // namespace
-
-Result<std::shared_ptr<Download>> Download::open(DownloadOptions options, WorkerPool& workers,
-                                                 std::shared_ptr<BufferPool> slabs) {
-  Result<ReadStreams> read = readStreams(options);
-  if (!read) return read.error();
-  PcapFileHeader header =
-      read->header.value_or(PcapFileHeader{options.emptyLinkTypeWord, kMaxCapturedLength});
-  header.snaplen = std::min(header.snaplen, options.sliceBytes);
-
-  auto context =
-      std::make_unique<ScanContext>(planOf(options, read->streams), transformOf(options),
-                                    options.beginNs, options.endNs, conditionOf(options));
-  const Result<SkippedSlices> skipped = skipOf(options, *context);
-  if (!skipped) return skipped.error();
-  const std::shared_ptr<Download> download(
-      new Download(header, options, workers.makeQueue(), std::move(slabs), read->corruptBlocks));
-  OrderedScanOptions scanOptions;
-  scanOptions.slabs = rawSlabs(options.compression, workers.tasksAtOnce());
-  scanOptions.slicesAtOnce = slicesAtOnce(context->plan, workers.tasksAtOnce());
-  scanOptions.firstSlice = skipped->slices;
-  scanOptions.maxSpanNs = options.tsMaxNs;
-  download->skip(*skipped);
-  download->start(std::move(context), scanOptions);
-  if (Status status = download->pushFileHeader(options); !status) {
-    return status.error();
-  }
-  return download;
-}
 
 Download::Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
                    std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks)
@@ -199,12 +64,14 @@ void Download::skip(const SkippedSlices& skipped) {
   totals_.lastNs = skipped.lastNs;
 }
 
-void Download::start(std::unique_ptr<ScanContext> context, OrderedScanOptions options) {
+void Download::start(std::unique_ptr<ScanContext> context, PlannedSlices planned,
+                     OrderedScanOptions options) {
   // Weak: the stages call this object, it owns them.
   const auto onChange = [self = weak_from_this()] {
     if (const auto download = self.lock()) download->pump();
   };
-  scan_ = std::make_shared<OrderedScan>(std::move(context), options, queue_, pool_, onChange);
+  scan_ = std::make_shared<OrderedScan>(std::move(context), std::move(planned), options, queue_,
+                                        pool_, onChange);
   if (compression_.codec != Codec::kNone) {
     const auto giveRaw = [scan = scan_](SlabPtr slab) { scan->give(std::move(slab)); };
     stage_ = std::make_shared<CompressionStage>(

@@ -15,16 +15,16 @@
 #include "download/ordered_scan.h"
 #include "download/output_limit.h"
 #include "download/skipped_slices.h"
+#include "download/window_planner.h"
 #include "filter/bpf_program.h"
+#include "store/segment_entry.h"
 
 namespace capfleet {
 
 struct DownloadOptions {
-  /// Paths of segments without ending, per stream in recording order. Packets with equal
-  /// timestamps come in the order of the streams, then of the recording.
-  std::vector<std::vector<std::string>> streams;
-  /// The segments among them that are still written; a torn last entry of their indexes is no loss.
-  std::vector<std::string> growingSegments;
+  /// Packets with equal timestamps come in the order of the streams, then of the recording. A torn
+  /// last entry in the index of a growing segment is no loss.
+  std::vector<StreamSegments> streams;
   int64_t beginNs = 0;  ///< beginNs <= NIC timestamp < endNs; not negative
   int64_t endNs = 0;
   std::vector<FrameCondition> frameFilter;  ///< all must hold
@@ -45,8 +45,10 @@ struct DownloadOptions {
   std::shared_ptr<CheckedBlocks> checkedBlocks;
   bool toMicroseconds = false;
   Compression compression;
-  uint32_t emptyLinkTypeWord = 1;    ///< of the file header when no segment is given
-  uint64_t scanBytes = kSliceBytes;  ///< of the store per scan of a thread; tests make it small
+  uint32_t emptyLinkTypeWord = 1;  ///< of the file header when no segment is given
+  /// Of the store per scan of a thread, and planned at a time; tests make them small.
+  uint64_t scanBytes = kSliceBytes;
+  uint64_t windowBytes = kWindowBytes;
 };
 
 struct DownloadTotals {
@@ -71,32 +73,30 @@ struct DownloadTotals {
   std::optional<int64_t> nextNs;     ///< when truncated: of the first packet left out
 };
 
-/// Thread-safe. Owned by shared_ptr, because running tasks hold it. Its slabs are bounded whatever
-/// the data: 8 MiB of packets (with two threads 10 with gzip, 24 with zstd) and as much again
-/// compressed; in a vendor's time another 20 MiB to sort them. Blocks of up to 256 inputs that
-/// overlap take some 150 MiB more. Beyond, each has a piece of its block: all together 64 MiB, or
-/// 16 KiB each (160 MiB for 10,000 inputs), and what a single packet is larger than that. Index
-/// entries of the range are held besides. When the consumer does not pull, or keeps more than two
-/// parts, the work stops without holding a thread.
+/// Thread-safe. Made by a DownloadOpening, and owned by shared_ptr, because running tasks hold it.
+/// Its slabs are bounded whatever the data: 8 MiB of packets (with two threads 10 with gzip, 24
+/// with zstd) and as much again compressed; in a vendor's time another 20 MiB to sort them. Blocks
+/// of up to 256 inputs that overlap take some 150 MiB more. Beyond, each has a piece of its block:
+/// all together 64 MiB, or 16 KiB each (160 MiB for 10,000 inputs), and what a single packet is
+/// larger than that. Besides, the log's entries of all segments are held, and the indexes of those
+/// that are read now. When the consumer does not pull, or keeps more than two parts, the work stops
+/// without holding a thread.
 class Download : public std::enable_shared_from_this<Download> {
  public:
   /// The next part of the body, or null at its end. The bytes are valid until release().
   using Answer = Result<SlabPtr>;
   using Callback = std::function<void(Answer)>;
 
-  /// Reads the indexes and starts the scan; blocks for that. Fails with kMixedLinkType,
-  /// kStoreUnavailable, kStoreCorrupt. `workers` must outlive all that it is given to do.
-  static Result<std::shared_ptr<Download>> open(DownloadOptions options, WorkerPool& workers,
-                                                std::shared_ptr<BufferPool> slabs);
   /// Closes. The slabs not released are abandoned.
   ~Download();
   Download(const Download&) = delete;
   Download& operator=(const Download&) = delete;
 
   /// Calls `done` exactly once: before returning, or later on any thread. The first part is the
-  /// PCAP file header, or what `afterBytes` leaves of it: it may be empty. Fails as open() does,
-  /// with kBadRegex when there is no memory to search with, and with kCancelled once closed; after
-  /// a failure or the end it answers the same again. REQUIRES: no other call waits for its answer.
+  /// PCAP file header, or what `afterBytes` leaves of it: it may be empty. Fails with kAgedOut when
+  /// a segment was removed before it was read, with kStoreUnavailable and kStoreCorrupt, with
+  /// kBadRegex when there is no memory to search with, and with kCancelled once closed; after a
+  /// failure or the end it answers the same again. REQUIRES: no other call waits for its answer.
   void next(Callback done);
   /// Gives a part back, so that its memory can be filled again. Any other slab is ignored.
   void release(const Slab* slab);
@@ -106,14 +106,18 @@ class Download : public std::enable_shared_from_this<Download> {
   DownloadTotals totals() const;
   uint32_t linkTypeWord() const { return header_.linkTypeWord; }
   uint32_t snaplen() const { return header_.snaplen; }
+  /// What it holds until it is destroyed, apart from slabs, roughly.
+  uint64_t heldBytes() const { return heldBytes_; }
 
  private:
+  friend class DownloadOpening;
   using Clock = std::chrono::steady_clock;
 
   Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
            std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks);
   void skip(const SkippedSlices& skipped);
-  void start(std::unique_ptr<ScanContext> context, OrderedScanOptions options);
+  void start(std::unique_ptr<ScanContext> context, PlannedSlices planned,
+             OrderedScanOptions options);
   Status pushFileHeader(const DownloadOptions& options);
 
   void pump();
@@ -134,6 +138,7 @@ class Download : public std::enable_shared_from_this<Download> {
 
   const PcapFileHeader header_;
   const Compression compression_;
+  uint64_t heldBytes_ = 0;
   WorkerPool::Queue queue_;
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<OrderedScan> scan_;

@@ -10,8 +10,10 @@ namespace capfleet {
 /// A slice between its first step and the taking of its last packets. Either a task for it is
 /// posted or running, or it waits, or it is done.
 struct OrderedScan::ActiveSlice {
-  Slice slice;    ///< of the plan; from its first step on without the blocks that are passed over
-  int64_t endNs;  ///< as for SliceScan, and so is maxSpanNs
+  std::shared_ptr<const SlicePlan> plan;
+  Slice slice;  ///< of the plan; from its first step on without the blocks that are passed over
+  size_t inputs = 0;
+  int64_t endNs = 0;  ///< as for SliceScan, and so is maxSpanNs
   std::optional<int64_t> maxSpanNs;
   std::optional<SliceScan> scan;   ///< made by its first step
   PacketBatch batch;               ///< being filled; without a slab between batches
@@ -23,16 +25,19 @@ struct OrderedScan::ActiveSlice {
   std::optional<Error> error;
 };
 
-OrderedScan::OrderedScan(std::unique_ptr<ScanContext> context, OrderedScanOptions options,
-                         WorkerPool::Queue queue, std::shared_ptr<BufferPool> slabs,
-                         std::function<void()> onChange)
+OrderedScan::OrderedScan(std::unique_ptr<ScanContext> context, PlannedSlices planned,
+                         OrderedScanOptions options, WorkerPool::Queue queue,
+                         std::shared_ptr<BufferPool> slabs, std::function<void()> onChange)
     : context_(std::move(context)),
       options_(options),
       queue_(std::move(queue)),
       pool_(std::move(slabs)),
       onChange_(std::move(onChange)),
-      nextSlice_(options.firstSlice) {
+      nextSlice_(planned.firstSlice),
+      planner_(std::move(planned.rest)),
+      needsFinalSlice_(context_->vendorTimes != nullptr) {
   assert(options_.slabs > kReservedSlabs && options_.slicesAtOnce > 0);
+  if (planned.first) plans_.push_back(std::move(planned.first));
 }
 
 OrderedScan::~OrderedScan() = default;
@@ -44,32 +49,120 @@ void OrderedScan::start() {
 
 /// Starts as many slices as may run at once. Called with the lock.
 void OrderedScan::startSlices() {
-  const std::vector<Slice>& slices = context_->plan.slices;
-  while (nextSlice_ < slices.size() && active_.size() < options_.slicesAtOnce &&
-         !context_->isCancelled) {
+  while (!context_->isCancelled && findNextSlice()) {
     // Until the first packet is known nobody knows how far to scan: one slice at a time.
-    if (options_.maxSpanNs && !limitNs_ && !active_.empty()) return;
-    const Slice& slice = slices[nextSlice_];
+    if (options_.maxSpanNs && !limitNs_ && !active_.empty()) break;
+    const Slice& slice = plans_.front()->slices[nextSlice_];
     if (isBehindLimit(slice)) {
-      nextSlice_ = slices.size();
-      return;
+      endPlanning();
+      break;
     }
+    if (!hasRoomFor(slice)) break;
+    if (!passOver(slice)) start(slice);
     nextSlice_++;
-    if (passOver(slice)) continue;
-    auto active = std::make_unique<ActiveSlice>();
-    active->slice = slice;
-    active->endNs = limitNs_.value_or(std::numeric_limits<int64_t>::max());
-    active->maxSpanNs = limitNs_ ? std::nullopt : options_.maxSpanNs;
-    active_.push_back(std::move(active));
-    post(*active_.back());
   }
+  if (!context_->isCancelled) planAhead();
+}
+
+/// Makes `nextSlice_` one of the first plan. False when no slice is planned that has not begun.
+bool OrderedScan::findNextSlice() {
+  // In a vendor's time slices come one by one, and the last one may have seen the end.
+  if (active_.empty() && context_->vendorTimes && context_->vendorTimes->hasEnded()) endPlanning();
+  while (!plans_.empty() && nextSlice_ == plans_.front()->slices.size()) {
+    plans_.pop_front();
+    nextSlice_ = 0;
+  }
+  if (plans_.empty() && planError_) {
+    // As of a slice that fails at once, it is known when all before it is done.
+    auto failed = std::make_unique<ActiveSlice>();
+    failed->error = std::exchange(planError_, std::nullopt);
+    failed->isDone = true;
+    active_.push_back(std::move(failed));
+    needsFinalSlice_ = false;
+  }
+  if (plans_.empty() && !planner_ && !isPlanning_ && needsFinalSlice_) {
+    auto last = std::make_shared<SlicePlan>();
+    last->slices.push_back({context_->endNs, context_->endNs, {}, true});
+    plans_.push_back(std::move(last));
+    needsFinalSlice_ = false;
+  }
+  return !plans_.empty();
+}
+
+void OrderedScan::start(const Slice& slice) {
+  auto active = std::make_unique<ActiveSlice>();
+  active->plan = plans_.front();
+  active->slice = slice;
+  active->inputs = slice.inputs.size();
+  active->endNs = limitNs_.value_or(std::numeric_limits<int64_t>::max());
+  active->maxSpanNs = limitNs_ ? std::nullopt : options_.maxSpanNs;
+  active_.push_back(std::move(active));
+  post(*active_.back());
+}
+
+/// Has the next window planned, unless enough slices are. Called with the lock.
+void OrderedScan::planAhead() {
+  if (!planner_ || isPlanning_) return;
+  size_t waiting = 0;
+  for (const auto& plan : plans_) waiting += plan->slices.size();
+  if (!plans_.empty()) waiting -= nextSlice_;
+  if (waiting >= options_.slicesAtOnce) return;
+  isPlanning_ = true;
+  queue_.post([self = shared_from_this()] { self->planStep(); });
+}
+
+/// On a worker thread.
+void OrderedScan::planStep() {
+  std::unique_ptr<WindowPlanner> planner;
+  {
+    const std::lock_guard lock(mutex_);
+    planner = std::move(planner_);
+  }
+  std::optional<Result<WindowPlanner::Step>> step;
+  if (planner && !context_->isCancelled) step = planner->step();
+  {
+    const std::lock_guard lock(mutex_);
+    const bool isWanted = isPlanning_ && step && !context_->isCancelled;
+    isPlanning_ = false;
+    if (isWanted && !*step) {
+      planError_ = step->error();
+    } else if (isWanted) {
+      WindowPlanner::Step& found = **step;
+      counts_.corruptBlocks += found.corruptBlocks;
+      if (found.plan) plans_.push_back(std::move(found.plan));
+      if (!found.isFinished) planner_ = std::move(planner);
+    }
+    startSlices();
+  }
+  onChange_();
+}
+
+/// Leaves out all slices that have not begun. Called with the lock.
+void OrderedScan::endPlanning() {
+  plans_.clear();
+  nextSlice_ = 0;
+  planner_.reset();
+  planError_.reset();
+  isPlanning_ = false;  // what a step finds out now is thrown away
+}
+
+/// Whether the slice may run beside the active ones: every open input holds a block.
+bool OrderedScan::hasRoomFor(const Slice& slice) const {
+  constexpr size_t kManyInputs = 16;
+  size_t inputs = slice.inputs.size();
+  for (const auto& active : active_) inputs = std::max(inputs, active->inputs);
+  size_t most = options_.slicesAtOnce;
+  if (inputs > kManyInputs) most = std::min<size_t>(most, 2);
+  if (inputs > kMostWholeBlocks) most = 1;
+  return active_.size() < most;
 }
 
 /// Whether all blocks of the slice are known to be passed over: then it needs no task. Called with
 /// the lock, so nothing may be read for it.
 bool OrderedScan::passOver(const Slice& slice) {
-  if (!context_->passed.passWhole(slice)) return false;
-  const ScanCounts passed = context_->passed.leaveOut(slice).passed;
+  const SlicePlan& plan = *plans_.front();
+  if (!context_->passed.passWhole(plan, slice)) return false;
+  const ScanCounts passed = context_->passed.leaveOut(plan, slice).passed;
   counts_ += passed;
   (active_.empty() ? excluded_ : active_.back()->excluded) += passed.packets;
   return true;
@@ -79,7 +172,7 @@ bool OrderedScan::passOver(const Slice& slice) {
 bool OrderedScan::isBehindLimit(const Slice& slice) const {
   if (!limitNs_) return false;
   for (const SliceInput& input : slice.inputs) {
-    const BlockEntry& first = context_->plan.runs[input.run].blocks[input.firstBlock].entry;
+    const BlockEntry& first = plans_.front()->runs[input.run].blocks[input.firstBlock].entry;
     if (std::max(first.minNs, slice.beginNs) < *limitNs_) return false;
   }
   return true;
@@ -105,12 +198,12 @@ void OrderedScan::run(ActiveSlice& slice) {
 /// Begins the slice, if that is to be done, and goes on with it.
 Result<ScanStep> OrderedScan::advance(ActiveSlice& slice, ScanCounts& counts) {
   if (!slice.scan) {
-    PassedBlocks::Rest rest = context_->passed.leaveOut(slice.slice);
+    PassedBlocks::Rest rest = context_->passed.leaveOut(*slice.plan, slice.slice);
     slice.slice = std::move(rest.slice);
     counts += rest.passed;
     slice.passed = rest.passed.packets;
-    if (slice.slice.inputs.empty()) return ScanStep::kDone;
-    slice.scan.emplace(*context_, slice.slice, slice.endNs, slice.maxSpanNs);
+    if (slice.slice.inputs.empty() && !slice.slice.isFinal) return ScanStep::kDone;
+    slice.scan.emplace(*context_, *slice.plan, slice.slice, slice.endNs, slice.maxSpanNs);
   }
   return slice.scan->fill(slice.batch, counts);
 }
@@ -230,7 +323,8 @@ void OrderedScan::wake() {
 
 bool OrderedScan::isFinished() const {
   const std::lock_guard lock(mutex_);
-  return error_.has_value() || (active_.empty() && nextSlice_ == context_->plan.slices.size());
+  return error_.has_value() || (active_.empty() && plans_.empty() && !planner_ && !isPlanning_ &&
+                                !planError_ && !needsFinalSlice_);
 }
 
 std::optional<Error> OrderedScan::error() const {

@@ -1,4 +1,4 @@
-// Runs the slices of a plan on worker threads and hands out their packets in the plan's order.
+// Runs the slices of a download on worker threads and hands out their packets in the slices' order.
 #pragma once
 
 #include <deque>
@@ -8,16 +8,24 @@
 #include <optional>
 
 #include "download/slice_scan.h"
+#include "download/window_planner.h"
 #include "os/buffer_pool.h"
 #include "os/worker_pool.h"
 
 namespace capfleet {
 
 struct OrderedScanOptions {
-  uint32_t slabs = 8;                ///< filled or being filled at once; more than kReservedSlabs
-  uint32_t slicesAtOnce = 4;         ///< scanned at the same time
-  size_t firstSlice = 0;             ///< of the plan; those before it are passed over
+  uint32_t slabs = 8;         ///< filled or being filled at once; more than kReservedSlabs
+  uint32_t slicesAtOnce = 4;  ///< scanned at the same time; fewer where they have many inputs
   std::optional<int64_t> maxSpanNs;  ///< end this long after the first packet that passes
+};
+
+/// What a scan reads, in the order of time.
+struct PlannedSlices {
+  std::shared_ptr<const SlicePlan> first;  ///< may be null
+  size_t firstSlice = 0;                   ///< of it; those before it are passed over
+  /// Has the plans that follow; null: none does.
+  std::unique_ptr<WindowPlanner> rest;
 };
 
 /// Slabs that only the first unfinished slice may take. Without them the later slices could hold
@@ -30,9 +38,9 @@ inline constexpr uint32_t kReservedSlabs = 3;
 class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
  public:
   /// `onChange` is called without a lock, on a worker thread, after every step of a slice.
-  OrderedScan(std::unique_ptr<ScanContext> context, OrderedScanOptions options,
-              WorkerPool::Queue queue, std::shared_ptr<BufferPool> slabs,
-              std::function<void()> onChange);
+  OrderedScan(std::unique_ptr<ScanContext> context, PlannedSlices planned,
+              OrderedScanOptions options, WorkerPool::Queue queue,
+              std::shared_ptr<BufferPool> slabs, std::function<void()> onChange);
   ~OrderedScan();
   void start();
 
@@ -56,6 +64,12 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
   struct ActiveSlice;
 
   void startSlices();
+  bool findNextSlice();
+  void start(const Slice& slice);
+  void planAhead();
+  void planStep();
+  void endPlanning();
+  bool hasRoomFor(const Slice& slice) const;
   bool passOver(const Slice& slice);
   bool isBehindLimit(const Slice& slice) const;
   void post(ActiveSlice& slice);
@@ -78,7 +92,14 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<ActiveSlice>> active_;  ///< in order; the first is the head
+  /// Plans of which slices are not begun, in order; `nextSlice_` is the first of them.
+  std::deque<std::shared_ptr<const SlicePlan>> plans_;
   size_t nextSlice_;
+  /// Belongs to the task that plans while one does. Null once all is planned.
+  std::unique_ptr<WindowPlanner> planner_;
+  bool isPlanning_ = false;
+  std::optional<Error> planError_;  ///< comes after the slices of `plans_`
+  bool needsFinalSlice_;            ///< one in a vendor's time, after all others
   uint32_t slabsInUse_ = 0;
   std::optional<int64_t> limitNs_;  ///< known once maxSpanNs has a first packet
   std::optional<Error> error_;

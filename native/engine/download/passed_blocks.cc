@@ -12,40 +12,36 @@ constexpr uint64_t kWorthwhile = 8;
 
 }  // namespace
 
-PassedBlocks::PassedBlocks(const SlicePlan& plan, std::optional<AddressCondition> condition,
-                           int64_t beginNs, int64_t endNs)
-    : plan_(plan), condition_(std::move(condition)), beginNs_(beginNs), endNs_(endNs) {
-  if (!condition_ || !condition_->isUseful()) return;
-  segments_ = std::make_unique<Segment[]>(plan.segments.size());
-  for (const Run& run : plan.runs) {
-    for (const PlannedBlock& block : run.blocks) {
-      segments_[block.segment].plannedBytes += block.entry.bytes;
-    }
-  }
-}
+PassedBlocks::PassedBlocks(std::optional<AddressCondition> condition, int64_t beginNs,
+                           int64_t endNs)
+    : condition_(condition && condition->isUseful() ? std::move(condition) : std::nullopt),
+      beginNs_(beginNs),
+      endNs_(endNs) {}
 
-bool PassedBlocks::passWhole(const Slice& slice) const {
-  if (!segments_) return false;
+bool PassedBlocks::passWhole(const SlicePlan& plan, const Slice& slice) const {
+  if (!condition_) return false;
   for (const SliceInput& input : slice.inputs) {
-    const std::vector<PlannedBlock>& blocks = plan_.runs[input.run].blocks;
+    const std::vector<PlannedBlock>& blocks = plan.runs[input.run].blocks;
     for (uint32_t i = input.firstBlock; i < input.endBlock; i++) {
-      if (!segments_[blocks[i].segment].isKnown || !isPassed(blocks[i])) return false;
+      const IndexedSegment& segment = *plan.segments[blocks[i].segment];
+      if (!segment.passed.isKnown || !isPassed(segment, blocks[i])) return false;
     }
   }
   return true;
 }
 
-PassedBlocks::Rest PassedBlocks::leaveOut(const Slice& slice) {
-  if (!segments_) return {slice, {}};
+PassedBlocks::Rest PassedBlocks::leaveOut(const SlicePlan& plan, const Slice& slice) {
+  if (!condition_) return {slice, {}};
   Rest rest{{slice.beginNs, slice.endNs, {}}, {}};
   std::vector<SliceInput>& inputs = rest.slice.inputs;
   for (const SliceInput& input : slice.inputs) {
-    const std::vector<PlannedBlock>& blocks = plan_.runs[input.run].blocks;
+    const std::vector<PlannedBlock>& blocks = plan.runs[input.run].blocks;
     bool isOpen = false;  // the last input goes on with this block
     for (uint32_t i = input.firstBlock; i < input.endBlock; i++) {
-      readSegment(blocks[i].segment);
+      IndexedSegment& segment = *plan.segments[blocks[i].segment];
+      readSegment(segment);
       const bool isShared = input.firstIsShared && i == input.firstBlock;
-      if (!isPassed(blocks[i])) {
+      if (!isPassed(segment, blocks[i])) {
         if (!isOpen) inputs.push_back({input.run, i, i, isShared});
         inputs.back().endBlock = i + 1;
         isOpen = true;
@@ -59,33 +55,38 @@ PassedBlocks::Rest PassedBlocks::leaveOut(const Slice& slice) {
 }
 
 /// Finds out which blocks of the segment are passed over, unless that is known.
-void PassedBlocks::readSegment(uint32_t number) {
-  Segment& segment = segments_[number];
-  if (segment.isKnown) return;
-  const std::lock_guard lock(segment.mutex);
-  if (segment.isKnown) return;
-  const std::string& path = plan_.segments[number];
-  const uint64_t sieveBytes = sieveFileBytes(path);
-  if (sieveBytes > 0 && segment.plannedBytes >= kWorthwhile * sieveBytes) {
-    // An index that cannot be read leaves the blocks unknown.
-    if (const auto index = readSegmentIndex(path)) {
-      segment.passed.resize(index->blocks.size());
-      readSieves(path, index->blocks, [&](const StoredSieve& stored) {
-        const BlockSieve& sieve = stored.sieve;
-        const auto mayHold = [&](AddressWord word) { return sieve.mayHold(word); };
-        if (condition_->mayAccept(mayHold)) return;
-        segment.passed[stored.number] = index->blocks[stored.number].checksum;
-      });
-    }
+void PassedBlocks::readSegment(IndexedSegment& segment) const {
+  PassedOfSegment& passed = segment.passed;
+  if (passed.isKnown) return;
+  const std::lock_guard lock(passed.mutex);
+  if (passed.isKnown) return;
+  const std::vector<BlockEntry>& blocks = segment.index.blocks;
+  const uint64_t sieveBytes = sieveFileBytes(segment.path);
+  if (sieveBytes > 0 && bytesInRange(segment) >= kWorthwhile * sieveBytes) {
+    passed.checksums.resize(blocks.size());
+    readSieves(segment.path, blocks, [&](const StoredSieve& stored) {
+      const BlockSieve& sieve = stored.sieve;
+      const auto mayHold = [&](AddressWord word) { return sieve.mayHold(word); };
+      if (condition_->mayAccept(mayHold)) return;
+      passed.checksums[stored.number] = blocks[stored.number].checksum;
+    });
   }
-  segment.isKnown = true;
+  passed.isKnown = true;
+}
+
+uint64_t PassedBlocks::bytesInRange(const IndexedSegment& segment) const {
+  uint64_t bytes = 0;
+  for (const BlockEntry& entry : segment.index.blocks) {
+    if (entry.maxNs >= beginNs_ && entry.minNs < endNs_) bytes += entry.bytes;
+  }
+  return bytes;
 }
 
 /// The checksum proves that the sieve was that of the block in the plan.
-bool PassedBlocks::isPassed(const PlannedBlock& block) const {
-  const std::vector<uint64_t>& passed = segments_[block.segment].passed;
+bool PassedBlocks::isPassed(const IndexedSegment& segment, const PlannedBlock& block) const {
+  const std::vector<uint64_t>& checksums = segment.passed.checksums;
   const BlockEntry& entry = block.entry;
-  return block.number < passed.size() && passed[block.number] == entry.checksum &&
+  return block.number < checksums.size() && checksums[block.number] == entry.checksum &&
          entry.checksum != 0 && entry.minNs >= beginNs_ && entry.maxNs < endNs_;
 }
 

@@ -3,102 +3,131 @@
 #include <algorithm>
 
 namespace capfleet {
-namespace {
 
-BlockCheck checkOf(const SlicePlan& plan, const PlannedBlock& block) {
-  return plan.checks[block.segment]->of(block.number);
+Result<size_t> SliceSkip::pass(const std::shared_ptr<const SlicePlan>& plan) {
+  const size_t slices = countSlices(*plan);
+  if (slices < plan->slices.size()) {
+    if (Status status = addSlices(*plan, slices); !status) return status.error();
+    open_.clear();
+    return slices;
+  }
+  // All blocks that are open reach into this plan, and are among its own.
+  std::vector<Block> open;
+  for (const Run& run : plan->runs) {
+    for (const PlannedBlock& planned : run.blocks) {
+      Block block{plan->segments[planned.segment], planned.entry, planned.number};
+      if (planned.entry.maxNs >= plan->range.endNs) {
+        open.push_back(std::move(block));
+      } else if (Status status = add(block, plan->range.endNs); !status) {
+        return status.error();
+      }
+    }
+  }
+  open_ = std::move(open);
+  openEndNs_ = plan->range.endNs;
+  return slices;
 }
 
-/// How many slices can be passed over. A block that reaches into the following slice counts as a
-/// whole, so that it need not be read to know this: the last slice or two may be kept in vain.
-size_t countSlices(const SlicePlan& plan, SkipLimits most) {
-  SkipLimits left = most;
+Status SliceSkip::finish() {
+  for (const Block& block : open_) {
+    if (Status status = add(block, openEndNs_); !status) return status;
+  }
+  open_.clear();
+  return ok();
+}
+
+/// How many slices of the plan can be passed over. A block that reaches into the following slice
+/// counts as a whole, so that it need not be read to know this: the last slice or two may be kept
+/// in vain.
+size_t SliceSkip::countSlices(const SlicePlan& plan) {
   std::vector<uint32_t> endBlocks(plan.runs.size(), 0);  // of those counted
   for (size_t i = 0; i < plan.slices.size(); i++) {
     for (const SliceInput& input : plan.slices[i].inputs) {
       uint32_t& next = endBlocks[input.run];
+      // The plan before has counted it.
+      if (next == 0 && input.firstBlock == 0 && input.firstIsShared) next = 1;
       for (; next < input.endBlock; next++) {
-        const PlannedBlock& block = plan.runs[input.run].blocks[next];
-        const BlockCheck check = checkOf(plan, block);
-        if (check == BlockCheck::kDamaged) continue;
-        const BlockEntry& entry = block.entry;
-        if (check == BlockCheck::kUnread || entry.packets > left.packets ||
-            entry.bytes > left.bytes) {
-          return i;
-        }
-        left.packets -= entry.packets;
-        left.bytes -= entry.bytes;
+        if (!take(plan, plan.runs[input.run].blocks[next])) return i;
       }
     }
   }
   return plan.slices.size();
 }
 
-void add(SkippedSlices& skipped, uint64_t packets, uint64_t bytes, int64_t firstNs,
-         int64_t lastNs) {
-  skipped.packets += packets;
-  skipped.bytes += bytes;
-  skipped.firstNs = std::min(skipped.firstNs.value_or(firstNs), firstNs);
-  skipped.lastNs = std::max(skipped.lastNs.value_or(lastNs), lastNs);
+/// Takes the block off the limits. False when it may not be passed over.
+bool SliceSkip::take(const SlicePlan& plan, const PlannedBlock& block) {
+  const BlockCheck check = plan.segments[block.segment]->checks->of(block.number);
+  if (check == BlockCheck::kDamaged) return true;
+  const BlockEntry& entry = block.entry;
+  if (check == BlockCheck::kUnread || entry.packets > left_.packets || entry.bytes > left_.bytes) {
+    return false;
+  }
+  left_.packets -= entry.packets;
+  left_.bytes -= entry.bytes;
+  return true;
+}
+
+/// Counts what the first slices of a plan deliver, and what is open. No other plan follows.
+Status SliceSkip::addSlices(const SlicePlan& plan, size_t slices) {
+  // Slices follow each other in time, so the last one that reads a run says how far they all go.
+  std::vector<int64_t> endsNs(plan.runs.size(), plan.range.beginNs);
+  std::vector<uint32_t> endBlocks(plan.runs.size(), 0);
+  for (size_t i = 0; i < slices; i++) {
+    for (const SliceInput& input : plan.slices[i].inputs) {
+      endsNs[input.run] = plan.slices[i].endNs;
+      endBlocks[input.run] = input.endBlock;
+    }
+  }
+  for (size_t run = 0; run < plan.runs.size(); run++) {
+    // A block that is open is the first of a run.
+    const uint32_t openBlocks = plan.isBegunBefore(plan.runs[run]) ? 1 : 0;
+    for (uint32_t i = 0; i < std::max(endBlocks[run], openBlocks); i++) {
+      const PlannedBlock& planned = plan.runs[run].blocks[i];
+      const Block block{plan.segments[planned.segment], planned.entry, planned.number};
+      if (Status status = add(block, endsNs[run]); !status) return status;
+    }
+  }
+  return ok();
 }
 
 /// Counts the packets of a block before `endNs`, from its entry if the entry says all.
-Status addBlock(ScanContext& context, const PlannedBlock& block, int64_t endNs,
-                SkippedSlices& skipped) {
+Status SliceSkip::add(const Block& block, int64_t endNs) {
   const BlockEntry& entry = block.entry;
-  if (checkOf(context.plan, block) == BlockCheck::kDamaged) {
-    skipped.corruptBlocks++;
+  if (block.segment->checks->of(block.number) == BlockCheck::kDamaged) {
+    skipped_.corruptBlocks++;
     return ok();
   }
-  if (entry.minNs >= context.beginNs && entry.maxNs < endNs) {
-    add(skipped, entry.packets, entry.bytes, entry.minNs, entry.maxNs);
+  if (entry.minNs >= context_.beginNs && entry.maxNs < endNs) {
+    add(entry.packets, entry.bytes, entry.minNs, entry.maxNs);
     return ok();
   }
-  const auto file = context.reader.open(block.segment);
+  const auto file = block.segment->file.open();
   if (!file) return file.error();
-  auto loaded = context.reader.load(**file, entry);
+  auto loaded = context_.reader.load(**file, entry);
   if (!loaded) return loaded.error();
   if (!*loaded) {
-    skipped.corruptBlocks++;
+    skipped_.corruptBlocks++;
     return ok();
   }
   const std::vector<int64_t>& timestampsNs = (*loaded)->timestampsNs;
   const auto begin = timestampsNs.begin();
-  const auto first = std::lower_bound(begin, timestampsNs.end(), context.beginNs);
+  const auto first = std::lower_bound(begin, timestampsNs.end(), context_.beginNs);
   const auto end = std::lower_bound(first, timestampsNs.end(), endNs);
   if (first != end) {
     const std::vector<uint32_t>& offsets = (*loaded)->offsets;
     const uint32_t bytes =
         offsets[static_cast<size_t>(end - begin)] - offsets[static_cast<size_t>(first - begin)];
-    add(skipped, static_cast<uint64_t>(end - first), bytes, *first, *(end - 1));
+    add(static_cast<uint64_t>(end - first), bytes, *first, *(end - 1));
   }
-  context.reader.give(std::move(*loaded));
+  context_.reader.give(std::move(*loaded));
   return ok();
 }
 
-}  // namespace
-
-Result<SkippedSlices> skipSlices(ScanContext& context, SkipLimits most) {
-  SkippedSlices skipped;
-  const SlicePlan& plan = context.plan;
-  skipped.slices = countSlices(plan, most);
-  // Slices follow each other in time, so the last one that reads a run says how far they all go.
-  std::vector<const Slice*> lastSlices(plan.runs.size(), nullptr);
-  std::vector<uint32_t> endBlocks(plan.runs.size(), 0);
-  for (size_t i = 0; i < skipped.slices; i++) {
-    for (const SliceInput& input : plan.slices[i].inputs) {
-      lastSlices[input.run] = &plan.slices[i];
-      endBlocks[input.run] = input.endBlock;
-    }
-  }
-  for (size_t run = 0; run < plan.runs.size(); run++) {
-    for (uint32_t block = 0; block < endBlocks[run]; block++) {
-      const Status status =
-          addBlock(context, plan.runs[run].blocks[block], lastSlices[run]->endNs, skipped);
-      if (!status) return status.error();
-    }
-  }
-  return skipped;
+void SliceSkip::add(uint64_t packets, uint64_t bytes, int64_t firstNs, int64_t lastNs) {
+  skipped_.packets += packets;
+  skipped_.bytes += bytes;
+  skipped_.firstNs = std::min(skipped_.firstNs.value_or(firstNs), firstNs);
+  skipped_.lastNs = std::max(skipped_.lastNs.value_or(lastNs), lastNs);
 }
 
 }  // namespace capfleet

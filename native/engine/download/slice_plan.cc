@@ -10,35 +10,19 @@ namespace {
 /// runs keep that share small, up to this many times the wanted size.
 constexpr uint64_t kMostGrowth = 256;
 
-struct Range {
-  int64_t beginNs;
-  int64_t endNs;
-  uint64_t sliceBytes;
-};
-
 int64_t firstNsOf(const Run& run) { return run.blocks.front().entry.minNs; }
 int64_t lastNsOf(const Run& run) { return run.blocks.back().entry.maxNs; }
 
-bool reachesInto(const BlockEntry& entry, Range range) {
+bool reachesInto(const BlockEntry& entry, PlanRange range) {
   return entry.maxNs >= range.beginNs && entry.minNs < range.endNs;
 }
 
-bool reachesInto(const IndexedStream& stream, Range range) {
-  return std::any_of(stream.begin(), stream.end(), [&](const IndexedSegment& segment) {
-    const std::vector<BlockEntry>& blocks = segment.index.blocks;
-    return std::any_of(blocks.begin(), blocks.end(),
-                       [&](const BlockEntry& entry) { return reachesInto(entry, range); });
-  });
-}
-
-void addRuns(const IndexedStream& stream, uint32_t streamNumber, Range range, SlicePlan& plan) {
+void addRuns(const IndexedStream& stream, PlanRange range, SlicePlan& plan) {
   bool isFirst = true;
-  for (const IndexedSegment& segment : stream) {
+  for (const std::shared_ptr<IndexedSegment>& segment : stream) {
     const auto number = static_cast<uint32_t>(plan.segments.size());
-    plan.segments.push_back(segment.path);
-    plan.origins.push_back({segment.index.header.linkTypeWord, streamNumber, segment.index.port});
-    plan.checks.push_back(segment.checks);
-    const std::vector<BlockEntry>& blocks = segment.index.blocks;
+    plan.segments.push_back(segment);
+    const std::vector<BlockEntry>& blocks = segment->index.blocks;
     for (uint32_t i = 0; i < blocks.size(); i++) {
       const BlockEntry& entry = blocks[i];
       if (!reachesInto(entry, range)) continue;
@@ -72,14 +56,16 @@ std::vector<Cluster> findClusters(const SlicePlan& plan) {
 }
 
 /// A single run needs no time cuts: groups of whole blocks, none of them read twice.
-void addBlockSlices(uint32_t run, Range range, SlicePlan& plan) {
+void addBlockSlices(uint32_t run, PlanRange range, uint64_t sliceBytes, SlicePlan& plan) {
+  const bool firstIsShared = plan.isBegunBefore(plan.runs[run]);
   const std::vector<PlannedBlock>& blocks = plan.runs[run].blocks;
   uint32_t first = 0;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < blocks.size(); i++) {
     bytes += blocks[i].entry.bytes;
-    if (bytes < range.sliceBytes && i + 1 < blocks.size()) continue;
-    plan.slices.push_back({range.beginNs, range.endNs, {{run, first, i + 1, false}}});
+    if (bytes < sliceBytes && i + 1 < blocks.size()) continue;
+    const bool isShared = first == 0 && firstIsShared;
+    plan.slices.push_back({range.beginNs, range.endNs, {{run, first, i + 1, isShared}}});
     first = i + 1;
     bytes = 0;
   }
@@ -100,7 +86,8 @@ uint64_t overlapOf(const Cluster& cluster, const SlicePlan& plan) {
 
 /// Instants at which to cut, so that a slice holds about the wanted bytes. First and last are the
 /// range's ends.
-std::vector<int64_t> findCuts(const Cluster& cluster, const SlicePlan& plan, Range range) {
+std::vector<int64_t> findCuts(const Cluster& cluster, const SlicePlan& plan, PlanRange range,
+                              uint64_t sliceBytes) {
   std::vector<std::pair<int64_t, uint32_t>> starts;  // of blocks, with their bytes
   for (const uint32_t run : cluster) {
     for (const PlannedBlock& block : plan.runs[run].blocks) {
@@ -109,7 +96,7 @@ std::vector<int64_t> findCuts(const Cluster& cluster, const SlicePlan& plan, Ran
   }
   std::sort(starts.begin(), starts.end());
   const uint64_t growth = std::min((overlapOf(cluster, plan) + 1) / 2, kMostGrowth);
-  const uint64_t wanted = range.sliceBytes * growth;
+  const uint64_t wanted = sliceBytes * growth;
   std::vector<int64_t> cuts{range.beginNs};
   uint64_t bytes = 0;
   for (const auto& [startNs, blockBytes] : starts) {
@@ -144,8 +131,8 @@ SliceInput inputFor(OpenRun& open, const Run& run, int64_t beginNs, int64_t endN
   return {open.run, open.firstBlock, open.endBlock, open.firstBlock < endBefore};
 }
 
-void addTimeSlices(const Cluster& cluster, Range range, SlicePlan& plan) {
-  const std::vector<int64_t> cuts = findCuts(cluster, plan, range);
+void addTimeSlices(const Cluster& cluster, PlanRange range, uint64_t sliceBytes, SlicePlan& plan) {
+  const std::vector<int64_t> cuts = findCuts(cluster, plan, range, sliceBytes);
   std::vector<OpenRun> open;
   size_t next = 0;  // of the cluster: its runs come by first timestamp
   for (size_t i = 0; i + 1 < cuts.size(); i++) {
@@ -154,7 +141,10 @@ void addTimeSlices(const Cluster& cluster, Range range, SlicePlan& plan) {
     }
     Slice slice{cuts[i], cuts[i + 1], {}};
     for (OpenRun& run : open) {
-      const SliceInput input = inputFor(run, plan.runs[run.run], cuts[i], cuts[i + 1]);
+      SliceInput input = inputFor(run, plan.runs[run.run], cuts[i], cuts[i + 1]);
+      if (input.firstBlock == 0 && plan.isBegunBefore(plan.runs[run.run])) {
+        input.firstIsShared = true;
+      }
       if (input.firstBlock < input.endBlock) slice.inputs.push_back(input);
     }
     std::erase_if(open,
@@ -167,39 +157,31 @@ void addTimeSlices(const Cluster& cluster, Range range, SlicePlan& plan) {
 
 }  // namespace
 
-SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+SlicePlan planSlices(const std::vector<IndexedStream>& streams, PlanRange range,
                      uint64_t sliceBytes) {
   SlicePlan plan;
-  const Range range{beginNs, endNs, sliceBytes};
-  for (uint32_t i = 0; i < streams.size(); i++) addRuns(streams[i], i, range, plan);
+  plan.range = range;
+  for (const IndexedStream& stream : streams) addRuns(stream, range, plan);
   for (const Cluster& cluster : findClusters(plan)) {
     if (cluster.size() == 1) {
-      addBlockSlices(cluster.front(), range, plan);
+      addBlockSlices(cluster.front(), range, sliceBytes, plan);
     } else {
-      addTimeSlices(cluster, range, plan);
+      addTimeSlices(cluster, range, sliceBytes, plan);
     }
-  }
-  for (const Slice& slice : plan.slices) {
-    plan.mostInputs = std::max(plan.mostInputs, static_cast<uint32_t>(slice.inputs.size()));
   }
   return plan;
 }
 
-SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
-                       int64_t lookBackNs) {
+SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, PlanRange range) {
   SlicePlan plan;
-  // Stored timestamps are not negative.
-  const Range wanted{beginNs, endNs, 0};
-  const Range read{beginNs - std::min(beginNs, lookBackNs), endNs, 0};
-  for (uint32_t i = 0; i < streams.size(); i++) {
-    if (reachesInto(streams[i], wanted)) addRuns(streams[i], i, read, plan);
-  }
+  plan.range = range;
+  for (const IndexedStream& stream : streams) addRuns(stream, range, plan);
   if (plan.runs.empty()) return plan;
-  Slice slice{read.beginNs, read.endNs, {}};
+  Slice slice{range.beginNs, range.endNs, {}};
   for (uint32_t run = 0; run < plan.runs.size(); run++) {
-    slice.inputs.push_back({run, 0, static_cast<uint32_t>(plan.runs[run].blocks.size()), false});
+    const auto blocks = static_cast<uint32_t>(plan.runs[run].blocks.size());
+    slice.inputs.push_back({run, 0, blocks, plan.isBegunBefore(plan.runs[run])});
   }
-  plan.mostInputs = static_cast<uint32_t>(slice.inputs.size());
   plan.slices.push_back(std::move(slice));
   return plan;
 }

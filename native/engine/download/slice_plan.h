@@ -1,14 +1,17 @@
-// What a download will read, decided from the indexes alone: which blocks, in which order, cut into
-// slices that threads can scan at the same time.
+// What a download will read of a stretch of time, decided from the indexes alone: which blocks, in
+// which order, cut into slices that threads can scan at the same time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "packet/packet_origin.h"
 #include "store/checked_blocks.h"
+#include "store/segment_file.h"
 #include "store/segment_index.h"
 
 namespace capfleet {
@@ -40,38 +43,72 @@ struct Slice {
   int64_t beginNs;
   int64_t endNs;
   std::vector<SliceInput> inputs;  ///< by ascending run
+  /// The last slice of a download in a vendor's time, without inputs: delivers what still waits to
+  /// be sorted.
+  bool isFinal = false;
+};
+
+/// Which blocks of a segment a download passes over, once its sieves have been read.
+struct PassedOfSegment {
+  std::atomic<bool> isKnown = false;
+  std::mutex mutex;
+  /// By number: the checksum of a block that can be passed over, or 0.
+  std::vector<uint64_t> checksums;
+};
+
+/// A segment whose index has been read, shared by all slices that read it.
+struct IndexedSegment {
+  const std::string path;  ///< without ending
+  const PacketOrigin origin;
+  const SegmentIndex index;
+  /// What is known of its blocks, and what a scan finds; never null.
+  const std::shared_ptr<SegmentChecks> checks;
+  SharedSegmentFile file;
+  PassedOfSegment passed;
+
+  IndexedSegment(std::string aPath, SegmentIndex anIndex, uint32_t stream = 0,
+                 std::shared_ptr<SegmentChecks> someChecks = std::make_shared<SegmentChecks>())
+      : path(std::move(aPath)),
+        origin{anIndex.header.linkTypeWord, stream, anIndex.port},
+        index(std::move(anIndex)),
+        checks(std::move(someChecks)),
+        file(path) {}
+};
+/// Segments of one stream in recording order.
+using IndexedStream = std::vector<std::shared_ptr<IndexedSegment>>;
+
+/// A stretch of a download's time.
+struct PlanRange {
+  int64_t beginNs = 0;
+  int64_t endNs = 0;
+  /// The download reads what lies before beginNs too, by an earlier plan: blocks that reach over
+  /// beginNs are read by both.
+  bool isContinued = false;
 };
 
 /// Runs are in the order that decides between equal timestamps: by stream, then by position.
 struct SlicePlan {
-  std::vector<std::string> segments;                   ///< paths without ending
-  std::vector<PacketOrigin> origins;                   ///< of each segment's packets
-  std::vector<std::shared_ptr<SegmentChecks>> checks;  ///< of each segment's blocks
+  std::vector<std::shared_ptr<IndexedSegment>> segments;
   std::vector<Run> runs;
   std::vector<Slice> slices;
-  uint32_t mostInputs = 0;  ///< of one slice
-};
+  PlanRange range;
 
-/// One stream's segments in recording order, with their indexes.
-struct IndexedSegment {
-  std::string path;  ///< without ending
-  SegmentIndex index;
-  /// What is known of its blocks, and what a scan finds; never null.
-  std::shared_ptr<SegmentChecks> checks = std::make_shared<SegmentChecks>();
+  /// Whether an earlier plan reads the first block of the run too. It reads no other one: the
+  /// second begins no earlier than the first ends, and so not before the range.
+  bool isBegunBefore(const Run& run) const {
+    return range.isContinued && run.blocks.front().entry.minNs < range.beginNs;
+  }
 };
-using IndexedStream = std::vector<IndexedSegment>;
 
 /// Enough for one thread to be worth the hand-over.
 inline constexpr uint64_t kSliceBytes = uint64_t{4} << 20;
 
-/// A plan with one slice, or none: all that reaches into the range, from `lookBackNs` before it on.
-/// Streams without a block in the range itself are left out.
-SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
-                       int64_t lookBackNs);
+/// A plan with one slice, or none.
+SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, PlanRange range);
 
-/// Plans the download of [beginNs, endNs) of these streams. Slices hold about `sliceBytes` of the
-/// store, more where several runs overlap or many packets share a timestamp.
-SlicePlan planSlices(const std::vector<IndexedStream>& streams, int64_t beginNs, int64_t endNs,
+/// Plans the download of the range of these streams. Slices hold about `sliceBytes` of the store,
+/// more where several runs overlap or many packets share a timestamp.
+SlicePlan planSlices(const std::vector<IndexedStream>& streams, PlanRange range,
                      uint64_t sliceBytes = kSliceBytes);
 
 }  // namespace capfleet

@@ -54,21 +54,19 @@ void appendWhole(const uint8_t* from, const BlockEntry& entry, PacketBatch& batc
 
 }  // namespace
 
-SliceScan::SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
+SliceScan::SliceScan(ScanContext& context, const SlicePlan& plan, const Slice& slice, int64_t endNs,
                      std::optional<int64_t> maxSpanNs)
     : context_(context),
+      plan_(plan),
+      isFinal_(slice.isFinal),
       beginNs_(slice.beginNs),
       endNs_(std::min(slice.endNs, endNs)),
       maxSpanNs_(maxSpanNs),
       filter_(context.transform),
-      inputs_(inputsOf(context, slice)),
+      vendorTimes_(context.vendorTimes.get()),
+      inputs_(inputsOf(plan, slice)),
       pieceBytes_(pieceBytesOf(inputs_.size())),
-      tree_(keys()) {
-  if (context.transform.hasVendorTime()) {
-    vendorTimes_ = std::make_unique<VendorTimeStage>(context.transform, context.beginNs, maxSpanNs);
-    maxSpanNs_.reset();  // counted in the times that are delivered
-  }
-}
+      tree_(keys()) {}
 
 SliceScan::~SliceScan() {
   for (Input& input : inputs_) {
@@ -76,11 +74,11 @@ SliceScan::~SliceScan() {
   }
 }
 
-std::vector<SliceScan::Input> SliceScan::inputsOf(const ScanContext& context, const Slice& slice) {
+std::vector<SliceScan::Input> SliceScan::inputsOf(const SlicePlan& plan, const Slice& slice) {
   std::vector<Input> inputs;
   inputs.reserve(slice.inputs.size());
   for (const SliceInput& from : slice.inputs) {
-    const Run& run = context.plan.runs[from.run];
+    const Run& run = plan.runs[from.run];
     const uint32_t sharedBlock = from.firstIsShared ? from.firstBlock : kNoBlock;
     inputs.push_back({&run, from.firstBlock, from.endBlock, sharedBlock, nullptr, 0, nullptr, 0});
   }
@@ -90,6 +88,7 @@ std::vector<SliceScan::Input> SliceScan::inputsOf(const ScanContext& context, co
 std::vector<int64_t> SliceScan::keys() const {
   std::vector<int64_t> keys;
   for (const Input& input : inputs_) keys.push_back(keyOf(input));
+  if (keys.empty()) keys.push_back(MergeTree::kEnded);
   return keys;
 }
 
@@ -117,7 +116,7 @@ Result<ScanStep> SliceScan::fill(PacketBatch& batch, ScanCounts& counts) {
     }
     if (Status status = loadBlock(input, batch, counts); !status) return status.error();
   }
-  if (vendorTimes_ && !context_.isCancelled && !vendorTimes_->finish({batch, counts})) {
+  if (isFinal_ && !context_.isCancelled && !vendorTimes_->finish({batch, counts})) {
     return ScanStep::kFull;
   }
   return ScanStep::kDone;
@@ -131,7 +130,7 @@ bool SliceScan::hasNext() const {
 Status SliceScan::openFile(Input& input) {
   const uint32_t segment = input.run->blocks[input.nextBlock].segment;
   if (input.file && input.fileSegment == segment) return ok();
-  Result<std::shared_ptr<SegmentFile>> file = context_.reader.open(segment);
+  Result<std::shared_ptr<SegmentFile>> file = plan_.segments[segment]->file.open();
   if (!file) return file.error();
   input.file = std::move(*file);
   input.fileSegment = segment;
@@ -201,7 +200,7 @@ Status SliceScan::loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts
   std::unique_ptr<LoadedBlock> block = std::move(*loaded);
   const bool isBegun = input.nextRecord > 0;
   if (isBegun && !block) {
-    return Error{Code::kStoreCorrupt, context_.plan.segments[planned.segment] +
+    return Error{Code::kStoreCorrupt, plan_.segments[planned.segment]->path +
                                           ".pcap: a block was damaged while it was being read"};
   }
   if (!isBegun) noteCheck(input, input.nextBlock, block != nullptr, counts);
@@ -209,7 +208,7 @@ Status SliceScan::loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts
     nextBlock(input);
     return ok();
   }
-  block->origin = context_.plan.origins[planned.segment];
+  block->origin = plan_.segments[planned.segment]->origin;
   if (!isBegun) beginBlock(input, *block, batch, counts);
   hold(input, std::move(block));
   return ok();
@@ -374,7 +373,7 @@ void SliceScan::rekey(Input& input) {
 /// first.
 void SliceScan::noteCheck(const Input& input, uint32_t block, bool isIntact, ScanCounts& counts) {
   const PlannedBlock& planned = input.run->blocks[block];
-  context_.plan.checks[planned.segment]->note(planned.number, isIntact);
+  plan_.segments[planned.segment]->checks->note(planned.number, isIntact);
   if (!isIntact && block != input.sharedBlock) counts.corruptBlocks++;
 }
 

@@ -24,22 +24,21 @@ inline constexpr size_t kMostWholeBlocks = 256;
 
 /// What all slices of a download share.
 struct ScanContext {
-  SlicePlan plan;
   PacketTransform transform;
   int64_t beginNs;  ///< earlier packets are read for a vendor's clock at most
   int64_t endNs;
   PassedBlocks passed;
   BlockReader reader;
+  /// Takes the packets of all slices, one after the other; null in NIC time.
+  std::unique_ptr<VendorTimeStage> vendorTimes;
   std::atomic<bool> isCancelled = false;
 
-  ScanContext(SlicePlan aPlan, PacketTransform aTransform, int64_t aBeginNs, int64_t anEndNs,
+  ScanContext(PacketTransform aTransform, int64_t aBeginNs, int64_t anEndNs,
               std::optional<AddressCondition> condition = std::nullopt)
-      : plan(std::move(aPlan)),
-        transform(std::move(aTransform)),
+      : transform(std::move(aTransform)),
         beginNs(aBeginNs),
         endNs(anEndNs),
-        passed(plan, std::move(condition), beginNs, endNs),
-        reader(plan.segments) {}
+        passed(std::move(condition), beginNs, endNs) {}
 };
 
 enum class ScanStep {
@@ -53,11 +52,11 @@ enum class ScanStep {
 /// fits into 16 KiB, and one packet at least.
 class SliceScan {
  public:
-  /// `context` must outlive the scan. `endNs` may end the slice earlier than planned. With
-  /// `maxSpanNs` the scan ends before the first packet that is this much or more after the first
-  /// one that it delivers.
-  /// With a vendor's time, REQUIRES: the slice is the plan's only one.
-  SliceScan(ScanContext& context, const Slice& slice, int64_t endNs,
+  /// `context` and `plan`, which the slice is of, must outlive the scan. `endNs` may end the slice
+  /// earlier than planned. With `maxSpanNs` the scan ends before the first packet that is this much
+  /// or more after the first one that it delivers; in a vendor's time the stage does that.
+  /// With a vendor's time, REQUIRES: slices are scanned one after the other, the final one last.
+  SliceScan(ScanContext& context, const SlicePlan& plan, const Slice& slice, int64_t endNs,
             std::optional<int64_t> maxSpanNs);
   ~SliceScan();
 
@@ -87,7 +86,7 @@ class SliceScan {
     size_t bytes;
   };
 
-  static std::vector<Input> inputsOf(const ScanContext& context, const Slice& slice);
+  static std::vector<Input> inputsOf(const SlicePlan& plan, const Slice& slice);
   bool hasNext() const;
   Status openFile(Input& input);
   bool canCopyWhole(const Input& input, uint32_t block) const;
@@ -109,11 +108,13 @@ class SliceScan {
   void noteCheck(const Input& input, uint32_t block, bool isIntact, ScanCounts& counts);
 
   ScanContext& context_;
+  const SlicePlan& plan_;
+  const bool isFinal_;
   int64_t beginNs_;
   int64_t endNs_;
   std::optional<int64_t> maxSpanNs_;  ///< until the first packet has been found
   PacketFilter filter_;
-  std::unique_ptr<VendorTimeStage> vendorTimes_;  ///< null in NIC time
+  VendorTimeStage* const vendorTimes_;  ///< null in NIC time
   std::vector<Input> inputs_;
   const std::optional<size_t> pieceBytes_;  ///< what an input may hold; none: a whole block
   MergeTree tree_;

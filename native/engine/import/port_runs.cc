@@ -52,6 +52,7 @@ SegmentWriterOptions PortRuns::scratchOutput() {
   output.directory = newScratchRun();
   output.durable = false;
   output.withSieves = false;
+  output.isFlat = true;
   return output;
 }
 
@@ -60,7 +61,7 @@ Status PortRuns::beginRun() {
   SegmentWriterOptions output = options_.output;
   if (!runs_.empty()) output = scratchOutput();
   if (auto status = makeTree(output.directory); !status) return status;
-  runs_.push_back({output.directory, 0});
+  runs_.push_back({output.directory, 0, output.isFlat});
   auto writer = SegmentWriter::open(std::move(output));
   if (!writer) return writer.error();
   writer_.emplace(std::move(*writer));

@@ -5,7 +5,8 @@
 namespace capfleet {
 
 Status RunReader::openNextSegment() {
-  const std::string path = segmentPath(run_.directory, ++openedSegments_) + ".pcap";
+  const std::string path =
+      storedSegmentPath(run_.directory, ++openedSegments_, run_.isFlat) + ".pcap";
   auto stream = InputStream::open(path, CaptureFileReader::kMinBufferBytes);
   if (!stream) return Error{Code::kStoreUnavailable, stream.error().message};
   auto reader = CaptureFileReader::open(std::move(*stream));

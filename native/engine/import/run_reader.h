@@ -10,10 +10,11 @@
 
 namespace capfleet {
 
-/// A folder of segments 00000001.pcap ... whose packets are ordered by timestamp.
+/// A folder of segments, numbered from 1, whose packets are ordered by timestamp.
 struct SortedRun {
   std::string directory;
   uint32_t segmentCount = 0;
+  bool isFlat = true;  ///< as in SegmentFilesOptions
 };
 
 /// Not thread-safe. Uses one buffer of CaptureFileReader::kMinBufferBytes.

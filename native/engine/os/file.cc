@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -164,6 +165,18 @@ Status File::sync() {
   // After a failed sync the kernel may have dropped the pages: never retried as if good.
   if (::fdatasync(descriptor_) != 0) return storeError("sync", path_, errno);
   return ok();
+}
+
+Status replaceFile(const std::string& path, std::span<const uint8_t> bytes) {
+  const std::string prepared = path + kNewFileEnding;
+  auto file = File::openForAppend(prepared, true);
+  if (!file) return file.error();
+  if (auto status = file->resize(0); !status) return status;
+  if (auto status = file->write(bytes); !status) return status;
+  if (auto status = file->sync(); !status) return status;
+  if (::rename(prepared.c_str(), path.c_str()) != 0) return storeError("replace", path, errno);
+  const size_t slash = path.rfind('/');
+  return syncDirectory(slash == std::string::npos ? "." : path.substr(0, slash));
 }
 
 Status syncDirectory(const std::string& path) {

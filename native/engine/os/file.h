@@ -63,6 +63,13 @@ class File {
   std::string path_;
 };
 
+/// What replaceFile() adds to the name of the file that it prepares.
+inline constexpr const char* kNewFileEnding = ".new";
+
+/// Gives the file this content, durably: after a crash it has the old or the new one. What a crash
+/// leaves beside it is used by the next call.
+Status replaceFile(const std::string& path, std::span<const uint8_t> bytes);
+
 /// Makes new names in a folder durable.
 Status syncDirectory(const std::string& path);
 

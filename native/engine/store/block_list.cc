@@ -1,16 +1,20 @@
 #include "store/block_list.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace capfleet {
 
-Result<std::vector<BlockEntry>> listBlocks(const std::vector<std::vector<std::string>>& streams) {
+Result<std::vector<BlockEntry>> listBlocks(const std::vector<StreamSegments>& streams) {
   std::vector<BlockEntry> blocks;
-  for (const std::vector<std::string>& segments : streams) {
-    for (const std::string& segment : segments) {
-      Result<SegmentIndex> index = readSegmentIndex(segment);
-      if (!index) return index.error();
-      blocks.insert(blocks.end(), index->blocks.begin(), index->blocks.end());
+  for (const StreamSegments& stream : streams) {
+    for (const SegmentEntry& segment : stream.segments) {
+      const auto found = readIndexOf(stream, segment);
+      if (!found) return found.error();
+      if (!*found) continue;
+      const std::vector<BlockEntry>& held = (*found)->blocks;
+      std::copy_if(held.begin(), held.end(), std::back_inserter(blocks),
+                   [](const BlockEntry& block) { return !block.isDamaged(); });
     }
   }
   const auto isEarlier = [](const BlockEntry& a, const BlockEntry& b) { return a.minNs < b.minNs; };

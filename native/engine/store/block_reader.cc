@@ -54,21 +54,9 @@ void sortRecords(LoadedBlock& block) {
 
 }  // namespace
 
-BlockReader::BlockReader(std::vector<std::string> segments)
-    : segments_(std::move(segments)), files_(segments_.size()) {}
-
-Result<std::shared_ptr<SegmentFile>> BlockReader::open(uint32_t segment) {
-  const std::lock_guard lock(mutex_);
-  if (std::shared_ptr<SegmentFile> file = files_[segment].lock()) return file;
-  Result<SegmentFile> opened = SegmentFile::open(segments_[segment]);
-  if (!opened) return opened.error();
-  auto file = std::make_shared<SegmentFile>(std::move(*opened));
-  files_[segment] = file;
-  return file;
-}
-
 Result<std::unique_ptr<LoadedBlock>> BlockReader::load(const SegmentFile& file,
                                                        const BlockEntry& entry) {
+  if (entry.isDamaged()) return std::unique_ptr<LoadedBlock>{};
   std::unique_ptr<LoadedBlock> block = take(entry.bytes);
   Result<size_t> got = file.readAt(entry.offset, {block->bytes.data(), entry.bytes});
   if (!got) {

@@ -1,11 +1,10 @@
-// Reads blocks of a plan's segments and checks them before anything of them is used.
+// Reads blocks of segments and checks them before anything of them is used.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "packet/packet_origin.h"
@@ -37,15 +36,9 @@ struct LoadedBlock {
   uint32_t packets() const { return static_cast<uint32_t>(timestampsNs.size()); }
 };
 
-/// Thread-safe. Files are opened when first needed and closed when no scan holds them.
+/// Thread-safe.
 class BlockReader {
  public:
-  /// `segments` are paths without ending.
-  explicit BlockReader(std::vector<std::string> segments);
-
-  /// The open segment file. Fails with kAgedOut when it was removed, and kStoreUnavailable.
-  Result<std::shared_ptr<SegmentFile>> open(uint32_t segment);
-
   /// Reads one block and builds its table. Null when the bytes do not match the checksum or the
   /// index: then nothing of the block may be used. Fails when the disk does, or with kAgedOut.
   Result<std::unique_ptr<LoadedBlock>> load(const SegmentFile& file, const BlockEntry& entry);
@@ -55,9 +48,7 @@ class BlockReader {
  private:
   std::unique_ptr<LoadedBlock> take(size_t bytes);
 
-  const std::vector<std::string> segments_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<SegmentFile>> files_;
   std::vector<std::unique_ptr<LoadedBlock>> spare_;
 };
 

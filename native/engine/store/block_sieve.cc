@@ -74,19 +74,26 @@ void appendSieve(std::vector<uint8_t>& out, uint32_t number, std::span<const uin
   storeLe64(to, blockChecksum({to + 8, kHeaderBytes - 8 + bits.size()}, entry.checksum));
 }
 
-std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,
-                                      std::span<const BlockEntry> blocks) {
+std::optional<SieveHeader> parseSieveHeader(std::span<const uint8_t> bytes) {
   if (bytes.size() < kHeaderBytes) return std::nullopt;
-  const uint32_t number = loadLe32(&bytes[8]);
   const size_t bitBytes = loadLe32(&bytes[12]);
-  if (number >= blocks.size() || !std::has_single_bit(bitBytes)) return std::nullopt;
+  if (!std::has_single_bit(bitBytes)) return std::nullopt;
   if (bitBytes < kMinBitBytes || bitBytes > kMaxBitBytes) return std::nullopt;
   if (bytes.size() < kHeaderBytes + bitBytes) return std::nullopt;
-  const uint64_t checksum =
-      blockChecksum(bytes.subspan(8, kHeaderBytes - 8 + bitBytes), blocks[number].checksum);
-  if (loadLe64(bytes.data()) != checksum) return std::nullopt;
-  return StoredSieve{number, kHeaderBytes + bitBytes,
-                     BlockSieve(bytes.subspan(kHeaderBytes, bitBytes))};
+  return SieveHeader{loadLe32(&bytes[8]), kHeaderBytes + bitBytes};
+}
+
+bool isSieveOf(std::span<const uint8_t> sieve, uint64_t blockChecksum) {
+  return loadLe64(sieve.data()) == capfleet::blockChecksum(sieve.subspan(8), blockChecksum);
+}
+
+std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,
+                                      std::span<const BlockEntry> blocks) {
+  const auto header = parseSieveHeader(bytes);
+  if (!header || header->number >= blocks.size()) return std::nullopt;
+  const std::span<const uint8_t> sieve = bytes.first(header->bytes);
+  if (!isSieveOf(sieve, blocks[header->number].checksum)) return std::nullopt;
+  return StoredSieve{header->number, header->bytes, BlockSieve(sieve.subspan(kHeaderBytes))};
 }
 
 }  // namespace capfleet

@@ -56,6 +56,17 @@ struct StoredSieve {
   BlockSieve sieve;
 };
 
+/// Which sieve the bytes begin with, as far as they tell; its checksum is not compared. Nothing
+/// when they are no whole sieve.
+struct SieveHeader {
+  uint32_t number;  ///< of the block's entry
+  size_t bytes;     ///< that it takes of the file
+};
+std::optional<SieveHeader> parseSieveHeader(std::span<const uint8_t> bytes);
+
+/// Whether the sieve, of which these are all bytes, is that of a block with this checksum.
+bool isSieveOf(std::span<const uint8_t> sieve, uint64_t blockChecksum);
+
 /// The sieve that the bytes begin with. Nothing when it is damaged or of a block that is not one of
 /// these.
 std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,

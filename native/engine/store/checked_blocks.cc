@@ -1,6 +1,6 @@
 #include "store/checked_blocks.h"
 
-#include <algorithm>
+#include <iterator>
 
 namespace capfleet {
 
@@ -21,22 +21,23 @@ std::shared_ptr<SegmentChecks> CheckedBlocks::of(const std::string& segment,
   if (index.blocks.empty()) return std::make_shared<SegmentChecks>();
   const uint64_t firstChecksum = index.blocks.front().checksum;
   const std::lock_guard lock(mutex_);
-  Known& known = known_[segment];
-  if (!known.checks || known.firstChecksum != firstChecksum) {
-    known.checks = std::make_shared<SegmentChecks>();
-    known.firstChecksum = firstChecksum;
+  const auto found = known_.find(segment);
+  if (found != known_.end() && found->second->firstChecksum == firstChecksum) {
+    uses_.splice(uses_.begin(), uses_, found->second);
+    return found->second->checks;
   }
-  known.lastUse = ++uses_;
-  std::shared_ptr<SegmentChecks> checks = known.checks;
-  if (known_.size() > mostSegments_) forgetOldest();
+  if (found != known_.end()) forget(found->second);
+  uses_.push_front({segment, firstChecksum, std::make_shared<SegmentChecks>()});
+  known_.emplace(uses_.front().segment, uses_.begin());
+  std::shared_ptr<SegmentChecks> checks = uses_.front().checks;
+  if (uses_.size() > mostSegments_) forget(std::prev(uses_.end()));
   return checks;
 }
 
 /// Called with the lock.
-void CheckedBlocks::forgetOldest() {
-  known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-    return a.second.lastUse < b.second.lastUse;
-  }));
+void CheckedBlocks::forget(Uses::iterator known) {
+  known_.erase(known->segment);
+  uses_.erase(known);
 }
 
 }  // namespace capfleet

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -45,16 +47,17 @@ class CheckedBlocks {
 
  private:
   struct Known {
+    const std::string segment;
     uint64_t firstChecksum;
     std::shared_ptr<SegmentChecks> checks;
-    uint64_t lastUse;
   };
-  void forgetOldest();
+  using Uses = std::list<Known>;
+  void forget(Uses::iterator known);
 
   const size_t mostSegments_;
   std::mutex mutex_;
-  std::unordered_map<std::string, Known> known_;  ///< by path
-  uint64_t uses_ = 0;
+  Uses uses_;  ///< the segment used last comes first
+  std::unordered_map<std::string_view, Uses::iterator> known_;  ///< by path
 };
 
 }  // namespace capfleet

@@ -12,19 +12,11 @@ constexpr uint64_t kStepBytes = uint64_t{4} << 20;
 /// A byte of a tally takes as long as so many of a block.
 constexpr uint64_t kTallyWeight = 16;
 
-std::vector<std::string> allSegments(const std::vector<std::vector<std::string>>& streams) {
-  std::vector<std::string> segments;
-  for (const auto& stream : streams) segments.insert(segments.end(), stream.begin(), stream.end());
-  return segments;
-}
-
 }  // namespace
 
-PacketCount::PacketCount(const std::vector<std::vector<std::string>>& streams,
-                         std::vector<int64_t> boundariesNs)
-    : segments_(allSegments(streams)),
+PacketCount::PacketCount(std::vector<StreamSegments> streams, std::vector<int64_t> boundariesNs)
+    : streams_(std::move(streams)),
       boundariesNs_(std::move(boundariesNs)),
-      reader_(segments_),
       counts_(boundariesNs_.empty() ? 0 : boundariesNs_.size() - 1) {}
 
 Result<bool> PacketCount::step() {
@@ -36,18 +28,25 @@ Result<bool> PacketCount::step() {
     readBytes += *got;
     if (readBytes >= kStepBytes) return false;
   }
-  if (nextSegment_ == segments_.size()) return true;
+  while (nextStream_ < streams_.size() && nextSegment_ == streams_[nextStream_].segments.size()) {
+    nextStream_++;
+    nextSegment_ = 0;
+  }
+  if (nextStream_ == streams_.size()) return true;
   if (Status status = openSegment(); !status) return status.error();
   return false;
 }
 
 Status PacketCount::openSegment() {
-  Result<SegmentIndex> index = readSegmentIndex(segments_[nextSegment_]);
+  const StreamSegments& stream = streams_[nextStream_];
+  const SegmentEntry& segment = stream.segments[nextSegment_];
+  segment_ = stream.pathOf(segment);
+  auto index = readIndexOf(stream, segment);
   if (!index) return index.error();
   nextSegment_++;
-  blocks_ = std::move(index->blocks);
+  blocks_ = *index ? std::move((*index)->blocks) : std::vector<BlockEntry>{};
   nextBlock_ = 0;
-  tallies_.emplace(segments_[nextSegment_ - 1]);
+  tallies_.emplace(segment_);
   file_.reset();
   return ok();
 }
@@ -66,6 +65,7 @@ void PacketCount::add(size_t position, IntervalCount count) {
 
 /// Returns the bytes that had to be read, those of tallies weighted.
 Result<uint64_t> PacketCount::countBlock(const BlockEntry& entry) {
+  if (entry.isDamaged()) return uint64_t{0};
   const size_t position = positionOf(entry.minNs);
   if (position == positionOf(entry.maxNs)) {
     add(position, {entry.packets, entry.bytes});
@@ -97,7 +97,7 @@ bool PacketCount::countTally(const BlockEntry& entry, size_t position) {
 /// Reads a block whose packets lie in several intervals; none lies before `interval`.
 Result<uint64_t> PacketCount::countPackets(const BlockEntry& entry, size_t interval) {
   if (!file_) {
-    auto file = reader_.open(static_cast<uint32_t>(nextSegment_ - 1));
+    Result<SegmentFile> file = SegmentFile::open(segment_);
     if (!file) return file.error();
     file_ = std::move(*file);
   }

@@ -9,6 +9,7 @@
 
 #include "os/result.h"
 #include "store/block_reader.h"
+#include "store/segment_entry.h"
 #include "store/tally_reader.h"
 
 namespace capfleet {
@@ -26,9 +27,8 @@ struct IntervalCount {
 /// thread-safe, but step() may be called by another thread each time.
 class PacketCount {
  public:
-  /// `streams` are the paths of segments without ending. REQUIRES: boundaries ascend.
-  PacketCount(const std::vector<std::vector<std::string>>& streams,
-              std::vector<int64_t> boundariesNs);
+  /// REQUIRES: boundaries ascend.
+  PacketCount(std::vector<StreamSegments> streams, std::vector<int64_t> boundariesNs);
 
   /// Does a few milliseconds of work. True when all is counted. Fails with kAgedOut,
   /// kStoreUnavailable and kStoreCorrupt; the count is then finished.
@@ -44,15 +44,17 @@ class PacketCount {
   bool countTally(const BlockEntry& entry, size_t position);
   Result<uint64_t> countPackets(const BlockEntry& entry, size_t interval);
 
-  const std::vector<std::string> segments_;
+  const std::vector<StreamSegments> streams_;
   const std::vector<int64_t> boundariesNs_;
   BlockReader reader_;
   std::vector<IntervalCount> counts_;
-  size_t nextSegment_ = 0;
+  size_t nextStream_ = 0;
+  size_t nextSegment_ = 0;          ///< of the next stream
+  std::string segment_;             ///< path of the open one
   std::vector<BlockEntry> blocks_;  ///< of the open segment
   size_t nextBlock_ = 0;
   std::optional<TallyReader> tallies_;  ///< of the open segment
-  std::shared_ptr<SegmentFile> file_;   ///< of the open segment, once a block of it is read
+  std::optional<SegmentFile> file_;     ///< of the open segment, once a block of it is read
 };
 
 }  // namespace capfleet

@@ -1,6 +1,7 @@
 #include "store/segment_extent.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "os/file.h"
@@ -11,16 +12,18 @@ namespace {
 
 void add(const SegmentIndex& index, SegmentExtent& extent) {
   for (const BlockEntry& block : index.blocks) {
+    if (block.isDamaged()) continue;
     extent.minNs = std::min(extent.minNs, block.minNs);
     extent.maxNs = std::max(extent.maxNs, block.maxNs);
     extent.packets += block.packets;
   }
   extent.bytes = index.endOffset;
+  extent.damagedBlocks += index.damagedBlocks;
   extent.indexBytes += index.blocks.size() * kIndexEntryBytes;
 }
 
-Result<SegmentExtent> measureAll(std::span<const uint8_t> bytes, const std::string& path) {
-  Result<SegmentIndex> index = parseSegmentIndex(bytes, path);
+Result<SegmentExtent> measureAll(const std::string& segment) {
+  const Result<SegmentIndex> index = readSegmentIndex(segment);
   if (!index) return index.error();
   SegmentExtent extent;
   extent.indexBytes = kIndexHeaderBytes;
@@ -30,11 +33,12 @@ Result<SegmentExtent> measureAll(std::span<const uint8_t> bytes, const std::stri
   return extent;
 }
 
-Result<SegmentExtent> measureTail(std::span<const uint8_t> bytes, const std::string& path,
-                                  const SegmentExtent& known) {
+/// Nothing when the new entries are damaged.
+std::optional<SegmentExtent> measureTail(std::span<const uint8_t> bytes, const std::string& path,
+                                         const SegmentExtent& known) {
   SegmentIndex index;
   index.endOffset = known.bytes;
-  if (Status status = appendIndexEntries(bytes, path, index); !status) return status.error();
+  if (!appendIndexEntries(bytes, path, index)) return std::nullopt;
   SegmentExtent extent = known;
   add(index, extent);
   return extent;
@@ -50,12 +54,13 @@ Result<SegmentExtent> measureSegment(const std::string& segment, const SegmentEx
   if (!size) return size.error();
   if (*size < kIndexHeaderBytes) return SegmentExtent{};
   if (*size == known.indexBytes) return known;
-  const uint64_t from = *size < known.indexBytes ? 0 : known.indexBytes;
-  std::vector<uint8_t> bytes(*size - from);
-  const auto count = file->readAt(from, bytes);
+  if (*size < known.indexBytes || known.indexBytes == 0) return measureAll(segment);
+  std::vector<uint8_t> bytes(*size - known.indexBytes);
+  const auto count = file->readAt(known.indexBytes, bytes);
   if (!count) return count.error();
   bytes.resize(*count);
-  return from == 0 ? measureAll(bytes, path) : measureTail(bytes, path, known);
+  const auto extent = measureTail(bytes, path, known);
+  return extent ? Result(*extent) : measureAll(segment);
 }
 
 }  // namespace capfleet

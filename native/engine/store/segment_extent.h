@@ -17,11 +17,13 @@ struct SegmentExtent {
   int64_t maxNs = INT64_MIN;
   uint64_t packets = 0;
   uint64_t bytes = 0;  ///< of the segment file that the index describes
+  uint64_t damagedBlocks = 0;
 };
 
 /// Brings the extent of a segment (`segment` is the path without ending) up to date: reads what its
-/// index has more than `known`. An index that has become shorter is read anew. A torn last entry,
-/// and a header that is not whole yet, are normal. Fails as readSegmentIndex(). Thread-safe.
+/// index has more than `known`. An index that has become shorter is read again from its beginning.
+/// A torn last entry, and a header that is not whole yet, are normal. Damaged entries are made
+/// again as readSegmentIndex() does, and it fails as that does. Thread-safe.
 Result<SegmentExtent> measureSegment(const std::string& segment, const SegmentExtent& known);
 
 }  // namespace capfleet

@@ -36,4 +36,14 @@ Status SegmentFile::checkKept() const {
   return ok();
 }
 
+Result<std::shared_ptr<SegmentFile>> SharedSegmentFile::open() {
+  const std::lock_guard lock(mutex_);
+  if (std::shared_ptr<SegmentFile> file = file_.lock()) return file;
+  Result<SegmentFile> opened = SegmentFile::open(segment_);
+  if (!opened) return opened.error();
+  auto file = std::make_shared<SegmentFile>(std::move(*opened));
+  file_ = file;
+  return file;
+}
+
 }  // namespace capfleet

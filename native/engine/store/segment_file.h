@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "os/file.h"
 
@@ -25,6 +28,22 @@ class SegmentFile {
   explicit SegmentFile(File file) : file_(std::move(file)) {}
   Status checkKept() const;
   File file_;
+};
+
+/// The file of a segment for all who read it: opened when one needs it, closed when none holds it.
+/// Thread-safe.
+class SharedSegmentFile {
+ public:
+  /// `segment` is the path without its ending.
+  explicit SharedSegmentFile(std::string segment) : segment_(std::move(segment)) {}
+
+  /// Fails as SegmentFile::open().
+  Result<std::shared_ptr<SegmentFile>> open();
+
+ private:
+  const std::string segment_;
+  std::mutex mutex_;
+  std::weak_ptr<SegmentFile> file_;
 };
 
 }  // namespace capfleet

@@ -1,5 +1,7 @@
 #include "store/segment_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -9,6 +11,23 @@
 #include "store/sieve_file.h"
 
 namespace capfleet {
+
+void SegmentSummary::add(std::span<const BlockEntry> blocks) {
+  const bool hasPackets =
+      packets > 0 || std::any_of(blocks.begin(), blocks.end(),
+                                 [](const BlockEntry& block) { return !block.isDamaged(); });
+  if (packets == 0 && hasPackets) {
+    minNs = INT64_MAX;
+    maxNs = INT64_MIN;
+  }
+  for (const BlockEntry& block : blocks) {
+    packets += block.packets;
+    bytes += block.bytes;
+    if (hasPackets && block.isDamaged()) continue;
+    minNs = std::min(minNs, block.minNs);
+    maxNs = std::max(maxNs, block.maxNs);
+  }
+}
 
 SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File data, File index,
                            File tallies, std::optional<File> sieves)
@@ -21,12 +40,31 @@ SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File da
                 .minNs = INT64_MAX,
                 .maxNs = INT64_MIN,
                 .packets = 0,
-                .bytes = kPcapFileHeaderBytes};
+                .bytes = kPcapFileHeaderBytes,
+                .sideBytes = kIndexHeaderBytes,
+                .isFlat = options_.isFlat};
 }
 
+namespace {
+
+/// Creates the first file of a segment, and the folder of its group when that does not exist.
+Result<File> createFirst(const SegmentFilesOptions& options, uint32_t number,
+                         const std::string& path) {
+  if (options.isFlat) return File::create(path);
+  const std::string folder = groupFolder(options.directory, number);
+  // Retention removes a group's folder that has become empty, perhaps between these two calls.
+  for (int tries = 0;; tries++) {
+    if (auto status = makeDirectory(folder); !status) return status.error();
+    auto file = File::create(path);
+    if (file || tries > 0 || ::access(folder.c_str(), F_OK) == 0) return file;
+  }
+}
+
+}  // namespace
+
 Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, uint32_t number) {
-  const std::string path = segmentPath(options.directory, number);
-  auto data = File::create(path + ".pcap");
+  const std::string path = storedSegmentPath(options.directory, number, options.isFlat);
+  auto data = createFirst(options, number, path + ".pcap");
   if (!data) return data.error();
   auto index = File::create(path + ".idx");
   if (!index) return index.error();
@@ -46,7 +84,7 @@ Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, ui
 
 Result<SegmentFiles> SegmentFiles::resume(const SegmentFilesOptions& options, uint32_t number,
                                           const SegmentIndex& index) {
-  const std::string path = segmentPath(options.directory, number);
+  const std::string path = storedSegmentPath(options.directory, number, options.isFlat);
   auto dataFile = File::openForAppend(path + ".pcap");
   if (!dataFile) return dataFile.error();
   auto indexFile = File::openForAppend(path + ".idx");
@@ -66,11 +104,17 @@ Result<SegmentFiles> SegmentFiles::resume(const SegmentFilesOptions& options, ui
         std::max(files.committedTallyBytes_, entry.tallyOffset + entry.tallyBytes);
   }
   files.committedTallyBytes_ = std::min(files.committedTallyBytes_, *tallyBytes);
+  // The sieves stay as they are.
+  files.committed_.sideBytes += files.committedTallyBytes_ + sieveFileBytes(path);
   return files;
 }
 
 Status SegmentFiles::writeHeaders() {
   if (options_.durable) {
+    if (!options_.isFlat) {
+      const Status synced = syncDirectory(groupFolder(options_.directory, committed_.number));
+      if (!synced) return synced;
+    }
     if (auto status = syncDirectory(options_.directory); !status) return status;
   }
   uint8_t indexHeader[kIndexHeaderBytes];
@@ -142,12 +186,9 @@ Status SegmentFiles::writeEntries() {
 }
 
 void SegmentFiles::countCommitted() {
-  for (const BlockEntry& entry : uncommitted_) {
-    committed_.minNs = std::min(committed_.minNs, entry.minNs);
-    committed_.maxNs = std::max(committed_.maxNs, entry.maxNs);
-    committed_.packets += entry.packets;
-    committed_.bytes += entry.bytes;
-  }
+  committed_.add(uncommitted_);
+  committed_.sideBytes += uncommitted_.size() * kIndexEntryBytes + uncommittedTallies_.size() +
+                          uncommittedSieves_.size();
   committedEntries_ += uncommitted_.size();
   committedTallyBytes_ += uncommittedTallies_.size();
   committedSieveBytes_ += uncommittedSieves_.size();
@@ -188,10 +229,9 @@ Result<bool> SegmentFiles::isWhole() const {
          *tallyBytes == committedTallyBytes_;
 }
 
-Status SegmentFiles::remove(const std::string& directory, uint32_t number) {
-  const std::string path = segmentPath(directory, number);
+Status SegmentFiles::remove(const std::string& segment) {
   for (const char* ending : kSegmentEndings) {
-    if (auto status = removeFile(path + ending); !status) return status;
+    if (auto status = removeFile(segment + ending); !status) return status;
   }
   return ok();
 }

@@ -16,13 +16,19 @@
 
 namespace capfleet {
 
-/// What a segment holds; the catalogue stores it in capture.json.
+/// What a segment holds; the log of its capture stores it.
 struct SegmentSummary {
   uint32_t number = 0;  ///< 1 for 00000001.pcap
   int64_t minNs = 0;
   int64_t maxNs = 0;
   uint64_t packets = 0;
-  uint64_t bytes = 0;  ///< of the .pcap file
+  uint64_t bytes = 0;      ///< of the .pcap file
+  uint64_t sideBytes = 0;  ///< of index, tallies and sieves together
+  bool isFlat = false;     ///< its files lie directly in the port's folder, not in a subfolder
+
+  /// Adds blocks at its end. Damaged ones count in `bytes`, and give the times only when the
+  /// segment has no others.
+  void add(std::span<const BlockEntry> blocks);
 };
 
 struct SegmentFilesOptions {
@@ -33,6 +39,9 @@ struct SegmentFilesOptions {
   bool durable = true;
   /// False for files that no download reads.
   bool withSieves = true;
+  /// The files lie directly in `directory`: those of a store of format 1, and the runs of an
+  /// import. Others lie in the subfolder of their group, which create() makes.
+  bool isFlat = false;
 };
 
 /// Not thread-safe. Fails with kStoreFull or kStoreUnavailable. After a failure nothing but
@@ -49,8 +58,8 @@ class SegmentFiles {
   static Result<SegmentFiles> resume(const SegmentFilesOptions& options, uint32_t number,
                                      const SegmentIndex& index);
 
-  /// Removes the files of a segment, as far as they exist.
-  static Status remove(const std::string& directory, uint32_t number);
+  /// Removes the files of a segment, as far as they exist; `segment` is the path without ending.
+  static Status remove(const std::string& segment);
 
   /// Hands bytes of whole records to the kernel, behind those before.
   Status write(std::span<const uint8_t> bytes);

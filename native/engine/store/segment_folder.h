@@ -1,4 +1,5 @@
-// Which segments lie in the folder of a capture port.
+// Which segments lie in the folder of a capture port: in its groups' subfolders, and directly in
+// it.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,22 @@ inline std::string portFolder(const std::string& captureFolder, uint32_t port) {
   return captureFolder + "/cap" + std::to_string(port);
 }
 
-/// Numbers of all segments of which any file exists, ascending; none when there is no such folder.
-/// Fails with kStoreUnavailable.
-Result<std::vector<uint32_t>> listSegments(const std::string& directory);
+/// A segment of which at least one file exists.
+struct FoundSegment {
+  uint32_t number = 0;
+  /// Its files lie directly in the port's folder, as in stores of format 1.
+  bool isFlat = false;
+  bool operator==(const FoundSegment&) const = default;
+};
+
+/// The segments with a number above `afterNumber`, ascending; none when there is no such folder.
+/// Lists the port's folder, and only those groups that can hold such numbers. Fails with
+/// kStoreUnavailable. Thread-safe, as newestSegment().
+Result<std::vector<FoundSegment>> listSegments(const std::string& portFolder,
+                                               uint32_t afterNumber = 0);
+
+/// The segment with the highest number, or number 0 when the folder has none. Of the groups it
+/// lists only the newest that holds a segment.
+Result<FoundSegment> newestSegment(const std::string& portFolder);
 
 }  // namespace capfleet

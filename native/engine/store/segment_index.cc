@@ -5,6 +5,9 @@
 
 #include "os/byte_order.h"
 #include "os/file.h"
+#include "store/index_rebuild.h"
+#include "store/segment_entry.h"
+#include "store/segment_file.h"
 #include "store/xxh3.h"
 
 namespace capfleet {
@@ -18,6 +21,8 @@ constexpr uint32_t kMaxPort = 255;
 constexpr size_t kPartChecksumOffset = 56;
 static_assert(kIndexHeaderBytes == kPartChecksumOffset + 8);
 static_assert(kIndexEntryBytes == kPartChecksumOffset + 8);
+/// No file is longer; sums of offsets and bytes stay far from an overflow.
+constexpr uint64_t kMaxOffset = uint64_t{1} << 62;
 
 void storePartChecksum(uint8_t* part) {
   storeLe64(part + kPartChecksumOffset, xxh3({part, kPartChecksumOffset}));
@@ -41,10 +46,12 @@ BlockEntry loadIndexEntry(const uint8_t* p) {
   return entry;
 }
 
-bool isPlausible(const BlockEntry& entry, uint64_t expectedOffset) {
-  return entry.offset == expectedOffset && entry.packets > 0 && entry.bytes <= kMaxBlockBytes &&
-         entry.bytes / kRecordHeaderBytes >= entry.packets && entry.minNs >= 0 &&
-         entry.minNs <= entry.maxNs && entry.maxNs < kTimestampEndNs;
+bool isPlausible(const BlockEntry& entry) {
+  if (entry.minNs < 0 || entry.minNs > entry.maxNs || entry.maxNs >= kTimestampEndNs) return false;
+  if (entry.bytes == 0 || entry.bytes > kMaxBlockBytes) return false;
+  if (entry.offset > kMaxOffset) return false;
+  if (entry.isDamaged()) return entry.packets == 0 && entry.checksum == 0 && entry.tallyBytes == 0;
+  return entry.packets > 0 && entry.bytes / kRecordHeaderBytes >= entry.packets;
 }
 
 Error corrupt(const std::string& path, const std::string& what) {
@@ -62,6 +69,19 @@ std::optional<Error> readHeader(const uint8_t* p, const std::string& path, Segme
   index.header.snaplen = loadLe32(p + 24);
   if (index.port > kMaxPort) return corrupt(path, "the capture port is above 255");
   return std::nullopt;
+}
+
+/// What the log tells of a segment that is finished.
+IndexRebuildOptions rebuildOptionsOf(const SegmentEntry* entry) {
+  IndexRebuildOptions options;
+  if (entry == nullptr) return options;
+  options.port = entry->port;
+  options.header = PcapFileHeader{entry->linkTypeWord, entry->snaplen};
+  if (entry->isGrowing()) return options;
+  options.endOffset = entry->bytes;
+  options.minNs = entry->minNs;
+  options.maxNs = entry->maxNs;
+  return options;
 }
 
 }  // namespace
@@ -93,32 +113,85 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) 
   storePartChecksum(out);
 }
 
-Result<SegmentIndex> readSegmentIndex(const std::string& segment) {
+Result<SegmentIndex> readSegmentIndex(const std::string& segment, const SegmentEntry* entry) {
   const std::string path = segment + ".idx";
-  const auto file = File::openStored(path);
-  if (!file) return file.error();
-  const auto bytes = file->readAll();
-  if (!bytes) return bytes.error();
-  return parseSegmentIndex(*bytes, path);
+  std::vector<uint8_t> bytes;
+  if (const auto file = File::openStored(path)) {
+    auto read = file->readAll();
+    if (!read) return read.error();
+    bytes = std::move(*read);
+  } else if (file.error().code != Code::kAgedOut || !SegmentFile::open(segment)) {
+    return file.error();
+  }
+  const IndexRebuildOptions options = rebuildOptionsOf(entry);
+  Result<SegmentIndex> index = parseSegmentIndex(bytes, path);
+  if (index && index->endOffset == options.endOffset.value_or(index->endOffset)) return index;
+  return rebuildIndex(segment, bytes, options);
 }
 
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path) {
-  if (bytes.size() < kIndexHeaderBytes) return corrupt(path, "ends inside the header");
-  SegmentIndex index;
-  if (auto error = readHeader(bytes.data(), path, index)) return *error;
+  Result<SegmentIndex> index = parseIndexHeader(bytes, path);
+  if (!index) return index;
   const auto entries = bytes.subspan(kIndexHeaderBytes);
-  if (Status status = appendIndexEntries(entries, path, index); !status) return status.error();
+  if (Status status = appendIndexEntries(entries, path, *index); !status) return status.error();
   return index;
 }
 
-std::optional<SegmentIndex> parseIndexBeginning(std::span<const uint8_t> bytes) {
+Result<SegmentIndex> parseIndexHeader(std::span<const uint8_t> bytes, const std::string& path) {
+  if (bytes.size() < kIndexHeaderBytes) return corrupt(path, "ends inside the header");
   SegmentIndex index;
-  if (bytes.size() < kIndexHeaderBytes) return std::nullopt;
-  if (readHeader(bytes.data(), "", index)) return std::nullopt;
-  // Stops at the first entry that is damaged; those before it are in `index` then.
-  index.lastEntryLeftOut =
-      !appendIndexEntries(bytes.subspan(kIndexHeaderBytes), "", index) || index.lastEntryLeftOut;
+  if (auto error = readHeader(bytes.data(), path, index)) return *error;
   return index;
+}
+
+std::optional<BlockEntry> parseIndexEntry(const uint8_t* bytes) {
+  if (!hasValidPartChecksum(bytes)) return std::nullopt;
+  const BlockEntry entry = loadIndexEntry(bytes);
+  return isPlausible(entry) ? std::optional(entry) : std::nullopt;
+}
+
+bool isUnknownIndexVersion(std::span<const uint8_t> bytes) {
+  // Without a checksum that matches, this is damage.
+  return bytes.size() >= kIndexHeaderBytes &&
+         std::memcmp(bytes.data(), kMagic, sizeof kMagic - 1) == 0 &&
+         hasValidPartChecksum(bytes.data()) &&
+         (bytes[sizeof kMagic - 1] != kMagic[sizeof kMagic - 1] ||
+          loadLe32(bytes.data() + 8) != kVersion ||
+          loadLe32(bytes.data() + 12) != kIndexEntryBytes);
+}
+
+bool correctIndexPart(uint8_t (&part)[kIndexEntryBytes]) {
+  uint8_t checksum[8];
+  storeLe64(checksum, xxh3({part, kPartChecksumOffset}));
+  int differing = 0;
+  for (size_t i = 0; i < sizeof checksum; i++) {
+    differing += checksum[i] != part[kPartChecksumOffset + i];
+  }
+  if (differing <= 1) {
+    std::memcpy(part + kPartChecksumOffset, checksum, sizeof checksum);
+    return true;
+  }
+  for (size_t i = 0; i < kPartChecksumOffset; i++) {
+    for (int change = 1; change < 256; change++) {
+      part[i] ^= static_cast<uint8_t>(change);
+      if (hasValidPartChecksum(part)) return true;
+      part[i] ^= static_cast<uint8_t>(change);
+    }
+  }
+  return false;
+}
+
+std::vector<uint8_t> serialiseIndex(const SegmentIndex& index) {
+  std::vector<uint8_t> bytes(kIndexHeaderBytes + index.blocks.size() * kIndexEntryBytes);
+  uint8_t part[kIndexEntryBytes];
+  static_assert(sizeof part == kIndexHeaderBytes);
+  storeIndexHeader(part, index.port, index.header);
+  std::memcpy(bytes.data(), part, sizeof part);
+  for (size_t i = 0; i < index.blocks.size(); i++) {
+    storeIndexEntry(part, index.blocks[i]);
+    std::memcpy(bytes.data() + kIndexHeaderBytes + i * kIndexEntryBytes, part, sizeof part);
+  }
+  return bytes;
 }
 
 Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& path,
@@ -135,13 +208,23 @@ Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& pat
       break;
     }
     const BlockEntry entry = loadIndexEntry(p);
-    if (!isPlausible(entry, index.endOffset)) {
+    if (entry.offset != index.endOffset || !isPlausible(entry)) {
       return corrupt(path, "entry " + std::to_string(i) + " contradicts the format");
     }
     index.endOffset += entry.bytes;
+    index.damagedBlocks += entry.isDamaged();
     index.blocks.push_back(entry);
   }
   return ok();
+}
+
+Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
+                                                const SegmentEntry& segment) {
+  auto index = readSegmentIndex(stream.pathOf(segment), segment.isGrowing() ? nullptr : &segment);
+  if (index) return {std::move(*index)};
+  const bool isLost = (segment.flags & kSegmentDamaged) != 0;
+  if (isLost && index.error().code == Code::kAgedOut) return {std::nullopt};
+  return index.error();
 }
 
 }  // namespace capfleet

@@ -9,6 +9,7 @@
 
 #include "os/result.h"
 #include "packet/pcap_format.h"
+#include "store/segment_entry.h"
 
 namespace capfleet {
 
@@ -23,6 +24,9 @@ inline constexpr uint32_t kIndexEntryBytes = 64;
 
 enum BlockFlags : uint32_t {
   kBlockUnordered = 1,  ///< a timestamp inside the block is smaller than the one before it
+  /// What the block holds is not known: its bytes or its entry were lost. It has 0 packets and no
+  /// checksum, and its bounds are those that its neighbours leave.
+  kBlockDamaged = 2,
 };
 
 /// One block: a run of whole records in the segment file.
@@ -31,12 +35,16 @@ struct BlockEntry {
   int64_t minNs = 0;      ///< smallest timestamp
   int64_t maxNs = 0;      ///< largest timestamp (inclusive)
   uint32_t bytes = 0;     ///< record headers and captured bytes; at most kMaxBlockBytes
-  uint32_t packets = 0;   ///< at least 1
+  uint32_t packets = 0;   ///< at least 1; 0 when damaged
   uint64_t checksum = 0;  ///< XXH3-64 of the block's bytes
   uint32_t flags = 0;     ///< BlockFlags
   /// Bytes of the block's tally in the .tally file; 0 = it has none.
   uint32_t tallyBytes = 0;
   uint64_t tallyOffset = 0;
+
+  bool isDamaged() const { return (flags & kBlockDamaged) != 0; }
+  uint64_t end() const { return offset + bytes; }
+  bool operator==(const BlockEntry&) const = default;
 };
 
 /// Everything an .idx file says.
@@ -49,6 +57,10 @@ struct SegmentIndex {
   /// A torn or damaged last entry was left out: normal for a segment that is being written,
   /// a loss of one block for a finished one.
   bool lastEntryLeftOut = false;
+  /// Entries that were damaged or missing in the file, and were made again when it was read.
+  uint32_t rebuiltBlocks = 0;
+  /// Those of `blocks` that are damaged. Readers leave them out, and count them as corrupt.
+  uint32_t damagedBlocks = 0;
 };
 
 /// Serialises the fixed-size parts; the checksum of each part is included.
@@ -56,18 +68,43 @@ void storeIndexHeader(uint8_t (&out)[kIndexHeaderBytes], uint32_t port,
                       const PcapFileHeader& header);
 void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry);
 
-/// Reads <segment>.idx. `segment` is the path without its ending. A torn last entry (crash while
-/// appending) is left out. Fails with kStoreCorrupt when the header, or an entry that is not the
-/// last, is damaged; with kAgedOut when there is no such file, with kStoreUnavailable when it
-/// cannot be read. Thread-safe.
-Result<SegmentIndex> readSegmentIndex(const std::string& segment);
+/// Reads <segment>.idx; `segment` is the path without its ending. Damaged parts are made again from
+/// the packets, in memory: nothing is written. With the `entry` of a finished segment in the log,
+/// all of its blocks are found; without one, or with that of a segment that grows, those before the
+/// last whole entry in the file, and a torn last entry (an append, or a crash while appending) is
+/// left out. Fails with kAgedOut when the segment was removed, with kStoreUnavailable when it
+/// cannot be read, and with kStoreCorrupt when nothing tells its link type, or the index has a
+/// version that is not known. Thread-safe.
+Result<SegmentIndex> readSegmentIndex(const std::string& segment,
+                                      const SegmentEntry* entry = nullptr);
 
-/// Reads the bytes of an .idx file, as readSegmentIndex() does; `path` is named in messages.
+/// The index of a segment that a job reads, with what its log entry knows for a finished one.
+/// Nothing when its files are missing and the entry says that packets of it are lost: without that
+/// word a missing file is a removal, and fails with kAgedOut. Thread-safe.
+Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
+                                                const SegmentEntry& segment);
+
+/// Reads the bytes of an undamaged .idx file, of which a torn last entry is left out. Fails with
+/// kStoreCorrupt when anything else is damaged; `path` is named in messages.
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path);
 
-/// The undamaged beginning of an .idx file: what a writer that was interrupted is known to have
-/// finished. Nothing when even the header is not whole.
-std::optional<SegmentIndex> parseIndexBeginning(std::span<const uint8_t> bytes);
+/// The port and the PCAP header that an index header bears. Fails with kStoreCorrupt.
+Result<SegmentIndex> parseIndexHeader(std::span<const uint8_t> bytes, const std::string& path);
+
+/// The entry, when its checksum matches and its values are possible. Nothing is known of the blocks
+/// around it. REQUIRES: kIndexEntryBytes bytes.
+std::optional<BlockEntry> parseIndexEntry(const uint8_t* bytes);
+
+/// Whether this is the header of an index of a version that this program does not know.
+bool isUnknownIndexVersion(std::span<const uint8_t> bytes);
+
+/// Corrects one damaged byte in a header or an entry by its checksum, which cannot go wrong in
+/// practice: of some 14,000 changes one has to match 64 bits by chance. False when there is more
+/// damage. Takes about 0.2 ms.
+bool correctIndexPart(uint8_t (&part)[kIndexEntryBytes]);
+
+/// The bytes of an .idx file.
+std::vector<uint8_t> serialiseIndex(const SegmentIndex& index);
 
 /// Appends the entries in `bytes`, which follow those that the index holds, to its blocks.
 Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& path,

@@ -19,10 +19,13 @@ inline std::string zeroPadded(uint32_t number, size_t digits) {
   return std::string(text.size() < digits ? digits - text.size() : 0, '0') + text;
 }
 
-/// The subfolder of a port's folder that holds this segment: 00000 for 1 to 999, 00001 for 1000 to
+/// The name of a group's subfolder: 00000 holds the segments 1 to 999, 00001 those from 1000 to
 /// 1999.
+inline std::string groupName(uint32_t group) { return zeroPadded(group, 5); }
+
+/// The subfolder of a port's folder that holds this segment.
 inline std::string groupFolder(const std::string& portFolder, uint32_t number) {
-  return portFolder + "/" + zeroPadded(number / kSegmentsPerGroup, 5);
+  return portFolder + "/" + groupName(number / kSegmentsPerGroup);
 }
 
 /// The path of a segment without ending, where writers put it today.
@@ -34,6 +37,11 @@ inline std::string groupedSegmentPath(const std::string& portFolder, uint32_t nu
 /// and the runs of an import.
 inline std::string segmentPath(const std::string& directory, uint32_t number) {
   return directory + "/" + zeroPadded(number, 8);
+}
+
+/// The path without ending of a segment that exists; `isFlat` as in FoundSegment.
+inline std::string storedSegmentPath(const std::string& portFolder, uint32_t number, bool isFlat) {
+  return isFlat ? segmentPath(portFolder, number) : groupedSegmentPath(portFolder, number);
 }
 
 /// Where the sieves of a segment are; `segment` is the path without ending.

@@ -6,19 +6,18 @@
 #include <optional>
 #include <utility>
 
-#include "os/byte_order.h"
-#include "store/block_checksum.h"
-#include "store/block_counter.h"
+#include "store/index_rebuild.h"
+#include "store/record_scan.h"
 #include "store/segment_folder.h"
 #include "store/segment_path.h"
+#include "store/segment_removal.h"
+#include "store/sieve_file.h"
 
 namespace capfleet {
 
 namespace {
 
-/// Of one read of records without entry.
-constexpr size_t kReadBytes = size_t{1} << 20;
-static_assert(kReadBytes >= kMaxBlockBytes);
+constexpr size_t kMostNamedSegments = 10;
 
 /// All bytes; none when there is no file.
 Result<std::vector<uint8_t>> readWhole(const std::string& path) {
@@ -27,56 +26,36 @@ Result<std::vector<uint8_t>> readWhole(const std::string& path) {
   return file->readAll();
 }
 
+/// 0 when there is no file.
 Result<uint64_t> sizeOf(const std::string& path) {
-  auto file = File::openForAppend(path, true);
-  if (!file) return file.error();
-  return file->size();
+  const auto file = File::openForChange(path);
+  if (file) return file->size();
+  if (file.error().code == Code::kAgedOut) return uint64_t{0};
+  return file.error();
 }
 
-struct ScannedBlock {
-  BlockEntry entry;
-  std::vector<TallyRow> rows;
-};
-
-/// Walks whole records from an offset on, and says where blocks of them end.
-class RecordScan {
- public:
-  RecordScan(const File& data, uint64_t offset, uint64_t end)
-      : data_(data), offset_(offset), end_(end), buffer_(kReadBytes) {}
-
-  /// The next block; 0 packets when no whole record is left.
-  Result<ScannedBlock> next() {
-    BlockCounter block;
-    const uint64_t wanted = std::min<uint64_t>(kMaxBlockBytes, end_ - offset_);
-    const auto count = data_.readAt(offset_, {buffer_.data(), wanted});
-    if (!count) return count.error();
-    while (const uint32_t recordBytes = wholeRecordAt(block.entry().bytes, *count)) {
-      if (!block.hasRoom(recordBytes)) break;
-      block.add(loadRecordHeader(&buffer_[block.entry().bytes]).timestampNs, recordBytes);
-    }
-    const std::span<const TallyRow> rows = block.tallyRows();
-    ScannedBlock scanned{block.entry(), {rows.begin(), rows.end()}};
-    scanned.entry.checksum = blockChecksum({buffer_.data(), scanned.entry.bytes});
-    offset_ += scanned.entry.bytes;
-    return scanned;
+/// Entries are only written when their data is safe. A medium that lost it has lost these blocks.
+void dropEntriesBehind(SegmentIndex& index, uint64_t dataBytes) {
+  auto& blocks = index.blocks;
+  while (!blocks.empty() && blocks.back().end() > dataBytes) {
+    index.damagedBlocks -= blocks.back().isDamaged();
+    index.endOffset = blocks.back().offset;
+    blocks.pop_back();
   }
+}
 
- private:
-  /// 0 when there is none.
-  uint32_t wholeRecordAt(uint64_t at, uint64_t end) const {
-    if (at + kRecordHeaderBytes > end) return 0;
-    const uint32_t fraction = loadLe32(&buffer_[at + 4]);
-    const uint32_t capturedLength = loadLe32(&buffer_[at + 8]);
-    if (fraction >= kNanosPerSecond || capturedLength > kMaxCapturedLength) return 0;
-    return at + kRecordHeaderBytes + capturedLength <= end ? kRecordHeaderBytes + capturedLength
-                                                           : 0;
+Result<std::vector<ScannedBlock>> scanTail(const File& data, uint64_t begin, uint64_t end) {
+  std::vector<ScannedBlock> blocks;
+  RecordScan records(
+      [&](uint64_t offset, std::span<uint8_t> out) { return data.readAt(offset, out); }, begin,
+      end);
+  while (true) {
+    auto block = records.next();
+    if (!block) return block.error();
+    if (block->entry.packets == 0) return blocks;
+    blocks.push_back(std::move(*block));
   }
-
-  const File& data_;
-  uint64_t offset_;
-  const uint64_t end_;
-  std::vector<uint8_t> buffer_;
-};
+}
 
 class Recovery {
  public:
@@ -84,13 +63,13 @@ class Recovery {
       : options_(std::move(options)), folder_(portFolder(options_.captureFolder, options_.port)) {}
 
   Result<RecoveredSegments> run() {
-    const auto numbers = listSegments(folder_);
-    if (!numbers) return numbers.error();
-    for (const uint32_t number : *numbers) {
-      const bool isNewest = number == numbers->back();
-      if (auto status = recover(number, isNewest); !status) return status.error();
+    const auto found = listSegments(folder_, options_.afterNumber);
+    if (!found) return found.error();
+    for (const FoundSegment& segment : *found) {
+      const bool isNewest = segment == found->back();
+      if (auto status = recover(segment, isNewest); !status) return status.error();
     }
-    if (!numbers->empty()) {
+    if (!found->empty()) {
       if (auto status = syncDirectory(folder_); !status) return status.error();
     }
     // A port without packets has no folder, nor one whose first segment was never made. A folder
@@ -100,76 +79,123 @@ class Recovery {
   }
 
  private:
-  Status recover(uint32_t number, bool isNewest) {
-    const std::string segment = segmentPath(folder_, number);
+  Status recover(const FoundSegment& found, bool isNewest) {
+    const std::string segment = storedSegmentPath(folder_, found.number, found.isFlat);
     const auto dataBytes = sizeOf(segment + ".pcap");
     if (!dataBytes) return dataBytes.error();
-    auto index = readIndex(segment, isNewest);
-    if (!index) return index.error();
-    if (*index) return settle(number, **index, isNewest);
-    return remove(number, *dataBytes);
-  }
-
-  /// Nothing when the segment holds no packet that is to be kept.
-  Result<std::optional<SegmentIndex>> readIndex(const std::string& segment, bool isNewest) {
+    // No record: the segment was never begun, or has been removed but for these files.
+    if (*dataBytes <= kPcapFileHeaderBytes) return remove(segment, *dataBytes);
     const auto bytes = readWhole(segment + ".idx");
     if (!bytes) return bytes.error();
-    std::optional<SegmentIndex> index = parseIndexBeginning(*bytes);
-    if (!index && !isNewest) {
-      return Error{Code::kStoreCorrupt, segment + ".idx: the header is damaged"};
+    auto index = isNewest ? readNewest(segment, *bytes, *dataBytes)
+                          : readFinished(segment, *bytes, *dataBytes);
+    if (!index) return index.error();
+    if (!*index) return remove(segment, *dataBytes);
+    if (auto status = replaceIndex(segment, *bytes, **index, isNewest); !status) return status;
+    note(segment, **index);
+    recovered_.header = (*index)->header;
+    return isNewest ? settleNewest(found, **index, *dataBytes) : summarise(segment, found, **index);
+  }
+
+  /// The index of a segment that its writer has ended: all that it holds was safe.
+  Result<std::optional<SegmentIndex>> readFinished(const std::string& segment,
+                                                   std::span<const uint8_t> bytes,
+                                                   uint64_t dataBytes) {
+    IndexRebuildOptions options;
+    options.port = options_.port;
+    options.endOffset = dataBytes;
+    auto index = rebuild(segment, bytes, options);
+    if (!index) return index.error();
+    return std::optional(std::move(*index));
+  }
+
+  /// Where nothing else tells the link type, it is that of the segment before.
+  Result<SegmentIndex> rebuild(const std::string& segment, std::span<const uint8_t> bytes,
+                               IndexRebuildOptions options) const {
+    auto index = rebuildIndex(segment, bytes, options);
+    if (index || index.error().code != Code::kStoreCorrupt || recovered_.segments.empty()) {
+      return index;
     }
+    options.header = recovered_.header;
+    return rebuildIndex(segment, bytes, options);
+  }
+
+  /// The index of the newest segment, up to its last whole entry. Nothing when the segment holds no
+  /// packet that is to be kept.
+  Result<std::optional<SegmentIndex>> readNewest(const std::string& segment,
+                                                 std::span<const uint8_t> bytes,
+                                                 uint64_t dataBytes) {
+    IndexRebuildOptions options;
+    options.port = options_.port;
+    auto index = rebuild(segment, bytes, options);
+    if (!index && index.error().code != Code::kStoreCorrupt) return index.error();
+    // Its files are there from the beginning, their headers perhaps not: nothing was promised.
+    if (!index && bytes.size() <= kIndexHeaderBytes) return std::optional<SegmentIndex>{};
+    if (!index) return index.error();
+    dropEntriesBehind(*index, dataBytes);
     // Before the first sync nothing is promised, but the same machine has what was written.
-    if (!index && options_.isSameBoot) return remakeIndex(segment);
-    return index;
+    if (index->blocks.empty() && !options_.isSameBoot) return std::optional<SegmentIndex>{};
+    return std::optional(std::move(*index));
   }
 
-  Result<std::optional<SegmentIndex>> remakeIndex(const std::string& segment) {
-    uint8_t header[kPcapFileHeaderBytes];
-    auto data = File::openForRead(segment + ".pcap");
-    if (!data) return data.error();
-    const auto count = data->readAt(0, header);
-    if (!count) return count.error();
-    if (*count < sizeof header || loadLe32(header) != kPcapMagicNanos) return {std::nullopt};
-    SegmentIndex index;
-    index.port = options_.port;
-    index.header = {loadLe32(header + 20), loadLe32(header + 16)};
-    auto file = File::openForAppend(segment + ".idx", true);
-    if (!file) return file.error();
-    uint8_t bytes[kIndexHeaderBytes];
-    storeIndexHeader(bytes, options_.port, index.header);
-    if (auto status = file->resize(0); !status) return status.error();
-    if (auto status = file->write(bytes); !status) return status.error();
-    return {index};
+  /// Only if the file differs. What follows the last whole entry of the newest segment is cut
+  /// later.
+  static Status replaceIndex(const std::string& segment, std::span<const uint8_t> bytes,
+                             const SegmentIndex& index, bool isNewest) {
+    const std::vector<uint8_t> wanted = serialiseIndex(index);
+    const auto compared = isNewest ? bytes.first(std::min(bytes.size(), wanted.size())) : bytes;
+    const bool isSame = std::equal(wanted.begin(), wanted.end(), compared.begin(), compared.end());
+    if (isSame) return removeFile(segment + ".idx" + kNewFileEnding);
+    return replaceFile(segment + ".idx", wanted);
   }
 
-  /// Lets data, tallies and index end together, with entries for the tail when that is to be
-  /// trusted.
-  Status settle(uint32_t number, SegmentIndex& index, bool isNewest) {
-    const std::string segment = segmentPath(folder_, number);
-    const auto dataBytes = sizeOf(segment + ".pcap");
-    if (!dataBytes) return dataBytes.error();
-    dropEntriesBehind(index, *dataBytes);
-    auto files = SegmentFiles::resume({folder_, options_.port, index.header}, number, index);
+  void note(const std::string& segment, const SegmentIndex& index) {
+    recovered_.rebuiltBlocks += index.rebuiltBlocks;
+    recovered_.damagedBlocks += index.damagedBlocks;
+    if (index.rebuiltBlocks + index.damagedBlocks == 0) return;
+    if (++noted_ > kMostNamedSegments) return;
+    recovered_.message += (recovered_.message.empty() ? "" : "; ") + segment +
+                          ".idx: " + std::to_string(index.rebuiltBlocks) +
+                          " entries were made again, " + std::to_string(index.damagedBlocks) +
+                          " blocks are damaged";
+  }
+
+  Status summarise(const std::string& segment, const FoundSegment& found,
+                   const SegmentIndex& index) {
+    SegmentSummary summary{.number = found.number,
+                           .minNs = INT64_MAX,
+                           .maxNs = INT64_MIN,
+                           .bytes = kPcapFileHeaderBytes,
+                           .isFlat = found.isFlat};
+    summary.add(index.blocks);
+    const auto tallyBytes = sizeOf(segment + ".tally");
+    if (!tallyBytes) return tallyBytes.error();
+    summary.sideBytes = kIndexHeaderBytes + index.blocks.size() * kIndexEntryBytes + *tallyBytes +
+                        sieveFileBytes(segment);
+    recovered_.segments.push_back(summary);
+    return ok();
+  }
+
+  /// Lets data, tallies and index of the newest segment end together, with entries for the tail
+  /// when that is to be trusted.
+  Status settleNewest(const FoundSegment& found, const SegmentIndex& index, uint64_t dataBytes) {
+    const std::string segment = storedSegmentPath(folder_, found.number, found.isFlat);
+    SegmentFilesOptions options{folder_, options_.port, index.header};
+    options.isFlat = found.isFlat;
+    auto files = SegmentFiles::resume(options, found.number, index);
     if (!files) return files.error();
     const uint64_t end = files->committed().bytes;
-    const auto tail = isNewest && options_.isSameBoot ? scan(files->data(), end, *dataBytes)
-                                                      : Result(std::vector<ScannedBlock>());
+    const auto tail = options_.isSameBoot ? scanTail(files->data(), end, dataBytes)
+                                          : Result(std::vector<ScannedBlock>());
     if (!tail) return tail.error();
-    if (index.blocks.empty() && tail->empty()) return remove(number, *dataBytes);
-
-    const auto isWhole = files->isWhole();
-    if (!isWhole) return isWhole.error();
-    // An older one that was ended is safe. A sync for each would take long in a large store.
-    if (isNewest || !*isWhole) {
-      if (auto status = endWith(*files, *tail); !status) return status;
-    }
-    recovered_.cutBytes += *dataBytes - files->committed().bytes;
-    recovered_.header = index.header;
+    if (index.blocks.empty() && tail->empty()) return remove(segment, dataBytes);
+    if (auto status = endWith(*files, *tail); !status) return status;
+    recovered_.cutBytes += dataBytes - files->committed().bytes;
     recovered_.segments.push_back(files->committed());
     return ok();
   }
 
-  /// Behind the committed blocks come these, and nothing else.
+  /// After the committed blocks come these, and nothing else.
   Status endWith(SegmentFiles& files, const std::vector<ScannedBlock>& tail) {
     uint64_t tailBytes = 0;
     for (const ScannedBlock& block : tail) tailBytes += block.entry.bytes;
@@ -181,34 +207,17 @@ class Recovery {
     return files.commit();
   }
 
-  /// Entries are only written when their data is safe. A medium that lost it has lost these blocks.
-  static void dropEntriesBehind(SegmentIndex& index, uint64_t dataBytes) {
-    auto& blocks = index.blocks;
-    while (!blocks.empty() && blocks.back().offset + blocks.back().bytes > dataBytes) {
-      blocks.pop_back();
-    }
-  }
-
-  static Result<std::vector<ScannedBlock>> scan(const File& data, uint64_t begin, uint64_t end) {
-    std::vector<ScannedBlock> blocks;
-    if (begin >= end) return blocks;
-    RecordScan records(data, begin, end);
-    while (true) {
-      auto block = records.next();
-      if (!block) return block.error();
-      if (block->entry.packets == 0) return blocks;
-      blocks.push_back(std::move(*block));
-    }
-  }
-
-  Status remove(uint32_t number, uint64_t dataBytes) {
+  Status remove(const std::string& segment, uint64_t dataBytes) {
     recovered_.cutBytes += dataBytes - std::min<uint64_t>(dataBytes, kPcapFileHeaderBytes);
-    return SegmentFiles::remove(folder_, number);
+    if (auto status = SegmentFiles::remove(segment); !status) return status;
+    removeEmptyGroup(segment);
+    return ok();
   }
 
   const RecoveryOptions options_;
   const std::string folder_;
   RecoveredSegments recovered_;
+  size_t noted_ = 0;
 };
 
 }  // namespace

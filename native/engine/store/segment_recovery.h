@@ -15,20 +15,29 @@ struct RecoveryOptions {
   /// The machine has run on since the writer ended: what it handed to the kernel is whole. After a
   /// power loss only what was synced is, and that is what the index describes.
   bool isSameBoot = false;
+  /// The last segment of the port that is known to be finished; 0 = none. It and those before it
+  /// are not touched.
+  uint32_t afterNumber = 0;
 };
 
 struct RecoveredSegments {
-  PcapFileHeader header;
-  std::vector<SegmentSummary> segments;  ///< as they are now; none = the port has no packets
-  uint64_t cutBytes = 0;                 ///< of .pcap files
-  uint64_t recoveredPackets = 0;         ///< that had no index entry before
+  PcapFileHeader header;  ///< of the newest segment
+  /// Those after `afterNumber` as they are now; none = no packets are stored after it.
+  std::vector<SegmentSummary> segments;
+  uint64_t cutBytes = 0;          ///< of .pcap files
+  uint64_t recoveredPackets = 0;  ///< that had no index entry, after the last one
+  uint64_t rebuiltBlocks = 0;     ///< whose index entry was damaged, and was made again
+  uint64_t damagedBlocks = 0;     ///< of which nothing is known but their place
+  /// Names the segments with rebuilt or damaged blocks, the first ten; empty when none has any.
+  std::string message;
 };
 
-/// Makes every segment whole: its index describes all of it. Of the newest segment, the records
-/// behind the last entry get entries (same boot) or are cut (power loss). Reads the indexes, and of
-/// packets only those without an entry. May be interrupted itself, and run again. The writer must
-/// have ended. Fails with kStoreCorrupt when an older segment's index is damaged (it was whole
-/// once, so that the medium has failed), with kStoreFull or kStoreUnavailable.
+/// Makes every segment after `afterNumber` whole: its index describes all of it. Damaged entries
+/// are made again as rebuildIndex() does; no packet before a whole entry is lost. Only the newest
+/// segment can be cut, and only after its last whole entry: the records there get entries (same
+/// boot) or are cut (power loss). Reads the indexes, and of packets only those without an entry.
+/// May be interrupted, and run again. The writer must have ended. Fails with kStoreCorrupt when
+/// nothing tells the link type of a segment, with kStoreFull or kStoreUnavailable.
 Result<RecoveredSegments> recoverSegments(const RecoveryOptions& options);
 
 }  // namespace capfleet

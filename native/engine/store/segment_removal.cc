@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include "os/file.h"
 #include "store/segment_path.h"
@@ -36,7 +38,23 @@ Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
   for (const char* ending : kSegmentEndings) {
     if (Status status = removeName(segment + ending); !status) return status.error();
   }
+  // What an interrupted repair may have left.
+  for (const char* ending : {".idx", ".tally", ".sieve"}) {
+    const Status status = removeName(segment + ending + kNewFileEnding);
+    if (!status) return status.error();
+  }
+  removeEmptyGroup(segment);
   return true;
+}
+
+void removeEmptyGroup(const std::string& segment) {
+  const std::filesystem::path folder = std::filesystem::path(segment).parent_path();
+  const std::string name = folder.filename();
+  const bool isGroup =
+      name.size() >= groupName(0).size() &&
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  // One that is not empty stays.
+  if (isGroup) static_cast<void>(::rmdir(folder.c_str()));
 }
 
 }  // namespace capfleet

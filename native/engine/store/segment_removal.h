@@ -1,4 +1,4 @@
-// Removes a segment from the store, in peace with those who read it.
+// Removes a segment from the store, in agreement with its readers.
 #pragma once
 
 #include <string>
@@ -13,6 +13,10 @@ namespace capfleet {
 /// removed. Fails with kStoreUnavailable. Thread-safe.
 ///
 /// A file with a second name, such as a hard link of a backup, keeps its bytes under that name.
+/// The folder of its group goes with its last segment.
 Result<bool> removeSegment(const std::string& segment, bool evenIfRead);
+
+/// Removes the folder that holds the files of this segment if it is a group's and empty.
+void removeEmptyGroup(const std::string& segment);
 
 }  // namespace capfleet

@@ -48,9 +48,9 @@ struct SegmentWriter::State {
 
 Status SegmentWriter::State::openSegment() {
   const auto number = static_cast<uint32_t>(finished.size() + 1);
-  auto made = SegmentFiles::create(
-      {options.directory, options.port, options.header, options.durable, options.withSieves},
-      number);
+  auto made = SegmentFiles::create({options.directory, options.port, options.header,
+                                    options.durable, options.withSieves, options.isFlat},
+                                   number);
   if (!made) return made.error();
   files = std::move(*made);
   segmentBytes = files->bytes();

@@ -23,6 +23,8 @@ struct SegmentWriterOptions {
   bool durable = true;
   /// False for files that no download reads.
   bool withSieves = true;
+  /// As in SegmentFilesOptions.
+  bool isFlat = false;
 };
 
 /// Not thread-safe. Fails with kStoreFull or kStoreUnavailable; every failure is final: the writer

@@ -68,16 +68,16 @@ Result<uint64_t> addSieves(const std::string& segment, const std::function<bool(
   if (!hasSieves(index->header)) return 0;
   const FoundSieves found = findSieves(segment, *index);
   if (std::find(found.isThere.begin(), found.isThere.end(), false) == found.isThere.end()) return 0;
-  BlockReader reader({segment});
-  const auto file = reader.open(0);
+  BlockReader reader;
+  const auto file = SegmentFile::open(segment);
   if (!file) return file.error();
-  const auto made = makeMissing(**file, reader, *index, found, goesOn);
+  const auto made = makeMissing(*file, reader, *index, found, goesOn);
   if (!made) return made.error();
   if (made->count == 0) return 0;
   const std::string path = sievePath(segment);
   if (auto status = appendBehind(path, found.bytes, made->bytes); !status) return status.error();
   // The segment may have been removed while its sieves were written.
-  if (const auto kept = (*file)->readAt(0, {}); !kept) {
+  if (const auto kept = file->readAt(0, {}); !kept) {
     if (auto status = removeFile(path); !status) return status.error();
     return kept.error();
   }

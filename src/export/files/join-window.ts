@@ -22,6 +22,8 @@ export interface JoinRequest {
   readonly query: DownloadQuery
   /** In the order of the devices; those that have nothing are left out. */
   readonly spans: readonly Span[]
+  /** What the files have of the window already, where it fills a hole; its packets come before those of spans. */
+  readonly kept?: PcapInput | undefined
   /** The header of the file; undefined: the spans tell. */
   readonly header: PcapHeader | undefined
   readonly nameOf: (part: number) => string
@@ -30,20 +32,20 @@ export interface JoinRequest {
 
 /** What came of each span, in their order. Fails with mixed-link-type when one file cannot hold them all. */
 export async function joinWindow(request: JoinRequest, into: ResultFiles): Promise<readonly MergedInput[]> {
-  const { order, query, spans, signal, nameOf } = request
+  const { order, query, spans, kept, signal, nameOf } = request
   await using files = new AsyncDisposableStack()
-  const inputs: PcapInput[] = []
+  const inputs: PcapInput[] = kept === undefined ? [] : [kept]
   for (const { device, path, alignNs } of spans) {
     const file = files.use(await open(path, 'r'))
     inputs.push(await PcapInput.open(device, new FileChunks(file), alignNs === undefined ? {} : { alignNs }))
   }
   const agreed = request.header ?? (await agreedHeader(inputs))
-  const isMerge = order.plan.devices.length > 1
+  const isMerge = order.plan.devices.length > 1 || kept !== undefined
   const header = { ...agreed, nanoseconds: agreed.nanoseconds && query.timeResolution === 'nsec' }
   const merge = new PcapMerge(inputs, { signal, ...(isMerge ? mergeOptions(order, query) : {}) })
   await using source = new RecordSource(merge.chunks(), header)
   await into.append(source, { header: formatPcapHeader(header), nameOf })
-  return merge.totals.inputs
+  return merge.totals.inputs.slice(kept === undefined ? 0 : 1)
 }
 
 /** What a merge does to the packets of several devices; one alone has done it itself. */

@@ -73,6 +73,11 @@ export class ResultFiles implements AsyncDisposable {
     } while (source.hasMore)
   }
 
+  /** Puts finished files after those that are there. REQUIRES: no file is open. */
+  keep(files: readonly ResultFile[]): void {
+    this.#files.push(...files)
+  }
+
   /** Nothing more comes into the present file. */
   async endFile(): Promise<void> {
     await this.#writer?.flush()

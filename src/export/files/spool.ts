@@ -7,6 +7,7 @@ import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'n
 import { join } from 'node:path'
 import type { BodyPlaces } from '../../fetch/position.ts'
 import type { ExportWindow, Hole, ReportedFailure } from '../export-record.ts'
+import { EXPORT_ID } from '../target/finished-file.ts'
 import { FileWriter, storing } from './file-writer.ts'
 
 /** What became of a span. */
@@ -35,16 +36,19 @@ export type SpooledWindow = Pick<ExportWindow, 'index' | 'beginNs' | 'endNs'>
 /** Where things lie. */
 export class Spool {
   readonly #root: string
+  #name = ''
 
   constructor(root: string) {
     this.#root = root
   }
 
-  /**
-   * Makes the folder, and gives its own name, by which workers see whether they share it. Fails as mkdir and open do.
-   */
-  async prepare(): Promise<string> {
+  /** Makes the folder, which has a name of its own then. Fails as mkdir and open do. */
+  async prepare(): Promise<void> {
     await mkdir(this.#root, { recursive: true, mode: 0o700 })
+    this.#name = await this.#readOrGiveName()
+  }
+
+  async #readOrGiveName(): Promise<string> {
     const path = join(this.#root, NAME_FILE)
     const known = await readFile(path, 'utf8').catch(ignoreMissing)
     if (known !== undefined) return known
@@ -57,6 +61,11 @@ export class Spool {
     })
     await unlink(part)
     return await readFile(path, 'utf8')
+  }
+
+  /** Name in the folder, by which workers see whether they share it. REQUIRES: prepare() has resolved. */
+  get name(): string {
+    return this.#name
   }
 
   get path(): string {
@@ -91,10 +100,12 @@ export class Spool {
       await rm(folder, { recursive: true, force: true })
   }
 
-  /** Ids of the exports that have anything there. */
+  /** Ids of the exports that have anything there. What has another name is not ours and stays. */
   async exports(): Promise<readonly string[]> {
     const names = await readdir(this.#root)
-    return [...new Set(names.map((name) => name.replace(/\..*/, '')))].filter((name) => name !== '')
+    return [...new Set(names.map((name) => name.replace(/\.result$/, '')))].filter((name) =>
+      EXPORT_ID.test(name),
+    )
   }
 }
 

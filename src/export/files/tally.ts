@@ -25,8 +25,6 @@ export function tallied(
 function withWindow(tally: DeviceTally, { window, inputs, came }: JoinedWindow): DeviceTally {
   const input = inputs.find(({ name }) => name === tally.device)
   const outcome = came.find(({ device }) => device === tally.device)?.outcome
-  const isLeftOut = window.leftOut.includes(tally.device) && window.isFill !== true
-  const holes = isLeftOut ? [leftOut(window)] : (outcome?.holes ?? [])
   return {
     ...tally,
     packets: String(BigInt(tally.packets) + BigInt(input?.packets ?? 0)),
@@ -34,8 +32,34 @@ function withWindow(tally: DeviceTally, { window, inputs, came }: JoinedWindow):
     firstNs: extreme(tally.firstNs, input?.firstNs, (a, b) => a < b),
     lastNs: extreme(tally.lastNs, input?.lastNs, (a, b) => a > b),
     outOfOrder: tally.outOfOrder + (input?.outOfOrder ?? 0),
-    holes: holes.reduce(joinedHoles, tally.holes),
+    holes: withHoles(tally, window, outcome),
   }
+}
+
+function withHoles(
+  { device, holes }: DeviceTally,
+  window: ExportWindow,
+  outcome: SpanOutcome | undefined,
+): readonly Hole[] {
+  const isLeftOut = window.leftOut.includes(device)
+  if (window.isFill !== true)
+    return (isLeftOut ? [leftOut(window)] : (outcome?.holes ?? [])).reduce(joinedHoles, holes)
+  if (isLeftOut) return holes
+  // What came fills them, but for what is missing again.
+  const left = [...holes.flatMap((hole) => withoutTime(hole, window)), ...(outcome?.holes ?? [])]
+  return left.sort((a, b) => (BigInt(a.fromNs) < BigInt(b.fromNs) ? -1 : 1)).reduce(joinedHoles, [])
+}
+
+/** What of a hole lies before and after the time of a window. */
+function withoutTime(hole: Hole, { beginNs, endNs }: ExportWindow): readonly Hole[] {
+  if (hole.final) return [hole]
+  const [fromNs, toNs] = [BigInt(hole.fromNs), BigInt(hole.toNs)]
+  const [cutBegin, cutEnd] = [BigInt(beginNs), BigInt(endNs)]
+  if (cutEnd <= fromNs || cutBegin >= toNs) return [hole]
+  return [
+    ...(fromNs < cutBegin ? [{ ...hole, toNs: beginNs }] : []),
+    ...(cutEnd < toNs ? [{ ...hole, fromNs: endNs }] : []),
+  ]
 }
 
 /** The one of both that is before the other by `isBefore`. */

@@ -24,7 +24,7 @@ const PASSING_PAUSE_MS = 2_000
  * been asked for as long as the export may wait; throws anything else on.
  */
 export async function judgeFailure(
-  { store, limits, outcomes }: ExportParts,
+  { store, limits, outcomes, clock }: ExportParts,
   order: ExportOrder,
   device: string,
   error: unknown,
@@ -34,7 +34,7 @@ export async function judgeFailure(
   if (PASSING.has(error.code)) throw new Later(PASSING_PAUSE_MS)
   if (!isDeviceFault(error) || error.code === 'aged-out') throw error
   const known = await store.troubleOf(order.id, device)
-  const nowMs = Date.now()
+  const nowMs = clock.nowMs()
   const sinceMs = known.sinceMs ?? nowMs
   const isGivenUp = known.isGivenUp || nowMs - sinceMs >= limits.deviceRetryMs
   await store.setTrouble(order.id, device, { retries: known.retries + 1, sinceMs, isGivenUp })

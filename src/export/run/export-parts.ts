@@ -1,6 +1,7 @@
 /** What a worker runs exports with, and the limits that it keeps. */
 import type { Audit } from '../../audit/audit-log.ts'
 import type { Quotas } from '../../auth/quotas.ts'
+import type { SharedTime } from '../../base/shared-time.ts'
 import type { FetchParts } from '../../fetch/fetch-download.ts'
 import type { TimeSourceAliases } from '../../query/time-source.ts'
 import type { ExportJobs } from '../export-jobs.ts'
@@ -14,6 +15,8 @@ export interface ExportParts extends FetchParts {
   readonly quotas: Quotas
   readonly store: ExportStore
   readonly schedules: ScheduleStore
+  /** By which runs are due, and exports expire. */
+  readonly clock: SharedTime
   readonly jobs: ExportJobs
   readonly spool: Spool
   /** By name. */

@@ -27,7 +27,20 @@ export interface Measuring {
   readonly waitMs: number
   /** A name for leases. */
   readonly id: string
+  /** Where holes of files are filled. */
+  readonly filled?: FilledPiece | undefined
   readonly signal: AbortSignal
+}
+
+/** What a piece that is filled has already. */
+export interface FilledPiece {
+  /** How many ranges of its time are to be fetched apart. */
+  readonly ranges: number
+  /** Packets in its files. */
+  readonly packets: bigint
+  /** Bytes of its files. */
+  readonly bytes: bigint
+  readonly header: () => Promise<PcapHeader>
 }
 
 export interface MeasuredPiece extends Omit<Measured, 'leftOut'> {
@@ -39,7 +52,7 @@ export interface MeasuredPiece extends Omit<Measured, 'leftOut'> {
 
 /** Fails as a download does where it has to ask for the header. */
 export async function measurePiece(parts: FetchParts, measuring: Measuring): Promise<MeasuredPiece> {
-  const { order, query, devices, spanBytes } = measuring
+  const { order, query, devices, spanBytes, filled } = measuring
   const estimates = await Promise.all(devices.map((device) => estimate(parts, measuring, device)))
   const known = estimates.filter((one) => one !== undefined)
   const largest = known.reduce((most, { bytes }) => (bytes > most ? bytes : most), 0n)
@@ -49,10 +62,12 @@ export async function measurePiece(parts: FetchParts, measuring: Measuring): Pro
   const rangeNs = query.endNs - query.beginNs
   const whole = { header: null, stepNs: String(rangeNs), bytes, isExact }
   const windows = (largest + BigInt(spanBytes) - 1n) / BigInt(spanBytes)
-  if (windows <= 1n || !isDivisible(order, query) || rangeNs < windows) return whole
-  const header = await headerOf(parts, measuring)
-  if (header === undefined) return whole
-  return { ...whole, header, stepNs: String((rangeNs + windows - 1n) / windows) }
+  const isDivided = windows > 1n && isDivisible(order, query) && rangeNs >= windows
+  if (!isDivided && (filled?.ranges ?? 1) === 1) return whole
+  const { header, isByTime } = await headerOf(parts, measuring)
+  if (isDivided && isByTime) return { ...whole, header, stepNs: String((rangeNs + windows - 1n) / windows) }
+  // The ranges of holes are apart however the packets of one come.
+  return filled === undefined ? whole : { ...whole, header }
 }
 
 /** What a device that does not tell has is seen when it is fetched. */
@@ -76,19 +91,33 @@ interface Begin {
   readonly header: PcapHeader
   /** The device says that its packets come by time. */
   readonly isByTime: boolean
+  readonly hasPackets: () => Promise<boolean>
 }
 
-/** The header of the file; undefined where a device does not vouch for the order of its packets. */
-async function headerOf(parts: FetchParts, measuring: Measuring): Promise<PcapHeader | undefined> {
-  const begins: Begin[] = []
+interface AgreedHeader {
+  /** Of the file. */
+  readonly header: PcapHeader
+  /** All devices vouch for the order of their packets. */
+  readonly isByTime: boolean
+}
+
+async function headerOf(parts: FetchParts, measuring: Measuring): Promise<AgreedHeader> {
+  const begins = await beginOfFiles(measuring)
   for (const device of measuring.devices) begins.push(await beginOf(parts, measuring, device))
-  if (begins.some(({ isByTime }) => !isByTime)) return undefined
+  const isByTime = begins.every((begin) => begin.isByTime)
   const [first] = begins
-  if (begins.every(({ header }) => header.linkType === first?.header.linkType)) return commonHeader(begins)
+  if (begins.every(({ header }) => header.linkType === first?.header.linkType))
+    return { header: commonHeader(begins), isByTime }
   // A device without packets has no say in the link type.
   const told: Begin[] = []
-  for (const begin of begins) if (await hasPackets(parts, measuring, begin.name)) told.push(begin)
-  return commonHeader(told.length > 0 ? told : begins.slice(0, 1))
+  for (const begin of begins) if (await begin.hasPackets()) told.push(begin)
+  return { header: commonHeader(told.length > 0 ? told : begins.slice(0, 1)), isByTime }
+}
+
+async function beginOfFiles({ filled }: Measuring): Promise<Begin[]> {
+  if (filled === undefined) return []
+  const hasPackets = async () => filled.packets > 0n
+  return [{ name: 'the export', header: await filled.header(), isByTime: true, hasPackets }]
 }
 
 async function beginOf(parts: FetchParts, measuring: Measuring, device: string): Promise<Begin> {
@@ -100,7 +129,12 @@ async function beginOf(parts: FetchParts, measuring: Measuring, device: string):
     if (bytes.length >= PCAP_HEADER_BYTES) break
   }
   const isByTime = body.facts.claims.order === 'time'
-  return { name: device, header: parsePcapHeader(bytes, device), isByTime }
+  return {
+    name: device,
+    header: parsePcapHeader(bytes, device),
+    isByTime,
+    hasPackets: () => hasPackets(parts, measuring, device),
+  }
 }
 
 async function hasPackets(parts: FetchParts, measuring: Measuring, device: string): Promise<boolean> {
@@ -113,13 +147,13 @@ async function hasPackets(parts: FetchParts, measuring: Measuring, device: strin
 
 function openAt(
   parts: FetchParts,
-  { order, id, waitMs, signal }: Measuring,
+  { order, id, waitMs, signal, filled }: Measuring,
   device: string,
   query: DownloadQuery,
 ): Promise<FetchedDownload> {
   const ending = new AbortController()
   const limit = AbortSignal.any([signal, ending.signal])
-  const plan = spanPlan(order, query, { device })
+  const plan = spanPlan(order, query, { device, isFill: filled !== undefined })
   return FetchedDownload.open(plan, parts, {
     id: `${id}-${device}`,
     user: order.user,

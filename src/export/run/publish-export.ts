@@ -80,7 +80,7 @@ export async function publishExport(parts: ExportParts, publishing: Publishing):
   }
   const { base } = record
   const state = checkpoint.devices.some(({ holes }) => holes.length > 0) ? 'partial' : 'complete'
-  const endedMs = Date.now()
+  const endedMs = parts.clock.nowMs()
   const troubles = await Promise.all(
     order.plan.devices.map((device) => parts.store.troubleOf(order.id, device)),
   )

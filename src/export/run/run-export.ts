@@ -5,8 +5,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { CapfleetError } from '../../base/error.ts'
+import type { MergedInput } from '../../pcap/merge.ts'
 import { MAX_CAPTURED_LENGTH } from '../../pcap/pcap-header.ts'
-import { recordEnd } from '../export-audit.ts'
 import type { SpanOf, WritingJob } from '../export-jobs.ts'
 import { type ExportOrder, orderedQuery } from '../export-order.ts'
 import {
@@ -21,7 +21,6 @@ import {
   type Checkpoint,
   type ExportRecord,
   type ExportWindow,
-  type FillBase,
   type Hole,
   LIVE_STATES,
   type ReportedFailure,
@@ -33,8 +32,10 @@ import { ResultFiles, removeReplaced } from '../files/result-files.ts'
 import type { SpanOutcome } from '../files/spool.ts'
 import { tallied } from '../files/tally.ts'
 import { type ExportParts, Later } from './export-parts.ts'
+import { failExport } from './fail-export.ts'
 import { windowQuery } from './fetch-span.ts'
-import { asBefore, fillFiles } from './fill-export.ts'
+import { firstFilling, orderFill } from './fill-export.ts'
+import { FilledFiles, type JoinedWindow } from './filled-files.ts'
 import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
 import { measureNext } from './measure-next.ts'
 import { makeWorkFolder, publishExport } from './publish-export.ts'
@@ -54,7 +55,7 @@ export async function runExport(
   const writer = randomUUID()
   const claimed = await parts.store.change(
     record.order,
-    { writer, state: 'running', startedMs: record.startedMs ?? Date.now(), error: null },
+    { writer, state: 'running', startedMs: record.startedMs ?? parts.clock.nowMs(), error: null },
     { states: LIVE_STATES },
   )
   if (!claimed.isChanged) return 'done'
@@ -82,6 +83,8 @@ class Turn implements AsyncDisposable {
   readonly #watch: JobWatch
   #checkpoint: Checkpoint
   #result: ResultFiles | undefined
+  /** Where the holes of files are filled. */
+  readonly #filling: FilledFiles | undefined
   /** Nobody else may still write to the files of the checkpoint. */
   #isOurs: boolean
 
@@ -91,11 +94,20 @@ class Turn implements AsyncDisposable {
     this.#order = record.order
     this.#record = record
     this.#options = options
-    this.#checkpoint = record.checkpoint ?? firstCheckpoint(record.order)
+    const { checkpoint, base } = record
+    // One of an earlier version has all its holes in one window each.
+    const isUsable = base === undefined || checkpoint?.kept !== undefined
+    this.#checkpoint = (isUsable ? checkpoint : undefined) ?? this.#firstCheckpoint
     this.#isOurs = options.isHandedOver || !this.#checkpoint.isFileOpen
+    this.#filling = base && new FilledFiles(parts, record.order, base)
     const { store } = parts
     const { writer, stopping } = options
     this.#watch = new JobWatch({ store, order: record.order, stopping, writer, progress: () => ({}) })
+  }
+
+  get #firstCheckpoint(): Checkpoint {
+    const { order, base } = this.#record
+    return base === undefined ? firstCheckpoint(order) : firstFilling(order, base)
   }
 
   async run(): Promise<WriterTurn> {
@@ -118,10 +130,9 @@ class Turn implements AsyncDisposable {
 
   /** A file is missing: Redis was set back to what named it, by its last second or to a backup. */
   async #beginAnew(): Promise<void> {
-    if (this.#record.base !== undefined) return
     this.#parts.log.warn('export.begun-anew', { exportId: this.#order.id })
     try {
-      await this.#keep({ checkpoint: firstCheckpoint(this.#order), files: [] })
+      await this.#keep({ checkpoint: this.#firstCheckpoint, files: [] })
       await this.#parts.spool.remove(this.#order.id)
     } catch {
       // Somebody else will see to it, or this worker when it has the job again.
@@ -138,11 +149,10 @@ class Turn implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#watch[Symbol.asyncDispose]()
     await this.#result?.[Symbol.asyncDispose]()
+    await this.#filling?.[Symbol.asyncDispose]()
   }
 
   async #goOn(): Promise<WriterTurn> {
-    const { base } = this.#record
-    if (base !== undefined) return await this.#fillUp(base)
     for (;;) {
       await this.#orderAhead()
       const [first] = this.#checkpoint.ordered
@@ -159,10 +169,18 @@ class Turn implements AsyncDisposable {
   async #orderAhead(): Promise<void> {
     while (this.#checkpoint.ordered.length < WINDOWS_AHEAD && !isAllOrdered(this.#order, this.#checkpoint)) {
       if (this.#checkpoint.measured === null && !(await this.#measure())) return
-      await this.#keep({ checkpoint: orderWindow(this.#order, this.#checkpoint), stage: 'fetching' })
-      const window = this.#checkpoint.ordered.at(-1)
+      const { nextIndex } = this.#checkpoint
+      await this.#keep({ checkpoint: this.#withNextWindow(), stage: 'fetching' })
+      const window = this.#checkpoint.ordered.find(({ index }) => index === nextIndex)
       if (window !== undefined) await this.#fetch(window)
     }
+  }
+
+  #withNextWindow(): Checkpoint {
+    const { base } = this.#record
+    return base === undefined
+      ? orderWindow(this.#order, this.#checkpoint)
+      : orderFill(this.#order, base, this.#checkpoint)
   }
 
   /** Whether the next piece is measured; if not, its time is not over, and other pieces can be joined meanwhile. */
@@ -171,12 +189,13 @@ class Turn implements AsyncDisposable {
     const found = await measureNext(this.#parts, {
       order: this.#order,
       checkpoint: this.#checkpoint,
+      base: this.#record.base,
       windowsAhead: WINDOWS_AHEAD,
       id: this.#options.attempt,
       signal: this.#watch.signal,
     })
     if (found === undefined) return false
-    await this.#keep({ checkpoint: { ...this.#checkpoint, ...found } })
+    await this.#keep({ checkpoint: { ...this.#checkpoint, ...found }, waiting: null })
     return true
   }
 
@@ -201,23 +220,6 @@ class Turn implements AsyncDisposable {
     return told.length === outcomes.length || isFatal ? told : undefined
   }
 
-  /** All holes are fetched, then put into the files that are there. */
-  async #fillUp(base: FillBase): Promise<WriterTurn> {
-    const windows = this.#checkpoint.ordered
-    const outcomes = await Promise.all(windows.map((window) => this.#outcomes(window)))
-    const fatal = outcomes.flat().find((outcome) => (outcome?.fatal ?? null) !== null)?.fatal
-    if (fatal !== null && fatal !== undefined) return await this.#fail(fatal)
-    if (outcomes.includes(undefined)) return await this.#waitForSpans()
-    if (windows.length > 0) {
-      const fetched = windows.map((window, at) => ({ window, outcome: outcomes[at]?.[0] }))
-      const { signal } = this.#watch
-      const checkpoint = this.#checkpoint
-      const request = { order: this.#order, base, checkpoint, fetched, signal }
-      await this.#keep({ checkpoint: await fillFiles(this.#parts, request) })
-    }
-    return await this.#publish()
-  }
-
   /** BullMQ has the job wait until its children have ended; a child that was lost is made again before. */
   async #waitForSpans(): Promise<WriterTurn> {
     // A writer that was stopped for long may wait for windows that another one has joined.
@@ -239,22 +241,10 @@ class Turn implements AsyncDisposable {
       const path = spool.span(order.id, window, index).pathOf(file)
       return [{ device, path, alignNs: offsetOf(this.#checkpoint, device) }]
     })
-    const isNothing = spans.length === 0 && window.header === null
-    if (isNothing && pieceCount(order) === 1)
-      throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
     const result = await this.#openResult(query)
     const before = this.#checkpoint.files
-    const inputs = await joinWindow(
-      {
-        order,
-        query,
-        spans,
-        header: window.header ?? (isNothing ? HEADER_OF_NOTHING : undefined),
-        nameOf: (part) => resultName(order, window.piece, part),
-        signal: this.#watch.signal,
-      },
-      result,
-    )
+    const joined = { window, query, spans, result, signal: this.#watch.signal }
+    const inputs = await (this.#filling?.join(joined, this.#checkpoint) ?? this.#append(joined, came))
     if (window.endsPiece) await result.endFile()
     await result.flush()
     await this.#keep({
@@ -263,15 +253,35 @@ class Turn implements AsyncDisposable {
         ordered: this.#checkpoint.ordered.slice(1),
         files: result.files,
         isFileOpen: result.isFileOpen,
+        ...this.#filling?.place(this.#checkpoint, window),
         ...tallied(this.#checkpoint, { window, inputs, came }),
       },
     })
     this.#isOurs = true
-    await this.#parts.quotas.add(order.id, order.quotas ?? [], bytesOf(result.files) - bytesOf(before))
+    if (this.#filling === undefined)
+      await this.#parts.quotas.add(order.id, order.quotas ?? [], bytesOf(result.files) - bytesOf(before))
     this.#parts.outcomes.written(inputs.reduce((sum, { bytes }) => sum + bytes, 0))
     for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
     await removeReplaced(before, result.files)
     await spool.removeWindow(order.id, window)
+  }
+
+  async #append(
+    { window, query, spans, result, signal }: JoinedWindow,
+    came: readonly { readonly outcome: SpanOutcome | undefined }[],
+  ): Promise<readonly MergedInput[]> {
+    const isNothing = spans.length === 0 && window.header === null
+    if (isNothing && pieceCount(this.#order) === 1)
+      throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
+    const request = {
+      order: this.#order,
+      query,
+      spans,
+      header: window.header ?? (isNothing ? HEADER_OF_NOTHING : undefined),
+      nameOf: (part: number) => resultName(this.#order, window.piece, part),
+      signal,
+    }
+    return await joinWindow(request, result)
   }
 
   async #openResult(query: { readonly compression: Parameters<typeof ResultFiles.open>[0]['compression'] }) {
@@ -292,7 +302,10 @@ class Turn implements AsyncDisposable {
     this.#options.onWork()
     const gone = goneFor(this.#order, this.#checkpoint)
     if (gone !== undefined) return await this.#fail(gone)
-    await this.#keep({ stage: 'publishing' })
+    await this.#keep({
+      stage: 'publishing',
+      checkpoint: this.#filling?.withAllFiles(this.#checkpoint) ?? this.#checkpoint,
+    })
     await publishExport(this.#parts, {
       record: this.#record,
       checkpoint: this.#checkpoint,
@@ -351,25 +364,6 @@ const NOT_FINAL: ReadonlySet<string> = new Set([
   'scheduler-unavailable',
   'internal-error',
 ])
-
-/**
- * The export ends without files; one whose holes were being filled keeps those that it had. Nothing happens when it has
- * another writer than the one that is given.
- */
-export async function failExport(
-  { store, jobs, outcomes, audit }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit'>,
-  { order, base }: ExportRecord,
-  error: ReportedFailure,
-  writer?: string,
-): Promise<void> {
-  const ended = base === undefined ? ({ state: 'failed', endedMs: Date.now() } as const) : asBefore(base)
-  const change = { ...ended, stage: 'ended', writer: '', error } as const
-  const guard = { states: LIVE_STATES, ...(writer === undefined ? {} : { writer }) }
-  await recordEnd(audit, order, { outcome: 'failed', files: [], error })
-  const { isChanged } = await store.change(order, change, guard)
-  if (isChanged) outcomes.ended('failed')
-  await jobs.clean(order.id)
-}
 
 /** Of the file of a part of which no device has anything any more: the other parts have packets. */
 const HEADER_OF_NOTHING = { linkType: 1, snaplen: MAX_CAPTURED_LENGTH, nanoseconds: true }

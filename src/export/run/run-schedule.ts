@@ -24,7 +24,7 @@ import type { ExportParts } from './export-parts.ts'
 
 export type SchedulingParts = Pick<
   ExportParts,
-  'schedules' | 'store' | 'jobs' | 'fleet' | 'targets' | 'ordering' | 'audit' | 'log'
+  'schedules' | 'store' | 'clock' | 'jobs' | 'fleet' | 'targets' | 'ordering' | 'audit' | 'log'
 >
 
 /** Runs of one schedule that are ordered at once; the others follow at the next look. */
@@ -45,7 +45,10 @@ export async function runDueSchedules(parts: SchedulingParts, nowMs: number): Pr
   }
 }
 
-/** Orders what is due of a schedule, oldest first. Any number of workers may do so at the same time. */
+/**
+ * Orders what is due of a schedule at `nowMs`, oldest first. Any number of workers may do so at the same time. REQUIRES:
+ * that time is trusted.
+ */
 export async function runSchedule(parts: SchedulingParts, id: string, nowMs: number): Promise<void> {
   for (let left = RUNS_AT_ONCE; left > 0; left -= 1) {
     const record = await parts.schedules.find(id)
@@ -93,7 +96,7 @@ async function orderRun(parts: SchedulingParts, schedule: Schedule, run: Schedul
 
 /** What the run orders. Fails as an order of its user at that time would. */
 async function runOrder(
-  { fleet, targets, ordering }: SchedulingParts,
+  { fleet, targets, ordering, clock }: SchedulingParts,
   schedule: Schedule,
   nominalMs: number,
 ): Promise<ExportOrder> {
@@ -113,10 +116,12 @@ async function runOrder(
   const exported = readParameters(EXPORT_PARAMETERS, given)
   return orderOf({
     plan: planDownload(query, names, ordering.devicesMax),
+    fleet,
     options: parseGatewayOptions(given),
     exported,
     defaultTarget: targetName(targets, exported),
     user,
+    createdMs: clock.nowMs(),
     quotas: bounds.quotas,
     scheduleId: schedule.id,
   })

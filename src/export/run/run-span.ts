@@ -14,6 +14,7 @@ import { endTrouble, judgeFailure } from './device-trouble.ts'
 import { type ExportParts, Later } from './export-parts.ts'
 import { fetchSpan } from './fetch-span.ts'
 import { JobWatch, NOT_WANTED } from './job-watch.ts'
+import { refuseReplaced } from './same-devices.ts'
 
 export interface RunningJob {
   /** Unique for this attempt of the job. */
@@ -42,6 +43,7 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
     progress: () => ({ fetching: { device, bytes } }),
   })
   try {
+    await refuseReplaced(parts, order, device, watch.signal)
     await fetchSpan(parts, {
       order,
       window,

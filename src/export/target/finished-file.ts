@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 import { CapfleetError } from '../../base/error.ts'
 import type { FilePlace, FinishedFile } from './export-target.ts'
 
-const EXPORT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+export const EXPORT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** No slash, no hidden name, nothing that a path, a header or an address would have to escape. */
 const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,239}$/
 

@@ -15,9 +15,11 @@ import {
 } from '../export-jobs.ts'
 import { LIVE_STATES } from '../export-record.ts'
 import { type ExportParts, Later } from '../run/export-parts.ts'
-import { failExport, runExport, type WriterTurn } from '../run/run-export.ts'
+import { failExport } from '../run/fail-export.ts'
+import { runExport, type WriterTurn } from '../run/run-export.ts'
 import { type RunningJob, runSpan } from '../run/run-span.ts'
 import { type IsolatedAnswer, type IsolatedRequest, writingJob } from './isolated-job.ts'
+import { Sweeps } from './sweeps.ts'
 import { runUpkeep } from './upkeep.ts'
 import { WorkerCanary } from './worker-canary.ts'
 import { beginWork, isPoison, isSuspect } from './worker-deaths.ts'
@@ -51,12 +53,13 @@ export class ExportWorker implements AsyncDisposable {
   readonly #redis: Redis
   readonly #stopping = new AbortController()
   readonly #queues: readonly Pick<WorkingQueue, 'start' | 'close'>[]
+  readonly #sweeps: Sweeps
   readonly #canary: WorkerCanary
   /** Jobs that run in processes of their own now. */
   #isolated = 0
 
   constructor(parts: ExportParts, options: ExportWorkerOptions) {
-    const { log, store, jobs } = parts
+    const { log, store, jobs, spool } = parts
     const { fetches, writes, metrics, timings } = options
     this.#parts = parts
     this.#options = options
@@ -78,14 +81,16 @@ export class ExportWorker implements AsyncDisposable {
       { queue: jobs.write, taken: write },
       { queue: jobs.upkeep, taken: upkeep },
     ]
-    this.#canary = new WorkerCanary({ store, log, metrics, name: this.name, timings, watched })
+    this.#sweeps = new Sweeps({ store, jobs, log, everyMs: timings.upkeepMs })
+    const restore = async () => {
+      if (!(await store.sharesSpool(spool.name))) log.error('export.spool-differs', { spool: spool.path })
+    }
+    this.#canary = new WorkerCanary({ store, log, metrics, name: this.name, timings, watched, restore })
   }
 
-  /** Takes jobs from now on. Fails as Redis does. */
+  /** Starts to take jobs. */
   async start(): Promise<void> {
-    const { upkeepMs } = this.#options.timings
-    const sweep = { name: 'sweep', data: {}, opts: { removeOnComplete: true, removeOnFail: true } }
-    await this.#parts.jobs.upkeep.upsertJobScheduler('sweep', { every: upkeepMs }, sweep)
+    await this.#sweeps.start()
     for (const queue of this.#queues) queue.start()
     await this.#canary.start()
   }
@@ -93,6 +98,7 @@ export class ExportWorker implements AsyncDisposable {
   /** Takes no job any more, and lets others have those that run: they go on where these stop. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort(new Error('the worker stops'))
+    await this.#sweeps[Symbol.asyncDispose]()
     await this.#canary[Symbol.asyncDispose]()
     await Promise.all(this.#queues.map((queue) => queue.close()))
     this.#redis.disconnect()
@@ -117,6 +123,7 @@ export class ExportWorker implements AsyncDisposable {
         skipVersionCheck: true,
       },
       run,
+      clock: this.#parts.clock,
       log: this.#parts.log,
     })
   }

@@ -4,6 +4,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Job } from 'bullmq'
 import { CapfleetError } from '../../base/error.ts'
+import type { SharedTime } from '../../base/shared-time.ts'
 import { spanJobId, type UpkeepJob } from '../export-jobs.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { ENDED_STATES, type ExportRecord, LIVE_STATES } from '../export-record.ts'
@@ -21,8 +22,13 @@ const ENDED_KEPT_MS = 86_400_000
 export async function runUpkeep(parts: ExportParts, job: Job<UpkeepJob>): Promise<JobTurn> {
   const { exportId, scheduleId } = job.data
   if (job.name === 'clean' && exportId !== undefined) await clean(parts, exportId)
-  if (job.name === 'schedule' && scheduleId !== undefined) await runSchedule(parts, scheduleId, Date.now())
-  if (job.name === 'sweep') await sweep(parts)
+  // What is due while the time is not trusted is found by a later sweep.
+  if (job.name === 'schedule' && scheduleId !== undefined && isTrusted(parts.clock))
+    await runSchedule(parts, scheduleId, parts.clock.nowMs())
+  if (job.name === 'sweep') {
+    await sweep(parts)
+    await parts.store.countSweep()
+  }
   return 'done'
 }
 
@@ -37,8 +43,7 @@ async function clean(parts: ExportParts, exportId: string): Promise<void> {
     throw new Later(NOTICE_MS)
   if (record === undefined) return await removeUnknown(parts, exportId)
   await releaseSpace(parts, record.order)
-  if ((record.expiresMs ?? Number.POSITIVE_INFINITY) <= Date.now())
-    return await removeExport(parts, record.order)
+  if (record.isRemoved) return await removeExport(parts, record.order)
   await rm(workFolder(parts, record.order), { recursive: true, force: true })
   const hasFiles = record.state === 'complete' || record.state === 'partial'
   if (!hasFiles) await targetOf(parts, record.order).remove(exportId)
@@ -65,7 +70,7 @@ function spanJobsOf({ order, checkpoint }: ExportRecord): readonly string[] {
 /** Exports without a job get one again; runs of schedules that were missed are ordered; exports that have expired go; the spool keeps nothing of exports that are gone. */
 async function sweep(parts: ExportParts): Promise<void> {
   for (const id of await parts.store.live()) await restart(parts, id)
-  await runDueSchedules(parts, Date.now())
+  if (isTrusted(parts.clock)) await runDueSchedules(parts, parts.clock.nowMs())
   await expire(parts)
   const spooled = await parts.spool.exports()
   for (const id of new Set([...spooled, ...(await exportsInWork(parts))])) {
@@ -104,16 +109,21 @@ async function restart({ store, jobs }: ExportParts, id: string): Promise<void> 
 }
 
 async function expire(parts: ExportParts): Promise<void> {
-  const nowMs = Date.now()
+  // For lack of room also those go that may not go for their age now.
+  const nowMs = isTrusted(parts.clock) ? parts.clock.nowMs() : Number.NEGATIVE_INFINITY
   let keptBytes = 0
   for await (const record of allExports(parts)) {
     if (!ENDED_STATES.includes(record.state)) continue
     keptBytes += record.files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
     const untilMs = record.expiresMs ?? (record.endedMs ?? 0) + ENDED_KEPT_MS
     const isTooMuch = keptBytes > (parts.limits.keepBytes ?? Number.POSITIVE_INFINITY)
-    if (untilMs <= nowMs || isTooMuch)
+    if (untilMs <= nowMs || isTooMuch || record.isRemoved)
       await orLater(parts, record.order.id, () => removeExport(parts, record.order))
   }
+}
+
+function isTrusted({ distrust }: SharedTime): boolean {
+  return distrust === undefined
 }
 
 /** The newest first. */

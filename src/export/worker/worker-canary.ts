@@ -18,6 +18,8 @@ export interface CanaryOptions {
   readonly name: string
   readonly timings: Pick<WorkerTimings, 'canaryMs' | 'silentMs'>
   readonly watched: readonly WatchedQueue[]
+  /** Puts what all workers rely on into Redis again at each beat, because Redis may come back empty. Fails as Redis does. */
+  readonly restore: () => Promise<void>
 }
 
 export interface WatchedQueue {
@@ -56,7 +58,7 @@ export class WorkerCanary implements AsyncDisposable {
   }
 
   async #look(): Promise<void> {
-    const { store, name, timings, watched, log } = this.#options
+    const { store, name, timings, watched, log, restore } = this.#options
     for (const { taken } of watched) {
       if (taken.idleMs < timings.silentMs) continue
       log.error('export.worker-silent', { queue: taken.name, idleMs: Math.round(taken.idleMs) })
@@ -65,6 +67,7 @@ export class WorkerCanary implements AsyncDisposable {
     }
     try {
       await store.seeWorker(name, SEEN_FOR * timings.canaryMs)
+      await restore()
       // One of each worker at most is in a queue.
       const options = { jobId: `${CANARY}-${name}`, priority: 1, removeOnComplete: true, removeOnFail: true }
       await Promise.all(watched.map(({ queue }) => queue.add(CANARY, {}, options)))

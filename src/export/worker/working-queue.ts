@@ -1,8 +1,16 @@
 /** A queue from which jobs are taken, by a BullMQ worker that may be replaced by another one while jobs run. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { DelayedError, type Job, WaitingChildrenError, Worker, type WorkerOptions } from 'bullmq'
+import {
+  DelayedError,
+  type Job,
+  WaitingChildrenError,
+  WaitingError,
+  Worker,
+  type WorkerOptions,
+} from 'bullmq'
 import { CapfleetError } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import type { SharedTime } from '../../base/shared-time.ts'
 import { Later } from '../run/export-parts.ts'
 
 /** What a turn of a job ends with: nothing is left to do, or it goes on when its children have ended. */
@@ -13,10 +21,13 @@ export interface WorkingQueueOptions<Data> {
   readonly worker: WorkerOptions & { readonly concurrency: number }
   /** Throws Later when the job is to be run again without fault. */
   readonly run: (job: Job<Data>) => Promise<JobTurn>
+  readonly clock: SharedTime
   readonly log: Log
 }
 
 const CLOSE_LIMIT_MS = 8_000
+/** A job that is put off for some seconds may come that much later, or earlier. */
+const CLOCKS_DIFFER_MS = 60_000
 
 /** A job that does nothing, and shows that jobs are taken. */
 export const CANARY = 'canary'
@@ -25,6 +36,7 @@ export class WorkingQueue<Data = unknown> {
   readonly name: string
   readonly #options: WorkingQueueOptions<Data>
   #worker: Worker<Data>
+  readonly #closing = new AbortController()
   #running = 0
   #tookMs = performance.now()
 
@@ -61,6 +73,7 @@ export class WorkingQueue<Data = unknown> {
 
   /** Waits for the jobs that run, but not for a Redis that is away: what it was not told, other workers find out. */
   async close(): Promise<void> {
+    this.#closing.abort()
     const closed = this.#worker.close().then(
       () => true,
       () => true,
@@ -84,6 +97,17 @@ export class WorkingQueue<Data = unknown> {
     return worker
   }
 
+  /** BullMQ counts by the clock of this host, which others may not share: then the job waits here. */
+  async #putOff(job: Job<Data>, token: string, delayMs: number): Promise<never> {
+    if (Math.abs(Date.now() - this.#options.clock.nowMs()) <= CLOCKS_DIFFER_MS) {
+      await job.moveToDelayed(Date.now() + delayMs, token)
+      throw new DelayedError()
+    }
+    await delay(delayMs, undefined, { signal: this.#closing.signal }).catch(() => undefined)
+    await job.moveToWait(token)
+    throw new WaitingError()
+  }
+
   async #process(job: Job<Data>, token = ''): Promise<void> {
     this.#tookMs = performance.now()
     if (job.name === CANARY) return
@@ -97,8 +121,7 @@ export class WorkingQueue<Data = unknown> {
     } catch (error) {
       const delayMs = pauseAfter(error)
       if (delayMs === undefined) throw error
-      await job.moveToDelayed(Date.now() + delayMs, token)
-      throw new DelayedError()
+      return await this.#putOff(job, token, delayMs)
     } finally {
       this.#running -= 1
       this.#tookMs = performance.now()

@@ -36,6 +36,8 @@ export interface HealthReport {
   /** Why the device is not reachable. */
   readonly error: CapfleetError | undefined
   readonly version: string | undefined
+  /** Of the appliance, where it tells one. */
+  readonly serial: string | undefined
   readonly clock: ClockOffset | undefined
   /** What the device itself says; its readers are those of others, too. */
   readonly status: DeviceStatus | undefined
@@ -66,6 +68,7 @@ const NOTHING_KNOWN: HealthReport = {
   probeMs: undefined,
   error: undefined,
   version: undefined,
+  serial: undefined,
   clock: undefined,
   status: undefined,
   oldestPacketNs: undefined,
@@ -188,10 +191,13 @@ export class DeviceHealth {
       probeStatus(client, this.#limit),
       slowToo ? probeOldestPacket(client, this.#limit) : this.#report.oldestPacketNs,
     ])
+    const told = foundOf(status)
     this.#report = {
       ...this.#report,
+      // The device may not have been able to answer.
+      serial: told === undefined ? this.#report.serial : told.serial,
       clock: offset && this.#clock.best(performance.now()),
-      status: foundOf(status),
+      status: told,
       oldestPacketNs: foundOf(oldest),
     }
   }

@@ -19,6 +19,7 @@ export interface PtpState {
 
 /** What `status` told; undefined where the device said nothing or nothing of the right type. */
 export interface DeviceStatus {
+  readonly serial: string | undefined
   readonly readers: number | undefined
   readonly ptp: PtpState | undefined
   readonly capture: CaptureFigures | undefined
@@ -56,14 +57,17 @@ export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promi
   const { cat, ptp } = groups
   const { GMSync: sync, GMOffset: offsetNs } = membersOf(ptp)
   const freeGb = numberOf(readingsOf(groups.disk).FreeGB_Store0)
+  const other = readingsOf(groups.other)
+  const serial = plainText(other.SerialNo, TEXT_LENGTH_MAX)
   return {
+    serial: serial === '' ? undefined : serial,
     readers: countOf(membersOf(cat).cat_EnableCnt),
     ptp:
       typeof sync === 'boolean'
         ? { sync, offsetNs: typeof offsetNs === 'number' ? offsetNs : undefined }
         : undefined,
     capture: captureOf(groups.capture),
-    storeBytes: countOf(readingsOf(groups.other).StoreSize),
+    storeBytes: countOf(other.StoreSize),
     storeFreeBytes: freeGb === undefined ? undefined : Math.round(freeGb * BYTES_PER_GB),
   }
 }

@@ -36,6 +36,21 @@ export const deviceSchema = z
   })
   .superRefine(checkCredentials)
 
+/** One appliance under two names would give each packet twice, and serve twice as many streams as it can. */
+export function refuseUrlTwice(entries: readonly { readonly url: string }[], context: z.RefinementCtx): void {
+  const seen = new Map<string, number>()
+  for (const [index, { url }] of entries.entries()) {
+    // One that is no URL is refused already.
+    const spelt = (URL.parse(url)?.href ?? url).replace(/\/$/, '')
+    const first = seen.get(spelt)
+    if (first === undefined) seen.set(spelt, index)
+    else {
+      const message = `is the URL of devices[${first}] already; a device has one name`
+      context.addIssue({ code: 'custom', path: [index, 'url'], message })
+    }
+  }
+}
+
 const endpointSliceSchema = z.strictObject({
   url: z.string().refine(isPlainUrl, PLAIN_URL_RULE).default('https://kubernetes.default.svc'),
   namespace: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be the name of a namespace'),

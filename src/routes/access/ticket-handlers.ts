@@ -4,11 +4,12 @@ import { CapfleetError } from '../../base/error.ts'
 import { isDownloadPath } from '../../contract/device-api.ts'
 import { takeParameters } from '../../contract/request-parameters.ts'
 import { TICKET_PARAMETERS } from '../../contract/token-parameters.ts'
+import { refuseBody } from '../../http/request-body.ts'
 import { LINK_PARAMETERS } from '../../query/gateway-options.ts'
 import { parseQueryString } from '../../query/parse-query-string.ts'
 import { badParameter } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
-import { refuseBody, refuseUnsafeChange } from '../request/refuse-request.ts'
+import { refuseUnsafeChange } from '../request/refuse-request.ts'
 import type { GatewayRoute, RouteContext } from '../route.ts'
 
 const TICKET_NAME = LINK_PARAMETERS.ticket.name

@@ -34,7 +34,7 @@ export async function followExport(ctx: RouteContext, parts: GatewayParts): Prom
   })
   let told = seen
   for (let record: ExportRecord | undefined = first; record !== undefined; record = await find(parts, id)) {
-    if (record.revision > told) await write(res, eventOf(record), signal)
+    if (record.revision > told) await write(res, eventOf(parts, record), signal)
     told = Math.max(told, record.revision)
     if (signal.aborted || ENDED_STATES.includes(record.state)) break
     const isRung = await bell.wait(SILENCE_MAX_MS)
@@ -54,8 +54,8 @@ async function find({ exports, log }: GatewayParts, id: string): Promise<ExportR
   }
 }
 
-function eventOf(record: ExportRecord): string {
-  return `id: ${record.revision}\nevent: export\ndata: ${JSON.stringify(shownExport(record))}\n\n`
+function eventOf({ exports: { clock } }: GatewayParts, record: ExportRecord): string {
+  return `id: ${record.revision}\nevent: export\ndata: ${JSON.stringify(shownExport(record, clock.nowMs()))}\n\n`
 }
 
 async function write(res: ServerResponse, text: string, signal: AbortSignal): Promise<void> {

@@ -9,6 +9,7 @@ import type { Idempotency } from '../../export/export-store.ts'
 import { asBefore, fillingOf, isFillable } from '../../export/run/fill-export.ts'
 import { type DownloadPlan, planDownload } from '../../fleet/plan.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
+import { refuseBody } from '../../http/request-body.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../query/export-options.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../../query/gateway-options.ts'
 import { ignoredNames } from '../../query/ignored-names.ts'
@@ -21,12 +22,7 @@ import { captureHolder } from '../request/capture-holder.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { selectedSources } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
-import {
-  refuseBody,
-  refuseUnsafeChange,
-  refuseWhileDraining,
-  refuseWithoutForm,
-} from '../request/refuse-request.ts'
+import { refuseUnsafeChange, refuseWhileDraining, refuseWithoutForm } from '../request/refuse-request.ts'
 import type { RouteContext } from '../route.ts'
 
 type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
@@ -98,8 +94,10 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
   refuseWhileDraining(parts)
   const order = orderOf({
     ...asked,
+    fleet: parts.fleet,
     defaultTarget: targetName(parts.exports.targets, asked.exported),
     user: ctx.state.caller?.name ?? '',
+    createdMs: parts.exports.clock.nowMs(),
     quotas: ctx.state.caller?.bounds.quotas,
   })
   await parts.quotas.add(order.id, order.quotas ?? [], 0)
@@ -109,7 +107,7 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
   if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
   ctx.set('Location', `/v1/exports/${id}`)
-  show(ctx, await ownExport(ctx, parts, id), 202)
+  show(ctx, parts, await ownExport(ctx, parts, id), 202)
 }
 
 /** The exports of the user, newest first; those of all users for whoever may see what others took. */
@@ -121,7 +119,11 @@ export async function listExports(ctx: RouteContext, parts: GatewayParts): Promi
   let page = await store.page({ user, after, limit })
   for (;;) {
     for (const record of page.records)
-      if (isThere(record) && (state ?? record.state) === record.state && maySeeExport(ctx, parts, record))
+      if (
+        isThere(parts, record) &&
+        (state ?? record.state) === record.state &&
+        maySeeExport(ctx, parts, record)
+      )
         found.push(record)
     if (found.length >= limit || page.next === undefined) break
     page = await store.page({ user, after: page.next, limit })
@@ -131,7 +133,7 @@ export async function listExports(ctx: RouteContext, parts: GatewayParts): Promi
   const isMore = found.length > limit || page.next !== undefined
   ctx.set('Cache-Control', 'no-store')
   ctx.body = {
-    exports: shown.map((record) => shownExport(record)),
+    exports: shown.map((record) => shownExport(record, parts.exports.clock.nowMs())),
     next: isMore && last !== undefined ? pageAfter(last.order) : null,
     workers: await store.workers(),
   }
@@ -140,7 +142,7 @@ export async function listExports(ctx: RouteContext, parts: GatewayParts): Promi
 /** One export. Fails with unknown-export. */
 export async function showExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
-  show(ctx, await ownExport(ctx, parts, ctx.params.id ?? ''))
+  show(ctx, parts, await ownExport(ctx, parts, ctx.params.id ?? ''))
 }
 
 /** Cancels what runs, and removes what has ended; one whose holes are being filled keeps the files that it has. */
@@ -151,14 +153,14 @@ export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Prom
   const { store, jobs } = parts.exports
   const record = await exportToChange(ctx, parts)
   const { order, base } = record
-  const nowMs = Date.now()
+  const nowMs = parts.exports.clock.nowMs()
   const ended = base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base)
   const cancelled = { ...ended, stage: 'ended', writer: '' } as const
   const { isChanged } = await store.change(order, cancelled, { states: LIVE_STATES })
   // It has ended: from now on it is not there any more, and a worker removes its files.
-  if (!isChanged) await store.change(order, { expiresMs: nowMs }, { states: ENDED_STATES })
+  if (!isChanged) await store.change(order, { expiresMs: nowMs, isRemoved: true }, { states: ENDED_STATES })
   await jobs.clean(order.id)
-  show(ctx, (await store.find(order.id)) ?? record)
+  show(ctx, parts, (await store.find(order.id)) ?? record)
 }
 
 /** Fetches what is missing in a partial export. Fails with export-unfinished when nothing can be filled. */
@@ -178,7 +180,7 @@ export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promis
   await store.change(order, fillingOf(record), { states: ['partial'] })
   await jobs.start(order, await store.liveOf(order.user))
   ctx.set('Location', `/v1/exports/${order.id}`)
-  show(ctx, await ownExport(ctx, parts, order.id), 202)
+  show(ctx, parts, await ownExport(ctx, parts, order.id), 202)
 }
 
 function nothingToFill({ order, state }: ExportRecord): CapfleetError {
@@ -202,7 +204,7 @@ function refuseLimited(order: ExportOrder): void {
 /** The export, for whoever may see it. Fails with unknown-export. */
 export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ExportRecord> {
   const record = await parts.exports.store.find(id)
-  if (record !== undefined && isThere(record) && maySeeExport(ctx, parts, record)) return record
+  if (record !== undefined && isThere(parts, record) && maySeeExport(ctx, parts, record)) return record
   throw new CapfleetError(
     'unknown-export',
     `you have no export ${JSON.stringify(id.slice(0, 64))}; GET /v1/exports lists yours`,
@@ -223,18 +225,18 @@ export function refuseChangeOfOthers(ctx: RouteContext, owner: string): void {
 }
 
 /** Of what has expired, its files may be gone already. */
-function isThere({ expiresMs }: ExportRecord): boolean {
-  return expiresMs === undefined || expiresMs > Date.now()
+function isThere({ exports: { clock } }: GatewayParts, { expiresMs, isRemoved }: ExportRecord): boolean {
+  return !isRemoved && (expiresMs === undefined || expiresMs > clock.nowMs())
 }
 
 function maySeeExport(ctx: RouteContext, parts: GatewayParts, { order }: ExportRecord): boolean {
   return maySee(ctx, parts, madeOf(order.user, order.plan))
 }
 
-function show(ctx: RouteContext, record: ExportRecord, status = 200): void {
+function show(ctx: RouteContext, parts: GatewayParts, record: ExportRecord, status = 200): void {
   ctx.set('Cache-Control', 'no-store')
   ctx.status = status
-  ctx.body = shownExport(record)
+  ctx.body = shownExport(record, parts.exports.clock.nowMs())
 }
 
 /** What the request says of being sent again. Fails with bad-parameter. */

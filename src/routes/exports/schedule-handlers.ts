@@ -6,6 +6,7 @@ import { CapfleetError } from '../../base/error.ts'
 import { givenParameters, takeNoParameters } from '../../contract/request-parameters.ts'
 import { orderOf, targetName } from '../../export/export-order.ts'
 import type { Schedule, ScheduleRecord } from '../../export/schedule-store.ts'
+import { refuseBody } from '../../http/request-body.ts'
 import { nextCronMs } from '../../query/cron-times.ts'
 import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
 import { FLEET_PARAMETERS, parseGatewayOptions } from '../../query/gateway-options.ts'
@@ -17,7 +18,7 @@ import { type GivenParameters, readParameters } from '../../query/read-parameter
 import type { GatewayParts } from '../gateway-parts.ts'
 import { seesOthers } from '../request/caller-bounds.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
-import { refuseBody, refuseUnsafeChange } from '../request/refuse-request.ts'
+import { refuseUnsafeChange } from '../request/refuse-request.ts'
 import type { RouteContext } from '../route.ts'
 import { idempotencyOf, planExport, refuseChangeOfOthers } from './export-handlers.ts'
 
@@ -29,7 +30,7 @@ export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Pro
   const given = givenParameters(ctx)
   refuseFixed(given)
   const { cron, cronZone = parts.limits.timeZone, missed } = readParameters(SCHEDULE_PARAMETERS, given)
-  const createdMs = Date.now()
+  const createdMs = parts.exports.clock.nowMs()
   const nextMs = nextCronMs({ cron, cronZone }, createdMs)
   await refuseBadOrder(ctx, parts)
   const { schedules, jobs } = parts.exports
@@ -123,10 +124,12 @@ async function refuseBadOrder(ctx: RouteContext, parts: GatewayParts): Promise<v
   const defaultTarget = targetName(parts.exports.targets, exported)
   orderOf({
     plan,
+    fleet: parts.fleet,
     options: parseGatewayOptions(given),
     exported,
     defaultTarget,
     user: ctx.state.caller?.name ?? '',
+    createdMs: parts.exports.clock.nowMs(),
   })
   await refuseBadFilters(ctx, plan, parts)
   const { ignored } = plan.query

@@ -26,7 +26,7 @@ export async function answerList(
 export async function answerText(
   ctx: RouteContext,
   mediaType: string,
-  lines: Iterable<string>,
+  lines: AsyncIterable<string>,
   clientIdleTimeoutMs: number,
 ): Promise<void> {
   await answerPieces(ctx, mediaType, textPieces(lines), clientIdleTimeoutMs)
@@ -65,9 +65,9 @@ async function* joined(first: string, rest: AsyncGenerator<string, void>): Async
   yield* rest
 }
 
-async function* textPieces(lines: Iterable<string>): AsyncGenerator<string, void> {
+async function* textPieces(lines: AsyncIterable<string>): AsyncGenerator<string, void> {
   let piece = ''
-  for (const line of lines) {
+  for await (const line of lines) {
     piece += line
     if (piece.length < BATCH_LENGTH) continue
     yield piece

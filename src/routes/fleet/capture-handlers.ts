@@ -1,80 +1,81 @@
 /** /stream/list over the fleet: the entries of all chosen devices, newest first, each with its `Device`. */
 import { LIST_PARAMETERS } from '../../contract/device-parameters.ts'
 import { takeParameters } from '../../contract/request-parameters.ts'
-import { type CaptureList, collectCaptureLists } from '../../fleet/capture-lists.ts'
-import { type DeviceCapture, newestOfAll } from '../../fleet/newest-of-all.ts'
+import type { UnreachableDevice } from '../../fleet/ask-members.ts'
+import { type DeviceCapture, FleetList, type ListChoice, type ListPlace } from '../../fleet/fleet-list.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../query/capture-csv.ts'
 import { FLEET_PARAMETERS } from '../../query/gateway-options.ts'
-import { badParameter, type ParameterValues, quote } from '../../query/query-parameters.ts'
+import { badParameter, quote } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../route.ts'
 import { answerList, answerText } from './answer-list.ts'
 
+/** How many captures are read before the answer begins. Devices that fail until then are named in the header. */
+const HELD_MAX = 10_000
+
 /**
- * Takes the parameters of a device's list: `Limit`, `After` (here: `Next` of the page before), `From`, `To`,
- * `Format=csv`. Devices that do not answer are listed in `Unreachable` and in Capfleet-Unreachable.
+ * Takes the parameters of a device's list: `StreamName`, `Limit`, `After` (here: `Next` of the page before), `From`, `To`,
+ * `Format=csv`. Devices that do not answer are listed in `Unreachable` and in Capfleet-Unreachable. Those that stop answering
+ * after the answer has begun are in `Unreachable` alone; a table is cut then.
  */
 export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  const choice = takeChoice(ctx)
+  const { format, limit, ...choice } = takeChoice(ctx)
   const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
-  const { lists, unreachable } = await collectCaptureLists(members, { maxAgeMs: 0, signal: leaving.signal })
+  const list = new FleetList(members, { ...choice, most: limit + 1 }, leaving.signal)
+  const page = await heldFirst(pageOf(list, limit), HELD_MAX)
+  const { unreachable } = list
   if (unreachable.length > 0) {
     ctx.set('Capfleet-Unreachable', unreachable.map(({ device }) => device).join(', '))
   }
-  const Unreachable = unreachable.map(({ device, error }) => ({
-    Device: device,
-    code: error.code,
-    detail: error.message,
-  }))
   const { clientIdleTimeoutMs } = parts.downloads
-  const page = chosenOf(lists, choice)
-  if (choice.format === 'csv') await answerText(ctx, 'text/csv', csvLines(page), clientIdleTimeoutMs)
-  else {
-    const entries = shownEntries(page, { Unreachable })
+  if (format === 'csv') {
+    const lines = csvLines(page, () => refuseToEnd(list, unreachable.length))
+    await answerText(ctx, 'text/csv', lines, clientIdleTimeoutMs)
+  } else {
+    const entries = shownEntries(page, () => ({ Unreachable: list.unreachable.map(shownFailure) }))
     await answerList(ctx, { Path: '/capture/', StreamList: true }, entries, clientIdleTimeoutMs)
   }
 }
 
+function shownFailure({ device, error }: UnreachableDevice): Record<string, string> {
+  return { Device: device, code: error.code, detail: error.message }
+}
+
+/** A table says only at its head which devices are missing: fails with the error of one that has failed since. */
+function refuseToEnd(list: FleetList, failed: number): void {
+  const { unreachable } = list
+  if (unreachable.length > failed) throw unreachable.at(-1)?.error
+}
+
 /** What of the list is asked for. */
-interface ListChoice extends Omit<ParameterValues<typeof LIST_PARAMETERS>, 'after'> {
-  readonly after: Place | undefined
+interface Choice extends Omit<ListChoice, 'most'> {
+  readonly limit: number
+  readonly format: 'json' | 'csv'
 }
 
-/** The capture that a page ended with. */
-interface Place {
-  readonly startNs: bigint
-  readonly device: string
-  readonly name: string
+function takeChoice(ctx: RouteContext): Choice {
+  const parameters = takeParameters(ctx, { ...FLEET_PARAMETERS, ...LIST_PARAMETERS })
+  const { captureName: name, limit = Infinity, after, fromNs, toNs, format } = parameters
+  return { name, limit, after: after === undefined ? undefined : placeOf(after), fromNs, toNs, format }
 }
 
-function takeChoice(ctx: RouteContext): ListChoice {
-  const { after, ...choice } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...LIST_PARAMETERS })
-  return { ...choice, after: after === undefined ? undefined : placeOf(after) }
-}
-
-function placeOf(text: string): Place {
+function placeOf(text: string): ListPlace {
   const [, startNs, device, name] = /^(\d{1,20})\/([^/]+)\/(.+)$/.exec(text) ?? []
   if (startNs === undefined || device === undefined || name === undefined)
     throw badParameter('After', `must be Next of the page before, got ${quote(text)}`)
   return { startNs: BigInt(startNs), device, name }
 }
 
-/** The captures of one page, newest first; returns the `Next` of the page when there are more. */
-function* chosenOf(
-  lists: readonly CaptureList[],
-  { limit, after, fromNs, toNs }: ListChoice,
-): Generator<DeviceCapture, string | undefined> {
-  const isBehind = after === undefined ? () => true : behind(after, lists)
+/** The captures of one page, which return its `Next` when there are more. */
+type Page = AsyncGenerator<DeviceCapture, string | undefined>
+
+async function* pageOf(list: FleetList, limit: number): Page {
   let given = 0
   let last: DeviceCapture | undefined
-  for (const found of newestOfAll(lists)) {
-    const { startNs, endNs } = found.capture
-    if (!isBehind(found)) continue
-    if (toNs !== undefined && startNs >= toNs) continue
-    if (fromNs !== undefined && endNs !== undefined && endNs <= fromNs) continue
+  for await (const found of list.captures()) {
     if (given === limit && last !== undefined)
       return `${last.capture.startNs}/${last.device}/${last.capture.name}`
     given += 1
@@ -84,36 +85,32 @@ function* chosenOf(
   return undefined
 }
 
-/**
- * Whether a capture comes behind the place, for captures in the order of newestOfAll(). When the capture of that
- * place has gone meanwhile, those of its device that began with it may come twice: none is left out.
- */
-function behind({ startNs, device, name }: Place, lists: readonly CaptureList[]) {
-  const order = new Map(lists.map((list, index) => [list.device, index]))
-  const at = order.get(device)
-  let isPast = !lists.some((list) => list.device === device && list.captures.some((one) => one.name === name))
-  return ({ device: other, capture }: DeviceCapture): boolean => {
-    if (capture.startNs !== startNs) return capture.startNs < startNs
-    if (other !== device) return at === undefined || (order.get(other) ?? 0) > at
-    const was = isPast
-    isPast ||= capture.name === name
-    return was
-  }
+/** The same page, of which the first captures have been read. */
+async function heldFirst(page: Page, most: number): Promise<Page> {
+  const held: DeviceCapture[] = []
+  let step = await page.next()
+  for (; step.done !== true && held.length < most; step = await page.next()) held.push(step.value)
+  return (async function* () {
+    yield* held
+    if (step.done === true) return step.value
+    yield step.value
+    return yield* page
+  })()
 }
 
 const BATCH_ENTRIES = 100
 
-/** The entries as they are shown, in batches; then `rest`, and `Next` when there is a further page. */
+/** The entries as they are shown, in batches; then what `rest` gives at the end, and `Next` when there is a further page. */
 async function* shownEntries(
-  page: Generator<DeviceCapture, string | undefined>,
-  rest: Readonly<Record<string, unknown>>,
+  page: Page,
+  rest: () => Readonly<Record<string, unknown>>,
 ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
   let batch: string[] = []
   for (;;) {
-    const { value, done } = page.next()
+    const { value, done } = await page.next()
     if (done === true) {
       yield batch
-      return value === undefined ? rest : { ...rest, Next: value }
+      return value === undefined ? rest() : { ...rest(), Next: value }
     }
     batch.push(shownEntry(value))
     if (batch.length < BATCH_ENTRIES) continue
@@ -155,9 +152,10 @@ function linksThrough(device: string, capture: Readonly<Record<string, unknown>>
 
 const CSV_COLUMNS = ['Device', ...CAPTURE_COLUMNS]
 
-function* csvLines(page: Generator<DeviceCapture, string | undefined>): Generator<string, void> {
+/** The table; `end` is called when all lines have been given, and may fail. */
+async function* csvLines(page: Page, end: () => void): AsyncGenerator<string, void> {
   yield csvLine(CSV_COLUMNS)
-  for (const found of page) {
+  for await (const found of page) {
     const entry = {
       ...parseExactly(found.capture.json),
       Device: found.device,
@@ -165,4 +163,5 @@ function* csvLines(page: Generator<DeviceCapture, string | undefined>): Generato
     }
     yield csvLine(CSV_COLUMNS.map((column) => (entry as Record<string, unknown>)[column]))
   }
+  end()
 }

@@ -1,8 +1,9 @@
-import { CapfleetError } from '../../base/error.ts'
 import { ANSWER_BYTES_MAX } from '../../device/device-client.ts'
 import { callerLabel } from '../../device/device-request.ts'
-import { collectCaptureLists } from '../../fleet/capture-lists.ts'
-import { findCapture } from '../../fleet/find-capture.ts'
+import { askMembers, type MembersAnswers } from '../../fleet/ask-members.ts'
+import type { Holding } from '../../fleet/device-captures.ts'
+import { holderOf, holderUnknown, unknownCapture } from '../../fleet/find-capture.ts'
+import type { FleetMember } from '../../fleet/fleet.ts'
 import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../query/capture-name-rule.ts'
 import { badParameter } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
@@ -12,7 +13,8 @@ import { requestSignal } from './request-caller.ts'
 
 /**
  * The name of the one device, of those that the request chooses, that holds the capture. Fails with
- * bad-parameter, ambiguous-capture, aged-out, unknown-capture, or the error of a device that could not be asked.
+ * bad-parameter, ambiguous-capture, aged-out or unknown-capture. When no device that answers has it and some do not answer, it fails
+ * with the error of one of these, and names them all.
  */
 export async function captureHolder(
   captureName: string,
@@ -20,46 +22,60 @@ export async function captureHolder(
   parts: GatewayParts,
 ): Promise<string> {
   if (!CAPTURE_NAME.test(captureName)) throw badParameter('StreamName', CAPTURE_NAME_RULE)
-  const members = sourceMembers(ctx, parts)
   using leaving = requestSignal(ctx)
   const { signal } = leaving
-  try {
-    return findCapture(captureName, await collectCaptureLists(members, { maxAgeMs: LIST_AGE_MS, signal }))
-  } catch (error) {
-    if (!(error instanceof CapfleetError) || error.code !== 'unknown-capture') throw error
-  }
-  // It may have been started since the lists were made.
-  const lists = await collectCaptureLists(members, { maxAgeMs: 0, signal })
-  try {
-    return findCapture(captureName, lists)
-  } catch (error) {
-    if (!(error instanceof CapfleetError) || error.code !== 'unknown-capture') throw error
-    await refuseAgedOut(captureName, ctx, parts, signal)
-    throw error
-  }
+  const ask = (members: readonly FleetMember[], maxAgeMs: number) =>
+    askMembers(members, signal, ({ captures }) => captures.holding(captureName, { maxAgeMs, signal }))
+  const { answers, unreachable } = await ask(sourceMembers(ctx, parts), HOLDING_AGE_MS)
+  const holder = holderIn(captureName, answers)
+  if (holder !== undefined) return holder
+  // It may have been started since the devices were asked.
+  const present = answers.map(({ member }) => member)
+  const again = await ask(present, 0)
+  const newHolder = holderIn(captureName, again.answers)
+  if (newHolder !== undefined) return newHolder
+  const missing = [...unreachable, ...again.unreachable]
+  if (missing.length > 0) throw holderUnknown(captureName, missing)
+  const near = await refuseAgedOut(captureName, { ctx, parts, signal })
+  throw unknownCapture(captureName, [...again.answers.flatMap(({ answer }) => answer.names), ...near])
 }
 
-/** Fails with aged-out when a device says that it held the capture once; lists have only what is there. */
+type Answers = MembersAnswers<Holding>['answers']
+
+function holderIn(captureName: string, answers: Answers): string | undefined {
+  const holdings = answers.map(({ member, answer: { match } }) => ({ device: member.device.name, match }))
+  return holderOf(captureName, holdings)
+}
+
+interface Asking {
+  readonly ctx: RouteContext
+  readonly parts: GatewayParts
+  readonly signal: AbortSignal
+}
+
+/**
+ * Fails with aged-out when a device says that it held the capture once; lists have only what is there. Else gives the names
+ * that devices propose instead.
+ */
 async function refuseAgedOut(
   captureName: string,
-  ctx: RouteContext,
-  parts: GatewayParts,
-  signal: AbortSignal,
-): Promise<void> {
+  { ctx, parts, signal }: Asking,
+): Promise<readonly string[]> {
   const user = ctx.state.caller?.name ?? ''
   const limit = { caller: callerLabel(user), timeoutMs: parts.limits.probeTimeoutMs, signal }
   const target = `/api/v1/pcap/estimate?StreamName=${captureName}`
-  const answers = await Promise.allSettled(
-    sourceMembers(ctx, parts).map(({ device, client, breaker }) =>
-      parts.callLimits.run({ device: device.name, user }, () =>
-        breaker.run(() => client.getText(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.estimate })),
-      ),
+  const { unreachable } = await askMembers(sourceMembers(ctx, parts), signal, ({ device, client, breaker }) =>
+    parts.callLimits.run({ device: device.name, user }, () =>
+      breaker.run(() => client.getText(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.estimate })),
     ),
   )
-  const reasons = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []))
-  const agedOut = reasons.find((reason) => reason instanceof CapfleetError && reason.code === 'aged-out')
+  const refusals = unreachable.map(({ error }) => error)
+  const agedOut = refusals.find(({ code }) => code === 'aged-out')
   if (agedOut !== undefined) throw agedOut
+  return refusals.flatMap(({ code, details }) =>
+    code === 'unknown-capture' ? ((details.members?.candidates as readonly string[] | undefined) ?? []) : [],
+  )
 }
 
-/** A thousand downloads that begin together need one list of each device. */
-const LIST_AGE_MS = 1_500
+/** A thousand downloads that begin together need one question to each device. */
+const HOLDING_AGE_MS = 1_500

@@ -42,10 +42,3 @@ export function refuseWithoutForm(ctx: RouteContext): void {
     `with the cookie of a session a change needs the header ${FORM_HEADER}: the formToken of GET /v1/session`,
   )
 }
-
-/** Devices take parameters in the query string only. */
-export function refuseBody(ctx: RouteContext): void {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = ctx.req.headers
-  if (length === '0' && coding === undefined) return
-  throw new CapfleetError('bad-parameter', 'the request has a body; devices take none')
-}

@@ -28,22 +28,31 @@ function portFigures(port: number, first: bigint): PortReport {
 
 function reportOf(ports: readonly PortReport[]): CaptureReport {
   const counts = { flushedNs: 2_500_000_000n, pendingBytes: 77n, diskErrors: 3n, ports }
-  return { state: 'running', ports: ports.map(({ port }) => port), counts } as unknown as CaptureReport
+  const clockHold = 'clock-stepped'
+  return {
+    state: 'running',
+    ports: ports.map(({ port }) => port),
+    counts,
+    clockHold,
+  } as unknown as CaptureReport
 }
 
 describe('capture metrics', () => {
   const capture: { value: CaptureReport | undefined } = { value: undefined }
-  const stored = { value: { captures: 2, packets: 30n, bytes: 4_000n, oldestNs: 7_000_000_000n } }
+  const stored = { value: { captures: 2, damaged: 1, packets: 30n, bytes: 4_000n, oldestNs: 7_000_000_000n } }
   const metrics = new Metrics()
   registerCaptureMetrics(metrics, { capture, stored })
 
   /** Series of capture, store and recorder with their values. */
   const series = async (): Promise<Record<string, number>> => {
-    const lines = (await metrics.text()).matchAll(/^capfleet_((?:capture|store|recorder)_\S+) (\S+)$/gm)
+    const lines = (await metrics.text()).matchAll(
+      /^capfleet_((?:capture|store|recorder|retention)_\S+) (\S+)$/gm,
+    )
     return Object.fromEntries([...lines].map(([, name = '', value]) => [name, Number(value)]))
   }
   const STORE = {
     store_captures: 2,
+    store_damaged_captures: 1,
     store_packets: 30,
     store_bytes: 4_000,
     store_oldest_packet_timestamp_seconds: 7,
@@ -72,6 +81,7 @@ describe('capture metrics', () => {
     })
     assert.deepEqual(found, {
       recorder_up: 1,
+      recorder_clock_trusted: 0,
       capture_active: 1,
       capture_failing: 0,
       capture_flushed_timestamp_seconds: 2.5,
@@ -94,6 +104,19 @@ describe('capture metrics', () => {
       const found = await series()
       assert.deepEqual([found.capture_active, found.capture_failing], figures, state)
     }
+  })
+
+  test('show what retention keeps free, and whether it fails, where there is retention', async () => {
+    for (const [problem, failing] of [
+      ['', 0],
+      ['the disk refuses', 1],
+    ] as const) {
+      capture.value = { ...reportOf([]), retention: { minFreeBytes: 9n, problem } }
+      const found = await series()
+      assert.deepEqual([found.retention_min_free_bytes, found.retention_failing], [9, failing])
+    }
+    capture.value = reportOf([])
+    assert.equal((await series()).retention_failing, undefined)
   })
 
   test('of a port or a recorder that is gone are gone too; a new capture begins at 0', async () => {

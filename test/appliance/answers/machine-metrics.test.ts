@@ -13,7 +13,12 @@ test('disks and clocks are told as their sensors have them', async () => {
   const metrics = new Metrics()
   const synced = { isSynced: true, master: '', deviationNs: undefined, syncedSeconds: 1 }
   registerMachineMetrics(metrics, {
-    spaces: { value: new Map([['Store0', { freeBytes: 7n, totalBytes: 9n }]]) },
+    spaces: {
+      value: new Map([
+        ['System', { freeBytes: 3n, totalBytes: 4n, freeFiles: 0n, totalFiles: 0n }],
+        ['Store0', { freeBytes: 7n, totalBytes: 9n, freeFiles: 5n, totalFiles: 6n }],
+      ]),
+    },
     clocks: {
       value: {
         ntp: { ...synced, offsetNs: -1_500_000 },
@@ -22,8 +27,11 @@ test('disks and clocks are told as their sensors have them', async () => {
     },
   })
   assert.deepEqual(await linesOf(metrics), [
+    'disk_free_bytes{mount="System"} 3',
     'disk_free_bytes{mount="Store0"} 7',
+    'disk_size_bytes{mount="System"} 4',
     'disk_size_bytes{mount="Store0"} 9',
+    'disk_free_files{mount="Store0"} 5',
     'clock_synced{source="ntp"} 1',
     'clock_synced{source="ptp"} 0',
     'clock_master_offset_seconds{source="ntp"} -0.0015',

@@ -7,26 +7,22 @@ import {
   type TimedEvent,
   trimmedIn,
 } from '../../../appliance/answers/recorded-time.ts'
-import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
+import { type CaptureChanges, captureRecord } from '../../support/packets/capture-records.ts'
 
 const S = 1_000_000_000n
 const RANGE = { beginNs: 0n, endNs: 1_000n * S }
 
 /** In seconds. */
-function captureOf(
-  name: string,
-  startS: number,
-  endS: number,
-  more: Partial<CaptureRecord> = {},
-): CaptureRecord {
-  return { name, startNs: BigInt(startS) * S, endNs: BigInt(endS) * S, streams: [], ...more } as CaptureRecord
+function captureOf(name: string, startS: number, endS: number, more: CaptureChanges = {}): StoredCapture {
+  return captureRecord(name, { startNs: BigInt(startS) * S, endNs: BigInt(endS) * S, streams: [], ...more })
 }
 
 function eventOf(Kind: string, atS: number, more: Record<string, string> = {}): TimedEvent {
   return { TS: String(BigInt(atS) * S), Kind, ...more }
 }
 
-function recorded(captures: readonly CaptureRecord[], more: Partial<RecordedTime> = {}): RecordedTime {
+function recorded(captures: readonly StoredCapture[], more: Partial<RecordedTime> = {}): RecordedTime {
   return { captures, agedOut: [], events: [], running: undefined, nowNs: 2_000n * S, ...more }
 }
 
@@ -85,14 +81,16 @@ test('what was removed is no gap', () => {
 })
 
 test('a capture that went on after its recorder was away has a gap from its last packet on', () => {
-  const segment = (minS: number, maxS: number) => ({
-    number: 1,
+  const segment = (number: number, minS: number, maxS: number) => ({
+    number,
     minNs: BigInt(minS) * S,
     maxNs: BigInt(maxS) * S - 1n,
     packets: 1n,
     bytes: 100n,
   })
-  const streams = [{ port: 0, linkType: 1, snaplen: 1, segments: [segment(110, 250), segment(400, 500)] }]
+  const streams = [
+    { port: 0, linkType: 1, snaplen: 1, segments: [segment(1, 110, 250), segment(2, 400, 500)] },
+  ]
   const captures = [captureOf('a', 100, 600, { streams }), captureOf('other', 0, 50)]
   const events = [
     eventOf('capture-resumed', 390, { name: 'a' }),
@@ -106,10 +104,15 @@ test('a capture that went on after its recorder was away has a gap from its last
 })
 
 test('no gap lies over packets whose clock is not that of the events', () => {
-  const segment = (minS: number, maxS: number) => ({ minNs: BigInt(minS) * S, maxNs: BigInt(maxS) * S - 1n })
-  const streams = [
-    { segments: [segment(110, 395), segment(396, 500)] },
-  ] as unknown as CaptureRecord['streams']
+  const segment = (number: number, minS: number, maxS: number) => ({
+    number,
+    minNs: BigInt(minS) * S,
+    maxNs: BigInt(maxS) * S - 1n,
+    packets: 1n,
+    bytes: 100n,
+  })
+  const segments = [segment(1, 110, 395), segment(2, 396, 500)]
+  const streams = [{ port: 0, linkType: 1, snaplen: 262_144, segments }]
   const captures = [captureOf('a', 100, 600, { streams })]
   const events = [eventOf('capture-resumed', 390, { name: 'a' })]
   assert.deepEqual(

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { cutBySize, cutByTime, type SplitInterval } from '../../../appliance/answers/split-boundaries.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
-import type { CaptureRecord, SegmentRecord, StreamRecord } from '../../../appliance/store/capture-record.ts'
-import { captureRecord } from '../../support/packets/capture-records.ts'
+import { type StoredCapture, segmentsOf } from '../../../appliance/store/stored-capture.ts'
+import { captureRecord, type MadeSegment, type MadeStream } from '../../support/packets/capture-records.ts'
 import { makePacket } from '../../support/packets/packet-maker.ts'
 import { makePcapng, type PortRecord } from '../../support/packets/pcapng-maker.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
@@ -55,7 +55,7 @@ async function inPages(
 }
 
 interface MadeCapture {
-  readonly capture: CaptureRecord
+  readonly capture: StoredCapture
   readonly timestampsNs: readonly bigint[]
 }
 
@@ -66,13 +66,13 @@ function madeCapture(unitNs: bigint): MadeCapture {
     const unit = (START_NS / unitNs + BigInt(random.integer(0, 30))) * unitNs
     return unit + random.pick([0n, 0n, 1n, -1n, BigInt(random.integer(0, Number(unitNs) - 1))])
   }
-  const segment = (number: number): SegmentRecord => {
+  const segment = (number: number): MadeSegment => {
     const inside = Array.from({ length: random.integer(1, 4) }, instant).sort((a, b) => Number(a - b))
     timestampsNs.push(...inside)
     const [minNs = 0n, maxNs = 0n] = [inside[0], inside.at(-1)]
     return { number, minNs, maxNs, packets: BigInt(inside.length), bytes: 1_024n }
   }
-  const streams = Array.from({ length: random.integer(1, 3) }, (_, port): StreamRecord => {
+  const streams = Array.from({ length: random.integer(1, 3) }, (_, port): MadeStream => {
     const segments = Array.from({ length: random.integer(1, 3) }, (_, index) => segment(index + 1))
     return { port, linkType: 1, snaplen: 65_535, segments }
   })
@@ -87,7 +87,7 @@ test(`every packet of 2,000 captures lies in one split by time, of one unit (SEE
     const { capture, timestampsNs } = madeCapture(unitNs)
     const intervals = cutByTime(capture, unitNs, EVERYTHING)
     assertEachInOne(intervals, timestampsNs, `round ${round}`)
-    const segments = capture.streams.flatMap((stream) => stream.segments)
+    const segments = [...segmentsOf(capture)]
     for (const { startNs, stopNs } of intervals) {
       assert.equal((stopNs - 1n) / unitNs, startNs / unitNs, 'within one unit')
       const mayHold = segments.some(({ minNs, maxNs }) => minNs < stopNs && startNs <= maxNs)
@@ -98,18 +98,18 @@ test(`every packet of 2,000 captures lies in one split by time, of one unit (SEE
   }
 })
 
-interface StoredCapture {
-  readonly capture: CaptureRecord
+interface CaptureOfPackets {
+  readonly capture: StoredCapture
   readonly folder: string
   readonly records: readonly PortRecord[]
 }
 
 /** A capture of so many ports in the store; `gapNs`: between a packet and the next. */
-async function storedCapture(
+async function captureOfPackets(
   writer: StoreWriter,
   folder: string,
   options: { readonly name: string; readonly ports: number; readonly gapNs: () => number },
-): Promise<StoredCapture> {
+): Promise<CaptureOfPackets> {
   const { name, ports, gapNs } = options
   let ns = START_NS + BigInt(random.integer(0, 999_999_999))
   const records = Array.from({ length: PACKETS }, (_, index): PortRecord => {
@@ -120,12 +120,12 @@ async function storedCapture(
   const path = join(folder, `${name}.pcapng`)
   await writeFile(path, makePcapng(ports, records))
   await writer.importCapture({ name, files: [path] })
-  const capture = await writer.recordOf(name)
+  const capture = await writer.captureOf(name)
   assert.ok(capture)
   return { capture, folder: writer.folderOf(name), records }
 }
 
-const stored: Partial<Record<'sparse' | 'dense' | 'ports', StoredCapture>> = {}
+const stored: Partial<Record<'sparse' | 'dense' | 'ports', CaptureOfPackets>> = {}
 const home = await tempFolder()
 after(() => home[Symbol.asyncDispose]())
 
@@ -133,7 +133,7 @@ before(async () => {
   // A block or two a segment: more segments than are read at a time.
   await using writer = await StoreWriter.open(join(home.path, 'store'), { segmentBytes: 300_000 })
   const store = (name: string, ports: number, gapNs: () => number) =>
-    storedCapture(writer, home.path, { name, ports, gapNs })
+    captureOfPackets(writer, home.path, { name, ports, gapNs })
   stored.sparse = await store('sparse', 1, () => random.integer(1_000_001, 9_000_000))
   stored.dense = await store('dense', 1, () => random.integer(0, 120_000))
   stored.ports = await store('ports', 3, () => random.integer(0, 300_000))
@@ -151,7 +151,7 @@ for (const [kind, overBytes, what] of [
 ] as const) {
   test(`a split by size ${what}, and no packet is in none (SEED=${random.seed})`, async () => {
     const { capture, folder, records } = stored[kind] ?? assert.fail('it was stored')
-    assert.ok(capture.streams.every(({ segments }) => segments.length >= 6))
+    assert.ok(capture.table.ports.every(({ length }) => length >= 6))
     for (const bytes of [300_000, 500_000, 1_000_000, 1_700_000, 100_000_000]) {
       const cut = (options: { fromNs: bigint; limit: number }) =>
         cutBySize(capture, { ...options, bytes: BigInt(bytes), folder })

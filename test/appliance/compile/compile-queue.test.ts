@@ -5,7 +5,7 @@ import { CompileQueue } from '../../../appliance/compile/compile-queue.ts'
 import type { LabelledCaller } from '../../../appliance/request/labelled-caller.ts'
 
 const never = new AbortController().signal
-const SETTINGS = { compilers: 3, waitingMax: 64, waitMs: 60_000, limitMs: 60_000 }
+const SETTINGS = { compilers: 3, waitingMax: 64, waitMs: 60_000, limitMs: 1_200_000 }
 
 /** A queue whose helpers end when the test says so. */
 class QueueStage {

@@ -11,6 +11,8 @@ import { startTempAppliance, type TempAppliance } from '../../support/processes/
 
 const ETHERNET = 1
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
+/** On a busy machine the processor time of a filter takes far longer by the clock on the wall. */
+const PATIENT = { ...COMPILE_DEFAULTS, limitMs: 1_200_000 }
 const BOMB = `host ${Array.from({ length: 1_000 }, (_, i) => `10.${i >> 8}.${i & 255}.1`).join(' or ')}`
 
 const EXPRESSIONS: readonly string[] = [
@@ -177,8 +179,7 @@ test('says what libpcap says', async () => {
 })
 
 test('a filter that explodes is given up after two seconds of processor time, and the answer is remembered', async (t) => {
-  // On a busy machine that takes far longer by the clock on the wall.
-  const queue = new CompileQueue({ ...COMPILE_DEFAULTS, limitMs: 60_000 })
+  const queue = new CompileQueue(PATIENT)
   const compiler = new FilterCompiler(queue)
   const compile = () => compiler.compile({ expression: BOMB, linkType: ETHERNET }, request)
   let turns = 0
@@ -199,11 +200,14 @@ test('a client that leaves ends its compiler at once, running or waiting', async
       { ...request, signal: client.signal },
     ),
   )
-  const settled = Promise.allSettled(jobs)
-  const startedMs = performance.now()
+  // As slow as those would be: who ends first says whether they were ended.
+  const other = new FilterCompiler(new CompileQueue(PATIENT))
+  const isGivenUp = assert.rejects(other.compile({ expression: BOMB, linkType: ETHERNET }, request))
+  const whole = isGivenUp.then(() => undefined)
   client.abort(new Error('client gone'))
-  const results = await settled
-  assert.ok(performance.now() - startedMs < 1_000)
+  const results = await Promise.race([Promise.allSettled(jobs), whole])
+  assert.ok(results !== undefined, 'a filter that nobody leaves is given up before they end')
+  await whole
   for (const result of results) {
     assert.equal(result.status, 'rejected')
     assert.match(String(result.reason), /client gone/)
@@ -211,9 +215,7 @@ test('a client that leaves ends its compiler at once, running or waiting', async
   await compiler.compile({ expression: 'tcp', linkType: ETHERNET }, request)
 })
 
-test("downloads run on, and another user's filters compile, while bombs are tried", {
-  timeout: 60_000,
-}, async () => {
+test("downloads run on, and another user's filters compile, while bombs are tried", async () => {
   await using appliance = await startTempAppliance()
   const path = SHARED_CAPTURES.find((name) => name.endsWith('.pcap'))
   if (path === undefined) return

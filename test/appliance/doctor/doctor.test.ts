@@ -41,7 +41,7 @@ async function makeFiles(root: string, files: Readonly<Record<string, string>>):
   }
 }
 
-describe('ports', { skip: WITHOUT_VETH, timeout: 240_000 }, () => {
+describe('ports', { skip: WITHOUT_VETH }, () => {
   const examinePort = (name: string, threads = 1): Promise<readonly Finding[]> => {
     const [port] = configOf('/x', { ports: [{ port: 2, interface: name, threads }] }).capture.ports
     assert.ok(port)
@@ -190,7 +190,7 @@ test('a recorder that runs is asked; drops are a problem with their cause', asyn
   assert.equal(find(await examine(configOf(appliance.storePath)), 'running').level, 'warning')
 })
 
-describe('the command', { timeout: 240_000 }, () => {
+describe('the command', () => {
   const run = (...args: readonly string[]): Promise<{ status: number; stdout: string; stderr: string }> =>
     new Promise((resolve) => {
       execFile(process.execPath, [CLI, ...args], (error, stdout, stderr) =>

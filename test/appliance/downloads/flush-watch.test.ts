@@ -36,6 +36,7 @@ function report(changes: Partial<CaptureReport>, flushedNs = 0n): CaptureReport 
     message: '',
     waitingRow: '',
     skippedRow: '',
+    clockHold: '',
     ...changes,
   }
 }

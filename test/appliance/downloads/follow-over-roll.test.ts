@@ -7,7 +7,7 @@ import type { FlushState } from '../../../appliance/downloads/flush-watch.ts'
 import { FollowedDownload } from '../../../appliance/downloads/followed-download.ts'
 import type { PreparedDownload } from '../../../appliance/downloads/prepare-download.ts'
 import { selectStreams } from '../../../appliance/downloads/select-streams.ts'
-import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { Download } from '../../../native/addon.ts'
 import { importCaptureFiles } from '../../../native/import-capture-files.ts'
 import type { DownloadQuery } from '../../../src/query/download-query.ts'
@@ -25,21 +25,20 @@ const range = (from: number, to: number): number[] => Array.from({ length: to - 
 const folder = await tempFolder()
 after(() => folder[Symbol.asyncDispose]())
 
-async function storedCapture(name: string, from: number, to: number): Promise<CaptureRecord> {
+async function storedCapture(name: string, from: number, to: number): Promise<StoredCapture> {
   const file = join(folder.path, `${name}.pcap`)
   const directory = join(folder.path, name)
   await mkdir(directory)
   await writeFile(file, makePcap(range(from, to).map((i) => makePacket(at(i), `packet ${i}`))))
   const { streams } = await importCaptureFiles({ files: [file], directory })
-  const copies = streams.map((stream) => ({ ...stream, segments: [...stream.segments] }))
-  return captureRecord(name, { startNs: at(from), endNs: at(to), streams: copies })
+  return captureRecord(name, { startNs: at(from), endNs: at(to), streams })
 }
 
 const first = await storedCapture('first', 0, 10)
 const second = await storedCapture('second', 10, 20)
 
 /** What the recorder says, one answer after the other, with the captures that the store then holds. */
-const SCRIPT: readonly (FlushState & { readonly captures: readonly CaptureRecord[] })[] = [
+const SCRIPT: readonly (FlushState & { readonly captures: readonly StoredCapture[] })[] = [
   { isCapturing: true, name: 'first', flushedNs: at(5), captures: [first] },
   { isCapturing: true, name: '', flushedNs: at(8), captures: [first] },
   { isCapturing: true, name: 'second', flushedNs: at(9), captures: [second, first] },
@@ -53,7 +52,7 @@ async function follow(query: DownloadQuery): Promise<{ readonly numbers: number[
   const prepare = async (step: DownloadQuery): Promise<PreparedDownload> => {
     const captures = now()?.captures ?? []
     const chosen = captures.filter(({ name }) => step.captureName === undefined || step.captureName === name)
-    const folderOf = ({ name }: CaptureRecord) => join(folder.path, name)
+    const folderOf = ({ name }: StoredCapture) => join(folder.path, name)
     return {
       query: step,
       selection: selectStreams(chosen, { query: step, folderOf }),

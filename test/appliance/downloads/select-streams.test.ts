@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type StreamSelection, selectStreams } from '../../../appliance/downloads/select-streams.ts'
-import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
+import { LOG_ENTRY_BYTES, readLogEntry } from '../../../native/segment-entry.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { DownloadQuery } from '../../../src/query/download-query.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const select = (
-  captures: CaptureRecord[],
+  captures: StoredCapture[],
   beginNs: bigint,
   endNs: bigint,
   query: Partial<Pick<DownloadQuery, 'timeSource' | 'frameFilter'>> = {},
@@ -24,6 +25,20 @@ const segment = (number: number, minNs: bigint, maxNs: bigint) => ({
   packets: 1n,
   bytes: 100n,
 })
+const ofLinkType = (name: string, linkType: number): StoredCapture =>
+  captureRecord(name, {
+    streams: [{ port: 0, linkType, snaplen: 65_535, segments: [segment(1, 1_000n, 1_999n)] }],
+  })
+/** The numbers of the segments of each stream. */
+const numbersOf = ({ streams }: StreamSelection) =>
+  streams.map(({ port, folder, segments }) => [
+    port,
+    folder,
+    Array.from(
+      { length: segments.length / LOG_ENTRY_BYTES },
+      (_, i) => readLogEntry(Buffer.from(segments), i * LOG_ENTRY_BYTES).number,
+    ),
+  ])
 const twoPorts = captureRecord('two', {
   startNs: 100n,
   endNs: 401n,
@@ -39,13 +54,11 @@ const twoPorts = captureRecord('two', {
 })
 
 test('takes exactly the segments that reach into the half-open range', () => {
-  assert.deepEqual(select([twoPorts], 200n, 300n).streams, [
-    { port: 0, segments: ['/store/two/cap0/00000002'] },
-    { port: 3, segments: ['/store/two/cap3/00000001'] },
+  assert.deepEqual(numbersOf(select([twoPorts], 200n, 300n)), [
+    [0, '/store/two/cap0', [2]],
+    [3, '/store/two/cap3', [1]],
   ])
-  assert.deepEqual(select([twoPorts], 199n, 201n).streams, [
-    { port: 0, segments: ['/store/two/cap0/00000001', '/store/two/cap0/00000002'] },
-  ])
+  assert.deepEqual(numbersOf(select([twoPorts], 199n, 201n)), [[0, '/store/two/cap0', [1, 2]]])
   assert.equal(select([twoPorts], 400n, 401n).streams.length, 1)
   assert.deepEqual(select([twoPorts], 401n, 500n).streams, [])
   assert.deepEqual(select([twoPorts], 0n, 100n).streams, [])
@@ -71,9 +84,7 @@ test('a vendor’s clock gets the segments before the range that it needs', () =
     ],
   })
   const numbers = (timeSource: DownloadQuery['timeSource']) =>
-    select([capture], 181n * second, 190n * second, { timeSource }).streams.flatMap(({ segments }) =>
-      segments.map((path) => Number(path.slice(-1))),
-    )
+    numbersOf(select([capture], 181n * second, 190n * second, { timeSource }))[0]?.[2]
   assert.deepEqual(numbers('nic'), [4])
   assert.deepEqual(numbers('vendorA7130'), [4])
   assert.deepEqual(numbers('vendorA7150_insert'), [3, 4])
@@ -98,17 +109,13 @@ test('older captures come first: they win ties', () => {
   const selection = select(newestFirst, 0n, 5_000n)
   assert.deepEqual(selection.captures, ['a', 'b'])
   assert.deepEqual(
-    selection.streams.map(({ segments }) => segments[0]),
-    ['/store/a/cap0/00000001', '/store/b/cap0/00000001'],
+    selection.streams.map(({ folder }) => folder),
+    ['/store/a/cap0', '/store/b/cap0'],
   )
 })
 
 test('several link types are refused, with the captures of each', () => {
-  const wifi = captureRecord('wifi')
-  const mixed = [
-    captureRecord('ether'),
-    { ...wifi, streams: wifi.streams.map((s) => ({ ...s, linkType: 127 })) },
-  ]
+  const mixed = [captureRecord('ether'), ofLinkType('wifi', 127)]
   assert.throws(
     () => select(mixed, 0n, 5_000n),
     (error) => {
@@ -123,15 +130,13 @@ test('several link types are refused, with the captures of each', () => {
 })
 
 test('captures with and without a frame check sequence are of one link type', () => {
-  const withFcs = captureRecord('fcs')
-  const fcs = { ...withFcs, streams: withFcs.streams.map((s) => ({ ...s, linkType: 0x2400_0001 })) }
+  const fcs = ofLinkType('fcs', 0x2400_0001)
   assert.equal(select([fcs], 0n, 5_000n).linkType, 0x2400_0001)
   assert.equal(select([fcs, captureRecord('plain')], 0n, 5_000n).linkType, 1)
 })
 
 test('an empty selection has the link type of the newest capture that has one, else Ethernet', () => {
-  const raw = captureRecord('raw')
-  const newest = { ...raw, streams: raw.streams.map((stream) => ({ ...stream, linkType: 101 })) }
+  const newest = ofLinkType('raw', 101)
   const empty = captureRecord('empty', { streams: [] })
   assert.equal(select([empty, newest, captureRecord('old')], 9_000n, 9_001n).linkType, 101)
   assert.equal(select([], 0n, 1n).linkType, 1)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { test } from 'node:test'
+import { segmentsOf } from '../../../appliance/store/stored-capture.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { type CaptureStage, captureStage } from '../../support/live/capture-stage.ts'
 import { scriptedStream } from '../../support/live/scripted-engine.ts'
@@ -40,7 +41,7 @@ test('starts under a name with the local time, and stops with exact counts', asy
   assert.deepEqual(engine.calls, ['start trade_20261120_0541', 'stop', 'close'])
   const record = await stage.record('trade_20261120_0541')
   assert.deepEqual(
-    [record.state, record.packets, record.startNs, record.endNs, record.drops, record.streams.length],
+    [record.state, record.packets, record.startNs, record.endNs, record.drops, record.table.ports.length],
     ['closed', 7n, START_NS, stopped.stopNs, { ring: 5n, disk: 2n }, 1],
   )
   assert.deepEqual(stage.events, [
@@ -131,11 +132,11 @@ test('a stop that fails can be tried again', async () => {
   assert.equal(control.report().state, 'idle')
 })
 
-test('finished segments come into the record while the capture runs, once each', async () => {
+test('finished segments come into the log while the capture runs, once each', async () => {
   await using stage = await stageAt()
   const { name } = await stage.control.start({ baseName: 'a' }, never)
   const packetsOf = async (): Promise<bigint[]> =>
-    (await stage.record(name)).streams.flatMap(({ segments }) => segments.map(({ packets }) => packets))
+    [...segmentsOf(await stage.record(name))].map(({ packets }) => packets)
   await stage.pass(1_000)
   assert.deepEqual([await packetsOf(), stage.finished()], [[], 0])
   stage.engine.streams = [scriptedStream(3, 1, [5n])]
@@ -155,16 +156,14 @@ test('a segment that the store has removed does not come back', async () => {
   const { name } = await stage.control.start({ baseName: 'a' }, never)
   stage.engine.streams = [scriptedStream(0, 1, [5n, 6n])]
   await stage.pass(1_000)
-  await stage.writer.changeRecord(name, (record) => ({
-    ...record,
-    streams: record.streams.map((stream) => ({ ...stream, segments: stream.segments.slice(1) })),
-  }))
+  const [first] = segmentsOf(await stage.record(name))
+  assert.ok(first)
+  await stage.writer.dropSegments(name, [first])
   stage.engine.streams = [scriptedStream(0, 1, [5n, 6n, 7n])]
   const stopped = await stage.control.stop(false, never)
   assert.equal(stopped.packets, 18n, 'all that was captured')
-  const [stream] = (await stage.record(name)).streams
   assert.deepEqual(
-    stream?.segments.map(({ number }) => number),
+    [...segmentsOf(await stage.record(name))].map(({ number }) => number),
     [2, 3],
   )
   assert.equal((await stage.record(name)).packets, 13n)
@@ -338,6 +337,21 @@ test('a disk that fails is a message and an event, not an end', async () => {
     `packets-dropped ${name}`,
     `disk-recovered ${name}`,
   ])
+})
+
+test('a port that goes down is a message and an event, and so is its return', async () => {
+  await using stage = await stageAt()
+  const { name } = await stage.control.start({ baseName: 'a' }, never)
+  stage.engine.count(0, { isUp: false })
+  await stage.pass(250)
+  const { state, message } = stage.control.report()
+  assert.equal(state, 'running')
+  assert.match(message, /^cap0 captures nothing: its interface is down, has no carrier or is gone$/)
+  await stage.pass(250)
+  stage.engine.count(0, { isUp: true })
+  await stage.pass(250)
+  assert.equal(stage.control.report().message, '')
+  assert.deepEqual(stage.events.slice(1), [`port-down ${name}`, `port-up ${name}`])
 })
 
 test('folders that are no ports do not disturb a recovery', async () => {

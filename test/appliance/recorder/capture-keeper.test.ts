@@ -262,4 +262,62 @@ describe('a roll', () => {
   })
 })
 
-const SEGMENT = { number: 1, minNs: 1n, maxNs: 1n, packets: 1n, bytes: 0n }
+const SEGMENT = { number: 1, minNs: 1n, maxNs: 1n, packets: 1n, bytes: 0n, sideBytes: 0, isFlat: false }
+
+describe('a clock that is wrong for a while', () => {
+  const AT = '2026-11-20T12:00:00Z'
+  const JUMPED = {
+    '1 h on': '2026-11-20T13:00:00Z',
+    '2 d back': '2026-11-18T12:00:00Z',
+    '2 d on': '2026-11-22T12:00:00Z',
+    '10 y on': '2036-11-20T12:00:00Z',
+    '10 y back': '2016-11-20T12:00:00Z',
+  }
+  for (const [name, wrong] of Object.entries(JUMPED))
+    test(`${name}, neither ends, starts nor rolls a capture`, async () => {
+      const noon = row('noon', '11:00:00', '12:30:00')
+      const config = { schedule: [noon], roll: { at: '00:00:00', everySeconds: 86_400 } }
+      await using stage = await captureStage({ at: AT, config, isClockGuarded: true })
+      const captures = ['noon_20261120_1200']
+      assert.deepEqual(await stage.captures(), captures)
+      await stage.setWall(wrong)
+      for (let second = 0; second < 30; second++) await stage.pass(1_000)
+      await stage.setWall('2026-11-20T12:00:30Z')
+      await stage.pass(1_000)
+      assert.deepEqual([stage.control.report().state, await stage.captures()], ['running', captures])
+      await stage.setWall(wrong)
+      await stage.restart('killed')
+      await stage.pass(1_000)
+      await stage.restart('stopped', () => stage.setAway('2026-11-20T12:00:32Z'))
+      await stage.pass(1_000)
+      assert.deepEqual([stage.control.report().state, await stage.captures()], ['running', captures])
+      await stage.pass(30 * MINUTE_MS)
+      assert.equal(stage.control.report().state, 'idle', 'at the end of its row')
+    })
+
+  test('rolls by the right time, once, also when that is while it is wrong', async () => {
+    for (const wrong of Object.values(JUMPED)) {
+      const config = { roll: { at: '12:00:10' } }
+      await using stage = await captureStage({ at: AT, config, isClockGuarded: true })
+      await stage.control.start({ baseName: 'live' }, never)
+      await stage.setWall(wrong)
+      for (let second = 0; second < 30; second++) await stage.pass(1_000)
+      assert.equal((await stage.captures()).length, 2, wrong)
+      await stage.setWall('2026-11-20T12:00:30Z')
+      for (let second = 0; second < 30; second++) await stage.pass(1_000)
+      assert.equal((await stage.captures()).length, 2, wrong)
+    }
+  })
+
+  test('is followed when it stays', async () => {
+    await using stage = await captureStage({
+      at: '2026-11-20T06:00:00Z',
+      config: { schedule: [HOURS] },
+      isClockGuarded: true,
+    })
+    await stage.setWall('2026-11-20T09:00:00Z')
+    assert.equal(stage.control.report().state, 'idle')
+    for (let minute = 0; minute <= 10; minute++) await stage.pass(MINUTE_MS)
+    assert.equal(stage.control.report().state, 'running')
+  })
+})

@@ -11,13 +11,13 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
-import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
+import { finishedEntries, StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { startRecorder } from '../../../appliance/recorder.ts'
 import { captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
 import { segmentPath } from '../../../appliance/store/store-paths.ts'
 import { importCaptureFiles, type SegmentSummary } from '../../../native/import-capture-files.ts'
 import { createLog } from '../../../src/base/log.ts'
-import { captureRecord } from '../../support/packets/capture-records.ts'
+import { captureFacts } from '../../support/packets/capture-records.ts'
 import { makePacket, makePcap, makeRecord } from '../../support/packets/packet-maker.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -36,15 +36,11 @@ test('of a capture that is left, indexes are read and packets are not', async (t
   await using writer = await StoreWriter.open(storePath)
   const segments = Array.from({ length: SEGMENTS }, (_, index) => ({ ...model.summary, number: index + 1 }))
   const stream = { port: 0, linkType: 1, snaplen: 262_144, segments: segments.slice(0, -1) }
-  const left = captureRecord('long', {
-    type: 'capture',
-    state: 'active',
-    bootId: 'another',
-    streams: [stream],
-  })
+  const left = captureFacts('long', { type: 'capture', state: 'active', bootId: 'another' })
   assert.ok(await writer.makeCapture(left))
+  await writer.addSegments('long', finishedEntries([stream]))
   for (const { number } of segments) await placeSegment(writer.folderOf('long'), number, model)
-  const newest = `${segmentPath(writer.folderOf('long'), 0, SEGMENTS)}.pcap`
+  const newest = `${segmentPath(writer.folderOf('long'), 0, { number: SEGMENTS, isFlat: false })}.pcap`
   await truncate(newest, Number(model.summary.bytes) + TAIL_BYTES)
   await writer[Symbol.asyncDispose]()
   if (TIB > 0) await forget(writer.folderOf('long'))
@@ -93,12 +89,12 @@ async function makeSegment(folder: string): Promise<Model> {
   const { streams } = await importCaptureFiles({ files: [file], directory, segmentBytes: SEGMENT_BYTES })
   const [summary, ...others] = streams[0]?.segments ?? []
   assert.ok(summary && others.length === 0)
-  return { path: segmentPath(directory, 0, 1), summary }
+  return { path: segmentPath(directory, 0, summary), summary }
 }
 
 /** The same index, and holes for packets. */
 async function placeSegment(capture: string, number: number, model: Model): Promise<void> {
-  const path = segmentPath(capture, 0, number)
+  const path = segmentPath(capture, 0, { number, isFlat: false })
   await mkdir(dirname(path), { recursive: true })
   await copyFile(`${model.path}.idx`, `${path}.idx`)
   await copyFile(`${model.path}.tally`, `${path}.tally`)
@@ -109,7 +105,7 @@ async function placeSegment(capture: string, number: number, model: Model): Prom
 /** The machine's memory has nothing of a capture, as after its start. */
 async function forget(capture: string): Promise<void> {
   const script = 'sync -f . && for file in *; do dd if="$file" iflag=nocache count=0 status=none; done'
-  await promisify(execFile)('sh', ['-c', script], { cwd: join(capture, 'cap0') })
+  await promisify(execFile)('sh', ['-c', script], { cwd: join(capture, 'cap0', '00000') })
 }
 
 /** By this process so far, from files and everything else. */

@@ -3,22 +3,29 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NO_RATES } from '../../../appliance/recorder/capture-rates.ts'
 import { CaptureTally } from '../../../appliance/recorder/capture-tally.ts'
+import type { PortTotals } from '../../../appliance/recorder/recorded-capture.ts'
 import type { LiveStream } from '../../../native/live-capture.ts'
 import { ScriptedEngine, scriptedStream } from '../../support/live/scripted-engine.ts'
 
 const RECORD_BYTES = 116n
 const PORTS = [0, 3]
-const writable = (streams: readonly LiveStream[]) =>
-  streams.map((stream) => ({ ...stream, segments: [...stream.segments] }))
+/** What the segments hold by port, as records. */
+const totalsOf = (streams: readonly LiveStream[]): ReadonlyMap<number, PortTotals> =>
+  new Map(
+    streams.map(({ port, segments }) => {
+      const packets = segments.reduce((sum, segment) => sum + segment.packets, 0n)
+      return [port, { packets, bytes: packets * RECORD_BYTES }]
+    }),
+  )
 const shown = (tally: CaptureTally, engine: ScriptedEngine) => {
   const { packets, bytes, ringDrops, diskDrops, ports } = tally.countsOf(engine.counts(), NO_RATES)
   return { packets, bytes, ringDrops, diskDrops, ofPorts: ports.map((one) => [one.packets, one.bytes]) }
 }
 const stored = (packets: bigint) => ({ storedPackets: packets, storedBytes: packets * RECORD_BYTES })
 
-test('behind a restart the packets and bytes of all segments count, without the headers of the files', () => {
+test('after a restart the packets and bytes of all segments count', () => {
   const before = [scriptedStream(0, 1, [3n, 4n, 5n]), scriptedStream(3, 1, [2n])]
-  const tally = CaptureTally.start(writable(before), { ring: 6n, disk: 7n })
+  const tally = CaptureTally.start(totalsOf(before), { ring: 6n, disk: 7n })
   const engine = new ScriptedEngine(PORTS)
   engine.count(0, { ...stored(10n), ringDrops: 1n })
   engine.count(3, { ...stored(20n), diskDrops: 2n })
@@ -36,12 +43,12 @@ test('behind a restart the packets and bytes of all segments count, without the 
 
 test('behind rolls each capture has what the driver stored since the one before it ended', () => {
   const engine = new ScriptedEngine(PORTS)
-  let tally = CaptureTally.start(writable([scriptedStream(0, 1, [5n, 5n])]), undefined)
+  let tally = CaptureTally.start(totalsOf([scriptedStream(0, 1, [5n, 5n])]), undefined)
   engine.count(0, { ...stored(9n), ringDrops: 4n })
   engine.count(3, stored(1n))
   // Two packets on port 0 are of the next capture already.
   tally = tally.afterRoll(
-    writable([scriptedStream(0, 1, [5n, 5n, 7n]), scriptedStream(3, 1, [1n])]),
+    totalsOf([scriptedStream(0, 1, [5n, 5n, 7n]), scriptedStream(3, 1, [1n])]),
     engine.counts(),
   )
   assert.deepEqual(shown(tally, engine), {
@@ -55,7 +62,7 @@ test('behind rolls each capture has what the driver stored since the one before 
     ],
   })
   engine.count(0, { ...stored(19n), ringDrops: 5n })
-  tally = tally.afterRoll(writable([scriptedStream(0, 1, [6n, 6n])]), engine.counts())
+  tally = tally.afterRoll(totalsOf([scriptedStream(0, 1, [6n, 6n])]), engine.counts())
   assert.deepEqual(shown(tally, engine), {
     packets: 0n,
     bytes: 0n,

@@ -3,35 +3,29 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { CaptureCatalogue } from '../../../appliance/store/capture-catalogue.ts'
-import { type CaptureRecord, toJson } from '../../../appliance/store/capture-record.ts'
+import { encodeRecord } from '../../../appliance/store/capture-record.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog } from '../../../src/base/log.ts'
-import { captureRecord } from '../../support/packets/capture-records.ts'
+import { putCapture } from '../../support/disks/store-captures.ts'
+import { captureFacts, captureRecord } from '../../support/packets/capture-records.ts'
+import { ownProcessorMs } from '../../support/processes/processor-time.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const silent = createLog('test', 'silent')
 const random = seededRandom()
 
-/** As the recorder does it: complete in a hidden folder, then renamed. */
-async function put(root: string, record: CaptureRecord): Promise<void> {
-  const { captures } = storePaths(root)
-  const hidden = join(captures, `.importing-${record.name}`)
-  await mkdir(hidden, { recursive: true })
-  await writeFile(join(hidden, 'capture.json'), toJson(record))
-  await rename(hidden, join(captures, record.name))
-}
-
-const names = (records: readonly CaptureRecord[]): string[] => records.map(({ name }) => name)
+const names = (captures: readonly StoredCapture[]): string[] => captures.map(({ name }) => name)
 
 test('lists captures newest first and sees what comes and goes', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
-  await put(folder.path, captureRecord('old', { startNs: 1_000n }))
-  await put(folder.path, captureRecord('new', { startNs: 1_500n }))
+  await putCapture(folder.path, captureRecord('old', { startNs: 1_000n }))
+  await putCapture(folder.path, captureRecord('new', { startNs: 1_500n }))
   assert.deepEqual(names(await catalogue.list()), ['new', 'old'])
-  await put(folder.path, captureRecord('newest', { startNs: 1_900n }))
+  await putCapture(folder.path, captureRecord('newest', { startNs: 1_900n }))
   assert.deepEqual(names(await catalogue.list()), ['newest', 'new', 'old'])
   await rm(join(folder.path, 'captures', 'new'), { recursive: true })
   assert.deepEqual(names(await catalogue.list()), ['newest', 'old'])
@@ -42,33 +36,36 @@ test('sees every one of many quick changes, also a capture replaced by one of th
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
   for (let round = 1n; round <= 200n; round++) {
     await rm(join(folder.path, 'captures', 'a'), { recursive: true, force: true })
-    await put(folder.path, captureRecord('a', { packets: round }))
+    await putCapture(folder.path, captureRecord('a', { packets: round }))
     assert.equal((await catalogue.find('a')).packets, round)
   }
 })
 
-test('hidden folders, strangers and unreadable records are no captures', async () => {
+test('hidden folders and folders of others are no captures; one whose record is unreadable is a damaged one', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
-  await put(folder.path, captureRecord('good'))
+  await putCapture(folder.path, captureRecord('good'))
   const { captures } = storePaths(folder.path)
   for (const name of ['.importing-x', '.deleting-y', 'empty', 'broken', 'wrong-name']) {
     await mkdir(join(captures, name))
   }
-  await writeFile(join(captures, '.importing-x', 'capture.json'), toJson(captureRecord('x')))
+  const text = (name: string): string => encodeRecord({ ...captureFacts(name), revision: 1 })
+  await writeFile(join(captures, '.importing-x', 'capture.json'), text('x'))
   await writeFile(join(captures, 'broken', 'capture.json'), '{"format":1')
-  await writeFile(join(captures, 'wrong-name', 'capture.json'), toJson(captureRecord('other')))
+  await writeFile(join(captures, 'wrong-name', 'capture.json'), text('other'))
   await writeFile(join(captures, 'file'), '')
-  assert.deepEqual(names(await catalogue.list()), ['good'])
+  assert.deepEqual(names(await catalogue.list()), ['good', 'broken'])
+  assert.equal((await catalogue.find('broken')).problems.length, 3)
+  assert.deepEqual((await catalogue.find('good')).problems, [])
 })
 
 test('a base name is its newest capture, a full name only itself', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
-  await put(folder.path, captureRecord('trading_20261120_0930', { startNs: 1_000n }))
-  await put(folder.path, captureRecord('trading_20261120_0930_15', { startNs: 1_200n }))
-  await put(folder.path, captureRecord('trading_20261120_0900', { startNs: 900n }))
-  await put(folder.path, captureRecord('trading_slow_20261120_0900', { startNs: 1_900n }))
+  await putCapture(folder.path, captureRecord('trading_20261120_0930', { startNs: 1_000n }))
+  await putCapture(folder.path, captureRecord('trading_20261120_0930_15', { startNs: 1_200n }))
+  await putCapture(folder.path, captureRecord('trading_20261120_0900', { startNs: 900n }))
+  await putCapture(folder.path, captureRecord('trading_slow_20261120_0900', { startNs: 1_900n }))
   assert.equal((await catalogue.find('trading')).name, 'trading_20261120_0930_15')
   assert.equal((await catalogue.find('trading_20261120_0930')).name, 'trading_20261120_0930')
   assert.equal((await catalogue.find('trading_slow')).name, 'trading_slow_20261120_0900')
@@ -78,7 +75,7 @@ test('a base name is its newest capture, a full name only itself', async () => {
 test('an unknown name is answered with near ones', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
-  await put(folder.path, captureRecord('trading_20261120_0930'))
+  await putCapture(folder.path, captureRecord('trading_20261120_0930'))
   await assert.rejects(
     catalogue.find('tradnig_20261120_0930'),
     (error) =>
@@ -92,15 +89,15 @@ test('a store that is missing is store-unavailable, and usable when it comes', a
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(join(folder.path, 'later')), silent)
   await assert.rejects(catalogue.list(), { code: 'store-unavailable' })
-  await put(join(folder.path, 'later'), captureRecord('a'))
+  await putCapture(join(folder.path, 'later'), captureRecord('a'))
   assert.deepEqual(names(await catalogue.list()), ['a'])
 })
 
-test('10,000 captures cost a request less than 5 ms once they are known', { timeout: 240_000 }, async () => {
+test('10,000 captures cost a request less than 5 ms of processor time once they are known', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
   for (let index = 0; index < 10_000; index++) {
-    await put(
+    await putCapture(
       folder.path,
       captureRecord(`c${index}_20261120_0930`, { startNs: BigInt(index), endNs: 20_000n }),
     )
@@ -109,41 +106,35 @@ test('10,000 captures cost a request less than 5 ms once they are known', { time
   // The folder's time stamp must be old enough to be trusted.
   await new Promise((resolve) => setTimeout(resolve, 100))
   await catalogue.list()
-  // The quickest of all rounds: a busy machine makes some of them slow.
-  let leastMs = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 5; round++) {
-    const startedMs = performance.now()
-    for (let index = 0; index < 20; index++) await catalogue.find(`c${20 * round + index}`)
-    leastMs = Math.min(leastMs, performance.now() - startedMs)
-  }
-  assert.ok(leastMs / 20 < 5, `${leastMs} ms for 20`)
+  const before = ownProcessorMs()
+  for (let index = 0; index < 100; index++) await catalogue.find(`c${index}`)
+  const tookMs = ownProcessorMs() - before
+  assert.ok(tookMs / 100 < 5, `${tookMs} ms for 100`)
 })
 
-test('the list goes on behind a capture that has gone, and behind one that runs or has just ended', async () => {
+test('the list continues after a capture that has gone, and after one that runs or has just ended', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
-  for (const name of ['a', 'b', 'c']) await put(folder.path, captureRecord(name))
-  await put(folder.path, captureRecord('runs', { state: 'active', startNs: 1_500n }))
-  const behind = async (name: string) => {
-    const { before, records } = await catalogue.listBehind(name)
-    return [before, names(records)]
+  for (const name of ['a', 'b', 'c']) await putCapture(folder.path, captureRecord(name))
+  await putCapture(folder.path, captureRecord('runs', { state: 'active', startNs: 1_500n }))
+  const after = async (name: string) => {
+    const { before, captures } = await catalogue.listAfter(name)
+    return [before, names(captures)]
   }
   assert.deepEqual(names(await catalogue.list()), ['runs', 'a', 'b', 'c'])
-  assert.deepEqual(await behind('runs'), [1, ['a', 'b', 'c']])
-  assert.deepEqual(await behind('b'), [3, ['c']])
+  assert.deepEqual(await after('runs'), [1, ['a', 'b', 'c']])
+  assert.deepEqual(await after('b'), [3, ['c']])
   await rm(join(folder.path, 'captures', 'b'), { recursive: true })
-  assert.deepEqual(await behind('b'), [2, ['c']])
+  assert.deepEqual(await after('b'), [2, ['c']])
   await rm(join(folder.path, 'captures', 'runs'), { recursive: true })
-  await put(folder.path, captureRecord('runs', { startNs: 1_500n }))
-  assert.deepEqual(await behind('runs'), [1, ['a', 'c']])
-  assert.deepEqual(await behind('c'), [3, []])
-  await assert.rejects(catalogue.listBehind('never'), { code: 'unknown-capture' })
+  await putCapture(folder.path, captureRecord('runs', { startNs: 1_500n }))
+  assert.deepEqual(await after('runs'), [1, ['a', 'c']])
+  assert.deepEqual(await after('c'), [3, []])
+  await assert.rejects(catalogue.listAfter('never'), { code: 'unknown-capture' })
 })
 
 /** Captures come and go, end, and have equal starts, while somebody pages. */
-test(`paging ends, and shows once what is there all the time (SEED=${random.seed})`, {
-  timeout: 120_000,
-}, async () => {
+test(`paging ends, and shows once what is there all the time (SEED=${random.seed})`, async () => {
   for (let round = 0; round < 20; round++) {
     await using folder = await tempFolder()
     const { captures } = storePaths(folder.path)
@@ -157,15 +148,18 @@ test(`paging ends, and shows once what is there all the time (SEED=${random.seed
       used.add(name)
       const startNs = BigInt(random.integer(1, 6))
       starts.set(name, startNs)
-      await put(folder.path, captureRecord(name, { startNs, state: random.pick(['active', 'closed']) }))
+      await putCapture(
+        folder.path,
+        captureRecord(name, { startNs, state: random.pick(['active', 'closed']) }),
+      )
     }
     const go = async (name: string): Promise<void> => {
       starts.delete(name)
       await rm(join(captures, name), { recursive: true })
     }
     const end = async (name: string): Promise<void> => {
-      const record = captureRecord(name, { startNs: starts.get(name) ?? 0n })
-      await writeFile(join(captures, `.${name}`), toJson(record))
+      const record = captureFacts(name, { startNs: starts.get(name) ?? 0n })
+      await writeFile(join(captures, `.${name}`), encodeRecord({ ...record, revision: 2 }))
       await rename(join(captures, `.${name}`), join(captures, name, 'capture.json'))
     }
     for (let i = 0; i < 30; i++) await come()
@@ -188,7 +182,7 @@ test(`paging ends, and shows once what is there all the time (SEED=${random.seed
       }
       // As every request does, and this one sees what has gone.
       await catalogue.list()
-      page = (await catalogue.listBehind(shown.at(-1) ?? '')).records.slice(0, limit)
+      page = (await catalogue.listAfter(shown.at(-1) ?? '')).captures.slice(0, limit)
     }
     assert.equal(new Set(shown).size, shown.length, `SEED=${random.seed}: twice`)
     for (const name of stays) assert.ok(shown.includes(name), `SEED=${random.seed}: ${name} is missing`)

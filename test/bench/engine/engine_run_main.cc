@@ -17,8 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "download/download.h"
+#include "download/download_opening.h"
 #include "os/worker_pool.h"
+#include "store/segment_extent.h"
 
 namespace {
 
@@ -35,14 +36,32 @@ struct Arguments {
   std::exit(1);
 }
 
-std::vector<std::string> segmentsOf(const std::string& folder) {
-  std::vector<std::string> segments;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".pcap") continue;
-    segments.push_back((entry.path().parent_path() / entry.path().stem()).string());
+/// The entry that a capture's log has of the segment, except for what nothing here needs.
+SegmentEntry entryOf(const std::filesystem::path& segment) {
+  const Result<SegmentExtent> extent = measureSegment(segment.string(), {});
+  if (!extent) fail(extent.error().message);
+  SegmentEntry entry;
+  entry.number = static_cast<uint32_t>(std::stoul(segment.filename().string()));
+  entry.port = extent->port;
+  entry.flags = kSegmentFlat;
+  entry.minNs = extent->minNs;
+  entry.maxNs = extent->maxNs;
+  entry.packets = extent->packets;
+  entry.bytes = extent->bytes;
+  entry.linkTypeWord = extent->header.linkTypeWord;
+  entry.snaplen = extent->header.snaplen;
+  return entry;
+}
+
+StreamSegments segmentsOf(const std::string& folder) {
+  StreamSegments stream{folder, {}};
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() != ".pcap") continue;
+    stream.segments.push_back(entryOf(file.path().parent_path() / file.path().stem()));
   }
-  std::sort(segments.begin(), segments.end());
-  return segments;
+  std::sort(stream.segments.begin(), stream.segments.end(),
+            [](const SegmentEntry& a, const SegmentEntry& b) { return a.number < b.number; });
+  return stream;
 }
 
 BpfProgram readProgram(const std::string& path) {
@@ -116,7 +135,7 @@ int main(int argc, char** argv) {
   WorkerPool workers(arguments.threads);
   const auto start = std::chrono::steady_clock::now();
   auto download =
-      Download::open(std::move(arguments.options), workers, std::make_shared<BufferPool>());
+      openDownload(std::move(arguments.options), workers, std::make_shared<BufferPool>());
   if (!download) fail(download.error().message);
   readAll(**download, arguments.writes);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

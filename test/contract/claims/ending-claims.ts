@@ -12,7 +12,7 @@ async function oldClient(at: Place, target: string) {
   const { pathname, search } = new URL(at.urlOf(target))
   const { authorization } = at.headersOf('full')
   const head = `GET ${pathname}${search} HTTP/1.0\r\nHost: x\r\nAuthorization: ${authorization}\r\nTE: trailers\r\n\r\n`
-  const bytes = await rawExchange(at.base, head, 10_000)
+  const bytes = await rawExchange(at.base, head)
   const end = bytes.indexOf('\r\n\r\n')
   return { head: bytes.subarray(0, end).toString('latin1'), body: bytes.subarray(end + 4) }
 }
@@ -24,7 +24,6 @@ async function noInterim(at: Place): Promise<void> {
   const bytes = await rawExchange(
     at.base,
     `GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nConnection: close\r\n\r\n`,
-    10_000,
   )
   assert.deepEqual(
     rawAnswers(bytes).map(({ status, isWhole }) => [status, isWhole]),

@@ -68,7 +68,7 @@ async function isFreeWithinASecond(at: Place): Promise<void> {
 /** A fifth that waits is served when one of the four leaves. */
 async function waits(at: Place): Promise<void> {
   await using held = await holdDownloads(at, 4)
-  const fifth = at.open(`${HELD}&Wait=20`, { as: 'user' })
+  const fifth = at.open(`${HELD}&Wait=600`, { as: 'user' })
   // It is in line when a sixth, which does not wait, is refused.
   assert.equal((await at.ask(`${HELD}&Wait=0`, { as: 'user' })).status, 503)
   held.release()

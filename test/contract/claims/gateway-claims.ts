@@ -167,7 +167,8 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
     out: FLEET_ONLY,
     act: async (at) => {
       await using _held = await holdDownloads(at, 4)
-      const waiting = at.open(`${HELD}&Wait=2`, { as: 'user' })
+      // Longer than it takes to be seen.
+      const waiting = at.open(`${HELD}&Wait=8`, { as: 'user' })
       const rows = await untilWaiting(at)
       assert.equal(rows.filter(({ grantedAt }) => grantedAt !== null).length, 4)
       const line = rows.find(({ grantedAt }) => grantedAt === null)

@@ -32,7 +32,7 @@ const NOBODY: readonly Asker[] = [
   { name: 'a scheme of its own', headers: { authorization: 'Digest username="full"' }, scopes: undefined },
 ]
 
-describe('who may do what', { timeout: 300_000 }, () => {
+describe('who may do what', () => {
   let fleet: SmallFleet
   const programs: Program[] = []
 

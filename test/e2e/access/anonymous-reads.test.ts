@@ -15,7 +15,7 @@ const READS = ['time_current', 'version', 'port_stats', 'io_stats', 'status'].ma
 /** Of somebody else's download. */
 const SECRETS = ['greater 10', 'private-capture']
 
-describe('system reads without credentials', { timeout: 240_000 }, () => {
+describe('system reads without credentials', () => {
   const owner = new AsyncDisposableStack()
   let open: TempAppliance
   let closed: TempAppliance

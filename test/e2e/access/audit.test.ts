@@ -15,6 +15,7 @@ import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const KILLS = Number(process.env.AUDIT_KILLS ?? 4)
 const CLIENTS = 6
@@ -28,7 +29,7 @@ interface Finished {
   readonly bytes: number
 }
 
-describe(`a gateway is killed ${KILLS} times`, { timeout: 60_000 + KILLS * 20_000 }, () => {
+describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS * 20_000 }, () => {
   const parts = new AsyncDisposableStack()
   let gateway: GatewayProcess
   let client: TempClient

@@ -43,7 +43,7 @@ const FILTERS = [
 
 const random = seededRandom()
 
-describe(`a filter of the bounds (SEED=${random.seed})`, { timeout: 900_000 }, () => {
+describe(`a filter of the bounds (SEED=${random.seed})`, () => {
   let fleet: SmallFleet
   let worker: TempWorker
   before(async () => {

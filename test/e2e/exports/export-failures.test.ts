@@ -20,7 +20,7 @@ const RETRY_S = 2
 const SLOW = 500_000
 const BROKEN_AFTER_BYTES = 300_000
 
-describe('an export that cannot become what was ordered', { timeout: 600_000 }, () => {
+describe('an export that cannot become what was ordered', () => {
   test('fails when its devices have packets of other link types, and leaves nothing behind', async () => {
     await using world = await ExportWorld.create({ captureBytes: 0 })
     for (const [index, linkType] of [1, 101, 1].entries()) {
@@ -50,7 +50,7 @@ describe('an export that cannot become what was ordered', { timeout: 600_000 }, 
   })
 })
 
-describe('packets that a device has no longer', { timeout: 600_000 }, () => {
+describe('packets that a device has no longer', () => {
   const EARLIER_NS = 20n * SECOND_NS
   const range = `TSBegin=${EXPORT_BEGIN_NS - EARLIER_NS}&TSEnd=${EXPORT_END_NS}`
 
@@ -109,7 +109,7 @@ describe('packets that a device has no longer', { timeout: 600_000 }, () => {
   })
 })
 
-describe('a device that cannot be read', { timeout: 600_000, concurrency: 3 }, () => {
+describe('a device that cannot be read', { concurrency: 3 }, () => {
   const exports = { deviceRetryS: RETRY_S }
 
   for (const [when, fail] of [
@@ -131,7 +131,7 @@ describe('a device that cannot be read', { timeout: 600_000, concurrency: 3 }, (
       await using _worker = await startTempWorker(world.gateway)
       const id = await world.ordered(WHOLE_RANGE)
       fail(world)
-      const shown = await world.ended(id, 60_000)
+      const shown = await world.ended(id)
       assert.equal(shown.state, 'failed')
       assert.match(shown.error?.code ?? '', /^device-/)
       await world.isTidy()
@@ -147,7 +147,7 @@ describe('a device that cannot be read', { timeout: 600_000, concurrency: 3 }, (
       )
       const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial`)
       fail(world)
-      const shown = await world.ended(id, 60_000)
+      const shown = await world.ended(id)
       assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
       assert.deepEqual(
         shown.devices.map(({ missing }) => missing.length > 0),
@@ -176,7 +176,7 @@ describe('a device that cannot be read', { timeout: 600_000, concurrency: 3 }, (
     await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) > 1)
     world.device('east').line.isDown = false
     for (const { line } of world.devices) line.bytesPerSecond = undefined
-    const shown = await world.ended(id, 60_000)
+    const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     const [file] = await world.files(shown)
     assert.equal(sha256(file), sha256(direct))
@@ -188,7 +188,7 @@ describe('a device that cannot be read', { timeout: 600_000, concurrency: 3 }, (
     const { line } = world.device('west')
     const id = await world.ordered(`${WHOLE_RANGE}&Device=west`)
     line.cutAfterBytes = BROKEN_AFTER_BYTES
-    await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) >= 3, 60_000)
+    await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) >= 3)
     const spooled = await readdir(join(world.spool, id), { recursive: true })
     assert.ok(spooled.filter((name) => name.endsWith('.pcap')).length <= 2, spooled.join(' '))
     await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
@@ -196,7 +196,7 @@ describe('a device that cannot be read', { timeout: 600_000, concurrency: 3 }, (
   })
 })
 
-describe('an export that is cancelled', { timeout: 600_000 }, () => {
+describe('an export that is cancelled', () => {
   async function cancelled(world: ExportWorld, id: string): Promise<void> {
     const answer = await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
     assert.equal(answer.status, 200)
@@ -208,10 +208,7 @@ describe('an export that is cancelled', { timeout: 600_000 }, () => {
       async () => leaseKeys(await world.redis.leftovers('capfleet'), 'capfleet').length === 0,
     )
     for (const { appliance } of world.devices)
-      await eventually(async () => (await appliance.slotsUsed()) === 0, {
-        limitMs: 5_000,
-        message: 'no stream',
-      })
+      await eventually(async () => (await appliance.slotsUsed()) === 0, { message: 'no stream' })
   }
 
   test('before a worker has begun leaves nothing behind', async () => {

@@ -1,15 +1,18 @@
 // An export whose time is not over waits for it, part by part, and is whole then.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { FakeDevice } from '../../support/devices/fake-device.ts'
+import { eventually } from '../../support/eventually.ts'
+import type { ShownExport } from '../../support/exports/export-world.ts'
 import { httpGet } from '../../support/http-get.ts'
 import { startSmallFleet } from '../../support/processes/small-fleet.ts'
+import { startTempGateway } from '../../support/processes/temp-gateway.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const SECOND_NS = 1_000_000_000n
 
-test('an export that ends in the future is complete after its end, with all of its parts', {
-  timeout: 60_000,
-}, async () => {
+test('an export that ends in the future is complete after its end, with all of its parts', async () => {
   await using fleet = await startSmallFleet()
   const { gateway } = fleet
   await using _worker = await startTempWorker(gateway)
@@ -27,7 +30,7 @@ test('an export that ends in the future is complete after its end, with all of i
   assert.ok(BigInt(Date.parse(String(done.endedAt))) * 1_000_000n >= endNs)
 })
 
-test('an export that waits for its end can be cancelled', { timeout: 60_000 }, async () => {
+test('an export that waits for its end can be cancelled', async () => {
   await using fleet = await startSmallFleet()
   const { gateway } = fleet
   await using _worker = await startTempWorker(gateway)
@@ -39,4 +42,27 @@ test('an export that waits for its end can be cancelled', { timeout: 60_000 }, a
   const following = httpGet(`${url}/events`, as)
   assert.equal((await httpGet(url, { ...as, method: 'DELETE' })).json().state, 'cancelled')
   assert.match((await following).body.toString(), /"state":"cancelled"/)
+})
+
+test('an export that waits for a device whose clock is behind says so', async () => {
+  await using redis = await TempRedis.create()
+  await using late = await FakeDevice.start('late', Buffer.alloc(24))
+  late.clockAheadNs = -86_400n * SECOND_NS
+  await using gateway = await startTempGateway([late], redis.url)
+  await using _worker = await startTempWorker(gateway)
+  const as = { headers: gateway.as.user }
+  const ordered = await httpGet(`${gateway.url}/v1/exports?TSBegin=-1m&TSEnd=now`, { ...as, method: 'POST' })
+  const url = `${gateway.url}/v1/exports/${ordered.json().id}`
+  const said = async () => {
+    const { progress } = (await httpGet(url, as)).json() as unknown as ShownExport
+    return progress.waiting
+  }
+  await eventually(async () => (await said()) !== null, {
+    limitMs: 30_000,
+    message: 'the export says why it waits',
+  })
+  const { device, detail } = (await said()) ?? {}
+  assert.equal(device, late.name)
+  assert.match(detail ?? '', /; its clock is 86\d{3}(\.\d)? s behind ours$/)
+  await httpGet(url, { ...as, method: 'DELETE' })
 })

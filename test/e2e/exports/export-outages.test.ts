@@ -17,7 +17,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 const CAPTURE_BYTES = 4_000_000
 const SLOW = 500_000
 
-describe('a full disk', { timeout: 600_000 }, () => {
+describe('a full disk', () => {
   test('pauses an export, which goes on when there is room', async (t) => {
     const disk = await mountSmallDisk(8_000_000)
     if (typeof disk === 'string') return t.skip(disk)
@@ -25,11 +25,11 @@ describe('a full disk', { timeout: 600_000 }, () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, folder: disk.path })
     await using _worker = await startTempWorker(world.gateway)
     const id = await world.ordered(WHOLE_RANGE)
-    const paused = await world.until(id, ({ state }) => state === 'paused', 60_000)
+    const paused = await world.until(id, ({ state }) => state === 'paused')
     assert.equal(paused.error?.code, 'export-store-full')
     const remounted = spawnSync('mount', ['-o', 'remount,size=100000000', disk.path])
     assert.equal(remounted.status, 0)
-    const shown = await world.ended(id, 90_000)
+    const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     const [file] = await world.files(shown)
     assert.equal(sha256(file), sha256(await world.directRange(WHOLE_RANGE)))
@@ -48,10 +48,10 @@ describe('a full disk', { timeout: 600_000 }, () => {
     const used = spawnSync('df', ['--output=avail', '-B1', disk.path], { encoding: 'utf8' })
     const free = Number(used.stdout.trim().split('\n').at(-1))
     spawnSync('fallocate', ['-l', String(free), join(disk.path, 'ballast')])
-    await world.until(id, ({ state }) => state === 'paused', 60_000)
+    await world.until(id, ({ state }) => state === 'paused')
     spawnSync('rm', [join(disk.path, 'ballast')])
     for (const { line } of world.devices) line.bytesPerSecond = undefined
-    const shown = await world.ended(id, 90_000)
+    const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     const [file] = await world.files(shown)
     assert.equal(sha256(file), sha256(await world.directRange(WHOLE_RANGE)))
@@ -59,7 +59,7 @@ describe('a full disk', { timeout: 600_000 }, () => {
   })
 })
 
-describe('a worker', { timeout: 600_000 }, () => {
+describe('a worker', () => {
   test('that dies of an export has it run by itself, where it is parked, and others end meanwhile', async (t) => {
     await using world = await ExportWorld.create({ captureBytes: 1_500_000 })
     await using folder = await tempFolder()
@@ -76,8 +76,8 @@ describe('a worker', { timeout: 600_000 }, () => {
       await world.ordered(`${WHOLE_RANGE}&Slice=64`),
       await world.ordered(`${WHOLE_RANGE}&Device=east`),
     ]
-    for (const id of others) assert.equal((await world.ended(id, 60_000)).state, 'complete')
-    const shown = await world.ended(poison, 90_000)
+    for (const id of others) assert.equal((await world.ended(id)).state, 'complete')
+    const shown = await world.ended(poison)
     assert.deepEqual([shown.state, shown.error?.code], ['failed', 'export-parked'])
     const deaths = (await readFile(fault.deathsPath, 'utf8')).length
     t.diagnostic(`${deaths} deaths`)
@@ -85,7 +85,7 @@ describe('a worker', { timeout: 600_000 }, () => {
   })
 })
 
-describe('a writer that nobody saw stop', { timeout: 600_000 }, () => {
+describe('a writer that nobody saw stop', () => {
   test('keeps its file for itself, also when the next writer finds nothing to write', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
@@ -104,7 +104,7 @@ describe('a writer that nobody saw stop', { timeout: 600_000 }, () => {
           file = isFileOpen === true ? files[0].path : ''
           return file !== ''
         },
-        { limitMs: 30_000, message: 'a file is begun' },
+        { message: 'a file is begun' },
       )
       await worker.signal('SIGKILL')
       await redis.hset(key, 'writer', 'stopped for a while')
@@ -117,7 +117,7 @@ describe('a writer that nobody saw stop', { timeout: 600_000 }, () => {
         async () =>
           (await redis.hget(key, 'writer')) !== 'stopped for a while' &&
           (await redis.zscore(waiting, id)) !== null,
-        { limitMs: 30_000, message: 'the next writer waits' },
+        { message: 'the next writer waits' },
       )
       const [writer, checkpoint] = await redis.hmget(key, 'writer', 'checkpoint')
       const isReplaced = JSON.parse(checkpoint ?? '{}').files[0].path !== file
@@ -126,7 +126,7 @@ describe('a writer that nobody saw stop', { timeout: 600_000 }, () => {
         line.isDown = false
         line.bytesPerSecond = undefined
       }
-      const shown = await world.ended(id, 60_000)
+      const shown = await world.ended(id)
       assert.deepEqual(
         [shown.state, shown.files[0]?.sha256],
         ['complete', direct],
@@ -138,7 +138,7 @@ describe('a writer that nobody saw stop', { timeout: 600_000 }, () => {
   })
 })
 
-describe('Redis that was set back', { timeout: 600_000 }, () => {
+describe('Redis that was set back', () => {
   test('to a file that has been replaced since has the export begin anew', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
@@ -158,30 +158,27 @@ describe('Redis that was set back', { timeout: 600_000 }, () => {
         const [file] = (await checkpointOf()).files ?? []
         return file !== undefined && file.path !== not
       }
-      await eventually(hasFile, { limitMs: 30_000, message: 'a file is begun' })
+      await eventually(hasFile, { message: 'a file is begun' })
       await worker.signal('SIGKILL')
       const old = await redis.hget(key, 'checkpoint')
       // No writer has handed its file over: the next one copies it.
       await redis.hset(key, 'writer', 'dead')
       await worker.start()
       const { path } = JSON.parse(old ?? '').files[0]
-      await eventually(() => hasFile(path), { limitMs: 30_000, message: 'the file is replaced' })
+      await eventually(() => hasFile(path), { message: 'the file is replaced' })
       await eventually(
         async () =>
           readFile(path).then(
             () => false,
             () => true,
           ),
-        {
-          limitMs: 10_000,
-          message: 'the old one has gone',
-        },
+        { message: 'the old one has gone' },
       )
       await worker.signal('SIGKILL')
       await redis.hset(key, 'checkpoint', old ?? '')
       for (const { line } of world.devices) line.bytesPerSecond = undefined
       await worker.start()
-      const shown = await world.ended(id, 60_000)
+      const shown = await world.ended(id)
       assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
       assert.deepEqual(
         shown.files.map(({ sha256: digest }: ShownExport['files'][number]) => digest),

@@ -22,7 +22,6 @@ const SYNC_MS = 3_000
 
 test('an export up to now, and one that ends in a second, are what a download gives later', {
   skip: WITHOUT_WIRE,
-  timeout: 120_000,
 }, async () => {
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
@@ -41,7 +40,7 @@ test('an export up to now, and one that ends in a second, are what a download gi
 
   await recorder.client.startCapture('busy')
   const sender = parts.use(await NumberedSender.start(wire, PACKETS_PER_TICK))
-  await eventually(() => sender.sent > 2_000, { limitMs: 20_000, message: 'packets are sent' })
+  await eventually(() => sender.sent > 2_000, { message: 'packets are sent' })
   const inASecond = String(BigInt(Date.now() + 1_000) * 1_000_000n)
   const orders = ['now', inASecond].map(async (end) => {
     const query = `TSBegin=-60s&TSEnd=${end}`
@@ -56,7 +55,7 @@ test('an export up to now, and one that ends in a second, are what a download gi
     const file = (await httpGet(`${url}/file`, as)).body
     await eventually(
       async () => (await recorder.client.captureReport()).counts.flushedNs > endOf(String(done.query)),
-      { limitMs: 20_000, message: 'all of its time is on the disk' },
+      { message: 'all of its time is on the disk' },
     )
     const download = await httpGet(`${gateway.url}/api/v1/pcap/timerange?${done.query}`, as)
     assert.ok(readPcap(file).records.length > 1_000)

@@ -43,7 +43,7 @@ const EQUAL_TO_DOWNLOAD: readonly (readonly [name: string, query: string, path?:
   ['a range without packets', `TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_END_NS + SECOND_NS}`],
 ]
 
-describe('the files of an export', { timeout: 600_000 }, () => {
+describe('the files of an export', () => {
   let world: ExportWorld
   let worker: TempWorker
   before(async () => {
@@ -221,7 +221,7 @@ describe('the files of an export', { timeout: 600_000 }, () => {
   })
 })
 
-describe('an order', { timeout: 600_000 }, () => {
+describe('an order', () => {
   let world: ExportWorld
   before(async () => {
     world = await ExportWorld.create({ captureBytes: 200_000, exports: { perUserMax: 3 } })
@@ -305,7 +305,7 @@ describe('an order', { timeout: 600_000 }, () => {
   })
 })
 
-describe('a gateway that makes no exports', { timeout: 600_000 }, () => {
+describe('a gateway that makes no exports', () => {
   test('refuses orders, schedules and Queue=job at once, and says why', async () => {
     await using world = await ExportWorld.create({ captureBytes: 200_000, exports: { enabled: false } })
     const answers = [
@@ -319,7 +319,7 @@ describe('a gateway that makes no exports', { timeout: 600_000 }, () => {
   })
 })
 
-describe('lists of exports', { timeout: 600_000 }, () => {
+describe('lists of exports', () => {
   test('come in pages, newest first, each export once', async () => {
     await using world = await ExportWorld.create({ captureBytes: 0 })
     const ids: string[] = []
@@ -346,7 +346,7 @@ describe('lists of exports', { timeout: 600_000 }, () => {
   })
 })
 
-describe('events of an export', { timeout: 600_000 }, () => {
+describe('events of an export', () => {
   test('tell how it goes on until it has ended, and go on behind Last-Event-ID', async () => {
     await using world = await ExportWorld.create({ captureBytes: 2_000_000 })
     const id = await world.ordered(WHOLE_RANGE)

@@ -24,6 +24,7 @@ import { eventually } from '../../support/eventually.ts'
 import { httpOpen } from '../../support/http-get.ts'
 import { GATEWAY_AUTHORIZATION } from '../../support/processes/gateway-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const EVENTS = Number(process.env.CHAOS_EVENTS ?? 120)
 const EVERY_MS = EVENTS > 200 ? 150 : 100
@@ -47,7 +48,7 @@ const RECOVERY_WAIT_S = 40
 /** Of so many streams that devices served one more may have been a fifth, mostly behind a stream that had just ended. */
 const STREAMS_A_FIFTH = 200
 
-describe('chaos', { timeout: EVENTS * 600 + 300_000 }, () => {
+describe('chaos', { timeout: TEST_LIMIT_MS + EVENTS * 600 }, () => {
   test(`${EVENTS} failures: hardly a fifth reader, no false end, no stream cut by Redis, no leak, no deadlock`, async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
@@ -77,7 +78,7 @@ describe('chaos', { timeout: EVENTS * 600 + 300_000 }, () => {
 })
 
 // Each of these waits most of its time for leases to lapse.
-describe('a gateway', { timeout: ROUNDS * 120_000 + 60_000, concurrency: true }, () => {
+describe('a gateway', { timeout: TEST_LIMIT_MS + ROUNDS * 120_000, concurrency: true }, () => {
   test(`a stream is free ${KILL_RECOVERY_MS / 1_000} s after its gateway was killed`, async (t) => {
     await using world = await ChaosWorld.create({ gateways: 2, devices: 1, pace: PACE })
     const [victim, other] = world.gateways
@@ -102,7 +103,7 @@ describe('a gateway', { timeout: ROUNDS * 120_000 + 60_000, concurrency: true },
       const leave = await holdAllStreams(world, first.url)
       const next = chaosDownload({ ...WHOLE, url: second.url, packets: 20, waitS: RECOVERY_WAIT_S })
       await Promise.race([
-        eventually(async () => (await queueLength(world)) === 1, { limitMs: 15_000, message: 'it waits' }),
+        eventually(async () => (await queueLength(world)) === 1, { message: 'it waits' }),
         next.then((ended) => assert.fail(`did not wait: ${JSON.stringify(ended)}`)),
       ])
       const leftMs = Date.now()
@@ -111,10 +112,7 @@ describe('a gateway', { timeout: ROUNDS * 120_000 + 60_000, concurrency: true },
       t.diagnostic(`free after ${headMs - leftMs} ms`)
       assert.equal(end, 'complete')
       assert.ok(headMs - leftMs <= ABORT_RECOVERY_MS)
-      await eventually(async () => (await world.leakedKeys()).length === 0, {
-        limitMs: 5_000,
-        message: 'free',
-      })
+      await eventually(async () => (await world.leakedKeys()).length === 0, { message: 'free' })
     }
     assert.deepEqual((await world.fleet.state()).fifths, [])
   })
@@ -142,13 +140,12 @@ describe('a gateway', { timeout: ROUNDS * 120_000 + 60_000, concurrency: true },
     for (const { url } of [...world.gateways, ...world.gateways, ...world.gateways])
       void chaosDownload({ ...WHOLE, url, packets: LONG_PACKETS, leaveAfterMs: 20_000 })
     await eventually(async () => (await world.fleet.state()).fifths.length > 0, {
-      limitMs: 20_000,
       message: 'the device saw a fifth reader',
     })
   })
 })
 
-describe('what a gateway cannot call back', { timeout: 120_000, concurrency: true }, () => {
+describe('what a gateway cannot call back', { concurrency: true }, () => {
   test('requests of an outage that were given up do not arrive when it ends', async () => {
     await using world = await ChaosWorld.create({ gateways: 1, devices: 1, pace: PACE })
     const url = world.gateways[0]?.url ?? ''
@@ -178,11 +175,9 @@ describe('what a gateway cannot call back', { timeout: 120_000, concurrency: tru
     await world.fleet.cut('devices', 0)
     const asked = [1, 2, 3].map(() => chaosDownload({ ...WHOLE, url: victim.url, packets: LONG_PACKETS }))
     await eventually(async () => (await world.redisCall('ZCARD', '{capfleet}:on:d0')) === 3, {
-      limitMs: 30_000,
       message: 'three are granted',
     })
     await eventually(async () => (await world.fleet.state()).held === 3, {
-      limitMs: 30_000,
       message: 'and their requests are on the way',
     })
     await victim.signal('SIGKILL')
@@ -192,7 +187,6 @@ describe('what a gateway cannot call back', { timeout: 120_000, concurrency: tru
     await allStreamsUsed(world)
     await world.fleet.mend('devices', 0)
     await eventually(async () => (await world.fleet.state()).refused === 3, {
-      limitMs: 30_000,
       message: 'the device has refused them',
     })
     assert.deepEqual(await endsOf(held), ['complete', 'complete', 'complete', 'complete'])
@@ -218,7 +212,7 @@ describe('what a gateway cannot call back', { timeout: 120_000, concurrency: tru
   })
 })
 
-describe('the checks of a chaos run', { timeout: 240_000 }, () => {
+describe('the checks of a chaos run', () => {
   test('negative control: a request that nobody makes any more is seen as a leak', async () => {
     await using world = await ChaosWorld.create({ gateways: 1, devices: 1, pace: PACE })
     assert.deepEqual(await world.leakedKeys(), [])
@@ -265,7 +259,6 @@ async function verdict(
       end === 'cut' && !events.hit(gateway, OWN_TROUBLES, startedMs, endedMs),
   )
   await eventually(async () => (await world.leakedKeys()).length === 0, {
-    limitMs: 10_000,
     message: 'no key of a lease is left',
   }).catch(() => undefined)
   return {
@@ -299,7 +292,6 @@ async function lapseOfTwo({ gateways, fleet }: ChaosWorld): Promise<readonly str
     ),
   )
   await eventually(async () => (await fleet.state()).readers.join() === '4,4', {
-    limitMs: 20_000,
     message: 'all streams are in use',
   })
   await Promise.all([stopped.signal('SIGSTOP'), fleet.cut('redis', 1)])
@@ -327,7 +319,6 @@ async function holdAllStreams(world: ChaosWorld, url: string): Promise<() => voi
 /** Of a world with one device. */
 async function allStreamsUsed(world: ChaosWorld): Promise<void> {
   await eventually(async () => (await world.fleet.state()).readers.join() === '4', {
-    limitMs: 20_000,
     message: 'all streams are in use',
   })
 }
@@ -338,7 +329,6 @@ async function endsOf(downloads: readonly Promise<ChaosResult>[]): Promise<reado
 
 async function noLeaseLeft(world: ChaosWorld): Promise<void> {
   await eventually(async () => (await world.leakedKeys()).length === 0, {
-    limitMs: 30_000,
     message: 'the places are given back',
   })
 }

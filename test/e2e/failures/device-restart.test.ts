@@ -15,12 +15,15 @@ import {
   startRestartStage,
 } from '../../support/live/restart-round.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const RESTARTS = Number(process.env.RESTARTS ?? 12)
 const GROUPS = 4
 const ALL = Array.from({ length: RESTART_DEVICES }, (_, index) => index)
 
-describe('a device that is killed in the middle of a merge', { timeout: 60_000 + RESTARTS * 10_000 }, () => {
+describe('a device that is killed in the middle of a merge', {
+  timeout: TEST_LIMIT_MS + RESTARTS * 10_000,
+}, () => {
   test(`and restarted: ${RESTARTS} times the file is that of an undisturbed run`, async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)

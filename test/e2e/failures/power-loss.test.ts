@@ -24,6 +24,7 @@ import { RecorderProcess } from '../../support/processes/recorder-process.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const run = promisify(execFile)
 const POWER_LOSSES = Number(process.env.POWER_LOSSES ?? 5)
@@ -43,7 +44,7 @@ const DEFAULTS = { segmentBytes: 2 ** 30, syncIntervalMs: 1_000 }
 
 describe('power loss', {
   skip: WITHOUT_WIRE || WITHOUT_DISKS,
-  timeout: 240_000 + POWER_LOSSES * 30_000,
+  timeout: TEST_LIMIT_MS + POWER_LOSSES * 30_000,
 }, () => {
   for (const fileSystem of FILE_SYSTEMS) {
     test(`${fileSystem}, ${POWER_LOSSES} times: what was flushed is there, once, byte for byte`, async (t) => {
@@ -160,7 +161,6 @@ async function loseOneDisk({
   // The store itself is there in the negative control too.
   await disk.sync()
   await eventually(async () => (await flushedBy(recorder, sender)) > from, {
-    limitMs: 20_000,
     message: 'something is flushed',
   })
   const losses: PowerLoss[] = []
@@ -216,7 +216,7 @@ async function flushedBy(recorder: RecorderProcess, sender: NumberedSender): Pro
 
 function lastNs(captures: readonly RecoveredCapture[]): bigint {
   const stored = captures.findLast(({ numbers }) => numbers.length > 0)
-  return stored?.record.streams[0]?.segments.at(-1)?.maxNs ?? 0n
+  return stored?.record.table.portOf(0)?.newest?.maxNs ?? 0n
 }
 
 function median(sorted: readonly number[]): number {

@@ -27,6 +27,7 @@ import { RecorderProcess } from '../../support/processes/recorder-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { APPLIANCE_PASSWORD } from '../../support/suite-secrets.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const RECORDER_KILLS = Number(process.env.RECORDER_KILLS ?? 10)
 const APPLIANCE_KILLS = Number(process.env.APPLIANCE_KILLS ?? 10)
@@ -38,7 +39,7 @@ const LONGEST_LIFE_MS = 400
 
 describe('kill -9', {
   skip: WITHOUT_WIRE,
-  timeout: 120_000 + (RECORDER_KILLS + APPLIANCE_KILLS) * 5_000,
+  timeout: TEST_LIMIT_MS + (RECORDER_KILLS + APPLIANCE_KILLS) * 5_000,
 }, () => {
   test(`of the recorder, ${RECORDER_KILLS} times: what was flushed is there, once, byte for byte`, async (t) => {
     const random = seededRandom()
@@ -106,7 +107,6 @@ async function killWithinALife(
 ): Promise<Flushed> {
   const from = await sentFromNowOn(sender)
   await eventually(async () => flushedBefore(sender, (await recorder.running()).counts.flushedNs) > from, {
-    limitMs: 20_000,
     message: 'something is flushed',
   })
   await delay(lifeMs)

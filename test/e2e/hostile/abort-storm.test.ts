@@ -15,6 +15,7 @@ import { eventually } from '../../support/eventually.ts'
 import { leaseKeys } from '../../support/lease/lease-dump.ts'
 import { type SimulatedStage, stageName, startSimulatedStage } from '../../support/live/simulated-stage.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const ABORTS = Number(process.env.ABORTS ?? 1_000)
 const MEASURES_MEMORY = ABORTS >= 10_000
@@ -25,10 +26,9 @@ const DEVICES = 4
 const TOLERANCE = 1.05
 /** Connections to devices that are kept for the next call: two of each. */
 const KEPT_FDS = 8
-const QUIET_MS = 15_000
 const PACE = { packets: 401, packetsPerTick: 50, tickMs: 4 }
 
-describe('a storm of clients that break off', { timeout: 120_000 + ABORTS * 60 }, () => {
+describe('a storm of clients that break off', { timeout: TEST_LIMIT_MS + ABORTS * 60 }, () => {
   test(`${ABORTS} of them leave nothing behind`, async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
@@ -38,7 +38,6 @@ describe('a storm of clients that break off', { timeout: 120_000 + ABORTS * 60 }
     await storm(stage, ABORTS, random)
     const limit = { fds: before.fds * TOLERANCE + KEPT_FDS, rssBytes: before.rssBytes * TOLERANCE }
     await eventually(async () => !exceeds(await stage.gateway.usage(), limit), {
-      limitMs: QUIET_MS,
       message: `as few as before, which was ${JSON.stringify(before)}`,
     }).catch(async (cause) => {
       throw new Error(`now it is ${JSON.stringify(await stage.gateway.usage())}`, { cause })
@@ -55,7 +54,6 @@ describe('a storm of clients that break off', { timeout: 120_000 + ABORTS * 60 }
     const sockets = await Promise.all(Array.from({ length: 40 }, () => connectTo(stage.gateway.url)))
     const limit = { fds: before.fds * TOLERANCE + KEPT_FDS, rssBytes: Infinity }
     await eventually(async () => exceeds(await stage.gateway.usage(), limit), {
-      limitMs: 5_000,
       message: 'forty sockets more are seen',
     })
     for (const socket of sockets) socket.destroy()
@@ -96,7 +94,7 @@ async function quietUsage({ gateway, groups, redis }: SimulatedStage): Promise<U
     if (groups.flat().some(({ readers }) => readers > 0)) return false
     return leaseKeys(await redis.leftovers('capfleet'), 'capfleet').length === 0
   }
-  await eventually(isQuiet, { limitMs: QUIET_MS, message: 'no stream and no lease is left' })
+  await eventually(isQuiet, { message: 'no stream and no lease is left' })
   if (MEASURES_MEMORY) await delay(3_000)
   return gateway.usage()
 }

@@ -16,7 +16,7 @@ import { basic, type Stand } from '../../asymmetry/stand.ts'
 import { failuresOf, judge, LIMITS } from '../../asymmetry/verdict.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 
-describe('others are served, and the program lives and rests again, after', { timeout: 600_000 }, () => {
+describe('others are served, and the program lives and rests again, after', () => {
   let run: AttackRun
   before(async () => {
     run = await AttackRun.start(SMALL_FORM)
@@ -34,7 +34,7 @@ describe('others are served, and the program lives and rests again, after', { ti
   }
 })
 
-describe('negative control: of a server with faults the harness says', { timeout: 240_000 }, () => {
+describe('negative control: of a server with faults the harness says', () => {
   const HONEST = basic('honest', 'x')
   let meter: AttackMeter
   let server: ChildProcess

@@ -24,7 +24,7 @@ const GOOD_WITHIN_MS = 8_000
 const PACKETS = 100
 const DOWNLOAD = `/devices/${stageName(0, 0)}/api/v1/pcap/timerange?${simulatedRange(PACKETS)}&Wait=20`
 
-describe('hostile clients', { timeout: 240_000 }, () => {
+describe('hostile clients', () => {
   let stage: SimulatedStage
   before(async () => {
     const pace = { packets: PACKETS + 1, packetsPerTick: 50, tickMs: 5 }
@@ -77,7 +77,7 @@ describe('hostile clients', { timeout: 240_000 }, () => {
 
   for (const [what, [request, status]] of Object.entries(REFUSED)) {
     test(`${what}: ${status}, and the connection is closed`, async () => {
-      const bytes = await rawExchange(stage.gateway.url, Buffer.from(request, 'latin1'), 10_000)
+      const bytes = await rawExchange(stage.gateway.url, Buffer.from(request, 'latin1'))
       assert.deepEqual(
         rawAnswers(bytes).map((answer) => answer.status),
         [status],
@@ -95,7 +95,7 @@ describe('hostile clients', { timeout: 240_000 }, () => {
       get(DOWNLOAD, authorized),
       get('/livez', 'Host: x\r\nConnection: close'),
     ]
-    const answers = rawAnswers(await rawExchange(stage.gateway.url, requests.join(''), 20_000))
+    const answers = rawAnswers(await rawExchange(stage.gateway.url, requests.join('')))
     const file = simulatedMerge([0], PACKETS)
     const expected = [Buffer.from('ok\n'), file, Buffer.from('ok\n'), file, Buffer.from('ok\n')]
     // A download may end its connection; what came until then must be right.
@@ -109,7 +109,7 @@ describe('hostile clients', { timeout: 240_000 }, () => {
   test('a body behind a request for a download is not taken for a request', async () => {
     const fields = `Host: x\r\nAuthorization: ${GATEWAY_AUTHORIZATION}\r\nContent-Length: 39\r\nConnection: close`
     const smuggled = 'GET /v1/devices HTTP/1.1\r\nHost: x.y.z\r\n\r'
-    const answers = rawAnswers(await rawExchange(stage.gateway.url, get(DOWNLOAD, fields) + smuggled, 20_000))
+    const answers = rawAnswers(await rawExchange(stage.gateway.url, get(DOWNLOAD, fields) + smuggled))
     assert.equal(answers.length, 1)
     assert.ok(
       answers[0]?.isWhole === false ||

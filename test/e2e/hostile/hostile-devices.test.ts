@@ -32,6 +32,7 @@ import { curlWitness, decoded, fetchWitness, type Witnessed } from '../../suppor
 import { startTempNginx, WITHOUT_NGINX } from '../../support/processes/temp-proxy.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const DOWNLOADS = Number(process.env.HOSTILE_DOWNLOADS ?? 800)
 const GROUPS = 8
@@ -49,7 +50,7 @@ interface Stage extends AsyncDisposable {
   readonly nginxUrl: string | undefined
 }
 
-describe('hostile devices', { timeout: 300_000 + DOWNLOADS * 700 }, () => {
+describe('hostile devices', { timeout: TEST_LIMIT_MS + DOWNLOADS * 700 }, () => {
   test(`${DOWNLOADS} downloads: none ends cleanly and is not whole, every failure is seen`, async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)

@@ -14,7 +14,7 @@ const ROUNDS = 6
 const RANGE = 'TSBegin=1793610060&TSEnd=1793610080&TSUnit=sec&Wait=55'
 const SITES = ['nyc1', 'lon1', 'sgp1'] as const
 
-describe('64 clients against three real devices', { timeout: 180_000 }, () => {
+describe('64 clients against three real devices', () => {
   let home: Awaited<ReturnType<typeof temporaryHome>>
   let demo: DemoProcess
 
@@ -47,13 +47,9 @@ describe('64 clients against three real devices', { timeout: 180_000 }, () => {
     await Promise.all(Array.from({ length: CLIENTS }, client))
     t.diagnostic(`${complete} complete, ${aborted} aborted`)
     assert.ok(complete > CLIENTS && aborted > CLIENTS)
-    await eventually(async () => (await queue()).length === 0, {
-      limitMs: 10_000,
-      message: 'the queue is empty',
-    })
+    await eventually(async () => (await queue()).length === 0, { message: 'the queue is empty' })
     for (const device of demo.facts.devices) {
       await eventually(async () => (await metric(device.url, 'capfleet_download_slots_used')) === 0, {
-        limitMs: 10_000,
         message: `no slot of ${device.name} is used`,
       })
       assert.equal(

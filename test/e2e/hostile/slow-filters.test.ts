@@ -88,7 +88,7 @@ const packets = Array.from({ length: 50 }, (_, i) =>
 )
 const whole = makePcap(packets)
 
-describe('slow filters of one user', { timeout: 240_000 }, () => {
+describe('slow filters of one user', () => {
   let redis: TempRedis
   let appliance: TempAppliance
   let gateway: TempGateway

@@ -14,7 +14,6 @@ const PACKETS_PER_SECOND = 10_000
 
 test('four clients download at full speed, and every packet is stored', {
   skip: WITHOUT_WIRE,
-  timeout: 120_000,
 }, async (t) => {
   await using folder = await tempFolder()
   await using wire = await captureWire()

@@ -18,7 +18,7 @@ const START_NS = 1_790_000_000_000_000_000n
 const RANGE = `TSBegin=${START_NS}&TSEnd=${START_NS + 3_600_000_000_000n}&TSUnit=nanos`
 const random = seededRandom()
 
-describe(`the fleet (SEED=${random.seed})`, { timeout: 240_000 }, () => {
+describe(`the fleet (SEED=${random.seed})`, () => {
   const owner = new AsyncDisposableStack()
   const appliances: TempAppliance[] = []
   /** By device, in stored order. */
@@ -166,20 +166,17 @@ describe(`the fleet (SEED=${random.seed})`, { timeout: 240_000 }, () => {
       const opened = await east?.open('/api/v1/pcap/single?StreamName=big')
       if (opened) held.use(opened)
     }
-    await eventually(async () => (await east?.slotsUsed()) === 4, {
-      limitMs: 10_000,
-      message: 'four readers',
-    })
+    await eventually(async () => (await east?.slotsUsed()) === 4, { message: 'four readers' })
     for (const [filter, code] of [
       ['FilterBPF=tcp+prot', 'bad-bpf'],
       ['FilterRE=(', 'bad-regex'],
       ['FilterFrame=x', 'bad-frame-filter'],
     ] as const) {
       const startedMs = performance.now()
-      const answer = await get(`/devices/east/api/v1/pcap/single?StreamName=big&${filter}&Wait=20`)
+      const answer = await get(`/devices/east/api/v1/pcap/single?StreamName=big&${filter}&Wait=55`)
       assert.deepEqual([answer.status, answer.json().code], [400, code])
       // Not when the wait ends.
-      assert.ok(performance.now() - startedMs < 15_000)
+      assert.ok(performance.now() - startedMs < 50_000)
     }
   })
 

@@ -17,7 +17,7 @@ const START_NS = 1_795_134_600_000_000_000n
 const GONE = 'gone_20261101_1000'
 const ABOUT = ['content-type', 'content-disposition', 'capfleet-order', 'capfleet-ts-unit', 'cache-control']
 
-describe('a gateway in front of a device', { timeout: 180_000 }, () => {
+describe('a gateway in front of a device', () => {
   const owner = new AsyncDisposableStack()
   let tokyo: TempAppliance
   let gateway: TempGateway

@@ -188,7 +188,7 @@ test('an import that may evict costs the oldest packets, as few as it needs', as
   const evicting = await capfleet('import', file, '--store', store.path, '--evict')
   assert.equal(evicting.status, 0, evicting.stderr)
   const sizeOf = async (name: string): Promise<number> => {
-    const folder = join(store.path, 'captures', name, 'cap0')
+    const folder = join(store.path, 'captures', name, 'cap0', '00000')
     const files = await readdir(folder)
     const sizes = await Promise.all(files.map(async (entry) => (await stat(join(folder, entry))).size))
     return sizes.reduce((sum, size) => sum + size, 0)

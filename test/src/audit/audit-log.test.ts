@@ -14,16 +14,18 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { AuditChain } from '../../../src/audit/audit-chain.ts'
 import { AuditLog } from '../../../src/audit/audit-log.ts'
 import { verifyAudit } from '../../../src/audit/verify-audit.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
+import { CLOCK_DISTRUSTS } from '../../../src/base/shared-time.ts'
 import { downloadBy, TEMP_AUDIT_SETTINGS, tempAudit } from '../../support/access/temp-audit.ts'
 import { mountSmallDisk } from '../../support/disks/small-disk.ts'
 import { eventually } from '../../support/eventually.ts'
+import { TRUSTED_TIME } from '../../support/trusted-time.ts'
 
 const FIRST = 'nyc1.gateway.00000001.jsonl'
 const MODULE = fileURLToPath(new URL('../../support/access/temp-audit.ts', import.meta.url))
@@ -125,8 +127,11 @@ test('each day has a file, and old ones go; the rest verifies', async () => {
   for (let day = 1; day <= 8; day += 1) {
     now = new Date(Date.UTC(2026, 10, day, 12))
     await log.record(downloadBy('ann', { day }))
-    const [newest = ''] = (await jsonl(audit.path)).slice(-1)
-    await utimes(join(audit.path, newest), now, now)
+    for (const name of await jsonl(audit.path)) {
+      const written = new Date(Date.UTC(2026, 10, Number(/\d{8}/.exec(name)?.[0]), 12))
+      await utimes(join(audit.path, name), written, written)
+    }
+    await log.expireBy({ nowMs: () => now.getTime(), distrust: undefined })
   }
   assert.deepEqual(
     await jsonl(audit.path),
@@ -142,7 +147,7 @@ test('the files and the lock of a process that does not come back go when they a
   await using audit = await tempAudit()
   const age = async (pod: string) => {
     const long = new Date(Date.now() - 5 * 86_400_000)
-    for (const name of await jsonl(audit.path))
+    for (const name of await readdir(audit.path))
       if (name.startsWith(pod)) await utimes(join(audit.path, name), long, long)
   }
   for (const name of ['pod-gone', 'pod-lately']) {
@@ -152,7 +157,8 @@ test('the files and the lock of a process that does not come back go when they a
   await using living = await audit.open({ name: 'pod-living' })
   for (const pod of ['pod-gone', 'pod-living']) await age(pod)
   const before = await readdir(audit.path)
-  await using _next = await audit.open({ name: 'pod-next', keepDays: 4 })
+  await using next = await audit.open({ name: 'pod-next', keepDays: 4 })
+  await next.expireBy(TRUSTED_TIME)
   const after = new Set(await readdir(audit.path))
   assert.deepEqual(before.filter((name) => !after.has(name)).sort(), [
     'pod-gone.gateway.00000001.jsonl',
@@ -162,6 +168,71 @@ test('the files and the lock of a process that does not come back go when they a
   ])
   await living.record(downloadBy('bob'))
   assert.ok((await verifyAudit(audit.path)).isWhole)
+})
+
+describe('a clock that is wrong removes no file', () => {
+  const day = 86_400_000
+  const nowMs = Date.UTC(2026, 10, 20, 12)
+  /** An audit of the last days, a file each, as their lines say. */
+  async function ofDays(log: AuditLog, setNow: (now: Date) => void): Promise<void> {
+    for (let back = 3; back >= 0; back -= 1) {
+      setNow(new Date(nowMs - back * day))
+      await log.record(downloadBy('ann', { back }))
+    }
+  }
+
+  test('while the host does not agree with Redis', async () => {
+    await using audit = await tempAudit()
+    let now = new Date(nowMs)
+    await using log = await audit.open({ keepDays: 1 }, () => now)
+    await ofDays(log, (at) => {
+      now = at
+    })
+    const files = await jsonl(audit.path)
+    for (const name of files) await utimes(join(audit.path, name), 0, 0)
+    for (const distrust of CLOCK_DISTRUSTS) await log.expireBy({ nowMs: () => nowMs, distrust })
+    assert.deepEqual(await jsonl(audit.path), files)
+    await log.expireBy({ nowMs: () => nowMs, distrust: undefined })
+    assert.equal((await jsonl(audit.path)).length, 2)
+  })
+
+  test('that was written while it was late', async () => {
+    await using audit = await tempAudit()
+    let now = new Date(nowMs)
+    await using log = await audit.open({ keepDays: 30 }, () => now)
+    for (const ms of [nowMs, nowMs - 3_650 * day, nowMs + 1_000]) {
+      now = new Date(ms)
+      await log.record(downloadBy('ann'))
+      // As the file system of a host with that clock dates it.
+      const [newest = ''] = (await jsonl(audit.path)).slice(-1)
+      await utimes(join(audit.path, newest), now, now)
+    }
+    now = new Date(nowMs + day)
+    await log.record(downloadBy('ann'))
+    const files = await jsonl(audit.path)
+    assert.equal(files.length, 4)
+    // When the first file is gone, the one of the late clock is the oldest.
+    await rm(join(audit.path, FIRST))
+    await log.expireBy({ nowMs: () => nowMs + 2 * day, distrust: undefined })
+    assert.deepEqual(await jsonl(audit.path), files.slice(1))
+  })
+
+  test('of a process that has died while it was late', async () => {
+    await using audit = await tempAudit()
+    {
+      await using log = await audit.open({ name: 'pod' })
+      await log.record(downloadBy('ann'))
+    }
+    const files = await readdir(audit.path)
+    for (const name of await jsonl(audit.path)) await utimes(join(audit.path, name), 0, 0)
+    await using log = await audit.open({ name: 'other', keepDays: 4 })
+    await log.expireBy(TRUSTED_TIME)
+    const left = new Set(await readdir(audit.path))
+    assert.deepEqual(
+      files.filter((name) => !left.has(name)),
+      [],
+    )
+  })
 })
 
 test('two processes of one name write two chains; a chain whose process was killed is gone on with', async () => {
@@ -347,7 +418,7 @@ test('a folder that is gone refuses within seconds, and is used again when it is
       () => false,
       (error) => error.code === 'audit-unavailable',
     )
-  await eventually(isRefused, { limitMs: 5_000, message: 'a refusal' })
+  await eventually(isRefused, { message: 'a refusal' })
   await rename(`${audit.path}.away`, audit.path)
   await log.record(downloadBy('ben'))
   const { chains, isWhole } = await verifyAudit(audit.path)

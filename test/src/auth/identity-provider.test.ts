@@ -21,7 +21,7 @@ const ROLES = [
 ]
 const oneKey = (folder: string) => writeFile(join(folder, 'own.secret'), Buffer.alloc(32, 7))
 
-describe('a real identity provider', { timeout: 240_000 }, () => {
+describe('a real identity provider', () => {
   const owned = new AsyncDisposableStack()
   let oidc: OidcServer
   let tokens: TempTokens
@@ -147,7 +147,7 @@ function modelOf(alg: keyof typeof PAIRS, kid = 'main'): TokenModel {
 const goodToken = ({ header, claims, signs }: TokenModel) => tokenOf(part(header), part(claims), signs)
 
 for (const alg of ['ES256', 'RS256'] as const) {
-  describe(`a provider's key for ${alg}`, { timeout: 240_000 }, () => {
+  describe(`a provider's key for ${alg}`, () => {
     let world: Awaited<ReturnType<typeof startStatic>>
     before(async () => {
       world = await startStatic({ main: PAIRS[alg].publicKey, other: PAIRS.ES256.publicKey })
@@ -169,7 +169,7 @@ for (const alg of ['ES256', 'RS256'] as const) {
   })
 }
 
-describe('of a set of keys', { timeout: 240_000 }, () => {
+describe('of a set of keys', () => {
   const ec = PAIRS.ES256.publicKey.export({ format: 'jwk' })
   for (const [what, keys] of [
     ['one for encryption', [{ ...ec, kid: 'main', use: 'enc' }]],
@@ -196,7 +196,7 @@ describe('of a set of keys', { timeout: 240_000 }, () => {
   }
 })
 
-describe('an address of keys', { timeout: 240_000 }, () => {
+describe('an address of keys', () => {
   for (const [what, answer] of [
     ['leads elsewhere', { status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' }],
     ['answers without end', { status: 200, headers: {}, body: ' '.repeat(300_000) }],

@@ -9,6 +9,7 @@ import { SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
 import { attacksOn, part, SIGNERS, type TokenModel, tokenOf } from '../../support/access/forged-tokens.ts'
 import { openTempTokens, type TempTokens } from '../../support/access/temp-tokens.ts'
 import { callerNamed } from '../../support/access/test-caller.ts'
+import { ownProcessorMs } from '../../support/processes/processor-time.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
 const MUTATIONS = Number(process.env.MUTATED_TOKENS ?? 20_000)
@@ -68,16 +69,16 @@ function modelOf({ alg, key, publicKey }: KeyKind): TokenModel {
 
 const goodToken = ({ header, claims, signs }: TokenModel) => tokenOf(part(header), part(claims), signs)
 
-/** What the verifier said, and the time that it took, ms; of what took long the least of three times. */
+/** What the verifier said, and the processor time that it took, ms; of what took long the least of three times. */
 async function tryOut({ verifier }: TempTokens, token: string): Promise<{ error: unknown; tookMs: number }> {
   let [error, tookMs]: [unknown, number] = [undefined, Number.POSITIVE_INFINITY]
   for (let round = 0; round < 3 && tookMs > SLOWEST_MS; round += 1) {
-    const beganMs = performance.now()
+    const beganMs = ownProcessorMs()
     error = await verifier.verify(token).then(
       () => undefined,
       (thrown: unknown) => thrown,
     )
-    tookMs = Math.min(tookMs, performance.now() - beganMs)
+    tookMs = Math.min(tookMs, ownProcessorMs() - beganMs)
   }
   return { error, tookMs }
 }
@@ -92,7 +93,7 @@ function assertRefused({ error, tookMs }: { error: unknown; tookMs: number }, to
 }
 
 for (const kind of KINDS) {
-  describe(`a key of the kind ${kind.name}`, { timeout: 600_000 }, () => {
+  describe(`a key of the kind ${kind.name}`, () => {
     let tokens: TempTokens
     before(async () => {
       tokens = await openTempTokens(async (folder) => {
@@ -183,7 +184,7 @@ function splice(text: string, at: number, removed: number, added: string): strin
   return text.slice(0, at) + added + text.slice(at + removed)
 }
 
-describe('a token', { timeout: 240_000 }, () => {
+describe('a token', () => {
   const kind = KINDS[0] as KeyKind
   let folder = ''
   let tokens: TempTokens

@@ -7,7 +7,7 @@ import { connect, createServer, type SecureContextOptions, type TLSSocket } from
 import { certificateTrouble } from '../../../src/base/certificate-trouble.ts'
 import { TempAuthority } from '../../support/access/temp-authority.ts'
 
-describe('the failure of a TLS connection', { timeout: 240_000 }, () => {
+describe('the failure of a TLS connection', () => {
   const owned = new AsyncDisposableStack()
   let ca: Buffer
   let port = 0

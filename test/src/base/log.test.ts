@@ -66,7 +66,7 @@ test('lines of what is done for a request have its id and its trace, others have
   )
 })
 
-test('a line of a program that goes on does not wait for others', { timeout: 10_000 }, async (t) => {
+test('a line of a program that goes on does not wait for others', async (t) => {
   const script = `
     const { createLog } = await import(${LOG})
     createLog('test', 'info').info('test.line', { number: 1 })
@@ -79,7 +79,7 @@ test('a line of a program that goes on does not wait for others', { timeout: 10_
   assert.equal(JSON.parse(line.toString()).number, 1)
 })
 
-test('long texts are cut, those of errors too, and short ones stay', { timeout: 10_000 }, async () => {
+test('long texts are cut, those of errors too, and short ones stay', async () => {
   const script = `
     const { createLog } = await import(${LOG})
     const long = 'x'.repeat(60_000)

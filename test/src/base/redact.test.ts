@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { redacted } from '../../../src/base/redact.ts'
+import { ownProcessorMs } from '../../support/processes/processor-time.ts'
 
 const CANARY = 'c4n4ry-S3cret_value'
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl'
@@ -45,8 +46,8 @@ test('leaves all else as it is', () => {
 })
 
 test('takes a time that grows with the line alone', () => {
-  const startedMs = performance.now()
+  const before = ownProcessorMs()
   for (const piece of ['eyJ', 'eyJ.', '://', 'Bearer ', '?ticket=', '"password":"', '-----BEGIN ', '\\"'])
     redacted(piece.repeat(Math.floor(500_000 / piece.length)))
-  assert.ok(performance.now() - startedMs < 2_000)
+  assert.ok(ownProcessorMs() - before < 2_000)
 })

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { reindexStore } from '../../../appliance/recorder/reindex.ts'
+import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { startRecorder } from '../../../appliance/recorder.ts'
 import { withRecorder } from '../../../appliance/recorder-session.ts'
-import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
@@ -29,7 +29,9 @@ async function makeStore(folder: string) {
     for (const name of ['big', 'small'])
       await recorder.importCapture({ name, files: [join(folder, `${name}.pcap`)] })
   })
-  const sieves = ['big', 'small'].map((name) => join(store, 'captures', name, 'cap0', '00000001.sieve'))
+  const sieves = ['big', 'small'].map((name) =>
+    join(store, 'captures', name, 'cap0', '00000', '00000001.sieve'),
+  )
   const [big = '', small = ''] = sieves
   return { store, big, small }
 }
@@ -60,8 +62,10 @@ test('it may be ended between captures, and the recorder that runs goes on with 
     done.push(inputBytes)
     ending.abort(new Error('enough'))
   }
-  const paths = storePaths(store)
-  await assert.rejects(reindexStore({ paths, log }, { signal: ending.signal, onProgress }), /enough/)
+  {
+    await using writer = await StoreWriter.open(store)
+    await assert.rejects(reindexStore(writer, { signal: ending.signal, onProgress }), /enough/)
+  }
   assert.equal(done.length, 1)
   await using owned = new AsyncDisposableStack()
   const recorder = await startRecorder({ storePath: store, log })
@@ -83,7 +87,7 @@ test('a damaged index is named, fails the command, and keeps no other segment wi
   const { status, stderr } = reindex(store)
   assert.equal(status, 1)
   assert.match(stderr, /^reindex: 1 blocks of 2 segments have a sieve now/m)
-  assert.match(stderr, /^reindex: \S*captures\/big\/cap0\/00000001\.idx: /m)
+  assert.match(stderr, /^reindex: \S*captures\/big\/cap0\/00000\/00000001\.idx: /m)
   assert.match(stderr, /damaged segments, named above: 1 \[store-corrupt\]/)
   assert.deepEqual(await readFile(small), written)
 })

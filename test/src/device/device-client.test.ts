@@ -6,15 +6,12 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { ANSWER_BYTES_MAX, DeviceClient } from '../../../src/device/device-client.ts'
-import { CaptureListCache } from '../../../src/fleet/capture-list-cache.ts'
-import { DeviceBreaker } from '../../../src/fleet/health/device-breaker.ts'
 import {
   probeClock,
   probeOldestPacket,
   probeStatus,
   probeVersion,
 } from '../../../src/fleet/health/device-probe.ts'
-import { LargeAnswers } from '../../../src/fleet/large-answers.ts'
 import { endless, RawDevice } from '../../support/devices/raw-device.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -24,7 +21,7 @@ const QUESTION = { bytesMax: 100, signal: LIMIT.signal }
 /** What the sockets of both sides hold is sent before anybody can be cut off. */
 const SOCKETS_HOLD = 16 * 1024 * 1024
 
-describe('of an answer without end', { timeout: 240_000 }, () => {
+describe('of an answer without end', () => {
   let raw: RawDevice
   let client: DeviceClient
   let impatient: DeviceClient
@@ -99,25 +96,6 @@ describe('of an answer without end', { timeout: 240_000 }, () => {
     await raw.until(() => raw.connections === 0)
   })
 
-  test('a long list waits for its turn, and nothing more is read of it meanwhile', async () => {
-    answers(`${HEAD}{"List":[`, entry)
-    const largeAnswers = new LargeAnswers(1)
-    const place = await largeAnswers.begin('d1', LIMIT.signal)
-    const breaker = new DeviceBreaker({
-      device: client.device,
-      failuresMax: 1,
-      onOpen: () => undefined,
-      onSuspicion: () => undefined,
-    })
-    const reading = { bytesMax: 100_000_000, entriesMax: 1_000_000, largeAnswers }
-    const waiting = new CaptureListCache(client, breaker, { timeoutMs: 1_000, reading })
-    await assert.rejects(waiting.get(0, LIMIT.signal), { code: 'device-timeout' })
-    assert.deepEqual([largeAnswers.reading, largeAnswers.waiting], [1, 0])
-    assert.ok(raw.writtenBytes < SOCKETS_HOLD, `${raw.writtenBytes} bytes were taken`)
-    place[Symbol.dispose]()
-    assert.equal(largeAnswers.reading, 0)
-  })
-
   test('no more interim answers are taken than a head has bytes', async () => {
     raw.answer = { writes: endless('HTTP/1.1 102 Wait\r\nA: b\r\n\r\n'.repeat(1_000)) }
     await assert.rejects(client.getText('/x', QUESTION), { code: 'device-protocol' })
@@ -156,7 +134,7 @@ describe('of an answer without end', { timeout: 240_000 }, () => {
   })
 })
 
-describe('the connections of questions', { timeout: 240_000 }, () => {
+describe('the connections of questions', () => {
   /** `seen` has the number of the connection and the request line of each request. */
   async function stage(answer: (socket: Socket, request: number) => void) {
     const seen: string[] = []
@@ -227,17 +205,14 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     const greedy = Array.from({ length: 200 }, () => ask('ann'))
     const asked = [...greedy, ask('bob')]
     for (const each of asked) each.catch(() => undefined)
-    await eventually(() => seen.length === 128, { limitMs: 10_000, message: 'all places are taken' })
+    await eventually(() => seen.length === 128, { message: 'all places are taken' })
     sockets[0]?.write(OK)
-    await eventually(() => seen.length === 129, { limitMs: 5_000, message: 'the next one is served' })
+    await eventually(() => seen.length === 129, { message: 'the next one is served' })
     assert.equal(seen.at(-1), '0 GET /bob')
     leaving.abort(new Error('nobody waits'))
     const ends = await Promise.allSettled(asked)
     assert.equal(ends.filter(({ status }) => status === 'rejected').length, 200)
-    await eventually(() => sockets.every(({ destroyed }) => destroyed), {
-      limitMs: 5_000,
-      message: 'no connection is left',
-    })
+    await eventually(() => sockets.every(({ destroyed }) => destroyed), { message: 'no connection is left' })
   })
 
   test('carry nothing to a device that has vanished, save what was asked before', async () => {
@@ -250,7 +225,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     const running = client.getText('/change', change)
     assert.equal(await running, 'ok')
     const open = client.getText('/open', change)
-    await eventually(() => seen.length === 3, { limitMs: 5_000, message: 'it has asked' })
+    await eventually(() => seen.length === 3, { message: 'it has asked' })
     client.device.vanishedAt = new Date('2026-10-01T12:00:00Z')
     const refusal = {
       code: 'device-unreachable',
@@ -263,7 +238,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     assert.equal(await open, 'ok')
     client.device.vanishedAt = undefined
     const again = client.getText('/again', QUESTION)
-    await eventually(() => seen.length === 4, { limitMs: 5_000, message: 'it has asked again' })
+    await eventually(() => seen.length === 4, { message: 'it has asked again' })
     sockets[3]?.write(OK)
     assert.equal(await again, 'ok')
     assert.deepEqual(seen, ['0 GET /kept', '1 GET /change', '2 GET /open', '3 GET /again'])
@@ -275,7 +250,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     const asked = client.openLive('/late', { caller: 'x', silenceMs: 5_000, signal: LIMIT.signal })
     client.device.vanishedAt = new Date()
     await assert.rejects(asked, { code: 'device-unreachable', message: /has told of it no more/ })
-    await eventually(() => sockets[0]?.destroyed === true, { limitMs: 5_000, message: 'it is closed' })
+    await eventually(() => sockets[0]?.destroyed === true, { message: 'it is closed' })
     assert.deepEqual(seen, [])
   })
 
@@ -283,7 +258,7 @@ describe('the connections of questions', { timeout: 240_000 }, () => {
     using stand = await stage(() => undefined)
     const { client, seen } = stand
     const asked = client.getText('/x', QUESTION)
-    await eventually(() => seen.length === 1, { limitMs: 5_000, message: 'it has asked' })
+    await eventually(() => seen.length === 1, { message: 'it has asked' })
     client.close()
     await assert.rejects(asked, { code: 'draining' })
     await assert.rejects(client.getText('/x', QUESTION), { code: 'draining' })

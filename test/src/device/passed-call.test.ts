@@ -97,7 +97,7 @@ const bodyOf = async (url: string) => String((await httpGet(url)).body)
 const codesOf = (failures: readonly unknown[]) =>
   failures.map((error) => (error instanceof CapfleetError ? error.code : String(error)))
 
-describe('a kept connection', { timeout: 240_000 }, () => {
+describe('a kept connection', () => {
   for (const [how, close] of [
     ['closes', (socket: Socket) => socket.destroy()],
     ['resets', (socket: Socket) => socket.resetAndDestroy()],
@@ -237,7 +237,7 @@ test('interim answers are left out, and endless ones are a failure', () =>
     assert.deepEqual(codesOf(failures), ['device-protocol'])
   }))
 
-test('a device is read no faster than the client reads', { timeout: 20_000 }, () =>
+test('a device is read no faster than the client reads', () =>
   onStage(async ({ device, url }) => {
     const bodyBytes = 256 * 1024 * 1024
     const piece = Buffer.alloc(64 * 1024)
@@ -254,13 +254,9 @@ test('a device is read no faster than the client reads', { timeout: 20_000 }, ()
     using open = await httpOpen(url)
     open.response.pause()
     // The time-out for a device that sends nothing ends what a client has stopped to take.
-    await eventually(() => device.sockets[0]?.destroyed === true, {
-      limitMs: 10_000,
-      message: 'the call has ended',
-    })
+    await eventually(() => device.sockets[0]?.destroyed === true, { message: 'the call has ended' })
     assert.ok(writtenBytes < bodyBytes / 4, `${writtenBytes} bytes were taken`)
-  }, SHORT_MS),
-)
+  }, SHORT_MS))
 
 test('a device behind TLS is asked when its certificate is vouched for, else not', async () => {
   await using certificate = await createTempCertificate()

@@ -155,7 +155,7 @@ describe('encode', () => {
     }
     const encoded = encode(endless(), 'zstd_fast')
     await encoded.next()
-    await eventually(() => taken > 12_000_000, { limitMs: 10_000, message: 'all room is filled' })
+    await eventually(() => taken > 12_000_000, { message: 'all room is filled' })
     await setImmediate()
     // REFERENCE.md, "Sizing": what a merge holds by four threads, the most that work on one.
     assert.ok(taken < 82_000_000, `${taken} bytes were taken`)
@@ -179,7 +179,6 @@ describe('encode', () => {
   test('from the ninth on, merges at a time take little', async () => {
     const { counts, stalled } = await stallNine('zstd_fast')
     await eventually(() => counts.slice(0, 8).every(({ taken }) => taken > 12), {
-      limitMs: 10_000,
       message: 'the first eight have filled their room',
     })
     // What waits to be compressed, what is compressed, what is held, and the chunk that finds no room.

@@ -14,7 +14,7 @@ import { type FrontRelay, type RelayFront, startRelayFront } from '../../support
 const COMPLETE = '0\r\nCapfleet-Complete: 1\r\n\r\n'
 const ROUNDS = 150
 
-describe('a relay that goes on behind what was sent', { timeout: 240_000 }, () => {
+describe('a relay that goes on behind what was sent', () => {
   let device: RawDevice
   let front: RelayFront
   let begin = Promise.withResolvers<FrontRelay>()
@@ -26,10 +26,7 @@ describe('a relay that goes on behind what was sent', { timeout: 240_000 }, () =
   after(async () => {
     await front[Symbol.asyncDispose]()
     await device[Symbol.asyncDispose]()
-    await eventually(() => READ_BUFFERS.takenBytes === 0, {
-      limitMs: 10_000,
-      message: 'all buffers are back',
-    })
+    await eventually(() => READ_BUFFERS.takenBytes === 0, { message: 'all buffers are back' })
   })
 
   interface Answer {
@@ -110,7 +107,7 @@ describe('a relay that goes on behind what was sent', { timeout: 240_000 }, () =
     for (const answer of answers) {
       await Promise.race([device.until(() => device.isHanging), asked])
       const reaches = () => sentBytes() >= dataEnd
-      await eventually(reaches, { limitMs: 5_000, message: `${dataEnd} bytes were sent` })
+      await eventually(reaches, { message: `${dataEnd} bytes were sent` })
       body.park()
       await device.until(() => device.connections === 0)
       device.isHanging = false

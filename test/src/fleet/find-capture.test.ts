@@ -1,31 +1,47 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
-import type { CaptureList } from '../../../src/fleet/capture-lists.ts'
-import { findCapture } from '../../../src/fleet/find-capture.ts'
+import { holderOf, holderUnknown } from '../../../src/fleet/find-capture.ts'
 
-const listOf = (device: string, ...names: readonly string[]): CaptureList =>
-  ({ device, captures: names.map((name) => ({ name, startNs: 1n, endNs: 2n })) }) as unknown as CaptureList
-const LISTS = [
-  listOf('d0', 'trade_20261120_0930', 'lab_20261120_0930'),
-  listOf('d1', 'lab_20261121_0930', 'lab_20261121_0930_2'),
-]
-const DOWN = new CapfleetError('device-unreachable', 'device d2 does not answer')
-const find = (name: string, unreachable: readonly { device: string; error: CapfleetError }[] = []) =>
-  findCapture(name, { lists: LISTS, unreachable })
+const none = { device: 'd9', match: 'none' } as const
 
-test('a full name, or the base name that one device alone has captures of', () => {
-  assert.equal(find('lab_20261121_0930'), 'd1')
-  assert.equal(find('trade'), 'd0')
+test('a full name comes before a base name', () => {
+  assert.equal(
+    holderOf('lab', [none, { device: 'd0', match: 'base' }, { device: 'd1', match: 'full' }]),
+    'd1',
+  )
+  assert.equal(holderOf('lab', [none, { device: 'd0', match: 'base' }]), 'd0')
+  assert.equal(holderOf('lab', [none]), undefined)
 })
 
-test('a base name on several devices is ambiguous', () => {
-  assert.throws(() => find('lab'), { code: 'ambiguous-capture', message: /d0, d1/ })
+test('a name on several devices is ambiguous', () => {
+  for (const match of ['full', 'base'] as const)
+    assert.throws(
+      () =>
+        holderOf('lab', [
+          { device: 'd0', match },
+          { device: 'd1', match },
+        ]),
+      { code: 'ambiguous-capture', message: /d0, d1/ },
+    )
 })
 
-test('a capture that no device has is unknown, unless a device could not be asked: it may have it', () => {
-  assert.throws(() => find('tade_20261120_0930'), { code: 'unknown-capture' })
-  const unreachable = [{ device: 'd2', error: DOWN }]
-  assert.throws(() => find('tade_20261120_0930', unreachable), DOWN)
-  assert.equal(find('trade', unreachable), 'd0', 'what is found needs no other device')
+test('what is unknown is said of the devices that did not answer, and of no other', () => {
+  const failureOf = (device: string) => ({
+    device,
+    error: new CapfleetError('device-timeout', `device ${device} did not answer within 3 s`),
+  })
+  const one = holderUnknown('lab', [failureOf('d2')])
+  assert.deepEqual(
+    [one.code, one.message, one.details.members?.devices],
+    [
+      'device-timeout',
+      'no device that answered has a capture lab; whether d2 has it is unknown: device d2 did not answer within 3 s',
+      ['d2'],
+    ],
+  )
+  const names = Array.from({ length: 20 }, (_, index) => `d${index}`)
+  const many = holderUnknown('lab', names.map(failureOf))
+  assert.match(many.message, /whether d0, d1, d2, d3, d4, d5, d6, d7 and 12 more have it is unknown/)
+  assert.deepEqual(many.details.members?.devices, names)
 })

@@ -16,7 +16,7 @@ import { DEVICE_PASSWORD } from '../../support/suite-secrets.ts'
 const PROBE_MS = 100
 const SECOND_NS = 1_000_000_000n
 
-describe('the fleet', { timeout: 240_000 }, () => {
+describe('the fleet', () => {
   let fakes: FakeDevice[]
   let fleet: Fleet
   let options: FleetOptions
@@ -29,9 +29,10 @@ describe('the fleet', { timeout: 240_000 }, () => {
       void logged.push(`${event} ${fields?.device}`)
     const log: Log = { debug: record, info: record, warn: record, error: record }
     options = {
-      connectTimeoutMs: 5_000,
-      idleTimeoutMs: 5_000,
-      probeTimeoutMs: 5_000,
+      connectTimeoutMs: 60_000,
+      idleTimeoutMs: 60_000,
+      probeTimeoutMs: 60_000,
+      listTimeoutMs: 60_000,
       probeIntervalMs: PROBE_MS,
       failuresMax: 3,
       lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
@@ -83,8 +84,9 @@ describe('the fleet', { timeout: 240_000 }, () => {
       other: { StoreSize: 100_000_000_000, unavailable: ['UptimeHour'] },
     })
     await probed()
-    await eventually(() => reportOf('d0').status !== undefined, { limitMs: 5_000, message: 'the status' })
+    await eventually(() => reportOf('d0').status !== undefined, { message: 'the status' })
     assert.deepEqual(reportOf('d0').status, {
+      serial: undefined,
       readers: undefined,
       ptp: undefined,
       capture: { state: 'running', name: 'lab', gbps: 1.5, mpps: undefined, drops: undefined },
@@ -103,7 +105,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
           const told = (await metrics.text()).match(/^capfleet_device_capture_failing\S* \d$/gm) ?? []
           return isDeepStrictEqual(told, failing)
         },
-        { limitMs: 5_000, message: `the capture of d0 is ${state}` },
+        { message: `the capture of d0 is ${state}` },
       )
     }
     await becomes('error', ['capfleet_device_capture_failing{device="d0"} 1'])
@@ -116,7 +118,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     const device = await FakeDevice.start('d9', Buffer.alloc(24))
     try {
       patient.replace([asDevice(device)])
-      await eventually(() => device.probes.length >= 10, { limitMs: 10_000, message: 'three probes' })
+      await eventually(() => device.probes.length >= 10, { message: 'three probes' })
       // The first probe asks two questions at the same time.
       assert.equal(device.connections, 2)
     } finally {
@@ -128,15 +130,9 @@ describe('the fleet', { timeout: 240_000 }, () => {
     for (const aheadNs of [0n, 3_600_000_000_000n, -250_000_000n]) {
       first().clockAheadNs = aheadNs
       const since = first().probes.length
-      await eventually(() => first().probes.length >= since + 8, {
-        limitMs: 5_000,
-        message: 'two more probes',
-      })
+      await eventually(() => first().probes.length >= since + 8, { message: 'two more probes' })
       const errorNs = () => fleet.clockOf('d0')?.errorNs ?? SECOND_NS
-      await eventually(() => errorNs() < SECOND_NS / 2n, {
-        limitMs: 5_000,
-        message: 'a bound that says much',
-      })
+      await eventually(() => errorNs() < SECOND_NS / 2n, { message: 'a bound that says much' })
       const clock = fleet.clockOf('d0')
       assert.ok(clock !== undefined)
       const off = clock.offsetNs - aheadNs
@@ -151,7 +147,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     const { port } = first()
     const cameAt = reportOf('d0').since
     await first().kill()
-    await eventually(() => reportOf('d0').reachable === false, { limitMs: 5_000, message: 'd0 is down' })
+    await eventually(() => reportOf('d0').reachable === false, { message: 'd0 is down' })
     const down = reportOf('d0')
     assert.deepEqual(
       [down.error?.code, down.version, down.status?.readers],
@@ -160,7 +156,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     assert.ok(down.since !== undefined && cameAt !== undefined && down.since >= cameAt)
     assert.equal(reportOf('d1').reachable, true)
     fakes[0] = await FakeDevice.start('d0', Buffer.alloc(24), port)
-    await eventually(() => reportOf('d0').reachable === true, { limitMs: 5_000, message: 'd0 is up' })
+    await eventually(() => reportOf('d0').reachable === true, { message: 'd0 is up' })
     assert.deepEqual(
       logged.filter((line) => /^device\.(up|down) d0/.test(line)),
       ['device.up d0', 'device.down d0', 'device.up d0'],
@@ -171,9 +167,9 @@ describe('the fleet', { timeout: 240_000 }, () => {
     await using impatient = new Fleet({ ...options, probeTimeoutMs: 300 })
     impatient.replace(fakes.map(asDevice))
     const { health } = impatient.get('d0')
-    await eventually(() => health.report.reachable === true, { limitMs: 5_000, message: 'd0 is up' })
+    await eventually(() => health.report.reachable === true, { message: 'd0 is up' })
     first().behaviour = { silent: true }
-    await eventually(() => health.report.error !== undefined, { limitMs: 5_000, message: 'd0 is down' })
+    await eventually(() => health.report.error !== undefined, { message: 'd0 is down' })
     assert.deepEqual([health.report.reachable, health.report.error?.code], [false, 'device-timeout'])
   })
 
@@ -196,7 +192,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     const failure = new CapfleetError('device-timeout', 'no byte', { members: { devices: ['d0', 'gone'] } })
     for (let count = 0; count < 1_000; count += 1) slow.suspect(failure)
     assert.equal(slow.get('d0').breaker.state, 'closed')
-    await eventually(() => first().probes.length > probes, { limitMs: 5_000, message: 'd0 is probed' })
+    await eventually(() => first().probes.length > probes, { message: 'd0 is probed' })
     await first().kill()
     // As long as somebody needs it, which is what calls that fail tell, it is found dead without a timer.
     await eventually(
@@ -204,7 +200,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
         slow.suspect(failure)
         return slow.get('d0').breaker.state === 'open'
       },
-      { limitMs: 10_000, message: 'd0 is given up' },
+      { message: 'd0 is given up' },
     )
     assert.equal(slow.get('d1').breaker.state, 'closed')
   })
@@ -212,10 +208,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
   test('a device that is down opens its breaker by its probes alone', async () => {
     await probed()
     await first().kill()
-    await eventually(() => fleet.get('d0').breaker.state === 'open', {
-      limitMs: 5_000,
-      message: 'd0 is open',
-    })
+    await eventually(() => fleet.get('d0').breaker.state === 'open', { message: 'd0 is open' })
   })
 
   test('keeps what stays the same, replaces what changed, forgets what went', async () => {
@@ -258,7 +251,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     fleet.replace([asDevice(d1)])
     await health.close()
     const [gone, stays] = [d0.probes.length, d1.probes.length]
-    await eventually(() => d1.probes.length >= stays + 8, { limitMs: 5_000, message: 'd1 is probed twice' })
+    await eventually(() => d1.probes.length >= stays + 8, { message: 'd1 is probed twice' })
     assert.equal(d0.probes.length, gone)
     const options = { bytesMax: 1_000, signal: new AbortController().signal }
     const answer = (await client.getJson('/stream/list', options)) as { List: unknown }
@@ -280,7 +273,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     const vanished = d0.vanished(new Date())
     assert.deepEqual(slow.replace([vanished, d1]), { added: [], changed: [], removed: [] })
     assert.equal(slow.get('d0'), member)
-    await eventually(() => heard.length === 1, { limitMs: 5_000, message: 'it is down' })
+    await eventually(() => heard.length === 1, { message: 'it is down' })
     const { report } = member.health
     assert.match(report.error?.message ?? '', /^device d0 is not asked: its directory has told of it no more/)
     assert.deepEqual(
@@ -288,10 +281,11 @@ describe('the fleet', { timeout: 240_000 }, () => {
       [false, probedAt, '1.2.3', undefined, 'open'],
     )
     await assert.rejects(slow.readersOf('d0'), { code: 'device-unreachable' })
-    await assert.rejects(member.captures.get(0, new AbortController().signal), { code: 'device-unreachable' })
+    const asking = { maxAgeMs: 0, signal: new AbortController().signal }
+    await assert.rejects(member.captures.holding('lab', asking), { code: 'device-unreachable' })
     assert.deepEqual(asked(), before)
     slow.replace([asDevice(first()), d1])
-    await eventually(() => heard.length === 2, { limitMs: 5_000, message: 'it is up' })
+    await eventually(() => heard.length === 2, { message: 'it is up' })
     assert.deepEqual([heard, member.breaker.state], [[false, true], 'closed'])
     assert.equal(await slow.readersOf('d0'), 0)
   })
@@ -300,10 +294,7 @@ describe('the fleet', { timeout: 240_000 }, () => {
     const metrics = new Metrics()
     publishFleet(fleet, metrics)
     await probed()
-    await eventually(() => fleet.clockOf('d0') !== undefined, {
-      limitMs: 5_000,
-      message: 'the clock is known',
-    })
+    await eventually(() => fleet.clockOf('d0') !== undefined, { message: 'the clock is known' })
     const text = await metrics.text()
     for (const line of [
       /^capfleet_device_up\{device="d0"\} 1$/m,
@@ -318,46 +309,6 @@ describe('the fleet', { timeout: 240_000 }, () => {
       assert.match(text, line)
     fleet.replace([])
     assert.doesNotMatch(await metrics.text(), /^capfleet_device_\w+\{/m)
-  })
-
-  test('one list answers all who ask at the same time, and whoever leaves takes nobody along', async () => {
-    const { captures } = fleet.get('d0')
-    first().captures = [{ StreamName: 'lab' }]
-    const leaving = new AbortController()
-    const staying = new AbortController().signal
-    const left = captures.get(1_000, leaving.signal)
-    const all = Array.from({ length: 100 }, () => captures.get(1_000, staying))
-    leaving.abort(new CapfleetError('draining', 'gone'))
-    await assert.rejects(left, { code: 'draining' })
-    for (const list of await Promise.all(all)) assert.equal(list[0]?.name, 'lab')
-    assert.equal(first().requests.length, 1)
-    await captures.get(0, staying)
-    captures.forget()
-    await captures.get(1_000, staying)
-    assert.equal(first().requests.length, 3)
-  })
-
-  test('however many ask for a list that is as new as their question, two are read, one after the other', async () => {
-    const { captures } = fleet.get('d0')
-    const { signal } = new AbortController()
-    first().captures = [{ StreamName: 'old' }]
-    const early = captures.get(0, signal)
-    // Those that come later must see what changes now.
-    await first().until(() => first().requests.length === 1)
-    first().captures = [{ StreamName: 'new' }]
-    const late = await Promise.all(Array.from({ length: 100 }, () => captures.get(0, signal)))
-    for (const list of late) assert.equal(list[0]?.name, 'new')
-    await early
-    assert.equal(first().requests.length, 2)
-  })
-
-  test('a list that failed is not kept', async () => {
-    const { captures } = fleet.get('d0')
-    const { signal } = new AbortController()
-    first().behaviour = { body: Buffer.from('<html>') }
-    await assert.rejects(captures.get(60_000, signal), { code: 'device-protocol' })
-    first().behaviour = {}
-    assert.deepEqual(await captures.get(60_000, signal), [])
   })
 })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { isSelected, selectDevices } from '../../../src/fleet/select-devices.ts'
+import { ownProcessorMs } from '../../support/processes/processor-time.ts'
 
 const FLEET = [
   { name: 'nyc1', site: 'us' },
@@ -61,10 +62,10 @@ for (const selection of ['', ' ', ',', ' , ,']) {
 }
 
 test('a hostile glob costs no time', () => {
-  const startedMs = performance.now()
+  const before = ownProcessorMs()
   const fleet = [{ name: 'a'.repeat(60), site: undefined }]
   assert.throws(() => selectDevices(fleet, `${'*a'.repeat(3_000)}b`))
-  assert.ok(performance.now() - startedMs < 2_000)
+  assert.ok(ownProcessorMs() - before < 2_000)
 })
 
 test('a selection that is longer than anybody needs is refused before anything is compared', () => {

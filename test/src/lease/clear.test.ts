@@ -7,7 +7,7 @@ import { LEASE_TIMINGS } from '../../../src/lease/lease-timings.ts'
 import { LEASE_PREFIX } from '../../support/lease/lease-user.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 
-describe('suspects of a device', { timeout: 240_000 }, () => {
+describe('suspects of a device', () => {
   let redis: TempRedis
   let client: Redis
   let mine: LeaseScripts

@@ -41,7 +41,7 @@ async function waitsOfOthers(
   return waits.sort((a, b) => a - b)
 }
 
-describe('fairness', { timeout: 240_000 }, () => {
+describe('fairness', () => {
   let redis: TempRedis
   let scheduler: LeaseScheduler
   before(async () => {

@@ -20,9 +20,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 const PROGRAM = new URL('../../support/lease/lease-program.ts', import.meta.url)
 
-test('a grant that a paused replica did not see waits again, for the device tells only how many stream', {
-  timeout: 60_000,
-}, async (t) => {
+test('a grant that a paused replica did not see waits again, for the device tells only how many stream', async (t) => {
   await using redis = await TempRedis.create()
   await redis.settle(LEASE_PREFIX)
   const client = new Redis(redis.url)
@@ -51,7 +49,7 @@ test('a grant that a paused replica did not see waits again, for the device tell
   await untilUse(redis, other, { device: 'a', used: 2, waiting: 1 })
   paused.kill('SIGSTOP')
   const isPaused = async () => / T /.test(await readFile(`/proc/${paused.pid}/stat`, 'utf8'))
-  await eventually(isPaused, { limitMs: 5_000, message: 'the replica is paused' })
+  await eventually(isPaused, { message: 'the replica is paused' })
   await giveBack(neighbour)
   const [, attempt] = ((await client.hget(`{${LEASE_PREFIX}}:r`, 'second')) ?? '').split(' ')
   assert.equal(await stateOf('second'), 'streaming')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nearestNames } from '../../../src/query/nearest-names.ts'
+import { ownProcessorMs } from '../../support/processes/processor-time.ts'
 
 test('gives the nearest names, best first', () => {
   assert.deepEqual(nearestNames('nyc2', ['london1', 'nyc1', 'nyc12', 'tokyo1']), ['nyc1', 'nyc12'])
@@ -21,8 +22,8 @@ test('gives nothing when nothing is near', () => {
 
 test('stays quick for 10,000 names and a long text', () => {
   const names = Array.from({ length: 10_000 }, (_, index) => `capture_${index}_20261120_0900`)
-  const startedMs = performance.now()
+  const before = ownProcessorMs()
   nearestNames('captura_77777_20261120_0900'.repeat(400), names)
   nearestNames('captura_77777_20261120_0900', names)
-  assert.ok(performance.now() - startedMs < 2_000)
+  assert.ok(ownProcessorMs() - before < 2_000)
 })

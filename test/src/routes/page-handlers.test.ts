@@ -37,7 +37,7 @@ async function serve(folder: string, owner: AsyncDisposableStack): Promise<strin
   return server.url
 }
 
-describe('the page', { timeout: 240_000 }, () => {
+describe('the page', () => {
   const owned = new AsyncDisposableStack()
   let url = ''
   before(async () => {

@@ -34,7 +34,7 @@ function receipt(id: string, status: StoredReceipt['status'], user = 'analyst'):
 }
 
 async function untilWritten(store: ReceiptStore): Promise<void> {
-  await eventually(() => store.pending === 0, { limitMs: 10_000, message: 'all receipts are in Redis' })
+  await eventually(() => store.pending === 0, { message: 'all receipts are in Redis' })
 }
 
 test('is found by another gateway, and goes after a day', async () => {
@@ -170,11 +170,10 @@ test('a running download stays streaming for others; without its gateway it is t
     asked += 1
     return receipt('running', 'streaming')
   })
-  await eventually(() => asked > 6, { limitMs: 5_000, message: 'the receipt is brought up to date' })
+  await eventually(() => asked > 6, { message: 'the receipt is brought up to date' })
   assert.equal((await other.find('running'))?.status, 'streaming')
   await store[Symbol.asyncDispose]()
   await eventually(async () => (await other.find('running'))?.status === 'failed', {
-    limitMs: 5_000,
     message: 'the loss of the gateway shows',
   })
   assert.equal((await other.find('running'))?.error?.code, 'replica-lost')

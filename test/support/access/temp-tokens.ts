@@ -4,11 +4,13 @@ import { putUser } from '../../../src/auth/edit-users-file.ts'
 import type { UsersFile } from '../../../src/auth/users-file.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
+import type { SharedTime } from '../../../src/base/shared-time.ts'
 import { gatewayConfigSchema } from '../../../src/gateway-config.ts'
 import { type OpenedTokens, openTokens } from '../../../src/open-tokens.ts'
 import { TempRedis } from '../processes/temp-redis.ts'
 import { USER_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
+import { TRUSTED_TIME } from '../trusted-time.ts'
 import { loadUsers } from './loaded-users.ts'
 
 export interface TempTokens extends OpenedTokens, AsyncDisposable {
@@ -23,6 +25,7 @@ export interface TempTokens extends OpenedTokens, AsyncDisposable {
 export async function openTempTokens(
   fill: (folder: string) => Promise<void>,
   auth: object = {},
+  clock: SharedTime = TRUSTED_TIME,
 ): Promise<TempTokens> {
   await using opening = new AsyncDisposableStack()
   const redis = opening.use(await TempRedis.create())
@@ -42,7 +45,7 @@ export async function openTempTokens(
     devices: [{ name: 'a', url: 'http://127.0.0.1', user: 'u', password: { env: 'X' } }],
     auth: { users: usersPath, tokens: { keys: folder }, ...auth },
   })
-  const opened = await openTokens(config, { users, redis: { url: redis.url }, metrics, log }, opening)
+  const opened = await openTokens(config, { users, redis: { url: redis.url }, clock, metrics, log }, opening)
   const owned = opening.move()
   return { ...opened, users, usersPath, metrics, logged, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

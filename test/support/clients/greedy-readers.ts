@@ -37,7 +37,7 @@ export class GreedyReaders implements AsyncDisposable {
   static async start(options: GreedyReadersOptions): Promise<GreedyReaders> {
     const readers = new GreedyReaders(options)
     const everyOne = (): boolean => readers.#failures.length > 0 || readers.#done.every((count) => count > 0)
-    await eventually(everyOne, { limitMs: 60_000, message: 'every client has downloaded' })
+    await eventually(everyOne, { message: 'every client has downloaded' })
     return readers
   }
 

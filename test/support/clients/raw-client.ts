@@ -1,6 +1,7 @@
 /** A client on a raw socket: sends what it is told to, and reads answers as bytes. */
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
+import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 export interface RawAnswer {
   readonly status: number
@@ -17,13 +18,13 @@ export async function connectTo(url: string): Promise<Socket> {
   return socket
 }
 
-/** Sends all at once and reads until the server closes or `limitMs` have passed. */
-export async function rawExchange(url: string, text: string | Buffer, limitMs: number): Promise<Buffer> {
+/** Sends all at once and reads until the server closes. */
+export async function rawExchange(url: string, text: string | Buffer): Promise<Buffer> {
   const socket = await connectTo(url)
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
   socket.write(text)
-  const timer = setTimeout(() => socket.destroy(), limitMs)
+  const timer = setTimeout(() => socket.destroy(), WAIT_LIMIT_MS)
   await once(socket, 'close')
   clearTimeout(timer)
   return Buffer.concat(chunks)

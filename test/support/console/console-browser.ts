@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
 
@@ -45,6 +46,7 @@ export class ConsoleBrowser implements AsyncDisposable {
   /** A browser of its own, as somebody else's. */
   async open(url: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<OpenPage> {
     const context = await this.#browser.newContext({ acceptDownloads: true, ...options })
+    context.setDefaultTimeout(WAIT_LIMIT_MS)
     const page = await context.newPage()
     const faults: string[] = []
     const host = new URL(url).host

@@ -12,7 +12,6 @@ import type { ConsoleStand } from './console-stand.ts'
 const CUT_AFTER_BYTES = 400_000
 const SLOW_BYTES_PER_SECOND = 100_000
 const PCAP_HEADER_BYTES = 24
-const LIMIT_MS = 20_000
 
 export function testDownloadsAndExports(stand: () => ConsoleStand): void {
   test('a download that broke off goes on where it was cut', async () => {
@@ -61,11 +60,11 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     await order.click()
     await page.getByRole('link', { name: 'Export ordered' }).click()
     const row = page.locator('tr.marked')
-    await row.locator('.state-partial').waitFor({ timeout: LIMIT_MS })
+    await row.locator('.state-partial').waitFor()
     assert.match(await row.innerText(), /Missing: west/)
     line.isDown = false
     await row.getByRole('button', { name: 'Fetch what is missing' }).click()
-    await row.locator('.state-complete').waitFor({ timeout: LIMIT_MS })
+    await row.locator('.state-complete').waitFor()
     const { bytes } = await saved(page, () => row.getByRole('link', { name: /^File/ }).click())
     assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
   })
@@ -82,7 +81,7 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     await page.getByRole('link', { name: 'Export ordered' }).click()
     await asked
     line.bytesPerSecond = undefined
-    await page.locator('tr.marked .state-complete').waitFor({ timeout: LIMIT_MS })
+    await page.locator('tr.marked .state-complete').waitFor()
     await page.unroute('**/v1/exports/*/events')
   })
 
@@ -137,7 +136,7 @@ export function testControl(stand: () => ConsoleStand): void {
     await page.locator('tr', { hasText: 'made by a click' }).getByRole('button', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await page.locator('tr', { hasText: 'made by a click' }).waitFor({ state: 'detached' })
-    await eventually(async () => (await status()) === 401, { limitMs: LIMIT_MS, message: 'it is refused' })
+    await eventually(async () => (await status()) === 401, { message: 'it is refused' })
   })
 }
 

@@ -8,7 +8,6 @@ import { type OpenPage, settled, show, signIn } from './console-browser.ts'
 import type { ConsoleStand } from './console-stand.ts'
 import { MARKUP, plantFailures, plantMarkup } from './planted-answers.ts'
 
-const SHOWN_MS = 10_000
 const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access']
 /** Its answer has no text of others while nobody streams. */
 const WITHOUT_TEXT = new Set(['queue'])
@@ -49,7 +48,7 @@ async function shownIn(page: Page, view: string, text: string): Promise<void> {
   const texts = page.locator('main').getByText(text).filter({ visible: true })
   await texts
     .first()
-    .waitFor({ timeout: SHOWN_MS })
+    .waitFor()
     .catch((cause: Error) => assert.fail(`${view} does not show ${text}: ${cause.message}`))
 }
 

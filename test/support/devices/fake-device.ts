@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
+import { inListOrder, LIST_PARAMETERS_HEADER, listedPart } from './listed-part.ts'
 
 /** What a simulated device does with the next requests; each member is a fault or a pace. */
 export interface FakeBehaviour {
@@ -33,6 +34,12 @@ export interface FakeBehaviour {
   readonly cannotSkip?: boolean
   /** Takes no HEAD of a download. */
   readonly knowsNoHead?: boolean
+  /** Sends so many bytes of the answer to a control call, then nothing more. */
+  readonly stopsAfterBytes?: number
+  /** Gives parts of its list, as an appliance; else it sends all of it, whatever the parameters. */
+  readonly givesParts?: boolean
+  /** Refuses a list with parameters. */
+  readonly refusesParts?: boolean
   /** Sends the query of a control call back in a header, however long it is. */
   readonly echoesQuery?: boolean
 }
@@ -150,7 +157,15 @@ export class FakeDevice implements AsyncDisposable {
   }
 
   #control(path: string, query: string, res: ServerResponse): void {
-    const { dieAfterBytes, withLength, body } = this.behaviour
+    const { dieAfterBytes, stopsAfterBytes, withLength, body, givesParts, refusesParts } = this.behaviour
+    if (refusesParts && path === '/stream/list' && query !== '') {
+      this.#problem(res, 400, { code: 'odd', detail: 'no parameters here' })
+      return
+    }
+    if (givesParts && path === '/stream/list') res.setHeaders(new Headers(LIST_PARAMETERS_HEADER))
+    const captures = givesParts
+      ? listedPart(inListOrder(this.captures), new URLSearchParams(query))
+      : this.captures
     const bodies: Record<string, unknown> = {
       '/api/v1/system/version': { version: '1.2.3', device: this.name, build: '' },
       '/api/v1/system/status': {
@@ -158,7 +173,7 @@ export class FakeDevice implements AsyncDisposable {
         ptp: { GMSync: true, GMOffset: 12.5 },
       },
       '/sysmaster/stats_summary': { packets_oldest_ts: String(this.oldestPacketNs) },
-      '/stream/list': { Path: '/capture/', StreamList: true, List: this.captures },
+      '/stream/list': { Path: '/capture/', StreamList: true, List: captures },
       ...Object.fromEntries(this.answers),
     }
     if (path === '/api/v1/system/time_current' && body === undefined) {
@@ -174,6 +189,10 @@ export class FakeDevice implements AsyncDisposable {
     res.setHeader('Set-Cookie', 'session=1')
     if (this.behaviour.echoesQuery) res.setHeader('Capfleet-Ignored', query)
     if (withLength) res.setHeader('Content-Length', answer.length)
+    if (stopsAfterBytes !== undefined) {
+      res.write(answer.subarray(0, stopsAfterBytes))
+      return
+    }
     if (dieAfterBytes === undefined) {
       res.end(answer)
       return

@@ -10,6 +10,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
+import { LIST_PARAMETERS_HEADER, listedPart } from './listed-part.ts'
 import { SIMULATED_BEGIN_NS, type SimulatedCapture, simulatedCapture } from './simulated-capture.ts'
 
 export const SIMULATED_USER = 'gateway'
@@ -23,6 +24,8 @@ export interface SimulatedDeviceOptions {
   readonly tickMs: number
   /** How many captures its list has. Default: none. */
   readonly captures?: number
+  /** Whether it sends its whole list whatever it is asked, unlike an appliance. */
+  readonly sendsWholeLists?: boolean
   /** Told as cat_EnableCnt instead of the truth: a planted fault. */
   readonly claimedReaders?: number | undefined
   /**
@@ -38,6 +41,20 @@ export interface FifthReader {
   readonly atMs: number
 }
 
+/** What its list says of a capture. Those of the same number began together on all devices. */
+export function simulatedListItem(device: string, number: number): Readonly<Record<string, string>> {
+  return {
+    StreamName: `${device}_${number}`,
+    StartTS: String(SIMULATED_BEGIN_NS + BigInt(number) * 1_000_000_000n),
+    EndTS: String(SIMULATED_BEGIN_NS + BigInt(number + 1) * 1_000_000_000n),
+  }
+}
+
+/** Of the capture that runs at that time. */
+function simulatedNumber(ns: bigint): number {
+  return Number((ns - SIMULATED_BEGIN_NS) / 1_000_000_000n)
+}
+
 export class SimulatedDevice implements AsyncDisposable {
   readonly name: string
   readonly fifths: FifthReader[] = []
@@ -46,6 +63,10 @@ export class SimulatedDevice implements AsyncDisposable {
   served = 0
   /** Answers that are no downloads. */
   answered = 0
+  /** Questions for its list. */
+  lists = 0
+  /** Captures that it has listed. */
+  listed = 0
   isSilent = false
   /** Downloads answered with 503, fifth readers and those who met stranded ones. */
   refused = 0
@@ -121,7 +142,7 @@ export class SimulatedDevice implements AsyncDisposable {
       return
     }
     this.answered += 1
-    const answer = this.#status(pathname)
+    const answer = pathname === '/stream/list' ? this.#list(res, searchParams) : this.#status(pathname)
     res.writeHead(answer === undefined ? 404 : 200, { 'Content-Type': 'application/json' })
     res.end(typeof answer === 'string' ? answer : JSON.stringify(answer ?? { code: 'not-found' }))
   }
@@ -140,17 +161,25 @@ export class SimulatedDevice implements AsyncDisposable {
           cat_EnableCnt: this.#options.claimedReaders ?? this.#readers.size,
         },
       },
-      '/stream/list': { Path: '/capture/', StreamList: true, List: this.#captures() },
     }
     return answers[path]
   }
 
-  #captures(): readonly unknown[] {
-    return Array.from({ length: this.#options.captures ?? 0 }, (_, number) => ({
-      StreamName: `${this.name}_${number}`,
-      StartTS: String(SIMULATED_BEGIN_NS + BigInt(number) * 1_000_000_000n),
-      EndTS: String(SIMULATED_BEGIN_NS + BigInt(number + 1) * 1_000_000_000n),
-    }))
+  #list(res: ServerResponse, query: URLSearchParams): unknown {
+    const { sendsWholeLists = false } = this.#options
+    if (!sendsWholeLists) res.setHeaders(new Headers(LIST_PARAMETERS_HEADER))
+    const List = sendsWholeLists ? [...this.#captures()] : listedPart(this.#captures(query.get('To')), query)
+    this.lists += 1
+    this.listed += List.length
+    return { Path: '/capture/', StreamList: true, List }
+  }
+
+  /** Newest first, perhaps without those that begin at `to` or later. */
+  *#captures(to: string | null = null): Generator<Readonly<Record<string, unknown>>, void> {
+    const { captures = 0 } = this.#options
+    const before = to === null ? captures : simulatedNumber(BigInt(to) - 1n) + 1
+    for (let number = Math.min(captures, before) - 1; number >= 0; number -= 1)
+      yield simulatedListItem(this.name, number)
   }
 
   async #download(req: IncomingMessage, res: ServerResponse, query: URLSearchParams): Promise<void> {

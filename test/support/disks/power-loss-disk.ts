@@ -111,7 +111,6 @@ export class PowerLossDisk implements AsyncDisposable {
 }
 
 /** A process that was killed a moment ago may still hold it, with the mounts of its namespace. */
-const UMOUNT_LIMIT_MS = 20_000
 
 async function mount(path: string, args: readonly string[]): Promise<Mounted> {
   await mkdir(path, { recursive: true })
@@ -122,5 +121,5 @@ async function mount(path: string, args: readonly string[]): Promise<Mounted> {
       () => false,
     )
   const message = `${path} is not in use any more`
-  return { path, [Symbol.asyncDispose]: () => eventually(umount, { limitMs: UMOUNT_LIMIT_MS, message }) }
+  return { path, [Symbol.asyncDispose]: () => eventually(umount, { message }) }
 }

@@ -1,18 +1,19 @@
 /** A recorder starts on a store that has lost its power, and ends the capture that goes on; what the store holds then. */
 import assert from 'node:assert/strict'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { startRecorder } from '../../../appliance/recorder.ts'
 import { captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
-import { type CaptureRecord, captureRecordSchema } from '../../../appliance/store/capture-record.ts'
-import { segmentPath, storePaths } from '../../../appliance/store/store-paths.ts'
+import { portFolder, storePaths } from '../../../appliance/store/store-paths.ts'
+import { type StoredCapture, segmentsOf, selectSegments } from '../../../appliance/store/stored-capture.ts'
 import { Download } from '../../../native/addon.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { storedNumbers } from '../packets/stored-numbers.ts'
+import { storedCaptureOf } from './store-captures.ts'
 
 export interface RecoveredCapture {
-  readonly record: CaptureRecord
+  readonly record: StoredCapture
   /** Of its packets, in stored order. */
   readonly numbers: readonly number[]
 }
@@ -28,28 +29,28 @@ export async function recoverStore(storePath: string): Promise<readonly Recovere
   }
   const { captures } = storePaths(storePath)
   const recovered: RecoveredCapture[] = []
-  for (const name of await readdir(captures)) recovered.push(await readCapture(captures, name))
+  for (const name of await readdir(captures)) recovered.push(await readCapture(storePath, name))
   return recovered.sort((a, b) => (a.record.createdAt < b.record.createdAt ? -1 : 1))
 }
 
-async function readCapture(captures: string, name: string): Promise<RecoveredCapture> {
-  const folder = join(captures, name)
-  const record = captureRecordSchema.parse(JSON.parse(await readFile(join(folder, 'capture.json'), 'utf8')))
+async function readCapture(storePath: string, name: string): Promise<RecoveredCapture> {
+  const folder = join(storePaths(storePath).captures, name)
+  const record = await storedCaptureOf(storePath, name)
   assert.equal(record.name, name)
   assert.equal(record.state, 'closed')
-  const [stream] = record.streams
-  const files = stream === undefined ? ['capture.json'] : ['cap0', 'capture.json']
-  assert.deepEqual((await readdir(folder)).sort(), files)
-  if (stream === undefined) return { record, numbers: [] }
-  const segments = stream.segments.map(({ number }) => segmentPath(folder, 0, number))
+  assert.deepEqual(record.problems, [])
+  const segments = [...segmentsOf(record)]
+  const files = ['capture.copy.json', 'capture.json', 'segments.log']
+  assert.deepEqual((await readdir(folder)).sort(), segments.length === 0 ? files : ['cap0', ...files])
+  if (segments.length === 0) return { record, numbers: [] }
   assert.deepEqual(
-    (await readdir(join(folder, 'cap0'))).sort(),
+    (await readdir(join(portFolder(folder, 0), '00000'))).sort(),
     segments.flatMap((_, index) => filesOf(index + 1)),
-    `the segments of ${name} are those of its record, numbered without a gap`,
+    `the segments of ${name} are those of its log, numbered without a gap`,
   )
   const numbers = await storedNumbers(folder)
-  assert.equal(record.packets, BigInt(numbers.length), `the record of ${name}`)
-  await assertSound(segments, numbers.length)
+  assert.equal(record.packets, BigInt(numbers.length), `the log of ${name}`)
+  await assertSound(record, folder, numbers.length)
   return { record, numbers }
 }
 
@@ -58,9 +59,10 @@ function filesOf(segment: number): string[] {
 }
 
 /** The check sums of the index are those of the packets. */
-async function assertSound(segments: readonly string[], packets: number): Promise<void> {
+async function assertSound(capture: StoredCapture, folder: string, packets: number): Promise<void> {
+  const segments = selectSegments(capture, 0, { fromNs: 0n, toNs: 2n ** 62n })
   await using download = await Download.open({
-    streams: [{ port: 0, segments }],
+    streams: [{ port: 0, folder: portFolder(folder, 0), segments }],
     beginNs: 0n,
     endNs: 2n ** 62n,
     timeResolution: 'nsec',

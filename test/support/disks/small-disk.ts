@@ -1,7 +1,8 @@
-/** A small file system of its own, in memory: full when it shall be, whatever others do to the disk. */
+/** A small file system of its own: full when a test fills it, whatever others do to the disk. */
 import { spawnSync } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, open, statfs, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { isFullDisk } from '../../../src/base/full-disk.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface SmallDisk extends AsyncDisposable {
@@ -11,17 +12,65 @@ export interface SmallDisk extends AsyncDisposable {
   readonly beside: string
 }
 
+export interface SmallDiskOptions {
+  readonly bytes: number
+  /** Default: "tmpfs", in memory. The others are files behind a loop device, where root has nothing set aside. */
+  readonly kind?: 'tmpfs' | 'ext4' | 'xfs'
+  /** Of ext4. */
+  readonly inodes?: number
+}
+
 /** Gives the reason where it cannot be made: that takes root. */
-export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string> {
+export async function mountSmallDisk(options: number | SmallDiskOptions): Promise<SmallDisk | string> {
+  const { bytes, kind = 'tmpfs', inodes } = typeof options === 'number' ? { bytes: options } : options
   await using parts = new AsyncDisposableStack()
   const { path: beside } = parts.use(await tempFolder())
-  const path = join(beside, 'mount')
+  const [path, image] = [join(beside, 'mount'), join(beside, 'image')]
   await mkdir(path)
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', path], {
-    encoding: 'utf8',
-  })
-  if (mounted.status !== 0) return `needs root, to mount a small file system: ${mounted.stderr.trim()}`
+  const commands = {
+    tmpfs: [['mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', path]],
+    ext4: [
+      ['truncate', '-s', String(bytes), image],
+      ['mkfs.ext4', '-qF', '-m', '0', ...(inodes === undefined ? [] : ['-N', String(inodes)]), image],
+      ['mount', '-o', 'loop', image, path],
+    ],
+    xfs: [
+      ['truncate', '-s', String(bytes), image],
+      ['mkfs.xfs', '-q', image],
+      ['mount', '-o', 'loop', image, path],
+    ],
+  }
+  for (const [command = '', ...args] of commands[kind]) {
+    const done = spawnSync(command, args, { encoding: 'utf8' })
+    if (done.status !== 0) return `needs root, to make a small file system: ${done.stderr?.trim()}`
+  }
   parts.defer(() => void spawnSync('umount', ['--lazy', path]))
   const owner = parts.move()
   return { path, beside, [Symbol.asyncDispose]: () => owner.disposeAsync() }
+}
+
+/** Takes all bytes that are free now, or fewer if the disk is full before. */
+export async function fillBytes(path: string): Promise<void> {
+  await using file = await open(path, 'a')
+  const { bavail, bsize } = await statfs(dirname(path))
+  let left = bavail * bsize
+  for (const size of [2 ** 20, 4_096, 1]) {
+    const piece = Buffer.alloc(size, 'x')
+    try {
+      for (; left >= size; left -= size) await file.write(piece)
+    } catch (error) {
+      if (!isFullDisk(error)) throw error
+    }
+  }
+}
+
+/** Takes all files that are free now by empty ones in a new folder, or fewer if the disk has none left before. */
+export async function fillFiles(folder: string): Promise<void> {
+  const { ffree } = await statfs(dirname(folder))
+  try {
+    await mkdir(folder)
+    for (let i = 1; i < ffree; i++) await writeFile(join(folder, String(i)), '')
+  } catch (error) {
+    if (!isFullDisk(error)) throw error
+  }
 }

@@ -12,6 +12,8 @@ export interface KeeperOptions {
   readonly settings: Partial<RetentionSettings>
   readonly segmentBytes?: number
   readonly nowNs?: () => bigint
+  /** What a capture is said to write. */
+  readonly bytesPerSecond?: number
 }
 
 export interface RecordedEvent {
@@ -30,18 +32,26 @@ export class StoreKeeper implements AsyncDisposable {
     this.events = events
   }
 
-  static async open({ storePath, settings, segmentBytes, nowNs }: KeeperOptions): Promise<StoreKeeper> {
+  /** The first look for room is over when this resolves. */
+  static async open(options: KeeperOptions): Promise<StoreKeeper> {
+    const { storePath, settings, segmentBytes, nowNs, bytesPerSecond = 0 } = options
     const events: RecordedEvent[] = []
+    const clockNs = nowNs ?? (() => BigInt(Date.now()) * 1_000_000n)
     const writer = await StoreWriter.open(storePath, { segmentBytes })
-    const retention = await Retention.start({
+    const retention = Retention.begin({
       writer,
       paths: storePaths(storePath),
       settings: { maxBytes: 0, minFreeBytes: 0, maxAgeMs: 0, onFull: 'roll', pinMs: 30_000, ...settings },
       events: { append: (kind, fields) => void events.push({ kind, fields }) },
-      nowNs: nowNs ?? (() => BigInt(Date.now()) * 1_000_000n),
+      ages: {
+        isAged: (storedNs, maxAgeMs) => storedNs < clockNs() - BigInt(maxAgeMs) * 1_000_000n,
+      },
+      bytesPerSecond: () => bytesPerSecond,
       log: createLog('test', 'silent'),
     })
-    return new StoreKeeper(writer, retention, events)
+    const keeper = new StoreKeeper(writer, retention, events)
+    await keeper.collect()
+    return keeper
   }
 
   /** Works now, and waits for it. */

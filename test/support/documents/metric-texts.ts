@@ -45,7 +45,7 @@ export async function metricTexts(): Promise<MetricTexts> {
       const text = await appliancesText()
       return SEEN_LAST.every((series) => text.includes(series))
     },
-    { limitMs: 10_000, message: 'the appliance has heard of the capture, its ports and the machine' },
+    { message: 'the appliance has heard of the capture, its ports and the machine' },
   )
   return {
     gateway: await textOf(gateway.url, gateway.as.viewer),
@@ -86,7 +86,7 @@ async function useAll(appliance: TempAppliance, driver: ScriptedDriver, gateway:
       const shown = await ask(`/v1/exports/${id}`, 200)
       return ((await shown.json()) as { readonly state: string }).state === 'complete'
     },
-    { limitMs: 20_000, message: 'the export is complete' },
+    { message: 'the export is complete' },
   )
   await (await ask(`/v1/exports/${id}/file`, 200)).arrayBuffer()
   const laterNs = BigInt(Date.now() + HOUR_MS) * 1_000_000n

@@ -6,8 +6,10 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
+import type { WorkerTimings } from '../../../src/export/worker/worker-timings.ts'
 import type { GatewayConfig } from '../../../src/gateway-config.ts'
 import type { TempGateway } from '../processes/temp-gateway.ts'
+import { FAST_TIMINGS } from '../processes/temp-worker.ts'
 
 const PROGRAM = fileURLToPath(new URL('export-worker-program.ts', import.meta.url))
 const FAULT = fileURLToPath(new URL('planted-fault.ts', import.meta.url))
@@ -20,6 +22,7 @@ export type WorkerFault =
 export interface WorkerSettings {
   readonly config: GatewayConfig
   readonly configPath: string
+  readonly timings: WorkerTimings
 }
 
 export interface WorkerProcessOptions {
@@ -28,6 +31,10 @@ export interface WorkerProcessOptions {
   readonly folder: string
   readonly name: string
   readonly fault?: WorkerFault
+  /** Default: those of workers that die. */
+  readonly timings?: WorkerTimings
+  /** Beside that of this process. */
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 export class ExportWorkerProcess implements AsyncDisposable {
@@ -46,11 +53,13 @@ export class ExportWorkerProcess implements AsyncDisposable {
   static async start(options: WorkerProcessOptions): Promise<ExportWorkerProcess> {
     const worker = new ExportWorkerProcess(options)
     const { config, configPath } = options.gateway
+    const { timings = FAST_TIMINGS } = options
     const { worker: own } = config.exports
     const listening = { ...own, listen: { ...own.listen, port: 0 } }
     const settings: WorkerSettings = {
       config: { ...config, exports: { ...config.exports, worker: listening } },
       configPath,
+      timings,
     }
     await writeFile(worker.#path('json'), JSON.stringify(settings))
     await worker.start()
@@ -107,11 +116,11 @@ export class ExportWorkerProcess implements AsyncDisposable {
   }
 
   async #startOnce(): Promise<boolean> {
-    const { fault = null } = this.#options
+    const { fault = null, environment } = this.#options
     const faulty = fault === null ? [] : ['--import', FAULT]
     const child = spawn(process.execPath, [...NODE_OPTIONS, ...faulty, PROGRAM, this.#path('json')], {
       stdio: ['ignore', this.#log, this.#log, 'ipc'],
-      env: { ...process.env, EXPORT_WORKER_FAULT: JSON.stringify(fault) },
+      env: { ...process.env, ...environment, EXPORT_WORKER_FAULT: JSON.stringify(fault) },
     })
     this.#child = child
     const message = once(child, 'message').then(([url]) => String(url))

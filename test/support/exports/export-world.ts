@@ -1,5 +1,6 @@
 /** A Redis, appliances behind lines that can fail, and a gateway that orders exports of them into a folder. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -46,9 +47,19 @@ export interface ShownExport {
   readonly devices: readonly {
     readonly device: string
     readonly retries: number
-    readonly missing: readonly { readonly fromNs: string; readonly toNs: string; readonly final: boolean }[]
+    readonly missing: readonly {
+      readonly fromNs: string
+      readonly toNs: string
+      readonly final: boolean
+      readonly error: { readonly code: string }
+    }[]
   }[]
-  readonly progress: { readonly stage: string; readonly fetchedBytes: string; readonly doneNs: string | null }
+  readonly progress: {
+    readonly stage: string
+    readonly fetchedBytes: string
+    readonly doneNs: string | null
+    readonly waiting: { readonly device: string; readonly detail: string } | null
+  }
 }
 
 /** All that the captures have. */
@@ -147,13 +158,14 @@ export class ExportWorld implements AsyncDisposable {
     query: string,
     options: { as?: Caller; headers?: Record<string, string> } = {},
   ): Promise<string> {
-    const answer = await this.order(query, options)
+    const headers = { 'Idempotency-Key': randomUUID(), ...options.headers }
+    const answer = await untilRedisAnswers(() => this.order(query, { ...options, headers }))
     assert.equal(answer.status, 202, answer.body.toString())
     return String(answer.json().id)
   }
 
   async shown(id: string): Promise<ShownExport> {
-    const answer = await this.call(`/v1/exports/${id}`, { as: 'full' })
+    const answer = await untilRedisAnswers(() => this.call(`/v1/exports/${id}`, { as: 'full' }))
     assert.equal(answer.status, 200, answer.body.toString())
     return answer.json() as unknown as ShownExport
   }
@@ -162,7 +174,7 @@ export class ExportWorld implements AsyncDisposable {
   async until(
     id: string,
     condition: (shown: ShownExport) => boolean,
-    limitMs = 120_000,
+    limitMs?: number,
   ): Promise<ShownExport> {
     let shown = await this.shown(id)
     await eventually(
@@ -181,6 +193,14 @@ export class ExportWorld implements AsyncDisposable {
   /** The export when it has ended. */
   ended(id: string, limitMs?: number): Promise<ShownExport> {
     return this.until(id, ({ state }) => ENDED.includes(state), limitMs)
+  }
+
+  /** Waits until the gateway asks a device again that was down: until it has answered a probe, requests fail at once. */
+  async isAnswering(device: string): Promise<void> {
+    await eventually(
+      async () => (await this.call(`/devices/${device}/api/v1/system/version`)).status === 200,
+      { limitMs: 60_000, message: `${device} is back` },
+    )
   }
 
   /** The files of a new export, which is complete. */
@@ -218,14 +238,14 @@ export class ExportWorld implements AsyncDisposable {
   }
 
   /** Waits until nothing is left behind by exports that have ended. */
-  async isTidy(limitMs = 60_000): Promise<void> {
+  async isTidy(): Promise<void> {
     let left: readonly string[] = []
     await eventually(
       async () => {
         left = await this.leftovers()
         return left.length === 0
       },
-      { limitMs, message: 'nothing is left behind' },
+      { message: 'nothing is left behind' },
     ).catch((error: Error) => {
       throw new Error(`${error.message}: ${left.join(' ')}`)
     })
@@ -253,6 +273,14 @@ export class ExportWorld implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#owned.disposeAsync()
+  }
+}
+
+/** Asks again where a gateway could not ask Redis in time, because the machine is busy. */
+async function untilRedisAnswers(ask: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+  for (;;) {
+    const answer = await ask()
+    if (answer.status !== 503 || answer.json().code !== 'scheduler-unavailable') return answer
   }
 }
 

@@ -14,6 +14,7 @@ import { UNAUDITED } from '../access/temp-audit.ts'
 import { TempRedis } from '../processes/temp-redis.ts'
 import { USER_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
+import { TRUSTED_TIME } from '../trusted-time.ts'
 
 export interface ScheduleStand extends AsyncDisposable {
   readonly redis: TempRedis
@@ -36,9 +37,10 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
   const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing }
   const fleet = parts.use(
     new Fleet({
-      connectTimeoutMs: 500,
-      idleTimeoutMs: 500,
-      probeTimeoutMs: 300,
+      connectTimeoutMs: 60_000,
+      idleTimeoutMs: 60_000,
+      probeTimeoutMs: 60_000,
+      listTimeoutMs: 60_000,
       probeIntervalMs: 3_600_000,
       failuresMax: 1_000_000,
       lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
@@ -69,6 +71,7 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
       schedules: owner.use(new ScheduleStore(options)),
       store: owner.use(new ExportStore(options)),
       jobs: owner.use(new ExportJobs(options)),
+      clock: TRUSTED_TIME,
       fleet,
       targets,
       ordering,

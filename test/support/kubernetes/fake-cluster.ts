@@ -15,7 +15,6 @@ import { tempFolder } from '../temp-folder.ts'
 import { kubectl } from './cluster.ts'
 
 const TOOLS = join(REPOSITORY_ROOT, '.tools')
-const START_LIMIT_MS = 120_000
 const ADMIN_TOKEN = 'admin-of-the-fake-cluster'
 
 export interface FakeCluster extends AsyncDisposable {
@@ -44,7 +43,7 @@ export async function startFakeCluster(): Promise<FakeCluster> {
   const kubeconfig = join(folder, 'kubeconfig')
   await writeFile(kubeconfig, JSON.stringify(kubeconfigOf(apiUrl, caFile)))
   const ask = (...args: string[]) => kubectl('--kubeconfig', kubeconfig, ...args)
-  await eventually(() => isReady(ask), { limitMs: START_LIMIT_MS, message: 'the API is ready' })
+  await eventually(() => isReady(ask), { message: 'the API is ready' })
   const common = [
     '--kubeconfig=kubeconfig',
     '--leader-elect=false',

@@ -2,16 +2,19 @@
  * The capture of a device over a real store in a temporary folder, with a scripted engine and a clock
  * that the test sets. Ticks happen when the test says so.
  */
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CaptureControl } from '../../../appliance/recorder/capture-control.ts'
 import { CaptureKeeper } from '../../../appliance/recorder/capture-keeper.ts'
 import { PortDriver } from '../../../appliance/recorder/port-driver.ts'
+import { RecorderClock } from '../../../appliance/recorder/recorder-clock.ts'
 import { ScheduleClock } from '../../../appliance/recorder/schedule-clock.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { type CaptureConfig, captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
-import { type CaptureRecord, captureRecordSchema } from '../../../appliance/store/capture-record.ts'
+import { storePaths } from '../../../appliance/store/store-paths.ts'
+import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { createLog } from '../../../src/base/log.ts'
+import { storedCaptureOf } from '../disks/store-captures.ts'
 import { tempFolder } from '../temp-folder.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
 
@@ -37,7 +40,7 @@ export interface CaptureStage extends AsyncDisposable {
   restart(how: 'stopped' | 'killed', whileAway?: () => void): Promise<void>
   /** Names of captures, oldest first, and each one's record. */
   captures(): Promise<string[]>
-  record(name: string): Promise<CaptureRecord>
+  record(name: string): Promise<StoredCapture>
 }
 
 export interface CaptureStageOptions {
@@ -46,6 +49,8 @@ export interface CaptureStageOptions {
   /** As in the YAML file. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly timeZone?: string
+  /** Schedules and rolls follow the clock on the wall as the recorder's clock says; default: at once. */
+  readonly isClockGuarded?: boolean
   readonly refusal?: Error
 }
 
@@ -67,15 +72,27 @@ class Stage {
   readonly #root: string
   readonly #config: CaptureConfig
   readonly #timeZone: string
+  readonly #isClockGuarded: boolean
   #wallMs: number
   #monotonicMs = 1_000_000
   #finished = 0
-  #parts: { writer: StoreWriter; control: CaptureControl; keeper: CaptureKeeper } | undefined
+  #parts:
+    | {
+        writer: StoreWriter
+        control: CaptureControl
+        keeper: CaptureKeeper
+        clock: RecorderClock | undefined
+      }
+    | undefined
 
-  constructor(root: string, { at, config = {}, timeZone = 'UTC', refusal }: CaptureStageOptions) {
+  constructor(
+    root: string,
+    { at, config = {}, timeZone = 'UTC', isClockGuarded = false, refusal }: CaptureStageOptions,
+  ) {
     this.#root = root
     this.#config = captureConfigSchema.parse(config)
     this.#timeZone = timeZone
+    this.#isClockGuarded = isClockGuarded
     this.#wallMs = Date.parse(at)
     this.engine.refusal = refusal
   }
@@ -107,6 +124,7 @@ class Stage {
 
   async restart(how: 'stopped' | 'killed', whileAway = (): void => undefined): Promise<void> {
     if (how === 'stopped') await this.control[Symbol.asyncDispose]()
+    await this.#open.clock?.[Symbol.asyncDispose]()
     await this.writer[Symbol.asyncDispose]()
     this.#parts = undefined
     whileAway()
@@ -117,9 +135,8 @@ class Stage {
     return (await readdir(join(this.#root, 'captures'))).sort()
   }
 
-  async record(name: string): Promise<CaptureRecord> {
-    const text = await readFile(join(this.#root, 'captures', name, 'capture.json'), 'utf8')
-    return captureRecordSchema.parse(JSON.parse(text))
+  async record(name: string): Promise<StoredCapture> {
+    return await storedCaptureOf(this.#root, name)
   }
 
   async begin(): Promise<void> {
@@ -131,7 +148,9 @@ class Stage {
     }
     const writer = await StoreWriter.open(this.#root)
     const { schedule: rows, roll, segmentBytes, syncIntervalMs, queueBytes } = this.#config
-    const schedule = await ScheduleClock.open({ rows, nowNs, store: writer })
+    const clock = await this.#openClock(nowNs)
+    const scheduleNs = clock === undefined ? nowNs : () => clock.scheduleNs()
+    const schedule = await ScheduleClock.open({ rows, nowNs: scheduleNs, store: writer })
     const ports = PORTS.map((port) => ({
       port,
       interfaceName: `eth${port}`,
@@ -142,7 +161,7 @@ class Stage {
     }))
     const open = async (): Promise<ScriptedEngine> => this.engine
     const driver = new PortDriver({ ports, segmentBytes, syncIntervalMs, queueBytes, open })
-    const shared = { schedule, timeZone: this.#timeZone, nowNs, events, log }
+    const shared = { nowNs, schedule, timeZone: this.#timeZone, events, log, clockHold: () => '' as const }
     const control = await CaptureControl.open(writer, {
       ...shared,
       driver,
@@ -154,15 +173,36 @@ class Stage {
         if (this.roomProblem !== undefined) throw this.roomProblem
       },
     })
-    const keeper = new CaptureKeeper({ ...shared, control, roll, monotonicMs: () => this.#monotonicMs })
-    this.#parts = { writer, control, keeper }
+    const keeper = new CaptureKeeper({
+      ...shared,
+      control,
+      roll,
+      nowNs: scheduleNs,
+      stampNs: nowNs,
+      monotonicMs: () => this.#monotonicMs,
+    })
+    this.#parts = { writer, control, keeper, clock }
     await keeper.tick()
   }
 
   async end(): Promise<void> {
     this.engine.refusal = undefined
     await this.#parts?.control[Symbol.asyncDispose]()
+    await this.#parts?.clock?.[Symbol.asyncDispose]()
     await this.#parts?.writer[Symbol.asyncDispose]()
+  }
+
+  async #openClock(nowNs: () => bigint): Promise<RecorderClock | undefined> {
+    if (!this.#isClockGuarded) return undefined
+    return await RecorderClock.open({
+      clocks: { realtimeNs: nowNs, monotonicNs: () => BigInt(this.#monotonicMs) * 1_000_000n },
+      bootId: 'this boot',
+      isSynced: () => false,
+      findNewestNs: async () => undefined,
+      paths: storePaths(this.#root),
+      events: { append: () => undefined },
+      log: createLog('test', 'silent'),
+    })
   }
 
   get #open() {

@@ -1,10 +1,14 @@
 /** A capture driver that writes prepared packets when a test says so: byte for byte a growing store. */
 import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { CaptureDriver, CaptureTarget } from '../../../appliance/recorder/capture-driver.ts'
-import type { SegmentRecord, StreamRecord } from '../../../appliance/store/capture-record.ts'
-import { importCaptureFiles } from '../../../native/import-capture-files.ts'
+import { segmentPath } from '../../../appliance/store/store-paths.ts'
+import {
+  importCaptureFiles,
+  type SegmentSummary,
+  type StreamSummary,
+} from '../../../native/import-capture-files.ts'
 import { type LiveCounts, type LivePortCounts, SIZE_CLASSES } from '../../../native/live-capture.ts'
 import { makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
@@ -83,13 +87,13 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     if (block !== undefined) await this.#write(block)
   }
 
-  async roll(target: CaptureTarget): Promise<readonly StreamRecord[]> {
+  async roll(target: CaptureTarget): Promise<readonly StreamSummary[]> {
     const streams = await this.stop()
     await this.start(target)
     return streams
   }
 
-  async stop(): Promise<readonly StreamRecord[]> {
+  async stop(): Promise<readonly StreamSummary[]> {
     const ports = this.ports.filter((port) => this.#written.some((block) => block.port === port))
     return ports.map((port) => ({
       port,
@@ -100,7 +104,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
   }
 
   /** Of the running capture all segments count as open. */
-  finished(): readonly StreamRecord[] {
+  takeFinished(): readonly StreamSummary[] {
     return []
   }
 
@@ -123,8 +127,9 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
   async #write(block: Block): Promise<void> {
     if (this.#target === undefined) throw new Error('no capture runs')
     const first = this.#written.find(({ port }) => port === block.port)?.segment ?? block.segment
-    const number = String(block.segment - first + 1).padStart(8, '0')
-    const stem = join(this.#target.folder, `cap${block.port}`, number)
+    const number = block.segment - first + 1
+    const stem = segmentPath(this.#target.folder, block.port, { number, isFlat: false })
+    await mkdir(dirname(stem), { recursive: true })
     const packets = await readFile(`${block.stem}.pcap`)
     if (block.index === 0) {
       await writeFile(`${stem}.pcap`, packets.subarray(0, block.offset))
@@ -160,7 +165,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     }
   }
 
-  #segmentsOf(port: number): SegmentRecord[] {
+  #segmentsOf(port: number): SegmentSummary[] {
     const blocks = this.#written.filter((block) => block.port === port)
     const numbers = [...new Set(blocks.map(({ segment }) => segment))]
     return numbers.map((segment, position) => {
@@ -173,13 +178,15 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
         maxNs: last.maxNs,
         packets: own.reduce((sum, { packets }) => sum + packets, 0n),
         bytes: BigInt(last.offset + last.bytes),
+        isFlat: false,
+        sideBytes: INDEX_HEADER_BYTES + ENTRY_BYTES * own.length,
       }
     })
   }
 }
 
 async function blocksOf(directory: string, port: number, segment: number): Promise<Block[]> {
-  const stem = join(directory, 'cap0', String(segment).padStart(8, '0'))
+  const stem = segmentPath(directory, 0, { number: segment, isFlat: false })
   const index = await readFile(`${stem}.idx`)
   const blocks: Block[] = []
   for (let at = INDEX_HEADER_BYTES; at < index.length; at += ENTRY_BYTES) {

@@ -40,7 +40,7 @@ export class ScriptedEngine implements CaptureEngine {
     return this.#giveStreams()
   }
 
-  finished(): readonly LiveStream[] {
+  takeFinished(): readonly LiveStream[] {
     return this.streams
   }
 
@@ -77,6 +77,8 @@ export function scriptedStream(
     maxNs: atNs + BigInt(index),
     packets: count,
     bytes: 24n + count * 116n,
+    sideBytes: 128,
+    isFlat: false,
   }))
   return { port, linkType: 1, snaplen: 262_144, segments }
 }

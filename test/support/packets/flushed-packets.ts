@@ -15,9 +15,9 @@ export interface Flushed {
 export async function sentFromNowOn(sender: NumberedSender): Promise<number> {
   const before = sender.sent
   // What is on its way may be from before; the batch after the next mark is not.
-  await eventually(() => sender.sent > before, { limitMs: 20_000, message: 'the sender goes on' })
+  await eventually(() => sender.sent > before, { message: 'the sender goes on' })
   const { sent } = sender
-  await eventually(() => sender.sent > sent, { limitMs: 20_000, message: 'the sender goes on' })
+  await eventually(() => sender.sent > sent, { message: 'the sender goes on' })
   return sender.sent
 }
 

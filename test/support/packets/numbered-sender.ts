@@ -31,7 +31,7 @@ export class NumberedSender implements AsyncDisposable {
     ])
     const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     const sender = new NumberedSender(child)
-    await eventually(() => sender.sent > 0, { limitMs: 20_000, message: 'the sender sends' })
+    await eventually(() => sender.sent > 0, { message: 'the sender sends' })
     return sender
   }
 

@@ -4,21 +4,24 @@ import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { portFolder } from '../../../appliance/store/store-paths.ts'
+import { streamOf } from '../../../appliance/store/stored-capture.ts'
 import { listBlocks } from '../../../native/addon.ts'
+import { type LogEntry, LogEntryKind } from '../../../native/segment-entry.ts'
 import { numbersInFile } from './numbered-packets.ts'
 
 const run = promisify(execFile)
 
 /** In stored order. Fails when tcpdump cannot read a segment, or when an index does not fit to it. */
 export async function storedNumbers(captureFolder: string): Promise<number[]> {
-  const folder = join(captureFolder, 'cap0')
+  const folder = join(portFolder(captureFolder, 0), '00000')
   const names = (await readdir(folder)).filter((name) => name.endsWith('.pcap')).sort()
   const numbers: number[] = []
   for (const name of names) {
     const found = await numbersInFile(folder, name)
     const [packets, blocks] = await Promise.all([
       packetsByTcpdump(join(folder, name)),
-      listBlocks({ streams: [{ port: 0, segments: [join(folder, name.replace('.pcap', ''))] }] }),
+      listBlocks({ streams: [streamOf(captureFolder, { ...SEGMENT, number: Number.parseInt(name, 10) })] }),
     ])
     assert.equal(packets, found.length, `tcpdump reads ${name}`)
     assert.equal(
@@ -29,6 +32,21 @@ export async function storedNumbers(captureFolder: string): Promise<number[]> {
     for (const number of found) numbers.push(number)
   }
   return numbers
+}
+
+/** An index is read whatever is said of its segment. */
+const SEGMENT: LogEntry = {
+  kind: LogEntryKind.finished,
+  port: 0,
+  flags: 0,
+  number: 0,
+  minNs: 0n,
+  maxNs: 0n,
+  packets: 0n,
+  bytes: 0n,
+  linkType: 1,
+  snaplen: 262_144,
+  sideBytes: 0,
 }
 
 async function packetsByTcpdump(path: string): Promise<number> {

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { bpfCompilerPath } from '../../../native/addon.ts'
+import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 export interface CompiledFilter {
   readonly status: number | null
@@ -19,7 +20,7 @@ export function compilerInput(expression: string, linkType = 1, snaplen = 262_14
 export function compileFilter(expression: string, linkType?: number, snaplen?: number): CompiledFilter {
   const { status, stdout, stderr } = spawnSync(bpfCompilerPath, {
     input: compilerInput(expression, linkType, snaplen),
-    timeout: 10_000,
+    timeout: WAIT_LIMIT_MS,
   })
   return { status, program: stdout, message: stderr.toString().trimEnd() }
 }

@@ -12,11 +12,14 @@ import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { type CaptureWire, inNamespace } from '../network/capture-wire.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 export interface RecorderProcessOptions {
   readonly wire: CaptureWire
   /** Holds store, configuration and log; the caller removes it. */
   readonly folder: string
+  /** Default: in `folder`. */
+  readonly storePath?: string
   /** Of the setting `capture`, beside the port. */
   readonly capture?: Readonly<Record<string, unknown>>
   /** Of the setting `retention`. */
@@ -24,8 +27,6 @@ export interface RecorderProcessOptions {
   /** A program and its arguments that run another, as setpriv does. */
   readonly through?: readonly string[]
 }
-
-const RUNNING_LIMIT_MS = 20_000
 
 export class RecorderProcess implements AsyncDisposable {
   readonly storePath: string
@@ -37,7 +38,7 @@ export class RecorderProcess implements AsyncDisposable {
 
   private constructor(options: RecorderProcessOptions) {
     this.#options = options
-    this.storePath = join(options.folder, 'store')
+    this.storePath = options.storePath ?? join(options.folder, 'store')
     this.configPath = join(options.folder, 'appliance.yaml')
     this.client = new RecorderClient(this.storePath)
     this.#log = openSync(join(options.folder, 'recorder.log'), 'a')
@@ -54,6 +55,7 @@ export class RecorderProcess implements AsyncDisposable {
       auth: { users: join(options.folder, 'users.yaml') },
       // What was stored is looked at, however small the disk.
       retention: { minFreeBytes: 0, ...options.retention },
+      imports: { segmentBytes: 2 ** 20 },
       capture: { ports: [port], segmentBytes: 2 ** 20, syncIntervalMs: 100, ...options.capture },
     }
     await writeFile(recorder.configPath, stringify(config))
@@ -92,7 +94,7 @@ export class RecorderProcess implements AsyncDisposable {
 
   /** Waits until the capture runs. */
   async running(): Promise<CaptureReport> {
-    for (const endMs = performance.now() + RUNNING_LIMIT_MS; ; await delay(5)) {
+    for (const endMs = performance.now() + WAIT_LIMIT_MS; ; await delay(5)) {
       const report = await this.client.captureReport()
       if (report.state === 'running') return report
       if (performance.now() > endMs) throw new Error(`the capture is ${report.state}: ${report.message}`)

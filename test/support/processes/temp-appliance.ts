@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
 import { startAppliance } from '../../../appliance/appliance.ts'
 import { applianceConfigSchema, type RetentionSettings } from '../../../appliance/appliance-config.ts'
+import type { ImportedCapture } from '../../../appliance/link/import-request.ts'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import type { CaptureDriver } from '../../../appliance/recorder/capture-driver.ts'
 import { type RunningRecorder, startRecorder } from '../../../appliance/recorder.ts'
-import type { CaptureRecord } from '../../../appliance/store/capture-record.ts'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { ROLES, type Role } from '../../../src/base/scopes.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from '../http-get.ts'
@@ -22,7 +22,7 @@ export interface TempAppliance extends AsyncDisposable {
   readonly recorder: RecorderClient
   /** "name:password" of a user with this role. */
   credentials(role: Role): string
-  importFiles(name: string, ...files: readonly string[]): Promise<CaptureRecord>
+  importFiles(name: string, ...files: readonly string[]): Promise<ImportedCapture>
   /** The whole answer, asked for by the user with the role "full" unless options say otherwise. */
   get(path: string, options?: HttpGetOptions): Promise<HttpAnswer>
   /** As get; of an answer that goes on until the client leaves only the head. */

@@ -35,6 +35,12 @@ export interface BoundedUser extends WrittenBounds {
   readonly role: Role
 }
 
+/** A device that is slow because the machine is busy is no device that fails: who tests the latter sets other limits. */
+const PATIENT = {
+  downloads: { startTimeoutMs: 120_000, idleTimeoutMs: 120_000 },
+  control: { timeoutMs: 120_000, probeTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
+}
+
 /** A real gateway on a free port over the given devices; `settings` replaces parts of its configuration. */
 export async function startTempGateway(
   devices: readonly { readonly config: object; readonly password: string }[],
@@ -56,6 +62,8 @@ export async function startTempGateway(
     health: { failuresMax: 1_000_000 },
     timeZone: 'UTC',
     ...settings,
+    downloads: { ...PATIENT.downloads, ...(settings.downloads as object | undefined) },
+    control: { ...PATIENT.control, ...(settings.control as object | undefined) },
     auth: { users, ...(settings.auth as object | undefined) },
   })
   if (redisUrl !== undefined) await settleFresh(redisUrl, config.redis.keyPrefix)

@@ -101,7 +101,7 @@ async function startProxy(
       fetch(`${url}/livez`)
         .then((answer) => answer.ok)
         .catch(() => false),
-    { limitMs: 10_000, message: `${program} answers` },
+    { message: `${program} answers` },
   )
   const owner = parts.move()
   return { url, pid: child.pid ?? 0, [Symbol.asyncDispose]: () => owner.disposeAsync() }

@@ -73,7 +73,11 @@ export class TempRedis implements AsyncDisposable {
     const redis = new Redis(this.url)
     try {
       const keys = await redis.keys('*')
-      const lasting = new Set(['g', 'hb', 'hold', 'holdb'].map((name) => `{${keyPrefix}}:${name}`))
+      const lasting = new Set(
+        ['g', 'hb', 'hold', 'holdb', 'rosters', 'rosters:urls', 'clock'].map(
+          (name) => `{${keyPrefix}}:${name}`,
+        ),
+      )
       // BullMQ writes one for each queue that is opened.
       const isMeta = (key: string) => key.startsWith(`{${keyPrefix}:jobs}:`) && key.endsWith(':meta')
       const isReceipt = (key: string) => key.startsWith(`{${keyPrefix}}:req:`)

@@ -131,6 +131,23 @@ TEST_F(CaptureWriterTest, WritesEverythingWhenTheDiskComesBack) {
   EXPECT_EQ(writer_->counts().ports[0].lostPackets, 0u);
 }
 
+TEST_F(CaptureWriterTest, MakesThePacketsOfOnePortSafeWhileTheFilesOfAnotherCannotBeWritten) {
+  const std::string obstacle = directory_.file("cap3", {});
+  writer_->begin(1, directory_.path());
+  const auto packets = numberedPackets(200);
+  for (const uint32_t thread : {0, 1, 2}) enter(thread, 1);
+  handOver(2, 1, packets);
+  handOver(0, 1, packets);
+  while (writer_->counts().ports[0].packets < 200) std::this_thread::yield();
+  EXPECT_GT(writer_->counts().diskErrors, 0u);
+  EXPECT_EQ(writer_->counts().ports[1].packets, 0u);
+  std::filesystem::remove(obstacle);
+  auto ended = end(1, true);
+  for (const uint32_t thread : {0, 1, 2}) enter(thread, 2);
+  EXPECT_EQ(packetsOf(ended.get()), 400u);
+  EXPECT_EQ(writer_->counts().ports[1].lostPackets, 0u);
+}
+
 TEST_F(CaptureWriterTest, EndsTheLastRecordingOfADeadDiskAndCountsWhatIsLost) {
   writer_->begin(1, directory_.path());
   FileFaults faults({0, 1'000'000'000, EIO, false});

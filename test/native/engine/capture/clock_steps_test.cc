@@ -59,7 +59,7 @@ int64_t interestingNs(std::mt19937_64& random, const std::vector<StoredPacket>& 
 }
 
 IntervalCount countOf(const StoredStreams& store, int64_t beginNs, int64_t endNs) {
-  PacketCount count(store.paths(), {beginNs, endNs});
+  PacketCount count(store.streams(), {beginNs, endNs});
   for (;;) {
     const Result<bool> isCounted = count.step();
     if (!isCounted) ADD_FAILURE() << isCounted.error().message;

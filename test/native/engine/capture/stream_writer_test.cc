@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "store/segment_folder.h"
+#include "store/segment_path.h"
 #include "support/file_faults.h"
 #include "support/made_blocks.h"
 #include "support/seed.h"
@@ -68,16 +69,42 @@ TEST(StreamWriter, ContinuesBehindTheSegmentsThatAreThere) {
   EXPECT_EQ(storedIn(directory), packets);
 }
 
+TEST(StreamWriter, NumbersItsSegmentsAfterAllThatWereThere) {
+  const TempDirectory directory;
+  const std::string folder = directory.folder("cap2");
+  directory.file("cap2/00000007.pcap", {});
+  const auto packets = numberedPackets(10);
+  const auto numberAfter = [&](uint32_t lastNumber) {
+    StreamWriterOptions options = optionsFor(directory);
+    options.lastNumber = lastNumber;
+    StreamWriter writer(options);
+    writer.add(makeBlock(packets));
+    EXPECT_TRUE(writer.close());
+    return writer.finished().at(0).number;
+  };
+  EXPECT_EQ(numberAfter(0), 8u) << "after a segment of a store of format 1";
+  EXPECT_EQ(numberAfter(998), 999u) << "after segments that were removed";
+  EXPECT_EQ(numberAfter(998), 1000u);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/00000/00000999.pcap"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/00001/00001000.pcap"));
+}
+
 /// The segments are numbered in a row, and nothing is left of others: a recovery would find damage.
 void expectNothingElse(const TempDirectory& directory,
                        const std::vector<SegmentSummary>& finished) {
-  std::vector<uint32_t> numbers, expected;
+  std::vector<FoundSegment> found, expected;
+  const std::string folder = portFolder(directory.path(), 2);
   for (const SegmentSummary& segment : finished) {
-    numbers.push_back(segment.number);
-    expected.push_back(static_cast<uint32_t>(numbers.size()));
+    found.push_back({segment.number, segment.isFlat});
+    expected.push_back({static_cast<uint32_t>(found.size()), false});
+    uint64_t sideBytes = 0;
+    for (const char* ending : {".idx", ".tally", ".sieve"}) {
+      sideBytes += std::filesystem::file_size(groupedSegmentPath(folder, segment.number) + ending);
+    }
+    EXPECT_EQ(segment.sideBytes, sideBytes);
   }
-  EXPECT_EQ(numbers, expected);
-  EXPECT_EQ(*listSegments(portFolder(directory.path(), 2)), expected);
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(*listSegments(folder), expected);
 }
 
 /// Writes blocks, with a commit now and then, and tries again until all is safe. Returns the calls.

@@ -26,6 +26,7 @@ void fillStore(StoredStreams& store, std::mt19937_64& random) {
 DownloadOptions randomQuery(const StoredStreams& store, std::mt19937_64& random) {
   DownloadOptions options = store.options();
   options.scanBytes = 1 + randomBelow(random, 40000);
+  if (!oneOf(random, 3)) options.windowBytes = 1 + randomBelow(random, 100'000);
   if (oneOf(random, 2)) {
     options.beginNs = kStartNs + static_cast<int64_t>(randomBelow(random, 4000)) - 500;
     options.endNs = options.beginNs + static_cast<int64_t>(randomBelow(random, 6000));

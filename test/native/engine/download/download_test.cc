@@ -353,7 +353,7 @@ TEST(Download, OfNothingIsTheBareFileHeader) {
   auto random = seededRandom();
   StoredStreams store;
   store.addStream(randomPackets(random, Clock::kSteady, 100, 100), 228);
-  options.streams = store.paths();
+  options.streams = store.streams();
   options.beginNs = options.endNs = kStartNs + 100;
   EXPECT_EQ(loadLe32(&readBody(*bench.open(options))[20]), 228u);
 }

@@ -29,17 +29,17 @@ class OpenFileLimit {
 };
 
 /// The same streams again and again, under other names of the same files.
-std::vector<std::vector<std::string>> renamed(const StoredStreams& store, const TempDirectory& into,
-                                              size_t times) {
-  std::vector<std::vector<std::string>> streams;
+std::vector<StreamSegments> renamed(const StoredStreams& store, const TempDirectory& into,
+                                    size_t times) {
+  std::vector<StreamSegments> streams;
   for (size_t time = 0; time < times; time++) {
-    for (const std::vector<std::string>& segments : store.paths()) {
-      std::vector<std::string>& paths = streams.emplace_back();
-      for (const std::string& segment : segments) {
-        paths.push_back(into.path() + "/" + std::to_string(streams.size()) + "-" +
-                        std::to_string(paths.size()));
+    for (const StreamSegments& stream : store.streams()) {
+      StreamSegments& copy = streams.emplace_back(stream);
+      copy.folder = into.folder(std::to_string(streams.size()));
+      for (const SegmentEntry& segment : stream.segments) {
         for (const char* ending : {".pcap", ".idx"}) {
-          std::filesystem::create_hard_link(segment + ending, paths.back() + ending);
+          std::filesystem::create_hard_link(stream.pathOf(segment) + ending,
+                                            copy.pathOf(segment) + ending);
         }
       }
     }

@@ -24,10 +24,12 @@ SlicePlan planOf(const StoredStreams& store, uint64_t sliceBytes) {
   std::vector<IndexedStream> streams;
   for (const auto& paths : store.paths()) {
     IndexedStream stream;
-    for (const std::string& path : paths) stream.push_back({path, *readSegmentIndex(path)});
+    for (const std::string& path : paths) {
+      stream.push_back(std::make_shared<IndexedSegment>(path, *readSegmentIndex(path)));
+    }
     streams.push_back(std::move(stream));
   }
-  return planSlices(streams, 0, INT64_MAX, sliceBytes);
+  return planSlices(streams, {0, INT64_MAX}, sliceBytes);
 }
 
 // A writer has one part on its way and one ready while it waits for the next.
@@ -35,9 +37,10 @@ TEST(OrderedScan, GoesOnWhileTheConsumerHoldsTwoPartsAndLaterSlicesAllThatTheyMa
   StoredStreams store;
   const std::vector<StoredPacket> packets = packetsOf(30 * kMebibyte);
   store.addStream(packets);
-  auto context = std::make_unique<ScanContext>(planOf(store, 6 * kMebibyte), PacketTransform{},
-                                               int64_t{0}, INT64_MAX);
-  ASSERT_GE(context->plan.slices.size(), 4u);
+  auto context = std::make_unique<ScanContext>(PacketTransform{}, int64_t{0}, INT64_MAX);
+  PlannedSlices planned;
+  planned.first = std::make_shared<const SlicePlan>(planOf(store, 6 * kMebibyte));
+  ASSERT_GE(planned.first->slices.size(), 4u);
   const auto slabs = std::make_shared<BufferPool>();
   // One thread takes turns between the slices, and its call-back is the consumer: so the first
   // parts are given back at once while the others run ahead, and always two are held after that.
@@ -59,8 +62,8 @@ TEST(OrderedScan, GoesOnWhileTheConsumerHoldsTwoPartsAndLaterSlicesAllThatTheyMa
   OrderedScanOptions options;
   options.slabs = 8;
   options.slicesAtOnce = 4;
-  scan = std::make_shared<OrderedScan>(std::move(context), options, workers->makeQueue(), slabs,
-                                       consume);
+  scan = std::make_shared<OrderedScan>(std::move(context), std::move(planned), options,
+                                       workers->makeQueue(), slabs, consume);
   scan->start();
   workers.reset();  // ends when nobody has anything to do
   EXPECT_TRUE(scan->isFinished()) << "it waits after " << taken << " parts";

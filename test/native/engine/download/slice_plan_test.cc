@@ -21,23 +21,24 @@ IndexedStream streamOf(const std::string& path, std::vector<std::pair<int64_t, i
     entry.packets = 10;
     index.blocks.push_back(entry);
   }
-  return {{path, index}};
+  return {std::make_shared<IndexedSegment>(path, index)};
 }
 
 TEST(SlicePlan, ReadsOnlyBlocksOfTheRange) {
   const auto stream = streamOf("a", {{0, 9}, {10, 19}, {20, 29}, {30, 39}});
-  const SlicePlan plan = planSlices({stream}, 19, 30);
+  const SlicePlan plan = planSlices({stream}, {19, 30});
   ASSERT_EQ(plan.runs.size(), 1u);
   ASSERT_EQ(plan.runs[0].blocks.size(), 2u);
   EXPECT_EQ(plan.runs[0].blocks[0].entry.minNs, 10);
   EXPECT_EQ(plan.runs[0].blocks[1].entry.minNs, 20);
-  EXPECT_TRUE(planSlices({stream}, 40, 50).slices.empty());
-  EXPECT_TRUE(planSlices({stream}, 20, 20).slices.empty());
-  EXPECT_TRUE(planSlices({}, 0, 100).slices.empty());
+  EXPECT_TRUE(planSlices({stream}, {40, 50}).slices.empty());
+  EXPECT_TRUE(planSlices({stream}, {20, 20}).slices.empty());
+  EXPECT_TRUE(planSlices({}, {0, 100}).slices.empty());
 }
 
 TEST(SlicePlan, BeginsANewRunWhereTheClockSteppedBack) {
-  const SlicePlan plan = planSlices({streamOf("a", {{0, 9}, {9, 20}, {5, 30}, {30, 31}})}, 0, 100);
+  const SlicePlan plan =
+      planSlices({streamOf("a", {{0, 9}, {9, 20}, {5, 30}, {30, 31}})}, {0, 100});
   ASSERT_EQ(plan.runs.size(), 2u);
   EXPECT_EQ(plan.runs[0].blocks.size(), 2u);
   EXPECT_EQ(plan.runs[1].blocks.size(), 2u);
@@ -45,16 +46,16 @@ TEST(SlicePlan, BeginsANewRunWhereTheClockSteppedBack) {
 
 TEST(SlicePlan, TakesStreamsThatFollowEachOtherOneByOne) {
   const SlicePlan plan = planSlices(
-      {streamOf("late", {{100, 200}, {200, 300}}), streamOf("early", {{0, 99}})}, 0, 999);
+      {streamOf("late", {{100, 200}, {200, 300}}), streamOf("early", {{0, 99}})}, {0, 999});
   ASSERT_EQ(plan.slices.size(), 2u);
-  EXPECT_EQ(plan.mostInputs, 1u);
+  EXPECT_EQ(plan.slices[0].inputs.size(), 1u);
   EXPECT_EQ(plan.slices[0].inputs[0].run, 1u) << "by time, not by the order of the streams";
 }
 
 TEST(SlicePlan, CutsASingleRunIntoGroupsOfWholeBlocks) {
   // All of one timestamp, which cannot be cut by time.
   const SlicePlan plan = planSlices(
-      {streamOf("a", std::vector<std::pair<int64_t, int64_t>>(10, {7, 7}))}, 0, 99, 3000);
+      {streamOf("a", std::vector<std::pair<int64_t, int64_t>>(10, {7, 7}))}, {0, 99}, 3000);
   ASSERT_EQ(plan.slices.size(), 4u);
   uint32_t next = 0;
   for (const Slice& slice : plan.slices) {
@@ -66,18 +67,35 @@ TEST(SlicePlan, CutsASingleRunIntoGroupsOfWholeBlocks) {
   EXPECT_EQ(next, 10u);
 }
 
-TEST(SlicePlan, OneSliceHoldsWhatReachesIntoTheRangeAndTheLookBack) {
+TEST(SlicePlan, OneSliceHoldsWhatReachesIntoTheRange) {
   const std::vector<IndexedStream> streams{
       streamOf("a", {{0, 9}, {10, 19}, {20, 29}, {15, 39}, {40, 49}}), streamOf("b", {{5, 12}})};
-  const SlicePlan plan = planOneSlice(streams, 25, 40, 10);
+  const SlicePlan plan = planOneSlice(streams, {15, 40});
   ASSERT_EQ(plan.slices.size(), 1u);
   EXPECT_EQ(plan.slices[0].beginNs, 15);
   EXPECT_EQ(plan.slices[0].endNs, 40);
-  ASSERT_EQ(plan.runs.size(), 2u) << "a's clock stepped back; b has nothing in the range";
+  ASSERT_EQ(plan.runs.size(), 2u) << "a's clock stepped back";
   EXPECT_EQ(plan.runs[0].blocks.front().entry.minNs, 10);
   EXPECT_EQ(plan.runs[1].blocks.size(), 1u);
-  EXPECT_EQ(planOneSlice(streams, 25, 40, INT64_MAX).runs[0].blocks.size(), 3u);
-  EXPECT_TRUE(planOneSlice(streams, 60, 70, INT64_MAX).slices.empty());
+  EXPECT_EQ(planOneSlice(streams, {0, 40}).runs.size(), 3u);
+  EXPECT_TRUE(planOneSlice(streams, {60, 70}).slices.empty());
+}
+
+TEST(SlicePlan, SaysWhichBlocksAnEarlierPlanReadsToo) {
+  const std::vector<IndexedStream> streams{streamOf("a", {{0, 9}, {9, 19}, {19, 29}}),
+                                           streamOf("b", {{10, 12}})};
+  for (const int64_t beginNs : {9, 10, 15}) {
+    for (const bool isContinued : {false, true}) {
+      const SlicePlan plan = planSlices(streams, {beginNs, 40, isContinued}, 1);
+      for (const Slice& slice : plan.slices) {
+        for (const SliceInput& input : slice.inputs) {
+          const int64_t minNs = plan.runs[input.run].blocks[input.firstBlock].entry.minNs;
+          EXPECT_TRUE(!isContinued || minNs >= beginNs || input.firstIsShared);
+        }
+      }
+      EXPECT_EQ(plan.slices[0].inputs[0].firstIsShared, isContinued);
+    }
+  }
 }
 
 /// Streams with overlapping blocks and clocks that step back.
@@ -101,7 +119,7 @@ TEST(SlicePlan, ReadsEveryInstantOfEveryBlockExactlyOnce) {
   auto random = seededRandom();
   for (int i = 0; i < 300; i++) {
     const SlicePlan plan =
-        planSlices(randomStreams(random), 50, 400, 1000 + randomBelow(random, 9000));
+        planSlices(randomStreams(random), {50, 400}, 1000 + randomBelow(random, 9000));
     std::map<std::pair<uint32_t, uint32_t>, std::vector<std::pair<int64_t, int64_t>>> reads;
     for (const Slice& slice : plan.slices) {
       for (const SliceInput& input : slice.inputs) {

@@ -120,7 +120,7 @@ TEST_F(ImportSorterPorts, MakeSievesOfWhatStaysOnly) {
   }
   EXPECT_EQ(endings, (std::set<std::string>{".idx", ".pcap", ".tally"}));
   expectSorted();
-  EXPECT_GT(std::filesystem::file_size(options_.directory + "/cap0/00000001.sieve"), 0u);
+  EXPECT_GT(std::filesystem::file_size(options_.directory + "/cap0/00000/00000001.sieve"), 0u);
 }
 
 TEST_F(ImportSorterPorts, StopInTheMergeWhenCancelled) {

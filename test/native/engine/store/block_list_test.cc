@@ -15,7 +15,7 @@ TEST(BlockList, HoldsTheBlocksOfAllStreamsByTime) {
       {numberedPacket(10, 0, 20), numberedPacket(19, 1, 20), numberedPacket(30, 2, 20)});
   store.addStream(
       {numberedPacket(15, 3, 40), numberedPacket(12, 4, 40), numberedPacket(50, 5, 40)});
-  const auto blocks = listBlocks(store.paths());
+  const auto blocks = listBlocks(store.streams());
   ASSERT_TRUE(blocks);
   ASSERT_EQ(blocks->size(), 4u);
   const std::vector<std::pair<int64_t, int64_t>> times{{10, 19}, {12, 15}, {30, 30}, {50, 50}};
@@ -28,7 +28,7 @@ TEST(BlockList, HoldsTheBlocksOfAllStreamsByTime) {
 }
 
 TEST(BlockList, FailsWhenAnIndexIsGone) {
-  const auto blocks = listBlocks({{"/nonexistent/00000001"}});
+  const auto blocks = listBlocks({{"/nonexistent", {entryOf({1, 0, 9, 1, 100})}}});
   ASSERT_FALSE(blocks);
   EXPECT_EQ(blocks.error().code, Code::kAgedOut);
 }

@@ -47,10 +47,10 @@ TEST(FormatDocument, ShowsTheBytesThatTheWriterMakes) {
 
   const auto blocks = hexBlocks(CAPFLEET_REPOSITORY "/native/FORMAT.md");
   ASSERT_EQ(blocks.size(), 4u);
-  EXPECT_EQ(readFile(directory.path() + "/00000001.pcap"), blocks[0]);
-  EXPECT_EQ(readFile(directory.path() + "/00000001.idx"), blocks[1]);
-  EXPECT_EQ(readFile(directory.path() + "/00000001.tally"), blocks[2]);
-  EXPECT_EQ(readFile(directory.path() + "/00000001.sieve"), blocks[3]);
+  EXPECT_EQ(readFile(directory.path() + "/00000/00000001.pcap"), blocks[0]);
+  EXPECT_EQ(readFile(directory.path() + "/00000/00000001.idx"), blocks[1]);
+  EXPECT_EQ(readFile(directory.path() + "/00000/00000001.tally"), blocks[2]);
+  EXPECT_EQ(readFile(directory.path() + "/00000/00000001.sieve"), blocks[3]);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void removeFiles(const StoredStreams& store, const std::string& ending) {
 
 Result<std::vector<IntervalCount>> tryCount(const StoredStreams& store,
                                             std::vector<int64_t> boundaries) {
-  PacketCount count(store.paths(), std::move(boundaries));
+  PacketCount count(store.streams(), std::move(boundaries));
   for (;;) {
     const Result<bool> isCounted = count.step();
     if (!isCounted) return isCounted.error();

@@ -83,14 +83,40 @@ TEST(SegmentExtent, ReadsAnIndexThatWasCutAnew) {
   EXPECT_EQ(measured(stream.segment(1), known).packets, 1u);
 }
 
-TEST(SegmentExtent, TellsARemovedSegmentFromADamagedOne) {
+TEST(SegmentExtent, SaysThatASegmentWasRemoved) {
   GrowingStream stream;
   stream.append(numberedPacket(1000, 1, 60));
   stream.flush();
   EXPECT_EQ(measureSegment(stream.segment(2), {}).error().code, Code::kAgedOut);
+}
+
+TEST(SegmentExtent, FindsTheBlocksWhoseEntriesAreDamaged) {
+  GrowingStream stream;
+  SegmentExtent known;
+  for (int64_t i = 0; i < 4; i++) {
+    stream.append(numberedPacket(1000 * i, static_cast<uint32_t>(i), 60));
+    stream.flush();
+    if (i == 0) known = measured(stream.segment(1));
+  }
+  const SegmentExtent whole = measured(stream.segment(1));
   const std::string path = stream.segment(1) + ".idx";
-  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).put('x');
-  EXPECT_EQ(measureSegment(stream.segment(1), {}).error().code, Code::kStoreCorrupt);
+  const Bytes index = readFile(path);
+  for (const size_t at : {0u, 20u, 64u, 128u, 200u}) {
+    Bytes damaged = index;
+    std::fill_n(damaged.begin() + static_cast<ptrdiff_t>(at), 30, 0xEE);
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(damaged.data()),
+               static_cast<std::streamsize>(damaged.size()));
+    for (const SegmentExtent& extent :
+         {measured(stream.segment(1)), measured(stream.segment(1), known)}) {
+      EXPECT_EQ(extent.port, 3u);
+      EXPECT_EQ(extent.packets, 4u) << at;
+      EXPECT_EQ(extent.minNs, whole.minNs);
+      EXPECT_EQ(extent.maxNs, whole.maxNs);
+      EXPECT_EQ(extent.bytes, whole.bytes);
+      EXPECT_EQ(extent.damagedBlocks, 0u);
+    }
+  }
 }
 
 TEST(SegmentExtent, ADownloadTakesWhatTheIndexSaysAtItsStart) {
@@ -118,7 +144,7 @@ TEST(SegmentExtent, OnlyOfAFinishedSegmentIsATornLastEntryALoss) {
   EXPECT_EQ(packetsOf(readBody(*growing)).size(), 1u);
   EXPECT_EQ(growing->totals().corruptBlocks, 0u);
   DownloadOptions options = stream.options(1);
-  options.growingSegments.clear();
+  options.streams[0].segments[0].flags &= ~kSegmentGrowing;
   const auto finished = bench.open(options);
   EXPECT_EQ(packetsOf(readBody(*finished)).size(), 1u);
   EXPECT_EQ(finished->totals().corruptBlocks, 1u);

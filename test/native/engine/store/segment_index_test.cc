@@ -55,8 +55,8 @@ class SegmentIndexFile : public testing::Test {
     directory_.file("s.idx", bytes_);
     return readSegmentIndex(directory_.path() + "/s");
   }
-  Code errorCode() {
-    const auto index = read();
+  Code errorCode() const {
+    const auto index = parseSegmentIndex(bytes_, "s.idx");
     if (!index) return index.error().code;
     ADD_FAILURE() << "the index was read";
     return Code::kCancelled;
@@ -102,7 +102,7 @@ TEST_F(SegmentIndexFile, ShowsEveryFlippedBit) {
   const size_t lastEntry = bytes_.size() - kIndexEntryBytes;
   for (size_t bit = 0; bit < bytes_.size() * 8; ++bit) {
     bytes_[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
-    const auto index = read();
+    const auto index = parseSegmentIndex(bytes_, "s.idx");
     if (bit / 8 < lastEntry) {
       ASSERT_FALSE(index) << "bit " << bit;
       EXPECT_EQ(index.error().code, Code::kStoreCorrupt);
@@ -113,6 +113,32 @@ TEST_F(SegmentIndexFile, ShowsEveryFlippedBit) {
     }
     bytes_[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
   }
+}
+
+TEST_F(SegmentIndexFile, IsWrittenAsItWasRead) {
+  const auto index = read();
+  ASSERT_TRUE(index);
+  EXPECT_EQ(serialiseIndex(*index), bytes_);
+}
+
+TEST_F(SegmentIndexFile, HasDamagedBlocks) {
+  BlockEntry damaged = kSecond;
+  damaged.packets = 0;
+  damaged.checksum = 0;
+  damaged.flags = kBlockDamaged;
+  damaged.tallyBytes = 0;
+  damaged.tallyOffset = 0;
+  bytes_ = headerBytes(7, kHeader);
+  for (const BlockEntry& entry : {kFirst, damaged, kThird}) append(bytes_, entryBytes(entry));
+  const auto index = read();
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ(index->damagedBlocks, 1u);
+  EXPECT_EQ(index->blocks[1], damaged);
+  damaged.packets = 1;
+  bytes_ = headerBytes(7, kHeader);
+  append(bytes_, entryBytes(kFirst));
+  append(bytes_, entryBytes(damaged));
+  EXPECT_EQ(errorCode(), Code::kStoreCorrupt);
 }
 
 TEST_F(SegmentIndexFile, IsCorruptWhenItEndsInsideTheHeader) {

@@ -31,12 +31,13 @@ class InterruptedStream {
       }
       writer.add(makeBlock(std::span(packets_).subspan(i, std::min<size_t>(10, packets - i))));
     }
-    EXPECT_TRUE(writer.write());
+    EXPECT_TRUE(committed == packets ? writer.commit() : writer.write());
     for (const char* ending : {".pcap", ".idx", ".tally", ".sieve"}) {
-      files_[ending] = readFile(segmentPath(folder(), 1) + ending);
+      files_[ending] = readFile(groupedSegmentPath(folder(), 1) + ending);
     }
   }
 
+  const std::string& captureFolder() const { return directory_.path(); }
   std::string folder() const { return portFolder(directory_.path(), kPort); }
   const std::vector<StoredPacket>& packets() const { return packets_; }
   Bytes& file(const std::string& ending) { return files_[ending]; }
@@ -44,11 +45,11 @@ class InterruptedStream {
   /// Puts the first segment's files back, this one cut at a byte.
   void restore(const std::string& cutEnding = "", size_t bytes = 0) const {
     std::filesystem::remove_all(folder());
-    std::filesystem::create_directories(folder());
+    std::filesystem::create_directories(groupFolder(folder(), 1));
     for (const auto& [ending, content] : files_) {
       Bytes kept = content;
       if (ending == cutEnding) kept.resize(bytes);
-      directory_.file("cap2/00000001" + ending, kept);
+      directory_.file("cap2/00000/00000001" + ending, kept);
     }
   }
 
@@ -64,6 +65,8 @@ class InterruptedStream {
     expectStored(*first, count);
     const auto second = recover(isSameBoot);
     ASSERT_TRUE(second);
+    EXPECT_EQ(second->rebuiltBlocks, 0u);
+    EXPECT_EQ(second->message, "");
     EXPECT_EQ(second->recoveredPackets, 0u);
     EXPECT_EQ(second->cutBytes, 0u);
     expectStored(*second, count);
@@ -82,8 +85,13 @@ class InterruptedStream {
     EXPECT_EQ(recovered.segments[0].packets, count);
     EXPECT_EQ(recovered.segments[0].minNs, expected.front().timestampNs);
     EXPECT_EQ(recovered.segments[0].maxNs, expected.back().timestampNs);
+    uint64_t sideBytes = 0;
+    for (const char* ending : {".idx", ".tally", ".sieve"}) {
+      sideBytes += std::filesystem::file_size(groupedSegmentPath(folder(), 1) + ending);
+    }
+    EXPECT_EQ(recovered.segments[0].sideBytes, sideBytes);
     EXPECT_EQ(recovered.segments[0].bytes,
-              std::filesystem::file_size(segmentPath(folder(), 1) + ".pcap"));
+              std::filesystem::file_size(groupedSegmentPath(folder(), 1) + ".pcap"));
   }
 
   /// Packets whose records end within the first bytes of the data file.
@@ -182,55 +190,156 @@ TEST(SegmentRecovery, TakesTheWholeEntriesOfAnIndexThatEndsAtAnyByte) {
   }
 }
 
-TEST(SegmentRecovery, StopsAtAnEntryThatIsTornInTheMiddleOfTheIndex) {
+TEST(SegmentRecovery, LosesNothingBeforeAWholeEntryWhateverByteOfTheIndexIsDamaged) {
   InterruptedStream stream(40, 30);
-  stream.file(".idx")[kIndexHeaderBytes + kIndexEntryBytes + 5] ^= 1;
+  const Bytes index = stream.file(".idx");
+  for (size_t at = 0; at < index.size(); ++at) {
+    const bool isSameBoot = at % 2 == 0;
+    stream.file(".idx") = index;
+    stream.file(".idx")[at] ^= 0x24;
+    stream.restore();
+    stream.expectRecovered(isSameBoot, isSameBoot ? 40 : 30, isSameBoot ? 10 : 0);
+    if (HasFatalFailure()) FAIL() << "byte " << at;
+  }
+}
+
+TEST(SegmentRecovery, MakesEntriesAgainThatAreLostBeforeAWholeOne) {
+  InterruptedStream stream(40, 30);
+  const auto second = stream.file(".idx").begin() + kIndexHeaderBytes + kIndexEntryBytes;
+  std::fill(second, second + kIndexEntryBytes, 0);
+  for (const bool isSameBoot : {false, true}) {
+    stream.restore();
+    const auto recovered = stream.recover(isSameBoot);
+    ASSERT_TRUE(recovered) << recovered.error().message;
+    EXPECT_EQ(recovered->rebuiltBlocks, 1u);
+    EXPECT_EQ(recovered->damagedBlocks, 0u);
+    EXPECT_NE(recovered->message.find("00000001.idx"), std::string::npos);
+    stream.expectStored(*recovered, isSameBoot ? 40 : 30);
+  }
+}
+
+TEST(SegmentRecovery, CutsAfterTheLastWholeEntryWhenTheLastIsLost) {
+  InterruptedStream stream(40, 30);
+  std::fill(stream.file(".idx").end() - kIndexEntryBytes, stream.file(".idx").end(), 0);
   stream.restore();
-  stream.expectRecovered(false, 10, 0);
+  stream.expectRecovered(false, 20, 0);
   stream.restore();
-  stream.expectRecovered(true, 40, 30);
+  stream.expectRecovered(true, 40, 20);
+}
+
+/// A finished segment of 30 packets in three blocks, and a newer one that holds nothing yet.
+class FinishedStream : public InterruptedStream {
+ public:
+  FinishedStream() : InterruptedStream(30, 30) {}
+  void restoreBoth(const std::string& cutEnding = "", size_t bytes = 0) const {
+    restore(cutEnding, bytes);
+    std::ofstream(groupedSegmentPath(folder(), 2) + ".pcap");
+  }
+};
+
+TEST(SegmentRecovery, GivesAFinishedSegmentItsIndexBackWhateverByteIsDamaged) {
+  FinishedStream stream;
+  const Bytes index = stream.file(".idx");
+  for (size_t at = 0; at < index.size(); ++at) {
+    stream.file(".idx") = index;
+    stream.file(".idx")[at] ^= 0x24;
+    stream.restoreBoth();
+    stream.expectRecovered(at % 2 == 0, 30, 0);
+    ASSERT_EQ(readFile(groupedSegmentPath(stream.folder(), 1) + ".idx"), index) << "byte " << at;
+  }
+}
+
+TEST(SegmentRecovery, NeverCutsAFinishedSegmentWhoseIndexIsCut) {
+  FinishedStream stream;
+  for (size_t bytes = 0; bytes < stream.file(".idx").size(); bytes += 5) {
+    stream.restoreBoth(".idx", bytes);
+    const auto recovered = stream.recover(false);
+    ASSERT_TRUE(recovered) << recovered.error().message;
+    ASSERT_EQ(recovered->segments.size(), 1u);
+    EXPECT_EQ(recovered->segments[0].packets, 30u) << "cut at byte " << bytes;
+    EXPECT_EQ(recovered->cutBytes, 0u);
+    EXPECT_EQ(readFile(groupedSegmentPath(stream.folder(), 1) + ".pcap"), stream.file(".pcap"));
+  }
+}
+
+TEST(SegmentRecovery, MarksABlockThatIsLostAndKeepsTheOthers) {
+  FinishedStream stream;
+  const auto second = stream.file(".idx").begin() + kIndexHeaderBytes + kIndexEntryBytes;
+  std::fill(second, second + kIndexEntryBytes, 0);
+  const size_t firstBytes = [&] {
+    size_t bytes = kPcapFileHeaderBytes;
+    while (stream.wholeWithin(bytes) < 10) bytes += 1;
+    return bytes;
+  }();
+  stream.file(".pcap")[firstBytes + 40] ^= 1;
+  stream.restoreBoth();
+  for (int round = 0; round < 2; ++round) {
+    const auto recovered = stream.recover(false);
+    ASSERT_TRUE(recovered) << recovered.error().message;
+    ASSERT_EQ(recovered->segments.size(), 1u);
+    EXPECT_EQ(recovered->segments[0].packets, 20u);
+    EXPECT_EQ(recovered->segments[0].bytes, stream.file(".pcap").size());
+    EXPECT_EQ(recovered->segments[0].minNs, stream.packets().front().timestampNs);
+    EXPECT_EQ(recovered->segments[0].maxNs, stream.packets().back().timestampNs);
+    EXPECT_EQ(recovered->damagedBlocks, 1u);
+    EXPECT_EQ(recovered->rebuiltBlocks, 0u);
+    EXPECT_NE(recovered->message, "");
+    EXPECT_EQ(readFile(groupedSegmentPath(stream.folder(), 1) + ".pcap"), stream.file(".pcap"));
+  }
+  const auto index = readSegmentIndex(groupedSegmentPath(stream.folder(), 1));
+  ASSERT_TRUE(index);
+  ASSERT_EQ(index->blocks.size(), 3u);
+  EXPECT_TRUE(index->blocks[1].isDamaged());
+}
+
+TEST(SegmentRecovery, DoesNotTouchSegmentsThatAreKnownToBeFinished) {
+  FinishedStream stream;
+  stream.file(".idx")[70] ^= 1;
+  stream.restoreBoth();
+  const auto recovered = recoverSegments({stream.captureFolder(), kPort, false, 1});
+  ASSERT_TRUE(recovered);
+  EXPECT_TRUE(recovered->segments.empty());
+  EXPECT_EQ(readFile(groupedSegmentPath(stream.folder(), 1) + ".idx"), stream.file(".idx"));
+  EXPECT_FALSE(std::filesystem::exists(groupedSegmentPath(stream.folder(), 2) + ".pcap"));
+}
+
+TEST(SegmentRecovery, KnowsFlatSegmentsOfStoresOfFormatOne) {
+  FinishedStream stream;
+  stream.restore();
+  for (const char* ending : kSegmentEndings) {
+    std::filesystem::rename(groupedSegmentPath(stream.folder(), 1) + ending,
+                            segmentPath(stream.folder(), 1) + ending);
+  }
+  const auto recovered = stream.recover(true);
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  ASSERT_EQ(recovered->segments.size(), 1u);
+  EXPECT_TRUE(recovered->segments[0].isFlat);
+  EXPECT_EQ(storedPackets(stream.folder()), stream.packets());
 }
 
 TEST(SegmentRecovery, LeavesOlderSegmentsAndRemovesAnEmptyNewestOne) {
   InterruptedStream stream(30, 10);
   stream.restore();
   ASSERT_TRUE(stream.recover(true));
-  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  std::ofstream(groupedSegmentPath(stream.folder(), 2) + ".pcap");
   stream.expectRecovered(true, 30, 0);
-  EXPECT_FALSE(std::filesystem::exists(segmentPath(stream.folder(), 2) + ".idx"));
+  EXPECT_FALSE(std::filesystem::exists(groupedSegmentPath(stream.folder(), 2) + ".idx"));
 }
 
 TEST(SegmentRecovery, DoesNotTouchAnOlderSegmentThatIsWhole) {
   InterruptedStream stream(30, 10);
   stream.restore();
   ASSERT_TRUE(stream.recover(true));
-  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
+  std::ofstream(groupedSegmentPath(stream.folder(), 2) + ".pcap");
   const std::filesystem::file_time_type longAgo{};
   for (const char* ending : {".pcap", ".idx", ".tally", ".sieve"}) {
-    std::filesystem::last_write_time(segmentPath(stream.folder(), 1) + ending, longAgo);
+    std::filesystem::last_write_time(groupedSegmentPath(stream.folder(), 1) + ending, longAgo);
   }
   ASSERT_TRUE(stream.recover(false));
   for (const char* ending : {".pcap", ".idx", ".tally", ".sieve"}) {
-    const auto path = segmentPath(stream.folder(), 1) + ending;
+    const auto path = groupedSegmentPath(stream.folder(), 1) + ending;
     EXPECT_EQ(std::filesystem::last_write_time(path), longAgo) << path;
   }
-}
-
-TEST(SegmentRecovery, CutsAnOlderSegmentWhoseEndWasNotSafe) {
-  InterruptedStream stream(30, 10);
-  stream.restore();
-  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
-  stream.expectRecovered(false, 10, 0);
-}
-
-TEST(SegmentRecovery, RefusesAnOlderSegmentWhoseIndexIsGone) {
-  InterruptedStream stream(30, 10);
-  stream.restore(".idx", 10);
-  std::ofstream(segmentPath(stream.folder(), 2) + ".pcap");
-  const auto recovered = stream.recover(true);
-  ASSERT_FALSE(recovered);
-  EXPECT_EQ(recovered.error().code, Code::kStoreCorrupt);
-  EXPECT_NE(recovered.error().message.find("00000001.idx"), std::string::npos);
 }
 
 TEST(SegmentRecovery, FindsNothingWhereNothingIs) {
@@ -257,8 +366,10 @@ TEST(SegmentRecovery, RemovesTheFolderWhoseFirstSegmentWasNeverMade) {
 }
 
 TEST(SegmentRecovery, CanBeInterruptedAtAnyCallAndRunAgain) {
-  InterruptedStream stream(40, 10);
-  stream.file(".idx").resize(100);
+  InterruptedStream stream(40, 30);
+  // The second entry is lost, and the third torn.
+  std::fill(stream.file(".idx").begin() + 64, stream.file(".idx").begin() + 128, 0);
+  stream.file(".idx").resize(250);
   long calls;
   {
     stream.restore();

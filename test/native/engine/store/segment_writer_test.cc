@@ -79,7 +79,7 @@ TEST(SegmentWriter, WritesNoTallyOfABlockThatLiesInOneMillisecond) {
     ASSERT_TRUE(writer->append(timestampNs, 60, Bytes(60)));
   }
   ASSERT_TRUE(writer->close());
-  EXPECT_TRUE(readFile(directory.path() + "/00000001.tally").empty());
+  EXPECT_TRUE(readFile(directory.path() + "/00000/00000001.tally").empty());
   EXPECT_EQ(storedPackets(directory.path()).size(), 3u);
 }
 
@@ -97,9 +97,8 @@ TEST(SegmentWriter, SummarisesEachSegmentAndRollsBeforeItWouldGrowTooLarge) {
   uint32_t number = 0;
   for (const SegmentSummary& segment : *segments) {
     EXPECT_EQ(segment.number, ++number);
-    char name[16];
-    std::snprintf(name, sizeof name, "/%08u", segment.number);
-    EXPECT_EQ(segment.bytes, std::filesystem::file_size(directory.path() + name + ".pcap"));
+    EXPECT_EQ(segment.bytes, std::filesystem::file_size(
+                                 groupedSegmentPath(directory.path(), segment.number) + ".pcap"));
     EXPECT_LE(segment.bytes, segmentBytes);
     int64_t minNs = INT64_MAX, maxNs = INT64_MIN;
     for (uint64_t i = count; i < count + segment.packets; ++i) {
@@ -165,7 +164,7 @@ TEST(SegmentWriter, KeepsBlocksWholeWhenItsBufferIsReleasedInTheMiddle) {
   }
   ASSERT_TRUE(writer->close());
   EXPECT_EQ(storedPackets(directory.path()), packets);
-  const auto index = readSegmentIndex(directory.path() + "/00000001");
+  const auto index = readSegmentIndex(directory.path() + "/00000/00000001");
   ASSERT_TRUE(index);
   EXPECT_LE(index->blocks.size(), 4u) << "releasing must not cut blocks short";
 }
@@ -180,9 +179,10 @@ TEST(SegmentWriter, RefusesAFolderThatDoesNotExist) {
 }
 
 TEST(SegmentWriter, NeverWritesOverAnExistingSegment) {
-  for (const std::string name :
-       {"00000001.pcap", "00000001.idx", "00000001.tally", "00000001.sieve"}) {
+  for (const std::string name : {"00000/00000001.pcap", "00000/00000001.idx",
+                                 "00000/00000001.tally", "00000/00000001.sieve"}) {
     const TempDirectory directory;
+    directory.folder("00000");
     directory.file(name, {1, 2, 3});
     auto writer = SegmentWriter::open(optionsFor(directory));
     ASSERT_TRUE(writer);

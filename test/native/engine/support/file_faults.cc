@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
 
 namespace capfleet::test {
 
@@ -73,6 +74,11 @@ int __wrap_ftruncate(int file, off_t bytes) { return fails() ? -1 : __real_ftrun
 
 int __real_mkdir(const char* path, mode_t mode);
 int __wrap_mkdir(const char* path, mode_t mode) { return fails() ? -1 : __real_mkdir(path, mode); }
+
+int __real_rename(const char* from, const char* to);
+int __wrap_rename(const char* from, const char* to) {
+  return fails() ? -1 : __real_rename(from, to);
+}
 
 int __real_unlink(const char* path);
 int __wrap_unlink(const char* path) { return fails() ? -1 : __real_unlink(path); }

@@ -1,6 +1,6 @@
 // Lets the engine's calls to the file system fail. The linker puts the functions of file_faults.cc
-// before open, write, fdatasync, fsync, ftruncate, mkdir and unlink of the engine (--wrap), so that
-// production code knows nothing of it.
+// before open, write, fdatasync, fsync, ftruncate, mkdir, unlink and rename of the engine (--wrap),
+// so that production code knows nothing of it.
 #pragma once
 
 namespace capfleet::test {

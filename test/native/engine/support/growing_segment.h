@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "store/segment_extent.h"
 #include "support/stored_streams.h"
 
 namespace capfleet::test {
@@ -18,15 +19,21 @@ class GrowingStream {
     ASSERT_TRUE(writer_.append(packet.timestampNs, packet.originalLength, packet.captured));
   }
   void flush() { ASSERT_TRUE(writer_.flush()); }
-  std::string segment(uint32_t number) const { return segmentPath(folder_, number); }
+  std::string segment(uint32_t number) const { return groupedSegmentPath(folder_, number); }
 
   /// A download of these segments, of which the last one grows.
   DownloadOptions options(uint32_t lastSegment) const {
     DownloadOptions options;
     options.endNs = INT64_MAX;
-    options.streams.emplace_back();
-    for (uint32_t i = 1; i <= lastSegment; i++) options.streams[0].push_back(segment(i));
-    options.growingSegments = {segment(lastSegment)};
+    StreamSegments& stream = options.streams.emplace_back();
+    stream.folder = folder_;
+    for (uint32_t i = 1; i <= lastSegment; i++) {
+      const Result<SegmentExtent> extent = measureSegment(segment(i), {});
+      EXPECT_TRUE(extent);
+      stream.segments.push_back(
+          entryOf({i, extent->minNs, extent->maxNs, extent->packets, extent->bytes}, 1, 3));
+    }
+    stream.segments.back().flags |= kSegmentGrowing;
     return options;
   }
 

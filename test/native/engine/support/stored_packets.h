@@ -7,6 +7,7 @@
 
 #include "os/byte_order.h"
 #include "store/segment_index.h"
+#include "store/segment_path.h"
 #include "store/xxh3.h"
 #include "support/temp_directory.h"
 
@@ -103,13 +104,12 @@ inline void checkTally(const Bytes& tallies, const BlockEntry& block,
   EXPECT_EQ(readTally(tally, block.minNs / 1'000'000), expected);
 }
 
-/// All packets of the segments in `directory`, in stored order.
+/// All packets of the segments in a port's folder, in stored order.
 inline std::vector<StoredPacket> storedPackets(const std::string& directory) {
   std::vector<StoredPacket> packets;
   for (uint32_t number = 1;; ++number) {
-    char name[16];
-    std::snprintf(name, sizeof name, "/%08u", number);
-    const std::string segment = directory + name;
+    std::string segment = groupedSegmentPath(directory, number);
+    if (!std::filesystem::exists(segment + ".pcap")) segment = segmentPath(directory, number);
     if (!std::filesystem::exists(segment + ".pcap")) break;
     const Bytes data = readFile(segment + ".pcap");
     const auto index = readSegmentIndex(segment);

@@ -10,13 +10,29 @@
 #include <string>
 #include <vector>
 
-#include "download/download.h"
+#include "download/download_opening.h"
 #include "store/segment_path.h"
 #include "store/segment_writer.h"
 #include "support/stored_packets.h"
 #include "support/temp_directory.h"
 
 namespace capfleet::test {
+
+/// The log's entry of a segment that lies directly in its port's folder.
+inline SegmentEntry entryOf(const SegmentSummary& segment, uint32_t linkTypeWord = 1,
+                            uint32_t port = 0) {
+  SegmentEntry entry;
+  entry.number = segment.number;
+  entry.port = port;
+  entry.flags = segment.isFlat ? kSegmentFlat : 0;
+  entry.minNs = segment.minNs;
+  entry.maxNs = segment.maxNs;
+  entry.packets = segment.packets;
+  entry.bytes = segment.bytes;
+  entry.linkTypeWord = linkTypeWord;
+  entry.snaplen = 262144;
+  return entry;
+}
 
 /// Streams in a temporary folder, and the packets in them, in recorded order.
 class StoredStreams {
@@ -38,10 +54,13 @@ class StoredStreams {
     }
     const auto segments = writer->close();
     ASSERT_TRUE(segments);
+    StreamSegments stream{folder, {}};
     std::vector<std::string> paths;
     for (const SegmentSummary& segment : *segments) {
-      paths.push_back(segmentPath(folder, segment.number));
+      stream.segments.push_back(entryOf(segment, linkTypeWord, port));
+      paths.push_back(stream.pathOf(stream.segments.back()));
     }
+    streams_.push_back(std::move(stream));
     paths_.push_back(paths);
     packets_.push_back(packets);
   }
@@ -49,7 +68,7 @@ class StoredStreams {
   /// A download of everything; change what the test is about.
   DownloadOptions options() const {
     DownloadOptions options;
-    options.streams = paths_;
+    options.streams = streams_;
     options.beginNs = 0;
     options.endNs = INT64_MAX;
     return options;
@@ -69,10 +88,13 @@ class StoredStreams {
     return all;
   }
 
+  const std::vector<StreamSegments>& streams() const { return streams_; }
+  /// Of the segments, without ending.
   const std::vector<std::vector<std::string>>& paths() const { return paths_; }
 
  private:
   TempDirectory directory_;
+  std::vector<StreamSegments> streams_;
   std::vector<std::vector<std::string>> paths_;
   std::vector<std::vector<StoredPacket>> packets_;
 };
@@ -88,12 +110,12 @@ class DownloadBench {
   }
 
   std::shared_ptr<Download> open(DownloadOptions options) {
-    auto download = Download::open(std::move(options), *workers_, slabs_);
+    auto download = openDownload(std::move(options), *workers_, slabs_);
     EXPECT_TRUE(download) << (download ? "" : download.error().message);
     return download ? *download : nullptr;
   }
   Result<std::shared_ptr<Download>> tryOpen(DownloadOptions options) {
-    return Download::open(std::move(options), *workers_, slabs_);
+    return openDownload(std::move(options), *workers_, slabs_);
   }
   size_t slabsInUse() const { return slabs_->outstanding(); }
 

@@ -25,7 +25,7 @@ const RANGE = [
   String(SMALL_FLEET_START_NS + 1_000_000_000n),
 ]
 
-describe('the command line', { timeout: 240_000 }, () => {
+describe('the command line', () => {
   const parts = new AsyncDisposableStack()
   let fleet: SmallFleet
   let client: TempClient

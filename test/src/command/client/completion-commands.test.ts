@@ -34,7 +34,7 @@ const ASKING = {
 
 const quoted = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(' ')
 
-describe('completion', { timeout: 240_000 }, () => {
+describe('completion', () => {
   const parts = new AsyncDisposableStack()
   let fleet: SmallFleet
   let client: TempClient
@@ -76,15 +76,19 @@ describe('completion', { timeout: 240_000 }, () => {
   }
 
   test('is silent and quick where no gateway is known, or none answers', async () => {
+    let commandMs = 0
     for (const environment of [{}, gatewayEnvironment('http://127.0.0.1:9', 'a', 'b')]) {
+      const startedMs = performance.now()
       const { status, stdout, stderr } = await client.run(['__complete', '--', 'get', ''], { environment })
       assert.deepEqual([status, stdout.length, stderr], [0, 0, ''])
+      commandMs = Math.max(commandMs, performance.now() - startedMs)
     }
     await using silent = await startStubGateway({ 'GET /v1/devices': () => undefined })
     const startedMs = performance.now()
     const environment = gatewayEnvironment(silent.url, 'a', 'b')
     assert.equal((await client.run(['__complete', '--', 'get', '--device', ''], { environment })).status, 0)
-    assert.ok(performance.now() - startedMs < 8_000)
+    // A command alone takes long where the machine is busy.
+    assert.ok(performance.now() - startedMs < 8_000 + 3 * commandMs)
   })
 
   test('a name that a shell would run is left out', async () => {

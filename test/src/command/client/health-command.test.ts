@@ -10,7 +10,7 @@ import { createTempCertificate } from '../../../support/access/temp-certificate.
 import { type TempClient, tempClient } from '../../../support/processes/client-process.ts'
 import { startTempAppliance } from '../../../support/processes/temp-appliance.ts'
 
-describe('capfleet health', { timeout: 240_000 }, () => {
+describe('capfleet health', () => {
   const parts = new AsyncDisposableStack()
   let client: TempClient
 

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
+import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { eventually } from '../../../support/eventually.ts'
+import { mountSmallDisk } from '../../../support/disks/small-disk.ts'
 import { EXPORT_BEGIN_NS, EXPORT_SECONDS } from '../../../support/exports/export-captures.ts'
 import { ExportWorld, type ShownExport, WHOLE_RANGE } from '../../../support/exports/export-world.ts'
 import { readPcap, recordLines } from '../../../support/packets/pcap-records.ts'
@@ -11,7 +12,30 @@ import { startTempWorker, type TempWorker } from '../../../support/processes/tem
 
 const UNPACK = { none: 'cat', fast: 'zcat', zstd: 'zstdcat' }
 
-describe('filling a partial export', { timeout: 600_000 }, () => {
+test('a hole that is larger than the spool is filled', async (t) => {
+  const disk = await mountSmallDisk(16_000_000)
+  if (typeof disk === 'string') return t.skip(disk)
+  await using _disk = disk
+  await using world = await ExportWorld.create({
+    captureBytes: 20_000_000,
+    exports: { deviceRetryS: 1, spool: join(disk.path, 'spool') },
+  })
+  await using _worker = await startTempWorker(world.gateway)
+  const { line } = world.device('west')
+  line.isDown = true
+  const { id, state } = await world.ended(await world.ordered(`${WHOLE_RANGE}&OnMissing=partial`))
+  assert.equal(state, 'partial')
+  line.isDown = false
+  await world.isAnswering('west')
+  const answer = await world.call(`/v1/exports/${id}/fill`, { method: 'POST' })
+  assert.equal(answer.status, 202, answer.body.toString())
+  const shown = await world.ended(id)
+  assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+  const [file] = await world.files(shown)
+  assert.ok(file?.equals(await world.directRange(WHOLE_RANGE)))
+})
+
+describe('filling a partial export', () => {
   let world: ExportWorld
   let worker: TempWorker
 
@@ -34,14 +58,7 @@ describe('filling a partial export', { timeout: 600_000 }, () => {
     const shown = await world.ended(await world.ordered(`${query}&OnMissing=partial`))
     assert.equal(shown.state, 'partial', JSON.stringify(shown))
     line.isDown = false
-    // Requests to it fail at once until it has answered a probe.
-    await eventually(
-      async () => (await world.call(`/devices/${device}/api/v1/system/version`)).status === 200,
-      {
-        limitMs: 10_000,
-        message: `${device} is back`,
-      },
-    )
+    await world.isAnswering(device)
     return shown
   }
 
@@ -118,6 +135,25 @@ describe('filling a partial export', { timeout: 600_000 }, () => {
     assert.ok(parts.length > 5)
     const direct = readPcap(await world.directRange(WHOLE_RANGE))
     assert.deepEqual(recordLines(parts.flat()), recordLines(direct.records))
+  })
+
+  test('takes turns of several workers, and is what an undisturbed one is', async () => {
+    const { line } = world.device('west')
+    const before = await partial(`${WHOLE_RANGE}&Compression=zstd`, 'west')
+    const quarter = EXPORT_BEGIN_NS + BigInt(EXPORT_SECONDS / 4) * 1_000_000_000n
+    line.bytesPerSecond = 500_000
+    const answer = await world.call(`/v1/exports/${before.id}/fill`, { method: 'POST' })
+    assert.equal(answer.status, 202, answer.body.toString())
+    await world.until(before.id, ({ progress: { doneNs } }) => BigInt(doneNs ?? 0) > quarter)
+    await worker[Symbol.asyncDispose]()
+    line.bytesPerSecond = undefined
+    worker = await startTempWorker(world.gateway)
+    const shown = await world.ended(before.id)
+    assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+    const [input = Buffer.alloc(0)] = await world.files(shown)
+    const direct = await world.directRange(WHOLE_RANGE)
+    assert.ok(execFileSync(UNPACK.zstd, { input, maxBuffer: 2 ** 28 }).equals(direct))
+    await world.isTidy()
   })
 
   test('that fails, or is cancelled, leaves what there was', async () => {

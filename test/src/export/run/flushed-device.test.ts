@@ -12,7 +12,7 @@ const NOW_MS = Date.parse('2026-11-23T10:00:00Z')
 const RECENT_MS = 600_000
 const STATUS = '/sysmaster/capture_status'
 
-describe('what is asked of a device whose packets are wanted', { timeout: 240_000 }, () => {
+describe('what is asked of a device whose packets are wanted', () => {
   let fake: FakeDevice
   let fleet: Fleet
 
@@ -20,9 +20,10 @@ describe('what is asked of a device whose packets are wanted', { timeout: 240_00
     fake = await FakeDevice.start('d0', Buffer.alloc(24))
     const nothing = () => undefined
     fleet = new Fleet({
-      connectTimeoutMs: 500,
-      idleTimeoutMs: 500,
-      probeTimeoutMs: 300,
+      connectTimeoutMs: 60_000,
+      idleTimeoutMs: 60_000,
+      probeTimeoutMs: 60_000,
+      listTimeoutMs: 60_000,
       probeIntervalMs: 3_600_000,
       failuresMax: 1_000_000,
       lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
@@ -45,12 +46,12 @@ describe('what is asked of a device whose packets are wanted', { timeout: 240_00
   /** What its clock is ahead of ours is no part of these. */
   const deviceNowMs = (): number => NOW_MS - Number((fleet.clockOf('d0')?.offsetNs ?? 0n) / 1_000_000n)
 
-  function wait(endMs: number, member = fleet.get('d0')): Promise<number> {
+  function wait(endMs: number, { member = fleet.get('d0'), timeoutMs = 60_000 } = {}): Promise<number> {
     return flushWaitMs(member, {
       endNs: BigInt(endMs) * 1_000_000n,
       nowMs: deviceNowMs(),
       recentMs: RECENT_MS,
-      timeoutMs: 300,
+      timeoutMs,
       signal: new AbortController().signal,
     })
   }
@@ -120,7 +121,7 @@ describe('what is asked of a device whose packets are wanted', { timeout: 240_00
 
   test('a device that does not answer is left to the download, which will meet it too', async () => {
     fake.behaviour = { silentBelow: STATUS }
-    assert.equal(await wait(NOW_MS - 6_000), 0)
+    assert.equal(await wait(NOW_MS - 6_000, { timeoutMs: 300 }), 0)
   })
 
   test('whose clock is ahead of ours has passed the end before us', async () => {
@@ -129,7 +130,7 @@ describe('what is asked of a device whose packets are wanted', { timeout: 240_00
     fleet.replace([deviceOf(fake), deviceOf(ahead)])
     const member = fleet.get('ahead')
     await member.health.probedOnce
-    assert.equal(await wait(NOW_MS + 30_000, member), 0)
+    assert.equal(await wait(NOW_MS + 30_000, { member }), 0)
   })
 })
 

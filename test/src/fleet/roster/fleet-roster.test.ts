@@ -27,9 +27,10 @@ function setUp() {
     void logged.push(`${event} ${fields?.device}`)
   const log: Log = { debug: record, info: record, warn: record, error: record }
   const fleet = new Fleet({
-    connectTimeoutMs: 200,
-    idleTimeoutMs: 200,
-    probeTimeoutMs: 200,
+    connectTimeoutMs: 60_000,
+    idleTimeoutMs: 60_000,
+    probeTimeoutMs: 60_000,
+    listTimeoutMs: 60_000,
     probeIntervalMs: 60_000,
     failuresMax: 5,
     lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
@@ -51,8 +52,6 @@ function setUp() {
   }
 }
 
-const limit = (message: string) => ({ limitMs: 20_000, message })
-
 test('configured devices come first, discovered ones beside them, and a name counts once', async () => {
   await using dns = await TinyDns.start([
     [SRV, 'SRV', '80 lon1.example.org'],
@@ -70,11 +69,11 @@ test('configured devices come first, discovered ones beside them, and a name cou
   const devices = [device('zrh1'), device('lon1')]
   await made.roster.configure({ devices, discoveries: [{ settings, access }] })
   assert.deepEqual(made.names(), ['zrh1', 'lon1'])
-  await eventually(() => made.names().length === 3, limit('nyc1 is found'))
+  await eventually(() => made.names().length === 3, { message: 'nyc1 is found' })
   assert.deepEqual(made.names(), ['zrh1', 'lon1', 'nyc1'])
   assert.equal(made.fleet.get('lon1').device, devices[1])
   const asked = dns.questions
-  await eventually(() => dns.questions > asked + 6, limit('DNS is asked again'))
+  await eventually(() => dns.questions > asked + 6, { message: 'DNS is asked again' })
   assert.equal(made.logged.filter((line) => line.startsWith('fleet.duplicate-device lon1')).length, 1)
 
   const nyc1 = made.fleet.get('nyc1')
@@ -83,7 +82,7 @@ test('configured devices come first, discovered ones beside them, and a name cou
   assert.equal(made.fleet.get('nyc1'), nyc1, 'the same discovery goes on')
   const other = { ...access, credentials: { token: new Secret('other') } }
   await made.roster.configure({ devices: [], discoveries: [{ settings, access: other }] })
-  await eventually(() => made.names().length === 2, limit('the devices are found anew'))
+  await eventually(() => made.names().length === 2, { message: 'the devices are found anew' })
   assert.notEqual(made.fleet.get('nyc1').device, nyc1?.device, 'with another token')
   await made.roster.configure({ devices, discoveries: [] })
   assert.deepEqual(made.names(), ['zrh1', 'lon1'])
@@ -102,7 +101,7 @@ test('the fleet is complete when each discovery has answered; until then an unkn
   assert.equal(made.fleet.choose('zrh1').device.name, 'zrh1')
   assert.throws(() => made.fleet.choose('nyc1'), { code: 'discovery-pending' })
   dns.isBroken = false
-  await eventually(() => made.fleet.isComplete, limit('DNS has answered'))
+  await eventually(() => made.fleet.isComplete, { message: 'DNS has answered' })
   assert.deepEqual(made.names(), ['zrh1', 'nyc1'])
   assert.throws(() => made.fleet.choose('lon1'), { code: 'unknown-device' })
   await made.roster.configure({ devices: [device('zrh1')], discoveries: [] })
@@ -120,7 +119,7 @@ test('a device that leaves is kept for its downloads, chosen by none, and gone w
   assert.equal(made.fleet.find('a'), member)
   assert.throws(() => made.fleet.choose('a'), { code: 'unknown-device' })
   made.busy.clear()
-  await eventually(() => made.fleet.find('a') === undefined, limit('a is gone'))
+  await eventually(() => made.fleet.find('a') === undefined, { message: 'a is gone' })
   assert.deepEqual(made.names(), ['b'])
 })
 
@@ -146,17 +145,17 @@ test('a device that vanished from one directory is there when another one tells 
     access,
   }))
   await made.roster.configure({ devices: [], discoveries })
-  await eventually(() => made.names().length === 3, limit('all are found'))
+  await eventually(() => made.names().length === 3, { message: 'all are found' })
   const isGone = (name: string) => made.fleet.get(name).device.absence !== undefined
   first.table = first.table.filter((row) => !row.join().includes('nyc1'))
-  await eventually(() => isGone('nyc1'), limit('nyc1 has vanished'))
+  await eventually(() => isGone('nyc1'), { message: 'nyc1 has vanished' })
   assert.deepEqual(made.names(), ['lon1', 'nyc1', 'zrh1'])
   const moved = [
     [SRV, 'SRV', '80 nyc1.example.org'],
     ['nyc1.example.org', 'A', '192.0.2.4'],
   ] as const
   second.table = [...second.table, ...moved]
-  await eventually(() => !isGone('nyc1'), limit('nyc1 is there'))
+  await eventually(() => !isGone('nyc1'), { message: 'nyc1 is there' })
   assert.deepEqual(made.names(), ['lon1', 'nyc1', 'zrh1'])
   assert.equal(made.fleet.get('nyc1').device.address, '192.0.2.4:80')
   assert.ok(!made.logged.some((line) => line.startsWith('fleet.duplicate-device')))
@@ -178,11 +177,11 @@ test('a discovered device that is kept for its downloads alone has vanished', as
     token: { env: 'X' },
   })
   await made.roster.configure({ devices: [], discoveries: [{ settings, access }] })
-  await eventually(() => made.names().length === 2, limit('both are found'))
+  await eventually(() => made.names().length === 2, { message: 'both are found' })
   const [lon1, nyc1] = ['lon1', 'nyc1'].map((name) => made.fleet.get(name))
   made.busy.add('lon1').add('nyc1')
   dns.table = dns.table.filter((row) => !row.join().includes('nyc1'))
-  await eventually(() => made.names().length === 1, limit('nyc1 leaves'))
+  await eventually(() => made.names().length === 1, { message: 'nyc1 leaves' })
   assert.equal(made.fleet.find('nyc1'), nyc1)
   assert.ok(nyc1?.device.absence !== undefined)
   await made.roster.configure({ devices: [], discoveries: [] })

@@ -13,7 +13,7 @@ interface Link {
   readonly expiresAt: string
 }
 
-describe('tickets', { timeout: 240_000 }, () => {
+describe('tickets', () => {
   const world = gatewayWorld(100, {})
   type Headers = Readonly<Record<string, string>>
 

@@ -5,11 +5,12 @@ import type { FakeDevice } from '../../../support/devices/fake-device.ts'
 import { FLEET_RANGE } from '../../../support/devices/fake-fleet.ts'
 import { httpGet } from '../../../support/http-get.ts'
 import { gatewayWorld } from '../../../support/processes/gateway-world.ts'
+import { startTempGateway } from '../../../support/processes/temp-gateway.ts'
 
 const ESTIMATE = `/v1/estimate?${FLEET_RANGE}`
 
-describe('the estimate of the fleet', { timeout: 240_000 }, () => {
-  const world = gatewayWorld(1, { control: { probeTimeoutMs: 700 } })
+describe('the estimate of the fleet', () => {
+  const world = gatewayWorld(1)
   const { fleet } = world
   beforeEach(() => {
     for (const [index, device] of fleet.entries()) {
@@ -45,9 +46,13 @@ describe('the estimate of the fleet', { timeout: 240_000 }, () => {
   })
 
   test('names devices that do not answer, and is not exact then', async () => {
+    // Longer than a device that is well ever takes.
+    await using impatient = await startTempGateway(fleet, world.redis.url, {
+      control: { probeTimeoutMs: 5_000 },
+    })
     device(0).behaviour = { silent: true }
     device(1).behaviour = { body: Buffer.from('{"Packets":"x"}') }
-    const { headers, json } = await get(ESTIMATE)
+    const { headers, json } = await httpGet(impatient.url + ESTIMATE, { headers: impatient.as.user })
     const { exact, packets, devices } = json() as {
       exact: boolean
       packets: string

@@ -288,7 +288,7 @@ test('a client that takes nothing is cut off', async (t) => {
   const { url, opened, logged } = await serve(t, { ...ENDLESS, clientIdleTimeoutMs: 50 })
   using _unread = await httpOpen(url)
   await endOf(opened)
-  await eventually(() => logged.length > 0, { limitMs: 5_000, message: 'the cut is logged' })
+  await eventually(() => logged.length > 0, { message: 'the cut is logged' })
   assert.match(String(logged[0]?.err), /took less than 1 MiB/)
 })
 

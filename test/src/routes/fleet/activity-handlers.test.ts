@@ -24,7 +24,7 @@ interface Told {
   }[]
 }
 
-describe('the activity of a fleet', { timeout: 240_000 }, () => {
+describe('the activity of a fleet', () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet([
@@ -89,9 +89,7 @@ describe('the activity of a fleet', { timeout: 240_000 }, () => {
   })
 })
 
-test('a device that is away, does not know the path, or lies is named in its place', {
-  timeout: 60_000,
-}, async () => {
+test('a device that is away, does not know the path, or lies is named in its place', async () => {
   await using redis = await TempRedis.create()
   const devices = await startFakeFleet(10, ['good', 'old', 'short', 'odd', 'away'])
   await using owned = new AsyncDisposableStack()

@@ -7,7 +7,7 @@ import { gatewayWorld } from '../../../support/processes/gateway-world.ts'
 
 const VENDOR_READ = '/api/v1/system/fans'
 
-describe('the paths of a device', { timeout: 240_000 }, () => {
+describe('the paths of a device', () => {
   const world = gatewayWorld(1, {
     control: { readablePaths: [VENDOR_READ, '/pcap/del', '/SYSMASTER/capture_stop'] },
   })

@@ -43,7 +43,7 @@ async function restartRecorder(appliance: TempAppliance): Promise<void> {
   await appliance.startRecorder()
 }
 
-describe('the events of two appliances', { timeout: 240_000 }, () => {
+describe('the events of two appliances', () => {
   let fleet: SmallFleet
   let east: TempAppliance
   before(async () => {
@@ -61,7 +61,7 @@ describe('the events of two appliances', { timeout: 240_000 }, () => {
         const clients = await Promise.all(fleet.appliances.map(({ url }) => figure(url, 'live_clients')))
         return JSON.stringify(clients) === JSON.stringify(counts)
       },
-      { limitMs: 5_000, message: `clients: ${counts.join(', ')}` },
+      { message: `clients: ${counts.join(', ')}` },
     )
 
   test('a client that chooses a device has that one alone listened to', async () => {
@@ -138,7 +138,7 @@ describe('the events of two appliances', { timeout: 240_000 }, () => {
   })
 })
 
-describe('the events of devices that fail', { timeout: 240_000 }, () => {
+describe('the events of devices that fail', () => {
   let redis: TempRedis
   before(async () => {
     redis = await TempRedis.create()

@@ -16,7 +16,7 @@ import { USER_PASSWORD } from '../../../../support/suite-secrets.ts'
 
 const CAPFLEET = join(REPOSITORY_ROOT, 'src/capfleet')
 
-describe('at a terminal', { timeout: 240_000 }, () => {
+describe('at a terminal', () => {
   const parts = new AsyncDisposableStack()
   let fleet: SmallFleet
   let client: TempClient

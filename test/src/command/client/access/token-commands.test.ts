@@ -11,7 +11,7 @@ import {
 import { gatewayWorld } from '../../../../support/processes/gateway-world.ts'
 import { USER_PASSWORD } from '../../../../support/suite-secrets.ts'
 
-describe('capfleet token', { timeout: 240_000 }, () => {
+describe('capfleet token', () => {
   const world = gatewayWorld(10)
   let client: TempClient
   before(async () => {

@@ -23,7 +23,7 @@ const RANGE = [
   String(SMALL_FLEET_START_NS + 1_000_000_000n),
 ]
 
-describe('capfleet export', { timeout: 240_000 }, () => {
+describe('capfleet export', () => {
   const parts = new AsyncDisposableStack()
   let fleet: SmallFleet
   let client: TempClient

@@ -1,0 +1,15 @@
+import { createHash } from 'node:crypto'
+import { stat } from 'node:fs/promises'
+
+const DIGITS = 16
+
+/**
+ * Identity of the folder that holds a store: the same after a restart, a new address or a move of its disk, and another
+ * one for another store. "" where the file system does not keep when a folder was made. Fails as stat does.
+ */
+export async function storeIdentity(store: string): Promise<string> {
+  const { ino, birthtimeNs } = await stat(store, { bigint: true })
+  if (birthtimeNs === 0n) return ''
+  const digest = createHash('sha256').update(`${ino}.${birthtimeNs}`).digest('hex')
+  return `store-${digest.slice(0, DIGITS)}`
+}

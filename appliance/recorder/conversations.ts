@@ -1,0 +1,249 @@
+import { stat } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import { CapfleetError } from '../../src/base/error.ts'
+import { FairLimit } from '../../src/base/fair-limit.ts'
+import { isFullDisk } from '../../src/base/full-disk.ts'
+import type { Log } from '../../src/base/log.ts'
+import type { EventSink } from '../events/event-log.ts'
+import type { CaptureReport } from '../link/capture-report.ts'
+import type { ImportRequest, ImportWatch } from '../link/import-request.ts'
+import { readLines } from '../link/read-lines.ts'
+import {
+  formatRecorderError,
+  type RecorderRequest,
+  recorderRequestSchema,
+} from '../link/recorder-protocol.ts'
+import { toJson } from '../store/capture-record.ts'
+import type { ClockHold } from '../store/clock-record.ts'
+import { type CaptureControl, STARTING_REPORT } from './capture-control.ts'
+import type { RecorderClock } from './recorder-clock.ts'
+import { reindexStore } from './reindex.ts'
+import type { Retention } from './retention.ts'
+import type { StoreWriter } from './store-writer.ts'
+import { verifyStore } from './verify-store.ts'
+
+export interface ConversationParts {
+  readonly writer: StoreWriter
+  readonly clock: RecorderClock
+  readonly events: EventSink
+  readonly log: Log
+}
+
+/** What most commands need, and takes a while at the start of the recorder. */
+export interface OpenedParts {
+  /** undefined: this recorder starts and stops no capture. */
+  readonly capture: CaptureControl | undefined
+  /** undefined: this recorder removes nothing to make room. */
+  readonly retention: Retention | undefined
+}
+
+/** The commands over the recorder's socket that are being carried out. Until open() most of them wait. */
+export class Conversations implements AsyncDisposable {
+  readonly #writer: StoreWriter
+  readonly #clock: RecorderClock
+  readonly #events: EventSink
+  readonly #log: Log
+  readonly #opening = Promise.withResolvers<void>()
+  #opened: OpenedParts | undefined
+  readonly #running = new Map<Socket, Promise<void>>()
+  /** Two at once would write the same files. */
+  readonly #reindexing = new FairLimit({ places: 1 })
+
+  constructor({ writer, clock, events, log }: ConversationParts) {
+    this.#writer = writer
+    this.#clock = clock
+    this.#events = events
+    this.#log = log
+  }
+
+  /** Lets the commands that wait continue. */
+  open(parts: OpenedParts): void {
+    this.#opened = parts
+    this.#opening.resolve()
+  }
+
+  start(socket: Socket): void {
+    socket.on('error', (err) => this.#log.debug('recorder.client-error', { err }))
+    const done = this.#converse(socket)
+      .catch((err: unknown) => this.#log.error('recorder.internal-error', { err }))
+      .finally(() => this.#running.delete(socket))
+    this.#running.set(socket, done)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#running.keys()) socket.destroy()
+    await Promise.all(this.#running.values())
+  }
+
+  async #converse(socket: Socket): Promise<void> {
+    const gone = new AbortController()
+    socket.once('close', () =>
+      gone.abort(new CapfleetError('store-unavailable', 'the command was cancelled')),
+    )
+    const line = await firstLine(socket)
+    if (line === undefined) return
+    // Reading on is how the end of the connection is noticed.
+    socket.resume()
+    const send = (answer: Record<string, unknown>): void => {
+      if (socket.writable) socket.write(`${toJson(answer)}\n`)
+    }
+    try {
+      const request = parseRequest(line)
+      const result = await this.#execute(request, gone.signal, send)
+      // The state of the capture is asked for every second.
+      const level = request.command === 'capture-report' ? 'debug' : 'info'
+      this.#log[level]('recorder.command', { command: request.command, name: nameOf(request) })
+      send({ result })
+    } catch (error) {
+      if (!(error instanceof CapfleetError)) this.#log.error('recorder.command-failed', { err: error })
+      send(formatRecorderError(toCapfleetError(error)))
+    }
+    socket.end()
+  }
+
+  async #execute(
+    request: RecorderRequest,
+    signal: AbortSignal,
+    send: (answer: Record<string, unknown>) => void,
+  ): Promise<unknown> {
+    if (request.command === 'info') return { pid: process.pid }
+    if (request.command === 'capture-report' && this.#opened === undefined) return STARTING_REPORT
+    await this.#untilOpen(signal)
+    switch (request.command) {
+      case 'import':
+        return this.#import(request, { signal, onProgress: (progress) => send({ progress }) })
+      case 'delete':
+        return this.#delete(request.name)
+      case 'reindex':
+        return this.#reindex({ signal, onProgress: (progress) => send({ progress }) })
+      case 'verify':
+        return this.#verify(request.repair, { signal, onProgress: (progress) => send({ progress }) })
+      case 'trust-clock':
+        return this.#trustClock()
+      case 'capture-start':
+        await this.#retention?.knowsRoom()
+        return this.#captureControl().start({ baseName: request.name }, signal)
+      case 'capture-stop':
+        return this.#captureControl().stop(request.stopsScheduled, signal)
+      case 'capture-report':
+        return this.#report()
+    }
+  }
+
+  get #capture(): CaptureControl | undefined {
+    return this.#opened?.capture
+  }
+
+  get #retention(): Retention | undefined {
+    return this.#opened?.retention
+  }
+
+  /** Rejects with the signal's reason. */
+  #untilOpen(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      void this.#opening.promise.then(resolve)
+    })
+  }
+
+  #report(): CaptureReport {
+    const report = this.#captureControl().report()
+    const retention = this.#retention?.report()
+    return { ...report, message: report.message || (retention?.problem ?? ''), retention }
+  }
+
+  async #import(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
+    try {
+      return await this.#importWithin(request, watch)
+    } catch (error) {
+      if (watch.signal?.aborted || !(error instanceof CapfleetError)) throw error
+      this.#events.append('import-failed', { name: request.name, code: error.code })
+      const wayOut = this.#retention?.wayOut(request.mayEvict === true)
+      if (error.code !== 'store-full' || wayOut === undefined) throw error
+      throw new CapfleetError(
+        'store-full',
+        `${request.name}: ${error.message}; nothing of it is kept; ${wayOut}`,
+        {
+          cause: error,
+        },
+      )
+    } finally {
+      // What a failed import has left free, a capture may be waiting for.
+      this.#retention?.check()
+    }
+  }
+
+  async #importWithin(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
+    if (this.#retention === undefined) return await this.#writer.importCapture(request, watch)
+    using room = await this.#retention.giveRoom(await sizeOf(request.files), request.mayEvict === true)
+    const signal = watch.signal === undefined ? room.signal : AbortSignal.any([watch.signal, room.signal])
+    return await this.#writer.importCapture(request, { ...watch, signal }, room)
+  }
+
+  async #reindex(watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
+    using _turn = await this.#reindexing.acquire(watch.signal)
+    return await reindexStore(this.#writer, watch)
+  }
+
+  #trustClock(): { readonly before: ClockHold } {
+    const before = this.#clock.hold
+    this.#clock.confirm()
+    this.#retention?.check()
+    return { before }
+  }
+
+  async #verify(repair: boolean, watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
+    using _turn = await this.#reindexing.acquire(watch.signal)
+    return await verifyStore(this.#writer, { repair }, watch)
+  }
+
+  async #delete(name: string): Promise<unknown> {
+    if (this.#capture?.name === name) {
+      throw new CapfleetError('capture-active', `${name} is being recorded; stop it first`, {
+        param: 'StreamName',
+      })
+    }
+    const deleted = await this.#writer.deleteCapture(name)
+    // Whoever starts a capture next shall find the room.
+    await this.#retention?.makeRoom(0n)
+    return deleted
+  }
+
+  #captureControl(): CaptureControl {
+    if (this.#capture !== undefined) return this.#capture
+    throw new CapfleetError(
+      'store-unavailable',
+      'the recorder that runs now only imports; start one with `capfleet recorder`',
+    )
+  }
+}
+
+/** undefined when the client says nothing. */
+async function firstLine(socket: Socket): Promise<string | undefined> {
+  for await (const line of readLines(socket)) return line
+  return undefined
+}
+
+function parseRequest(line: string): RecorderRequest {
+  try {
+    return recorderRequestSchema.parse(JSON.parse(line))
+  } catch (cause) {
+    throw new CapfleetError('bad-parameter', 'the recorder does not know this command', { cause })
+  }
+}
+
+/** Bytes of all files together; one that is not there takes nothing. */
+async function sizeOf(files: readonly string[]): Promise<bigint> {
+  const found = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => undefined)))
+  return found.reduce((sum, entry) => sum + (entry?.size ?? 0n), 0n)
+}
+
+function nameOf(request: RecorderRequest): string | undefined {
+  return 'name' in request ? request.name : undefined
+}
+
+function toCapfleetError(error: unknown): CapfleetError {
+  if (error instanceof CapfleetError) return error
+  const code = isFullDisk(error) ? 'store-full' : 'store-unavailable'
+  return new CapfleetError(code, `the recorder failed: ${String(error)}`, { cause: error })
+}

@@ -1,0 +1,193 @@
+/**
+ * A capture as the recorder holds it: in memory, and on the disk after each change. The only code that changes the record
+ * and the log of a capture. Owned by StoreWriter, which lets one change happen after the other.
+ */
+import { open, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type LogEntry, LogEntryKind } from '../../native/segment-entry.ts'
+import { syncPath } from '../../src/base/durable-files.ts'
+import { type CaptureRecord, encodeRecord, type RevisedRecord } from '../store/capture-record.ts'
+import { type ReadCapture, readCapture } from '../store/read-capture.ts'
+import { type Drops, SegmentTable } from '../store/segment-table.ts'
+import { sideBytesOf } from '../store/segments-on-disk.ts'
+import { CAPTURE_RECORD_NAME, RECORD_COPY_NAME, SEGMENT_LOG_NAME, segmentPath } from '../store/store-paths.ts'
+import { entriesOf, type StoredCapture, storedCapture } from '../store/stored-capture.ts'
+import { SegmentLogWriter } from './segment-log-writer.ts'
+
+const NO_SEGMENT = {
+  port: 0,
+  number: 0,
+  flags: 0,
+  minNs: 0n,
+  maxNs: 0n,
+  linkType: 0,
+  snaplen: 0,
+  sideBytes: 0,
+}
+
+export class HeldCapture {
+  readonly folder: string
+  readonly table: SegmentTable
+  /** What was wrong with it when it was read. */
+  readonly problems: readonly string[]
+  #record: CaptureRecord
+  #revision: number
+  #log: SegmentLogWriter
+
+  private constructor(
+    folder: string,
+    read: Pick<ReadCapture, 'record' | 'revision' | 'table' | 'problems'>,
+    log: SegmentLogWriter,
+  ) {
+    this.folder = folder
+    this.#record = read.record
+    this.#revision = read.revision
+    this.table = read.table
+    this.problems = read.problems
+    this.#log = log
+  }
+
+  /** Writes a new capture into a folder that exists, and syncs nothing: the caller does, before it gives it its name. */
+  static async create(
+    folder: string,
+    record: CaptureRecord,
+    segments: readonly LogEntry[] = [],
+  ): Promise<void> {
+    const table = new SegmentTable()
+    for (const segment of segments) table.apply(segment)
+    if (record.state === 'closed') table.apply(closedEntry())
+    await SegmentLogWriter.create(join(folder, SEGMENT_LOG_NAME), table)
+    const text = encodeRecord({ ...record, revision: 1 })
+    for (const name of [CAPTURE_RECORD_NAME, RECORD_COPY_NAME]) {
+      await using file = await open(join(folder, name), 'wx', 0o640)
+      await file.writeFile(text)
+    }
+  }
+
+  /**
+   * Takes up what is in the folder; undefined: it is no capture. Changes nothing on the disk: that is mend()'s, for what
+   * `isSound` and `format` of the capture that was read say. Fails as readCapture().
+   */
+  static async read(folder: string, name: string): Promise<HeldCapture | undefined> {
+    const read = await readCapture(folder, name, { isWritten: false })
+    if (read === undefined || read.record.name !== name) return undefined
+    const { position } = read
+    const path = join(folder, SEGMENT_LOG_NAME)
+    const mustRewrite = position === undefined || position.damagedEntries > 0 || position.isTorn
+    const log = await SegmentLogWriter.continue(path, { end: position?.end ?? 0, mustRewrite })
+    const held = new HeldCapture(folder, read, log)
+    held.#wants = { upgrade: read.format === 1, mending: !read.isSound }
+    return held
+  }
+
+  #wants = { upgrade: false, mending: false }
+
+  get record(): CaptureRecord {
+    return this.#record
+  }
+
+  get stored(): StoredCapture {
+    return storedCapture(this.#record, this.table, this)
+  }
+
+  /** Whether it is of a store of format 1. */
+  get isOld(): boolean {
+    return this.#wants.upgrade
+  }
+
+  /**
+   * Brings the files to what is held: a capture of format 1 to today's, damaged copies and logs to sound ones. It may
+   * be interrupted at any point, and is done again then. False when there was nothing to do. Fails as the disk does.
+   */
+  async mend(): Promise<boolean> {
+    if (this.#wants.upgrade) {
+      await this.#measureSides()
+      if (this.#record.state === 'closed') this.table.apply(closedEntry())
+      await this.#log.rewrite(this.table)
+      // As long as capture.json is of format 1, nothing else of the folder counts.
+      await this.#writeRecord(this.#record)
+    } else if (this.#wants.mending) {
+      await this.#log.rewrite(this.table)
+      await this.#writeRecord(this.#record)
+    } else if (this.#record.state === 'closed' && !this.table.isClosed) {
+      await this.#log.append([closedEntry()], this.table)
+    } else return false
+    this.#wants = { upgrade: false, mending: false }
+    return true
+  }
+
+  /** Fails as the disk does. Then the change counts as not made, and may be there all the same after a restart. */
+  async changeRecord(change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
+    const record = change(this.#record)
+    await this.#writeRecord(record)
+    if (record.state === 'closed' && !this.table.isClosed) {
+      await this.#log.append([closedEntry()], this.table)
+    }
+  }
+
+  /** Finished segments, or what is new of some; with the losses so far. Fails as the disk does; then nothing has changed. */
+  async addSegments(segments: readonly LogEntry[], drops?: Drops): Promise<void> {
+    const before = this.table.drops
+    const isSame = drops === undefined || (before?.ring === drops.ring && before.disk === drops.disk)
+    const losses = isSame
+      ? []
+      : [{ ...NO_SEGMENT, kind: LogEntryKind.drops, packets: drops.ring, bytes: drops.disk }]
+    const entries = [...segments, ...losses]
+    if (entries.length > 0) await this.#log.append(entries, this.table)
+  }
+
+  /** Takes segments out, durably; their files are the caller's to remove then. Fails as the disk does. */
+  async dropSegments(segments: readonly LogEntry[]): Promise<void> {
+    await this.#log.append(
+      segments.map((segment) => ({ ...segment, kind: LogEntryKind.removed })),
+      this.table,
+    )
+  }
+
+  /** The copy first: the newer revision counts, so that one of them is whole at any moment. */
+  async #writeRecord(record: CaptureRecord): Promise<void> {
+    const revised = { ...record, revision: this.#revision + 1 }
+    await replaceRecord(this.folder, RECORD_COPY_NAME, revised)
+    await replaceRecord(this.folder, CAPTURE_RECORD_NAME, revised)
+    this.#revision += 1
+    this.#record = record
+  }
+
+  /** Records of format 1 do not say what the other files of a segment take. */
+  async #measureSides(): Promise<void> {
+    for (const port of this.table.ports) {
+      const segments = [...entriesOf(port)]
+      for (let first = 0; first < segments.length; first += MEASURED_AT_ONCE) {
+        const some = segments.slice(first, first + MEASURED_AT_ONCE)
+        const sides = await Promise.all(
+          some.map(({ number }) =>
+            sideBytesOf(segmentPath(this.folder, port.port, { number, isFlat: true })),
+          ),
+        )
+        for (const [index, segment] of some.entries()) port.put({ ...segment, sideBytes: sides[index] ?? 0 })
+      }
+    }
+  }
+}
+
+/** Of the files of segments, while a store of format 1 is upgraded. */
+const MEASURED_AT_ONCE = 256
+
+function closedEntry(): LogEntry {
+  return { ...NO_SEGMENT, kind: LogEntryKind.closed, packets: 0n, bytes: 0n }
+}
+
+async function replaceRecord(folder: string, name: string, record: RevisedRecord): Promise<void> {
+  const path = join(folder, name)
+  const next = `${path}.next`
+  try {
+    await using file = await open(next, 'w', 0o640)
+    await file.writeFile(encodeRecord(record))
+    await file.sync()
+    await rename(next, path)
+  } catch (error) {
+    await rm(next, { force: true }).catch(() => undefined)
+    throw error
+  }
+  await syncPath(folder)
+}

@@ -1,0 +1,122 @@
+import type { LogEntry } from '../../native/segment-entry.ts'
+import { portsOnDisk, segmentsOnDisk, sideBytesOf, sizeOfFile } from '../store/segments-on-disk.ts'
+import { segmentPath } from '../store/store-paths.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
+import type { HeldCapture } from './held-capture.ts'
+import { type RemovableCapture, RemovalQueue } from './removal-queue.ts'
+import type { UnnamedFiles } from './segment-remover.ts'
+import type { StoreWriter } from './store-writer.ts'
+
+const NANOS_PER_MS = 1_000_000n
+
+/** Feeds a removal queue from what the recorder holds of its captures: a change costs the same in a store of any size. */
+export class HeldRemovals implements Disposable {
+  readonly queue = new RemovalQueue<LogEntry>()
+  readonly #writer: StoreWriter
+  readonly #unwatch: () => void
+  /** Captures that are being recorded, and those of which no segment is left. */
+  readonly #active = new Set<HeldCapture>()
+  readonly #emptied = new Map<string, HeldCapture>()
+
+  constructor(writer: StoreWriter) {
+    this.#writer = writer
+    this.#unwatch = writer.watch((name, capture) => this.#update(name, capture))
+    for (const [name, capture] of writer.captures) this.#update(name, capture)
+  }
+
+  /** Resolves when every capture of the store is in the queue. Fails when the store cannot be read. */
+  async refresh(): Promise<void> {
+    await this.#writer.load()
+  }
+
+  /** Closed captures that hold no segment. */
+  get emptied(): readonly StoredCapture[] {
+    return Array.from(this.#emptied.values(), ({ stored }) => stored)
+  }
+
+  /** Bytes of segments that are being written. */
+  async openBytes(): Promise<bigint> {
+    let bytes = 0n
+    for (const { folder, table } of this.#active) {
+      for (const port of await portsOnDisk(folder)) {
+        bytes += await openBytesOf(folder, port, table.portOf(port)?.lastNumber ?? 0)
+      }
+    }
+    return bytes
+  }
+
+  /** Files whose removal was in the log when a recorder ended before it. */
+  async *leftovers(): AsyncGenerator<UnnamedFiles> {
+    for (const { record, folder, table } of [...this.#writer.captures.values()]) {
+      for (const port of table.removed === undefined ? [] : table.ports) {
+        for (const place of await segmentsOnDisk(folder, port.port)) {
+          if (place.number > port.lastNumber || port.find(place.number) !== undefined) continue
+          const path = segmentPath(folder, port.port, place)
+          yield { name: record.name, path, bytes: await sizeOfAll(path) }
+        }
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#unwatch()
+  }
+
+  #update(name: string, capture: HeldCapture | undefined): void {
+    for (const active of this.#active) if (active.record.name === name) this.#active.delete(active)
+    this.#emptied.delete(name)
+    if (capture === undefined) {
+      this.queue.delete(name)
+      return
+    }
+    if (capture.record.state === 'active') this.#active.add(capture)
+    else if (capture.table.segments === 0) this.#emptied.set(name, capture)
+    this.queue.update(removableOf(capture))
+  }
+}
+
+export function createdNs({ createdAt }: Pick<StoredCapture, 'createdAt'>): bigint {
+  return BigInt(Date.parse(createdAt)) * NANOS_PER_MS
+}
+
+/** When anything was stored last, as far as captures say; undefined: they have nothing. */
+export function newestStoredNs(captures: readonly StoredCapture[]): bigint | undefined {
+  let newest: bigint | undefined
+  for (const capture of captures) {
+    const created = createdNs(capture)
+    const ns = capture.type === 'capture' && capture.endNs > created ? capture.endNs : created
+    if (newest === undefined || ns > newest) newest = ns
+  }
+  return newest
+}
+
+function removableOf({ record, table }: HeldCapture): RemovableCapture<LogEntry> {
+  return {
+    name: record.name,
+    createdNs: createdNs(record),
+    isImport: record.type === 'import',
+    isActive: record.state === 'active',
+    ports: table.ports.map((port) => ({
+      port: port.port,
+      get newest() {
+        return port.newest?.number ?? 0
+      },
+      after: (number) => port.after(number),
+    })),
+    heldBytes: table.storedBytes,
+  }
+}
+
+async function openBytesOf(folder: string, port: number, lastNumber: number): Promise<bigint> {
+  let bytes = 0n
+  for (let number = lastNumber + 1; ; number++) {
+    const found = await sizeOfAll(segmentPath(folder, port, { number, isFlat: false }))
+    if (found === 0n) return bytes
+    bytes += found
+  }
+}
+
+async function sizeOfAll(path: string): Promise<bigint> {
+  const [packets, side] = await Promise.all([sizeOfFile(`${path}.pcap`), sideBytesOf(path)])
+  return BigInt(packets + side)
+}

@@ -1,0 +1,67 @@
+import { opendir, rmdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/**
+ * Files and folders that no capture names: of imports and removals that were interrupted. Removing them may take
+ * long; dispose ends it between two files.
+ */
+export class Leftovers implements AsyncDisposable {
+  readonly #end = new AbortController()
+  #paths: readonly string[]
+  #removing: Promise<void> | undefined
+
+  constructor(paths: readonly string[]) {
+    this.#paths = paths
+  }
+
+  /** Aborts at dispose. */
+  get signal(): AbortSignal {
+    return this.#end.signal
+  }
+
+  /** Removes what is left, unless dispose ends it. Fails with the system's error, and may be called again then. */
+  remove(): Promise<void> {
+    this.#removing ??= this.#remove().finally(() => {
+      this.#removing = undefined
+    })
+    return this.#removing
+  }
+
+  /** Removes this one now if it is one of them: its name is wanted. */
+  async removeFirst(path: string): Promise<void> {
+    if (!this.#paths.includes(path)) return
+    await removeTree(path, this.signal)
+    this.#paths = this.#paths.filter((other) => other !== path)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort(new Error('the recorder ends'))
+    await this.#removing?.catch(() => undefined)
+  }
+
+  async #remove(): Promise<void> {
+    try {
+      for (let [path] = this.#paths; path !== undefined; [path] = this.#paths) await this.removeFirst(path)
+    } catch (error) {
+      if (!this.signal.aborted) throw error
+    }
+  }
+}
+
+/**
+ * Removes a file, or a folder with everything in it; what is not there is removed. Stops between two files when the
+ * signal aborts. Fails with the system's error, or with the signal's reason.
+ */
+export async function removeTree(path: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  try {
+    await unlink(path)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return
+    // Linux says EISDIR, POSIX EPERM.
+    if (code !== 'EISDIR' && code !== 'EPERM') throw error
+    for await (const entry of await opendir(path)) await removeTree(join(path, entry.name), signal)
+    await rmdir(path)
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * Which time the recorder may act on. Packets are stamped by CLOCK_REALTIME, which anyone may set; what is removed by its
+ * age, and what schedules start and stop, must not depend on a clock that was set by mistake.
+ *
+ * Ages count by a reference: a time that was right once, continued by CLOCK_MONOTONIC. They count only while
+ * CLOCK_REALTIME agrees with it within a minute. Otherwise removal by age waits, and the recorder reports it
+ * (`clock-distrusted`, `ClockHold` of capture_status, capfleet_recorder_clock_trusted); removal for room continues. It
+ * ends (`clock-trusted`) when
+ *
+ *   - the clock agrees with the reference again ("returned"),
+ *   - the kernel reports that NTP or PTP keeps the clock, and it has not stepped for a minute ("synchronised"), or
+ *   - an operator confirms it, by `capfleet store trust-clock` ("operator").
+ *
+ * The reference outlives the recorder in clock.json. In the same boot of the machine it continues. In another boot, or
+ * without the file, the last known time is compared: the clock is trusted when it is no earlier (but for a minute) and at
+ * most 15 minutes later, which is what a restart takes. A longer time could be a downtime or a wrong clock: one of the
+ * three above must decide. A store without packets has nothing to lose, and trusts the clock that it finds.
+ *
+ * A reference that proves wrong makes nothing older: what was stored under it keeps its age (stamp-corrections.ts), and so
+ * does what was stored while the clock was late. Stamps from the future are taken as they are: such packets stay longer.
+ *
+ * Schedules and rolls follow CLOCK_REALTIME as it is, but for a step of more than a minute: they follow that when it has
+ * lasted ten minutes, or the clock is trusted before. A clock that is wrong for 30 s neither ends nor starts a capture.
+ */
+import type { Log } from '../../src/base/log.ts'
+import type { EventSink } from '../events/event-log.ts'
+import { type ClockHold, type ClockRecord, readClockRecord, writeClockRecord } from '../store/clock-record.ts'
+import type { StorePaths } from '../store/store-paths.ts'
+import type { Clocks } from './clock-watch.ts'
+import { lateness, shifted, withLate } from './stamp-corrections.ts'
+
+export interface RecorderClockOptions {
+  readonly clocks: Clocks
+  /** Another one after each start of the machine; "" when the kernel does not say. */
+  readonly bootId: string
+  /** Whether a daemon of NTP or PTP keeps CLOCK_REALTIME. */
+  readonly isSynced: () => boolean
+  /** When anything was stored last, as far as a store without clock.json shows; undefined: it holds nothing. */
+  readonly findNewestNs: () => Promise<bigint | undefined>
+  readonly paths: StorePaths
+  readonly events: EventSink
+  readonly log: Log
+}
+
+const SECOND_NS = 1_000_000_000n
+const MINUTE_NS = 60n * SECOND_NS
+/** By how much the clock may differ from the reference: more than small corrections, less than any age that matters. */
+const TOLERANCE_NS = MINUTE_NS
+/** What a restart of the machine takes. A clock that is ahead by less after it is not noticed. */
+const DOWN_MAX_NS = 15n * MINUTE_NS
+const SYNCED_FOR_NS = MINUTE_NS
+const FOLLOWED_AFTER_NS = 10n * MINUTE_NS
+const SAVED_EVERY_NS = MINUTE_NS
+const INTERVAL_MS = 1_000
+const NANOS_PER_MS = 1_000_000n
+/** A clock that is set again and again. */
+const STRETCHES_MAX = 100
+
+interface Reading {
+  readonly monotonicNs: bigint
+  readonly wallNs: bigint
+  readonly offsetNs: bigint
+}
+
+export class RecorderClock implements AsyncDisposable {
+  readonly #options: RecorderClockOptions
+  #record: ClockRecord
+  #checkedNs: bigint
+  #savedNs: bigint | undefined
+  #saving: Promise<void> | undefined
+  #isSaveFailing = false
+  #timer: NodeJS.Timeout | undefined
+
+  /** Use RecorderClock.open. */
+  constructor(options: RecorderClockOptions, record: ClockRecord) {
+    this.#options = options
+    this.#record = record
+    this.#checkedNs = record.monotonicNs
+  }
+
+  /** Compares the clock with what is known of it. */
+  static async open(options: RecorderClockOptions): Promise<RecorderClock> {
+    const { bootId, clocks, paths, findNewestNs } = options
+    const known = await readClockRecord(paths)
+    const now = read(clocks)
+    const isSameBoot =
+      known !== undefined && bootId !== '' && known.bootId === bootId && known.monotonicNs <= now.monotonicNs
+    const record = isSameBoot
+      ? known
+      : recordOfBoot(options, { known, now, lastNs: known?.referenceNs ?? (await findNewestNs()) })
+    const clock = new RecorderClock(options, record)
+    if (!isSameBoot) clock.#checkedNs = now.monotonicNs
+    clock.check()
+    // One that began just now has been told.
+    if (record.hold !== undefined && clock.hold !== '') clock.#tellHold(clock.hold, now)
+    return clock
+  }
+
+  /** As open, and checks the clock until dispose. */
+  static async start(options: RecorderClockOptions): Promise<RecorderClock> {
+    const clock = await RecorderClock.open(options)
+    clock.#timer = setInterval(() => clock.check(), INTERVAL_MS).unref()
+    return clock
+  }
+
+  /** Why the clock is not trusted; "" when it is. */
+  get hold(): ClockHold {
+    return this.#record.hold ?? ''
+  }
+
+  /** Whether what was stamped at `storedNs` is older than that; false while the clock is not trusted. */
+  isAged(storedNs: bigint, maxAgeMs: number): boolean {
+    const now = this.check()
+    if (this.#record.hold !== undefined) return false
+    const stampNs = storedNs + lateness(this.#record.corrections, storedNs)
+    return stampNs < this.#referenceNs(now.monotonicNs) - BigInt(maxAgeMs) * NANOS_PER_MS
+  }
+
+  /** The time that schedules and rolls follow. */
+  scheduleNs(): bigint {
+    const { monotonicNs, wallNs, offsetNs } = this.check()
+    const { scheduleOffsetNs } = this.#record
+    return isNear(offsetNs, scheduleOffsetNs) ? wallNs : monotonicNs + scheduleOffsetNs
+  }
+
+  /** An operator has found that the clock is right. */
+  confirm(): void {
+    const now = this.check()
+    if (this.#record.hold !== undefined) this.#trust(now, 'operator')
+  }
+
+  /** Compares the clocks now. */
+  check(): Reading {
+    const now = read(this.#options.clocks)
+    if (this.#record.hold === undefined) this.#checkTrusted(now)
+    else this.#checkHeld(now)
+    this.#checkedNs = now.monotonicNs
+    if (this.#savedNs === undefined || now.monotonicNs - this.#savedNs >= SAVED_EVERY_NS) this.#save(now)
+    return now
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer)
+    this.#savedNs = undefined
+    await this.#saving
+    this.#save(this.check())
+    await this.#saving
+  }
+
+  #checkTrusted(now: Reading): void {
+    const aheadNs = now.wallNs - this.#referenceNs(now.monotonicNs)
+    if (aheadNs <= TOLERANCE_NS && aheadNs >= -TOLERANCE_NS) return
+    this.#record = { ...this.#record, hold: 'clock-stepped', stretches: [this.#stretchFrom(now)] }
+    this.#tellHold('clock-stepped', now)
+    this.#savedNs = undefined
+  }
+
+  #checkHeld(now: Reading): void {
+    this.#continueStretch(now)
+    const { hold, stretches } = this.#record
+    const heldForNs = now.monotonicNs - (stretches.at(-1)?.sinceNs ?? now.monotonicNs)
+    const aheadNs = now.wallNs - this.#referenceNs(now.monotonicNs)
+    const aheadMaxNs = hold === 'clock-unconfirmed' ? DOWN_MAX_NS : TOLERANCE_NS
+    if (aheadNs >= -TOLERANCE_NS && aheadNs <= aheadMaxNs) this.#trust(now, 'returned')
+    else if (heldForNs >= SYNCED_FOR_NS && this.#options.isSynced()) this.#trust(now, 'synchronised')
+    else if (heldForNs >= FOLLOWED_AFTER_NS)
+      this.#record = { ...this.#record, scheduleOffsetNs: now.offsetNs }
+  }
+
+  /** The present stretch has this reading too, unless the clock has stepped since the last one. */
+  #continueStretch(now: Reading): void {
+    const { stretches } = this.#record
+    const present = stretches.at(-1)
+    if (present !== undefined && isNear(present.offsetNs, now.offsetNs)) {
+      const lastNs = now.wallNs > present.lastNs ? now.wallNs : present.lastNs
+      this.#record = { ...this.#record, stretches: [...stretches.slice(0, -1), { ...present, lastNs }] }
+      return
+    }
+    const added = [...stretches, this.#stretchFrom(now)]
+    this.#record = { ...this.#record, stretches: added.slice(-STRETCHES_MAX) }
+    this.#savedNs = undefined
+  }
+
+  /** It may have begun, and packets may have been stamped, at any time since the last check. */
+  #stretchFrom({ monotonicNs, wallNs, offsetNs }: Reading) {
+    const unseenNs = monotonicNs - this.#checkedNs
+    return { offsetNs, sinceNs: monotonicNs, firstNs: wallNs - unseenNs, lastNs: wallNs + SECOND_NS }
+  }
+
+  #trust(now: Reading, by: 'returned' | 'synchronised' | 'operator'): void {
+    const { hold, stretches, corrections, referenceNs, monotonicNs } = this.#record
+    const isReturned = by === 'returned' && hold === 'clock-stepped'
+    // A step within the reference is none: the reference goes on.
+    const offsetNs = isReturned ? referenceNs - monotonicNs : now.offsetNs
+    const heldNs = this.#referenceNs(stretches[0]?.sinceNs ?? now.monotonicNs)
+    const aheadNs = offsetNs - (referenceNs - monotonicNs)
+    const moved = hold === 'clock-stepped' ? shifted(corrections, aheadNs, heldNs) : corrections
+    this.#record = {
+      ...this.#record,
+      monotonicNs: now.monotonicNs,
+      referenceNs: now.monotonicNs + offsetNs,
+      hold: undefined,
+      scheduleOffsetNs: offsetNs,
+      stretches: [],
+      corrections: [...withLate(moved, stretches, offsetNs)],
+    }
+    this.#options.log.info('clock.trusted', { by })
+    this.#options.events.append('clock-trusted', { by })
+    this.#savedNs = undefined
+  }
+
+  #tellHold(reason: ClockHold, now: Reading): void {
+    const aheadNs = String(now.wallNs - this.#referenceNs(now.monotonicNs))
+    this.#options.log.warn('clock.distrusted', { reason, aheadNs })
+    this.#options.events.append('clock-distrusted', { reason, aheadNs })
+  }
+
+  #referenceNs(monotonicNs: bigint): bigint {
+    return this.#record.referenceNs + monotonicNs - this.#record.monotonicNs
+  }
+
+  /** In the background, one at a time; what is to be saved meanwhile is saved after it. */
+  #save(now: Reading): void {
+    if (this.#saving !== undefined) return
+    const { monotonicNs } = now
+    this.#record = { ...this.#record, referenceNs: this.#referenceNs(monotonicNs), monotonicNs }
+    this.#savedNs = monotonicNs
+    const { paths, log } = this.#options
+    this.#saving = writeClockRecord(paths, this.#record)
+      .then(
+        () => {
+          this.#isSaveFailing = false
+        },
+        (err: unknown) => {
+          if (!this.#isSaveFailing) log.warn('clock.not-saved', { err })
+          this.#isSaveFailing = true
+        },
+      )
+      .finally(() => {
+        this.#saving = undefined
+      })
+  }
+}
+
+interface BootFacts {
+  readonly known: ClockRecord | undefined
+  readonly now: Reading
+  /** The last time that is known to have passed. */
+  readonly lastNs: bigint | undefined
+}
+
+/** For a boot of which nothing is known. */
+function recordOfBoot(
+  { bootId }: RecorderClockOptions,
+  { known, now, lastNs = now.wallNs }: BootFacts,
+): ClockRecord {
+  const aheadNs = now.wallNs - lastNs
+  const isPlausible = aheadNs >= -TOLERANCE_NS && aheadNs <= DOWN_MAX_NS
+  const { monotonicNs, wallNs, offsetNs } = now
+  return {
+    format: 1,
+    bootId,
+    monotonicNs,
+    referenceNs: isPlausible ? wallNs : lastNs,
+    hold: isPlausible ? undefined : 'clock-unconfirmed',
+    scheduleOffsetNs: offsetNs,
+    stretches: isPlausible
+      ? []
+      : [{ offsetNs, sinceNs: monotonicNs, firstNs: wallNs, lastNs: wallNs + SECOND_NS }],
+    // Their distance from CLOCK_MONOTONIC means nothing any more: they are late as seen from the reference of their boot.
+    corrections: known
+      ? [...withLate(known.corrections, known.stretches, known.referenceNs - known.monotonicNs)]
+      : [],
+  }
+}
+
+function read(clocks: Clocks): Reading {
+  const monotonicNs = clocks.monotonicNs()
+  const wallNs = clocks.realtimeNs()
+  return { monotonicNs, wallNs, offsetNs: wallNs - monotonicNs }
+}
+
+function isNear(aNs: bigint, bNs: bigint): boolean {
+  const apartNs = aNs > bNs ? aNs - bNs : bNs - aNs
+  return apartNs <= TOLERANCE_NS
+}

@@ -1,0 +1,116 @@
+import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
+import { verifySegment } from '../../native/stored-segments.ts'
+import { CapfleetError } from '../../src/base/error.ts'
+import type { ImportWatch } from '../link/import-request.ts'
+import type { StoreFinding, VerifiedStore } from '../link/recorder-protocol.ts'
+import { entriesOf, pathOf } from '../store/stored-capture.ts'
+import type { HeldCapture } from './held-capture.ts'
+import type { StoreWriter } from './store-writer.ts'
+
+const NEVER = new AbortController().signal
+
+/**
+ * Checks every finished segment of the store, one after the other and after all other work of the machine, while the
+ * recorder captures and appliances read. With `repair`, what can be made again is made again, and what is lost is marked as
+ * lost, in the index of the segment and in the log of its capture; packets are never changed. It may be ended and repeated.
+ * One at a time may work on a store. Fails with store-full, store-unavailable, or the signal's reason.
+ */
+export async function verifyStore(
+  writer: StoreWriter,
+  { repair }: { readonly repair: boolean },
+  { signal = NEVER, onProgress }: ImportWatch,
+): Promise<VerifiedStore> {
+  await writer.load()
+  const captures = [...writer.captures.values()]
+  const totalInputBytes = captures.reduce((sum, { table }) => sum + table.bytes, 0n)
+  const findings: StoreFinding[] = []
+  let [inputBytes, packets, segments] = [0n, 0n, 0n]
+  for (const held of captures) {
+    for (const message of held.problems) {
+      findings.push({
+        ...NO_PACKETS,
+        capture: held.record.name,
+        kind: 'record-mended',
+        message,
+        isRepaired: true,
+      })
+    }
+    for (const segment of held.table.ports.flatMap((port) => [...entriesOf(port)])) {
+      const onChecked = (checked: bigint): void =>
+        onProgress?.({ inputBytes: inputBytes + checked, totalInputBytes, packets })
+      findings.push(...(await verifyOne(writer, held, segment, { repair, signal, onChecked })))
+      inputBytes += segment.bytes
+      packets += segment.packets
+      segments += 1n
+      onProgress?.({ inputBytes, totalInputBytes, packets })
+    }
+  }
+  return { captures: BigInt(captures.length), segments, findings }
+}
+
+const NO_PACKETS = { file: '', packets: 0n, bytes: 0n }
+
+interface VerifyOptions {
+  readonly repair: boolean
+  readonly signal: AbortSignal
+  readonly onChecked: (bytes: bigint) => void
+}
+
+async function verifyOne(
+  writer: StoreWriter,
+  { record: { name }, folder, table }: HeldCapture,
+  segment: LogEntry,
+  { repair, signal, onChecked }: VerifyOptions,
+): Promise<readonly StoreFinding[]> {
+  const path = pathOf(folder, segment)
+  // Its packets are known to be lost, and no file of it says more.
+  if (segment.packets === 0n && (segment.flags & SegmentFlag.damaged) !== 0)
+    return [lostSegment(name, path, false)]
+  try {
+    const { findings, isRepaired, ...now } = await verifySegment(path, segment, {
+      repair,
+      signal,
+      onProgress: onChecked,
+    })
+    if (isRepaired) await writer.correctSegment(name, { ...segment, ...now })
+    return findings.map((finding) => ({ ...finding, capture: name, isRepaired }))
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+    // Retention may have removed it since.
+    if (table.portOf(segment.port)?.find(segment.number) === undefined) return []
+    if (error.code === 'aged-out') {
+      const lost = {
+        ...segment,
+        flags: segment.flags | SegmentFlag.damaged,
+        packets: 0n,
+        bytes: 0n,
+        sideBytes: 0,
+      }
+      if (repair) await writer.correctSegment(name, lost)
+      return [lostSegment(name, path, repair, segment)]
+    }
+    if (error.code !== 'store-corrupt') throw error
+    const { packets, bytes } = segment
+    return [
+      {
+        capture: name,
+        kind: 'block-damaged',
+        file: path,
+        packets,
+        bytes,
+        message: error.message,
+        isRepaired: false,
+      },
+    ]
+  }
+}
+
+function lostSegment(
+  capture: string,
+  path: string,
+  isRepaired: boolean,
+  { packets, bytes }: Pick<LogEntry, 'packets' | 'bytes'> = NO_PACKETS,
+): StoreFinding {
+  const message = `${path}.pcap is missing, and no removal explains it; a repair marks its packets as lost`
+  return { capture, kind: 'segment-missing', file: `${path}.pcap`, packets, bytes, message, isRepaired }
+}

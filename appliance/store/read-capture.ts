@@ -1,0 +1,218 @@
+/**
+ * Reads the folder of a capture, whichever of its files are damaged: the record from either of its copies or, without
+ * both, from the segments; the segments from the log or, where it is damaged, from the disk.
+ */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
+import {
+  type CaptureRecord,
+  decodeLegacyRecord,
+  decodeRecord,
+  type LegacyRecord,
+  type RevisedRecord,
+} from './capture-record.ts'
+import { type LogPosition, readSegmentLog } from './segment-log.ts'
+import { SegmentTable } from './segment-table.ts'
+import { reconcileWithDisk } from './segments-on-disk.ts'
+import { CAPTURE_RECORD_NAME, portOfFolder, RECORD_COPY_NAME, SEGMENT_LOG_NAME } from './store-paths.ts'
+
+/** The end of a full name after its base name: the start in the device's zone, and what keeps it unique. */
+export const FULL_NAME_ENDING = /_\d{8}_\d{4}(_\d+){0,2}$/
+
+export interface ReadCapture {
+  readonly record: CaptureRecord
+  /** 0 where no copy of the record was readable. */
+  readonly revision: number
+  readonly table: SegmentTable
+  /** How far the log was read; undefined: there is none, or it is unreadable. */
+  readonly position: LogPosition | undefined
+  /** 1: the record is of an old store and names its segments itself, so that there is no log. */
+  readonly format: 1 | 2
+  /** Whether both copies of the record and every entry of the log are as they were written. */
+  readonly isSound: boolean
+  /** What is wrong, in words. Most of it was made up for; what was not is lost. */
+  readonly problems: readonly string[]
+}
+
+/**
+ * undefined: the folder is no capture, or gone. `isWritten`: a recorder may be writing to the log just now, so that its
+ * last entry may be incomplete. Fails with what reading the folder fails with.
+ */
+export async function readCapture(
+  folder: string,
+  name: string,
+  { isWritten }: { readonly isWritten: boolean },
+): Promise<ReadCapture | undefined> {
+  const [main, copy] = await Promise.all([
+    readRecord(join(folder, CAPTURE_RECORD_NAME)),
+    readRecord(join(folder, RECORD_COPY_NAME)),
+  ])
+  if ('legacy' in main) return legacyCapture(main.legacy)
+  // A copy is only written beside a record of today.
+  const other = 'legacy' in copy ? MISSING : copy
+  const found = newerOf(main, other)
+  if (found === undefined && main.isMissing && other.isMissing && !(await hasSegments(folder)))
+    return undefined
+  const problems = [main.problem, other.problem].flatMap((problem) => problem ?? [])
+  const {
+    table,
+    position,
+    problems: lost,
+  } = await readSegments(folder, {
+    isActive: found?.state === 'active',
+    isWritten,
+  })
+  const { revision = 0, ...record } =
+    found ?? (await rebuiltRecord(folder, name, { table, hasLog: position !== undefined }))
+  return {
+    record,
+    revision,
+    table,
+    position,
+    format: 2,
+    isSound: problems.length === 0 && lost.length === 0 && position?.damagedEntries === 0 && !position.isTorn,
+    problems: [...problems, ...lost],
+  }
+}
+
+interface ReadRecord {
+  readonly record?: RevisedRecord
+  readonly isMissing: boolean
+  readonly problem?: string
+}
+const MISSING: ReadRecord = { isMissing: true }
+
+async function readRecord(path: string): Promise<ReadRecord | { readonly legacy: LegacyRecord }> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { isMissing: true, problem: `${path} is missing` }
+    return { isMissing: false, problem: `${path} cannot be read: ${String(error)}` }
+  }
+  try {
+    return { record: decodeRecord(text), isMissing: false }
+  } catch (error) {
+    try {
+      return { legacy: decodeLegacyRecord(text) }
+    } catch {
+      return { isMissing: false, problem: `${path} is damaged: ${reasonOf(error)}` }
+    }
+  }
+}
+
+/** Errors of a schema take many lines. */
+function reasonOf(error: unknown): string {
+  if (error instanceof SyntaxError) return 'it is no JSON'
+  return error instanceof Error && error.name === 'Error' ? error.message : 'it does not fit the format'
+}
+
+function newerOf({ record: main }: ReadRecord, { record: copy }: ReadRecord): RevisedRecord | undefined {
+  if (main === undefined || copy === undefined) return main ?? copy
+  return copy.revision > main.revision ? copy : main
+}
+
+async function readSegments(
+  folder: string,
+  { isActive, isWritten }: { readonly isActive: boolean; readonly isWritten: boolean },
+): Promise<Pick<ReadCapture, 'table' | 'position' | 'problems'>> {
+  const table = new SegmentTable()
+  const path = join(folder, SEGMENT_LOG_NAME)
+  const read = await readSegmentLog(path, table)
+  const position = read === 'replaced' ? undefined : read
+  const mayBeWhole = !position?.isTorn || (isActive && isWritten)
+  if (position?.damagedEntries === 0 && mayBeWhole) return { table, position, problems: [] }
+  const lost = await reconcileWithDisk(table, folder, { isActive: isActive && position !== undefined })
+  // A power loss may cut the last entry: then what it said is on the disk, and nothing is damaged.
+  if (position?.damagedEntries === 0) return { table, position, problems: lost }
+  const damage =
+    position === undefined
+      ? `${path} is missing or damaged`
+      : `${path}: ${position.damagedEntries} entries are damaged`
+  return { table, position, problems: [`${damage}; the segments were looked up on the disk`, ...lost] }
+}
+
+async function hasSegments(folder: string): Promise<boolean> {
+  const names = await readdir(folder).catch(() => [])
+  return names.some((name) => name === SEGMENT_LOG_NAME || portOfFolder(name) !== undefined)
+}
+
+/** What is left to say of a capture of which only segments are readable. */
+async function rebuiltRecord(
+  folder: string,
+  name: string,
+  { table, hasLog }: { readonly table: SegmentTable; readonly hasLog: boolean },
+): Promise<CaptureRecord & { readonly revision?: number }> {
+  const { birthtime } = await stat(folder)
+  const isRecorded = FULL_NAME_ENDING.test(name)
+  const times = table.ports.flatMap(({ minNs, maxNs }) =>
+    minNs === undefined || maxNs === undefined ? [] : [minNs, maxNs + 1n],
+  )
+  const least = times.reduce<bigint>((a, b) => (b < a ? b : a), times[0] ?? 0n)
+  const most = times.reduce<bigint>((a, b) => (b > a ? b : a), 0n)
+  return {
+    name,
+    type: isRecorded ? 'capture' : 'import',
+    // Without the log it is not known, and a capture that was stopped must not begin again.
+    state: isRecorded && hasLog && !table.isClosed ? 'active' : 'closed',
+    description: 'The record of this capture was damaged; this one was made from its segments.',
+    ...(isRecorded ? { baseName: name.replace(FULL_NAME_ENDING, '') } : {}),
+    createdAt: birthtime.toISOString(),
+    startNs: least,
+    endNs: most,
+    sources: [],
+    packetsOutOfTimeRange: 0n,
+    damages: [],
+  }
+}
+
+/** A capture of a store of format 1. */
+function legacyCapture({
+  format: _format,
+  streams,
+  removed,
+  drops,
+  packets: _packets,
+  bytes: _bytes,
+  ...record
+}: LegacyRecord): ReadCapture {
+  const table = new SegmentTable()
+  const base = { linkType: 0, snaplen: 0, sideBytes: 0, flags: SegmentFlag.flat }
+  for (const { port, linkType, snaplen, segments } of streams) {
+    for (const segment of segments) {
+      table.apply({ ...base, ...segment, kind: LogEntryKind.finished, port, linkType, snaplen })
+    }
+  }
+  for (const [index, { port, number }] of (removed?.segments ?? []).entries()) {
+    const { packets, bytes, startNs, endNs } = removed ?? NOTHING_REMOVED
+    // The sum of all ports is said once; the other entries only say how far their ports go.
+    const sum = index === 0 ? { packets, bytes } : { packets: 0n, bytes: 0n }
+    table.apply({
+      ...base,
+      ...sum,
+      kind: LogEntryKind.removedBefore,
+      port,
+      number,
+      minNs: startNs,
+      maxNs: endNs - 1n,
+    })
+  }
+  if (drops !== undefined) {
+    const { ring: packets, disk: bytes } = drops
+    table.apply({
+      ...base,
+      kind: LogEntryKind.drops,
+      port: 0,
+      number: 0,
+      minNs: 0n,
+      maxNs: 0n,
+      packets,
+      bytes,
+    })
+  }
+  return { record, revision: 0, table, position: undefined, format: 1, isSound: true, problems: [] }
+}
+
+const NOTHING_REMOVED = { packets: 0n, bytes: 0n, startNs: 0n, endNs: 1n }

@@ -1,0 +1,97 @@
+/**
+ * Reading segments.log, the append-only record of a capture's segments (native/FORMAT.md). The recorder alone writes it;
+ * whoever reads it keeps its place and reads only what is new.
+ */
+import { type FileHandle, open } from 'node:fs/promises'
+import {
+  checkLogEntries,
+  EntryState,
+  LOG_ENTRY_BYTES,
+  LOG_HEADER_BYTES,
+  readLogEntry,
+} from '../../native/segment-entry.ts'
+import type { SegmentTable } from './segment-table.ts'
+
+const MAGIC = Buffer.from('CFSEGLOG')
+const VERSION = 1
+
+/** How far a log has been read. */
+export interface LogPosition {
+  /** Of the file: compacting makes another one. */
+  readonly inode: bigint
+  /** Where the entry after the last one stands. */
+  readonly end: number
+  /** Entries that cannot be read. What they said must be found on the disk. */
+  readonly damagedEntries: number
+  /** The last entry is not whole: it is just being written, or a power loss or damage has cut it. */
+  readonly isTorn: boolean
+}
+
+/** The header of a new log, without its checksum. */
+export function logHeader(): Buffer {
+  const header = Buffer.alloc(LOG_HEADER_BYTES)
+  MAGIC.copy(header)
+  header.writeUInt32LE(VERSION, 8)
+  header.writeUInt32LE(LOG_ENTRY_BYTES, 12)
+  return header
+}
+
+/**
+ * Takes what the log has after `from` into the table. Returns 'replaced', and takes nothing, when `from` is of another
+ * file: the caller begins again with an empty table. Returns undefined where there is no log, or its header is damaged.
+ */
+export async function readSegmentLog(
+  path: string,
+  table: SegmentTable,
+  from?: LogPosition,
+): Promise<LogPosition | 'replaced' | undefined> {
+  await using file = await openUnlessMissing(path)
+  if (file === undefined) return undefined
+  const { ino, size } = await file.stat({ bigint: true })
+  if (from !== undefined && from.inode !== ino) return 'replaced'
+  const start = from?.end ?? 0
+  const bytes = Buffer.alloc(Math.max(0, Number(size) - start))
+  const { bytesRead } = await file.read(bytes, 0, bytes.length, start)
+  const read = bytes.subarray(0, bytesRead)
+  if (from !== undefined) {
+    const { length, damaged, isTorn } = takeEntries(read, start, table)
+    return { inode: ino, end: start + length, damagedEntries: from.damagedEntries + damaged, isTorn }
+  }
+  if (!isHeader(read)) return undefined
+  const { length, damaged, isTorn } = takeEntries(read.subarray(LOG_HEADER_BYTES), LOG_HEADER_BYTES, table)
+  return { inode: ino, end: LOG_HEADER_BYTES + length, damagedEntries: damaged, isTorn }
+}
+
+function isHeader(bytes: Buffer): boolean {
+  if (bytes.length < LOG_HEADER_BYTES || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return false
+  const [state] = checkLogEntries(bytes.subarray(0, LOG_HEADER_BYTES), 0)
+  return state === EntryState.undamaged && bytes.readUInt32LE(8) === VERSION
+}
+
+/**
+ * The log ends with its last undamaged entry: what comes after it is room for more, or an entry that is just being
+ * written, which the next look finds whole.
+ */
+function takeEntries(
+  bytes: Buffer,
+  fileOffset: number,
+  table: SegmentTable,
+): { readonly length: number; readonly damaged: number; readonly isTorn: boolean } {
+  const states = checkLogEntries(bytes, fileOffset)
+  const count = states.lastIndexOf(EntryState.undamaged) + 1
+  let damaged = 0
+  for (let index = 0; index < count; index++) {
+    if (states[index] === EntryState.undamaged) table.apply(readLogEntry(bytes, index * LOG_ENTRY_BYTES))
+    else damaged += 1
+  }
+  return { length: count * LOG_ENTRY_BYTES, damaged, isTorn: states.includes(EntryState.damaged, count) }
+}
+
+async function openUnlessMissing(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

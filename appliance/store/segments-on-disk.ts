@@ -1,0 +1,209 @@
+/**
+ * Which segments lie in a capture's folder, whatever its log says: for segments that are being written, and to make up
+ * for what a damaged log no longer says.
+ */
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
+import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
+import { CapfleetError } from '../../src/base/error.ts'
+import type { PortSegments, SegmentTable } from './segment-table.ts'
+import { isGroupName, portFolder, portOfFolder, segmentOfFile, segmentPath } from './store-paths.ts'
+
+export interface SegmentPlace {
+  readonly number: number
+  readonly isFlat: boolean
+}
+
+/** Ports that have a folder, ascending. Fails with store-unavailable. */
+export async function portsOnDisk(captureFolder: string): Promise<readonly number[]> {
+  const names = await namesIn(captureFolder)
+  return names.flatMap((name) => portOfFolder(name) ?? []).sort((a, b) => a - b)
+}
+
+/** All segments of a port of which any file exists, ascending. Fails with store-unavailable. */
+export async function segmentsOnDisk(captureFolder: string, port: number): Promise<readonly SegmentPlace[]> {
+  const folder = portFolder(captureFolder, port)
+  const names = await namesIn(folder)
+  const places = new Map<number, SegmentPlace>()
+  const add = (files: readonly string[], isFlat: boolean): void => {
+    for (const number of files.flatMap((file) => segmentOfFile(file) ?? [])) {
+      places.set(number, { number, isFlat })
+    }
+  }
+  add(names, true)
+  for (const group of names.filter(isGroupName)) add(await namesIn(join(folder, group)), false)
+  return [...places.values()].sort((a, b) => a.number - b.number)
+}
+
+/**
+ * Brings a table of a log that has damaged entries in line with the disk: segments that it lacks are measured and added.
+ * One that has no files at the front of its port was removed and is forgotten; any other one that cannot be measured
+ * stays as a damaged segment between the times of its neighbours. Segments after the last known one of an active capture
+ * are left to whoever looks at growing ones. Returns what is lost, in words.
+ */
+export async function reconcileWithDisk(
+  table: SegmentTable,
+  captureFolder: string,
+  { isActive }: { readonly isActive: boolean },
+): Promise<readonly string[]> {
+  const problems: string[] = []
+  const known = table.ports.map(({ port }) => port)
+  for (const port of new Set([...known, ...(await portsOnDisk(captureFolder))])) {
+    problems.push(...(await reconcilePort(table, captureFolder, { port, isActive })))
+  }
+  return problems
+}
+
+async function reconcilePort(
+  table: SegmentTable,
+  captureFolder: string,
+  { port, isActive }: { readonly port: number; readonly isActive: boolean },
+): Promise<readonly string[]> {
+  const problems: string[] = []
+  const lastKnown = table.portOf(port)?.lastNumber ?? 0
+  const places = (await segmentsOnDisk(captureFolder, port)).filter(
+    ({ number }) => !isActive || number <= lastKnown,
+  )
+  const firstOnDisk = places[0]?.number ?? Number.POSITIVE_INFINITY
+  for (let oldest = table.portOf(port)?.oldest; oldest !== undefined && oldest.number < firstOnDisk; ) {
+    table.forget(port, oldest.number)
+    oldest = table.portOf(port)?.oldest
+  }
+  const missing = new Map(missingNumbers(table.portOf(port), places).map((place) => [place.number, place]))
+  for (const place of [...places, ...missing.values()]) {
+    if (table.portOf(port)?.find(place.number) !== undefined) continue
+    const found = await measuredUnlessDamaged(captureFolder, port, place)
+    if (typeof found === 'string') {
+      problems.push(found)
+      table.apply(damagedEntry(table.portOf(port), { ...place, port }))
+    } else if (found !== undefined) table.apply(found)
+    else if (missing.has(place.number)) {
+      problems.push(`segment ${place.number} of port ${port} is missing`)
+      table.apply(damagedEntry(table.portOf(port), { ...place, port }))
+    }
+  }
+  return problems
+}
+
+/** Between the first and the last segment none is ever left out: what is not there was lost. */
+function missingNumbers(
+  known: PortSegments | undefined,
+  places: readonly SegmentPlace[],
+): readonly SegmentPlace[] {
+  const found = new Set(places.map(({ number }) => number))
+  const first = Math.min(known?.oldest?.number ?? Number.POSITIVE_INFINITY, places[0]?.number ?? 1)
+  const last = Math.max(known?.newest?.number ?? 0, places.at(-1)?.number ?? 0)
+  const missing: SegmentPlace[] = []
+  for (let number = first + 1; number < last; number++) {
+    if (!found.has(number) && known?.find(number) === undefined) missing.push({ number, isFlat: false })
+  }
+  return missing
+}
+
+/** A segment of which nothing can be said but that it was recorded after the one before and before the next one. */
+function damagedEntry(
+  known: PortSegments | undefined,
+  { port, number, isFlat }: SegmentPlace & { readonly port: number },
+): LogEntry {
+  const after = known?.after(number)
+  const before = known?.before(number)
+  const minNs = before?.maxNs ?? after?.minNs ?? 0n
+  const maxNs = after?.minNs ?? minNs
+  const { linkType = 1, snaplen = 0 } = before ?? after ?? {}
+  return {
+    kind: LogEntryKind.finished,
+    port,
+    flags: SegmentFlag.damaged | (isFlat ? SegmentFlag.flat : 0),
+    number,
+    minNs: minNs < maxNs ? minNs : maxNs,
+    maxNs: minNs < maxNs ? maxNs : minNs,
+    packets: 0n,
+    bytes: 0n,
+    linkType,
+    snaplen,
+    sideBytes: 0,
+  }
+}
+
+/** A text says what is wrong with the segment. */
+async function measuredUnlessDamaged(
+  captureFolder: string,
+  port: number,
+  place: SegmentPlace,
+): Promise<LogEntry | string | undefined> {
+  try {
+    return await measuredEntry(captureFolder, port, place)
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+    return error.message
+  }
+}
+
+/**
+ * What the log would say of a segment, by its files. undefined: it holds no packet, or is gone. Fails with store-corrupt
+ * and store-unavailable.
+ */
+export async function measuredEntry(
+  captureFolder: string,
+  port: number,
+  place: SegmentPlace,
+): Promise<LogEntry | undefined> {
+  const path = segmentPath(captureFolder, port, place)
+  try {
+    const extent = await measureSegment(path)
+    if (extent.packets === 0n) return undefined
+    return { ...entryOf(extent, { ...place, port }), sideBytes: await sideBytesOf(path) }
+  } catch (error) {
+    if (error instanceof CapfleetError && error.code === 'aged-out') return undefined
+    throw error
+  }
+}
+
+/** A finished segment's entry, but for what its other files take. */
+export function entryOf(
+  { linkType, snaplen, minNs, maxNs, packets, bytes }: Omit<SegmentExtent, 'port' | 'indexBytes'>,
+  { port, number, isFlat }: SegmentPlace & { readonly port: number },
+): LogEntry {
+  const flags = isFlat ? SegmentFlag.flat : 0
+  return {
+    kind: LogEntryKind.finished,
+    port,
+    flags,
+    number,
+    minNs,
+    maxNs,
+    packets,
+    bytes,
+    linkType,
+    snaplen,
+    sideBytes: 0,
+  }
+}
+
+const SIDE_ENDINGS = ['.idx', '.tally', '.sieve'] as const
+
+/** What index, tallies and sieves of a segment take; a file that is missing takes nothing. */
+export async function sideBytesOf(path: string): Promise<number> {
+  const sizes = await Promise.all(SIDE_ENDINGS.map((ending) => sizeOfFile(`${path}${ending}`)))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+/** 0 for a file that is missing. */
+export async function sizeOfFile(path: string): Promise<number> {
+  return await stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  )
+}
+
+/** No names of a folder that is missing, or of what is no folder. Fails with store-unavailable. */
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return []
+    throw new CapfleetError('store-unavailable', `cannot read the store: ${String(error)}`, { cause: error })
+  }
+}

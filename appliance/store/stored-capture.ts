@@ -1,0 +1,137 @@
+/** A capture as its readers see it: its record, and which segments it holds. */
+import type { StreamFiles } from '../../native/download-options.ts'
+import {
+  LOG_ENTRY_BYTES,
+  type LogEntry,
+  packLogEntries,
+  readLogEntry,
+  SegmentFlag,
+} from '../../native/segment-entry.ts'
+import type { CaptureRecord } from './capture-record.ts'
+import type { Drops, PortSegments, RemovedSegments, SegmentTable } from './segment-table.ts'
+import { portFolder, segmentPath } from './store-paths.ts'
+
+export interface StoredCapture extends CaptureRecord {
+  /** Finished segments. It grows while the capture does: what is asked at one moment belongs together. */
+  readonly table: SegmentTable
+  /** Of an active capture: the segments that are being written, as far as they are flushed. */
+  readonly growing: readonly LogEntry[]
+  /** Packets that are held. */
+  readonly packets: bigint
+  /** Of the segment files that are held. */
+  readonly bytes: bigint
+  /** undefined: nothing was lost, or nothing is known of losses. As of the last finished segment or the capture's end. */
+  readonly drops: Drops | undefined
+  /** undefined: the capture is whole. */
+  readonly removed: RemovedSegments | undefined
+  /** What of it could not be read, and what was done about it; empty = it is sound. */
+  readonly problems: readonly string[]
+}
+
+/** With the counts and the range that its segments give. */
+export function storedCapture(
+  record: CaptureRecord,
+  table: SegmentTable,
+  { growing = [], problems = [] }: Partial<Pick<StoredCapture, 'growing' | 'problems'>> = {},
+): StoredCapture {
+  let { startNs, endNs } = record
+  let [packets, bytes] = [table.packets, table.bytes]
+  const widen = (minNs: bigint, maxNs: bigint): void => {
+    if (minNs < startNs) startNs = minNs
+    if (maxNs >= endNs) endNs = maxNs + 1n
+  }
+  for (const port of table.ports) {
+    if (port.minNs !== undefined && port.maxNs !== undefined) widen(port.minNs, port.maxNs)
+  }
+  for (const segment of stillGrowing({ table, growing })) {
+    widen(segment.minNs, segment.maxNs)
+    packets += segment.packets
+    bytes += segment.bytes
+  }
+  const { drops, removed } = table
+  return { ...record, startNs, endNs, table, growing, packets, bytes, drops, removed, problems }
+}
+
+/** Ports that hold segments, ascending. */
+export function portsOf(capture: StoredCapture): readonly number[] {
+  const held = capture.table.ports.filter(({ length }) => length > 0).map(({ port }) => port)
+  return [...new Set([...held, ...stillGrowing(capture).map(({ port }) => port)])].sort((a, b) => a - b)
+}
+
+/** Between two looks the recorder may have finished a segment: it is in the table then, and must not count twice. */
+function stillGrowing({ table, growing }: Pick<StoredCapture, 'table' | 'growing'>): readonly LogEntry[] {
+  return growing.filter(({ port, number }) => number > (table.portOf(port)?.lastNumber ?? 0))
+}
+
+/** The entries of a port's segments that reach into [fromNs, toNs), in recording order, as the engine takes them. */
+export function selectSegments(
+  capture: StoredCapture,
+  port: number,
+  { fromNs, toNs }: { readonly fromNs: bigint; readonly toNs: bigint },
+): Buffer {
+  const written = stillGrowing(capture).filter(
+    (one) => one.port === port && one.maxNs >= fromNs && one.minNs < toNs,
+  )
+  const finished = capture.table.portOf(port)?.select(fromNs, toNs) ?? Buffer.alloc(0)
+  return written.length === 0 ? finished : Buffer.concat([finished, packLogEntries(written)])
+}
+
+/** The same one by one. */
+export function* segmentsIn(
+  capture: StoredCapture,
+  port: number,
+  span: { readonly fromNs: bigint; readonly toNs: bigint },
+): Generator<LogEntry> {
+  const entries = selectSegments(capture, port, span)
+  for (let at = 0; at < entries.length; at += LOG_ENTRY_BYTES) yield readLogEntry(entries, at)
+}
+
+/** One segment as the engine takes it; `folder` is the capture's. */
+export function streamOf(folder: string, segment: LogEntry): StreamFiles {
+  const { port } = segment
+  return { port, folder: portFolder(folder, port), segments: packLogEntries([segment]) }
+}
+
+/** The path of a segment without ending; `folder` is the capture's. */
+export function pathOf(folder: string, { port, number, flags }: LogEntry): string {
+  return segmentPath(folder, port, { number, isFlat: (flags & SegmentFlag.flat) !== 0 })
+}
+
+/** Link type word of a port's segments; undefined where it has none. */
+export function linkTypeOf(capture: StoredCapture, port: number): number | undefined {
+  const finished = capture.table.portOf(port)?.newest
+  return (finished ?? capture.growing.find((one) => one.port === port))?.linkType
+}
+
+/** Every segment, by port, in recording order. */
+export function* segmentsOf(capture: StoredCapture): Generator<LogEntry> {
+  for (const port of capture.table.ports) yield* entriesOf(port)
+  yield* stillGrowing(capture)
+}
+
+export function* entriesOf(port: PortSegments): Generator<LogEntry> {
+  for (let index = 0; index < port.length; index++) yield port.at(index)
+}
+
+/** The smallest timestamp that the capture holds. */
+export function oldestHeldNs(capture: StoredCapture): bigint | undefined {
+  let least: bigint | undefined
+  const consider = (ns: bigint | undefined): void => {
+    if (ns !== undefined && (least === undefined || ns < least)) least = ns
+  }
+  for (const { minNs } of capture.table.ports) consider(minNs)
+  for (const { minNs } of stillGrowing(capture)) consider(minNs)
+  return least
+}
+
+/** Files of it are damaged, or packets are known to be lost. */
+export function isDamaged({ table, problems }: StoredCapture): boolean {
+  return problems.length > 0 || table.damagedSegments > 0
+}
+
+/** How much of the capture is held, in percent of its bytes; 100 only for a whole one. */
+export function validPercent({ bytes, removed }: StoredCapture): number {
+  if (removed === undefined) return 100
+  const share = (100n * bytes) / (bytes + removed.bytes + 1n)
+  return Number(share > 99n ? 99n : share)
+}

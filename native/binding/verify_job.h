@@ -1,0 +1,12 @@
+// The check of a segment, as a call of JavaScript. stored-segments.ts checks the arguments.
+#pragma once
+
+#include <napi.h>
+
+namespace capfleet::binding {
+
+/// verifySegment(segment, entry, repairs): { finished: Promise<VerifiedSegment>, checkedBytes():
+/// bigint, cancel(): void }. `entry` is kLogEntryBytes bytes, here and in the answer.
+Napi::Value verifySegmentOf(const Napi::CallbackInfo& info);
+
+}  // namespace capfleet::binding

@@ -1,0 +1,47 @@
+// Opens a download: plans where it begins.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "download/download.h"
+#include "download/skipped_slices.h"
+
+namespace capfleet {
+
+/// The work before the first byte, in steps: plans the first window of time, and with `afterBytes`
+/// as many as are passed over. What was removed from the store since the caller looked is mostly
+/// found here, while it can still look again. Not thread-safe, but step() may be called by another
+/// thread each time.
+class DownloadOpening {
+ public:
+  /// `workers` must outlive all that it is given to do.
+  DownloadOpening(DownloadOptions options, WorkerPool& workers, std::shared_ptr<BufferPool> slabs);
+  ~DownloadOpening();
+
+  /// Does some milliseconds of work. Null until the download is open. Fails with kMixedLinkType,
+  /// kAgedOut, kStoreUnavailable and kStoreCorrupt. REQUIRES: the download is not open, and no step
+  /// has failed.
+  Result<std::shared_ptr<Download>> step();
+
+ private:
+  Status begin();
+  Result<bool> plan();
+  Result<std::shared_ptr<Download>> finish();
+
+  DownloadOptions options_;
+  WorkerPool& workers_;
+  std::shared_ptr<BufferPool> slabs_;
+  PcapFileHeader header_{};
+  std::unique_ptr<ScanContext> context_;  ///< null until begun
+  PlannedSlices planned_;
+  std::optional<SliceSkip> skip_;
+  uint64_t corruptBlocks_ = 0;
+  uint64_t heldBytes_ = uint64_t{1} << 20;  ///< of the download: indexes and plans, then entries
+};
+
+/// Does all steps of an opening.
+Result<std::shared_ptr<Download>> openDownload(DownloadOptions options, WorkerPool& workers,
+                                               std::shared_ptr<BufferPool> slabs);
+
+}  // namespace capfleet

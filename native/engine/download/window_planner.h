@@ -1,0 +1,88 @@
+// Plans a download while it runs, one stretch of its time after the other: so that neither its
+// first byte nor its memory depends on how long its range is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "download/slice_plan.h"
+#include "store/segment_entry.h"
+
+namespace capfleet {
+
+/// What about as many bytes of the store hold is planned at a time.
+inline constexpr uint64_t kWindowBytes = 16 * kSliceBytes;
+
+struct WindowOptions {
+  int64_t beginNs = 0;  ///< beginNs <= NIC timestamp < endNs; not negative
+  int64_t endNs = 0;
+  /// From this long before the range on, packets are read for a vendor's clock: each plan is one
+  /// slice then. Nothing: NIC time.
+  std::optional<int64_t> lookBackNs;
+  uint64_t sliceBytes = kSliceBytes;
+  uint64_t windowBytes = kWindowBytes;
+  /// What is known of the store's blocks; may be null.
+  std::shared_ptr<CheckedBlocks> checkedBlocks;
+};
+
+/// Cuts the range into windows of time, from what the log says of the segments, and plans each from
+/// the indexes of the segments that reach into it. An index is read when the first window needs it,
+/// and dropped after the last one. As packets come by time, the plans one after the other deliver
+/// what one plan of the whole range would. Not thread-safe, but step() may be called by another
+/// thread each time.
+class WindowPlanner {
+ public:
+  WindowPlanner(std::vector<StreamSegments> streams, WindowOptions options);
+
+  struct Step {
+    std::shared_ptr<const SlicePlan> plan;  ///< of the next window; null: it is not done yet
+    /// Blocks that are lost because their index is damaged, of the segments that this step read.
+    uint64_t corruptBlocks = 0;
+    bool isFinished = false;  ///< no further plan comes, after the one of this step
+  };
+  /// Does some milliseconds of work, a part of which is to read a few indexes. REQUIRES: no step
+  /// was the last one. Fails with kAgedOut and kStoreUnavailable, and with kStoreCorrupt where an
+  /// index contradicts what the log says; planning has then ended.
+  Result<Step> step();
+
+ private:
+  /// A segment of the download, by its place in `streams_`.
+  struct Place {
+    uint32_t stream;
+    uint32_t number;  ///< among the stream's segments
+    bool operator<(const Place& other) const {
+      return stream != other.stream ? stream < other.stream : number < other.number;
+    }
+  };
+  struct OpenSegment {
+    Place place;
+    std::shared_ptr<IndexedSegment> segment;
+    int64_t maxNs;
+  };
+
+  SegmentEntry& entryAt(Place place) { return streams_[place.stream].segments[place.number]; }
+  Result<Step> readGrowing();
+  void order();
+  bool chooseWindow();
+  Status openNext(Step& step, uint64_t& readBytes);
+  Result<std::shared_ptr<IndexedSegment>> readSegment(Place place, Step& step);
+  Status checkTimes(const IndexedSegment& segment);
+  std::shared_ptr<const SlicePlan> planWindow();
+
+  const WindowOptions options_;
+  const int64_t readFromNs_;  ///< the range with the look-back before it
+  std::vector<StreamSegments> streams_;
+
+  std::vector<Place> growing_;               ///< whose indexes are still to be read
+  std::vector<OpenSegment> grown_;           ///< whose indexes have been
+  std::optional<std::vector<Place>> order_;  ///< all that reach into the range, by smallest time
+  size_t next_ = 0;                          ///< of `order_`: the first that no window has reached
+  int64_t windowBeginNs_;
+  std::optional<int64_t> windowEndNs_;  ///< chosen; its segments are being opened
+  size_t windowEnd_ = 0;                ///< of `order_`: behind the last segment of the window
+  std::vector<OpenSegment> open_;       ///< by place
+};
+
+}  // namespace capfleet

@@ -1,0 +1,46 @@
+// Walks the records of a segment without its index, and decides where blocks of them end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "os/result.h"
+#include "store/block_tally.h"
+#include "store/segment_index.h"
+
+namespace capfleet {
+
+/// A block as its records describe it; offset and checksum are set, the place of a tally is not.
+struct ScannedBlock {
+  BlockEntry entry;
+  std::vector<TallyRow> rows;  ///< of its tally
+};
+
+/// Not thread-safe. Never reads outside the range, whatever its bytes are.
+class RecordScan {
+ public:
+  /// As File::readAt().
+  using ReadAt = std::function<Result<size_t>(uint64_t offset, std::span<uint8_t> out)>;
+
+  /// Walks [offset, end) of the segment file.
+  RecordScan(ReadAt readAt, uint64_t offset, uint64_t end);
+
+  /// The next block, as a writer would end it, of at most `mostPackets` packets. It has 0 packets
+  /// when no whole record is left, and the walk is at its end then.
+  Result<ScannedBlock> next(uint64_t mostPackets = UINT64_MAX);
+
+  /// Where the next record begins.
+  uint64_t offset() const { return offset_; }
+
+ private:
+  uint32_t wholeRecordAt(uint64_t at, uint64_t end) const;
+
+  const ReadAt readAt_;
+  uint64_t offset_;
+  const uint64_t end_;
+  std::vector<uint8_t> buffer_;
+};
+
+}  // namespace capfleet

@@ -1,0 +1,226 @@
+#include "store/segment_verify.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "os/file.h"
+#include "store/block_counter.h"
+#include "store/block_reader.h"
+#include "store/segment_files.h"
+#include "store/segment_index.h"
+#include "store/segment_path.h"
+#include "store/sieve_file.h"
+#include "store/sieve_repair.h"
+#include "store/tally_reader.h"
+
+namespace capfleet {
+namespace {
+
+/// The tally rows of a block that was read, whose records lie in timestamp order.
+std::vector<TallyRow> rowsOf(const LoadedBlock& block) {
+  TallyBuilder builder;
+  for (uint32_t i = 0; i < block.packets(); i++) {
+    builder.add(block.timestampsNs[i], block.offsets[i + 1] - block.offsets[i]);
+  }
+  const std::span<const TallyRow> rows = builder.rows();
+  return {rows.begin(), rows.end()};
+}
+
+class Verification {
+ public:
+  Verification(std::string segment, const SegmentEntry& logged, const SegmentVerifyOptions& options)
+      : segment_(std::move(segment)), logged_(logged), options_(options), tallies_(segment_) {
+    verified_.entry = logged;
+  }
+
+  Result<VerifiedSegment> run() {
+    auto index = readSegmentIndex(segment_, &logged_);
+    if (!index) return index.error();
+    index_ = std::move(*index);
+    if (index_.rebuiltBlocks > 0) {
+      add(SegmentFindingKind::kIndexRebuilt, ".idx", 0,
+          std::to_string(index_.rebuiltBlocks) +
+              " entries are damaged or missing; a repair makes them again");
+    }
+    auto file = SegmentFile::open(segment_);
+    if (!file) return file.error();
+    for (BlockEntry& block : index_.blocks) {
+      if (options_.goesOn && !options_.goesOn(block.offset)) {
+        return Error{Code::kCancelled, "the check was cancelled"};
+      }
+      if (auto status = check(*file, block); !status) return status.error();
+    }
+    checkSieves();
+    checkLog();
+    if (options_.repairs) {
+      if (auto status = repair(); !status) return status.error();
+    }
+    return std::move(verified_);
+  }
+
+ private:
+  void add(SegmentFindingKind kind, const char* ending, uint64_t offset, std::string message,
+           uint64_t packets = 0, uint64_t bytes = 0) {
+    verified_.findings.push_back(
+        {kind, segment_ + ending, offset, packets, bytes, std::move(message)});
+  }
+
+  bool has(SegmentFindingKind kind) const {
+    return std::any_of(verified_.findings.begin(), verified_.findings.end(),
+                       [kind](const SegmentFinding& finding) { return finding.kind == kind; });
+  }
+
+  Status check(const SegmentFile& file, BlockEntry& block) {
+    auto loaded = reader_.load(file, block);
+    if (!loaded) return loaded.error();
+    if (!*loaded) {
+      markDamaged(block);
+      rows_.emplace_back();
+      return ok();
+    }
+    std::vector<TallyRow> rows = rowsOf(**loaded);
+    const auto stored = tallies_.read(block);
+    const bool isRight = rows.size() == 1 ? block.tallyBytes == 0 : stored && *stored == rows;
+    if (!isRight) {
+      add(SegmentFindingKind::kTallyDamaged, ".tally", block.tallyOffset,
+          "the tally of the block at byte " + std::to_string(block.offset) +
+              " is missing or wrong; a repair makes it again",
+          0, block.bytes);
+    }
+    if (rows.size() == 1) rows.clear();
+    rows_.push_back(std::move(rows));
+    reader_.give(std::move(*loaded));
+    return ok();
+  }
+
+  void markDamaged(BlockEntry& block) {
+    const bool isMarked = block.isDamaged();
+    add(SegmentFindingKind::kBlockDamaged, ".pcap", block.offset,
+        isMarked ? "the block is damaged, and marked as such"
+                 : "the block's bytes are not those that were written; a repair marks it",
+        block.packets, block.bytes);
+    if (isMarked) return;
+    mustReplace_ = true;
+    block = {.offset = block.offset,
+             .minNs = block.minNs,
+             .maxNs = block.maxNs,
+             .bytes = block.bytes,
+             .flags = kBlockDamaged};
+  }
+
+  void checkSieves() {
+    if (!hasSieves(index_.header)) return;
+    std::vector<bool> isThere(index_.blocks.size());
+    readSieves(segment_, index_.blocks,
+               [&](const StoredSieve& stored) { isThere[stored.number] = true; });
+    uint64_t missing = 0;
+    for (size_t i = 0; i < index_.blocks.size(); i++) {
+      missing += !isThere[i] && !index_.blocks[i].isDamaged();
+    }
+    if (missing == 0) return;
+    add(SegmentFindingKind::kSievesMissing, ".sieve", 0,
+        std::to_string(missing) + " sieves are missing or wrong; a repair makes them again");
+  }
+
+  void checkLog() {
+    SegmentSummary summary{.minNs = INT64_MAX, .maxNs = INT64_MIN, .bytes = kPcapFileHeaderBytes};
+    summary.add(index_.blocks);
+    SegmentEntry& entry = verified_.entry;
+    entry.minNs = summary.minNs;
+    entry.maxNs = summary.maxNs;
+    entry.packets = summary.packets;
+    entry.bytes = summary.bytes;
+    const bool isEqual = entry.packets == logged_.packets && entry.bytes == logged_.bytes &&
+                         entry.minNs == logged_.minNs && entry.maxNs == logged_.maxNs;
+    const bool isDamaged = has(SegmentFindingKind::kBlockDamaged);
+    if (isDamaged) entry.flags |= kSegmentDamaged;
+    if (isEqual || isDamaged) return;
+    add(SegmentFindingKind::kLogDiffers, ".idx", 0,
+        "the log has " + std::to_string(logged_.packets) + " packets, the segment " +
+            std::to_string(entry.packets));
+  }
+
+  Status repair() {
+    const bool remakesTallies = has(SegmentFindingKind::kTallyDamaged);
+    if (remakesTallies) {
+      if (auto status = remakeTallies(); !status) return status;
+    }
+    if (remakesTallies || mustReplace_ || has(SegmentFindingKind::kIndexRebuilt)) {
+      if (auto status = replaceFile(segment_ + ".idx", serialiseIndex(index_)); !status) {
+        return status;
+      }
+      verified_.isRepaired = true;
+    }
+    if (has(SegmentFindingKind::kSievesMissing)) {
+      const auto added = addSieves(
+          segment_, [&] { return !options_.goesOn || options_.goesOn(index_.endOffset); });
+      if (!added) return added.error();
+      verified_.isRepaired = true;
+    }
+    return measureSideFiles();
+  }
+
+  /// All of them, because a tally lies where its entry says. The old entries fit the old file, and
+  /// are replaced after it: until then a tally that is read by them fails its checksum.
+  Status remakeTallies() {
+    std::vector<uint8_t> bytes;
+    for (size_t i = 0; i < index_.blocks.size(); i++) {
+      BlockEntry& block = index_.blocks[i];
+      block.tallyOffset = 0;
+      block.tallyBytes = 0;
+      if (rows_[i].empty()) continue;
+      block.tallyOffset = bytes.size();
+      appendTally(bytes, rows_[i], block);
+      block.tallyBytes = static_cast<uint32_t>(bytes.size() - block.tallyOffset);
+    }
+    return replaceFile(segment_ + ".tally", bytes);
+  }
+
+  Status measureSideFiles() {
+    uint64_t bytes = kIndexHeaderBytes + index_.blocks.size() * kIndexEntryBytes;
+    if (const auto file = File::openForRead(segment_ + ".tally")) {
+      const auto size = file->size();
+      if (!size) return size.error();
+      bytes += *size;
+    }
+    bytes += sieveFileBytes(segment_);
+    verified_.entry.sideBytes = static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
+    return ok();
+  }
+
+  const std::string segment_;
+  const SegmentEntry logged_;
+  const SegmentVerifyOptions& options_;
+  BlockReader reader_;
+  TallyReader tallies_;
+  SegmentIndex index_;
+  std::vector<std::vector<TallyRow>> rows_;  ///< of each block; none where it has no tally
+  bool mustReplace_ = false;
+  VerifiedSegment verified_;
+};
+
+}  // namespace
+
+const char* nameOf(SegmentFindingKind kind) {
+  switch (kind) {
+    case SegmentFindingKind::kIndexRebuilt:
+      return "index-rebuilt";
+    case SegmentFindingKind::kBlockDamaged:
+      return "block-damaged";
+    case SegmentFindingKind::kTallyDamaged:
+      return "tally-damaged";
+    case SegmentFindingKind::kSievesMissing:
+      return "sieves-missing";
+    case SegmentFindingKind::kLogDiffers:
+      return "log-differs";
+  }
+  return "";
+}
+
+Result<VerifiedSegment> verifySegment(const std::string& segment, const SegmentEntry& entry,
+                                      const SegmentVerifyOptions& options) {
+  return Verification(segment, entry, options).run();
+}
+
+}  // namespace capfleet

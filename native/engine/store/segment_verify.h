@@ -1,0 +1,58 @@
+// Checks a finished segment completely, and repairs what can be repaired.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "os/result.h"
+#include "store/segment_entry.h"
+
+namespace capfleet {
+
+enum class SegmentFindingKind : uint8_t {
+  kIndexRebuilt,   ///< entries are damaged or missing, and can be made again
+  kBlockDamaged,   ///< the bytes of a block are not those that were written: its packets are lost
+  kTallyDamaged,   ///< the tally of a block is missing or wrong: counts read the block instead
+  kSievesMissing,  ///< sieves are missing or wrong: filters for addresses read the blocks
+  kLogDiffers,     ///< the log says something else of the segment than its index
+};
+
+/// The name of a kind in answers, such as "index-rebuilt".
+const char* nameOf(SegmentFindingKind kind);
+
+struct SegmentFinding {
+  SegmentFindingKind kind;
+  std::string file;      ///< the path of the damaged file
+  uint64_t offset = 0;   ///< of the damage in `file`, or of the block in the .pcap file
+  uint64_t packets = 0;  ///< that downloads leave out because of it, as far as they are known
+  uint64_t bytes = 0;    ///< of the blocks concerned
+  std::string message;   ///< what is wrong, and what a repair does
+};
+
+struct SegmentVerifyOptions {
+  bool repairs = false;
+  /// Called before each block with the bytes that were checked so far; false ends the work.
+  std::function<bool(uint64_t checkedBytes)> goesOn;
+};
+
+struct VerifiedSegment {
+  std::vector<SegmentFinding> findings;
+  bool isRepaired = false;  ///< files were written
+  /// What the segment holds now, for the log: only if it `isRepaired` or the log differs.
+  SegmentEntry entry;
+};
+
+/// Checks each block, tally and sieve of a finished segment, and that its log entry agrees.
+/// `segment` is the path without ending. With `repairs`, the index is replaced (damaged blocks get
+/// entries that are marked, so that downloads need not read them), tallies are made again, and
+/// sieves that cannot be used. The .pcap file is never written: no packet is thrown away. May be
+/// interrupted and run again, but not twice at once for a segment. Downloads may read the segment
+/// meanwhile: one that has read the old index finds the old tallies' places in the new file wrong,
+/// and then reads the blocks. Fails with kCancelled, with kAgedOut when the segment was removed,
+/// with kStoreFull, kStoreUnavailable, and kStoreCorrupt as readSegmentIndex(). Thread-safe.
+Result<VerifiedSegment> verifySegment(const std::string& segment, const SegmentEntry& entry,
+                                      const SegmentVerifyOptions& options);
+
+}  // namespace capfleet

@@ -1,0 +1,30 @@
+/** An export that cannot become what was ordered. */
+import { recordEnd } from '../export-audit.ts'
+import { type ExportRecord, LIVE_STATES, type ReportedFailure } from '../export-record.ts'
+import type { ExportParts } from './export-parts.ts'
+import { asBefore } from './fill-export.ts'
+
+/**
+ * The export ends without files; one whose holes were being filled keeps those that it had. Nothing happens when it has
+ * another writer than the one that is given.
+ */
+export async function failExport(
+  {
+    store,
+    jobs,
+    outcomes,
+    audit,
+    clock,
+  }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit' | 'clock'>,
+  { order, base }: ExportRecord,
+  error: ReportedFailure,
+  writer?: string,
+): Promise<void> {
+  const ended = base === undefined ? ({ state: 'failed', endedMs: clock.nowMs() } as const) : asBefore(base)
+  const change = { ...ended, stage: 'ended', writer: '', error } as const
+  const guard = { states: LIVE_STATES, ...(writer === undefined ? {} : { writer }) }
+  await recordEnd(audit, order, { outcome: 'failed', files: [], error })
+  const { isChanged } = await store.change(order, change, guard)
+  if (isChanged) outcomes.ended('failed')
+  await jobs.clean(order.id)
+}

@@ -1,0 +1,16 @@
+-- Tells the other programs on this Redis which devices one of them has, and answers what they have.
+-- KEYS: ids of the programs by when they are forgotten; their rosters by id
+-- ARGV: id, roster, for how many milliseconds it counts
+-- Answers the rosters of all other programs.
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', nowMs)) do redis.call('HDEL', KEYS[2], id) end
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
+redis.call('ZADD', KEYS[1], nowMs + ARGV[3], ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+local others = {}
+local all = redis.call('HGETALL', KEYS[2])
+for i = 1, #all, 2 do
+  if all[i] ~= ARGV[1] then others[#others + 1] = all[i + 1] end
+end
+return others

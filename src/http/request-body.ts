@@ -1,0 +1,9 @@
+import type { IncomingMessage } from 'node:http'
+import { CapfleetError } from '../base/error.ts'
+
+/** For a path that takes its parameters in the query string only. Fails with bad-parameter. */
+export function refuseBody({ req }: { readonly req: IncomingMessage }): void {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = req.headers
+  if (length === '0' && coding === undefined) return
+  throw new CapfleetError('bad-parameter', 'the request has a body; give parameters in the query string')
+}

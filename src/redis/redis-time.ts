@@ -1,0 +1,7 @@
+import type { Redis } from 'ioredis'
+
+/** The clock of Redis, in epoch milliseconds. Fails as Redis does. */
+export async function redisTimeMs(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1_000 + Number(micros) / 1_000
+}

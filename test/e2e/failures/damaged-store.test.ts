@@ -1,0 +1,133 @@
+/**
+ * One byte of a store changes, a file is cut, or a part of it is lost, while no program runs. What comes out then, at the
+ * appliance before a recorder has mended anything, and after a recorder has taken the store up: every packet outside the
+ * damaged block, none that is invented, and no loss that nothing reports.
+ *
+ *   STORE_FLIPS, STORE_CUTS, STORE_TEARS   how many of each; `npm run flips -- 10000` sets them
+ */
+import assert from 'node:assert/strict'
+import { readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { basename, extname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { copyModel, type DamageModel, makeDamageModel } from '../../support/disks/damage-model.ts'
+import { readDamaged, recoverDamaged } from '../../support/disks/damaged-copy.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
+import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
+
+const FLIPS = Number(process.env.STORE_FLIPS ?? 150)
+const CUTS = Number(process.env.STORE_CUTS ?? 40)
+const TEARS = Number(process.env.STORE_TEARS ?? 40)
+const BOOT_ID = 'this-boot'
+const PAGE_BYTES = 4_096
+
+const random = seededRandom()
+
+interface Damage {
+  readonly what: string
+  readonly from: number
+  readonly to: number
+  apply(path: string): Promise<void>
+}
+
+const KINDS: Readonly<Record<string, { readonly count: number; make(bytes: Buffer): Damage }>> = {
+  'a flipped byte': {
+    count: FLIPS,
+    make: (bytes) => {
+      const at = random.integer(0, bytes.length - 1)
+      const mask = random.integer(1, 255)
+      return {
+        what: `byte ${at} ^ ${mask}`,
+        from: at,
+        to: at + 1,
+        apply: async (path) => {
+          const damaged = Buffer.from(bytes)
+          damaged.writeUInt8(damaged.readUInt8(at) ^ mask, at)
+          await writeFile(path, damaged)
+        },
+      }
+    },
+  },
+  'a cut file': {
+    count: CUTS,
+    make: (bytes) => {
+      const at = random.integer(0, bytes.length - 1)
+      return {
+        what: `cut at ${at}`,
+        from: at,
+        to: bytes.length,
+        apply: (path) => truncate(path, at),
+      }
+    },
+  },
+  'a page that was lost': {
+    count: TEARS,
+    make: (bytes) => {
+      const at = random.integer(0, Math.floor((bytes.length - 1) / PAGE_BYTES)) * PAGE_BYTES
+      const to = Math.min(bytes.length, at + PAGE_BYTES)
+      return {
+        what: `zeros from ${at} to ${to}`,
+        from: at,
+        to,
+        apply: (path) => writeFile(path, Buffer.from(bytes).fill(0, at, to)),
+      }
+    },
+  },
+}
+
+describe('a damaged store', { timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS) * 2_000 }, () => {
+  let model: DamageModel
+  let home: Awaited<ReturnType<typeof tempFolder>>
+  before(async () => {
+    home = await tempFolder()
+    model = await makeDamageModel(home.path, BOOT_ID)
+  })
+  after(() => home[Symbol.asyncDispose]())
+
+  test('the model itself is whole, before and after a recorder', async () => {
+    const path = join(home.path, 'whole')
+    await copyModel(model, path)
+    const nothing = { mayLose: new Set<string>(), unflushed: false }
+    const sound = { lost: 0, corruptBlocks: 0, damagedCaptures: 0 }
+    assert.deepEqual(await readDamaged(path, model, nothing), sound)
+    assert.equal(await recoverDamaged(path, BOOT_ID), 0)
+    assert.deepEqual(await readDamaged(path, model, nothing), sound)
+    const kinds = new Set(model.files.map((file) => extname(file)))
+    assert.deepEqual([...kinds].sort(), ['.idx', '.json', '.jsonl', '.log', '.pcap', '.sieve', '.tally'])
+  })
+
+  for (const [kind, { count, make }] of Object.entries(KINDS)) {
+    test(`${kind}, ${count} times (SEED=${random.seed})`, async (t) => {
+      const seen = { lost: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
+      const byKind = Map.groupBy(model.files, (file) =>
+        file.endsWith('.json') ? basename(file) : extname(file),
+      )
+      const kinds = [...byKind.values()]
+      for (let round = 0; round < count; round++) {
+        const file = random.pick(random.pick(kinds))
+        const bytes = await readFile(join(model.path, file))
+        if (bytes.length === 0) continue
+        const damage = make(bytes)
+        const path = join(home.path, `damaged-${round}`)
+        await copyModel(model, path)
+        await damage.apply(join(path, file))
+        const where = `SEED=${random.seed} round ${round}: ${file}, ${damage.what}`
+        try {
+          const mayLose = model.mayLose(file, damage.from, damage.to)
+          // Of a segment that is being written, the index says what is flushed: its end is not promised.
+          const before = await readDamaged(path, model, { mayLose, unflushed: true })
+          const events = await recoverDamaged(path, BOOT_ID)
+          const after = await readDamaged(path, model, { mayLose, unflushed: false })
+          seen.lost += after.lost
+          seen.corruptBlocks += Math.max(before.corruptBlocks, after.corruptBlocks)
+          seen.damagedCaptures += after.damagedCaptures
+          seen.events += events
+        } catch (error) {
+          throw new Error(where, { cause: error })
+        }
+        await rm(path, { recursive: true })
+      }
+      t.diagnostic(JSON.stringify(seen))
+    })
+  }
+})

@@ -1,0 +1,259 @@
+// Something else fills the disk of a recorder to its end, with bytes or with files: the oldest segments go, the capture
+// continues by itself, and every packet is stored or counted as dropped.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { access, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import {
+  fillBytes,
+  fillFiles,
+  mountSmallDisk,
+  type SmallDisk,
+  type SmallDiskOptions,
+} from '../../support/disks/small-disk.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type CaptureWire, captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'
+import { writeBigCapture } from '../../support/packets/big-capture.ts'
+import { NumberedSender } from '../../support/packets/numbered-sender.ts'
+import { storedNumbers } from '../../support/packets/stored-numbers.ts'
+import { RecorderProcess } from '../../support/processes/recorder-process.ts'
+import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
+
+const run = promisify(execFile)
+const MIB = 2 ** 20
+const LIMIT_MS = 60_000
+const PACKETS_PER_TICK = 2
+const ROUNDS = 2
+/** Segments of 1 MiB that may go. */
+const OLD_MIB = 16
+const EXT4: SmallDiskOptions = { kind: 'ext4', bytes: 64 * MIB }
+/** Its smallest size. */
+const XFS: SmallDiskOptions = { kind: 'xfs', bytes: 320 * MIB }
+const FEW_FILES: SmallDiskOptions = { kind: 'ext4', bytes: 64 * MIB, inodes: 1_024 }
+
+interface Stage {
+  readonly disk: SmallDisk
+  readonly wire: CaptureWire
+  readonly recorder: RecorderProcess
+  /** How many segments have been removed so far, and packets in segments of this capture. */
+  readonly removedSegments: () => Promise<number>
+  readonly removedPackets: (name: string) => Promise<bigint>
+}
+
+/** A recorder on a disk of its own, with an old capture; runs `work`, or skips the test where there can be no disk. */
+async function onDisk(
+  t: TestContext,
+  options: SmallDiskOptions,
+  work: (stage: Stage) => Promise<void>,
+  through: (disk: SmallDisk) => Promise<readonly string[]> = async () => [],
+): Promise<void> {
+  const mounted = await mountSmallDisk(options)
+  if (typeof mounted === 'string') {
+    t.skip(mounted)
+    return
+  }
+  await using disk = mounted
+  await using wire = await captureWire()
+  await using recorder = await RecorderProcess.start({
+    wire,
+    folder: disk.beside,
+    storePath: join(disk.path, 'store'),
+    through: await through(disk),
+  })
+  const old = join(disk.beside, 'old.pcap')
+  await writeBigCapture(old, OLD_MIB * 1_024)
+  await recorder.client.importCapture({ name: 'old', files: [old] })
+  const removals = async (): Promise<Record<string, string>[]> => {
+    const text = await readFile(join(recorder.storePath, 'events.jsonl'), 'utf8')
+    const events = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).data]))
+    return events.filter(({ Kind }) => Kind === 'segment-removed')
+  }
+  const removedPackets = async (name: string): Promise<bigint> =>
+    (await removals()).reduce(
+      (sum, { name: of, packets = '' }) => (of === name ? sum + BigInt(packets) : sum),
+      0n,
+    )
+  // The reserve is there.
+  await eventually(() => exists(join(recorder.storePath, 'reserve', '8')), {
+    limitMs: LIMIT_MS,
+    message: 'the recorder makes its reserve',
+  })
+  await work({ disk, wire, recorder, removedSegments: async () => (await removals()).length, removedPackets })
+}
+
+/** What is sent now is stored. */
+async function storesAgain({ recorder }: Stage, sender: NumberedSender): Promise<void> {
+  const { sent } = sender
+  await eventually(
+    async () => {
+      const { state, counts } = await recorder.client.captureReport()
+      return state === 'running' && counts.packets + counts.drops > BigInt(sent)
+    },
+    { limitMs: LIMIT_MS, message: 'the capture continues by itself' },
+  )
+}
+
+/** Everything that was sent is in the capture, once and in order, or was counted as dropped or removed. */
+async function assertAccounted({ recorder, removedPackets }: Stage, sender: NumberedSender): Promise<void> {
+  await sender[Symbol.asyncDispose]()
+  await eventually(
+    async () => {
+      const { counts } = await recorder.client.captureReport()
+      return counts.packets + counts.drops === BigInt(sender.sent) && counts.pendingPackets === 0n
+    },
+    { limitMs: LIMIT_MS, message: `all of ${sender.sent} packets are stored or dropped` },
+  )
+  const stopped = await recorder.client.stopCapture(false)
+  const numbers = await storedNumbers(join(recorder.storePath, 'captures', stopped.name))
+  assert.equal(BigInt(numbers.length) + (await removedPackets(stopped.name)), stopped.packets)
+  assert.equal(stopped.packets + stopped.drops, BigInt(sender.sent))
+  assert.deepEqual(
+    numbers,
+    numbers.toSorted((a, b) => a - b),
+  )
+  assert.equal(new Set(numbers).size, numbers.length)
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+describe('a full disk', { skip: WITHOUT_WIRE }, () => {
+  for (const options of [EXT4, XFS]) {
+    test(`${options.kind}: while a capture runs`, (t) =>
+      onDisk(t, options, async (stage) => {
+        const { disk, wire, recorder } = stage
+        await recorder.client.startCapture('live')
+        await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+        for (let round = 1; round <= ROUNDS; round++) {
+          const before = await stage.removedSegments()
+          await fillBytes(join(disk.path, 'filler'))
+          await eventually(async () => (await stage.removedSegments()) > before, {
+            limitMs: LIMIT_MS,
+            message: `the oldest segments are removed, round ${round}`,
+          })
+          await storesAgain(stage, sender)
+        }
+        await assertAccounted(stage, sender)
+      }))
+  }
+
+  test('when the recorder starts', (t) =>
+    onDisk(t, EXT4, async (stage) => {
+      const { disk, wire, recorder } = stage
+      const { name } = await recorder.client.startCapture('live')
+      await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+      await storesAgain(stage, sender)
+      await sender[Symbol.asyncDispose]()
+      await recorder.end('SIGTERM')
+      await fillBytes(join(disk.path, 'filler'))
+      await recorder.start()
+      await using later = await NumberedSender.start(wire, PACKETS_PER_TICK)
+      await eventually(async () => (await recorder.running()).name === name, {
+        limitMs: LIMIT_MS,
+        message: 'the capture is resumed',
+      })
+      await eventually(async () => (await stage.removedSegments()) > 0, {
+        limitMs: LIMIT_MS,
+        message: 'the oldest segments are removed',
+      })
+      const { counts } = await recorder.client.captureReport()
+      await eventually(async () => (await recorder.client.captureReport()).counts.packets > counts.packets, {
+        limitMs: LIMIT_MS,
+        message: 'packets are stored',
+      })
+      await later[Symbol.asyncDispose]()
+    }))
+
+  test('when the recorder stops', (t) =>
+    onDisk(t, EXT4, async (stage) => {
+      const { disk, wire, recorder } = stage
+      await recorder.client.startCapture('live')
+      await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+      await storesAgain(stage, sender)
+      await fillBytes(join(disk.path, 'filler'))
+      await sender[Symbol.asyncDispose]()
+      await recorder.end('SIGTERM')
+      await rm(join(disk.path, 'filler'))
+      await recorder.start()
+      await recorder.running()
+      await assertAccounted(stage, sender)
+    }))
+
+  for (const [name, number] of [
+    ['EIO', 5],
+    ['EROFS', 30],
+    ['EDQUOT', 122],
+  ] as const) {
+    test(`that fails with ${name} for a while: the recorder reports it and lives on`, (t) => {
+      const failing = (disk: SmallDisk): string => join(disk.beside, 'failing')
+      const work = async ({ disk, wire, recorder, ...stage }: Stage): Promise<void> => {
+        const { pid } = await recorder.client.info()
+        await recorder.client.startCapture('live')
+        await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+        await writeFile(failing(disk), String(number))
+        await fillBytes(join(disk.path, 'filler'))
+        await eventually(async () => (await recorder.client.captureReport()).retention?.problem !== '', {
+          limitMs: LIMIT_MS,
+          message: 'the failure is reported',
+        })
+        await rm(failing(disk))
+        await eventually(async () => (await stage.removedSegments()) > 0, {
+          limitMs: LIMIT_MS,
+          message: 'the oldest segments are removed',
+        })
+        await storesAgain({ disk, wire, recorder, ...stage }, sender)
+        await assertAccounted({ disk, wire, recorder, ...stage }, sender)
+        await eventually(async () => (await recorder.client.captureReport()).retention?.problem === '', {
+          limitMs: LIMIT_MS,
+          message: 'all is well again',
+        })
+        assert.deepEqual(await recorder.client.info(), { pid }, 'it is the same process')
+      }
+      return onDisk(t, EXT4, work, async (disk) => {
+        const library = join(disk.beside, 'failing-disk.so')
+        const source = join(REPOSITORY_ROOT, 'test/support/disks/failing_disk.cc')
+        await run('g++', ['-shared', '-fPIC', source, '-o', library, '-ldl'])
+        return ['env', `LD_PRELOAD=${library}`, `FAILING_DISK=${failing(disk)}`]
+      })
+    })
+  }
+
+  test('without inodes: while a capture runs, and when the recorder starts', (t) =>
+    onDisk(t, FEW_FILES, async (stage) => {
+      const { disk, wire, recorder } = stage
+      await recorder.client.startCapture('live')
+      await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+      await fillFiles(join(disk.path, 'filler'))
+      await eventually(async () => (await stage.removedSegments()) > 0, {
+        limitMs: LIMIT_MS,
+        message: 'the oldest segments are removed',
+      })
+      await storesAgain(stage, sender)
+      await assertAccounted(stage, sender)
+      await recorder.end('SIGTERM')
+      const before = await stage.removedSegments()
+      await fillFiles(join(disk.path, 'filler again'))
+      await recorder.start()
+      await eventually(async () => (await stage.removedSegments()) > before, {
+        limitMs: LIMIT_MS,
+        message: 'the next recorder removes some too',
+      })
+      await eventually(
+        () =>
+          recorder.client.info().then(
+            () => true,
+            () => false,
+          ),
+        {
+          limitMs: LIMIT_MS,
+          message: 'the recorder takes commands',
+        },
+      )
+    }))
+})

@@ -1,0 +1,52 @@
+/** The clock of a process as a test sets it, by libfaketime: CLOCK_REALTIME alone, while the process runs. */
+import { globSync } from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+const [LIBRARY] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
+
+/** For the `skip` of a test. */
+export const WITHOUT_FAKETIME: string | false =
+  LIBRARY === undefined && process.env.CI !== 'true'
+    ? 'libfaketime is not installed (apt-get install libfaketime)'
+    : false
+
+export class FakedClock {
+  readonly #path: string
+
+  private constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Right at first. */
+  static async create(folder: string): Promise<FakedClock> {
+    const clock = new FakedClock(join(folder, 'clock-offset'))
+    await clock.set(0)
+    return clock
+  }
+
+  /** Of a process that has this clock. What the file system says of files stays true. */
+  get environment(): Readonly<Record<string, string>> {
+    return {
+      LD_PRELOAD: LIBRARY ?? '',
+      FAKETIME_TIMESTAMP_FILE: this.#path,
+      FAKETIME_NO_CACHE: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      NO_FAKE_STAT: '1',
+    }
+  }
+
+  /** How many seconds the clock is ahead from now on. */
+  async set(aheadS: number): Promise<void> {
+    await writeFile(`${this.#path}.new`, `${aheadS < 0 ? '' : '+'}${aheadS}s\n`)
+    await rename(`${this.#path}.new`, this.#path)
+  }
+}
+
+/** By seconds. */
+export const CLOCK_JUMPS = Object.entries({ '1 h': 3_600, '2 d': 172_800, '10 y': 315_576_000 }).flatMap(
+  ([name, s]) => [
+    { name: `${name} on`, jumpS: s },
+    { name: `${name} back`, jumpS: -s },
+  ],
+)

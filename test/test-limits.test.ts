@@ -1,0 +1,41 @@
+// No limit of a test is so short that a busy machine reaches it.
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { REPOSITORY_ROOT, repositoryFiles } from './support/repository-files.ts'
+import { TEST_LIMIT_MS } from './support/test-limits.ts'
+
+/** The name and the options of a suite or test, up to its function. */
+const HEAD = /^[ \t]*(?:describe|test)\((?:(?!=>|\bfunction\b)[\s\S])*/gm
+const LIMIT = /\btimeout: ([^,}\n]+)/
+
+/** Limits of suites and tests that do not begin with what each test may take. */
+function shortLimits(text: string): string[] {
+  return [...text.matchAll(HEAD)].flatMap(([head]) => {
+    const limit = LIMIT.exec(head)?.[1]?.trim()
+    return limit === undefined || limit.startsWith('TEST_LIMIT_MS +') ? [] : [limit]
+  })
+}
+
+const read = (path: string) => readFile(join(REPOSITORY_ROOT, path), 'utf8')
+
+test('a suite or a test sets a limit only where it may take longer than others', async () => {
+  const found: string[] = []
+  for (const path of repositoryFiles().filter((path) => /^test\/.*\.ts$/.test(path)))
+    for (const limit of shortLimits(await read(path))) found.push(`${path}: timeout: ${limit}`)
+  assert.deepEqual(found, [])
+})
+
+test('negative control: short limits are found', () => {
+  const suite = (options: string) => shortLimits(`describe('one', ${options} () => {})`)
+  assert.deepEqual(suite('{ skip, timeout: 240_000 },'), ['240_000'])
+  assert.deepEqual(suite('{\n  timeout: LIMIT_MS,\n},'), ['LIMIT_MS'])
+  assert.deepEqual(suite('{ timeout: TEST_LIMIT_MS + COUNT * 600 },'), [])
+  assert.deepEqual(shortLimits("test('one', () => call({ timeout: 5 }))"), [])
+})
+
+test('the run of the tests has the limit that they reckon with', async () => {
+  const limits = (await read('.ci/test.sh')).match(/(?<=--test-timeout=)\S+/g)
+  assert.deepEqual(limits?.map(Number), [TEST_LIMIT_MS])
+})
