@@ -93,21 +93,27 @@ function start(command: string, args: readonly string[]): Started {
 }
 
 /** The event of the resumed capture, or of the start where there is none to resume. */
-async function ready({ startedMs }: Started, store: GrownStore): Promise<number> {
+async function ready(started: Started, store: GrownStore): Promise<number> {
   const kind = store.state === 'active' ? 'capture-resumed' : 'recorder-started'
   for (;;) {
     const events = await readFile(join(store.path, 'events.jsonl'), 'utf8').catch(() => '')
-    if (events.includes(`"${kind}"`)) return performance.now() - startedMs
-    await delay(POLL_MS)
+    if (events.includes(`"${kind}"`)) return performance.now() - started.startedMs
+    await whileItRuns(started)
   }
 }
 
-async function urlOf({ lines }: Started): Promise<string> {
+async function urlOf(started: Started): Promise<string> {
   for (;;) {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(lines.join('\n'))?.[0]
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(started.lines.join('\n'))?.[0]
     if (url !== undefined) return url
-    await delay(POLL_MS)
+    await whileItRuns(started)
   }
+}
+
+/** Waits a little. Fails with what a program said that ended instead. */
+async function whileItRuns({ process: { exitCode, signalCode }, lines }: Started): Promise<void> {
+  if (exitCode !== null || signalCode !== null) throw new Error(`a program ended early:\n${lines.join('\n')}`)
+  await delay(POLL_MS)
 }
 
 async function timeToFirstByte(url: string): Promise<number> {

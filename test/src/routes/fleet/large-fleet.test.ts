@@ -22,7 +22,7 @@ interface ListAnswer {
 }
 
 for (const sendsWholeLists of [false, true])
-  describe(`500 devices of 1,000 captures each that send ${sendsWholeLists ? 'whole lists' : 'parts'}`, {}, () => {
+  describe(`500 devices of 1,000 captures each that send ${sendsWholeLists ? 'whole lists' : 'parts'}`, () => {
     const parts = new AsyncDisposableStack()
     const devices: SimulatedDevice[] = []
     let gateway: TempGateway
