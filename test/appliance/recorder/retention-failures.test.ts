@@ -65,7 +65,7 @@ const freeze = (path: string): Disposable => {
 
 test('a capture whose record cannot be changed loses nothing, and the next one does', (t) =>
   onDisk(t, async ({ disk, open }) => {
-    using frozen = freeze(join(disk.path, 'store/captures/first'))
+    using frozen = freeze(join(disk.path, 'store/captures/first/segments.log'))
     await using keeper = await open(8)
     await keeper.collect()
     assert.deepEqual(removedFrom(keeper), ['second', 'second'])
@@ -82,7 +82,7 @@ test('a capture whose record cannot be changed loses nothing, and the next one d
 
 test('files that cannot be removed are tried again, and cost their capture no further segment', (t) =>
   onDisk(t, async ({ disk, open }) => {
-    using frozen = freeze(join(disk.path, 'store/captures/first/cap0'))
+    using frozen = freeze(join(disk.path, 'store/captures/first/cap0/00000'))
     await using keeper = await open(8)
     for (let i = 0; i < 5; i++) await keeper.collect()
     const ofFirst = removedFrom(keeper).filter((name) => name === 'first').length
