@@ -100,9 +100,9 @@ export const ACTIVITY_CLAIMS: readonly Claim[] = [
   ),
   heldBy(
     ACTIVITY,
-    'a damaged index fails nothing: its span is told, and its packets are those of its record',
+    'a damaged index changes nothing; a segment that is known to have lost packets is named by its time',
     'R-Activity-6',
-    'Where an index is damaged its span is told, and its packets are counted by the record of the capture.',
+    'A damaged index changes nothing; the span of a segment that is known to have lost packets is told.',
   ),
   heldBy(
     RECORDED,

@@ -13,6 +13,7 @@ import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { type ChildProgram, startChildProgram } from '../../../src/command/child-program.ts'
 import { TempAuthority } from '../../support/access/temp-authority.ts'
 import { Canaries } from '../../support/canaries.ts'
+import { FaultProxy } from '../../support/devices/fault-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet } from '../../support/http-get.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
@@ -96,6 +97,10 @@ describe('secrets', () => {
     owned.use(bucket)
     const refusing = owned.use(await Refusing.start({ GET: 401, HEAD: 401 }))
     const password = await keep('password', devicePassword)
+    // A device can be reached by one name only, and this one by another way.
+    const way = owned.use(
+      await FaultProxy.start({ host: '127.0.0.1', port: Number(new URL(appliance.address).port) }),
+    )
     const gatewayConfig = {
       ...common,
       listen,
@@ -105,7 +110,7 @@ describe('secrets', () => {
       health: { intervalS: 0.5 },
       devices: [
         { name: 'up', url: appliance.address, ca: authority.ca, ...towards, user: 'gateway', password },
-        { name: 'distrusted', url: appliance.address, user: 'gateway', password },
+        { name: 'distrusted', url: `https://127.0.0.1:${way.port}`, user: 'gateway', password },
         { name: 'refusing', url: refusing.url, token: await keep('token', canaries.make('devices[].token')) },
         { name: 'down', url: 'http://127.0.0.1:1', user: 'x', password },
       ],

@@ -10,6 +10,7 @@ import { startApplianceFromFile } from '../../../appliance/appliance.ts'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { startGatewayFromFile } from '../../../src/gateway.ts'
 import { type IssuedCertificate, TempAuthority } from '../../support/access/temp-authority.ts'
+import { FaultProxy } from '../../support/devices/fault-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../support/http-get.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
@@ -46,13 +47,19 @@ describe('TLS', () => {
     await copyFile(key, path(`${name}-key.pem`))
   }
   const tlsOf = (name: string) => ({ cert: `${name}.pem`, key: `${name}-key.pem`, clientCa: ours.ca })
-  const deviceOf = (name: string, tls: object) => ({
+  /** Each by a way of its own: two devices cannot have one URL. */
+  const deviceOf = async (name: string, tls: object) => ({
     name,
-    url: appliance.address,
+    url: await wayTo(appliance),
     user: 'full',
     password: { file: 'password' },
     ...tls,
   })
+  const wayTo = async ({ address }: Program) => {
+    const { hostname, port } = new URL(address)
+    const way = owned.use(await FaultProxy.start({ host: hostname, port: Number(port) }))
+    return `https://127.0.0.1:${way.port}`
+  }
   const ask = async (program: Program, target: string, from: IssuedCertificate | undefined = client) =>
     httpGet(`${program.address}${target}`, { user: `full:${APPLIANCE_PASSWORD}`, tls: await clientTls(from) })
   const clientTls = async (from?: IssuedCertificate) => ({
@@ -102,9 +109,9 @@ describe('TLS', () => {
       redis: { url: redis.url },
       health: { intervalS: 0.5 },
       devices: [
-        deviceOf('known', { ca: ours.ca, ...towards }),
-        deviceOf('unasked', { ca: ours.ca }),
-        deviceOf('other-ca', { ca: others.ca, ...towards }),
+        await deviceOf('known', { ca: ours.ca, ...towards }),
+        await deviceOf('unasked', { ca: ours.ca }),
+        await deviceOf('other-ca', { ca: others.ca, ...towards }),
       ],
     }
     await writeFile(path('gateway.yaml'), JSON.stringify(gatewayConfig))
