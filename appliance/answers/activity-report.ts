@@ -3,6 +3,7 @@ import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../src/contract/device-p
 import { givenParameters, takeParameters } from '../../src/contract/request-parameters.ts'
 import { readActivityRange } from '../../src/query/query-range.ts'
 import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
+import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { withClientSignal } from '../request/client-signal.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
@@ -20,12 +21,16 @@ export async function answerActivity(ctx: ApplianceContext, parts: AppliancePart
       captures: await catalogue.list(),
       agedOut: await catalogue.listAgedOut(),
     })
-    const { buckets, held, damaged } = await onHeld(find, async (held) => {
+    const folderOf = catalogue.folderOf.bind(catalogue)
+    const count = async (held: Awaited<ReturnType<typeof find>>) => {
       const buckets = new ActivityBuckets(range, most)
-      const folderOf = catalogue.folderOf.bind(catalogue)
       const damaged = await countActivity(buckets, held.captures, { folderOf, profiles }, signal)
       return { buckets, held, damaged }
-    })
+    }
+    const { buckets, held, damaged } = await onHeld(find, count, async ({ captures, agedOut }) => ({
+      captures: await Promise.all(captures.map((capture) => withLostMarked(capture, folderOf(capture)))),
+      agedOut,
+    }))
     const recorded: RecordedTime = { ...held, ...toldBy(parts) }
     const apartNs = buckets.bucketNs / 2n
     ctx.set('Cache-Control', 'no-store')

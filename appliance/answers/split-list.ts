@@ -14,6 +14,7 @@ import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { badParameter, type ParameterValues } from '../../src/query/query-parameters.ts'
 import { SIZE_VIEWS, TIME_VIEWS } from '../../src/query/split-views.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { selectStreams } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
@@ -63,7 +64,12 @@ async function answerSplits(
         counts: await countIntervals(parts, capture, { intervals: page, signal }),
       }
     }
-    const { capture, intervals, page, counts } = await onHeld(() => parts.catalogue.find(captureName), split)
+    const { catalogue } = parts
+    const { capture, intervals, page, counts } = await onHeld(
+      () => catalogue.find(captureName),
+      split,
+      (found) => withLostMarked(found, catalogue.folderOf(found)),
+    )
     const next = intervals[most]
     ctx.set('Cache-Control', 'no-store')
     ctx.type = 'json'

@@ -248,12 +248,19 @@ test('a damaged index changes nothing; a segment that is known to have lost pack
     assert.deepEqual([sum(told.packets), told.exact, told.damaged], [to - from, true, []])
   }
   for (const ending of ['pcap', 'idx', 'tally', 'sieve']) await rm(`${path}.${ending}`)
+  // Before anybody has verified the store.
+  const seen = await activity(appliance, query(0, 100, 100))
+  assert.equal(pairs(seen.damaged).length, 1)
+  const splits = await appliance.get('/stream/stime?StreamName=d&StreamView=split_1min')
+  assert.equal(splits.status, 200)
+  const [split] = splits.json().List as readonly { readonly PacketCntExact: string }[]
   const { findings } = await appliance.recorder.verify(true, {})
   assert.deepEqual(
     findings.map(({ kind, isRepaired }) => [kind, isRepaired]),
     [['segment-missing', true]],
   )
   const lost = Number(findings[0]?.packets)
+  assert.deepEqual([sum(seen.packets), split?.PacketCntExact], [100 - lost, String(600 - lost)])
   for (const [from, to, buckets] of [...kinds, [0, 600, 1]] as const) {
     const told = await activity(appliance, query(from, to, buckets))
     assert.equal(sum(told.packets), to - from - lost)
