@@ -128,6 +128,7 @@ export function testControl(stand: () => ConsoleStand): void {
     await show(page, '#/access')
     await page.getByText('New token').click()
     await page.getByLabel('Note', { exact: true }).fill('made by a click')
+    await page.locator('#parameter-Devices').fill('*')
     await page.getByRole('button', { name: 'Make token' }).click()
     const token = await page.locator('.made .value').innerText()
     const headers = { authorization: `Bearer ${token}` }
