@@ -28,6 +28,8 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   Device: ['east', 'e*,west', '*', 'nowhere'],
   device: ['east', 'nowhere'],
   path: ['other'],
+  // It may be as long as the head of a request, and one that is longer is refused before any path is (431).
+  For: ['/api/v1/pcap/timerange?TSBegin=-1h&TSEnd=now', '/nowhere', 'x'],
 }
 
 /** These may go on for as long as somebody listens. */
