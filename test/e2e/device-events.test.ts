@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { EventStream } from '../support/clients/event-stream.ts'
+import { FaultProxy } from '../support/devices/fault-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { httpGet, httpOpen } from '../support/http-get.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
@@ -16,17 +17,25 @@ describe('events of a device through the gateway', () => {
   let redis: TempRedis
   let appliance: TempAppliance
   let gateway: TempGateway
+  let way: FaultProxy
 
   before(async () => {
     redis = await TempRedis.create()
     appliance = await startTempAppliance()
     const password = appliance.credentials('full').split(':')[1] ?? ''
-    const config = { url: appliance.url, user: 'full', password: { env: 'FAKE_DEVICE_PASSWORD' } }
-    const devices = ['d0', 'd1'].map((name) => ({ password, config: { ...config, name } }))
+    // Another way to the same appliance: two devices cannot have one URL.
+    way = await FaultProxy.start({ host: '127.0.0.1', port: Number(new URL(appliance.url).port) })
+    const urls = { d0: appliance.url, d1: `http://127.0.0.1:${way.port}` }
+    const access = { user: 'full', password: { env: 'FAKE_DEVICE_PASSWORD' } }
+    const devices = Object.entries(urls).map(([name, url]) => ({
+      password,
+      config: { ...access, name, url },
+    }))
     gateway = await startTempGateway(devices, redis.url, { control: { timeoutMs: LIMIT_MS } })
   })
   after(async () => {
     await gateway[Symbol.asyncDispose]()
+    await way[Symbol.asyncDispose]()
     await appliance[Symbol.asyncDispose]()
     await redis[Symbol.asyncDispose]()
   })
