@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { FakeDevice } from '../support/devices/fake-device.ts'
+import { FaultProxy } from '../support/devices/fault-proxy.ts'
 import { type MetricTexts, metricTexts, UNTOLD } from '../support/documents/metric-texts.ts'
 import { eventually } from '../support/eventually.ts'
 import { NO_PROMTOOL, promtool } from '../support/helm/promtool.ts'
@@ -81,11 +82,19 @@ test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async
     capture: { CaptureState: 'running', CaptureDrop: 0 },
   })
   const names = Array.from({ length: DEVICES }, (_, at) => `rack-${at}`)
-  await using gateway = await startTempGateway(
-    names.map((name) => ({ config: { ...device.config, name }, password: device.password })),
-    redis.url,
-    { health: { intervalS: 600 } },
+  // All of them are this one: two devices cannot have one URL.
+  await using ways = new AsyncDisposableStack()
+  const { hostname: host, port } = new URL(device.config.url)
+  const devices = await Promise.all(
+    names.map(async (name) => {
+      const way = ways.use(await FaultProxy.start({ host, port: Number(port) }))
+      return {
+        config: { ...device.config, name, url: `http://127.0.0.1:${way.port}` },
+        password: device.password,
+      }
+    }),
   )
+  await using gateway = await startTempGateway(devices, redis.url, { health: { intervalS: 600 } })
   const told = async () => {
     const answer = await fetch(`${gateway.url}/metrics`, { headers: gateway.as.viewer })
     return (await answer.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
