@@ -48,8 +48,23 @@ export function storedCapture(
     packets += segment.packets
     bytes += segment.bytes
   }
-  const { drops, removed } = table
-  return { ...record, startNs, endNs, table, growing, packets, bytes, drops, removed, problems }
+  return {
+    ...record,
+    startNs,
+    endNs,
+    table,
+    growing,
+    packets,
+    bytes,
+    problems,
+    // Of the table as it is when they are asked for: who reads its segments then must learn which ones are gone.
+    get drops() {
+      return table.drops
+    },
+    get removed() {
+      return table.removed
+    },
+  }
 }
 
 /** Ports that hold segments, ascending. */

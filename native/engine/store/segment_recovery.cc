@@ -34,13 +34,17 @@ Result<uint64_t> sizeOf(const std::string& path) {
   return file.error();
 }
 
-/// Entries are only written when their data is safe. A medium that lost it has lost these blocks.
-void dropEntriesBehind(SegmentIndex& index, uint64_t dataBytes) {
-  auto& blocks = index.blocks;
-  while (!blocks.empty() && blocks.back().end() > dataBytes) {
-    index.damagedBlocks -= blocks.back().isDamaged();
-    index.endOffset = blocks.back().offset;
-    blocks.pop_back();
+/// Entries are only written when their data is safe: blocks that reach over the end of the file
+/// were lost by its medium. Their entries stay, so that readers count them.
+void markLostBlocks(SegmentIndex& index, uint64_t dataBytes) {
+  for (BlockEntry& block : index.blocks) {
+    if (block.end() <= dataBytes || block.isDamaged()) continue;
+    block = {.offset = block.offset,
+             .minNs = block.minNs,
+             .maxNs = block.maxNs,
+             .bytes = block.bytes,
+             .flags = kBlockDamaged};
+    index.damagedBlocks++;
   }
 }
 
@@ -132,7 +136,7 @@ class Recovery {
     // Its files are there from the beginning, their headers perhaps not: nothing was promised.
     if (!index && bytes.size() <= kIndexHeaderBytes) return std::optional<SegmentIndex>{};
     if (!index) return index.error();
-    dropEntriesBehind(*index, dataBytes);
+    markLostBlocks(*index, dataBytes);
     // Before the first sync nothing is promised, but the same machine has what was written.
     if (index->blocks.empty() && !options_.isSameBoot) return std::optional<SegmentIndex>{};
     return std::optional(std::move(*index));
@@ -185,17 +189,19 @@ class Recovery {
     auto files = SegmentFiles::resume(options, found.number, index);
     if (!files) return files.error();
     const uint64_t end = files->committed().bytes;
-    const auto tail = options_.isSameBoot ? scanTail(files->data(), end, dataBytes)
-                                          : Result(std::vector<ScannedBlock>());
+    const auto tail = options_.isSameBoot && dataBytes > end
+                          ? scanTail(files->data(), end, dataBytes)
+                          : Result(std::vector<ScannedBlock>());
     if (!tail) return tail.error();
     if (index.blocks.empty() && tail->empty()) return remove(segment, dataBytes);
     if (auto status = endWith(*files, *tail); !status) return status;
-    recovered_.cutBytes += dataBytes - files->committed().bytes;
+    recovered_.cutBytes += dataBytes - std::min(dataBytes, files->committed().bytes);
     recovered_.segments.push_back(files->committed());
     return ok();
   }
 
-  /// After the committed blocks come these, and nothing else.
+  /// After the committed blocks come these, and nothing else. Where data is missing there are
+  /// zeros.
   Status endWith(SegmentFiles& files, const std::vector<ScannedBlock>& tail) {
     uint64_t tailBytes = 0;
     for (const ScannedBlock& block : tail) tailBytes += block.entry.bytes;

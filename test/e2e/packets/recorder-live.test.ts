@@ -268,7 +268,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     })
   })
 
-  test('whose active capture is damaged goes on under a new name', async () => {
+  test('whose active capture has an index that is none mends it, and goes on with the capture', async () => {
     await using stage = await stageWith({})
     const { recorder, wire } = stage
     const { name } = await recorder.client.startCapture('damaged')
@@ -282,7 +282,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     await writeFile(join(port, '00000001.idx'), 'this is no index'.repeat(16))
     await recorder.start()
     const report = await recorder.running()
-    assert.notEqual(report.name, name)
-    assert.equal(report.baseName, 'damaged')
+    assert.equal(report.name, name)
+    assert.equal((await readFile(join(port, '00000001.idx'))).toString('latin1', 0, 8), 'CFINDEX1')
   })
 })
