@@ -1,12 +1,13 @@
 /** What a recorder that ended in the middle of a capture has left: made whole before anything is added. */
 import type { StreamSummary } from '../../native/import-capture-files.ts'
 import { recoverStream } from '../../native/live-capture.ts'
+import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { EventSink } from '../events/event-log.ts'
 import { portsOnDisk } from '../store/segments-on-disk.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'
 import { RecordedCapture } from './recorded-capture.ts'
-import type { StoreWriter } from './store-writer.ts'
+import { finishedEntries, type StoreWriter } from './store-writer.ts'
 
 export interface RecoveryParts {
   readonly writer: StoreWriter
@@ -22,14 +23,14 @@ export async function recoverCapture(parts: RecoveryParts, capture: StoredCaptur
   const { writer, bootId, events, startSignal } = parts
   const { name, table } = capture
   const folder = writer.folderOf(name)
-  const recovered: StreamSummary[] = []
+  const recovered: LogEntry[] = []
   let [cutBytes, recoveredPackets] = [0n, 0n]
   const problems: string[] = []
   for (const port of await portsOnDisk(folder)) {
     startSignal?.throwIfAborted()
     const afterNumber = table.portOf(port)?.lastNumber ?? 0
     const found = await recoverStream({ folder, port, afterNumber, isSameBoot: capture.bootId === bootId })
-    if (found.stream !== undefined) recovered.push(found.stream)
+    if (found.stream !== undefined) recovered.push(...entriesOf(found.stream, found.damagedBlocks > 0n))
     cutBytes += found.cutBytes
     recoveredPackets += found.recoveredPackets
     if (found.message !== '') problems.push(found.message)
@@ -44,6 +45,12 @@ export async function recoverCapture(parts: RecoveryParts, capture: StoredCaptur
   }
   for (const message of problems) events.append('capture-damaged', { name, message })
   return adopted
+}
+
+/** Which of the segments have lost packets is not known here: all of the port are marked. */
+function entriesOf(stream: StreamSummary, isDamaged: boolean): readonly LogEntry[] {
+  const flags = isDamaged ? SegmentFlag.damaged : 0
+  return finishedEntries([stream]).map((entry) => ({ ...entry, flags: entry.flags | flags }))
 }
 
 /**

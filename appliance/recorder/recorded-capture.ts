@@ -74,12 +74,12 @@ export class RecordedCapture {
     writer: StoreWriter,
     left: {
       readonly capture: StoredCapture
-      readonly recovered: readonly StreamSummary[]
+      readonly recovered: readonly LogEntry[]
       readonly bootId: string
     },
   ): Promise<RecordedCapture> {
     const { capture, recovered, bootId } = left
-    await writer.addSegments(capture.name, finishedEntries(recovered))
+    await writer.addSegments(capture.name, recovered)
     if (capture.bootId !== bootId) {
       await writer.changeRecord(capture.name, (record) => ({ ...record, bootId }))
     }
