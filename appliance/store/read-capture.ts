@@ -58,9 +58,10 @@ export async function readCapture(
   const {
     table,
     position,
+    isWhole,
     problems: lost,
   } = await readSegments(folder, {
-    isActive: found?.state === 'active',
+    state: found?.state,
     isWritten,
   })
   const { revision = 0, ...record } =
@@ -71,7 +72,7 @@ export async function readCapture(
     table,
     position,
     format: 2,
-    isSound: problems.length === 0 && lost.length === 0 && position?.damagedEntries === 0 && !position.isTorn,
+    isSound: problems.length === 0 && lost.length === 0 && isWhole && position?.isTorn === false,
     problems: [...problems, ...lost],
   }
 }
@@ -116,22 +117,30 @@ function newerOf({ record: main }: ReadRecord, { record: copy }: ReadRecord): Re
 
 async function readSegments(
   folder: string,
-  { isActive, isWritten }: { readonly isActive: boolean; readonly isWritten: boolean },
-): Promise<Pick<ReadCapture, 'table' | 'position' | 'problems'>> {
+  { state, isWritten }: { readonly state: CaptureRecord['state'] | undefined; readonly isWritten: boolean },
+): Promise<Pick<ReadCapture, 'table' | 'position' | 'problems'> & { readonly isWhole: boolean }> {
+  const isActive = state === 'active'
   const table = new SegmentTable()
   const path = join(folder, SEGMENT_LOG_NAME)
   const read = await readSegmentLog(path, table)
   const position = read === 'replaced' ? undefined : read
-  const mayBeWhole = !position?.isTorn || (isActive && isWritten)
-  if (position?.damagedEntries === 0 && mayBeWhole) return { table, position, problems: [] }
+  // The log of a capture that has ended says so. One that does not was cut, or its recorder was killed just before.
+  const hasEnd = state !== 'closed' || table.isClosed
+  const isWhole = position?.damagedEntries === 0 && hasEnd && (!position.isTorn || (isActive && isWritten))
+  if (isWhole) return { table, position, isWhole, problems: [] }
   const lost = await reconcileWithDisk(table, folder, { isActive: isActive && position !== undefined })
   // A power loss may cut the last entry: then what it said is on the disk, and nothing is damaged.
-  if (position?.damagedEntries === 0) return { table, position, problems: lost }
+  if (position?.damagedEntries === 0) return { table, position, isWhole, problems: lost }
   const damage =
     position === undefined
       ? `${path} is missing or damaged`
       : `${path}: ${position.damagedEntries} entries are damaged`
-  return { table, position, problems: [`${damage}; the segments were looked up on the disk`, ...lost] }
+  return {
+    table,
+    position,
+    isWhole,
+    problems: [`${damage}; the segments were looked up on the disk`, ...lost],
+  }
 }
 
 async function hasSegments(folder: string): Promise<boolean> {

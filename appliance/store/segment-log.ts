@@ -84,7 +84,8 @@ function takeEntries(
     if (states[index] === EntryState.undamaged) table.apply(readLogEntry(bytes, index * LOG_ENTRY_BYTES))
     else damaged += 1
   }
-  return { length: count * LOG_ENTRY_BYTES, damaged, isTorn: states.includes(EntryState.damaged, count) }
+  const isTorn = bytes.length % LOG_ENTRY_BYTES !== 0 || states.includes(EntryState.damaged, count)
+  return { length: count * LOG_ENTRY_BYTES, damaged, isTorn }
 }
 
 async function openUnlessMissing(path: string): Promise<FileHandle | undefined> {
