@@ -324,7 +324,7 @@ describe('a gateway whose configuration changes', () => {
     await start({
       devices: [
         { ...entry, name: 'trusted', ca: certificate.cert },
-        { ...entry, name: 'untrusted' },
+        { ...entry, name: 'untrusted', url: url.replace('localhost', '127.0.0.1') },
       ],
     })
     assert.deepEqual(

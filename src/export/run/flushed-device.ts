@@ -11,7 +11,10 @@ import { TIME_LIMIT_NS } from '../../query/query-time.ts'
 export interface FlushQuestion {
   /** The end of the time. */
   readonly endNs: bigint
+  /** The shared time. */
   readonly nowMs: number
+  /** How far the clock of this host is ahead of it. */
+  readonly hostAheadMs: number
   /** Of an end that is longer ago a device is not asked. */
   readonly recentMs: number
   /** How long the device may take to answer. */
@@ -32,10 +35,10 @@ const LOOK_AGAIN_MS = 600_000
  * Fails with device-timeout, which names the device, when it should have had them for long.
  */
 export async function flushWaitMs(member: FleetMember, question: FlushQuestion): Promise<number> {
-  const { endNs, nowMs, recentMs } = question
+  const { endNs, nowMs, hostAheadMs, recentMs } = question
   // All that there is: nobody waits for the end of that.
   if (endNs >= TIME_LIMIT_NS) return 0
-  const clockNs = BigInt(Math.round(nowMs)) * NS_PER_MS + (member.health.report.clock?.offsetNs ?? 0n)
+  const clockNs = BigInt(Math.round(nowMs)) * NS_PER_MS + deviceAheadNs(member, hostAheadMs)
   const sinceMs = Number((clockNs - endNs) / NS_PER_MS)
   if (sinceMs < 0) return Math.min(1 - sinceMs, LOOK_AGAIN_MS)
   if (sinceMs > recentMs) return 0
@@ -44,6 +47,14 @@ export async function flushWaitMs(member: FleetMember, question: FlushQuestion):
   if (!capture.isRunning || capture.flushedNs >= endNs) return 0
   if (sinceMs <= PATIENCE_MS) return ASK_AGAIN_MS
   throw deviceLate(member.device.name, `write what it captured before ${endNs} ns to its disk`, sinceMs)
+}
+
+/** How far the clock of a device is ahead of the shared time, whatever the clock of this host was set to since the probe. */
+export function deviceAheadNs({ health }: FleetMember, hostAheadMs: number): bigint {
+  const { clock } = health.report
+  if (clock === undefined) return 0n
+  const hostSetMs = Date.now() - performance.now() - health.clockBasisMs
+  return clock.offsetNs + BigInt(Math.round(hostAheadMs - hostSetMs)) * NS_PER_MS
 }
 
 const NS_PER_MS = 1_000_000n

@@ -10,7 +10,7 @@ import { judgeFailure } from './device-trouble.ts'
 import { type ExportParts, Later } from './export-parts.ts'
 import { reserveSpace } from './export-space.ts'
 import { filesOfPiece, holeRanges } from './fill-export.ts'
-import { flushWaitMs } from './flushed-device.ts'
+import { deviceAheadNs, flushWaitMs } from './flushed-device.ts'
 import { keptHeader } from './kept-records.ts'
 import { measurePiece, type Measuring as PieceMeasuring } from './measure-piece.ts'
 import { targetOf } from './publish-export.ts'
@@ -112,6 +112,7 @@ async function latestDevice(
   const question = {
     endNs,
     nowMs: clock.nowMs(),
+    hostAheadMs: Date.now() - clock.nowMs(),
     // Until then a device that is late has been given up.
     recentMs: limits.deviceRetryMs + FLUSH_LATE_MS,
     timeoutMs: limits.estimateTimeoutMs,
@@ -130,13 +131,13 @@ const BRIEF_MS = 1_000
 
 /** Says in the export why it waits. Throws Later. */
 async function waitFor(
-  { store, fleet, log }: ExportParts,
+  { store, fleet, clock, log }: ExportParts,
   order: ExportOrder,
   { device, waitMs }: LateDevice,
   endNs: bigint,
 ): Promise<never> {
   if (waitMs <= BRIEF_MS) throw new Later(waitMs)
-  const offsetMs = Number((fleet.clockOf(device)?.offsetNs ?? 0n) / 1_000_000n)
+  const offsetMs = Number(deviceAheadNs(fleet.get(device), Date.now() - clock.nowMs()) / 1_000_000n)
   const skew = `${secondsText(Math.abs(offsetMs))} ${offsetMs < 0 ? 'behind' : 'ahead of'} ours`
   const end = new Date(Number(endNs / 1_000_000n)).toISOString()
   const detail = `device ${device} does not have all packets before ${end} yet; its clock is ${skew}`

@@ -79,6 +79,7 @@ export class DeviceHealth {
   readonly #options: HealthOptions
   readonly #closing = new AbortController()
   readonly #clock = new ClockFilter()
+  #clockBasisMs = 0
   readonly #firstProbe = Promise.withResolvers<void>()
   readonly #probing: Promise<void>
   #report = NOTHING_KNOWN
@@ -91,6 +92,11 @@ export class DeviceHealth {
 
   get report(): HealthReport {
     return this.#report
+  }
+
+  /** What the clock of this host was ahead of its monotonic clock when the offset of the device's clock was measured. */
+  get clockBasisMs(): number {
+    return this.#clockBasisMs
   }
 
   /** Resolves when the device has been probed once, or will not be any more. */
@@ -186,7 +192,10 @@ export class DeviceHealth {
     // First and alone: on a warm connection its round trip, and so its error, is the shortest.
     const [probed] = await Promise.allSettled([probeClock(client, this.#limit)])
     const offset = foundOf(probed)
-    if (offset !== undefined) this.#clock.add(offset, performance.now())
+    if (offset !== undefined) {
+      this.#clock.add(offset, performance.now())
+      this.#clockBasisMs = Date.now() - performance.now()
+    }
     const [status, oldest] = await Promise.allSettled([
       probeStatus(client, this.#limit),
       slowToo ? probeOldestPacket(client, this.#limit) : this.#report.oldestPacketNs,

@@ -50,6 +50,7 @@ describe('what is asked of a device whose packets are wanted', () => {
     return flushWaitMs(member, {
       endNs: BigInt(endMs) * 1_000_000n,
       nowMs: deviceNowMs(),
+      hostAheadMs: 0,
       recentMs: RECENT_MS,
       timeoutMs,
       signal: new AbortController().signal,
