@@ -1,9 +1,10 @@
 // `capfleet import` as a user runs it: what one bad file among many does.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { readCapture } from '../../../appliance/store/read-capture.ts'
 import { captureNameOf } from '../../../src/command/import-command.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
@@ -66,10 +67,12 @@ test('the same 500 as one capture: it is made of the others, the third is named,
   assert.equal(status, 1)
   assert.match(stderr, /^import all: f3\.pcap is left out: .* is neither PCAP nor pcapng/m)
   assert.deepEqual(await readdir(join(store, 'captures')), ['all'])
-  const record = JSON.parse(await readFile(join(store, 'captures', 'all', 'capture.json'), 'utf8'))
-  assert.equal(record.packets, String(FILES - 1))
+  const read = await readCapture(join(store, 'captures', 'all'), 'all', { isWritten: false })
+  assert.ok(read)
+  const { record, table } = read
+  assert.equal(table.packets, BigInt(FILES - 1))
   assert.equal(record.sources.length, FILES - 1)
-  assert.deepEqual([record.damages.length, record.damages[0].file], [1, 'f3.pcap'])
+  assert.deepEqual([record.damages.length, record.damages[0]?.file], [1, 'f3.pcap'])
 })
 
 test('of files that are all none nothing is made, and each is named', async () => {

@@ -37,6 +37,8 @@ std::vector<StreamSegments> renamed(const StoredStreams& store, const TempDirect
       StreamSegments& copy = streams.emplace_back(stream);
       copy.folder = into.folder(std::to_string(streams.size()));
       for (const SegmentEntry& segment : stream.segments) {
+        const std::filesystem::path path = copy.pathOf(segment);
+        std::filesystem::create_directories(path.parent_path());
         for (const char* ending : {".pcap", ".idx"}) {
           std::filesystem::create_hard_link(stream.pathOf(segment) + ending,
                                             copy.pathOf(segment) + ending);

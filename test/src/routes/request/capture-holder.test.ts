@@ -9,7 +9,9 @@ import { gatewayWorld } from '../../../support/processes/gateway-world.ts'
 const nameOf = (base: string) => `${base}_20260101_1000`
 
 describe('the holder of a capture', () => {
-  const world = gatewayWorld(1)
+  const world = gatewayWorld(1, {
+    control: { timeoutMs: 120_000, probeTimeoutMs: 5_000, connectTimeoutMs: 20_000 },
+  })
   const device = (index: number) => world.fleet[index] as FakeDevice
   const ask = (name: string) =>
     httpGet(`${world.gateway.url}/stream/ssize?StreamName=${name}`, { headers: world.gateway.as.user })
@@ -60,7 +62,7 @@ describe('the holder of a capture', () => {
       assert.equal(
         late.json().detail,
         `no device that answered has a capture late${silent}_20260101_1000; whether d${silent} has it is unknown: ` +
-          `device d${silent} did not answer within 3 s`,
+          `device d${silent} did not answer within 5 s`,
       )
       hold(2, `here${silent}_20260101_1000`)
       assert.equal((await ask(`here${silent}_20260101_1000`)).json().Device, 'd2')
