@@ -1,5 +1,5 @@
 /** What a store costs the two programs of an appliance, each a real process. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'
@@ -22,6 +22,7 @@ export interface GrowthFound {
 }
 
 const USER = 'growth'
+const PASSWORD = 'growth-of-stores'
 const IDLE_MS = 10_000
 const REMOVALS_MS = 5_000
 const POLL_MS = 20
@@ -39,8 +40,8 @@ export async function measureGrowth(root: string, store: GrownStore): Promise<Gr
     retention: { minFreeBytes: 0 },
   }
   await writeFile(config, JSON.stringify(settings))
-  spawnSync(capfleet, ['user', 'add', USER, '--file', join(home, 'users.yaml'), '--role', 'full'], {
-    input: `${USER}\n`,
+  execFileSync(capfleet, ['user', 'add', USER, '--file', join(home, 'users.yaml'), '--role', 'full'], {
+    input: `${PASSWORD}\n`,
   })
   const recorder = start(capfleet, ['recorder', '--config', config])
   const recorderReadyMs = await ready(recorder, store)
@@ -118,7 +119,7 @@ async function whileItRuns({ process: { exitCode, signalCode }, lines }: Started
 
 async function timeToFirstByte(url: string): Promise<number> {
   const startedMs = performance.now()
-  const request = get(url, { auth: `${USER}:${USER}` })
+  const request = get(url, { auth: `${USER}:${PASSWORD}` })
   const [response] = await once(request, 'response')
   if (response.statusCode !== 200) throw new Error(`${url}: ${response.statusCode}`)
   await once(response, 'data')
