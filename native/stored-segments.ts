@@ -37,7 +37,7 @@ export interface SegmentFinding {
   readonly offset: bigint
   /** That downloads leave out because of it, as far as they are known. */
   readonly packets: bigint
-  /** Of the blocks concerned. */
+  /** Bytes of the blocks concerned. */
   readonly bytes: bigint
   /** What is wrong, and what a repair does. */
   readonly message: string

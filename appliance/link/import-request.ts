@@ -24,7 +24,7 @@ const count = z
 /** What a finished import answers: the record of its capture, and what the capture holds. */
 export const importedCaptureSchema = captureRecordSchema.extend({
   packets: count,
-  /** Of the segment files. */
+  /** Bytes of the segment files. */
   bytes: count,
 })
 export type ImportedCapture = z.infer<typeof importedCaptureSchema>

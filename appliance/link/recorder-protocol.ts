@@ -39,7 +39,7 @@ const storeFindingSchema = z.object({
   /** Full name of the capture. */
   capture: z.string(),
   kind: z.enum([
-    'record-mended',
+    'record-damaged',
     'segment-missing',
     'index-rebuilt',
     'block-damaged',

@@ -116,6 +116,20 @@ export class HeldCapture {
     return true
   }
 
+  /** What record, copy and log on the disk have that is not as it was written. Fails as readCapture(). */
+  async check(): Promise<readonly string[]> {
+    const read = await readCapture(this.folder, this.#record.name, { isWritten: false })
+    if (read === undefined) return [`${this.folder} has no record, no copy and no log`]
+    if (read.isSound || read.problems.length > 0) return read.problems
+    return [`${join(this.folder, SEGMENT_LOG_NAME)} has been cut`]
+  }
+
+  /** Writes record, copy and log again, with what is held. Fails as the disk does. */
+  async rewrite(): Promise<void> {
+    this.#wants = { ...this.#wants, mending: true }
+    await this.mend()
+  }
+
   /** Fails as the disk does. Then the change counts as not made, and may be there all the same after a restart. */
   async changeRecord(change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
     const record = change(this.#record)

@@ -5,7 +5,7 @@ export interface RollClockOptions {
   readonly roll: RollConfig
   /** IANA name: the zone of `at`. */
   readonly timeZone: string
-  /** For how long the capture has run. */
+  /** The age of the capture: how long it has run. */
   readonly ageMs: number
   readonly nowMs: number
   /** What a clock shows that never steps. */

@@ -234,6 +234,22 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   /**
+   * What record, copy and log of a capture have on the disk that is not as it was written; with `repair` they are written
+   * again, with what is held in memory. Fails as the disk does.
+   */
+  async checkRecord(name: string, { repair }: { readonly repair: boolean }): Promise<readonly string[]> {
+    return await this.#inTurn(async () => {
+      const held = this.#held.get(name)
+      const problems = (await held?.check()) ?? []
+      if (held !== undefined && repair && problems.length > 0) {
+        await this.reserve.use(() => held.rewrite())
+        await this.#tell(name)
+      }
+      return problems
+    })
+  }
+
+  /**
    * Takes finished segments out of a capture, durably; their files are the caller's to remove then. It needs no new
    * space on the disk. Fails with unknown-capture when the capture is gone, or as the disk does.
    */

@@ -10,7 +10,7 @@ import type { StoreWriter } from './store-writer.ts'
 const NEVER = new AbortController().signal
 
 /**
- * Checks every finished segment of the store, one after the other and after all other work of the machine, while the
+ * Checks the records, the logs and every finished segment of the store, one after the other and after all other work of the machine, while the
  * recorder captures and appliances read. With `repair`, what can be made again is made again, and what is lost is marked as
  * lost, in the index of the segment and in the log of its capture; packets are never changed. It may be ended and repeated.
  * One at a time may work on a store. Fails with store-full, store-unavailable, or the signal's reason.
@@ -26,15 +26,18 @@ export async function verifyStore(
   const findings: StoreFinding[] = []
   let [inputBytes, packets, segments] = [0n, 0n, 0n]
   for (const held of captures) {
-    for (const message of held.problems) {
-      findings.push({
+    const { name } = held.record
+    const recordFindings = (messages: readonly string[], isRepaired: boolean): StoreFinding[] =>
+      messages.map((message) => ({
         ...NO_PACKETS,
-        capture: held.record.name,
-        kind: 'record-mended',
+        capture: name,
+        kind: 'record-damaged',
         message,
-        isRepaired: true,
-      })
-    }
+        isRepaired,
+      }))
+    // When the store was loaded, and since then.
+    findings.push(...recordFindings(held.problems, true))
+    findings.push(...recordFindings(await writer.checkRecord(name, { repair }), repair))
     for (const segment of held.table.ports.flatMap((port) => [...entriesOf(port)])) {
       const onChecked = (checked: bigint): void =>
         onProgress?.({ inputBytes: inputBytes + checked, totalInputBytes, packets })
@@ -65,7 +68,7 @@ async function verifyOne(
   const path = pathOf(folder, segment)
   // Its packets are known to be lost, and no file of it says more.
   if (segment.packets === 0n && (segment.flags & SegmentFlag.damaged) !== 0)
-    return [lostSegment(name, path, false)]
+    return [lostSegment(name, path, 'and marked as such')]
   try {
     const { findings, isRepaired, ...now } = await verifySegment(path, segment, {
       repair,
@@ -87,7 +90,9 @@ async function verifyOne(
         sideBytes: 0,
       }
       if (repair) await writer.correctSegment(name, lost)
-      return [lostSegment(name, path, repair, segment)]
+      const { packets, bytes } = segment
+      const message = 'and no removal explains it; a repair marks its packets as lost'
+      return [{ ...lostSegment(name, path, message), packets, bytes, isRepaired: repair }]
     }
     if (error.code !== 'store-corrupt') throw error
     const { packets, bytes } = segment
@@ -105,12 +110,8 @@ async function verifyOne(
   }
 }
 
-function lostSegment(
-  capture: string,
-  path: string,
-  isRepaired: boolean,
-  { packets, bytes }: Pick<LogEntry, 'packets' | 'bytes'> = NO_PACKETS,
-): StoreFinding {
-  const message = `${path}.pcap is missing, and no removal explains it; a repair marks its packets as lost`
-  return { capture, kind: 'segment-missing', file: `${path}.pcap`, packets, bytes, message, isRepaired }
+function lostSegment(capture: string, path: string, why: string): StoreFinding {
+  const file = `${path}.pcap`
+  const message = `${file} is missing, ${why}`
+  return { capture, kind: 'segment-missing', file, packets: 0n, bytes: 0n, message, isRepaired: false }
 }

@@ -49,7 +49,7 @@ export class KnownCapture {
     return this.record.state === 'active'
   }
 
-  /** With its finished segments. */
+  /** The capture with its finished segments only. */
   get finished(): StoredCapture {
     return this.#finished
   }

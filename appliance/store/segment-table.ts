@@ -14,7 +14,7 @@ import {
 /** What retention has taken of a capture, in all. */
 export interface RemovedSegments {
   readonly packets: bigint
-  /** Of the segment files. */
+  /** Bytes of the segment files. */
   readonly bytes: bigint
   /** [startNs, endNs) held their packets. */
   readonly startNs: bigint
@@ -59,7 +59,7 @@ export class SegmentTable {
     return this.#sum((port) => port.packets)
   }
 
-  /** Of the segment files. */
+  /** Bytes of the segment files. */
   get bytes(): bigint {
     return this.#sum((port) => port.bytes)
   }

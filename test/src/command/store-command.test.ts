@@ -16,8 +16,18 @@ import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 function reindex(store: string) {
+  return storeCommand('reindex', '--store', store)
+}
+
+function storeCommand(...args: readonly string[]) {
   const cli = join(REPOSITORY_ROOT, 'src/cli.ts')
-  return spawnSync(process.execPath, [cli, 'store', 'reindex', '--store', store], { encoding: 'utf8' })
+  return spawnSync(process.execPath, [cli, 'store', ...args], { encoding: 'utf8' })
+}
+
+async function flip(path: string, at: number): Promise<void> {
+  const bytes = await readFile(path)
+  bytes.writeUInt8(bytes.readUInt8(at) ^ 0x5a, at)
+  await writeFile(path, bytes)
 }
 
 /** A store of two captures, of some blocks and of one. */
@@ -88,6 +98,47 @@ test('an index that is none is left to store verify, and keeps no other segment 
   assert.equal(status, 0, stderr)
   assert.match(stderr, /^reindex: 1 blocks of 2 segments have a sieve now/m)
   assert.deepEqual(await readFile(small), written)
+})
+
+test('a record and a log that are damaged while the recorder runs are found, and written again', async () => {
+  await using folder = await tempFolder()
+  const { store } = await makeStore(folder.path)
+  await withRecorder(store, async (recorder) => {
+    await recorder.verify(false, {})
+    const path = join(store, 'captures', 'big')
+    const files = ['capture.json', 'segments.log'].map((name) => join(path, name))
+    for (const file of files) await flip(file, 80)
+    for (const repair of [false, true]) {
+      const { findings } = await recorder.verify(repair, {})
+      assert.deepEqual(
+        findings.map(({ capture, kind, isRepaired }) => [capture, kind, isRepaired]),
+        [
+          ['big', 'record-damaged', repair],
+          ['big', 'record-damaged', repair],
+        ],
+      )
+      for (const file of files)
+        assert.ok(
+          findings.some(({ message }) => message.includes(file)),
+          file,
+        )
+    }
+    assert.deepEqual((await recorder.verify(false, {})).findings, [])
+  })
+})
+
+test('packets that are marked as lost are named again, without advice that cannot help', async () => {
+  await using folder = await tempFolder()
+  const { store, big } = await makeStore(folder.path)
+  await flip(big.replace('.sieve', '.pcap'), 5_000)
+  const found = storeCommand('verify', '--store', store)
+  assert.deepEqual([found.status, found.stdout.split('\t').slice(0, 2)], [1, ['big', 'block-damaged']])
+  assert.match(found.stderr, /run it with --repair/)
+  const repaired = storeCommand('verify', '--store', store, '--repair')
+  assert.equal(repaired.status, 0, repaired.stderr)
+  const again = storeCommand('verify', '--store', store)
+  assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
+  assert.match(again.stderr, /damages that are left, named above: 1; what is lost cannot be repaired/)
 })
 
 test('two at once make each sieve once', async () => {

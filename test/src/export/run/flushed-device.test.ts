@@ -4,9 +4,10 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { Secret } from '../../../../src/base/secret.ts'
 import { Device } from '../../../../src/device/device.ts'
 import { flushWaitMs } from '../../../../src/export/run/flushed-device.ts'
-import { Fleet } from '../../../../src/fleet/fleet.ts'
+import type { Fleet } from '../../../../src/fleet/fleet.ts'
 import { TIME_LIMIT_NS } from '../../../../src/query/query-time.ts'
 import { FakeDevice } from '../../../support/devices/fake-device.ts'
+import { tempFleet } from '../../../support/devices/temp-fleet.ts'
 
 const NOW_MS = Date.parse('2026-11-23T10:00:00Z')
 const RECENT_MS = 600_000
@@ -18,19 +19,7 @@ describe('what is asked of a device whose packets are wanted', () => {
 
   before(async () => {
     fake = await FakeDevice.start('d0', Buffer.alloc(24))
-    const nothing = () => undefined
-    fleet = new Fleet({
-      connectTimeoutMs: 60_000,
-      idleTimeoutMs: 60_000,
-      probeTimeoutMs: 60_000,
-      listTimeoutMs: 60_000,
-      probeIntervalMs: 3_600_000,
-      failuresMax: 1_000_000,
-      lists: { bytesMax: 1_000_000, entriesMax: 1_000 },
-      largeAnswersMax: 4,
-      log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
-    })
-    fleet.replace([deviceOf(fake)])
+    fleet = tempFleet([fake])
     await fleet.get('d0').health.probedOnce
   })
   after(async () => {
@@ -128,7 +117,7 @@ describe('what is asked of a device whose packets are wanted', () => {
   test('whose clock is ahead of ours has passed the end before us', async () => {
     await using ahead = await FakeDevice.start('ahead', Buffer.alloc(24))
     ahead.clockAheadNs = 60_000_000_000n
-    fleet.replace([deviceOf(fake), deviceOf(ahead)])
+    fleet.replace([fake, ahead].map(deviceOf))
     const member = fleet.get('ahead')
     await member.health.probedOnce
     assert.equal(await wait(NOW_MS + 30_000, { member }), 0)
