@@ -1,8 +1,10 @@
+import { rm } from 'node:fs/promises'
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { verifySegment } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import type { StoreFinding, VerifiedStore } from '../link/recorder-protocol.ts'
+import { SIDE_ENDINGS } from '../store/segments-on-disk.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
 import type { HeldCapture } from './held-capture.ts'
 import type { StoreWriter } from './store-writer.ts'
@@ -68,7 +70,7 @@ async function verifyOne(
   const path = pathOf(folder, segment)
   // Its packets are known to be lost, and no file of it says more.
   if (segment.packets === 0n && (segment.flags & SegmentFlag.damaged) !== 0)
-    return [lostSegment(name, path, 'and marked as such')]
+    return [lostSegment(name, path, 'or tells of no packet, and is marked as lost')]
   try {
     const { findings, isRepaired, ...now } = await verifySegment(path, segment, {
       repair,
@@ -89,7 +91,11 @@ async function verifyOne(
         bytes: 0n,
         sideBytes: 0,
       }
-      if (repair) await writer.correctSegment(name, lost)
+      if (repair) {
+        await writer.correctSegment(name, lost)
+        // What describes packets that are gone would have downloads look for them.
+        await Promise.all(SIDE_ENDINGS.map((ending) => rm(`${path}${ending}`, { force: true })))
+      }
       const { packets, bytes } = segment
       const message = 'and no removal explains it; a repair marks its packets as lost'
       return [{ ...lostSegment(name, path, message), packets, bytes, isRepaired: repair }]

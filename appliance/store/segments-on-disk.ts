@@ -126,6 +126,8 @@ function damagedEntry(
   }
 }
 
+const PCAP_HEADER_BYTES = 24
+
 /** A text says what is wrong with the segment. */
 async function measuredUnlessDamaged(
   captureFolder: string,
@@ -133,7 +135,10 @@ async function measuredUnlessDamaged(
   place: SegmentPlace,
 ): Promise<LogEntry | string | undefined> {
   try {
-    return await measuredEntry(captureFolder, port, place)
+    const found = await measuredEntry(captureFolder, port, place)
+    const path = segmentPath(captureFolder, port, place)
+    if (found !== undefined || (await sizeOfFile(`${path}.pcap`)) <= PCAP_HEADER_BYTES) return found
+    return `${path}.pcap has packets that neither its index nor the log tells of`
   } catch (error) {
     if (!(error instanceof CapfleetError)) throw error
     return error.message
@@ -181,7 +186,8 @@ export function entryOf(
   }
 }
 
-const SIDE_ENDINGS = ['.idx', '.tally', '.sieve'] as const
+/** Of the files beside the packets of a segment. */
+export const SIDE_ENDINGS = ['.idx', '.tally', '.sieve'] as const
 
 /** What index, tallies and sieves of a segment take; a file that is missing takes nothing. */
 export async function sideBytesOf(path: string): Promise<number> {

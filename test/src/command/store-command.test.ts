@@ -9,6 +9,7 @@ import { reindexStore } from '../../../appliance/recorder/reindex.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { startRecorder } from '../../../appliance/recorder.ts'
 import { withRecorder } from '../../../appliance/recorder-session.ts'
+import { readCapture } from '../../../appliance/store/read-capture.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
@@ -139,6 +140,20 @@ test('packets that are marked as lost are named again, without advice that canno
   const again = storeCommand('verify', '--store', store)
   assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
   assert.match(again.stderr, /damages that are left, named above: 1; what is lost cannot be repaired/)
+})
+
+test('a segment that neither log nor index tells of is damaged, before and after a repair', async () => {
+  await using folder = await tempFolder()
+  const { store, big } = await makeStore(folder.path)
+  await truncate(join(store, 'captures', 'big', 'segments.log'), 64)
+  await rm(big.replace('.sieve', '.idx'))
+  for (const repair of [[], ['--repair'], []]) {
+    const { status, stdout } = storeCommand('verify', '--store', store, ...repair)
+    assert.equal(status, 1, stdout)
+    assert.match(stdout, /^big\tsegment-missing\t/m)
+    const read = await readCapture(join(store, 'captures', 'big'), 'big', { isWritten: false })
+    assert.equal(read?.table.damagedSegments, 1)
+  }
 })
 
 test('two at once make each sieve once', async () => {
