@@ -15,8 +15,14 @@ const held: Buffer[] = []
 let hasStalled = false
 let refusesUntilMs = 0
 
-function busyFor(ms: number): void {
-  for (const endMs = performance.now() + ms; performance.now() < endMs; );
+/** Takes so much of a processor, however much of one it gets. */
+function busyFor(cpuMs: number): void {
+  const before = process.cpuUsage()
+  const spentMs = (): number => {
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1_000
+  }
+  while (spentMs() < cpuMs);
 }
 
 /** By path. */
