@@ -8,6 +8,7 @@ import type { SegmentProfiles } from './answers/segment-profiles.ts'
 import type { ApplianceConfig } from './appliance-config.ts'
 import type { FilterCompiler } from './compile/filter-compiler.ts'
 import type { RegexCompiler } from './compile/regex-compiler.ts'
+import type { DamageReports } from './downloads/damage-reports.ts'
 import type { DownloadMetrics } from './downloads/download-metrics.ts'
 import type { FlushWatch } from './downloads/flush-watch.ts'
 import type { StreamLimit } from './downloads/stream-limit.ts'
@@ -31,6 +32,7 @@ export interface ApplianceParts {
   readonly recorder: RecorderClient
   readonly flushes: FlushWatch
   readonly downloads: DownloadMetrics
+  readonly damage: DamageReports
   readonly sensors: SystemSensors
   readonly events: EventFeed
   readonly live: LiveLimit

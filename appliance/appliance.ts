@@ -24,6 +24,7 @@ import { registerCompileMetrics } from './compile/compile-metrics.ts'
 import { CompileQueue } from './compile/compile-queue.ts'
 import { FilterCompiler } from './compile/filter-compiler.ts'
 import { RegexCompiler } from './compile/regex-compiler.ts'
+import { DamageReports } from './downloads/damage-reports.ts'
 import { DownloadMetrics } from './downloads/download-metrics.ts'
 import { FlushWatch } from './downloads/flush-watch.ts'
 import { lowerPriority } from './downloads/reader-priority.ts'
@@ -133,6 +134,7 @@ async function createParts(
     recorder,
     flushes: new FlushWatch(recorder),
     downloads: new DownloadMetrics(metrics, slots),
+    damage: new DamageReports({ recorder, captures: storePaths(config.store).captures, log }),
     sensors,
     events: await EventFeed.open({
       storePath: config.store,

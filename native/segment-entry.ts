@@ -6,6 +6,7 @@ import { loadAddon } from './load-addon.ts'
 
 export const LOG_HEADER_BYTES = 64
 export const LOG_ENTRY_BYTES = 64
+const FLAGS_AT = 2
 
 /** What an entry says; the values are those on the disk. */
 export const LogEntryKind = {
@@ -56,7 +57,7 @@ export interface LogEntry {
 export function writeLogEntry(into: Buffer, at: number, entry: LogEntry): void {
   into.writeUInt8(entry.kind, at)
   into.writeUInt8(entry.port, at + 1)
-  into.writeUInt16LE(entry.flags, at + 2)
+  into.writeUInt16LE(entry.flags, at + FLAGS_AT)
   into.writeUInt32LE(entry.number, at + 4)
   into.writeBigInt64LE(entry.minNs, at + 8)
   into.writeBigInt64LE(entry.maxNs, at + 16)
@@ -73,7 +74,7 @@ export function readLogEntry(from: Buffer, at: number): LogEntry {
   return {
     kind: from.readUInt8(at) as LogEntryKind,
     port: from.readUInt8(at + 1),
-    flags: from.readUInt16LE(at + 2),
+    flags: from.readUInt16LE(at + FLAGS_AT),
     number: from.readUInt32LE(at + 4),
     minNs: from.readBigInt64LE(at + 8),
     maxNs: from.readBigInt64LE(at + 16),
@@ -92,6 +93,16 @@ export function packLogEntries(entries: readonly LogEntry[]): Buffer {
     writeLogEntry(packed, i * LOG_ENTRY_BYTES, entry)
   })
   return packed
+}
+
+/** How many of the entries, packed one after the other, have any of these flags. */
+export function countFlagged(entries: Uint8Array, flags: number): number {
+  const view = new DataView(entries.buffer, entries.byteOffset, entries.byteLength)
+  let count = 0
+  for (let at = 0; at < entries.byteLength; at += LOG_ENTRY_BYTES) {
+    if ((view.getUint16(at + FLAGS_AT, true) & flags) !== 0) count++
+  }
+  return count
 }
 
 const engine = loadAddon<{

@@ -39,6 +39,8 @@ export interface SegmentFinding {
   readonly packets: bigint
   /** Bytes of the blocks concerned. */
   readonly bytes: bigint
+  /** The index and the log tell of the loss already. */
+  readonly isMarked: boolean
   /** What is wrong, and what a repair does. */
   readonly message: string
 }
@@ -46,7 +48,7 @@ export interface SegmentFinding {
 export interface VerifiedSegment
   extends Pick<LogEntry, 'flags' | 'minNs' | 'maxNs' | 'packets' | 'bytes' | 'sideBytes'> {
   readonly findings: readonly SegmentFinding[]
-  /** Files were written: the other members are what the log should say now. */
+  /** Something was wrong and is no more, but for the log: it should say what the other members do. */
   readonly isRepaired: boolean
 }
 
@@ -58,6 +60,8 @@ interface NativeVerification {
 
 const engine = loadAddon<{
   measureSegment(segment: string, known: SegmentExtent | undefined): Promise<SegmentExtent>
+  measureFinishedSegment(segment: string): Promise<SegmentExtent>
+  takeSuspects(): readonly string[]
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
   addSieves(segment: string): { readonly finished: Promise<bigint>; cancel(): void }
   verifySegment(segment: string, entry: Uint8Array, repairs: boolean): NativeVerification
@@ -70,6 +74,22 @@ const engine = loadAddon<{
  */
 export function measureSegment(segment: string, known?: SegmentExtent): Promise<SegmentExtent> {
   return engine.measureSegment(segment, known)
+}
+
+/**
+ * The extent of a segment that its writer has ended, where nothing but its files is left: all of the .pcap file has an
+ * entry in the index, is made one again, or counts as damaged. Rejects as measureSegment().
+ */
+export function measureFinishedSegment(segment: string): Promise<SegmentExtent> {
+  return engine.measureFinishedSegment(segment)
+}
+
+/**
+ * Segments in which downloads of this process met damage that neither their index nor the log tells of, since the last
+ * call: whoever may write to the store should check them.
+ */
+export function takeSuspects(): readonly string[] {
+  return engine.takeSuspects()
 }
 
 /**

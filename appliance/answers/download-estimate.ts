@@ -11,6 +11,7 @@ import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { withoutLost } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
+import { damagedSegments } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 
@@ -38,7 +39,7 @@ export async function estimateDownload(ctx: ApplianceContext, parts: AppliancePa
     ctx.body = {
       Kind: kind,
       ...boundedBy(query, counted ?? { packets: 0n, bytes: 0n }),
-      Exact: isExact(query),
+      Exact: isExact(query) && damagedSegments(selection) === 0,
       BeginNs: String(query.beginNs),
       EndNs: String(query.endNs),
       Captures: selection.captures,

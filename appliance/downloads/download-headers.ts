@@ -1,19 +1,22 @@
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import { ignoredNames } from '../../src/query/ignored-names.ts'
 import { ENCODING_FILES, encodingOf } from '../../src/query/query-values.ts'
+import { damagedSegments, type StreamSelection } from './select-streams.ts'
 
 export interface DownloadHead {
   readonly query: DownloadQuery
   readonly fileName: string
   /** Retention has removed packets of the range that are older than this. */
   readonly agedOutBeforeNs?: bigint | undefined
+  readonly selection: Pick<StreamSelection, 'streams'>
 }
 
 /**
  * The headers of every download. Never Content-Encoding: the caller
  * asked for a compressed file, which nobody on the way may unpack.
  */
-export function downloadHeaders({ query, fileName, agedOutBeforeNs }: DownloadHead): Record<string, string> {
+export function downloadHeaders(head: DownloadHead): Record<string, string> {
+  const { query, fileName, agedOutBeforeNs, selection } = head
   const { mediaType } = ENCODING_FILES[encodingOf(query.compression)]
   const headers: Record<string, string> = {
     'Content-Type': mediaType,
@@ -27,6 +30,8 @@ export function downloadHeaders({ query, fileName, agedOutBeforeNs }: DownloadHe
   if (query.timeSource === 'nic') headers['Capfleet-Order'] = 'time'
   if (query.afterBytes !== undefined) headers['Capfleet-After'] = String(query.afterBytes)
   if (agedOutBeforeNs !== undefined) headers['Capfleet-Aged-Out-Before'] = String(agedOutBeforeNs)
+  const damaged = damagedSegments(selection)
+  if (damaged > 0) headers['Capfleet-Damaged-Segments'] = String(damaged)
   if (query.ignored.length > 0) headers['Capfleet-Ignored'] = ignoredNames(query.ignored)
   return headers
 }

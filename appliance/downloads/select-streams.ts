@@ -1,5 +1,6 @@
 import { lookBackNs } from '../../native/addon.ts'
 import type { StreamFiles } from '../../native/download-options.ts'
+import { countFlagged, SegmentFlag } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { DownloadQuery } from '../../src/query/download-query.ts'
 import type { FrameCondition } from '../../src/query/frame-filter.ts'
@@ -63,6 +64,11 @@ function chooseStreams(capture: StoredCapture, { query, folderOf }: SelectOption
       const linkType = linkTypeOf(capture, port) ?? LINK_TYPE_ETHERNET
       return [{ capture, linkType, files: { port, folder: portFolder(folder, port), segments } }]
     })
+}
+
+/** Segments of the selection of which packets are known to be lost. */
+export function damagedSegments({ streams }: Pick<StreamSelection, 'streams'>): number {
+  return streams.reduce((sum, { segments }) => sum + countFlagged(segments, SegmentFlag.damaged), 0)
 }
 
 /** From which time on packets must be read, so that those of the range get the time of the source. */

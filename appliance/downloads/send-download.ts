@@ -111,12 +111,12 @@ export const COMPLETION_TRAILER_NAMES =
   'Capfleet-Late-Packets, Capfleet-Truncated, Capfleet-Next-Ns'
 
 /**
- * Only a stream that was not cut has these. Bytes are those of the body as sent. Truncated is 1 when
- * MaxBytes or MaxPackets left packets out; Next-Ns is the timestamp of the first of them.
+ * Only a stream that was not cut has these. Complete is 0 when damaged blocks were left out. Bytes are those of the body
+ * as sent. Truncated is 1 when MaxBytes or MaxPackets left packets out; Next-Ns is the timestamp of the first of them.
  */
 function completionTrailers(totals: DownloadTotals): Record<string, string> {
   return {
-    'Capfleet-Complete': '1',
+    'Capfleet-Complete': totals.corruptBlocks > 0n ? '0' : '1',
     'Capfleet-Packets': String(totals.packets),
     'Capfleet-Bytes': String(totals.outputBytes),
     'Capfleet-Corrupt-Blocks': String(totals.corruptBlocks),

@@ -68,6 +68,7 @@ async function download(
   const revoked = ctx.state.caller?.revoked
   const reader = readerOf(prepared, ctx)
   using held = new DisposableStack()
+  held.defer(() => void parts.damage.send())
   const waiting = AbortSignal.any([signal, parts.draining, ...(revoked === undefined ? [] : [revoked])])
   held.use(await parts.slots.acquire(reader, { waitMs: (query.waitS ?? 0) * 1000, signal: waiting }))
   waiting.throwIfAborted()

@@ -5,7 +5,7 @@ import { CapfleetError } from '../../src/base/error.ts'
 import { openSocketFolder } from '../../src/base/socket-folder.ts'
 import { toJson } from '../store/capture-record.ts'
 import type { ClockHold } from '../store/clock-record.ts'
-import { SOCKET_NAME } from '../store/store-paths.ts'
+import { SOCKET_NAME, type StoredSegmentPlace } from '../store/store-paths.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
 import type { ImportedCapture, ImportRequest, ImportWatch } from './import-request.ts'
 import { readLines } from './read-lines.ts'
@@ -14,6 +14,7 @@ import {
   recorderAnswerSchema,
   recorderResultSchemas,
   type SentRequest,
+  type StoreFinding,
   type VerifiedStore,
 } from './recorder-protocol.ts'
 
@@ -54,6 +55,12 @@ export class RecorderClient {
   /** Aborting ends it; what was repaired stays. Fails as verifyStore does. */
   verify(repair: boolean, watch: ImportWatch): Promise<VerifiedStore> {
     return this.#command({ command: 'verify', repair }, recorderResultSchemas.verify, watch)
+  }
+
+  /** Has the recorder check one segment, and mark what is lost of it. Fails as verifyStore does. */
+  async checkSegment(place: StoredSegmentPlace, signal?: AbortSignal): Promise<readonly StoreFinding[]> {
+    const command = { command: 'check-segment', ...place } as const
+    return (await this.#command(command, recorderResultSchemas['check-segment'], { signal })).findings
   }
 
   /** Has the recorder trust its clock as it is. Resolves to why it did not; "" = it did. */

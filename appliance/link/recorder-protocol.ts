@@ -26,6 +26,12 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
   z.strictObject({ command: z.literal('reindex') }),
   z.strictObject({ command: z.literal('verify'), repair: z.boolean() }),
+  z.strictObject({
+    command: z.literal('check-segment'),
+    name: z.string(),
+    port: z.int(),
+    number: z.int(),
+  }),
   z.strictObject({ command: z.literal('trust-clock') }),
   z.strictObject({ command: z.literal('capture-start'), name: z.string() }),
   z.strictObject({ command: z.literal('capture-stop'), stopsScheduled: z.boolean() }),
@@ -52,6 +58,8 @@ const storeFindingSchema = z.object({
   /** Packets that downloads leave out because of it, as far as they are known. */
   packets: count,
   bytes: count,
+  /** An earlier repair has marked the loss: it counts in no capture any more. */
+  isMarked: z.boolean(),
   /** What is wrong, and what a repair does. */
   message: z.string(),
   isRepaired: z.boolean(),
@@ -73,6 +81,7 @@ export const recorderResultSchemas = {
   import: importedCaptureSchema,
   delete: z.object({ bytesFreed: count }),
   verify: verifiedStoreSchema,
+  'check-segment': z.object({ findings: z.array(storeFindingSchema) }),
   reindex: z.object({ segments: count, blocks: count, damages: z.array(z.string()) }),
   'trust-clock': z.object({ before: z.enum(['', ...HOLD_REASONS]) }),
   'capture-start': captureReportSchema,

@@ -15,12 +15,13 @@ import {
 } from '../link/recorder-protocol.ts'
 import { toJson } from '../store/capture-record.ts'
 import type { ClockHold } from '../store/clock-record.ts'
+import type { StoredSegmentPlace } from '../store/store-paths.ts'
 import { type CaptureControl, STARTING_REPORT } from './capture-control.ts'
 import type { RecorderClock } from './recorder-clock.ts'
 import { reindexStore } from './reindex.ts'
 import type { Retention } from './retention.ts'
 import type { StoreWriter } from './store-writer.ts'
-import { verifyStore } from './verify-store.ts'
+import { checkSegment, verifyStore } from './verify-store.ts'
 
 export interface ConversationParts {
   readonly writer: StoreWriter
@@ -118,6 +119,8 @@ export class Conversations implements AsyncDisposable {
         return this.#reindex({ signal, onProgress: (progress) => send({ progress }) })
       case 'verify':
         return this.#verify(request.repair, { signal, onProgress: (progress) => send({ progress }) })
+      case 'check-segment':
+        return this.#checkSegment(request, signal)
       case 'trust-clock':
         return this.#trustClock()
       case 'capture-start':
@@ -195,6 +198,11 @@ export class Conversations implements AsyncDisposable {
   async #verify(repair: boolean, watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
     using _turn = await this.#reindexing.acquire(watch.signal)
     return await verifyStore(this.#writer, { repair }, watch)
+  }
+
+  async #checkSegment(place: StoredSegmentPlace, signal: AbortSignal): Promise<unknown> {
+    using _turn = await this.#reindexing.acquire(signal)
+    return { findings: await checkSegment(this.#writer, place, { signal }) }
   }
 
   async #delete(name: string): Promise<unknown> {

@@ -100,9 +100,10 @@ export class HeldCapture {
    * be interrupted at any point, and is done again then. False when there was nothing to do. Fails as the disk does.
    */
   async mend(): Promise<boolean> {
+    const isRewritten = this.#wants.upgrade || this.#wants.mending
+    if (isRewritten && this.#record.state === 'closed') this.table.apply(closedEntry())
     if (this.#wants.upgrade) {
       await this.#measureSides()
-      if (this.#record.state === 'closed') this.table.apply(closedEntry())
       await this.#log.rewrite(this.table)
       // As long as capture.json is of format 1, nothing else of the folder counts.
       await this.#writeRecord(this.#record)

@@ -38,7 +38,7 @@ export async function reindexStore(
   for (const { name, folder, segment } of found) {
     const path = pathOf(folder, segment)
     const made = await addSievesWherePossible(path, { signal, damages })
-    if (made > 0n) await writer.correctSegment(name, { ...segment, sideBytes: await sideBytesOf(path) })
+    if (made > 0n) await writer.correctSegment(name, { ...segment, sideBytes: await sideBytesOf(path) }, [])
     blocks += made
     inputBytes += segment.bytes
     packets += segment.packets

@@ -92,6 +92,7 @@ export class StoreWriter implements AsyncDisposable {
    */
   static async open(root: string, imports: ImportSettings = {}): Promise<StoreWriter> {
     const paths = storePaths(root)
+    await refuseWithoutCaptures(paths)
     try {
       await mkdir(paths.captures, { recursive: true, mode: 0o750 })
     } catch (cause) {
@@ -223,13 +224,20 @@ export class StoreWriter implements AsyncDisposable {
     await this.#change(name, (capture) => capture.addSegments(segments, drops))
   }
 
-  /** Replaces what the log says of a finished segment. One that was removed meanwhile stays removed. */
-  async correctSegment(name: string, segment: LogEntry): Promise<void> {
+  /**
+   * Replaces what the log says of a finished segment; where that is that packets are lost, `reasons` are told as damage. One
+   * that was removed meanwhile stays removed.
+   */
+  async correctSegment(name: string, segment: LogEntry, reasons: readonly string[]): Promise<void> {
     await this.#inTurn(async () => {
       const held = this.#held.get(name)
-      if (held?.table.portOf(segment.port)?.find(segment.number) === undefined) return
+      const before = held?.table.portOf(segment.port)?.find(segment.number)
+      if (held === undefined || before === undefined) return
       await this.reserve.use(() => held.addSegments([segment]))
       await this.#tell(name)
+      const isMarked = (before.flags & SegmentFlag.damaged) !== 0
+      const isLess = !isMarked || segment.packets < before.packets
+      if ((segment.flags & SegmentFlag.damaged) !== 0 && isLess) this.#tellDamage(name, reasons)
     })
   }
 
@@ -366,6 +374,15 @@ export function finishedEntries(streams: ImportResult['streams']): readonly LogE
       linkType,
       snaplen,
     })),
+  )
+}
+
+/** The folder is there before store.json is: a store without it has lost it, or it is not mounted. */
+async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Promise<void> {
+  if (!(await exists(format)) || (await exists(captures))) return
+  throw new CapfleetError(
+    'store-unavailable',
+    `the store ${root} has lost its folder captures: mount it or put it back; to begin with none, make an empty one`,
   )
 }
 

@@ -4,12 +4,29 @@ import { verifySegment } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import type { StoreFinding, VerifiedStore } from '../link/recorder-protocol.ts'
-import { SIDE_ENDINGS } from '../store/segments-on-disk.ts'
+import { measuredEntry, SIDE_ENDINGS } from '../store/segments-on-disk.ts'
+import type { StoredSegmentPlace } from '../store/store-paths.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
 import type { HeldCapture } from './held-capture.ts'
 import type { StoreWriter } from './store-writer.ts'
 
 const NEVER = new AbortController().signal
+
+/**
+ * Checks one finished segment, and marks what is lost of it: somebody who read it met damage. Nothing when there is no such
+ * segment. Fails as verifyStore().
+ */
+export async function checkSegment(
+  writer: StoreWriter,
+  { name, port, number }: StoredSegmentPlace,
+  { signal = NEVER }: ImportWatch,
+): Promise<readonly StoreFinding[]> {
+  await writer.load()
+  const held = writer.captures.get(name)
+  const segment = held?.table.portOf(port)?.find(number)
+  if (held === undefined || segment === undefined) return []
+  return await verifyOne(writer, held, segment, { repair: true, signal, onChecked: () => undefined })
+}
 
 /**
  * Checks the records, the logs and every finished segment of the store, one after the other and after all other work of the machine, while the
@@ -53,7 +70,7 @@ export async function verifyStore(
   return { captures: BigInt(captures.length), segments, findings }
 }
 
-const NO_PACKETS = { file: '', packets: 0n, bytes: 0n }
+const NO_PACKETS = { file: '', packets: 0n, bytes: 0n, isMarked: false }
 
 interface VerifyOptions {
   readonly repair: boolean
@@ -68,16 +85,21 @@ async function verifyOne(
   { repair, signal, onChecked }: VerifyOptions,
 ): Promise<readonly StoreFinding[]> {
   const path = pathOf(folder, segment)
-  // Its packets are known to be lost, and no file of it says more.
-  if (segment.packets === 0n && (segment.flags & SegmentFlag.damaged) !== 0)
-    return [lostSegment(name, path, 'or tells of no packet, and is marked as lost')]
   try {
-    const { findings, isRepaired, ...now } = await verifySegment(path, segment, {
+    const known = await knownOf(folder, segment)
+    // Its packets are known to be lost, and no file of it says more.
+    if (known === undefined) return [lostSegment(name, path, 'or tells of no packet, and is marked as lost')]
+    const { findings, isRepaired, ...now } = await verifySegment(path, known, {
       repair,
       signal,
       onProgress: onChecked,
     })
-    if (isRepaired) await writer.correctSegment(name, { ...segment, ...now })
+    if (isRepaired)
+      await writer.correctSegment(
+        name,
+        { ...known, ...now },
+        findings.map(({ file, message }) => `${file}: ${message}`),
+      )
     return findings.map((finding) => ({ ...finding, capture: name, isRepaired }))
   } catch (error) {
     if (!(error instanceof CapfleetError)) throw error
@@ -91,14 +113,14 @@ async function verifyOne(
         bytes: 0n,
         sideBytes: 0,
       }
+      const message = 'and no removal explains it; a repair marks its packets as lost'
       if (repair) {
-        await writer.correctSegment(name, lost)
+        await writer.correctSegment(name, lost, [`${path}.pcap is missing, ${message}`])
         // What describes packets that are gone would have downloads look for them.
         await Promise.all(SIDE_ENDINGS.map((ending) => rm(`${path}${ending}`, { force: true })))
       }
       const { packets, bytes } = segment
-      const message = 'and no removal explains it; a repair marks its packets as lost'
-      return [{ ...lostSegment(name, path, message), packets, bytes, isRepaired: repair }]
+      return [{ ...lostSegment(name, path, message), packets, bytes, isMarked: false, isRepaired: repair }]
     }
     if (error.code !== 'store-corrupt') throw error
     const { packets, bytes } = segment
@@ -109,6 +131,7 @@ async function verifyOne(
         file: path,
         packets,
         bytes,
+        isMarked: false,
         message: error.message,
         isRepaired: false,
       },
@@ -116,8 +139,22 @@ async function verifyOne(
   }
 }
 
+/** What is known of a segment before its blocks are read; undefined: nothing but that it is lost. */
+async function knownOf(folder: string, segment: LogEntry): Promise<LogEntry | undefined> {
+  if (segment.packets > 0n || (segment.flags & SegmentFlag.damaged) === 0) return segment
+  const { port, number, flags } = segment
+  const measured = await measuredEntry(folder, port, {
+    number,
+    isFlat: (flags & SegmentFlag.flat) !== 0,
+  }).catch((error: unknown) => {
+    if (error instanceof CapfleetError && error.code === 'store-corrupt') return undefined
+    throw error
+  })
+  return measured && { ...measured, flags }
+}
+
 function lostSegment(capture: string, path: string, why: string): StoreFinding {
   const file = `${path}.pcap`
   const message = `${file} is missing, ${why}`
-  return { capture, kind: 'segment-missing', file, packets: 0n, bytes: 0n, message, isRepaired: false }
+  return { ...NO_PACKETS, capture, kind: 'segment-missing', file, isMarked: true, message, isRepaired: false }
 }

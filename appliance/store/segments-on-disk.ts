@@ -5,10 +5,13 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
-import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
+import { measureFinishedSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { PortSegments, SegmentTable } from './segment-table.ts'
 import { isGroupName, portFolder, portOfFolder, segmentOfFile, segmentPath } from './store-paths.ts'
+
+const PCAP_HEADER_BYTES = 24
+const INDEX_HEADER_BYTES = 64
 
 export interface SegmentPlace {
   readonly number: number
@@ -78,12 +81,25 @@ async function reconcilePort(
       problems.push(found)
       table.apply(damagedEntry(table.portOf(port), { ...place, port }))
     } else if (found !== undefined) table.apply(found)
-    else if (missing.has(place.number)) {
+    else if (missing.has(place.number) || (await isLost(captureFolder, port, { place, firstOnDisk }))) {
       problems.push(`segment ${place.number} of port ${port} is missing`)
       table.apply(damagedEntry(table.portOf(port), { ...place, port }))
     }
   }
   return problems
+}
+
+/**
+ * Whether a segment without packets had some that nobody removed: removal takes the oldest segment first, and of each the
+ * packets first.
+ */
+async function isLost(
+  captureFolder: string,
+  port: number,
+  { place, firstOnDisk }: { readonly place: SegmentPlace; readonly firstOnDisk: number },
+): Promise<boolean> {
+  if (place.number === firstOnDisk) return false
+  return (await sizeOfFile(`${segmentPath(captureFolder, port, place)}.idx`)) > INDEX_HEADER_BYTES
 }
 
 /** Between the first and the last segment none is ever left out: what is not there was lost. */
@@ -126,8 +142,6 @@ function damagedEntry(
   }
 }
 
-const PCAP_HEADER_BYTES = 24
-
 /** A text says what is wrong with the segment. */
 async function measuredUnlessDamaged(
   captureFolder: string,
@@ -135,10 +149,7 @@ async function measuredUnlessDamaged(
   place: SegmentPlace,
 ): Promise<LogEntry | string | undefined> {
   try {
-    const found = await measuredEntry(captureFolder, port, place)
-    const path = segmentPath(captureFolder, port, place)
-    if (found !== undefined || (await sizeOfFile(`${path}.pcap`)) <= PCAP_HEADER_BYTES) return found
-    return `${path}.pcap has packets that neither its index nor the log tells of`
+    return await measuredEntry(captureFolder, port, place)
   } catch (error) {
     if (!(error instanceof CapfleetError)) throw error
     return error.message
@@ -146,8 +157,8 @@ async function measuredUnlessDamaged(
 }
 
 /**
- * What the log would say of a segment, by its files. undefined: it holds no packet, or is gone. Fails with store-corrupt
- * and store-unavailable.
+ * What the log would say of a segment that its writer has ended, by its files. undefined: it holds no packet, or is gone.
+ * Fails with store-corrupt and store-unavailable.
  */
 export async function measuredEntry(
   captureFolder: string,
@@ -155,14 +166,21 @@ export async function measuredEntry(
   place: SegmentPlace,
 ): Promise<LogEntry | undefined> {
   const path = segmentPath(captureFolder, port, place)
+  if ((await sizeOfFile(`${path}.pcap`)) <= PCAP_HEADER_BYTES) return undefined
   try {
-    const extent = await measureSegment(path)
-    if (extent.packets === 0n) return undefined
-    return { ...entryOf(extent, { ...place, port }), sideBytes: await sideBytesOf(path) }
+    const extent = await measureFinishedSegment(path)
+    if (extent.packets === 0n) throw packetless(path)
+    const entry = entryOf(extent, { ...place, port })
+    const flags = entry.flags | (extent.damagedBlocks > 0n ? SegmentFlag.damaged : 0)
+    return { ...entry, flags, sideBytes: await sideBytesOf(path) }
   } catch (error) {
     if (error instanceof CapfleetError && error.code === 'aged-out') return undefined
     throw error
   }
+}
+
+function packetless(path: string): CapfleetError {
+  return new CapfleetError('store-corrupt', `${path}.pcap has bytes, and no packet that can be read`)
 }
 
 /** A finished segment's entry, but for what its other files take. */

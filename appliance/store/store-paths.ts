@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, relative, sep } from 'node:path'
 
 /**
  * Where things lie in a store (native/FORMAT.md has the bytes):
@@ -102,4 +102,20 @@ export function portOfFolder(name: string): number | undefined {
 export function segmentOfFile(name: string): number | undefined {
   const number = SEGMENT_FILE.exec(name)?.[1]
   return number === undefined ? undefined : Number(number)
+}
+
+/** Which segment of which capture. */
+export interface StoredSegmentPlace {
+  /** Full name of the capture. */
+  readonly name: string
+  readonly port: number
+  readonly number: number
+}
+
+/** What segmentPath() made the path of; undefined = it is no segment's. `captures` is the folder of all captures. */
+export function segmentOfPath(captures: string, path: string): StoredSegmentPlace | undefined {
+  const [name = '', portName = '', ...rest] = relative(captures, path).split(sep)
+  const port = portOfFolder(portName)
+  const number = segmentOfFile(`${rest.at(-1)}.pcap`)
+  return port === undefined || number === undefined ? undefined : { name, port, number }
 }

@@ -49,6 +49,8 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("openLiveCapture", Napi::Function::New<&LiveCaptureWrap::open>(env));
   exports.Set("recoverStream", Napi::Function::New<recoverStream>(env));
   exports.Set("measureSegment", Napi::Function::New<measureSegmentOf>(env));
+  exports.Set("measureFinishedSegment", Napi::Function::New<measureFinishedSegmentOf>(env));
+  exports.Set("takeSuspects", Napi::Function::New<takeSuspects>(env));
   exports.Set("removeSegment", Napi::Function::New<removeSegmentOf>(env));
   exports.Set("sealLogEntries", Napi::Function::New<sealLogEntriesOf>(env));
   exports.Set("checkLogEntries", Napi::Function::New<checkLogEntriesOf>(env));

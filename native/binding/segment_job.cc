@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "addon_data.h"
 #include "os/worker_pool.h"
 #include "promise_job.h"
 #include "store/segment_extent.h"
@@ -62,6 +63,23 @@ Napi::Value measureSegmentOf(const Napi::CallbackInfo& info) {
         return measureSegment(segment, known);
       },
       toExtentValue, onWorker);
+}
+
+Napi::Value measureFinishedSegmentOf(const Napi::CallbackInfo& info) {
+  return promiseOf(
+      info.Env(),
+      [segment = info[0].As<Napi::String>().Utf8Value()] {
+        return measureFinishedSegment(segment);
+      },
+      toExtentValue, onWorker);
+}
+
+Napi::Value takeSuspects(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto taken = AddonData::of(env)->checkedBlocks()->suspects().take();
+  Napi::Array paths = Napi::Array::New(env, taken.size());
+  for (uint32_t i = 0; i < taken.size(); i++) paths.Set(i, Napi::String::New(env, taken[i]));
+  return paths;
 }
 
 Napi::Value removeSegmentOf(const Napi::CallbackInfo& info) {

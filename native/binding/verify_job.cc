@@ -18,6 +18,7 @@ Napi::Value toFinding(Napi::Env env, const SegmentFinding& from) {
   finding.Set("offset", Napi::BigInt::New(env, from.offset));
   finding.Set("packets", Napi::BigInt::New(env, from.packets));
   finding.Set("bytes", Napi::BigInt::New(env, from.bytes));
+  finding.Set("isMarked", Napi::Boolean::New(env, from.isMarked));
   finding.Set("message", Napi::String::New(env, from.message));
   return finding;
 }

@@ -59,28 +59,18 @@ export async function verify(
     bar.finish(`${segments} segments of ${captures} captures checked, ${findings.length} damages found`)
     for (const finding of findings) process.stdout.write(`${findingLine(finding)}\n`)
     if (left.length === 0) return
-    const canRepair = !repair && left.some((finding) => !isMarked(finding))
+    const canRepair = !repair && left.some(({ isMarked }) => !isMarked)
     const advice = canRepair ? 'run it with --repair' : 'what is lost cannot be repaired'
     throw new CapfleetError('store-corrupt', `damages that are left, named above: ${left.length}; ${advice}`)
   })
 }
 
-function findingLine(finding: StoreFinding): string {
-  const { capture, kind, packets, message, isRepaired } = finding
+function findingLine({ capture, kind, packets, message, isMarked, isRepaired }: StoreFinding): string {
   const lost = packets === 0n ? 'no packet lost' : `${packets} packets lost`
   const done = isRepaired ? 'repaired' : 'not repaired'
   return (
-    isMarked(finding)
-      ? [capture, kind, 'lost before', 'marked', message]
-      : [capture, kind, lost, done, message]
+    isMarked ? [capture, kind, 'lost before', 'marked', message] : [capture, kind, lost, done, message]
   ).join('\t')
-}
-
-const LOSSES: ReadonlySet<string> = new Set<StoreFinding['kind']>(['block-damaged', 'segment-missing'])
-
-/** An earlier repair has marked the loss already: it counts in no capture any more. */
-function isMarked({ kind, packets, isRepaired }: StoreFinding): boolean {
-  return LOSSES.has(kind) && packets === 0n && !isRepaired
 }
 
 /**

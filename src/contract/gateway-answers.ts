@@ -77,7 +77,7 @@ export const RECEIPT = z.object({
   id: text,
   status: z
     .enum(['streaming', 'complete', 'truncated', 'partial', 'failed', 'client-gone'])
-    .describe('truncated: ended at MaxBytes or MaxPackets; partial: devices are missing'),
+    .describe('truncated: ended at MaxBytes or MaxPackets; partial: devices or damaged blocks are missing'),
   user: text,
   startedAt: instant,
   endedAt: instant.nullable(),
@@ -99,6 +99,9 @@ export const RECEIPT = z.object({
       bytes: decimal,
       firstNs: nanoseconds.nullable(),
       lastNs: nanoseconds.nullable(),
+      corruptBlocks: decimal
+        .nullable()
+        .describe('Blocks of packets that are left out, because they are damaged'),
       retries: integer,
       outOfOrder: integer,
       stalledMs: z.number(),

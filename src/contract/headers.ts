@@ -77,6 +77,10 @@ export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
     name: 'Capfleet-Aged-Out-Before',
     says: 'Packets of the range before this time (epoch nanoseconds) were removed by retention; from then on it is whole.',
   },
+  {
+    name: 'Capfleet-Damaged-Segments',
+    says: 'Segments of the range of which packets are known to be lost; absent when there is none.',
+  },
 ]
 
 /** What the gateway adds to them. */
@@ -88,7 +92,6 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   },
   { name: 'Capfleet-Time-Zone', says: 'The zone in which local times without TSZone were read.' },
   { name: 'Capfleet-Skew-Ns', says: 'The clock offset of each device with its bound: rome=120+-40000.' },
-  { name: 'Capfleet-Corrupt-Blocks', says: 'Blocks that are left out because their checksum is wrong.' },
   {
     name: 'Capfleet-Queue-Position',
     says: 'The place in the queue when the request came; absent when it did not wait.',
@@ -97,10 +100,16 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
 
 /** What stands behind the body of a download that was not cut. */
 export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
-  { name: 'Capfleet-Complete', says: '1: the body is whole; 0: devices are missing (OnError=partial).' },
+  {
+    name: 'Capfleet-Complete',
+    says: '1: every packet that was asked for; 0: devices are missing (OnError=partial), or damaged blocks.',
+  },
   { name: 'Capfleet-Packets', says: 'Packets of the body.' },
   { name: 'Capfleet-Bytes', says: 'Bytes of the body as it was sent.' },
-  { name: 'Capfleet-Corrupt-Blocks', says: 'Blocks that were left out because their checksum is wrong.' },
+  {
+    name: 'Capfleet-Corrupt-Blocks',
+    says: 'Blocks of packets that were left out, because they are damaged.',
+  },
   {
     name: 'Capfleet-TS-Fallbacks',
     says: 'Packets without the time that TSMode asks for; they keep that of the capture hardware.',
@@ -112,7 +121,10 @@ export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
 
 /** What the gateway adds to them. */
 export const GATEWAY_DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
-  { name: 'Capfleet-Status', says: 'complete, truncated or partial.' },
+  {
+    name: 'Capfleet-Status',
+    says: 'complete, truncated, or partial: devices or damaged blocks are missing.',
+  },
   { name: 'Capfleet-Missing', says: 'Devices that are missing, each with its time range.' },
   { name: 'Capfleet-Duplicates', says: 'Packets that Dedup dropped.' },
   { name: 'Capfleet-Sha256', says: 'The hash of the body as sent, with Digest=sha256.' },

@@ -100,6 +100,8 @@ export interface DeviceResult {
   readonly bytes: bigint
   readonly firstNs: bigint | undefined
   readonly lastNs: bigint | undefined
+  /** Blocks of packets that the device left out, because they are damaged; undefined when it did not tell. */
+  readonly corruptBlocks: bigint | undefined
   /** How often the device was asked again after it broke off. */
   readonly retries: number
   readonly outOfOrder: number

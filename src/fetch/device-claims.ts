@@ -13,12 +13,14 @@ export interface DeviceClaims {
   readonly timeZone: string | undefined
   /** Nothing of the range from this time on has been removed. */
   readonly agedOutBeforeNs: bigint | undefined
-  readonly corruptBlocks: bigint | undefined
+  /** Segments of the range of which packets are known to be lost. */
+  readonly damagedSegments: bigint | undefined
 }
 
 /** What a device says after the last byte. */
 export interface DeviceEnd {
   readonly packets: bigint | undefined
+  /** Blocks of packets that were left out, because they are damaged. */
   readonly corruptBlocks: bigint | undefined
   readonly timeFallbacks: bigint | undefined
   readonly latePackets: bigint | undefined
@@ -38,7 +40,7 @@ export function readClaims(headers: Fields): DeviceClaims {
     order: /^[a-z]{1,16}$/.test(order) ? order : undefined,
     timeZone: ZONE.test(timeZone) ? timeZone : undefined,
     agedOutBeforeNs: wholeNumber(headers['capfleet-aged-out-before']),
-    corruptBlocks: wholeNumber(headers['capfleet-corrupt-blocks']),
+    damagedSegments: wholeNumber(headers['capfleet-damaged-segments']),
   }
 }
 
@@ -54,16 +56,17 @@ export function readEnd(trailers: Fields): DeviceEnd {
   }
 }
 
-/** The claims of a merge are those that hold for all: since when no device of it has removed anything. */
+/** The claims of a merge are those that hold for all: since when no device of it has removed anything, and all that is damaged. */
 export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
   const times = all.flatMap(({ agedOutBeforeNs }) => agedOutBeforeNs ?? [])
   const [latest] = times.toSorted((a, b) => (a > b ? -1 : 1))
+  const damaged = all.flatMap(({ damagedSegments }) => damagedSegments ?? [])
   return {
     fileName: undefined,
     order: undefined,
     timeZone: undefined,
     agedOutBeforeNs: latest,
-    corruptBlocks: undefined,
+    damagedSegments: damaged.length === 0 ? undefined : damaged.reduce((sum, count) => sum + count, 0n),
   }
 }
 

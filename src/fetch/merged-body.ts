@@ -156,8 +156,8 @@ class Merged implements Body {
     const { endNs, beginNs } = this.#request.plan.query
     return this.#devices.map((device) => {
       const totals = inputs[this.#merged.indexOf(device)]
-      const { error, isOrdered, retries } = device
-      const whole = device.end.isTruncated ? 'truncated' : 'complete'
+      const { error, isOrdered, retries, end } = device
+      const whole = end.isTruncated ? 'truncated' : 'complete'
       return {
         device: device.name,
         status: error === undefined ? whole : 'missing',
@@ -165,6 +165,7 @@ class Merged implements Body {
         bytes: BigInt(totals?.bytes ?? 0),
         firstNs: totals?.firstNs,
         lastNs: totals?.lastNs,
+        corruptBlocks: end.corruptBlocks,
         retries,
         outOfOrder: totals?.outOfOrder ?? 0,
         isOrdered,

@@ -104,6 +104,7 @@ export class RelayedBody implements Body {
           bytes,
           firstNs: undefined,
           lastNs: undefined,
+          corruptBlocks: end.corruptBlocks,
           retries: 0,
           outOfOrder: 0,
           isOrdered: isOrdered(this.#plan.query, this.facts.claims),

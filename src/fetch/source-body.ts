@@ -7,6 +7,7 @@ import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import type { ChunkStream } from '../pcap/pcap-input.ts'
 import { type Encoding, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import { type BodyGuard, CompressedGuard, PcapGuard, UNCHECKED_BODY } from './body-guard.ts'
+import { readEnd } from './device-claims.ts'
 
 const NOTHING = new Uint8Array(0)
 const DONE = { done: true, value: undefined } as const
@@ -167,7 +168,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   }
 
   async #confirmEnd(): Promise<void> {
-    if (this.#announcesCompletion && this.#stream.trailers['capfleet-complete'] !== '1') {
+    if (this.#announcesCompletion && !isWhole(this.#stream.trailers)) {
       throw deviceProtocol(
         this.#device,
         'ended its stream without the completion trailer: the stream was cut',
@@ -183,6 +184,12 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     if (this.#encoding === 'none' || this.#announcesCompletion) return UNCHECKED_BODY
     return new CompressedGuard(this.#device, this.#encoding)
   }
+}
+
+/** Whether the device gave all that it has: of what is damaged it says how much it left out. */
+function isWhole(trailers: BodyStream['trailers']): boolean {
+  const { 'capfleet-complete': complete } = trailers
+  return complete === '1' || (complete === '0' && (readEnd(trailers).corruptBlocks ?? 0n) > 0n)
 }
 
 /** Our appliance ends a whole stream with a trailer; a proxy in between may lose the announcement. */

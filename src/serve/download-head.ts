@@ -33,12 +33,12 @@ export function downloadHead(
 
 /** `Capfleet-Skew-Ns: rome=120+-40000, oslo=-77+-52000`, and what the devices say. */
 function factHeaders({ claims, clocks, missing }: BodyFacts): Record<string, string> {
-  const { order, agedOutBeforeNs, corruptBlocks } = claims
+  const { order, agedOutBeforeNs, damagedSegments } = claims
   const skews = [...clocks].map(([device, { offsetNs, errorNs }]) => `${device}=${offsetNs}+-${errorNs}`)
   return {
     ...(order === undefined ? {} : { 'Capfleet-Order': order }),
     ...(agedOutBeforeNs === undefined ? {} : { 'Capfleet-Aged-Out-Before': String(agedOutBeforeNs) }),
-    ...(corruptBlocks === undefined ? {} : { 'Capfleet-Corrupt-Blocks': String(corruptBlocks) }),
+    ...(damagedSegments === undefined ? {} : { 'Capfleet-Damaged-Segments': String(damagedSegments) }),
     ...(skews.length === 0 ? {} : { 'Capfleet-Skew-Ns': skews.join(', ') }),
     ...(missing.length === 0 ? {} : { 'Capfleet-Missing': missingText(missing) }),
   }

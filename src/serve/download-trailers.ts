@@ -4,7 +4,8 @@ import { missingText } from './download-head.ts'
 import type { DownloadStatus } from './receipt.ts'
 
 /** The status of a download whose body ended as it should. */
-export function statusOf({ perDevice, isTruncated }: BodyResult): DownloadStatus {
+export function statusOf({ perDevice, isTruncated, corruptBlocks = 0n }: BodyResult): DownloadStatus {
+  if (corruptBlocks > 0n) return 'partial'
   if (perDevice.some(({ missing }) => missing !== undefined)) return 'partial'
   return isTruncated === true ? 'truncated' : 'complete'
 }

@@ -8,7 +8,7 @@ import type { GatewayOptions } from '../query/gateway-options.ts'
 
 /**
  * complete: every packet asked for. truncated: ended at MaxBytes or MaxPackets, `nextNs` is the
- * first packet left out. partial: devices are missing (OnError=partial). failed: cut after the first
+ * first packet left out. partial: devices are missing (OnError=partial), or blocks that are damaged. failed: cut after the first
  * byte, or refused before it. client-gone: the client left first. streaming: it still runs.
  */
 export type DownloadStatus = 'streaming' | 'complete' | 'truncated' | 'partial' | 'failed' | 'client-gone'
@@ -43,6 +43,8 @@ export interface ReceiptDevice {
   readonly bytes: string
   readonly firstNs: string | null
   readonly lastNs: string | null
+  /** Blocks of packets that the device left out, because they are damaged. */
+  readonly corruptBlocks: string | null
   readonly retries: number
   readonly outOfOrder: number
   readonly stalledMs: number

@@ -132,6 +132,7 @@ function receiptDevice(report: DeviceResult, download: DownloadStatus): ReceiptD
     bytes: String(report.bytes),
     firstNs: decimal(report.firstNs),
     lastNs: decimal(report.lastNs),
+    corruptBlocks: decimal(report.corruptBlocks),
     retries: report.retries,
     outOfOrder: report.outOfOrder,
     stalledMs: Math.round(report.stalledMs),

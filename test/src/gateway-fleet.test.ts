@@ -361,7 +361,7 @@ describe('a caller', () => {
     const { headers } = await ask(`/devices/d0${TIMERANGE}`)
     const told = Object.keys(headers).filter((name) => name.startsWith('capfleet-'))
     assert.deepEqual(told.sort(), [
-      'capfleet-corrupt-blocks',
+      'capfleet-damaged-segments',
       'capfleet-devices',
       'capfleet-order',
       'capfleet-request-id',

@@ -114,7 +114,7 @@ describe('the gateway', () => {
     test('passes the bytes of one device on as they are, with its headers and its packet count', async () => {
       const answer = await get(`/devices/d1${TIMERANGE}&Slice=64&FilterBPF=tcp+port+443&After=24&Odd=1`)
       assert.ok((await asBuffer(answer)).equals(fleetPcap(1, PACKETS)))
-      assert.equal(answer.headers.get('capfleet-corrupt-blocks'), '0')
+      assert.equal(answer.headers.get('capfleet-damaged-segments'), '0')
       assert.equal(answer.headers.get('capfleet-ignored'), 'After, Odd')
       const [checked, asked] = (fleet[1] as FakeDevice).requests
       assert.match(checked?.url ?? '', /^\/api\/v1\/pcap\/estimate\?/, 'the filter is checked first')

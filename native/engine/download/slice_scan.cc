@@ -131,7 +131,11 @@ Status SliceScan::openFile(Input& input) {
   const uint32_t segment = input.run->blocks[input.nextBlock].segment;
   if (input.file && input.fileSegment == segment) return ok();
   Result<std::shared_ptr<SegmentFile>> file = plan_.segments[segment]->file.open();
-  if (!file) return file.error();
+  if (!file) {
+    // Unless it was removed just now, the segment is lost.
+    if (file.error().code == Code::kAgedOut) plan_.segments[segment]->checks->suspect();
+    return file.error();
+  }
   input.file = std::move(*file);
   input.fileSegment = segment;
   return ok();
@@ -373,7 +377,9 @@ void SliceScan::rekey(Input& input) {
 /// first.
 void SliceScan::noteCheck(const Input& input, uint32_t block, bool isIntact, ScanCounts& counts) {
   const PlannedBlock& planned = input.run->blocks[block];
-  plan_.segments[planned.segment]->checks->note(planned.number, isIntact);
+  SegmentChecks& checks = *plan_.segments[planned.segment]->checks;
+  checks.note(planned.number, isIntact);
+  if (!isIntact && !planned.entry.isDamaged()) checks.suspect();
   if (!isIntact && block != input.sharedBlock) counts.corruptBlocks++;
 }
 

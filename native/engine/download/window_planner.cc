@@ -67,6 +67,19 @@ uint64_t blocksOf(const SegmentEntry& entry) {
   return std::max<uint64_t>(1, (entry.bytes + kBlockTargetBytes - 1) / kBlockTargetBytes);
 }
 
+/// Whether a finished segment has another index than its log entry tells. A segment that has just
+/// been removed looks like a lost one.
+bool isSuspect(const SegmentEntry& entry, const Result<std::optional<SegmentIndex>>& found) {
+  if (entry.isGrowing()) return false;
+  if (!found)
+    return found.error().code == Code::kStoreCorrupt || found.error().code == Code::kAgedOut;
+  if (!*found) return false;
+  const SegmentIndex& index = **found;
+  const bool isMarked = (entry.flags & kSegmentDamaged) != 0;
+  return index.rebuiltBlocks > 0 || index.lastEntryLeftOut ||
+         (index.damagedBlocks > 0 && !isMarked);
+}
+
 }  // namespace
 
 WindowPlanner::WindowPlanner(std::vector<StreamSegments> streams, WindowOptions options)
@@ -198,6 +211,9 @@ Result<std::shared_ptr<IndexedSegment>> WindowPlanner::readSegment(Place place, 
   const SegmentEntry& entry = entryAt(place);
   std::string path = streams_[place.stream].pathOf(entry);
   auto found = readIndexOf(streams_[place.stream], entry);
+  if (isSuspect(entry, found) && options_.checkedBlocks) {
+    options_.checkedBlocks->suspects().note(path);
+  }
   if (!found && found.error().code != Code::kStoreCorrupt) return found.error();
   if (!found || !*found) {
     step.corruptBlocks += blocksOf(entry);

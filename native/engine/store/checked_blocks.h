@@ -1,14 +1,17 @@
 // What reading has shown of stored blocks: whether their bytes match their checksums. With this a
-// block can be passed over, and is still left out or counted as if it had been read again.
+// block can be passed over, and is still left out or counted as if it had been read again. And
+// which segments should be checked because of it.
 #pragma once
 
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "store/segment_index.h"
@@ -21,13 +24,38 @@ enum class BlockCheck : uint8_t {
   kDamaged,
 };
 
+/// Segments in which reading met damage that neither their index nor the log of their capture
+/// tells of: whoever may write to the store should check them. Thread-safe.
+class SuspectSegments {
+ public:
+  /// More than these at once are forgotten: they are met again when they are read again.
+  static constexpr size_t kMost = 1'000;
+
+  /// `segment` is the path without its ending.
+  void note(const std::string& segment);
+  /// Those noted since the last call, each once.
+  std::vector<std::string> take();
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> noted_;
+};
+
 /// What is known of the blocks of one segment, by their numbers in its index. Thread-safe.
 class SegmentChecks {
  public:
+  SegmentChecks() = default;
+  SegmentChecks(std::string segment, std::shared_ptr<SuspectSegments> suspects)
+      : segment_(std::move(segment)), suspects_(std::move(suspects)) {}
+
   void note(uint32_t block, bool isIntact);
   BlockCheck of(uint32_t block) const;
+  /// Something of the segment is damaged, and nothing that is stored says so.
+  void suspect() const;
 
  private:
+  const std::string segment_;
+  const std::shared_ptr<SuspectSegments> suspects_;  ///< null: nobody asks
   mutable std::mutex mutex_;
   std::vector<BlockCheck> checks_;
 };
@@ -45,6 +73,8 @@ class CheckedBlocks {
   /// ending. A segment that took the path of a removed one has another first block.
   std::shared_ptr<SegmentChecks> of(const std::string& segment, const SegmentIndex& index);
 
+  SuspectSegments& suspects() { return *suspects_; }
+
  private:
   struct Known {
     const std::string segment;
@@ -55,6 +85,7 @@ class CheckedBlocks {
   void forget(Uses::iterator known);
 
   const size_t mostSegments_;
+  const std::shared_ptr<SuspectSegments> suspects_ = std::make_shared<SuspectSegments>();
   std::mutex mutex_;
   Uses uses_;  ///< the segment used last comes first
   std::unordered_map<std::string_view, Uses::iterator> known_;  ///< by path

@@ -346,4 +346,16 @@ Result<SegmentIndex> rebuildIndex(const std::string& segment, std::span<const ui
   return IndexRebuild(segment, bytes, options).run();
 }
 
+void markLostBlocks(SegmentIndex& index, uint64_t dataBytes) {
+  for (BlockEntry& block : index.blocks) {
+    if (block.end() <= dataBytes || block.isDamaged()) continue;
+    block = {.offset = block.offset,
+             .minNs = block.minNs,
+             .maxNs = block.maxNs,
+             .bytes = block.bytes,
+             .flags = kBlockDamaged};
+    index.damagedBlocks++;
+  }
+}
+
 }  // namespace capfleet

@@ -33,4 +33,8 @@ struct IndexRebuildOptions {
 Result<SegmentIndex> rebuildIndex(const std::string& segment, std::span<const uint8_t> bytes,
                                   const IndexRebuildOptions& options);
 
+/// Marks blocks that reach over the end of the .pcap file as damaged. Entries are only written when
+/// their data is safe: such blocks were lost by the medium, and readers are to count them.
+void markLostBlocks(SegmentIndex& index, uint64_t dataBytes);
+
 }  // namespace capfleet

@@ -5,11 +5,14 @@
 #include <vector>
 
 #include "os/file.h"
+#include "store/index_rebuild.h"
+#include "store/segment_file.h"
 #include "store/segment_index.h"
 
 namespace capfleet {
 namespace {
 
+/// Adds the blocks that the index describes. REQUIRES: they follow what the extent holds.
 void add(const SegmentIndex& index, SegmentExtent& extent) {
   for (const BlockEntry& block : index.blocks) {
     if (block.isDamaged()) continue;
@@ -44,7 +47,35 @@ std::optional<SegmentExtent> measureTail(std::span<const uint8_t> bytes, const s
   return extent;
 }
 
+/// No bytes when there is no file.
+Result<std::vector<uint8_t>> readUnlessMissing(const std::string& path) {
+  const auto file = File::openStored(path);
+  if (file) return file->readAll();
+  if (file.error().code == Code::kAgedOut) return std::vector<uint8_t>{};
+  return file.error();
+}
+
 }  // namespace
+
+Result<SegmentExtent> measureFinishedSegment(const std::string& segment) {
+  const auto file = SegmentFile::open(segment);
+  if (!file) return file.error();
+  const auto dataBytes = file->size();
+  if (!dataBytes) return dataBytes.error();
+  const auto bytes = readUnlessMissing(segment + ".idx");
+  if (!bytes) return bytes.error();
+  IndexRebuildOptions options;
+  options.endOffset = *dataBytes;
+  auto index = rebuildIndex(segment, *bytes, options);
+  if (!index) return index.error();
+  markLostBlocks(*index, *dataBytes);
+  SegmentExtent extent;
+  extent.indexBytes = kIndexHeaderBytes;
+  extent.port = index->port;
+  extent.header = index->header;
+  add(*index, extent);
+  return extent;
+}
 
 Result<SegmentExtent> measureSegment(const std::string& segment, const SegmentExtent& known) {
   const std::string path = segment + ".idx";

@@ -26,4 +26,9 @@ struct SegmentExtent {
 /// again as readSegmentIndex() does, and it fails as that does. Thread-safe.
 Result<SegmentExtent> measureSegment(const std::string& segment, const SegmentExtent& known);
 
+/// The extent of a segment that its writer has ended, where nothing but its files is left: all of
+/// the .pcap file has an entry, is made one again as rebuildIndex() does, or counts as damaged.
+/// Fails as that does, with kAgedOut when there is no .pcap file. Thread-safe.
+Result<SegmentExtent> measureFinishedSegment(const std::string& segment);
+
 }  // namespace capfleet

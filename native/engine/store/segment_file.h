@@ -23,6 +23,7 @@ class SegmentFile {
   /// As File::readAt(). Fails with kAgedOut when the segment was removed before all was read: what
   /// it gives is always the segment's own bytes.
   Result<size_t> readAt(uint64_t offset, std::span<uint8_t> out) const;
+  Result<uint64_t> size() const { return file_.size(); }
 
  private:
   explicit SegmentFile(File file) : file_(std::move(file)) {}

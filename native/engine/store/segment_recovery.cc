@@ -34,20 +34,6 @@ Result<uint64_t> sizeOf(const std::string& path) {
   return file.error();
 }
 
-/// Entries are only written when their data is safe: blocks that reach over the end of the file
-/// were lost by its medium. Their entries stay, so that readers count them.
-void markLostBlocks(SegmentIndex& index, uint64_t dataBytes) {
-  for (BlockEntry& block : index.blocks) {
-    if (block.end() <= dataBytes || block.isDamaged()) continue;
-    block = {.offset = block.offset,
-             .minNs = block.minNs,
-             .maxNs = block.maxNs,
-             .bytes = block.bytes,
-             .flags = kBlockDamaged};
-    index.damagedBlocks++;
-  }
-}
-
 Result<std::vector<ScannedBlock>> scanTail(const File& data, uint64_t begin, uint64_t end) {
   std::vector<ScannedBlock> blocks;
   RecordScan records(

@@ -95,13 +95,12 @@ class Verification {
   }
 
   void markDamaged(BlockEntry& block) {
-    const bool isMarked = block.isDamaged();
+    const bool isMarked = block.isDamaged() && (logged_.flags & kSegmentDamaged) != 0;
     add(SegmentFindingKind::kBlockDamaged, ".pcap", block.offset,
         isMarked ? "the block is damaged, and marked as such"
                  : "the block's bytes are not those that were written; a repair marks it",
         block.packets, block.bytes);
-    if (isMarked) return;
-    mustReplace_ = true;
+    verified_.findings.back().isMarked = isMarked;
     block = {.offset = block.offset,
              .minNs = block.minNs,
              .maxNs = block.maxNs,
@@ -131,14 +130,27 @@ class Verification {
     entry.maxNs = summary.maxNs;
     entry.packets = summary.packets;
     entry.bytes = summary.bytes;
-    const bool isEqual = entry.packets == logged_.packets && entry.bytes == logged_.bytes &&
-                         entry.minNs == logged_.minNs && entry.maxNs == logged_.maxNs;
     const bool isDamaged = has(SegmentFindingKind::kBlockDamaged);
-    if (isDamaged) entry.flags |= kSegmentDamaged;
-    if (isEqual || isDamaged) return;
+    if (isDamaged) {
+      entry.flags |= kSegmentDamaged;
+    } else {
+      entry.flags &= static_cast<uint16_t>(~kSegmentDamaged);
+    }
+    if (isDamaged || !logDiffers()) return;
+    const std::string packets = std::to_string(entry.packets);
     add(SegmentFindingKind::kLogDiffers, ".idx", 0,
-        "the log has " + std::to_string(logged_.packets) + " packets, the segment " +
-            std::to_string(entry.packets));
+        entry.packets != logged_.packets
+            ? "the log has " + std::to_string(logged_.packets) + " packets, the segment " + packets
+        : entry.flags != logged_.flags
+            ? "the log says that packets are lost, and all " + packets + " of the segment are there"
+            : "the log has other times or another size than the segment");
+  }
+
+  bool logDiffers() const {
+    const SegmentEntry& entry = verified_.entry;
+    return entry.packets != logged_.packets || entry.bytes != logged_.bytes ||
+           entry.minNs != logged_.minNs || entry.maxNs != logged_.maxNs ||
+           entry.flags != logged_.flags;
   }
 
   Status repair() {
@@ -146,12 +158,9 @@ class Verification {
     if (remakesTallies) {
       if (auto status = remakeTallies(); !status) return status;
     }
-    if (remakesTallies || mustReplace_ || has(SegmentFindingKind::kIndexRebuilt)) {
-      if (auto status = replaceFile(segment_ + ".idx", serialiseIndex(index_)); !status) {
-        return status;
-      }
-      verified_.isRepaired = true;
-    }
+    const auto replaced = replaceIndex();
+    if (!replaced) return replaced.error();
+    verified_.isRepaired = remakesTallies || *replaced || logDiffers();
     if (has(SegmentFindingKind::kSievesMissing)) {
       const auto added = addSieves(
           segment_, [&] { return !options_.goesOn || options_.goesOn(index_.endOffset); });
@@ -159,6 +168,19 @@ class Verification {
       verified_.isRepaired = true;
     }
     return measureSideFiles();
+  }
+
+  /// Unless it is as it should be. Whether it was not.
+  Result<bool> replaceIndex() {
+    const std::string path = segment_ + ".idx";
+    const std::vector<uint8_t> wanted = serialiseIndex(index_);
+    if (const auto file = File::openForRead(path)) {
+      const auto bytes = file->readAll();
+      if (!bytes) return bytes.error();
+      if (*bytes == wanted) return false;
+    }
+    if (auto status = replaceFile(path, wanted); !status) return status.error();
+    return true;
   }
 
   /// All of them, because a tally lies where its entry says. The old entries fit the old file, and
@@ -196,7 +218,6 @@ class Verification {
   TallyReader tallies_;
   SegmentIndex index_;
   std::vector<std::vector<TallyRow>> rows_;  ///< of each block; none where it has no tally
-  bool mustReplace_ = false;
   VerifiedSegment verified_;
 };
 

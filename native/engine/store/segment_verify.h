@@ -24,11 +24,12 @@ const char* nameOf(SegmentFindingKind kind);
 
 struct SegmentFinding {
   SegmentFindingKind kind;
-  std::string file;      ///< the path of the damaged file
-  uint64_t offset = 0;   ///< of the damage in `file`, or of the block in the .pcap file
-  uint64_t packets = 0;  ///< that downloads leave out because of it, as far as they are known
-  uint64_t bytes = 0;    ///< of the blocks concerned
-  std::string message;   ///< what is wrong, and what a repair does
+  std::string file;       ///< the path of the damaged file
+  uint64_t offset = 0;    ///< of the damage in `file`, or of the block in the .pcap file
+  uint64_t packets = 0;   ///< that downloads leave out because of it, as far as they are known
+  uint64_t bytes = 0;     ///< of the blocks concerned
+  std::string message;    ///< what is wrong, and what a repair does
+  bool isMarked = false;  ///< index and log tell of the loss already
 };
 
 struct SegmentVerifyOptions {
@@ -39,9 +40,8 @@ struct SegmentVerifyOptions {
 
 struct VerifiedSegment {
   std::vector<SegmentFinding> findings;
-  bool isRepaired = false;  ///< files were written
-  /// What the segment holds now, for the log: only if it `isRepaired` or the log differs.
-  SegmentEntry entry;
+  bool isRepaired = false;  ///< files were written, or the log is to say what `entry` does
+  SegmentEntry entry;       ///< what the segment holds now, for the log
 };
 
 /// Checks each block, tally and sieve of a finished segment, and that its log entry agrees.

@@ -96,7 +96,7 @@ async function fetchFrom(
     // Others need not wait for our disk.
     await fetched[Symbol.asyncDispose]()
     await writer.flush()
-    const holes = agedOutHoles(fetched, query)
+    const holes = [...agedOutHoles(fetched, query), ...damageHoles(fetched, query)]
     await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
   } finally {
     signal.removeEventListener('abort', stop)
@@ -155,6 +155,16 @@ function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: DownloadQue
   const toNs = before < endNs ? before : endNs
   const detail = 'packets of this time were removed by the retention of the device'
   return [{ fromNs: String(beginNs), toNs: String(toNs), final: true, error: { code: 'aged-out', detail } }]
+}
+
+/** What the device left out because it is damaged. Where in the range that is, the device does not say. */
+function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: DownloadQuery): readonly Hole[] {
+  const { corruptBlocks = 0n } = body.result()
+  if (corruptBlocks === 0n) return []
+  const detail = `the device left out ${corruptBlocks} damaged blocks of this time; all else of it is there`
+  return [
+    { fromNs: String(beginNs), toNs: String(endNs), final: true, error: { code: 'store-corrupt', detail } },
+  ]
 }
 
 /** The rest cannot be fetched behind what was kept, but perhaps the whole. */

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { open, readFile, truncate, writeFile } from 'node:fs/promises'
+import { open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
+import { eventually } from '../../support/eventually.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import {
   type PcapContent,
@@ -276,6 +278,7 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
     const answer = await appliance.get(`/api/v1/pcap/single?StreamName=rot${more}`)
     assert.equal(answer.status, 200)
     assert.equal(answer.trailers['capfleet-corrupt-blocks'], '1')
+    assert.equal(answer.trailers['capfleet-complete'], '0')
     const body = more.includes('zstd') ? unpackZstd(answer.body) : answer.body
     const delivered = readPcap(body).records
     assert.equal(answer.trailers['capfleet-packets'], String(delivered.length))
@@ -287,7 +290,45 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
   }
   const metrics = (await appliance.get('/metrics')).body.toString()
   assert.match(metrics, /^capfleet_corrupt_blocks_total 4$/m)
+  // The recorder was told of it: from then on everything else tells of it too.
+  await eventually(async () => (await stateOf('rot')) === 'damaged', { message: 'the list tells of it' })
+  const next = await appliance.get('/api/v1/pcap/single?StreamName=rot')
+  assert.equal(next.headers['capfleet-damaged-segments'], '1')
+  const estimate = (await appliance.get('/api/v1/pcap/estimate?StreamName=rot')).json()
+  assert.deepEqual([estimate.Exact, estimate.Packets], [false, next.trailers['capfleet-packets']])
+  const events = await readFile(storePaths(appliance.storePath).events.newest, 'utf8')
+  assert.match(events, /"capture-damaged".*bytes are not those that were written/)
 })
+
+test('a download that meets a segment without packets fails, and the next one counts it as lost', async () => {
+  const beginNs = 2n * START_NS
+  const records = ['first', 'second'].map((name, index) => makePacket(beginNs + BigInt(index), name, 60))
+  for (const [index, record] of records.entries()) {
+    const path = join(appliance.folder, `gone${index}.pcap`)
+    await writeFile(path, makePcap([record]))
+    await appliance.importFiles(`gone${index}`, path)
+  }
+  await rm(join(appliance.storePath, 'captures', 'gone0', 'cap0', '00000', '00000001.pcap'))
+  const ask = () =>
+    appliance.get(
+      `/api/v1/pcap/timerange?TSBegin=${beginNs}&TSEnd=${beginNs + 2n}&TSUnit=nanos&FilterBPF=less+100`,
+    )
+  await assert.rejects(ask())
+  await eventually(async () => (await stateOf('gone0')) === 'damaged', { message: 'the list tells of it' })
+  const answer = await ask()
+  assert.equal(answer.headers['capfleet-damaged-segments'], '1')
+  assert.deepEqual(
+    [answer.trailers['capfleet-complete'], answer.trailers['capfleet-corrupt-blocks']],
+    ['0', '1'],
+  )
+})
+
+async function stateOf(name: string): Promise<string | undefined> {
+  const { List } = (await appliance.get('/stream/list')).json() as {
+    readonly List: readonly { readonly StreamName: string; readonly State: string }[]
+  }
+  return List.find(({ StreamName }) => StreamName === name)?.State
+}
 
 test('an index that is damaged or missing is made up for by the packets; missing packets are a loss that is said', async () => {
   const path = join(appliance.folder, 'lost.pcap')

@@ -109,7 +109,7 @@ test('a finished segment that has grown counts with its new size', async () => {
   assert.deepEqual(keeper.kinds(), [])
   const segment = keeper.writer.captures.get('first')?.table.portOf(0)?.find(5)
   assert.ok(segment)
-  await keeper.writer.correctSegment('first', { ...segment, sideBytes: 2 * SEGMENT_BYTES })
+  await keeper.writer.correctSegment('first', { ...segment, sideBytes: 2 * SEGMENT_BYTES }, [])
   await keeper.collect()
   assert.deepEqual(new Set(keeper.kinds()), new Set(['segment-removed']))
 })

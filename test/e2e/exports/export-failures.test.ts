@@ -1,7 +1,7 @@
 // Exports whose devices fail, and exports that nobody wants any more.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -107,6 +107,32 @@ describe('packets that a device has no longer', () => {
       assert.deepEqual([nothing.state, nothing.error?.code], ['failed', 'aged-out'])
     }
   })
+})
+
+test('packets that a device lost to damage are named as a final hole of it', async () => {
+  await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+  const { appliance, name } = world.device('north')
+  const capture = join(appliance.storePath, 'captures', name)
+  const segment = join(capture, 'cap0', '00000', '00000001.pcap')
+  const bytes = await readFile(segment)
+  bytes.writeUInt8(bytes.readUInt8(bytes.length - 10) ^ 1, bytes.length - 10)
+  await writeFile(segment, bytes)
+  await using _worker = await startTempWorker(world.gateway)
+  const shown = await world.ended(await world.ordered(WHOLE_RANGE))
+  assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
+  assert.deepEqual(
+    shown.devices.map(({ device, missing }) => [
+      device,
+      missing.map(({ final, error }) => [final, error.code]),
+    ]),
+    [
+      ['east', []],
+      ['north', [[true, 'store-corrupt']]],
+      ['west', []],
+    ],
+  )
+  const [file] = await world.files(shown)
+  assert.equal(sha256(file), sha256(await world.directRange(WHOLE_RANGE)))
 })
 
 describe('a device that cannot be read', { concurrency: 3 }, () => {

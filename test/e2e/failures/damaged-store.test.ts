@@ -10,7 +10,7 @@ import { readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { copyModel, type DamageModel, makeDamageModel } from '../../support/disks/damage-model.ts'
-import { readDamaged, recoverDamaged } from '../../support/disks/damaged-copy.ts'
+import { checkWhatWasMet, readDamaged, recoverDamaged } from '../../support/disks/damaged-copy.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
@@ -118,10 +118,17 @@ describe('a damaged store', { timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS) * 
           const before = await readDamaged(path, model, { mayLose, unflushed: true })
           const events = await recoverDamaged(path, BOOT_ID)
           const after = await readDamaged(path, model, { mayLose, unflushed: false })
-          seen.lost += after.lost
-          seen.corruptBlocks += Math.max(before.corruptBlocks, after.corruptBlocks)
-          seen.damagedCaptures += after.damagedCaptures
-          seen.events += events
+          const met = await checkWhatWasMet(path)
+          const told = await readDamaged(path, model, { mayLose, unflushed: false })
+          assert.equal(told.lost, after.lost)
+          if (told.lost > 0) {
+            assert.ok(told.damagedCaptures > 0, 'a loss that the list does not tell')
+            assert.ok(events + met > 0, 'a loss without an event')
+          }
+          seen.lost += told.lost
+          seen.corruptBlocks += Math.max(before.corruptBlocks, told.corruptBlocks)
+          seen.damagedCaptures += told.damagedCaptures
+          seen.events += events + met
         } catch (error) {
           throw new Error(where, { cause: error })
         }

@@ -1,7 +1,7 @@
 // `capfleet store reindex` as a user runs it, on a store whose captures have no sieves.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
@@ -142,18 +142,57 @@ test('packets that are marked as lost are named again, without advice that canno
   assert.match(again.stderr, /damages that are left, named above: 1; what is lost cannot be repaired/)
 })
 
-test('a segment that neither log nor index tells of is damaged, before and after a repair', async () => {
+test('a segment that neither log nor index tells of is made known again by its packets', async () => {
   await using folder = await tempFolder()
   const { store, big } = await makeStore(folder.path)
+  const index = await readFile(big.replace('.sieve', '.idx'))
+  const tableOf = async () =>
+    (await readCapture(join(store, 'captures', 'big'), 'big', { isWritten: false }))?.table
+  const before = (await tableOf())?.portOf(0)?.newest
   await truncate(join(store, 'captures', 'big', 'segments.log'), 64)
   await rm(big.replace('.sieve', '.idx'))
-  for (const repair of [[], ['--repair'], []]) {
-    const { status, stdout } = storeCommand('verify', '--store', store, ...repair)
-    assert.equal(status, 1, stdout)
-    assert.match(stdout, /^big\tsegment-missing\t/m)
-    const read = await readCapture(join(store, 'captures', 'big'), 'big', { isWritten: false })
-    assert.equal(read?.table.damagedSegments, 1)
+  assert.equal((await tableOf())?.damagedSegments, 0)
+  for (const [options, status] of [
+    [[], 1],
+    [['--repair'], 0],
+  ] as const) {
+    const found = storeCommand('verify', '--store', store, ...options)
+    assert.equal(found.status, status, found.stdout)
+    assert.match(found.stdout, /^big\tindex-rebuilt\tno packet lost\t/m)
+    assert.deepEqual((await tableOf())?.portOf(0)?.newest?.packets, before?.packets)
   }
+  assert.deepEqual(await readFile(big.replace('.sieve', '.idx')), index)
+  assert.equal(storeCommand('verify', '--store', store).stdout, '')
+})
+
+test('what was marked as lost and can be read again counts again', async () => {
+  await using folder = await tempFolder()
+  const { store, big } = await makeStore(folder.path)
+  const packets = big.replace('.sieve', '.pcap')
+  await rename(packets, `${packets}.elsewhere`)
+  assert.equal(storeCommand('verify', '--store', store, '--repair').status, 0)
+  assert.match(
+    storeCommand('verify', '--store', store).stdout,
+    /^big\tsegment-missing\tlost before\tmarked\t/,
+  )
+  await rename(`${packets}.elsewhere`, packets)
+  const repaired = storeCommand('verify', '--store', store, '--repair')
+  assert.equal(repaired.status, 0, repaired.stdout)
+  assert.match(repaired.stdout, /^big\tlog-differs\tno packet lost\trepaired\t/m)
+  const read = await readCapture(join(store, 'captures', 'big'), 'big', { isWritten: false })
+  assert.deepEqual([read?.table.damagedSegments, read?.table.packets], [0, 2_000n])
+  assert.equal(storeCommand('verify', '--store', store).stdout, '')
+})
+
+test('a store whose folder of captures is gone is refused, and nothing is made', async () => {
+  await using folder = await tempFolder()
+  const { store } = await makeStore(folder.path)
+  const captures = join(store, 'captures')
+  await rename(captures, `${captures}.elsewhere`)
+  const { status, stderr } = storeCommand('verify', '--store', store)
+  assert.equal(status, 1)
+  assert.match(stderr, /has lost its folder captures: mount it or put it back/)
+  await assert.rejects(stat(captures), { code: 'ENOENT' })
 })
 
 test('two at once make each sieve once', async () => {

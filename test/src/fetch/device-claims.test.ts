@@ -23,14 +23,14 @@ test('reads whole numbers only: what is malformed was not said', () => {
     'capfleet-order': 'Time; rm',
     'capfleet-time-zone': 'Asia/Tokyo\nX: y',
     'capfleet-aged-out-before': '-5',
-    'capfleet-corrupt-blocks': '3',
+    'capfleet-damaged-segments': '3',
   }
   assert.deepEqual(readClaims(headers), {
     fileName: undefined,
     order: undefined,
     timeZone: undefined,
     agedOutBeforeNs: undefined,
-    corruptBlocks: 3n,
+    damagedSegments: 3n,
   })
 })
 

@@ -133,6 +133,24 @@ describe('receipts', () => {
     assert.match(trailers['capfleet-missing'] ?? '', new RegExp(`^d0;from=${FLEET_BEGIN_NS};to=\\d+$`))
   })
 
+  for (const [who, more] of [
+    ['one device', '&Device=d0'],
+    ['a merge', ''],
+  ] as const) {
+    test(`damaged blocks of ${who}: partial, and how many of whom`, async () => {
+      first().behaviour = { corruptBlocks: 3 }
+      const { headers, trailers } = await get(TIMERANGE + more, 'user', { te: 'trailers' })
+      assert.deepEqual(
+        ['complete', 'status', 'corrupt-blocks'].map((name) => trailers[`capfleet-${name}`]),
+        ['0', 'partial', '3'],
+      )
+      const receipt = await receiptOf(idOf(headers))
+      assert.equal(receipt.status, 'partial')
+      const [device] = receipt.devices as Record<string, unknown>[]
+      assert.deepEqual([device?.device, device?.status, device?.corruptBlocks], ['d0', 'complete', '3'])
+    })
+  }
+
   test('a download that was refused before its first byte: failed, with the code', async () => {
     first().behaviour = { problem: { status: 500, body: {} } }
     const answer = await get(TIMERANGE)
@@ -222,7 +240,7 @@ describe('receipts', () => {
     const metrics = async () => (await get('/metrics')).body.toString()
     const counted = await metrics()
     assert.match(counted, /capfleet_downloads_total\{outcome="complete",kind="relay"\} [1-9]/)
-    assert.match(counted, /capfleet_downloads_total\{outcome="partial",kind="merge"\} 1/)
+    assert.match(counted, /capfleet_downloads_total\{outcome="partial",kind="merge"\} 2/)
     await eventually(async () => /^capfleet_receipts_pending 0$/m.test(await metrics()), {
       message: 'Redis has taken all receipts',
     })

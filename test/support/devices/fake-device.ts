@@ -17,6 +17,8 @@ export interface FakeBehaviour {
   /** Sends so many bytes of the body, then nothing more. */
   readonly hangAfterBytes?: number
   /** Announces the completion trailer and does not send it. */
+  /** That it says to have left out at the end of a whole body. */
+  readonly corruptBlocks?: number
   readonly withoutCompletion?: boolean
   /** Content-Length instead of chunks and trailers. */
   readonly withLength?: boolean
@@ -228,13 +230,13 @@ export class FakeDevice implements AsyncDisposable {
 
   async #send(res: ServerResponse, after: string | null): Promise<void> {
     const { chunkBytes = 65_536, pauseMs = 0, dieAfterBytes, hangAfterBytes, withLength } = this.behaviour
-    const { withoutCompletion, body = this.#pcap, headers } = this.behaviour
+    const { withoutCompletion, body = this.#pcap, headers, corruptBlocks = 0 } = this.behaviour
     const limit = Math.min(dieAfterBytes ?? body.length, hangAfterBytes ?? body.length, body.length)
     if (withLength) res.writeHead(200, { 'Content-Length': body.length })
     else
       res.writeHead(200, {
-        Trailer: 'Capfleet-Complete, Capfleet-Packets',
-        'Capfleet-Corrupt-Blocks': '0',
+        Trailer: 'Capfleet-Complete, Capfleet-Packets, Capfleet-Corrupt-Blocks',
+        'Capfleet-Damaged-Segments': '0',
         ...(after === null ? {} : { 'Capfleet-After': after }),
         ...headers,
       })
@@ -250,7 +252,11 @@ export class FakeDevice implements AsyncDisposable {
       return
     }
     if (!withLength && !withoutCompletion)
-      res.addTrailers({ 'Capfleet-Complete': '1', 'Capfleet-Packets': '7' })
+      res.addTrailers({
+        'Capfleet-Complete': corruptBlocks > 0 ? '0' : '1',
+        'Capfleet-Packets': '7',
+        'Capfleet-Corrupt-Blocks': String(corruptBlocks),
+      })
     res.end()
   }
 

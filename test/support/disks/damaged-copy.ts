@@ -6,10 +6,12 @@ import { CaptureControl } from '../../../appliance/recorder/capture-control.ts'
 import { noPortDriver } from '../../../appliance/recorder/capture-driver.ts'
 import { ScheduleClock } from '../../../appliance/recorder/schedule-clock.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
+import { checkSegment } from '../../../appliance/recorder/verify-store.ts'
 import { CaptureCatalogue } from '../../../appliance/store/capture-catalogue.ts'
-import { storePaths } from '../../../appliance/store/store-paths.ts'
+import { segmentOfPath, storePaths } from '../../../appliance/store/store-paths.ts'
 import { isDamaged, type StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { Download } from '../../../native/addon.ts'
+import { takeSuspects } from '../../../native/stored-segments.ts'
 import { createLog } from '../../../src/base/log.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 import { readPcap } from '../packets/pcap-records.ts'
@@ -93,6 +95,25 @@ export async function recoverDamaged(path: string, bootId: string): Promise<numb
   if (control.name !== '') await control.stop(false, NEVER)
   await control[Symbol.asyncDispose]()
   await writer.load()
+  return reported
+}
+
+/**
+ * A recorder checks the segments in which downloads of this process met damage, as an appliance asks it to. Returns how many
+ * damages it reported.
+ */
+export async function checkWhatWasMet(path: string): Promise<number> {
+  let reported = 0
+  await using writer = await StoreWriter.open(path)
+  await writer.load()
+  writer.watchDamage((_name, problems) => {
+    reported += problems.length
+  })
+  const { captures } = storePaths(path)
+  for (const suspect of takeSuspects()) {
+    const place = segmentOfPath(captures, suspect)
+    if (place !== undefined) await checkSegment(writer, place, {})
+  }
   return reported
 }
 

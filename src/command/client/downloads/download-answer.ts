@@ -13,12 +13,14 @@ export function brokenOff(message: string): ClientFailure {
 export function notesOf({ headers }: Received): readonly string[] {
   const ignored = headers.get('capfleet-ignored')
   const goneBeforeNs = headers.get('capfleet-aged-out-before')
+  const damaged = headers.get('capfleet-damaged-segments')
   const missing = headers.get('capfleet-missing')
   return [
     ...(ignored === null ? [] : [`the gateway ignores ${ignored}`]),
     ...(goneBeforeNs === null
       ? []
       : [`packets before ${shownNs(goneBeforeNs)} were overwritten; from then on it is whole`]),
+    ...(damaged === null ? [] : [`packets of ${damaged} segments are lost: their blocks are damaged`]),
     ...(missing === null ? [] : [`devices are left out: ${missing}`]),
   ]
 }

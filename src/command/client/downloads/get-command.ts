@@ -150,10 +150,10 @@ function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd)
       { code: 'truncated' },
     )
   }
-  const missing = devices.flatMap(({ device, missing: hole }) => {
-    if (hole === null) return []
-    return [`${device} from ${shownNs(hole.fromNs)} to ${shownNs(hole.toNs)}`]
-  })
+  const missing = devices.flatMap(({ device, missing: hole, corruptBlocks }) => [
+    ...(hole === null ? [] : [`${device} from ${shownNs(hole.fromNs)} to ${shownNs(hole.toNs)}`]),
+    ...(Number(corruptBlocks) > 0 ? [`${corruptBlocks} damaged blocks of ${device}`] : []),
+  ])
   throw new ClientFailure('incomplete', `packets are missing: ${missing.join('; ')}`, { code: status })
 }
 

@@ -26,6 +26,19 @@ TEST(CheckedBlocks, KnowsOfABlockWhatWasSeenLast) {
   EXPECT_EQ(blocks.of("b/00000001", indexOf(7))->of(2), BlockCheck::kUnread);
 }
 
+TEST(CheckedBlocks, NamesEachSuspectOnce) {
+  CheckedBlocks blocks;
+  blocks.of("a/00000001", indexOf(7))->suspect();
+  blocks.of("a/00000001", indexOf(7))->suspect();
+  blocks.of("a/00000002", {})->suspect();
+  SegmentChecks().suspect();
+  const std::vector<std::string> both{"a/00000001", "a/00000002"};
+  EXPECT_EQ(blocks.suspects().take(), both);
+  EXPECT_TRUE(blocks.suspects().take().empty());
+  for (size_t i = 0; i < 2 * SuspectSegments::kMost; i++) blocks.suspects().note(std::to_string(i));
+  EXPECT_EQ(blocks.suspects().take().size(), SuspectSegments::kMost);
+}
+
 TEST(CheckedBlocks, DoesNotTakeASegmentForARemovedOneOfItsPath) {
   CheckedBlocks blocks;
   blocks.of("a", indexOf(7))->note(1, true);

@@ -90,6 +90,43 @@ TEST(SegmentExtent, SaysThatASegmentWasRemoved) {
   EXPECT_EQ(measureSegment(stream.segment(2), {}).error().code, Code::kAgedOut);
 }
 
+TEST(SegmentExtent, OfAFinishedSegmentAllBytesCount) {
+  GrowingStream stream;
+  for (int64_t i = 0; i < 3; i++) {
+    stream.append(numberedPacket(1000 * i, static_cast<uint32_t>(i), 60));
+    stream.flush();
+  }
+  const std::string segment = stream.segment(1);
+  const Bytes index = readFile(segment + ".idx");
+  const SegmentExtent whole = measured(segment);
+  const auto expectWhole = [&] {
+    const auto found = measureFinishedSegment(segment);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->packets, 3u);
+    EXPECT_EQ(found->bytes, whole.bytes);
+    EXPECT_EQ(found->maxNs, whole.maxNs);
+    EXPECT_EQ(found->port, whole.port);
+    EXPECT_EQ(found->damagedBlocks, 0u);
+  };
+  for (const size_t left : {index.size(), index.size() - 10, index.size() - 64, size_t{64}}) {
+    std::filesystem::resize_file(segment + ".idx", left);
+    expectWhole();
+  }
+  std::filesystem::remove(segment + ".idx");
+  expectWhole();
+
+  std::ofstream(segment + ".idx", std::ios::binary)
+      .write(reinterpret_cast<const char*>(index.data()),
+             static_cast<std::streamsize>(index.size()));
+  std::filesystem::resize_file(segment + ".pcap", whole.bytes - 1);
+  const auto cut = measureFinishedSegment(segment);
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->packets, 2u);
+  EXPECT_EQ(cut->damagedBlocks, 1u);
+  std::filesystem::remove(segment + ".pcap");
+  EXPECT_EQ(measureFinishedSegment(segment).error().code, Code::kAgedOut);
+}
+
 TEST(SegmentExtent, FindsTheBlocksWhoseEntriesAreDamaged) {
   GrowingStream stream;
   SegmentExtent known;

@@ -128,6 +128,35 @@ TEST_F(SegmentVerify, MarksADamagedBlockAndKeepsItsBytes) {
   EXPECT_FALSE(again.isRepaired);
 }
 
+TEST_F(SegmentVerify, MarksABlockOfWhichEntryAndBytesAreDamaged) {
+  const BlockEntry block = readSegmentIndex(path_)->blocks[2];
+  flip(".idx", kIndexHeaderBytes + 2 * kIndexEntryBytes, kIndexEntryBytes);
+  flip(".pcap", block.offset, 16);
+  const VerifiedSegment found = verified(false);
+  // Behind a block of which nothing is known, no sieve can be told to be the right one.
+  const Kinds kinds{SegmentFindingKind::kBlockDamaged, SegmentFindingKind::kSievesMissing};
+  ASSERT_EQ(kindsOf(found), kinds);
+  EXPECT_FALSE(found.findings[0].isMarked);
+  const VerifiedSegment repaired = verified(true);
+  EXPECT_TRUE(repaired.isRepaired);
+  EXPECT_EQ(repaired.entry.packets, kPackets - 10);
+  EXPECT_NE(repaired.entry.flags & kSegmentDamaged, 0);
+  entry_ = repaired.entry;
+  const VerifiedSegment again = verified(true);
+  ASSERT_EQ(kindsOf(again), Kinds{SegmentFindingKind::kBlockDamaged});
+  EXPECT_TRUE(again.findings[0].isMarked);
+  EXPECT_FALSE(again.isRepaired);
+}
+
+TEST_F(SegmentVerify, TakesBackAMarkWithoutALoss) {
+  entry_.flags |= kSegmentDamaged;
+  EXPECT_EQ(kindsOf(verified(false)), Kinds{SegmentFindingKind::kLogDiffers});
+  const VerifiedSegment repaired = verified(true);
+  EXPECT_TRUE(repaired.isRepaired);
+  EXPECT_EQ(repaired.entry.flags & kSegmentDamaged, 0);
+  EXPECT_EQ(repaired.entry.packets, kPackets);
+}
+
 TEST_F(SegmentVerify, ComparesTheSegmentWithTheLog) {
   entry_.packets += 1;
   const VerifiedSegment found = verified(false);

@@ -141,6 +141,20 @@ for (const [what, receipt] of [
   })
 }
 
+test('7: damaged blocks are named with their device, and the file is kept', async () => {
+  const devices = [
+    { device: 'lon1', missing: null, corruptBlocks: '2' },
+    { device: 'nyc1', missing: null, corruptBlocks: '0' },
+  ]
+  await using gateway = await downloading([sending(BODY)], [[{ ...whole(BODY), status: 'partial', devices }]])
+  await using client = await tempClient()
+  const environment = gatewayEnvironment(gateway.url, 'a', 'b')
+  const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
+  assert.equal(status, 7)
+  assert.match(stderr, /packets are missing: 2 damaged blocks of lon1 \[partial\]/)
+  assert.deepEqual(await readdir(client.folder), ['a.pcap'])
+})
+
 test('7: a partial download is kept, and the hole is named', async () => {
   const missing = { fromNs: '1793610060000000000', toNs: '1793610070000000000' }
   const partial = { ...whole(BODY), status: 'partial', devices: [{ device: 'lon1', missing }] }

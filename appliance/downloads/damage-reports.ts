@@ -1,0 +1,64 @@
+/**
+ * Damage that downloads met: the recorder is asked to check those segments, so that from then on the list, the metrics, the
+ * events and the next download's head tell of it.
+ */
+import { takeSuspects } from '../../native/stored-segments.ts'
+import type { Log } from '../../src/base/log.ts'
+import type { RecorderClient } from '../link/recorder-client.ts'
+import { type StoredSegmentPlace, segmentOfPath } from '../store/store-paths.ts'
+
+/** Segments of which the check found nothing, such as those that were removed meanwhile, are not asked for again. */
+const MOST_REMEMBERED = 10_000
+
+export interface DamageReportParts {
+  readonly recorder: Pick<RecorderClient, 'checkSegment'>
+  /** The folder of all captures. */
+  readonly captures: string
+  readonly log: Log
+}
+
+export class DamageReports {
+  readonly #parts: DamageReportParts
+  readonly #waiting = new Map<string, StoredSegmentPlace>()
+  readonly #sound = new Set<string>()
+  #sending: Promise<void> | undefined
+
+  constructor(parts: DamageReportParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Reports what downloads have met since the last call. Resolves when the recorder has checked it, or cannot be asked:
+   * then the next call tries again. Never rejects.
+   */
+  async send(): Promise<void> {
+    for (const path of takeSuspects()) {
+      const place = segmentOfPath(this.#parts.captures, path)
+      if (place !== undefined && !this.#sound.has(path)) this.#waiting.set(path, place)
+    }
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined
+    })
+    await this.#sending
+  }
+
+  async #sendAll(): Promise<void> {
+    const { recorder, log } = this.#parts
+    for (const [path, place] of this.#waiting) {
+      try {
+        const findings = await recorder.checkSegment(place)
+        this.#waiting.delete(path)
+        if (findings.length === 0) this.#remember(path)
+        for (const { file, message } of findings) log.warn('store.damaged', { ...place, file, message })
+      } catch (err) {
+        log.warn('store.damage-not-reported', { ...place, err })
+        return
+      }
+    }
+  }
+
+  #remember(path: string): void {
+    if (this.#sound.size >= MOST_REMEMBERED) this.#sound.clear()
+    this.#sound.add(path)
+  }
+}
