@@ -379,7 +379,8 @@ export function finishedEntries(streams: ImportResult['streams']): readonly LogE
 
 /** The folder is there before store.json is: a store without it has lost it, or it is not mounted. */
 async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Promise<void> {
-  if (!(await exists(format)) || (await exists(captures))) return
+  const text = (await readFile(format, 'utf8').catch(() => '')).trim()
+  if ((text !== STORE_FORMAT && text !== OLD_FORMAT) || (await exists(captures))) return
   throw new CapfleetError(
     'store-unavailable',
     `the store ${root} has lost its folder captures: mount it or put it back; to begin with none, make an empty one`,

@@ -1,10 +1,9 @@
-import { rm } from 'node:fs/promises'
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { verifySegment } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import type { StoreFinding, VerifiedStore } from '../link/recorder-protocol.ts'
-import { measuredEntry, SIDE_ENDINGS } from '../store/segments-on-disk.ts'
+import { measuredEntry } from '../store/segments-on-disk.ts'
 import type { StoredSegmentPlace } from '../store/store-paths.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
 import type { HeldCapture } from './held-capture.ts'
@@ -106,19 +105,10 @@ async function verifyOne(
     // Retention may have removed it since.
     if (table.portOf(segment.port)?.find(segment.number) === undefined) return []
     if (error.code === 'aged-out') {
-      const lost = {
-        ...segment,
-        flags: segment.flags | SegmentFlag.damaged,
-        packets: 0n,
-        bytes: 0n,
-        sideBytes: 0,
-      }
+      const lost = { ...segment, flags: segment.flags | SegmentFlag.damaged, packets: 0n, bytes: 0n }
       const message = 'and no removal explains it; a repair marks its packets as lost'
-      if (repair) {
-        await writer.correctSegment(name, lost, [`${path}.pcap is missing, ${message}`])
-        // What describes packets that are gone would have downloads look for them.
-        await Promise.all(SIDE_ENDINGS.map((ending) => rm(`${path}${ending}`, { force: true })))
-      }
+      // The files beside it stay: they fit the packets, should these come back.
+      if (repair) await writer.correctSegment(name, lost, [`${path}.pcap is missing, ${message}`])
       const { packets, bytes } = segment
       return [{ ...lostSegment(name, path, message), packets, bytes, isMarked: false, isRepaired: repair }]
     }

@@ -205,7 +205,7 @@ export function entryOf(
 }
 
 /** Of the files beside the packets of a segment. */
-export const SIDE_ENDINGS = ['.idx', '.tally', '.sieve'] as const
+const SIDE_ENDINGS = ['.idx', '.tally', '.sieve'] as const
 
 /** What index, tallies and sieves of a segment take; a file that is missing takes nothing. */
 export async function sideBytesOf(path: string): Promise<number> {

@@ -1,5 +1,7 @@
 #include "store/segment_index.h"
 
+#include <unistd.h>
+
 #include <cassert>
 #include <optional>
 
@@ -220,10 +222,13 @@ Status appendIndexEntries(std::span<const uint8_t> bytes, const std::string& pat
 
 Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
                                                 const SegmentEntry& segment) {
-  auto index = readSegmentIndex(stream.pathOf(segment), segment.isGrowing() ? nullptr : &segment);
+  const std::string path = stream.pathOf(segment);
+  const bool isMarked = (segment.flags & kSegmentDamaged) != 0;
+  // Its index may be there still: it describes packets that are gone.
+  if (isMarked && ::access((path + ".pcap").c_str(), F_OK) != 0) return {std::nullopt};
+  auto index = readSegmentIndex(path, segment.isGrowing() ? nullptr : &segment);
   if (index) return {std::move(*index)};
-  const bool isLost = (segment.flags & kSegmentDamaged) != 0;
-  if (isLost && index.error().code == Code::kAgedOut) return {std::nullopt};
+  if (isMarked && index.error().code == Code::kAgedOut) return {std::nullopt};
   return index.error();
 }
 

@@ -79,7 +79,7 @@ Result<SegmentIndex> readSegmentIndex(const std::string& segment,
                                       const SegmentEntry* entry = nullptr);
 
 /// The index of a segment that a job reads, with what its log entry knows for a finished one.
-/// Nothing when its files are missing and the entry says that packets of it are lost: without that
+/// Nothing when its .pcap file is missing and the entry says that packets are lost: without that
 /// word a missing file is a removal, and fails with kAgedOut. Thread-safe.
 Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
                                                 const SegmentEntry& segment);
