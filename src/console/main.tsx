@@ -68,7 +68,8 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
   const views = VIEWS.filter((view) => isFor(session, view))
   const view = views.includes(state.view) ? state.view : 'access'
   // Of the session: the next one may see other devices.
-  const events = useMemo(() => new FleetEvents(), [])
+  const isFiltered = session.bounds.filters.length > 0
+  const events = useMemo(() => new FleetEvents({ isFiltered }), [isFiltered])
   const { zone, theme } = preferences
   const nav = useRef<HTMLElement>(null)
   useEffect(() => {

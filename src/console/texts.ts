@@ -162,6 +162,7 @@ export const TEXTS = {
     leaveOut: (names: string) => `Leave out ${names}`,
     checking: 'The devices check and count…',
     estimate: 'Delivers',
+    uncounted: 'How much it delivers is not told: you may have packets that pass your filter only.',
     atMost: 'at most',
     exactly: 'exactly',
     packets: 'packets',
@@ -249,6 +250,7 @@ export const TEXTS = {
     sure: 'This cannot be undone.',
   },
   live: {
+    filtered: 'Events count packets, and you may have those only that pass your filter.',
     title: 'Live events',
     explain:
       'What happens on the devices as it happens, the newest first; what the gateway has kept from before too.',

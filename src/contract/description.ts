@@ -14,6 +14,7 @@ const DESCRIPTIONS = {
     method: 'GET',
     path: '/openapi.json',
     scope: 'device:read',
+    filtered: 'nothing',
     group: 'Operation',
     says: 'This description, for programs: OpenAPI 3.1.',
     answers: [
@@ -29,6 +30,7 @@ const DESCRIPTIONS = {
     method: 'GET',
     path: '/docs',
     scope: 'device:read',
+    filtered: 'nothing',
     group: 'Operation',
     says: 'This description, for people: one page, which asks no other host for anything.',
     answers: [

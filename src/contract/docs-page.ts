@@ -66,11 +66,11 @@ ${sections.join('\n')}
 }
 
 function section(endpoint: Endpoint): string {
-  const { method, path, scope, says } = endpoint
+  const { method, path, says } = endpoint
   return `<details>
 <summary><code>${method} ${text(path)}</code> ${words(says)}</summary>
 <div>
-<p>${words(accessWords(scope))}</p>
+<p>${words(accessWords(endpoint))}</p>
 ${parameterTable(endpoint)}
 ${headerTable('Headers of the request', endpoint.requestHeaders)}
 ${endpoint.answers.map(answerPart).join('\n')}

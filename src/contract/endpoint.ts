@@ -12,6 +12,8 @@ export interface Endpoint {
   /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
   readonly path: string
   readonly scope: Access
+  /** What callers get who may have packets that pass a filter only. */
+  readonly filtered: FilteredView
   /** It changes something: not for HEAD, nor for pages of other sites. */
   readonly isChange?: true
   /** It shows what is known of other users: reading it leaves a line in the audit. */
@@ -31,6 +33,20 @@ export interface Endpoint {
   /** Beside those that any request may meet. */
   readonly errors: readonly ErrorCode[]
 }
+
+/**
+ * What an endpoint gives to callers of a gateway who may have packets that pass a filter only (`filter` of their bounds): bytes
+ * of other packets are hidden from them, and so must be what is counted of those.
+ */
+export const FILTERED_VIEWS = {
+  passing: 'At a gateway, callers with a filter get what passes it, and what was made with it.',
+  uncounted: 'At a gateway, callers with a filter get it without what counts packets.',
+  refused: 'At a gateway, callers with a filter may not have it: it counts packets, whatever they are.',
+  nothing: '',
+} as const
+
+/** nothing: it tells nothing of packets. */
+export type FilteredView = keyof typeof FILTERED_VIEWS
 
 /** What each group of endpoints has. */
 export const GROUPS = {

@@ -131,16 +131,16 @@ export const USERS = z.object({
 
 export const FLEET_ESTIMATE = z.object({
   kind: z.enum(['single', 'timerange', 'splittime']),
-  packets: decimal,
-  bytes: decimal.describe('Of the PCAP, before compression'),
+  packets: decimal.nullable().describe('null: callers with a filter are told no counts'),
+  bytes: decimal.nullable().describe('Of the PCAP, before compression'),
   exact: boolean.describe('Whether it will be that much; else it is that much at most'),
   ignored: z.array(text),
   devices: z.array(
     z.union([
       z.object({
         device: text,
-        packets: decimal,
-        bytes: decimal,
+        packets: decimal.nullable(),
+        bytes: decimal.nullable(),
         exact: boolean,
         linkType: integer.nullable(),
       }),

@@ -165,6 +165,7 @@ export const GATEWAY_API = {
   // Lists over the fleet.
   captures: {
     ...atRoot(captures),
+    filtered: 'uncounted',
     says: 'The captures of the chosen devices, newest first.',
     answers: [
       {
@@ -183,6 +184,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/estimate',
     scope: 'capture:download',
+    filtered: 'uncounted',
     group: 'Downloads',
     says:
       'What a download with this query would deliver, from the chosen devices or from the holder of StreamName. ' +
@@ -209,6 +211,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/activity',
     scope: 'device:read',
+    filtered: 'refused',
     group: 'Lists',
     says: 'What the chosen devices recorded in each part of a time range, side by side. No packet is read.',
     parameters: [FLEET_PARAMETERS, ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
@@ -227,6 +230,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/devices',
     scope: 'device:read',
+    filtered: 'uncounted',
     group: 'Gateway',
     says: 'The devices, as their last probe found them; nobody is asked.',
     parameters: [{}],
@@ -237,6 +241,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/devices/:device',
     scope: 'device:read',
+    filtered: 'uncounted',
     group: 'Gateway',
     says: 'One device, as its last probe found it.',
     parameters: [{}],
@@ -247,6 +252,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/events',
     scope: 'device:read',
+    filtered: 'refused',
     group: 'Gateway',
     says:
       'What happens on the chosen devices, also on those that join the fleet later, as they tell it and as the gateway sees them: ' +
@@ -269,6 +275,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/queue',
     scope: 'queue:read',
+    filtered: 'nothing',
     group: 'Gateway',
     says: 'Who holds streams and who waits for them, over all gateways, the oldest requests first.',
     parameters: [{}],
@@ -279,6 +286,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/queue/:id',
     scope: 'queue:read',
+    filtered: 'nothing',
     group: 'Gateway',
     says: 'One request while it waits or streams.',
     parameters: [{}],
@@ -289,6 +297,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/requests/:id',
     scope: 'capture:download',
+    filtered: 'passing',
     group: 'Gateway',
     says: 'What became of a download, for 24 hours: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
@@ -299,6 +308,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/requests',
     scope: 'capture:download',
+    filtered: 'passing',
     group: 'Gateway',
     says: 'What became of the downloads of the caller, for 24 hours, the newest first.',
     parameters: [RECEIPT_PARAMETERS],
@@ -309,6 +319,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/users',
     scope: 'admin',
+    filtered: 'nothing',
     isRecordedRead: true,
     group: 'Gateway',
     says: 'The users of the users file with their roles and bounds; those of identity providers are not known.',
@@ -320,6 +331,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/audit',
     scope: 'audit:read',
+    filtered: 'refused',
     isRecordedRead: true,
     group: 'Gateway',
     says:
@@ -337,6 +349,7 @@ export function readablePath(path: string): Endpoint {
     method: 'GET',
     path,
     scope: 'device:read',
+    filtered: 'refused',
     group: 'Other',
     says: 'A path of devices that control.readablePaths names.',
     answers: [{ says: 'What the device answers.', bodies: { '*/*': 'bytes' } }],
@@ -348,6 +361,7 @@ export function readablePath(path: string): Endpoint {
 export const OTHER_DEVICE_PATH: Endpoint = {
   ...readablePath('/{*path}'),
   scope: 'capture:control',
+  filtered: 'refused',
   says: 'Any other path of the device: it might change something there, so that pages of other sites are refused.',
   errors: [...DEVICE_ERRORS, ...CHOICE_ERRORS, 'not-found', 'cross-site', 'audit-unavailable'],
 }

@@ -9,6 +9,7 @@ import {
   type Access,
   type Answer,
   type Endpoint,
+  FILTERED_VIEWS,
   GROUPS,
   type HeaderRow,
   type JsonBody,
@@ -68,7 +69,11 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
 }
 
 /** Who may use an endpoint, in words. */
-export function accessWords(scope: Access): string {
+export function accessWords({ scope, filtered }: Pick<Endpoint, 'scope' | 'filtered'>): string {
+  return `${scopeWords(scope)} ${FILTERED_VIEWS[filtered]}`.trimEnd()
+}
+
+function scopeWords(scope: Access): string {
   if (scope === 'anyone') return 'Needs no user.'
   if (scope === 'known') return 'Needs credentials, whatever they are good for.'
   if (scope === 'metrics') return 'Needs the scope device:read, unless auth.anonymousMetrics is true.'
@@ -83,7 +88,7 @@ function operation(endpoint: Endpoint, schemas: Map<string, object>): object {
     operationId: [method.toLowerCase(), ...path.split(/\W+/)].filter((word) => word !== '').join('_'),
     tags: [group],
     summary: summary.replace(/[.:]$/, ''),
-    description: `${says} ${accessWords(scope)}`,
+    description: `${says} ${accessWords(endpoint)}`,
     security: scope === 'anyone' ? [] : [...(OPEN_AS_A_RULE.has(scope) ? [{}] : []), { basic: [] }],
     parameters: [
       ...[...openApiPath(path).matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({

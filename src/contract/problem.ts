@@ -22,7 +22,7 @@ export const PROBLEM = z.looseObject({
 })
 
 /** All codes that a request to the endpoint may be answered with. */
-export function errorsOf({ scope, isChange, parameters, errors }: Endpoint): readonly ErrorCode[] {
+export function errorsOf({ scope, filtered, isChange, parameters, errors }: Endpoint): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([
     'too-many-requests',
     'connections-exhausted',
@@ -32,6 +32,7 @@ export function errorsOf({ scope, isChange, parameters, errors }: Endpoint): rea
   if (parameters !== undefined) codes.add('bad-parameter')
   if (scope !== 'anyone') for (const code of LOGIN_ERRORS) codes.add(code)
   if (isChange === true) codes.add('cross-site')
+  if (filtered === 'refused') codes.add('out-of-bounds')
   return [...codes]
 }
 

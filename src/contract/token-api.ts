@@ -50,6 +50,7 @@ export const TOKEN_API = {
     method: 'POST',
     path: '/v1/tokens',
     scope: 'known',
+    filtered: 'nothing',
     isChange: true,
     takesKnownOnly: true,
     group: 'Tokens',
@@ -70,6 +71,7 @@ export const TOKEN_API = {
     method: 'GET',
     path: '/v1/tokens',
     scope: 'known',
+    filtered: 'nothing',
     group: 'Tokens',
     says:
       'The tokens of the user that have not expired, newest first: those of all users for whoever has the scope admin; ' +
@@ -82,6 +84,7 @@ export const TOKEN_API = {
     method: 'DELETE',
     path: '/v1/tokens/:id',
     scope: 'known',
+    filtered: 'nothing',
     isChange: true,
     group: 'Tokens',
     says:
@@ -95,6 +98,7 @@ export const TOKEN_API = {
     method: 'POST',
     path: '/v1/tickets',
     scope: 'capture:download',
+    filtered: 'passing',
     isChange: true,
     takesKnownOnly: true,
     group: 'Tokens',

@@ -211,9 +211,11 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
   const { checkpoint, stage, startedMs } = record
   const live = [...record.fetching.values()].reduce((sum, bytes) => sum + bytes, 0)
   const fetched = Number(checkpoint?.fetchedBytes ?? 0) + live
-  const estimated = checkpoint?.estimatedBytes ?? null
+  // Devices count packets whatever a filter says, and windows are cut by what they count.
+  const isFiltered = (record.order.plan.forcedFilters ?? []).length > 0
+  const estimated = isFiltered ? null : (checkpoint?.estimatedBytes ?? null)
   const written = (checkpoint?.files ?? []).reduce((sum, { bytes }) => sum + BigInt(bytes), 0n)
-  const ratio = ratioOf(record, fetched)
+  const ratio = ratioOf(record, fetched, estimated)
   const elapsedMs = startedMs === undefined ? 0 : (record.endedMs ?? nowMs) - startedMs
   const leftMs = ratio === null || ratio === 0 ? null : Math.round((elapsedMs / ratio) * (1 - ratio))
   return {
@@ -221,7 +223,7 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
     fetchedBytes: String(fetched),
     estimatedBytes: estimated,
     writtenBytes: String(written),
-    doneNs: checkpoint?.ordered[0]?.beginNs ?? checkpoint?.cursorNs ?? null,
+    doneNs: isFiltered ? null : (checkpoint?.ordered[0]?.beginNs ?? checkpoint?.cursorNs ?? null),
     ratio,
     bytesPerSecond: elapsedMs > 0 && fetched > 0 ? Math.round(fetched / (elapsedMs / 1_000)) : null,
     etaMs: stage === 'ended' ? null : leftMs,
@@ -230,10 +232,10 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
 }
 
 /** By bytes where the devices told how many there will be. */
-function ratioOf({ stage, state, checkpoint }: ExportRecord, fetched: number): number | null {
+function ratioOf({ stage, state }: ExportRecord, fetched: number, estimated: string | null): number | null {
   if (stage === 'ended') return state === 'complete' || state === 'partial' ? 1 : null
-  const estimated = Number(checkpoint?.estimatedBytes ?? 0)
-  return estimated === 0 ? null : Math.min(1, Math.round((fetched / estimated) * 1e4) / 1e4)
+  const bytes = Number(estimated ?? 0)
+  return bytes === 0 ? null : Math.min(1, Math.round((fetched / bytes) * 1e4) / 1e4)
 }
 
 function shownDevice({ checkpoint, fetching, retries, stage }: ExportRecord, device: string) {

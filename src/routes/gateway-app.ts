@@ -5,7 +5,7 @@ import { createHttpApp, type RequestState } from '../http/http-app.ts'
 import { admitByTicket } from './access/ticket-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { auditChange, auditRead, isAudited, parameterFacts } from './request/audited.ts'
-import { visibleParts } from './request/caller-bounds.ts'
+import { refuseFiltered, visibleParts } from './request/caller-bounds.ts'
 import { RefusalAudit } from './request/refusal-audit.ts'
 import { refuseChangeWithoutForm } from './request/refuse-request.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
@@ -51,7 +51,10 @@ async function admit(
   const { vouchers, limits } = parts
   if (await admitByTicket(ctx, route, parts)) return
   if (scope === 'anyone') return
-  if (scope !== 'system' && scope !== 'metrics') return authenticate(ctx, scope, vouchers)
+  if (scope !== 'system' && scope !== 'metrics') {
+    await authenticate(ctx, scope, vouchers)
+    return refuseFiltered(ctx, route)
+  }
   const setting = OPENED_BY[scope]
   if (limits[setting]) {
     await recognize(ctx, vouchers)
@@ -59,4 +62,5 @@ async function admit(
     return isNobody ? refusals.failedLogin(ctx) : undefined
   }
   await authenticate(ctx, 'device:read', vouchers, `auth.${setting}`)
+  refuseFiltered(ctx, route)
 }

@@ -40,11 +40,9 @@ import { askDevices, changeDevices, deleteFleetCapture } from './fleet/control-h
 import {
   askDevice,
   askEstimate,
-  askUnfiltered,
   callDevice,
   changeDevice,
   followDevice,
-  followUnfiltered,
   passToChosenDevice,
 } from './fleet/device-handlers.ts'
 import { showDevice, showDevices } from './fleet/device-reports.ts'
@@ -94,7 +92,7 @@ export function routesWith(readablePaths: readonly string[]): readonly GatewayRo
   const rows = new Set(ROUTES.map(({ path }) => path))
   // A row of the table stays as it is: no setting can make a change out of it that viewers may send.
   const added = readablePaths
-    .map((path) => ({ ...readablePath(path), handler: followUnfiltered }))
+    .map((path) => ({ ...readablePath(path), handler: followDevice }))
     .filter(({ path }) => !rows.has(path))
   return withDescription('capfleet gateway', [...added, ...ROUTES])
 }
@@ -177,7 +175,7 @@ export const ROUTES: readonly GatewayRoute[] = [
     handler: askDevice,
   })),
   { ...belowDevice(DEVICE_API.estimate), handler: askEstimate },
-  ...COUNTING_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: askUnfiltered })),
+  ...COUNTING_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: askDevice })),
   ...bothWays('DELETE', belowDevice(DEVICE_API.deleteCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.startCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.stopCapture), changeDevice),

@@ -4,7 +4,8 @@
  */
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { useEffect, useState } from 'preact/hooks'
-import { openAnswer } from './ask-gateway.ts'
+import { TEXTS } from '../texts.ts'
+import { openAnswer, Problem } from './ask-gateway.ts'
 import { pause } from './asked.ts'
 import { nowNs } from './instants.ts'
 import { untilSeen, whileSeen } from './seen.ts'
@@ -63,7 +64,18 @@ export class FleetEvents {
   readonly #listeners = new Set<(heard: HeardEvents) => void>()
   #lastId = '0'
   #connection: AbortController | undefined
+  readonly #isFiltered: boolean
   #timer: ReturnType<typeof setTimeout> | undefined
+
+  /** `isFiltered`: events count packets, and this session may have those only that pass a filter. */
+  constructor({ isFiltered }: { readonly isFiltered: boolean }) {
+    this.#isFiltered = isFiltered
+    if (isFiltered)
+      this.#heard = {
+        ...this.#heard,
+        failure: new Problem({ code: 'out-of-bounds', status: 0, detail: TEXTS.live.filtered }),
+      }
+  }
 
   get heard(): HeardEvents {
     return this.#heard
@@ -72,7 +84,7 @@ export class FleetEvents {
   /** Listens until the returned function is called; there is one connection, whoever else listens. */
   listen(listener: (heard: HeardEvents) => void): () => void {
     this.#listeners.add(listener)
-    if (this.#connection === undefined) {
+    if (this.#connection === undefined && !this.#isFiltered) {
       this.#connection = new AbortController()
       void this.#stayConnected(this.#connection.signal)
     }

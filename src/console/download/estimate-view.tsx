@@ -34,15 +34,7 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
   return (
     <section class="estimate" aria-label={texts.estimate} aria-busy={isAsking}>
       <p>
-        <span class="quiet">
-          {texts.estimate} {value.exact ? texts.exactly : texts.atMost}
-        </span>
-        <strong data-packets={value.packets}>
-          {countText(value.packets)} {texts.packets}
-        </strong>
-        <strong data-bytes={value.bytes} title={`${countText(value.bytes)} B`}>
-          {bytesText(value.bytes)}
-        </strong>
+        <Amount {...value} />
         <span class="quiet">{isAsking ? texts.checking : texts.beforeCompression}</span>
       </p>
       <ul>
@@ -53,7 +45,9 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
               <span class="bad">{device.error.detail ?? texts.notWithin}</span>
             ) : (
               <span class="mono">
-                {countText(device.packets)} · {bytesText(device.bytes)}
+                {device.packets === null || device.bytes === null
+                  ? TEXTS.none
+                  : `${countText(device.packets)} · ${bytesText(device.bytes)}`}
               </span>
             )}
           </li>
@@ -64,6 +58,24 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
         devices={value.devices}
       />
     </section>
+  )
+}
+
+function Amount({ packets, bytes, exact }: Pick<Schemas['FleetEstimate'], 'packets' | 'bytes' | 'exact'>) {
+  const { download: texts } = TEXTS
+  if (packets === null || bytes === null) return <span class="quiet">{texts.uncounted}</span>
+  return (
+    <>
+      <span class="quiet">
+        {texts.estimate} {exact ? texts.exactly : texts.atMost}
+      </span>
+      <strong data-packets={packets}>
+        {countText(packets)} {texts.packets}
+      </strong>
+      <strong data-bytes={bytes} title={`${countText(bytes)} B`}>
+        {bytesText(bytes)}
+      </strong>
+    </>
   )
 }
 

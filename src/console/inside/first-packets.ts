@@ -24,7 +24,8 @@ const OWN: ReadonlySet<string> = new Set([
 /** A device that has packets of the selection. */
 export interface Holder {
   readonly device: string
-  readonly packets: string
+  /** null: it is not told, and may be none. */
+  readonly packets: string | null
 }
 
 export interface Estimated {

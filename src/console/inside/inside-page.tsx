@@ -119,7 +119,7 @@ function HolderChoice({ holders, devices }: HolderChoiceProps) {
         {holders.map(({ device, packets }) => (
           <li key={device}>
             <button type="button" aria-pressed={devices.includes(device)} onClick={() => toggle(device)}>
-              {device} <span class="quiet mono">{countText(packets)}</span>
+              {device} {packets === null ? null : <span class="quiet mono">{countText(packets)}</span>}
             </button>
           </li>
         ))}

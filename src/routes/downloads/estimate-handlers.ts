@@ -10,6 +10,7 @@ import type { DownloadQuery } from '../../query/download-query.ts'
 import { ignoredNames } from '../../query/ignored-names.ts'
 import { estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
+import { isFiltered } from '../request/caller-bounds.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { sourceMembers } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
@@ -43,7 +44,8 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
   if (query.ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(query.ignored))
   if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
   ctx.set('Cache-Control', 'no-store')
-  ctx.body = { kind, ...sumOf(answers), ignored: query.ignored, devices: answers.map(shown) }
+  const counted = { ...sumOf(answers), devices: answers.map(shown) }
+  ctx.body = { kind, ...(isFiltered(ctx) ? uncounted(counted) : counted), ignored: query.ignored }
 }
 
 async function estimate(
@@ -81,6 +83,12 @@ function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
     bytes: String(bytes),
     exact: told.length === answers.length && told.every((one) => one.exact),
   }
+}
+
+/** Devices count packets whatever a filter says: what is left is that the question is right, and who answered it. */
+function uncounted({ devices }: { readonly devices: readonly Record<string, unknown>[] }) {
+  const NOT_TOLD = { packets: null, bytes: null, exact: false }
+  return { ...NOT_TOLD, devices: devices.map((one) => ('error' in one ? one : { ...one, ...NOT_TOLD })) }
 }
 
 function shown(answer: Estimated): Record<string, unknown> {

@@ -8,7 +8,6 @@ import { FLEET_PARAMETERS } from '../../query/gateway-options.ts'
 import { badParameter } from '../../query/query-parameters.ts'
 import { readActivityRange } from '../../query/query-range.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
-import { refuseFiltered } from '../request/caller-bounds.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../route.ts'
@@ -19,7 +18,6 @@ const PARTS_MAX = 600_000
 
 /** The range is read here, so that all devices cut the same one. Devices that do not answer are named in their place. */
 export async function showFleetActivity(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  refuseFiltered(ctx)
   const { buckets } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...ACTIVITY_RANGE, ...ACTIVITY_PARAMETERS })
   const { timeZone, controlTimeoutMs } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n

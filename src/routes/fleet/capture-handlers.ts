@@ -7,6 +7,7 @@ import { CAPTURE_COLUMNS, csvLine } from '../../query/capture-csv.ts'
 import { FLEET_PARAMETERS } from '../../query/gateway-options.ts'
 import { badParameter, quote } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
+import { isFiltered } from '../request/caller-bounds.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../route.ts'
@@ -25,6 +26,7 @@ export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts):
   const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
   const list = new FleetList(members, { ...choice, most: limit + 1 }, leaving.signal)
+  const show = isFiltered(ctx) ? uncounted : shown
   const page = await heldFirst(pageOf(list, limit), HELD_MAX)
   const { unreachable } = list
   if (unreachable.length > 0) {
@@ -32,10 +34,10 @@ export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts):
   }
   const { clientIdleTimeoutMs } = parts.downloads
   if (format === 'csv') {
-    const lines = csvLines(page, () => refuseToEnd(list, unreachable.length))
+    const lines = csvLines(page, show, () => refuseToEnd(list, unreachable.length))
     await answerText(ctx, 'text/csv', lines, clientIdleTimeoutMs)
   } else {
-    const entries = shownEntries(page, () => ({ Unreachable: list.unreachable.map(shownFailure) }))
+    const entries = shownEntries(page, show, () => ({ Unreachable: list.unreachable.map(shownFailure) }))
     await answerList(ctx, { Path: '/capture/', StreamList: true }, entries, clientIdleTimeoutMs)
   }
 }
@@ -103,6 +105,7 @@ const BATCH_ENTRIES = 100
 /** The entries as they are shown, in batches; then what `rest` gives at the end, and `Next` when there is a further page. */
 async function* shownEntries(
   page: Page,
+  show: Shown,
   rest: () => Readonly<Record<string, unknown>>,
 ): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
   let batch: string[] = []
@@ -112,17 +115,42 @@ async function* shownEntries(
       yield batch
       return value === undefined ? rest() : { ...rest(), Next: value }
     }
-    batch.push(shownEntry(value))
+    batch.push(JSON.stringify(show(value)))
     if (batch.length < BATCH_ENTRIES) continue
     yield batch
     batch = []
   }
 }
 
+type Entry = Readonly<Record<string, unknown>>
+type Shown = (found: DeviceCapture) => Entry
+
 /** As its device sent it, to the last digit, with the device's name and links that lead there. */
-function shownEntry({ device, capture: { name, json } }: DeviceCapture): string {
+function shown({ device, capture: { name, json } }: DeviceCapture): Entry {
   const capture = parseExactly(json)
-  return JSON.stringify({ ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) })
+  return { ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) }
+}
+
+/** What a caller may know of it who may have packets that pass a filter only; devices may add what counts others. */
+const UNCOUNTED_MEMBERS = [
+  'id',
+  'Path',
+  'PCAP',
+  'Del',
+  'Link',
+  'IsActive',
+  'Type',
+  'Desc',
+  'StreamName',
+  'StartTS',
+  'EndTS',
+  'State',
+  'Device',
+] as const
+
+function uncounted(found: DeviceCapture): Entry {
+  const entry = shown(found)
+  return Object.fromEntries(UNCOUNTED_MEMBERS.flatMap((name) => (name in entry ? [[name, entry[name]]] : [])))
 }
 
 /** ECMAScript's JSON.rawJSON and the third argument of a reviver; the type declarations do not have them yet. */
@@ -153,15 +181,11 @@ function linksThrough(device: string, capture: Readonly<Record<string, unknown>>
 const CSV_COLUMNS = ['Device', ...CAPTURE_COLUMNS]
 
 /** The table; `end` is called when all lines have been given, and may fail. */
-async function* csvLines(page: Page, end: () => void): AsyncGenerator<string, void> {
+async function* csvLines(page: Page, show: Shown, end: () => void): AsyncGenerator<string, void> {
   yield csvLine(CSV_COLUMNS)
   for await (const found of page) {
-    const entry = {
-      ...parseExactly(found.capture.json),
-      Device: found.device,
-      StreamName: found.capture.name,
-    }
-    yield csvLine(CSV_COLUMNS.map((column) => (entry as Record<string, unknown>)[column]))
+    const entry = show(found)
+    yield csvLine(CSV_COLUMNS.map((column) => entry[column]))
   }
   end()
 }

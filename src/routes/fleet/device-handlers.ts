@@ -12,7 +12,6 @@ import { formatDownloadQuery } from '../../query/format-download-query.ts'
 import { estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
 import { badParameter } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
-import { refuseFiltered } from '../request/caller-bounds.ts'
 import { selectedMembers, withoutDevice } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
 import { refuseUnsafeChange, refuseWhileDraining } from '../request/refuse-request.ts'
@@ -53,19 +52,12 @@ export async function followDevice(ctx: RouteContext, parts: GatewayParts): Prom
   await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })
 }
 
-/** The same for a path of which it is not known whether it shows packets, or counts them. */
-export async function followUnfiltered(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  refuseFiltered(ctx)
-  await followDevice(ctx, parts)
-}
-
 /**
  * Any other call: the gateway does not know what it does there, so it is guarded as a change is. HEAD
  * reaches the device as HEAD: whoever may change the device may also ask it for less.
  */
 export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   refuseCrossSite(ctx.req)
-  refuseFiltered(ctx)
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
   try {
@@ -75,21 +67,14 @@ export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promis
   }
 }
 
-/** What a download would deliver. The caller's filters are put into the question. */
+/** What a download would deliver. The caller's longest time range counts. */
 export function askEstimate(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
   const { bounds } = ctx.state.caller ?? {}
-  const isBounded = bounds !== undefined && (bounds.filters.length > 0 || bounds.spanMaxS !== undefined)
-  if (!isBounded) return askDevice(ctx, parts)
+  if (bounds?.spanMaxS === undefined) return askDevice(ctx, parts)
   const kind = estimatedKind(givenParameters(ctx))
   const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'gateway' })
   return pass(ctx, parts, member, { path, query: formatDownloadQuery(query), way: 'read' })
-}
-
-/** A call that counts packets, whatever they are, and knows no filter. */
-export function askUnfiltered(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  refuseFiltered(ctx)
-  return askDevice(ctx, parts)
 }
 
 function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember; path: string } {

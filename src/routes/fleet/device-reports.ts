@@ -4,20 +4,25 @@ import type { FleetMember } from '../../fleet/fleet.ts'
 import type { CaptureFigures } from '../../fleet/health/device-probe.ts'
 import type { DeviceUse } from '../../lease/lease.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
+import { isFiltered } from '../request/caller-bounds.ts'
 import type { RouteContext } from '../route.ts'
 
 export async function showDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
-  ctx.body = { devices: await reportsOf(parts.fleet.members, parts) }
+  ctx.body = { devices: await reportsOf(parts.fleet.members, ctx, parts) }
 }
 
 export async function showDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
-  const [report] = await reportsOf([parts.fleet.choose(ctx.params.device ?? '')], parts)
+  const [report] = await reportsOf([parts.fleet.choose(ctx.params.device ?? '')], ctx, parts)
   ctx.body = report
 }
 
-async function reportsOf(members: readonly FleetMember[], parts: GatewayParts): Promise<readonly unknown[]> {
+async function reportsOf(
+  members: readonly FleetMember[],
+  ctx: RouteContext,
+  parts: GatewayParts,
+): Promise<readonly unknown[]> {
   const names = members.map(({ device }) => device.name)
   const [use] = await Promise.all([
     // Without the scheduler the health of the devices is still worth telling.
@@ -25,7 +30,19 @@ async function reportsOf(members: readonly FleetMember[], parts: GatewayParts): 
     // Only in the first seconds of a gateway, or of a device, is there anything to wait for.
     ...members.map(({ health }) => health.probedOnce),
   ])
-  return members.map((member, index) => reportOf(member, use?.[index], parts))
+  const reports = members.map((member, index) => reportOf(member, use?.[index], parts))
+  return isFiltered(ctx) ? reports.map(uncounted) : reports
+}
+
+/** Without what tells of packets, whatever they are. */
+function uncounted({ capture, ...report }: ReturnType<typeof reportOf>) {
+  const { state, name } = capture ?? { state: null, name: null }
+  return {
+    ...report,
+    oldestPacketNs: null,
+    capture: capture && { state, name, gbps: null, mpps: null, drops: null },
+    storeFreeBytes: null,
+  }
 }
 
 /** Nanoseconds are decimal strings; null = not known. */
@@ -33,7 +50,7 @@ function reportOf(
   { device, health, breaker }: FleetMember,
   use: DeviceUse | undefined,
   { limits }: GatewayParts,
-): Record<string, unknown> {
+) {
   const { report } = health
   const { status } = report
   return {

@@ -5,7 +5,6 @@ import type { FleetMember } from '../../fleet/fleet.ts'
 import { ignoredNames, parseIgnoredNames } from '../../query/ignored-names.ts'
 import { requireParameter } from '../../query/read-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
-import { refuseFiltered } from '../request/caller-bounds.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { withoutDevice } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
@@ -20,7 +19,6 @@ const BYTES_MAX = 64 * 1_024 * 1_024
  * capture, with its name as `Device` and links that lead to it.
  */
 export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  refuseFiltered(ctx)
   const name = requireParameter(givenParameters(ctx), 'StreamName')
   const device = await captureHolder(name, ctx, parts)
   using leaving = requestSignal(ctx)

@@ -4,7 +4,7 @@ import { type KeptPlan, queryAgain } from '../../fleet/kept-plan.ts'
 import { VisibleFleet } from '../../fleet/visible-fleet.ts'
 import { isLongerThan, outOfBounds } from '../../fleet/within-bounds.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
-import type { RouteContext } from '../route.ts'
+import type { GatewayRoute, RouteContext } from '../route.ts'
 
 /** The parts as the handlers of this caller get them, so that none of them can see a hidden device. */
 export function visibleParts(parts: GatewayParts, caller: Caller | undefined): GatewayParts {
@@ -35,10 +35,10 @@ export function maySee(ctx: RouteContext, parts: GatewayParts, made: Made): bool
   if (caller === undefined) return false
   if (made.user !== caller.name && !seesOthers(ctx)) return false
   const { filters, spanMaxS } = caller.bounds
-  const isFiltered = filters.every((filter) => made.forcedFilters.includes(filter))
+  const hasFilters = filters.every((filter) => made.forcedFilters.includes(filter))
   const isShort =
     spanMaxS === undefined || (made.spanNs !== undefined && !isLongerThan(made.spanNs, spanMaxS))
-  return isFiltered && isShort && seesAll(parts, made.devices)
+  return hasFilters && isShort && seesAll(parts, made.devices)
 }
 
 /** Whether the caller sees what others took. */
@@ -52,8 +52,13 @@ export function seesAll(parts: GatewayParts, devices: readonly string[]): boolea
   return devices.every((device) => parts.fleet.find(device) !== undefined)
 }
 
-/** For what counts packets, or may deliver them, in a way that no filter can be put into. */
-export function refuseFiltered({ state: { caller } }: RouteContext): void {
-  if (caller === undefined || caller.bounds.filters.length === 0) return
-  throw outOfBounds('you may have packets that pass your filter only, and this path knows no filters')
+/** Whether the caller may have packets that pass a filter only: then nothing that counts others may be told. */
+export function isFiltered({ state: { caller } }: RouteContext): boolean {
+  return caller !== undefined && caller.bounds.filters.length > 0
+}
+
+/** Fails with out-of-bounds where the row is not for filtered callers. */
+export function refuseFiltered(ctx: RouteContext, { filtered }: Pick<GatewayRoute, 'filtered'>): void {
+  if (filtered !== 'refused' || !isFiltered(ctx)) return
+  throw outOfBounds('you may have packets that pass your filter only, and this path tells of others too')
 }

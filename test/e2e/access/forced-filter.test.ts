@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
+import { ROUTES } from '../../../src/routes/routes.ts'
 import { type HttpAnswer, httpGet } from '../../support/http-get.ts'
 import { randomMixedPacket } from '../../support/packets/mixed-packets.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
@@ -41,6 +42,18 @@ const FILTERS = [
   'ether[12:2] = 0x8100 or ip',
 ] as const
 
+/** What a row is asked where its path alone is no question. */
+const QUESTIONS: Readonly<Record<string, string>> = {
+  '/v1/estimate': `?${RANGE}`,
+  '/api/v1/pcap/estimate': `?${RANGE}`,
+  '/v1/activity': `?${RANGE}`,
+  '/api/v1/activity': `?${RANGE}`,
+  '/stream/ssize': '?StreamName=east-first',
+  '/stream/stime': '?StreamName=east-first',
+  '/pcap/del': '?StreamName=east-first',
+  '/sysmaster/capture_start': '?StreamName=x',
+}
+
 const random = seededRandom()
 
 describe(`a filter of the bounds (SEED=${random.seed})`, () => {
@@ -53,7 +66,10 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
           randomMixedPacket(random, SMALL_FLEET_START_NS + BigInt(index) * STEP_NS),
         ),
       )
-    const bounded = [{ name: 'dns', role: 'user', filter: FILTER } as const]
+    const bounded = [
+      { name: 'dns', role: 'user', filter: FILTER },
+      { name: 'everything', role: 'admin', filter: FILTER },
+    ] as const
     fleet = await startSmallFleet(bounded, captureOf)
     worker = await startTempWorker(fleet.gateway)
   })
@@ -62,8 +78,9 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     await fleet?.[Symbol.asyncDispose]()
   })
 
-  const ask = (path: string, method = 'GET'): Promise<HttpAnswer> =>
-    httpGet(`${fleet.gateway.url}${path}`, { method, headers: fleet.gateway.basic('dns') })
+  const askAs = (user: string, path: string, method = 'GET'): Promise<HttpAnswer> =>
+    httpGet(`${fleet.gateway.url}${path}`, { method, headers: fleet.gateway.basic(user) })
+  const ask = (path: string, method = 'GET'): Promise<HttpAnswer> => askAs('dns', path, method)
 
   test('holds for whatever is asked of downloads', async (t) => {
     const got: PcapRecord[] = []
@@ -120,25 +137,71 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     assert.equal((await ask(`/api/v1/pcap/timerange?Resume=${id}`)).status, 404)
   })
 
-  for (const path of [
-    '/stream/ssize?StreamName=east-first',
-    '/devices/east/stream/stime?StreamName=east-first',
-    `/api/v1/pcap/timerange?${RANGE}&FilterBPF=udp&FilterBPFDecap=true`,
-  ]) {
-    test(`has nothing told that no filter can be put into: ${path.split('?')[0]}`, async () => {
-      const answer = await ask(path)
-      assert.deepEqual([answer.status, answer.json().code], [403, 'out-of-bounds'])
+  test('cannot look into tunnels', async () => {
+    const answer = await ask(`/api/v1/pcap/timerange?${RANGE}&FilterBPF=udp&FilterBPFDecap=true`)
+    assert.deepEqual([answer.status, answer.json().code], [403, 'out-of-bounds'])
+  })
+
+  test('is told that a question is right, and who would answer it, and no count', async () => {
+    const answer = await ask(`/v1/estimate?${RANGE}`)
+    const { devices, ...sum } = answer.json()
+    assert.deepEqual(sum, { kind: 'timerange', packets: null, bytes: null, exact: false, ignored: [] })
+    assert.deepEqual(
+      (devices as { readonly device: string; readonly packets: null }[]).map(({ device, packets }) => [
+        device,
+        packets,
+      ]),
+      [
+        ['east', null],
+        ['west', null],
+      ],
+    )
+    const wrong = await ask(`/v1/estimate?${RANGE}&FilterBPF=nonsense`)
+    assert.deepEqual([wrong.status, wrong.json().code], [400, 'bad-bpf'])
+  })
+
+  for (const { method, path, scope, filtered: view } of ROUTES) {
+    // These are for anybody, the metrics as long as auth.anonymousMetrics says so.
+    if (scope === 'anyone' || scope === 'metrics') continue
+    const target = path
+      .replace(':device', 'east')
+      .replace('{*path}', 'vendor/counters')
+      .replace(/:id|:name/, '00000000-0000-4000-8000-000000000000')
+    const question = QUESTIONS[path.replace('/devices/:device', '')] ?? ''
+    if (view === 'refused')
+      test(`${method} ${path} is refused, whatever the role`, async () => {
+        const answer = await askAs('everything', target + question, method)
+        assert.deepEqual([answer.status, answer.json().code], [403, 'out-of-bounds'])
+      })
+    // Downloads are compared packet for packet above.
+    if (view === 'refused' || method !== 'GET' || path.includes('/pcap/')) continue
+    test(`${method} ${path} tells no count of packets`, async () => {
+      const { body } = await askAs('everything', target + question)
+      assert.deepEqual(await secretsIn(body), [])
     })
   }
 
-  test('is in the estimate of a device and of the fleet', async () => {
-    for (const path of ['/v1/estimate', '/devices/east/api/v1/pcap/estimate']) {
-      const answer = await ask(`${path}?${RANGE}`)
-      assert.equal(answer.status, 200, path)
-      const { exact, Exact } = answer.json()
-      assert.equal(exact ?? Exact, false, 'without the filter it would be exact')
+  test('negative control: the answers for others have what must not be told', async () => {
+    for (const path of ['/stream/list', '/stream/list?Format=csv', `/v1/estimate?${RANGE}`]) {
+      const { body } = await httpGet(fleet.gateway.url + path, { headers: fleet.gateway.as.full })
+      assert.ok((await secretsIn(body)).length > 0, path)
     }
   })
+
+  /** Numbers in an answer that are counts of packets, whatever they are: of captures, and of the range. */
+  async function secretsIn(answer: Buffer): Promise<readonly string[]> {
+    const headers = fleet.gateway.as.full
+    const list = (await httpGet(`${fleet.gateway.url}/stream/list`, { headers })).json()
+    const captures = list.List as readonly Readonly<Record<string, unknown>>[]
+    const { packets, bytes } = (
+      await httpGet(`${fleet.gateway.url}/v1/estimate?${RANGE}`, { headers })
+    ).json()
+    const counts = captures.flatMap(({ PacketCnt, ByteCnt }) => [PacketCnt, ByteCnt])
+    const secrets = new Set([packets, bytes, ...counts].map(String))
+    return [...answer.toString('latin1').matchAll(/\d+/g)]
+      .map(([text]) => text)
+      .filter((text) => secrets.has(text))
+  }
 })
 
 function randomDownload(): string {

@@ -96,5 +96,6 @@ export function defineReceipt(command: Command): void {
 }
 
 function sumText({ packets, bytes, exact }: Estimate): string {
+  if (packets === null || bytes === null) return 'how much that is, callers with a filter are not told'
   return `${exact ? 'in all' : 'in all, at most'}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`
 }
