@@ -155,10 +155,10 @@ describe('a device that cannot be read', { concurrency: 3 }, () => {
     test(`${when} ends the export where OnMissing is fail`, async () => {
       await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, exports })
       await using _worker = await startTempWorker(world.gateway)
-      const id = await world.ordered(WHOLE_RANGE)
       fail(world)
+      const id = await world.ordered(WHOLE_RANGE)
       const shown = await world.ended(id)
-      assert.equal(shown.state, 'failed')
+      assert.equal(shown.state, 'failed', JSON.stringify(shown))
       assert.match(shown.error?.code ?? '', /^device-/)
       await world.isTidy()
     })
@@ -171,8 +171,8 @@ describe('a device that cannot be read', { concurrency: 3 }, () => {
           async ({ name }) => readPcap(await world.directRange(`${WHOLE_RANGE}&Device=${name}`)).records,
         ),
       )
-      const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial`)
       fail(world)
+      const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial`)
       const shown = await world.ended(id)
       assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
       assert.deepEqual(
