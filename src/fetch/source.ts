@@ -10,6 +10,7 @@ import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
 import { PCAP_HEADER_BYTES, parsePcapHeader } from '../pcap/pcap-header.ts'
 import type { Encoding } from '../query/query-values.ts'
+import { proveFilters, refuseIgnored } from './proved-filters.ts'
 import { SourceBody } from './source-body.ts'
 
 export interface Source extends Disposable {
@@ -69,6 +70,8 @@ export async function openSource(
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, mayPause = false } = step
+    if (step.isForced)
+      await span.within(() => proveFilters(client, step.device, { caller, signal: abort.signal }))
     const stream = await span.within(() =>
       client.openStream(target, { caller, readSize, mayPause, signal: abort.signal }),
     )
@@ -83,12 +86,13 @@ export async function openSource(
 }
 
 async function startReading(
-  { device, after }: DownloadStep,
+  { device, target, after }: DownloadStep,
   stream: DeviceStream,
   isRelayed: boolean,
   onClose: () => void,
 ): Promise<Source> {
   try {
+    refuseIgnored(device, target, stream)
     const { head, first } = after === undefined ? await readFirst(stream) : restAsFile(device, stream, after)
     const encoding = checkHead(device, head)
     const body = new SourceBody(stream, { device, encoding, first, isRelayed })

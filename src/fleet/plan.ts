@@ -8,6 +8,8 @@ export interface DownloadStep {
   readonly device: string
   /** Path and query string on the device. */
   readonly target: string
+  /** Whoever asked may have packets only that pass a filter: the device has to prove first that it filters. */
+  readonly isForced: boolean
   /** How the gateway has the stream compressed that it merges; default: not at all. */
   readonly fetchCompression?: FetchCompression | undefined
   /** The device sends nothing while it has nothing: a quiet stream is no broken one. */
@@ -86,7 +88,7 @@ export function mergeStep(
     maxPackets: undefined,
     timeResolution: 'nsec',
   }
-  return { device, fetchCompression, target: targetOf(asked) }
+  return { device, fetchCompression, target: targetOf(asked), isForced: isForced(query) }
 }
 
 /** The same body of one device from a byte of it on. REQUIRES: it is uncompressed, and does not follow. */
@@ -108,7 +110,7 @@ export function fromTime({ kind, query, steps }: DownloadPlan, beginNs: bigint):
 
 /** One device does all the work itself, compression too. */
 function planRelay(query: DownloadQuery, device: string): DownloadPlan {
-  const step = { device, target: targetOf(query) }
+  const step = { device, target: targetOf(query), isForced: isForced(query) }
   return { kind: 'relay', query, steps: [query.follow ? { ...step, mayPause: true } : step] }
 }
 
@@ -119,6 +121,10 @@ function followedByMany(devices: readonly string[]): CapfleetError {
     `Follow is for one device, Device chooses ${devices.length}; follow each of them by itself`,
     { param: 'Follow' },
   )
+}
+
+function isForced({ forcedFilters = [] }: DownloadQuery): boolean {
+  return forcedFilters.length > 0
 }
 
 function targetOf(query: DownloadQuery): string {

@@ -31,7 +31,7 @@ process.once('SIGTERM', () => process.exit(0))
 
 async function receive(client: DeviceClient): Promise<number> {
   const { signal } = new AbortController()
-  const step = { device: client.device.name, target: TARGET }
+  const step = { device: client.device.name, target: TARGET, isForced: false }
   using source = await openSource(client, step, {
     caller: 'bench',
     signal,

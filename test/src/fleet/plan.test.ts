@@ -19,6 +19,7 @@ test('one device does everything itself, with times in nanoseconds', () => {
   assert.deepEqual(plan.steps, [
     {
       device: 'a',
+      isForced: false,
       target:
         '/api/v1/pcap/timerange?TSBegin=1700000000000000000&TSEnd=1700000001000000000&TSUnit=nanos&FilterBPF=port%2053&Slice=99&Compression=zstd',
     },
