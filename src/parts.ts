@@ -18,6 +18,7 @@ import { FleetEvents } from './fleet/events/fleet-events.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
 import { SharedRoster } from './fleet/roster/shared-roster.ts'
+import { SharedAnswers } from './fleet/shared-answers.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { LiveLimit } from './http/live-limit.ts'
 import { PageFiles } from './http/page-files.ts'
@@ -143,6 +144,8 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     exports: {
       ...exports,
       changes,
+      records: new SharedAnswers(0),
+      followers: new LiveLimit(EXPORT_FOLLOWERS),
       isEnabled: config.exports.enabled,
       perUserMax: config.exports.perUserMax,
       devicesMax: config.exports.devicesMax,
@@ -187,6 +190,9 @@ function keysForRestart(running: GatewayConfig, changed: GatewayConfig): readonl
     (key) => !LIVE_KEYS.has(key) && JSON.stringify(running[key]) !== JSON.stringify(changed[key]),
   )
 }
+
+/** A program may wait for many exports at once, and each costs little. */
+const EXPORT_FOLLOWERS = { clientsMax: 1_024, callerClientsMax: 128 }
 
 function openLive({ events }: GatewayConfig, metrics: Metrics): LiveLimit {
   const live = new LiveLimit(events)

@@ -150,7 +150,7 @@ export const EXPORT_API = {
     parameters: [{}],
     requestHeaders: [LAST_EVENT_ID],
     answers: [{ says: 'Events, until the export has ended.', bodies: { 'text/event-stream': 'text' } }],
-    errors: ['unknown-export', 'scheduler-unavailable', 'draining'],
+    errors: ['unknown-export', 'scheduler-unavailable', 'event-streams-exhausted', 'draining'],
   },
   file: {
     method: 'GET',

@@ -11,9 +11,11 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
 import type { ExportChanges } from '../export/export-changes.ts'
+import type { ExportRecord } from '../export/export-record.ts'
 import type { ExportParts } from '../export/run/export-parts.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { FleetEvents } from '../fleet/events/fleet-events.ts'
+import type { SharedAnswers } from '../fleet/shared-answers.ts'
 import type { FleetView } from '../fleet/visible-fleet.ts'
 import type { LiveLimit } from '../http/live-limit.ts'
 import type { PageFiles } from '../http/page-files.ts'
@@ -55,6 +57,10 @@ export interface GatewayParts {
 export interface ExportHandling
   extends Pick<ExportParts, 'store' | 'schedules' | 'clock' | 'jobs' | 'targets'> {
   readonly changes: ExportChanges
+  /** What followers read, once for all of them. */
+  readonly records: SharedAnswers<ExportRecord | undefined>
+  /** How many may follow exports. */
+  readonly followers: LiveLimit
   /** Whether there is anybody to make them. */
   readonly isEnabled: boolean
   /** Exports of one user that have not ended. */

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
 import { EXPORT_MANIFEST } from '../../../src/contract/export-answers.ts'
 import { EventStream } from '../../support/clients/event-stream.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../../support/exports/export-captures.ts'
@@ -17,6 +18,8 @@ const CAPTURE_BYTES = 5_000_000
 const PART_BYTES = 2_000_000
 const HEADER_BYTES = 24
 const SECOND_NS = 1_000_000_000n
+/** Of one caller. */
+const FOLLOWERS_MAX = 128
 
 /** What is exported, and what a client would download instead. */
 const EQUAL_TO_DOWNLOAD: readonly (readonly [name: string, query: string, path?: string])[] = [
@@ -372,6 +375,47 @@ describe('events of an export', () => {
     assert.equal(await again.next(), undefined)
     using known = await follow({ 'Last-Event-ID': last?.id ?? '' })
     assert.equal(await known.next(), undefined)
+  })
+
+  test('are for so many followers of one caller, and read once for those who wait together', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 100_000 })
+    const id = await world.ordered(WHOLE_RANGE)
+    const headers = world.gateway.as.user
+    const open = () => httpOpen(`${world.gateway.url}/v1/exports/${id}/events`, { headers })
+    using followers = new DisposableStack()
+    const all = await Promise.all(
+      Array.from({ length: FOLLOWERS_MAX }, async () => followers.use(new EventStream(await open()))),
+    )
+    for (const one of all) assert.equal((await one.next())?.data.state, 'queued')
+    const refused = await world.call(`/v1/exports/${id}/events`)
+    assert.deepEqual([refused.status, refused.json().code], [503, 'event-streams-exhausted'])
+    const redis = new Redis(world.redis.url)
+    const readsOf = async () => {
+      const [, calls = '0'] = /cmdstat_hgetall:calls=(\d+)/.exec(await redis.info('commandstats')) ?? []
+      return Number(calls)
+    }
+    try {
+      const before = await readsOf()
+      assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 200)
+      for (const one of all) assert.equal((await one.next())?.data.state, 'cancelled')
+      const reads = (await readsOf()) - before
+      assert.ok(reads < FOLLOWERS_MAX / 2, `${reads} reads for ${FOLLOWERS_MAX} followers`)
+    } finally {
+      redis.disconnect()
+    }
+  })
+
+  test('end for a token that is revoked', async () => {
+    await using world = await ExportWorld.create({ captureBytes: 100_000 })
+    const id = await world.ordered(WHOLE_RANGE)
+    const made = (await world.call('/v1/tokens?Scopes=export:read', { method: 'POST' })).json()
+    const headers = { authorization: `Bearer ${made.token}` }
+    using events = new EventStream(
+      await httpOpen(`${world.gateway.url}/v1/exports/${id}/events`, { headers }),
+    )
+    assert.equal((await events.next())?.data.state, 'queued')
+    assert.equal((await world.call(`/v1/tokens/${made.id}`, { method: 'DELETE' })).status, 200)
+    assert.equal(await events.next(), undefined)
   })
 })
 
