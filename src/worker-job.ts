@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { createLog, type Log } from './base/log.ts'
 import { Metrics } from './base/metrics.ts'
+import { pulseThreadPool } from './base/thread-pool-pulse.ts'
 import { runExport } from './export/run/run-export.ts'
 import { runSpan } from './export/run/run-span.ts'
 import type { IsolatedAnswer, IsolatedRequest } from './export/worker/isolated-job.ts'
@@ -19,6 +20,7 @@ interface Message {
   readonly request: IsolatedRequest
 }
 
+pulseThreadPool()
 const stopping = new AbortController()
 // A terminal and a supervisor may tell the job as well as its worker does.
 for (const signal of ['SIGTERM', 'SIGINT']) {

@@ -1,5 +1,6 @@
 /** The life of a long-running program: signals, the parent's end, a clean exit status. */
 import { CapfleetError } from './error.ts'
+import { pulseThreadPool } from './thread-pool-pulse.ts'
 
 /** One Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
 const SAME_SIGNAL_MS = 1_000
@@ -30,6 +31,7 @@ export async function runProgram(
     if (error.code !== 'EPIPE') process.stderr.write(`capfleet: standard output: ${error.message}\n`)
     process.exit(statusOf(error))
   })
+  using _pulse = pulseThreadPool()
   const stop = new AbortController()
   let stoppedMs: number | undefined
   const onSignal = (): void => {

@@ -1,12 +1,16 @@
 /**
  * Loaded by .ci/test.sh before each test file: Node limits the time of a test, and not that of a file whose
- * tests have ended while something that they opened keeps it alive. Such a file fails here, and says what it has.
+ * tests have ended while something that they opened keeps it alive. Such a file fails here, and says what it has. And no test
+ * hangs on a file operation that glibc forgot.
  */
 import { after } from 'node:test'
+import { pulseThreadPool } from '../../src/base/thread-pool-pulse.ts'
 import { WAIT_LIMIT_MS } from './test-limits.ts'
 
 /** For what the hooks of the file itself still close. */
 const LIMIT_MS = Number(process.env.FILE_LIMIT_MS ?? WAIT_LIMIT_MS)
+
+pulseThreadPool()
 
 after(() => {
   setTimeout(() => {

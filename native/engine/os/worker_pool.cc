@@ -3,10 +3,16 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "os/blocked_signals.h"
 
 namespace capfleet {
+namespace {
+
+constexpr std::chrono::seconds kLongestSleep{1};
+
+}  // namespace
 
 void WorkerPool::Queue::post(Task task, bool isSlow) {
   {
@@ -58,7 +64,8 @@ void WorkerPool::run() {
     auto turn = nextTurn();
     while (turn == turns_.end()) {
       if (isEnding_ && turns_.empty()) return;
-      hasWork_.wait(lock);
+      // Until version 2.41, glibc may lose a wake-up (bug 25847): then it is late, and not lost.
+      hasWork_.wait_for(lock, kLongestSleep);
       turn = nextTurn();
     }
     const QueueState queue = std::move(*turn);
