@@ -58,7 +58,9 @@ export class CaptureCatalogue {
   /** Folder time stamp that the snapshot belongs to; undefined = read again. */
   #stamp: string | undefined
   #journal: JournalPosition | undefined
-  #refreshing: Promise<Snapshot> | undefined
+  /** The look that is under way, and the one after it, for all who have come meanwhile. */
+  #looking: Promise<Snapshot> | undefined
+  #lookingNext: Promise<Snapshot> | undefined
 
   constructor(paths: StorePaths, log: Log) {
     this.#paths = paths
@@ -117,13 +119,28 @@ export class CaptureCatalogue {
 
   async #current(): Promise<Snapshot> {
     try {
-      this.#refreshing ??= this.#look().finally(() => {
-        this.#refreshing = undefined
-      })
-      return await this.#refreshing
+      return await this.#lookNow()
     } catch (cause) {
       throw new CapfleetError('store-unavailable', `the store cannot be read: ${String(cause)}`, { cause })
     }
+  }
+
+  /** Begins after the call: a look that is under way may have missed what whoever asks has just made. */
+  #lookNow(): Promise<Snapshot> {
+    const running = this.#looking
+    if (running === undefined) {
+      this.#looking = this.#look().finally(() => {
+        this.#looking = undefined
+      })
+      return this.#looking
+    }
+    this.#lookingNext ??= running
+      .catch(() => undefined)
+      .then(() => {
+        this.#lookingNext = undefined
+        return this.#lookNow()
+      })
+    return this.#lookingNext
   }
 
   async #look(): Promise<Snapshot> {

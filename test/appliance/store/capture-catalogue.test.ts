@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { renameSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -134,6 +135,24 @@ test('the list continues after a capture that has gone, and after one that runs 
 })
 
 /** Captures come and go, end, and have equal starts, while somebody pages. */
+test('what was there before somebody asks is seen, also while others look', async () => {
+  await using folder = await tempFolder()
+  const { captures } = storePaths(folder.path)
+  await mkdir(captures, { recursive: true })
+  const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
+  for (let i = 0; i < 60; i++) {
+    const name = `c${i}`
+    await putCapture(folder.path, captureRecord(name, { startNs: 1n }))
+    await rename(join(captures, name), join(captures, `.${name}`))
+    const early = catalogue.list()
+    // Somewhere in the middle of that look.
+    for (let turn = 0; turn < i % 12; turn++) await new Promise(setImmediate)
+    renameSync(join(captures, `.${name}`), join(captures, name))
+    assert.ok(names(await catalogue.list()).includes(name), `round ${i}`)
+    await early
+  }
+})
+
 test(`paging ends, and shows once what is there all the time (SEED=${random.seed})`, async () => {
   for (let round = 0; round < 20; round++) {
     await using folder = await tempFolder()
