@@ -6,7 +6,7 @@ import { type DeviceIdentity, identityOf } from '../fleet/health/device-identity
 import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 import { type PlanFacts, planFacts } from '../fleet/plan-facts.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
+import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import type { ExportOptions } from '../query/export-options.ts'
 import { formatGatewayOptions } from '../query/format-download-query.ts'
 import type { GatewayOptions } from '../query/gateway-options.ts'
@@ -100,7 +100,7 @@ export function orderFacts(order: ExportOrder): PlanFacts {
   return planFacts(orderedQuery(order), order.plan.devices)
 }
 
-export function orderedQuery({ plan }: ExportOrder): DownloadQuery {
+export function orderedQuery({ plan }: ExportOrder): BoundedQuery {
   return queryAgain(plan)
 }
 
@@ -108,14 +108,14 @@ export function orderedQuery({ plan }: ExportOrder): DownloadQuery {
  * Whether the packets of a time range are those of its parts, one behind the other. Not where a limit, the time of a
  * switch, duplicates or offsets of clocks reach over the border of parts.
  */
-export function isDivisible(order: ExportOrder, query: DownloadQuery): boolean {
+export function isDivisible(order: ExportOrder, query: BoundedQuery): boolean {
   const { kind, timeSource, timeSourceWord, localTimes, maxBytes, maxPackets, tsMaxNs, capturesMax } = query
   const isLimited = [maxBytes, maxPackets, tsMaxNs, capturesMax].some((limit) => limit !== undefined)
   const isPlainTime = timeSource === 'nic' && timeSourceWord === undefined && localTimes === undefined
   return kind !== 'single' && isPlainTime && !isLimited && order.dedupNs === null && !order.align
 }
 
-function refuseImpossible(query: DownloadQuery, { partTimeNs, partBytes }: ExportOptions): void {
+function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: ExportOptions): void {
   if (query.follow) throw badParameter('Follow', 'is for a download that somebody watches; leave it out')
   if (partTimeNs !== undefined && partBytes !== undefined)
     throw badParameter('PartBytes', 'and PartTime both cut the export into files; give one of them')

@@ -1,7 +1,7 @@
 /** The time of an export in the pieces that become files, and each piece in the windows that are fetched at once. */
 
+import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { downloadFileName } from '../query/download-file-name.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import type { Checkpoint, ExportWindow } from './export-record.ts'
 
@@ -14,7 +14,7 @@ export function pieceCount(order: ExportOrder): number {
 }
 
 /** What a direct download of the piece would ask. */
-export function pieceQuery(order: ExportOrder, piece: number): DownloadQuery {
+export function pieceQuery(order: ExportOrder, piece: number): BoundedQuery {
   const query = orderedQuery(order)
   if (order.partTimeNs === null) return query
   const partNs = BigInt(order.partTimeNs)

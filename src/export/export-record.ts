@@ -212,7 +212,7 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
   const live = [...record.fetching.values()].reduce((sum, bytes) => sum + bytes, 0)
   const fetched = Number(checkpoint?.fetchedBytes ?? 0) + live
   // Devices count packets whatever a filter says, and windows are cut by what they count.
-  const isFiltered = (record.order.plan.forcedFilters ?? []).length > 0
+  const isFiltered = record.order.plan.forcedFilters.length > 0
   const estimated = isFiltered ? null : (checkpoint?.estimatedBytes ?? null)
   const written = (checkpoint?.files ?? []).reduce((sum, { bytes }) => sum + BigInt(bytes), 0n)
   const ratio = ratioOf(record, fetched, estimated)

@@ -5,10 +5,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
+import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
 import { type ChunkStream, type DeliveredRecords, PcapInput } from '../pcap/pcap-input.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, readClaims, readEnd } from './device-claims.ts'
 import type { ReopenStep } from './leased-streams.ts'
@@ -25,7 +25,7 @@ export interface RetryTimings {
 
 export interface MergedDeviceOptions {
   readonly step: DownloadStep
-  readonly query: DownloadQuery
+  readonly query: BoundedQuery
   readonly reopen: ReopenStep
   readonly signal: AbortSignal
   /** Subtracted from its timestamps. */

@@ -1,9 +1,9 @@
 /** What a device says that a download would deliver, from its index alone. */
 import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
 import type { FleetMember } from './fleet.ts'
+import type { BoundedQuery } from './within-bounds.ts'
 
 export interface DeviceEstimate {
   readonly packets: bigint
@@ -20,7 +20,7 @@ export interface DeviceEstimate {
 /** Takes no stream. Fails as DeviceClient.getJson does. */
 export async function estimateDevice(
   { device, client, breaker }: FleetMember,
-  query: DownloadQuery,
+  query: BoundedQuery,
   { caller, signal }: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<DeviceEstimate> {
   const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`

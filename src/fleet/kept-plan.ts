@@ -1,9 +1,10 @@
 /** A plan as text, for whoever makes the same download again later: a receipt, or an export. */
-import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
+import type { DownloadKind } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
 import { parseDownloadQuery } from '../query/parse-download-query.ts'
 import { parseQueryString } from '../query/parse-query-string.ts'
 import type { DownloadPlan } from './plan.ts'
+import { type BoundedQuery, withFilters } from './within-bounds.ts'
 
 /** Plain JSON. */
 export interface KeptPlan {
@@ -11,8 +12,8 @@ export interface KeptPlan {
   /** formatDownloadQuery of what was asked: times are absolute. */
   readonly query: string
   readonly capturesMax: number | null
-  /** As DownloadQuery has them; they are not in the query. Default: none. */
-  readonly forcedFilters?: readonly string[]
+  /** As DownloadQuery has them; they are not in the query. */
+  readonly forcedFilters: readonly string[]
   /** In the order of the plan. */
   readonly devices: readonly string[]
 }
@@ -23,13 +24,13 @@ export function keepPlan({ query, steps }: DownloadPlan): KeptPlan {
     query: formatDownloadQuery({ ...query, forcedFilters: [] }),
     capturesMax: query.capturesMax ?? null,
     devices: steps.map((step) => step.device),
-    ...(query.forcedFilters === undefined ? {} : { forcedFilters: query.forcedFilters }),
+    forcedFilters: query.forcedFilters,
   }
 }
 
 /** The same query with absolute times. */
-export function queryAgain({ kind, query, capturesMax, forcedFilters }: KeptPlan): DownloadQuery {
+export function queryAgain({ kind, query, capturesMax, forcedFilters }: KeptPlan): BoundedQuery {
   const parsed = parseDownloadQuery(kind, parseQueryString(query), { zone: undefined, nowNs: 0n })
   const again = { ...parsed, timeUnit: undefined, capturesMax: capturesMax ?? undefined }
-  return forcedFilters === undefined ? again : { ...again, forcedFilters }
+  return withFilters(again, forcedFilters)
 }

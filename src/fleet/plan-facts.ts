@@ -1,27 +1,27 @@
 /** What a download or an export takes, as facts for the audit: from the parsed plan, never from the caller's text. */
 
 import { DOWNLOAD_PARAMETERS } from '../query/download-parameters.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
+import type { BoundedQuery } from './within-bounds.ts'
 
 /** Members of a line of the audit. What is undefined is left out. */
 export interface PlanFacts {
   readonly devices: readonly string[]
-  readonly kind: DownloadQuery['kind']
+  readonly kind: BoundedQuery['kind']
   /** The capture as it was asked for. */
   readonly capture: string | undefined
   /** Epoch nanoseconds, half-open. */
   readonly beginNs: bigint | undefined
   readonly endNs: bigint | undefined
   /** Local times that the device reads in its own zone. */
-  readonly localTimes: DownloadQuery['localTimes']
+  readonly localTimes: BoundedQuery['localTimes']
   /** The caller's own filters, by parameter. */
   readonly filters: Readonly<Record<string, string>> | undefined
   /** The filters of the caller's bounds. */
   readonly forcedFilters: readonly string[] | undefined
 }
 
-export function planFacts(query: DownloadQuery, devices: readonly string[]): PlanFacts {
-  const { kind, captureName, beginNs, endNs, localTimes, forcedFilters = [] } = query
+export function planFacts(query: BoundedQuery, devices: readonly string[]): PlanFacts {
+  const { kind, captureName, beginNs, endNs, localTimes, forcedFilters } = query
   const range = kind === 'single' ? { beginNs: undefined, endNs: undefined } : { beginNs, endNs }
   const filters = ownFilters(query)
   return {
@@ -35,7 +35,7 @@ export function planFacts(query: DownloadQuery, devices: readonly string[]): Pla
   }
 }
 
-function ownFilters({ filterBpf, filterDecap, frameFilter, filterRegex }: DownloadQuery) {
+function ownFilters({ filterBpf, filterDecap, frameFilter, filterRegex }: BoundedQuery) {
   const { frameFilter: frameRow } = DOWNLOAD_PARAMETERS
   return {
     ...(filterBpf === undefined ? {} : { [DOWNLOAD_PARAMETERS.filterBpf.name]: filterBpf }),

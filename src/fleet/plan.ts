@@ -1,7 +1,7 @@
 import { CapfleetError } from '../base/error.ts'
 import type { FetchCompression } from '../device/device.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
+import type { BoundedQuery } from './within-bounds.ts'
 
 /** What one device is asked for. */
 export interface DownloadStep {
@@ -33,7 +33,7 @@ export interface DownloadPlan {
   readonly kind: 'relay' | 'merge'
   /** One step for each device, in the order that decides between packets of equal time. */
   readonly steps: readonly DownloadStep[]
-  readonly query: DownloadQuery
+  readonly query: BoundedQuery
 }
 
 /**
@@ -41,7 +41,7 @@ export interface DownloadPlan {
  * Fails with bad-parameter when there are more than `devicesMax`.
  */
 export function planDownload(
-  query: DownloadQuery,
+  query: BoundedQuery,
   devices: readonly string[],
   devicesMax: number,
 ): DownloadPlan {
@@ -78,10 +78,10 @@ export function compressFetches(
  */
 export function mergeStep(
   { device, fetchCompression = 'none' }: Pick<DownloadStep, 'device' | 'fetchCompression'>,
-  query: DownloadQuery,
+  query: BoundedQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
-  const asked: DownloadQuery = {
+  const asked: BoundedQuery = {
     ...query,
     compression,
     maxBytes: undefined,
@@ -98,7 +98,7 @@ export function fromBytes({ kind, query, steps }: DownloadPlan, after: AfterByte
 }
 
 /** What a device of a merge is asked for from a byte of its body on. */
-export function mergeStepFromBytes(device: string, query: DownloadQuery, after: AfterBytes): DownloadStep {
+export function mergeStepFromBytes(device: string, query: BoundedQuery, after: AfterBytes): DownloadStep {
   return { ...mergeStep({ device }, { ...query, afterBytes: BigInt(after.bytes) }), after }
 }
 
@@ -109,7 +109,7 @@ export function fromTime({ kind, query, steps }: DownloadPlan, beginNs: bigint):
 }
 
 /** One device does all the work itself, compression too. */
-function planRelay(query: DownloadQuery, device: string): DownloadPlan {
+function planRelay(query: BoundedQuery, device: string): DownloadPlan {
   const step = { device, target: targetOf(query), isForced: isForced(query) }
   return { kind: 'relay', query, steps: [query.follow ? { ...step, mayPause: true } : step] }
 }
@@ -123,11 +123,11 @@ function followedByMany(devices: readonly string[]): CapfleetError {
   )
 }
 
-function isForced({ forcedFilters = [] }: DownloadQuery): boolean {
+function isForced({ forcedFilters }: BoundedQuery): boolean {
   return forcedFilters.length > 0
 }
 
-function targetOf(query: DownloadQuery): string {
+function targetOf(query: BoundedQuery): string {
   // Only below /pcap/ does a device refuse a range of too many captures.
   const folder = query.capturesMax === undefined ? '/api/v1/pcap' : '/pcap'
   return `${folder}/${query.kind}?${formatDownloadQuery(query)}`

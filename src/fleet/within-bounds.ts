@@ -4,10 +4,20 @@ import { CapfleetError } from '../base/error.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { isEnclosed } from '../query/joined-filter.ts'
 
+declare const BOUNDED: unique symbol
+
+/**
+ * A query within its caller's bounds. What plans, counts, keeps or puts a question to a device takes no other, and only the
+ * functions of this file make one: a path that forgets the bounds does not compile.
+ */
+export interface BoundedQuery extends DownloadQuery {
+  readonly [BOUNDED]: true
+}
+
 /** The query with the caller's filters; fails with bad-bpf or out-of-bounds. */
-export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds): DownloadQuery {
+export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds): BoundedQuery {
   if (spanMaxS !== undefined) refuseLongSpan(query, spanMaxS)
-  if (filters.length === 0) return query
+  if (filters.length === 0) return query as BoundedQuery
   const { filterBpf, filterDecap } = query
   if (filterDecap)
     throw outOfBounds(
@@ -16,7 +26,12 @@ export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds
     )
   if (filterBpf !== undefined && !isEnclosed(filterBpf))
     throw new CapfleetError('bad-bpf', 'FilterBPF has parentheses that do not match', { param: 'FilterBPF' })
-  return { ...query, forcedFilters: filters }
+  return withFilters(query, filters)
+}
+
+/** A query that was within its caller's bounds when it was kept, with the filters that were kept beside it. */
+export function withFilters(query: DownloadQuery, forcedFilters: readonly string[]): BoundedQuery {
+  return { ...query, forcedFilters } as BoundedQuery
 }
 
 const NS_PER_S = 1_000_000_000n

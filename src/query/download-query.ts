@@ -28,7 +28,7 @@ export interface DownloadQuery extends OwnFields {
   /** TSMode as it was written, where it is for the device to say what it means; timeSource is then no more than a guess. */
   readonly timeSourceWord?: string
   /** BPF filters that the caller's packets must pass beside their own; each stays within parentheses around it. */
-  readonly forcedFilters?: readonly string[]
+  readonly forcedFilters: readonly string[]
   /** How many captures the range may reach into: 2 on the legacy /pcap/timerange, else unlimited. */
   readonly capturesMax: number | undefined
   /** Unknown parameters, for the Capfleet-Ignored header (empty with Strict=1: they are an error). */

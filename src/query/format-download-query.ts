@@ -10,7 +10,7 @@ import type { ParameterRows } from './query-parameters.ts'
  * `capturesMax` is said by the path (/pcap/ instead of /api/v1/pcap/).
  */
 export function formatDownloadQuery(query: DownloadQuery): string {
-  const { timeSourceWord, forcedFilters = [], filterBpf } = query
+  const { timeSourceWord, forcedFilters, filterBpf } = query
   const filtered = { ...query, filterBpf: joinFilters(forcedFilters, filterBpf) }
   const pairs = [
     ...formatRows(FIRST_ROWS, query),

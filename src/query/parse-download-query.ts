@@ -60,6 +60,7 @@ export function parseDownloadQuery(
     kind,
     ...range,
     capturesMax: undefined,
+    forcedFilters: [],
     ...values,
     ...(timeSourceWord === undefined ? {} : { timeSourceWord }),
     frameFilter: [...frameFilter, ...portCondition(filterPort)],

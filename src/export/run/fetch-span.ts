@@ -7,7 +7,7 @@ import { copyFile, unlink } from 'node:fs/promises'
 import { CapfleetError } from '../../base/error.ts'
 import { FetchedDownload, type FetchParts } from '../../fetch/fetch-download.ts'
 import { compressFetches, type DownloadPlan, mergeStep, planDownload } from '../../fleet/plan.ts'
-import type { DownloadQuery } from '../../query/download-query.ts'
+import type { BoundedQuery } from '../../fleet/within-bounds.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { pieceQuery } from '../export-pieces.ts'
 import type { ExportWindow, Hole } from '../export-record.ts'
@@ -48,7 +48,7 @@ export async function fetchSpan(parts: FetchParts, request: SpanRequest): Promis
 /** The part of the ordered download that one device is asked for, uncompressed; the rest is done when spans are joined. */
 export function spanPlan(
   order: ExportOrder,
-  query: DownloadQuery,
+  query: BoundedQuery,
   { device, isFill = false }: { readonly device: string; readonly isFill?: boolean | undefined },
 ): DownloadPlan {
   // The times of files that are filled have the resolution that was ordered.
@@ -58,7 +58,7 @@ export function spanPlan(
 }
 
 /** The query of a window of the order. */
-export function windowQuery(order: ExportOrder, window: ExportWindow): DownloadQuery {
+export function windowQuery(order: ExportOrder, window: ExportWindow): BoundedQuery {
   const query = pieceQuery(order, window.piece)
   if (window.isWholePiece) return query
   return { ...query, beginNs: BigInt(window.beginNs), endNs: BigInt(window.endNs) }
@@ -149,7 +149,7 @@ function compressedOnTheWay(plan: DownloadPlan, { fleet }: FetchParts): Download
 }
 
 /** What the device says that its store has no longer. */
-function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: DownloadQuery): readonly Hole[] {
+function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
   const before = body.facts.claims.agedOutBeforeNs
   if (before === undefined || before <= beginNs) return []
   const toNs = before < endNs ? before : endNs
@@ -158,7 +158,7 @@ function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: DownloadQue
 }
 
 /** What the device left out because it is damaged. Where in the range that is, the device does not say. */
-function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: DownloadQuery): readonly Hole[] {
+function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
   const { corruptBlocks = 0n } = body.result()
   if (corruptBlocks === 0n) return []
   const detail = `the device left out ${corruptBlocks} damaged blocks of this time; all else of it is there`

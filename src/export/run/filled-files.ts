@@ -1,7 +1,8 @@
 /** Makes new files of an export whose holes are filled: its kept records are merged with what came, window by window. */
+
+import type { BoundedQuery } from '../../fleet/within-bounds.ts'
 import type { MergedInput } from '../../pcap/merge.ts'
 import { PcapInput } from '../../pcap/pcap-input.ts'
-import type { DownloadQuery } from '../../query/download-query.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { pieceCount, resultName } from '../export-pieces.ts'
 import type { Checkpoint, ExportWindow, FillBase, KeptPlace } from '../export-record.ts'
@@ -14,7 +15,7 @@ import { targetOf } from './publish-export.ts'
 
 export interface JoinedWindow {
   readonly window: ExportWindow
-  readonly query: DownloadQuery
+  readonly query: BoundedQuery
   /** In the order of the devices; those that have nothing are left out. */
   readonly spans: readonly Span[]
   readonly result: ResultFiles

@@ -8,9 +8,9 @@ import { callerLabel } from '../../device/device-request.ts'
 import type { FetchParts } from '../../fetch/fetch-download.ts'
 import { FetchedDownload } from '../../fetch/fetch-download.ts'
 import { estimateDevice } from '../../fleet/device-estimate.ts'
+import type { BoundedQuery } from '../../fleet/within-bounds.ts'
 import { commonHeader } from '../../pcap/common-header.ts'
 import { PCAP_HEADER_BYTES, type PcapHeader, parsePcapHeader } from '../../pcap/pcap-header.ts'
-import type { DownloadQuery } from '../../query/download-query.ts'
 import { type ExportOrder, isDivisible } from '../export-order.ts'
 import type { Measured } from '../export-record.ts'
 import { spanPlan } from './fetch-span.ts'
@@ -18,7 +18,7 @@ import { spanPlan } from './fetch-span.ts'
 export interface Measuring {
   readonly order: ExportOrder
   /** What is asked of the devices in this piece. */
-  readonly query: DownloadQuery
+  readonly query: BoundedQuery
   /** The devices that are read. */
   readonly devices: readonly string[]
   /** What a span should have at most. */
@@ -149,7 +149,7 @@ function openAt(
   parts: FetchParts,
   { order, id, waitMs, signal, filled }: Measuring,
   device: string,
-  query: DownloadQuery,
+  query: BoundedQuery,
 ): Promise<FetchedDownload> {
   const ending = new AbortController()
   const limit = AbortSignal.any([signal, ending.signal])

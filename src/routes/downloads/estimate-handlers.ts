@@ -6,7 +6,7 @@ import { givenParameters } from '../../contract/request-parameters.ts'
 import { callerLabel } from '../../device/device-request.ts'
 import { type DeviceEstimate, estimateDevice } from '../../fleet/device-estimate.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import type { DownloadQuery } from '../../query/download-query.ts'
+import type { BoundedQuery } from '../../fleet/within-bounds.ts'
 import { ignoredNames } from '../../query/ignored-names.ts'
 import { estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
@@ -50,7 +50,7 @@ export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Pro
 
 async function estimate(
   member: FleetMember,
-  query: DownloadQuery,
+  query: BoundedQuery,
   asking: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<Estimated> {
   const { name: device } = member.device

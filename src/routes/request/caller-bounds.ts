@@ -23,7 +23,7 @@ export interface Made {
 
 /** What was made by a plan. */
 export function madeOf(user: string, plan: KeptPlan): Made {
-  const { devices, forcedFilters = [] } = plan
+  const { devices, forcedFilters } = plan
   const { kind, beginNs, endNs, localTimes } = queryAgain(plan)
   const spanNs = kind === 'single' || localTimes !== undefined ? undefined : endNs - beginNs
   return { user, devices, forcedFilters, spanNs }

@@ -1,6 +1,6 @@
 import { UNBOUNDED } from '../../base/caller.ts'
 import { givenParameters } from '../../contract/request-parameters.ts'
-import { withinBounds } from '../../fleet/within-bounds.ts'
+import { type BoundedQuery, withinBounds } from '../../fleet/within-bounds.ts'
 import type { DownloadKind, DownloadQuery } from '../../query/download-query.ts'
 import type { ParseContext } from '../../query/parse-download-query.ts'
 import type { GivenParameters } from '../../query/read-parameters.ts'
@@ -27,7 +27,7 @@ export function parseRequestQuery(
   ctx: RouteContext,
   parts: GatewayParts,
   { kind, parse, at, table }: RequestedDownload,
-): DownloadQuery {
+): BoundedQuery {
   const { timeZone, tsModeAliases } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
   const words = at === 'fleet' ? { zone: timeZone, timeSourceAliases: tsModeAliases } : { zone: undefined }

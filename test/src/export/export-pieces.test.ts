@@ -22,7 +22,7 @@ function orderOf(
     id: '00000000-0000-4000-8000-000000000000',
     user: 'ann',
     createdMs: 0,
-    plan: { kind, query, capturesMax: null, devices: ['east', 'west'] },
+    plan: { kind, query, capturesMax: null, forcedFilters: [], devices: ['east', 'west'] },
     dedupNs: null,
     align: false,
     partTimeNs: null,

@@ -21,6 +21,7 @@ function orderBy(user: string, more: Partial<ExportOrder> = {}): ExportOrder {
       kind: 'timerange',
       query: 'TSBegin=1&TSEnd=2&TSUnit=nanos',
       capturesMax: null,
+      forcedFilters: [],
       devices: ['east'],
     },
     dedupNs: null,

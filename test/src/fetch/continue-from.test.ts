@@ -1,9 +1,11 @@
 // What may end as the rest of a merge that was asked for again from a time on.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import type { Body, DeviceResult } from '../../../src/fetch/body.ts'
 import { Rest, restOfBody } from '../../../src/fetch/continue-from.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
+import { withinBounds } from '../../../src/fleet/within-bounds.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 
@@ -20,7 +22,7 @@ async function restOf(
   options: { devices: string[]; startBytes: number },
 ) {
   const { devices, startBytes } = options
-  const plan = planDownload(QUERY, devices, 10)
+  const plan = planDownload(withinBounds(QUERY, UNBOUNDED), devices, 10)
   const again = Buffer.from(Array.from({ length: 500 }, (_, index) => index % 256))
   async function* chunks() {
     yield again

@@ -1,12 +1,14 @@
 // When the scheduler is told that all streams under a lease have begun: before, none vouches for a reader.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceClient } from '../../../src/device/device-client.ts'
 import { LeasedStreams, type StreamParts, type StreamRequest } from '../../../src/fetch/leased-streams.ts'
 import type { DownloadStep } from '../../../src/fleet/plan.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
+import { withinBounds } from '../../../src/fleet/within-bounds.ts'
 import type { Lease } from '../../../src/lease/lease.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/query/parse-query-string.ts'
@@ -41,7 +43,7 @@ test('streams that are opened one by one are told of when the last one has begun
     }),
   }
   const leases = { acquire: async () => lease }
-  const plan = planDownload(QUERY, ['d0', 'd1'], 10)
+  const plan = planDownload(withinBounds(QUERY, UNBOUNDED), ['d0', 'd1'], 10)
   const request = { waitMs: 1_000, signal: NEVER, onWaited: () => undefined }
   const streams = await LeasedStreams.acquire(
     plan,

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { continueFrom, restOfBody } from '../../../src/fetch/continue-from.ts'
 import { type MergeOptions, type MergeRequest, mergedBody, OUTPUTS } from '../../../src/fetch/merged-body.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
+import { withinBounds } from '../../../src/fleet/within-bounds.ts'
 import { PcapMerge } from '../../../src/pcap/merge.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
@@ -384,7 +386,7 @@ function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): M
   const raw = `TSBegin=${START_NS}&TSEnd=${END_NS}&TSUnit=nanos&${parameters}`
   const query = parseDownloadQuery('timerange', parseQueryString(raw), { zone: 'UTC', nowNs: END_NS })
   const plan = planDownload(
-    query,
+    withinBounds(query, UNBOUNDED),
     all.map(({ name }) => name),
     64,
   )

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import { continueFrom, Rest } from '../../../src/fetch/continue-from.ts'
 import { firstTimeStep, type Position, PositionLog } from '../../../src/fetch/position.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
+import { withinBounds } from '../../../src/fleet/within-bounds.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { fleetPcap } from '../../support/devices/fake-fleet.ts'
@@ -112,7 +114,9 @@ test('one device is asked by bytes, several by time, from the last place before 
   const positions = [position(24, '2'), position(500, null), position(900, '5')]
   const places = { header: HEADER.toString('hex'), positions, last: position(990, null), wholeBytes: '990' }
   const targets = (devices: readonly string[], bytes: number) =>
-    continueFrom(planDownload(query, devices, 9), { bytes, places }).plan.steps.map(({ target }) => target)
+    continueFrom(planDownload(withinBounds(query, UNBOUNDED), devices, 9), { bytes, places }).plan.steps.map(
+      ({ target }) => target,
+    )
   assert.match(targets(['d0'], 899)[0] ?? '', /TSBegin=1&.*&After=500$/)
   assert.match(targets(['d0'], 900)[0] ?? '', /TSBegin=1&.*&After=900$/)
   assert.doesNotMatch(targets(['d0'], 23)[0] ?? '', /After/)

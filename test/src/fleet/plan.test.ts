@@ -1,16 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { compressFetches, planDownload } from '../../../src/fleet/plan.ts'
+import { withinBounds } from '../../../src/fleet/within-bounds.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 
 const CONTEXT = { zone: 'UTC', nowNs: 0n }
 const timerange = (more: string) =>
-  parseDownloadQuery(
-    'timerange',
-    parseQueryString(`TSBegin=20231114_221320&TSEnd=20231114_221321&TSUnit=YYYYMMDD_HHMMSS&${more}`),
-    CONTEXT,
+  withinBounds(
+    parseDownloadQuery(
+      'timerange',
+      parseQueryString(`TSBegin=20231114_221320&TSEnd=20231114_221321&TSUnit=YYYYMMDD_HHMMSS&${more}`),
+      CONTEXT,
+    ),
+    UNBOUNDED,
   )
 
 test('one device does everything itself, with times in nanoseconds', () => {

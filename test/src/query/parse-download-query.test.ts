@@ -23,6 +23,7 @@ test('a bare single is everything, uncompressed, in nanoseconds', () => {
     endNs: 2n ** 32n * 1_000_000_000n,
     timeUnit: undefined,
     capturesMax: undefined,
+    forcedFilters: [],
     filterBpf: undefined,
     filterDecap: false,
     frameFilter: [],
@@ -56,6 +57,7 @@ test('a time range with every parameter', () => {
     endNs: BigInt(Date.UTC(2026, 10, 20, 10)) * 1_000_000n,
     timeUnit: 'YYYYMMDD_HHMMSS',
     capturesMax: undefined,
+    forcedFilters: [],
     filterBpf: 'tcp port 443',
     filterDecap: true,
     frameFilter: [
@@ -434,6 +436,7 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
       ...range,
       captureName: query.kind === 'timerange' ? undefined : query.captureName,
       timeUnit: query.kind === 'timerange' ? 'nanos' : undefined,
+      forcedFilters: [],
       capturesMax: undefined,
       waitS: undefined,
       ignored: [],

@@ -5,7 +5,13 @@ export function storedOrder(told: Pick<ExportOrder, 'id' | 'target'> & Partial<E
   return {
     user: 'ann',
     createdMs: 1,
-    plan: { kind: 'timerange', query: 'TSBegin=1&TSEnd=2&TSUnit=nanos', capturesMax: null, devices: ['d0'] },
+    plan: {
+      kind: 'timerange',
+      query: 'TSBegin=1&TSEnd=2&TSUnit=nanos',
+      capturesMax: null,
+      forcedFilters: [],
+      devices: ['d0'],
+    },
     dedupNs: null,
     align: false,
     partTimeNs: null,

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { UNBOUNDED } from '../../../src/base/caller.ts'
 import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { DeviceClient } from '../../../src/device/device-client.ts'
@@ -12,6 +13,7 @@ import type { ReopenStep } from '../../../src/fetch/leased-streams.ts'
 import { RelayedBody } from '../../../src/fetch/relayed-body.ts'
 import { openSource } from '../../../src/fetch/source.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
+import { withinBounds } from '../../../src/fleet/within-bounds.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { endTrailers } from '../../../src/serve/download-trailers.ts'
@@ -58,7 +60,7 @@ const QUERY = parseDownloadQuery('timerange', parseQueryString('TSBegin=0&TSEnd=
   zone: 'UTC',
   nowNs: 0n,
 })
-const PLAN = planDownload(QUERY, ['d0'], 1)
+const PLAN = planDownload(withinBounds(QUERY, UNBOUNDED), ['d0'], 1)
 
 export async function startRelayFront(
   deviceUrl: string,

@@ -29,6 +29,7 @@ function made(lacks: readonly number[], partNs: number | null) {
       kind: 'timerange',
       query: `TSBegin=0&TSEnd=${LENGTH}&TSUnit=nanos`,
       capturesMax: null,
+      forcedFilters: [],
       devices: DEVICES,
     },
     partTimeNs: partNs === null ? null : String(partNs),
