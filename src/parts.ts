@@ -11,7 +11,7 @@ import { productVersion } from './base/product-version.ts'
 import { isInsecure } from './base/setting-schemas.ts'
 import { SpanExporter } from './base/span-exporter.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
-import { ExportChanges } from './export/export-changes.ts'
+import { ExportChanges, RECORD_KEPT_MS } from './export/export-changes.ts'
 import { publishExports } from './export/run/export-metrics.ts'
 import { CallLimits } from './fleet/call-limits.ts'
 import { FleetEvents } from './fleet/events/fleet-events.ts'
@@ -144,7 +144,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     exports: {
       ...exports,
       changes,
-      records: new SharedAnswers(0),
+      records: new SharedAnswers(RECORD_KEPT_MS),
       followers: new LiveLimit(EXPORT_FOLLOWERS),
       isEnabled: config.exports.enabled,
       perUserMax: config.exports.perUserMax,

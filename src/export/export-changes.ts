@@ -10,6 +10,9 @@ export interface ExportChangesOptions {
   readonly log: Log
 }
 
+/** How long what was read after a change is good for followers who come to it a little later. */
+export const RECORD_KEPT_MS = 5_000
+
 export class ExportChanges implements AsyncDisposable {
   readonly #options: ExportChangesOptions
   readonly #listeners = new Map<string, Set<() => void>>()

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Bell } from '../../base/bell.ts'
 import { takeNoParameters } from '../../contract/request-parameters.ts'
+import { RECORD_KEPT_MS } from '../../export/export-changes.ts'
 import { ENDED_STATES, type ExportRecord, shownExport } from '../../export/export-record.ts'
 import { answerLive } from '../../http/live-answer.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
@@ -40,7 +41,11 @@ async function* exportTexts(
 ): AsyncGenerator<string> {
   using bell = new Bell()
   signal.addEventListener('abort', bell.ring, { once: true })
-  using _following = parts.exports.changes.follow(first.order.id, bell.ring)
+  let changedMs = performance.now()
+  using _following = parts.exports.changes.follow(first.order.id, () => {
+    changedMs = performance.now()
+    bell.ring()
+  })
   const isSilent = bell.every(SILENCE_MAX_MS)
   let told = seen
   for (let record: ExportRecord | undefined = first; record !== undefined; ) {
@@ -51,18 +56,19 @@ async function* exportTexts(
     await delay(EVENT_EVERY_MS, undefined, { signal }).catch(() => undefined)
     await bell.wait()
     if (signal.aborted) return
-    record = await find(parts, first.order.id, signal)
+    record = await find(parts, first.order.id, { sinceMs: changedMs, signal })
   }
 }
 
-/** Read once for all who were woken together. While Redis is away nothing is told. */
+/** As it was at `sinceMs` or later, read once for all who ask. While Redis is away nothing is told. */
 async function find(
   { exports, log }: GatewayParts,
   id: string,
-  signal: AbortSignal,
+  { sinceMs, signal }: { readonly sinceMs: number; readonly signal: AbortSignal },
 ): Promise<ExportRecord | undefined> {
   try {
-    return await exports.records.get(id, { maxAgeMs: 0, signal }, () => exports.store.find(id))
+    const maxAgeMs = Math.min(performance.now() - sinceMs, RECORD_KEPT_MS)
+    return await exports.records.get(id, { maxAgeMs, signal }, () => exports.store.find(id))
   } catch (error) {
     if (!signal.aborted) log.warn('export.follow-failed', { message: (error as Error).message })
     return undefined

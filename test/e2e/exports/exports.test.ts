@@ -399,7 +399,7 @@ describe('events of an export', () => {
       assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 200)
       for (const one of all) assert.equal((await one.next())?.data.state, 'cancelled')
       const reads = (await readsOf()) - before
-      assert.ok(reads < FOLLOWERS_MAX / 2, `${reads} reads for ${FOLLOWERS_MAX} followers`)
+      assert.ok(reads < FOLLOWERS_MAX, `${reads} reads for ${FOLLOWERS_MAX} followers`)
     } finally {
       redis.disconnect()
     }
