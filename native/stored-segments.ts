@@ -86,7 +86,7 @@ export function measureFinishedSegment(segment: string): Promise<SegmentExtent> 
 
 /**
  * Segments in which downloads of this process met damage that neither their index nor the log tells of, since the last
- * call: whoever may write to the store should check them.
+ * call: the store's writer should check them.
  */
 export function takeSuspects(): readonly string[] {
   return engine.takeSuspects()

@@ -7,9 +7,6 @@ import type { Log } from '../../src/base/log.ts'
 import type { RecorderClient } from '../link/recorder-client.ts'
 import { type StoredSegmentPlace, segmentOfPath } from '../store/store-paths.ts'
 
-/** Segments of which the check found nothing, such as those that were removed meanwhile, are not asked for again. */
-const MOST_REMEMBERED = 10_000
-
 export interface DamageReportParts {
   readonly recorder: Pick<RecorderClient, 'checkSegment'>
   /** The folder of all captures. */
@@ -20,7 +17,6 @@ export interface DamageReportParts {
 export class DamageReports {
   readonly #parts: DamageReportParts
   readonly #waiting = new Map<string, StoredSegmentPlace>()
-  readonly #sound = new Set<string>()
   #sending: Promise<void> | undefined
 
   constructor(parts: DamageReportParts) {
@@ -34,7 +30,7 @@ export class DamageReports {
   async send(): Promise<void> {
     for (const path of takeSuspects()) {
       const place = segmentOfPath(this.#parts.captures, path)
-      if (place !== undefined && !this.#sound.has(path)) this.#waiting.set(path, place)
+      if (place !== undefined) this.#waiting.set(path, place)
     }
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
@@ -48,17 +44,11 @@ export class DamageReports {
       try {
         const findings = await recorder.checkSegment(place)
         this.#waiting.delete(path)
-        if (findings.length === 0) this.#remember(path)
         for (const { file, message } of findings) log.warn('store.damaged', { ...place, file, message })
       } catch (err) {
         log.warn('store.damage-not-reported', { ...place, err })
         return
       }
     }
-  }
-
-  #remember(path: string): void {
-    if (this.#sound.size >= MOST_REMEMBERED) this.#sound.clear()
-    this.#sound.add(path)
   }
 }

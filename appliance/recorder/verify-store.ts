@@ -28,10 +28,10 @@ export async function checkSegment(
 }
 
 /**
- * Checks the records, the logs and every finished segment of the store, one after the other and after all other work of the machine, while the
- * recorder captures and appliances read. With `repair`, what can be made again is made again, and what is lost is marked as
- * lost, in the index of the segment and in the log of its capture; packets are never changed. It may be ended and repeated.
- * One at a time may work on a store. Fails with store-full, store-unavailable, or the signal's reason.
+ * Checks the records, the logs and every finished segment of the store, one after the other and after all other work of the
+ * machine, while the recorder captures and appliances read. With `repair`, what can be made again is made again, and what is
+ * lost is marked as lost, in the index of the segment and in the log of its capture; packets are never changed. It may be ended
+ * and repeated. One at a time may work on a store. Fails with store-full, store-unavailable, or the signal's reason.
  */
 export async function verifyStore(
   writer: StoreWriter,

@@ -125,7 +125,7 @@ export class CaptureCatalogue {
     }
   }
 
-  /** Begins after the call: a look that is under way may have missed what whoever asks has just made. */
+  /** Begins after the call: a look that is under way may have missed what the caller has just made. */
   #lookNow(): Promise<Snapshot> {
     const running = this.#looking
     if (running === undefined) {

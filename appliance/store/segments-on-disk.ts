@@ -90,7 +90,7 @@ async function reconcilePort(
 }
 
 /**
- * Whether a segment without packets had some that nobody removed: removal takes the oldest segment first, and of each the
+ * Whether a segment without packets had some that were not removed: removal takes the oldest segment first, and of each the
  * packets first.
  */
 async function isLost(

@@ -82,7 +82,7 @@ export class FleetList {
 /** What the readers of a list share. */
 interface Shared {
   readonly devices: number
-  /** For pages after the first one. */
+  /** How many devices may be asked for a further page at a time. */
   readonly turns: FairLimit
   readonly signal: AbortSignal
 }

@@ -8,7 +8,7 @@ export interface DownloadStep {
   readonly device: string
   /** Path and query string on the device. */
   readonly target: string
-  /** Whoever asked may have packets only that pass a filter: the device has to prove first that it filters. */
+  /** The caller may have only packets that pass a filter: the device must first prove that it filters. */
   readonly isForced: boolean
   /** How the gateway has the stream compressed that it merges; default: not at all. */
   readonly fetchCompression?: FetchCompression | undefined

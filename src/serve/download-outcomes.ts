@@ -51,7 +51,7 @@ export class DownloadOutcomes {
     this.#outcomes.inc({ outcome, kind })
   }
 
-  /** Also to be told as ended. */
+  /** A download that broke after its first byte. The caller also reports it by ended(). */
   cut(code: ErrorCode): void {
     this.#cuts.inc({ code })
   }

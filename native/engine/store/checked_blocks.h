@@ -25,7 +25,7 @@ enum class BlockCheck : uint8_t {
 };
 
 /// Segments in which reading met damage that neither their index nor the log of their capture
-/// tells of: whoever may write to the store should check them. Thread-safe.
+/// tells of: the store's writer should check them. Thread-safe.
 class SuspectSegments {
  public:
   /// More than these at once are forgotten: they are met again when they are read again.
@@ -55,7 +55,7 @@ class SegmentChecks {
 
  private:
   const std::string segment_;
-  const std::shared_ptr<SuspectSegments> suspects_;  ///< null: nobody asks
+  const std::shared_ptr<SuspectSegments> suspects_;  ///< null: they are not asked for
   mutable std::mutex mutex_;
   std::vector<BlockCheck> checks_;
 };

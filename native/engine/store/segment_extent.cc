@@ -25,15 +25,19 @@ void add(const SegmentIndex& index, SegmentExtent& extent) {
   extent.indexBytes += index.blocks.size() * kIndexEntryBytes;
 }
 
+SegmentExtent extentOf(const SegmentIndex& index) {
+  SegmentExtent extent;
+  extent.indexBytes = kIndexHeaderBytes;
+  extent.port = index.port;
+  extent.header = index.header;
+  add(index, extent);
+  return extent;
+}
+
 Result<SegmentExtent> measureAll(const std::string& segment) {
   const Result<SegmentIndex> index = readSegmentIndex(segment);
   if (!index) return index.error();
-  SegmentExtent extent;
-  extent.indexBytes = kIndexHeaderBytes;
-  extent.port = index->port;
-  extent.header = index->header;
-  add(*index, extent);
-  return extent;
+  return extentOf(*index);
 }
 
 /// Nothing when the new entries are damaged.
@@ -69,12 +73,7 @@ Result<SegmentExtent> measureFinishedSegment(const std::string& segment) {
   auto index = rebuildIndex(segment, *bytes, options);
   if (!index) return index.error();
   markLostBlocks(*index, *dataBytes);
-  SegmentExtent extent;
-  extent.indexBytes = kIndexHeaderBytes;
-  extent.port = index->port;
-  extent.header = index->header;
-  add(*index, extent);
-  return extent;
+  return extentOf(*index);
 }
 
 Result<SegmentExtent> measureSegment(const std::string& segment, const SegmentExtent& known) {

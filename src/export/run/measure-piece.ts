@@ -95,7 +95,7 @@ interface Begin {
 }
 
 interface AgreedHeader {
-  /** Of the file. */
+  /** The PCAP header that the file gets. */
   readonly header: PcapHeader
   /** All devices vouch for the order of their packets. */
   readonly isByTime: boolean

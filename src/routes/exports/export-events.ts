@@ -12,7 +12,7 @@ import { ownExport } from './export-handlers.ts'
 
 /** Shorter than proxies wait for a byte. */
 const SILENCE_MAX_MS = 15_000
-/** More often nobody needs to hear of it. */
+/** A follower is told no more often. */
 const EVENT_EVERY_MS = 250
 
 /** Ends when the export has, the client leaves or the gateway stops; clients come back with Last-Event-ID then. */
