@@ -142,15 +142,27 @@ const UNCOUNTED_MEMBERS = [
   'Type',
   'Desc',
   'StreamName',
-  'StartTS',
-  'EndTS',
   'State',
   'Device',
 ] as const
 
+const NS_PER_MINUTE = 60_000_000_000n
+
+/** Its times are those of the first and the last packet, whatever these are: whole minutes around them are told. */
 function uncounted(found: DeviceCapture): Entry {
   const entry = shown(found)
-  return Object.fromEntries(UNCOUNTED_MEMBERS.flatMap((name) => (name in entry ? [[name, entry[name]]] : [])))
+  const { startNs } = found.capture
+  const [, endNs] = /^(\d{1,20})$/.exec(String(entry.EndTS)) ?? []
+  const told = UNCOUNTED_MEMBERS.flatMap((name) => (name in entry ? [[name, entry[name]] as const] : []))
+  return {
+    ...Object.fromEntries(told),
+    StartTS: String(startNs - (startNs % NS_PER_MINUTE)),
+    ...(endNs === undefined ? {} : { EndTS: String(minuteAfter(BigInt(endNs))) }),
+  }
+}
+
+function minuteAfter(ns: bigint): bigint {
+  return ns - (ns % NS_PER_MINUTE) + NS_PER_MINUTE
 }
 
 /** ECMAScript's JSON.rawJSON and the third argument of a reviver; the type declarations do not have them yet. */
